@@ -6,12 +6,12 @@ use crate::error::Error;
 use crate::file::{FILE_LIMIT, read_raw};
 use std::path::Path;
 
-/// Reads the definition of `agent_type`. `None` if there is no definition, or if the type is not a
-/// valid file name.
+/// Reads the definition of the agent type `agent_type`. `None` if there is no definition, or if
+/// `agent_type` is not a valid file name.
 ///
 /// # Errors
-/// [`Error::UnexpectedFileType`] if the file or the directory `agents` is a symbolic link or of
-/// another type; `Io`.
+/// [`Error::UnexpectedFileType`] if the definition is not a regular file or `agents` is not a
+/// directory, for example because one is a symbolic link; `Io`.
 pub fn read_agent_type(root: &Path, agent_type: &str) -> Result<Option<String>, Error> {
     let invalid_name = agent_type.is_empty() || agent_type.starts_with('.') || agent_type.len() > 200;
     if invalid_name || agent_type.contains(['/', '\0']) || !root.is_dir() {

@@ -1,9 +1,9 @@
 //! Log of the answers to members' requests, one file for each team, in teamd's state directory.
-//! Newer versions of Claude Code delete an answer from the inbox after reading it. Without this log
-//! such a request would count as open again.
+//! Newer versions of Claude Code delete an answer from the inbox after reading it. Without this
+//! log, the answered request would then count as open again.
 //!
-//! Every answer adds one line to the log, after the answer is in the inbox. If the process crashes
-//! between these two steps, only the inbox shows the answer.
+//! Every answer is first stored in the inbox and then added to the log as one line. If the process
+//! crashes between these two steps, only the inbox has the answer.
 
 use crate::error::Error;
 use crate::file::FILE_LIMIT;

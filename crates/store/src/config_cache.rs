@@ -39,8 +39,8 @@ impl CachedConfig {
         &self.text
     }
 
-    /// The base version. Configs of one base version differ only in members that
-    /// `Team::add_missing_members` and `Team::remove_members` added or removed.
+    /// The base version of this config. Two configs with the same base version differ only in
+    /// members that `Team::add_missing_members` and `Team::remove_members` added or removed.
     pub fn origin(&self) -> BaseVersion {
         self.origin
     }
@@ -61,8 +61,8 @@ pub(crate) struct ConfigCache(Mutex<Option<CachedRead>>);
 #[derive(Debug, Clone)]
 pub(crate) struct CachedRead {
     pub(crate) config: Arc<CachedConfig>,
-    /// The file's version when the config was read. `None` if the version can't show whether the
-    /// file has changed since.
+    /// The version of `config.json` when the config was read. `None` if comparing versions can't
+    /// show whether the file has changed since.
     version: Option<FileVersion>,
 }
 

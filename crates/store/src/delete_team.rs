@@ -1,7 +1,6 @@
-//! Deletes a team's files. Only files with known names are deleted, each by name from an open
-//! directory. If the team has unknown files, these files and the config are kept. A person moves
-//! the unknown files away and deletes the team again. After a crash a second call finishes the
-//! deletion.
+//! Deletes a team's files. Only files whose names teamd knows are deleted. If the team has other
+//! files, those files and the config are kept. A person moves the unknown files away and deletes
+//! the team again. After a crash, a second call finishes the deletion.
 
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
@@ -75,8 +74,8 @@ impl Team {
 
 type NameFilter = fn(&str) -> bool;
 
-/// Deletes the files in `dir` whose names `known` accepts, and all locks and temporary files. Adds
-/// the paths of the others to `leftovers`.
+/// Deletes those files in `dir` whose names `known` accepts, and all locks and temporary files.
+/// Adds the paths of all other files to `leftovers`.
 fn delete_known(dir: &DirHandle, known: NameFilter, leftovers: &mut Vec<PathBuf>) -> Result<(), Error> {
     for name in dir.file_names()? {
         let Some(stat) = dir.stat(&name)? else { continue };
@@ -101,8 +100,8 @@ fn is_deletable(kind: SFlag, name: &str, known: NameFilter) -> bool {
     kind == SFlag::S_IFREG && (known(name) || is_temp_file(name))
 }
 
-/// Filter for the team's own directory. Its config and its inboxes directory are deleted last, by
-/// name.
+/// Name filter for the team's own directory: accepts no file. The config and the inboxes directory
+/// are deleted last, each by its own call.
 fn matches_nothing(_: &str) -> bool {
     false
 }

@@ -1,7 +1,8 @@
 //! An open directory, whose entries are used by plain name.
 //!
-//! Everything below a root is opened from such a directory, one name at a time, and symbolic links
-//! are not followed. So a path that is replaced meanwhile can't lead out of the root.
+//! Every file and directory below a root is opened from such a directory, one path component at a
+//! time. Symbolic links are not followed. So a path that another process replaces during the access
+//! can't lead out of the root.
 
 use crate::error::Error;
 use nix::dir::Dir;
@@ -58,14 +59,14 @@ impl DirHandle {
         }
     }
 
-    /// Whether every change in this file system gets its own timestamp. `detect` finds out
-    /// at the first call, and the result is cached.
+    /// Whether every change in this file system gets its own timestamp. The first call runs
+    /// `detect` to find out; later calls return the cached result.
     pub(crate) fn has_multigrain_timestamps(&self, detect: impl FnOnce() -> bool) -> bool {
         *self.multigrain_timestamps.get_or_init(detect)
     }
 
-    /// A number that distinguishes this directory from an earlier or later one of the same name,
-    /// even if both have the same inode number.
+    /// A number that distinguishes this directory from an earlier or later directory of the same
+    /// name, even if both have the same inode number.
     pub(crate) fn generation(&self) -> Result<u64, Error> {
         if let Some(birth) = self.generation.get() {
             return Ok(*birth);
@@ -158,8 +159,8 @@ impl DirHandle {
         held.is_same_dir(fstatat(self, name, AtFlags::AT_SYMLINK_NOFOLLOW))
     }
 
-    /// Whether the path still leads to this directory and contains no symbolic links. True if the
-    /// check itself fails.
+    /// Whether the path still leads to this directory and contains no symbolic links. Also true if
+    /// the check fails with an error.
     pub(crate) fn is_at_its_path(&self) -> bool {
         let is_unchanged = |canonical: PathBuf| canonical == self.path;
         self.is_same_dir(stat(&self.path)) && self.path.canonicalize().map_or(true, is_unchanged)

@@ -1,5 +1,5 @@
-//! How durable a finished write is after a power loss. A killed process never damages a file at any
-//! level.
+//! Durability levels: which finished writes survive a power loss. At every level, a killed process
+//! leaves no damaged file.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use serde::{Deserialize, Serialize};
@@ -24,8 +24,7 @@ pub enum Durability {
 pub struct UnknownDurability(String);
 
 impl Durability {
-    /// The durability in `level`, the value of `$TEAMD_DURABILITY`. `None` means
-    /// [`Durability::Process`].
+    /// Parses `level`, the value of `$TEAMD_DURABILITY`. `None` means [`Durability::Process`].
     ///
     /// # Errors
     /// `Config` if `level` is not the name of a durability.

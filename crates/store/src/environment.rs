@@ -14,11 +14,11 @@ pub fn env_vars() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// The path of the running program. `protocol::sibling_program` looks for the other programs of
-/// teamd relative to it.
+/// The path of the running program. From this path, `protocol::sibling_program` finds the other
+/// programs of teamd.
 ///
 /// # Errors
-/// `Internal` if the kernel does not give it.
+/// `Internal` if the kernel does not report the path.
 pub fn own_program() -> Result<PathBuf, ErrorReport> {
     std::env::current_exe().map_err(|error| {
         ErrorReport::new(ErrorKind::Internal, format!("cannot find our own program: {error}"))

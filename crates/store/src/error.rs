@@ -32,8 +32,8 @@ pub enum Error {
         /// The command that corrects the permissions.
         remedy: String,
     },
-    /// The path leads to a link, pipe, directory or device instead of a file, or to a file with
-    /// other hard links.
+    /// The path leads to a link, pipe, directory or device instead of a regular file. Also used for
+    /// a file that has several hard links.
     #[error("cannot use {}: it is {what}", path.display())]
     UnexpectedFileType {
         /// The path.
@@ -156,8 +156,8 @@ pub enum Error {
     /// The tasks of a batch depend on each other in a cycle.
     #[error("cannot create the tasks: {} is a circle", path.join(" → "))]
     BatchCycle {
-        /// The cycle. Each task blocks the next one, and the first is repeated at the end. New
-        /// tasks are named by subject, existing ones by id.
+        /// The dependency cycle. Each task blocks the next one, and the first task is repeated at
+        /// the end. A new task is named by its subject, an existing task by its id.
         path: Vec<String>,
     },
     /// A task of a batch depends on an index that the batch does not have.

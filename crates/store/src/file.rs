@@ -3,11 +3,11 @@
 //! A change of a shared file has two phases. The first phase needs no lock: it reads the file,
 //! builds the new content, and writes a temporary file in the same directory. The second phase
 //! holds the lock for less than a millisecond: it checks that the file is unchanged and renames the
-//! temporary file.
+//! temporary file to the file's name.
 //!
 //! Older versions of Claude Code give up at once when the lock is held, and lose their message. So
-//! no slow work happens under the lock, unless other programs changed the file during three
-//! attempts.
+//! no slow work happens under the lock. The exception is the fourth attempt and later: if other
+//! programs changed the file during three attempts, both phases run under the lock.
 
 mod append;
 mod array_reader;

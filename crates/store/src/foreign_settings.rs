@@ -1,6 +1,6 @@
-//! Reads and replaces settings files of other programs, outside any root. A settings file is
-//! replaced whole, and its permissions are kept. A symbolic link is followed to the real file. A
-//! copy of the old content stays beside the new file.
+//! Reads and replaces settings files of other programs, outside any root. The whole file is
+//! replaced; its permissions are kept. A symbolic link is followed to the real file. The old
+//! content is copied to a file beside the new one.
 
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
@@ -48,8 +48,9 @@ impl ForeignSettings {
         &self.path
     }
 
-    /// Replaces the content by `bytes`. Returns the path of the copy of the old content, which has
-    /// the file's name plus `suffix`. `None` if the file is new.
+    /// Replaces the content of the settings file by `bytes`. The old content is copied to a file
+    /// with the same name plus `suffix`. Returns the path of that copy, or `None` if there was no
+    /// settings file before.
     ///
     /// # Errors
     /// `UnexpectedFileType` if the file has changed since it was read; `Io`.

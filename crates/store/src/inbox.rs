@@ -1,6 +1,7 @@
 //! Inboxes: the messages sent to one agent. Sending appends a message once and keeps all entries
-//! that other programs wrote. Reading takes no lock, because the file is a complete array at all
-//! times. Only foreign writers leave it incomplete for a moment; then the reader waits.
+//! that other programs wrote. Reading takes no lock, because teamd's programs never leave the file
+//! incomplete. Other programs leave it incomplete for a moment while they write; the reader then
+//! waits.
 
 mod cursor;
 mod inbox_handle;

@@ -1,13 +1,14 @@
-//! The journal: teamd's own record of each inbox, outside the root. A foreign writer may replace an
-//! inbox by an older version, without a message that teamd appended. From the journal, the daemon
-//! finds such messages and restores each of them once ([`InboxReconciler`]).
+//! The journal: teamd's own record of each inbox, outside the root. Another program may replace an
+//! inbox by an older version that lacks a message which teamd appended. With the journal, the
+//! daemon finds such lost messages and restores each of them once ([`InboxReconciler`]).
 //!
-//! Each team has one file, to which lines are only appended. A sender records a message after it
-//! has stored it. A reader records entries before it marks them read. A sender that is killed
-//! before it records the message has not acknowledged the send.
+//! Each team has one journal file, to which lines are only appended. A sender first stores its
+//! message in the inbox, then adds the message to the journal, and then acknowledges the send. A
+//! reader adds entries to the journal before it marks them read.
 //!
-//! Recording is best effort, because the message is already stored. An error would make the sender
-//! send the message twice. Records are not flushed to the disk.
+//! An error of the journal is ignored, because the message is already in the inbox. If the error
+//! reached the sender, the sender would send the message twice. The journal is not flushed to the
+//! disk.
 
 mod entry;
 mod journal_entries;

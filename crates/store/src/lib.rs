@@ -1,9 +1,9 @@
 //! Reads and changes the files of a team safely, while other programs change the same files.
 //!
 //! The crate is synchronous and needs neither the daemon nor tmux nor a socket. A file is replaced
-//! whole, under the lock that other programs take too. Content that other programs wrote keeps its
-//! spelling. A file that is not valid is copied aside and left unchanged. Only
-//! [`Team::repair_config`] rewrites an invalid file, the config of a team.
+//! whole, under the lock that other programs take too. JSON text that other programs wrote is kept
+//! byte for byte. An invalid file is copied to the state directory and left unchanged. The
+//! exception is the config of a team, which [`Team::repair_config`] rewrites.
 //!
 //! Only the module `file` writes and renames files. Only the module `backoff` sleeps, and every
 //! wait has a deadline.

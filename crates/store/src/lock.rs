@@ -1,12 +1,13 @@
-//! The lock that all programs on the files of a team use: `mkdir PATH.lock`, released by `rmdir`.
+//! The lock that all programs take before they change the files of a team. `mkdir PATH.lock` takes
+//! the lock and `rmdir` releases it.
 //!
 //! A lock is stale if its timestamp has not changed for ten seconds. If the holder was one of
 //! teamd's programs and is dead, its lock is stale at once ([`holder_liveness`]). The protocol is
 //! that of the npm package proper-lockfile 4.1.2 with its default options.
 //!
 //! A lock is an empty directory. A directory with content, or a file, is not a lock and is never
-//! removed. A holder that was stopped for a while may have lost its lock, so it checks
-//! [`Lock::is_ours`] before every change.
+//! removed. A holder that was stopped for a while may have lost its lock. So every holder checks
+//! [`Lock::is_ours`] before each change.
 
 mod flock;
 mod holder_liveness;
@@ -93,8 +94,8 @@ impl<'d> Lock<'d> {
         }
     }
 
-    /// Whether the lock is still held. It is lost if another program took it as stale while this
-    /// process was stopped.
+    /// Whether this process still holds the lock. If the process was stopped for a while, another
+    /// program may have considered the lock stale and taken it.
     pub(crate) fn is_ours(&self) -> Result<bool, Error> {
         Ok(self.dir.stat(&self.name)?.is_some_and(|stat| LockStamp::from_stat(&stat) == self.stamp))
     }
@@ -109,8 +110,8 @@ impl Drop for Lock<'_> {
     }
 }
 
-/// Removes those of `locks` that are stale, and returns their paths. All candidates are checked a
-/// second time after half a second. Locks that seem to be held are skipped.
+/// Removes the stale locks among `locks` and returns their paths. Locks that look stale are checked
+/// a second time after half a second. Locks that look held are skipped.
 ///
 /// # Errors
 /// The first error of a removal. The other stale locks are removed anyway.
@@ -136,8 +137,8 @@ struct StaleCandidate<'d> {
 }
 
 impl<'d> StaleCandidate<'d> {
-    /// Checks a lock for the first time. `None` if the lock is held, released, or not known to be
-    /// an empty directory. A directory that can't be opened may have content.
+    /// Checks a lock for the first time. `None` if the lock is held or released, or if it may not
+    /// be an empty directory. A directory that can't be opened may have content.
     fn examine(dir: &'d DirHandle, name: String) -> Result<Option<StaleCandidate<'d>>, Error> {
         let mut watch = StaleWatch::new();
         watch.observe(dir, &name)?;
@@ -145,8 +146,8 @@ impl<'d> StaleCandidate<'d> {
         Ok(is_stale.then_some(StaleCandidate { dir, name, watch }))
     }
 
-    /// Removes the lock and returns its path. `None` if the lock was released, changed or filled
-    /// since the first check.
+    /// Removes the lock and returns its path. `None` if the lock was released or changed since the
+    /// first check, or if its directory is no longer empty.
     fn remove_if_stale(mut self) -> Result<Option<PathBuf>, Error> {
         let LockObservation::Stale = self.watch.observe(self.dir, &self.name)? else { return Ok(None) };
         match take_over(self.dir, &self.name, &self.watch) {
@@ -165,9 +166,9 @@ enum TakeoverResult {
     LostRace,
 }
 
-/// Removes a stale lock, unless another process has already replaced it by a new one. The lock is
-/// first renamed to a unique name. The stamp can't change under that name. A renamed lock that is
-/// not the stale one is moved back.
+/// Removes a stale lock, unless another process has already replaced it by a new lock. The lock is
+/// first renamed to a unique name, under which its stamp can't change. If the stamp then shows that
+/// the renamed lock is not the stale one, the lock is moved back.
 fn take_over(dir: &DirHandle, name: &str, watch: &StaleWatch) -> Result<TakeoverResult, Error> {
     if let Ok(Some(lock)) = dir.open_dir(name)
         && !lock.file_names()?.is_empty()

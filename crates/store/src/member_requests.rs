@@ -1,15 +1,15 @@
 //! The requests of members to their lead, and the answers.
 //!
 //! A request in the lead's inbox, read or unread, is open while two conditions hold. The member
-//! that made it is still on the team in the same spawn. Neither the member's inbox nor the answer
-//! log has an answer.
+//! that made the request is still on the team, in the same spawn. And there is no answer in the
+//! member's inbox or in the answer log.
 //!
-//! One step checks the member's inbox for an answer and appends the new one. So only one of a
-//! person, the lead and the daemon answers a request. After that, the answer is logged and the
-//! request is marked read.
+//! A person, the lead and the daemon may answer the same request. To answer, a process checks the
+//! member's inbox for an answer and appends its own answer in one step. So only the first answer is
+//! stored. After that step, the answer is logged and the request is marked read.
 //!
-//! A member withdraws a request by an answer from itself in its own inbox. If the lead answers at
-//! the same time, the answer that is stored first counts.
+//! To withdraw a request, a member appends an answer to its own inbox, with itself as the sender.
+//! If the lead answers at the same time, the answer that is stored first counts.
 
 use crate::answer_log::AnsweredRequest;
 use crate::error::Error;
@@ -58,8 +58,8 @@ pub struct RequestScanResult {
     pub answered: Vec<AnsweredRequest>,
     /// The requests that their members withdrew.
     pub withdrawn: Vec<(AgentName, RequestId)>,
-    /// Members whose last two plans were rejected by timeout. Their next plan waits without a
-    /// timeout, because another rejection would only make them plan again.
+    /// Members whose last two plans were rejected because of a timeout. Their next plan waits
+    /// without a timeout, because after another rejection the member would only plan again.
     pub plans_timed_out_twice: BTreeSet<AgentName>,
 }
 
@@ -120,7 +120,8 @@ impl MemberRequests {
         }))
     }
 
-    /// The open request with this id, or the only one whose id begins with it.
+    /// The open request with the id `id`. If no request has this id, the only open request whose id
+    /// begins with `id`.
     ///
     /// # Errors
     /// `NoSuchRequest`, `AmbiguousRequest`, `AlreadyAnswered`, `AskerGone`, `Withdrawn`, and errors
@@ -186,7 +187,10 @@ impl MemberRequests {
         Ok(())
     }
 
-    /// The message that carries an answer. Fails if the answer does not fit the request, or if the
+    /// The message that carries an answer.
+    ///
+    /// # Errors
+    /// `AnswerNotApplicable` if the answer does not fit the request; `UnsupportedAnswer` if the
     /// member's program is known not to support the answer.
     fn answer_message(&self, request: &OpenRequest, answer: &Answer, at_ms: u64) -> Result<Message, Error> {
         let id = request.request.id();
@@ -202,8 +206,9 @@ impl MemberRequests {
         Ok(Message::new(&AgentName::lead(), payload.to_text(), at_ms))
     }
 
-    /// Withdraws requests of `from`, because no program waits for the answers any more. `at_ms` is
-    /// the current time in ms since the epoch. Requests that have an answer stay answered.
+    /// Withdraws requests of the member `from` when no program waits for the answers any longer.
+    /// `at_ms` is the current time in ms since the epoch. A request that already has an answer
+    /// stays answered.
     ///
     /// # Errors
     /// Errors of writing the member's own inbox.
@@ -226,8 +231,8 @@ impl MemberRequests {
         find_recorded(&self.0.answer_log().read_team(self.0.name()), request)
     }
 
-    /// The permission mode that the lead passes on with an approval. `default` if the lead has
-    /// none.
+    /// The permission mode that a member gets when the lead approves its plan. `default` if the
+    /// lead has no permission mode.
     fn lead_mode(&self) -> Result<PermissionMode, Error> {
         let config = self.0.cached_config()?;
         let mode = config.member(&AgentName::lead()).and_then(|lead| lead.mode.as_deref());
@@ -333,8 +338,9 @@ fn find_recorded(answers: &[AnsweredRequest], request: &OpenRequest) -> Option<R
     Some(RequestState::Answered { approved: answered.approved, by: answered.answered_by })
 }
 
-/// When the member that made the request joined the team, in ms since the epoch. `None` if it is
-/// not on the team. Also sets the request's working directory.
+/// The time at which the member that made `request` joined the team, in ms since the epoch. `None`
+/// if the member is not on the team. Also sets the name and working directory in `request` to the
+/// member's.
 fn joined_at(config: &TeamConfig, request: &mut OpenRequest) -> Option<u64> {
     let member = config.member(&request.from).filter(|member| !member.name.is_lead())?;
     request.from = member.name.clone();
@@ -343,8 +349,8 @@ fn joined_at(config: &TeamConfig, request: &mut OpenRequest) -> Option<u64> {
 }
 
 impl OpenRequest {
-    /// Parses an entry of the lead's inbox. `None` if the entry is not a request. The working
-    /// directory stays empty.
+    /// Parses an entry of the lead's inbox as a request. `None` if the entry is not a request. The
+    /// field `cwd` stays empty.
     pub fn from_entry(entry: InboxEntry) -> Option<OpenRequest> {
         let message = entry.message.as_ref().ok()?;
         let request = MemberRequest::parse(&message.text)?;
@@ -385,8 +391,9 @@ fn can_be_answer(entry: &InboxEntry) -> bool {
     entry.message.as_ref().is_ok_and(|message| message.text.contains("_response"))
 }
 
-/// The state of a request according to the member's inbox. `None` if the inbox has no answer. An
-/// approval beats a rejection, and any answer of the lead beats a withdrawal.
+/// The state of an answered or withdrawn request, according to the member's inbox. `None` if the
+/// inbox has no answer. An approval takes precedence over a rejection, and any answer of the lead
+/// takes precedence over a withdrawal.
 fn closing_state(entries: &[InboxEntry], request: &OpenRequest) -> Option<RequestState> {
     let id = request.request.id();
     let answer = find_answer(entries, id, AgentName::is_lead);
@@ -395,8 +402,8 @@ fn closing_state(entries: &[InboxEntry], request: &OpenRequest) -> Option<Reques
     answered.or_else(|| withdrawn().map(|_| RequestState::Withdrawn))
 }
 
-/// The answer to the request `id` from a sender that `is_sender` accepts: whether any such answer
-/// approves. `None` if there is none.
+/// Finds answers to the request `id` from senders that `is_sender` accepts. Returns true if any of
+/// these answers approves, and `None` if there are no such answers.
 fn find_answer(
     entries: &[InboxEntry],
     id: &RequestId,

@@ -1,5 +1,6 @@
-//! Operations of a member, the lead or a person on a team's files. The command line and the MCP
-//! server share them. They need no daemon, and the caller passes the current time.
+//! Operations of a member, the lead or a person on a team's files. The command line (`teamctl`) and
+//! the MCP server share them. The operations need no daemon, and the caller passes the current
+//! time.
 
 mod answer_request;
 mod answer_shutdown;

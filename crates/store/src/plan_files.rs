@@ -65,7 +65,7 @@ impl Team {
     }
 
     /// Asks the lead to approve the plan in `plans/FILE`. `plan` is the text of the plan; `at_ms`
-    /// is the time of the request in ms since the epoch. Returns the request's id.
+    /// is the current time in ms since the epoch. Returns the request's id.
     pub fn request_plan_approval(
         &self,
         me: &AgentName,

@@ -1,5 +1,5 @@
-//! Directories that belong to teamd. They are created private, and trusted only if no other user
-//! can write there.
+//! Directories for teamd's own files. A directory is created with access for its owner only. An
+//! existing directory is trusted only if no other user can write there.
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;

@@ -1,8 +1,9 @@
 //! Repairs a `config.json` that stays invalid or missing. Older versions of Claude Code truncate
-//! the file before they write it. If such a program exits in between, the file stays empty.
+//! the file before they write it. If such a program exits between these steps, the file stays
+//! empty.
 //!
-//! The config is the only file that teamd rewrites although it is invalid. The old content is
-//! copied aside first. Configs of Claude Code's session teams are never repaired.
+//! The config is the only file that teamd rewrites although it is invalid. The old content is first
+//! copied to the state directory. Configs of Claude Code's session teams are never repaired.
 
 use crate::backoff::Backoff;
 use crate::error::Error;
@@ -36,21 +37,21 @@ enum ConfigFileState {
 }
 
 impl Root {
-    /// Opens the team of this name, even if its directory has no `config.json`. `None` if there is
-    /// no directory.
+    /// Opens the team of this name, even if its directory has no `config.json`. `None` if the
+    /// team's directory does not exist.
     pub fn open_team_without_config(&self, name: &TeamName) -> Result<Option<Team>, Error> {
         Ok(self.open_team_dir(name)?.map(|dir| self.new_team(name, dir)))
     }
 }
 
 impl Team {
-    /// Replaces a `config.json` that has been invalid or missing for two seconds by `text`. `None`
-    /// if the file is valid; nothing is changed then. The caller must be the only writer of the
-    /// config.
+    /// Writes `text` as the new `config.json` if the file has been invalid or missing for two
+    /// seconds. Returns `None` and changes nothing if the file is valid. The caller must be the
+    /// only writer of the config.
     ///
     /// # Errors
-    /// `ReadOnly` for a session team of Claude Code. `Corrupt` without a backup if the file already
-    /// has five copies: content that can't be copied is not replaced.
+    /// `ReadOnly` for a session team of Claude Code. `Corrupt` without a backup if there are
+    /// already five copies of the file: content that can't be copied is not replaced.
     pub fn repair_config(&self, text: impl Fn() -> String) -> Result<Option<ConfigDamage>, Error> {
         self.check_writable()?;
         let (io, dir) = (self.io(), self.dir());
@@ -89,8 +90,8 @@ impl Team {
         }
     }
 
-    /// Reads the config again and copies it aside. The file may have changed since the last read,
-    /// and the copy must have exactly the bytes that will be replaced.
+    /// Reads the config again and copies it to the state directory. The file may have changed since
+    /// the last read, and the copy must have exactly the bytes that will be replaced.
     fn back_up_config(&self) -> Result<ConfigFileState, Error> {
         let Some(snapshot) = read_raw(self.dir(), CONFIG_FILE, FILE_LIMIT)? else {
             return Ok(ConfigFileState::Missing);

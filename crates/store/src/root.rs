@@ -1,5 +1,5 @@
-//! The root: the directory that holds all teams. It is opened once, and trusted only if no other
-//! user can write there.
+//! The root: the directory that holds all teams. The root is opened once, and trusted only if no
+//! other user can write there.
 
 use crate::answer_log::AnswerLog;
 use crate::dir_handle::DirHandle;
@@ -37,11 +37,11 @@ const PROBE_NAME: &str = "probe";
 pub struct Root(Arc<RootHandles>);
 
 impl Root {
-    /// Opens the root at `path`. Creates it with mode 0700 and its two directories if they are
-    /// missing.
+    /// Opens the root at `path`. If the root or one of its directories `teams` and `tasks` is
+    /// missing, creates it with mode 0700.
     ///
-    /// `state_dir` is the root's state directory, outside the root. It holds the copies of damaged
-    /// files, the answer logs and the journal.
+    /// `state_dir` is teamd's state directory for this root, outside the root. It holds the copies
+    /// of damaged files, the answer logs and the journal.
     ///
     /// # Errors
     /// [`Error::Untrusted`] if the root belongs to another user or if others can write there; `Io`.
@@ -75,14 +75,14 @@ impl Root {
         self.0.is_current()
     }
 
-    /// Whether the two directories of the root exist, so that [`Root::reopen`] would not create
-    /// them.
+    /// Whether the root's directories `teams` and `tasks` exist. If they do, [`Root::reopen`]
+    /// creates no directory.
     pub fn has_directories(&self) -> bool {
         [TEAMS_DIR, TASKS_DIR].iter().all(|directory| self.path().join(directory).exists())
     }
 
-    /// Opens the root that is now at the same path; creates it if it is missing. State directory
-    /// and durability stay the same.
+    /// Opens the directory that is now at the root's path; creates it if it is missing. The new
+    /// handle keeps the state directory and the durability.
     ///
     /// # Errors
     /// As [`Root::open`].
@@ -90,9 +90,9 @@ impl Root {
         Root::open(self.path(), &self.0.state_dir, self.0.io.durability)
     }
 
-    /// Takes the kernel's lock on the directory of the teams. The lock is held as long as this
-    /// handle or a clone exists. Nothing is written. Returns false if another handle holds the
-    /// lock. Only the daemon calls this.
+    /// Takes the kernel's lock (flock) on the directory of the teams, without waiting. Writes
+    /// nothing. The lock is held as long as this handle or a clone of it exists. Returns false if
+    /// another handle holds the lock. Only the daemon calls this.
     ///
     /// # Errors
     /// `Io`.
@@ -112,8 +112,9 @@ impl Root {
         self.lock_file()?.unlock().map_err(|cause| Error::io("unlock", self.0.teams.path(), cause))
     }
 
-    /// A duplicate of the locked descriptor. A lock belongs to the open directory, and ends with
-    /// the last descriptor.
+    /// A duplicate of the descriptor of the teams directory, to take and release the lock. The lock
+    /// belongs to the open directory: it stays held after the duplicate is closed, until the last
+    /// descriptor is closed.
     fn lock_file(&self) -> Result<File, Error> {
         let duplicate = self.0.teams.as_fd().try_clone_to_owned();
         duplicate.map(File::from).map_err(|cause| Error::io("lock", self.0.teams.path(), cause))
@@ -124,9 +125,9 @@ impl Root {
         self.0.dir.path()
     }
 
-    /// Creates and deletes a temporary file `.probe.tmp.…` in the directory of the teams. From its
-    /// events, the daemon learns whether this file system reports changes. Only the daemon calls
-    /// this.
+    /// Creates and deletes a temporary file `.probe.tmp.…` in the directory of the teams. If the
+    /// daemon gets events for this file, it knows that the file system reports changes. Only the
+    /// daemon calls this.
     ///
     /// # Errors
     /// `Io`.
@@ -199,13 +200,15 @@ impl Root {
         }
         sync_dir(team.dir(), durability)?;
         sync_dir(&self.0.teams, durability)?;
-        // Members of an earlier team of the same name may have used the same request ids. If the
-        // deletion fails, the old answers are older than any new request and do not count.
+        // Members of an earlier team with the same name may have used the same request ids, so the
+        // old answers are deleted. If the deletion fails, the old answers are older than any new
+        // request and do not count.
         self.delete_records(team.name()).ok();
         Ok(team)
     }
 
-    /// Deletes the answer log and the journal of a team. Called when a team is created or deleted.
+    /// Deletes the answer log and the journal of a team. Callers do this when they create or delete
+    /// a team.
     ///
     /// # Errors
     /// `Io`.
@@ -223,7 +226,8 @@ impl Root {
 }
 
 impl Team {
-    /// Opens the team of the same name that exists now. `None` if there is none. Creates nothing.
+    /// Opens the team that now has this team's name. `None` if there is no such team. Creates
+    /// nothing.
     ///
     /// # Errors
     /// As [`Root::open`] and [`Root::team`].

@@ -6,8 +6,8 @@ use protocol::directories::{Directories, DirectoryEnvironment};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::{Path, PathBuf};
 
-/// The path of the root: `named`, or else `$CLAUDE_CONFIG_DIR`, or else `~/.claude`. The path is
-/// not made canonical.
+/// The path of the root: `named` if set, otherwise `$CLAUDE_CONFIG_DIR`, otherwise `~/.claude`.
+/// Symbolic links in the path are not resolved.
 ///
 /// # Errors
 /// `Config` if `named` is `None` and neither `$CLAUDE_CONFIG_DIR` nor `$HOME` is set.

@@ -1,8 +1,8 @@
-//! Removes what killed writers leave beside the files of a team: temporary files and locks. Such
+//! Removes temporary files and locks that a killed program left beside the files of a team. Such
 //! stale files do no harm. Temporary files and moved locks are deleted after an hour.
 //!
-//! A lock at its place is stale after ten seconds, by the rules of [`crate::lock`]. The next
-//! program that wants the lock takes it then, or [`Team::remove_stale_locks`] removes it.
+//! A lock that was not moved is stale after ten seconds, by the rules of [`crate::lock`]. The next
+//! program that wants the lock then takes it over, or [`Team::remove_stale_locks`] removes it.
 
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
@@ -17,8 +17,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const TEMP_ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
 impl Team {
-    /// Deletes temporary files and moved locks that have not changed for an hour. Locks at their
-    /// place stay; the next program that wants one takes it over.
+    /// Deletes temporary files and moved locks that have not changed for an hour. Other locks stay;
+    /// the next program that wants such a lock takes it over.
     pub fn remove_abandoned(&self) -> Result<(), Error> {
         self.check_writable()?;
         let dirs = [Some(self.dir()), self.inboxes_dir()?, self.tasks_dir()?];
@@ -27,8 +27,9 @@ impl Team {
 }
 
 impl Team {
-    /// Deletes the temporary files that a killed daemon left while writing `config.json`. Only the
-    /// daemon calls this function, under its own lock, so no other process is using such a file.
+    /// Deletes the temporary files that a killed daemon left while it wrote `config.json`. Only the
+    /// daemon calls this function, while it holds its lock on the root. So no other process is
+    /// using such a file.
     ///
     /// # Errors
     /// `Io`, `ReadOnly`.
@@ -43,8 +44,8 @@ impl Team {
     /// their paths.
     ///
     /// A lock is stale if it is an empty directory, older than ten seconds, and unchanged during
-    /// another half second. If there are candidates, the call waits that half second once. Fresh
-    /// locks, files, links and full directories stay.
+    /// another half second. If some locks look stale, the call waits half a second once for all of
+    /// them. Other locks, files, links and directories with content stay.
     ///
     /// # Errors
     /// `ReadOnly`, `Io`, `UnexpectedFileType`. Some locks may already be removed then.
@@ -103,8 +104,9 @@ fn is_moved_lock(name: &str) -> bool {
     name.starts_with('.') && name.contains(".lock.stale.")
 }
 
-/// Whether the name is a temporary file's. teamd names them `.NAME.tmp.ID`, and the shadow copies
-/// of long inboxes `.NAME.shadow` (`.NAME.twin` in older versions). Claude Code names them `NAME.tmp.ID`.
+/// Whether `name` is the name of a temporary file. teamd uses `.NAME.tmp.ID` for temporary files,
+/// and `.NAME.shadow` (`.NAME.twin` in older versions) for the shadow copies of long inboxes.
+/// Claude Code uses `NAME.tmp.ID`.
 pub(crate) fn is_temp_file(name: &str) -> bool {
     let id = name.split_once(TEMP_INFIX).map(|(_, id)| id);
     id.is_some_and(|id| id.len() >= 8 && id.bytes().all(|b| b.is_ascii_hexdigit()))

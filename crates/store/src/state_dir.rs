@@ -1,5 +1,6 @@
 //! Directories for teamd's own files, outside any root. No other program writes these files, so
-//! they need no lock. Each file has one writer, which must ensure that it is the only one.
+//! they need no lock. Each file has one writer, and the writer must ensure that no second process
+//! writes the file.
 
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
@@ -47,16 +48,16 @@ impl StateDir {
         write_file(&self.0, name, bytes, Durability::Ordered)
     }
 
-    /// Overwrites the beginning of a file in place; creates the file if it is missing. Use it for
-    /// files of constant length that readers verify and can do without. If the writer is killed, it
-    /// leaves no temporary file.
+    /// Overwrites the beginning of a file in place; creates the file if it is missing. Suitable for
+    /// files of constant length whose readers check the content and can work without the file. If
+    /// the writer is killed, no temporary file remains.
     pub fn overwrite(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         self.check_plain_name(name)?;
         overwrite(&self.0, name, bytes)
     }
 
-    /// Appends a line. If the file would grow beyond `limit_bytes`, it is renamed to `NAME.1`
-    /// first, which replaces an older `NAME.1`.
+    /// Appends a line. If the file would grow beyond `limit_bytes`, the file is first renamed to
+    /// `NAME.1`, which replaces an older `NAME.1`.
     pub fn append_line(&self, name: &str, line: &str, limit_bytes: u64) -> Result<(), Error> {
         self.check_plain_name(name)?;
         append_line(&self.0, name, line, limit_bytes)

@@ -1,5 +1,6 @@
 //! The handle of one team: its config, inboxes and tasks. The handle keeps the team's directories
-//! open, so that a write through it never ends up in a later team of the same name.
+//! open. So if the team is deleted and a new team gets the same name, a write through the old
+//! handle never reaches the new team.
 
 use crate::answer_log::AnswerLog;
 use crate::config_cache::ConfigCache;
@@ -52,7 +53,7 @@ impl Team {
     }
 
     /// A handle of the same team for the daemon, which repairs invalid configs itself. With this
-    /// handle, reading an invalid config does not wait for a repair.
+    /// handle, reading an invalid config fails without waiting for a repair.
     pub fn as_repairer(&self) -> Team {
         Team(Arc::clone(&self.0), ConfigWait::HalfWrittenOnly)
     }
@@ -67,7 +68,7 @@ impl Team {
     }
 
     /// Whether the team's name still leads to the open directories of this handle. False if the
-    /// team was deleted or its directories were replaced. Does not check the root.
+    /// team was deleted or its directories were replaced. Does not check the root's directories.
     pub fn is_current(&self) -> bool {
         let name = self.0.name.as_str();
         let RootHandles { teams, tasks: lists, .. } = &*self.0.root;
@@ -76,8 +77,8 @@ impl Team {
             && self.0.tasks.get().is_none_or(|tasks| lists.has_same_dir(name, tasks))
     }
 
-    /// Whether this handle is current, and the root's open directories are still at the root's
-    /// path.
+    /// Whether this handle is current ([`Team::is_current`]) and the root's path still leads to the
+    /// root's open directories.
     pub fn is_current_in_root(&self) -> bool {
         self.0.root.is_current() && self.is_current()
     }
@@ -134,8 +135,8 @@ impl Team {
         open_once(&self.0.tasks, || self.0.root.tasks.open_dir(self.0.name.as_str()))
     }
 
-    /// The directory of the tasks; creates it if it is missing. Fails if the team was deleted,
-    /// since the name may belong to another team now.
+    /// The directory of the team's tasks; creates it if it is missing. Fails if the team was
+    /// deleted, since the name may belong to another team now.
     pub(crate) fn create_tasks_dir(&self) -> Result<&DirHandle, Error> {
         let is_current = || self.0.root.teams.has_same_dir(self.0.name.as_str(), &self.0.dir);
         let create = || {

@@ -29,8 +29,8 @@ const LOCAL_CONFIG_FIELDS: [&str; 6] =
 
 impl Team {
     /// Calls `visit` with the path and content of each file: `teams/NAME/config.json`,
-    /// `teams/NAME/inboxes/…`, `tasks/NAME/…`. Each file is complete. A message that is sent
-    /// meanwhile may or may not be included.
+    /// `teams/NAME/inboxes/…`, `tasks/NAME/…`. The content of each file is complete. A message that
+    /// is sent during the export may or may not be included.
     ///
     /// # Errors
     /// `Corrupt` if a file is not valid JSON; `Io`; the errors of `visit`.
@@ -107,11 +107,11 @@ pub struct TeamArchive {
 }
 
 impl TeamArchive {
-    /// Adds a file. `path` is one of the paths that [`Team::export`] gives.
+    /// Adds a file to the archive. `path` has the form that [`Team::export`] uses.
     ///
     /// # Errors
-    /// `InvalidData` if the path is another one or was added before, or if the file is too large.
-    /// Also if the content does not fit the path.
+    /// `InvalidData` if the path has another form or was added before, if the file is too large, or
+    /// if the content is not valid for this path.
     pub fn add_file(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), ErrorReport> {
         let parts: Vec<&str> = path.split('/').collect();
         let name = parts.get(1).and_then(|name| TeamName::parse(name).ok());
@@ -139,7 +139,7 @@ impl TeamArchive {
     /// The name of the exported team.
     ///
     /// # Errors
-    /// `InvalidData` if the archive has no config.
+    /// `InvalidData` if the archive has no config file.
     pub fn team_name(&self) -> Result<TeamName, ErrorReport> {
         let name = self.team.clone().filter(|_| self.has_config);
         name.ok_or_else(|| {

@@ -1,8 +1,8 @@
 //! Reads and changes a team's `config.json`, which lists all members.
 //!
-//! A config that was read or written is kept in a cache. If a `stat` shows that the file is
-//! unchanged, the file is not read again. If the text is unchanged, it is not parsed again. So a
-//! large team can grow or shrink without parsing all members at every change.
+//! The config that was read or written last is kept in a cache. If a `stat` shows that the file is
+//! unchanged, the file is not read again. If the text is unchanged, it is not parsed again. So
+//! members can join or leave a large team without parsing all members at every change.
 
 use crate::config_cache::{BaseVersion, CachedConfig, parse_or_reuse};
 use crate::error::Error;
@@ -23,7 +23,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long reading waits for an invalid config. The daemon starts a repair after
+/// How long a reader waits while the config is invalid. The daemon starts a repair after
 /// `HALF_WRITTEN_TIMEOUT`, and may have other work to do first.
 const CONFIG_REPAIR_TIMEOUT: Duration = HALF_WRITTEN_TIMEOUT.saturating_add(Duration::from_secs(3));
 
@@ -35,8 +35,8 @@ enum ConfigChange {
     AnyField,
 }
 
-/// Makes a syntax error the outer error, since the file may be half-written. Other errors stay
-/// inside.
+/// Returns a JSON syntax error as the outer error, because the file may be half-written and the
+/// caller then reads it again. Other errors are the inner error.
 fn split_syntax_error<T>(parsed: Result<T, ConfigError>) -> Result<Result<T, ConfigError>, json::JsonError> {
     match parsed {
         Err(ConfigError::Json(error)) => Err(error),
@@ -45,9 +45,9 @@ fn split_syntax_error<T>(parsed: Result<T, ConfigError>) -> Result<Result<T, Con
 }
 
 impl Team {
-    /// Reads the team's config. If the config is not valid JSON, the read waits until the daemon
-    /// had time to repair it. A handle of [`Team::as_repairer`] waits only as long as another
-    /// program may be writing.
+    /// Reads the team's config. If the config is not valid JSON, the call waits long enough for the
+    /// daemon to repair it. Through a handle from [`Team::as_repairer`], the call waits only as
+    /// long as another program may be in the middle of a write.
     ///
     /// # Errors
     /// `NoSuchTeam`, `Malformed`, `Io`.
@@ -55,7 +55,8 @@ impl Team {
         Ok(self.cached_config()?.team.clone())
     }
 
-    /// Reads the team's config like [`Team::config`], without a copy.
+    /// Reads the team's config like [`Team::config`], but returns the cached config without copying
+    /// it.
     ///
     /// # Errors
     /// As [`Team::config`].
@@ -90,11 +91,12 @@ impl Team {
         }
     }
 
-    /// Appends the members that are missing, in one change. Returns their names. If two of
-    /// `members` have the same name, the first counts.
+    /// Appends those of `members` that are missing from the config, in one change. Returns their
+    /// names. If two of `members` have the same name, the first is used.
     ///
-    /// A program that writes the config without the lock may undo the last change. With one change
-    /// for each member, it could undo many.
+    /// All members are added in one change for a reason: a program that writes the config without
+    /// the lock may undo the last change. With one change for each member, such a program could
+    /// undo many changes.
     ///
     /// # Errors
     /// As [`Team::add_member`], except for a member that exists.
@@ -136,8 +138,8 @@ impl Team {
         Ok(())
     }
 
-    /// Changes the text of the config by `edit`. `None` if `edit` returned `None`, because there
-    /// was nothing to change.
+    /// Changes the text of the config by `edit`. Returns `None` if `edit` returned `None` because
+    /// there was nothing to change.
     fn change_config(
         &self,
         kind: ConfigChange,
@@ -166,8 +168,9 @@ impl Team {
         Ok(found)
     }
 
-    /// Keeps a config that was just written. The file's version is kept only if every later change
-    /// gives the file another timestamp. Otherwise the next read compares the text.
+    /// Keeps a config that was just written in the cache. The file's version is kept only if every
+    /// later change gives the file another timestamp. Without a version, the next read compares the
+    /// text.
     fn cache_written(&self, text: &str, origin: BaseVersion, known: &KnownFile) {
         if let Ok(config) = CachedConfig::parse(text, origin) {
             let is_reliable = has_multigrain_timestamps(self.dir()) && known.version().has_subsecond_stamp();

@@ -32,8 +32,7 @@ pub(crate) fn is_inbox_file(name: &str) -> bool {
     name.ends_with(".json") && !name.starts_with('.')
 }
 
-/// The owner of the inbox with this file name. `None` if the name is not one that teamd would
-/// choose.
+/// The owner of the inbox with this file name. `None` if teamd gives no inbox such a file name.
 pub(crate) fn owner_of_inbox_file(name: &str) -> Option<AgentName> {
     let stem = name.strip_suffix(".json")?;
     let owner = AgentName::new_unchecked(stem);

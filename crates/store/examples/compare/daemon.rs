@@ -1,5 +1,5 @@
-//! Runs a daemon for the comparison. It answers which task to claim next, as for `teamctl task
-//! claim`.
+//! Runs a daemon for the comparison. The daemon answers which task to claim next, as it does for
+//! `teamctl task claim`.
 
 use protocol::control::framing::encode;
 use protocol::control::{Call, NextTaskHint, NextTaskRequest, PROTOCOL_VERSION, Reply, Request, Response};
@@ -18,8 +18,8 @@ pub(crate) struct NextTaskDaemon {
 }
 
 impl NextTaskDaemon {
-    /// Starts a daemon for the root in `dir` and waits until it knows the tasks. `None` if `teamd`
-    /// is not built.
+    /// Starts a daemon for the root in `dir` and waits until the daemon has read the tasks. `None`
+    /// if the program `teamd` is not built.
     pub(crate) fn start(dir: &Path) -> Option<NextTaskDaemon> {
         let executable = std::env::current_exe().unwrap();
         let program = executable.parent()?.parent()?.join("teamd");

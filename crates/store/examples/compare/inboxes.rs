@@ -1,5 +1,5 @@
-//! Measures operations on inboxes of several lengths, against a Node program and against reading
-//! the bytes.
+//! Measures the store's operations on inboxes of several lengths. The measurements are compared
+//! with a Node program and with the time to read the file's bytes.
 
 use crate::bench_team::{create_team, message, open_team, team_with_messages};
 use crate::node_baseline::{NodeProcess, command, time_pairs};
@@ -85,8 +85,8 @@ pub(crate) fn torn_reads() {
     row("torn reads of a million, without a lock, beside a writer without pause", &figure, "0");
 }
 
-/// Keeps the first 60 entries and replaces the file by a rename, like a program that removes read
-/// messages.
+/// Shortens the inbox to its first 60 entries and replaces the file by a rename. Programs that
+/// remove read messages do the same.
 #[allow(clippy::disallowed_methods, reason = "this function is the foreign writer")]
 fn truncate_inbox(inbox: &Inbox) {
     let mut all: Vec<Box<serde_json::value::RawValue>> =
@@ -155,8 +155,8 @@ pub(crate) fn marks_and_lists() {
     row("unread of 100,000, ten at the end; all of them parsed; their bytes read", &figure, "2 × the bytes");
 }
 
-/// Measures the durabilities on the disk of the target directory, since they do not differ in
-/// memory.
+/// Measures each durability level on the disk of cargo's target directory. On a file system in
+/// memory the levels would take the same time.
 pub(crate) fn durabilities() {
     let disk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
     std::fs::create_dir_all(&disk).unwrap();

@@ -1,6 +1,5 @@
 //! Compares the store's operations with other programs and prints rows for the table of `make
-//! bench`. The benches of this crate measure the operations alone. `$TMPDIR` chooses the file
-//! system.
+//! bench`. The benchmarks in `benches` measure the store alone. `$TMPDIR` chooses the file system.
 
 #![allow(
     clippy::unwrap_used,

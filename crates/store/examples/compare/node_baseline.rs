@@ -1,5 +1,6 @@
-//! Runs the baseline, a Node process that gets commands line by line. Measurements of the store and
-//! of the baseline alternate, so that changes of the machine's speed affect both.
+//! Runs the Node program that the store is compared with. The Node process reads its commands line
+//! by line. Measurements of the store and of the Node program alternate, so that changes of the
+//! machine's speed affect both.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -21,8 +22,8 @@ impl NodeProcess {
         Some(NodeProcess { child, input, output })
     }
 
-    /// Runs the command `what`. Returns its duration by the process's own clock, without the time
-    /// for the pipes.
+    /// Runs the command `what` in the Node process. Returns the duration by the Node process's own
+    /// clock, without the time to send the command through a pipe.
     pub(crate) fn run(&mut self, what: &str) -> Duration {
         writeln!(self.input, "{what}").unwrap();
         let mut line = String::new();

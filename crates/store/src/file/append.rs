@@ -14,8 +14,8 @@ pub(crate) fn append(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64) -> R
     append_bytes(dir, name, bytes, limit, TornLine::Keep)
 }
 
-/// Appends `line` like [`append`]. If a crash or a full disk left an incomplete last line, that
-/// line is terminated first.
+/// Appends `line` like [`append`]. If a crash or a full disk left an incomplete last line in the
+/// file, a line feed ends that line first.
 pub(crate) fn append_line(dir: &DirHandle, name: &str, line: &str, limit: u64) -> Result<(), Error> {
     append_bytes(dir, name, format!("{line}\n").as_bytes(), limit, TornLine::Terminate)
 }
@@ -37,8 +37,8 @@ fn append_bytes(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64, torn: Tor
         true => [b"\n", bytes].concat(),
         false => bytes.to_vec(),
     };
-    // After a failed write, a part of `bytes` may remain. Truncating it would make `tail -F` and
-    // similar readers read the whole file again.
+    // After a failed write, the file may end with a part of `bytes`. The part is not truncated:
+    // truncation would make `tail -F` and similar programs read the whole file again.
     failpoint::hit_before_call("store.append")
         .and_then(|()| file.write_all(&bytes))
         .map_err(|cause| Error::io("write", &path, cause))?;
@@ -46,8 +46,8 @@ fn append_bytes(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64, torn: Tor
     Ok(())
 }
 
-/// Appends `bytes`, unless the file would grow beyond `limit` bytes. If the disk is full, a part of
-/// `bytes` may be written.
+/// Appends `bytes`, unless the file would grow beyond `limit` bytes. If the disk becomes full, only
+/// a part of `bytes` may be written.
 pub(crate) fn append_if_fits(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64) -> Result<(), Error> {
     let (mut file, before) = open_to_append(dir, name)?;
     if before + bytes.len() as u64 > limit {

@@ -1,7 +1,8 @@
 //! Reads a long JSON array in parts. Only one part is in memory at a time.
 //!
-//! The reader gives up if the file is not an array or changes meanwhile. The caller then uses
-//! [`read_and_parse`](super::read_with_version::read_and_parse), which waits and reports the error.
+//! The reader gives up if the file is not an array or if another program changes the file during
+//! the read. The caller then uses [`read_and_parse`](super::snapshot::read_and_parse), which waits
+//! for a valid file or reports the error.
 
 use super::file_version::FileVersion;
 use super::read_with_version::{FileSnapshot, open_regular_file};
@@ -49,8 +50,8 @@ impl From<std::io::Error> for ArrayReadError {
 }
 
 impl ArrayReader {
-    /// Opens the file `name`, before its first element. `None` if there is no such file. Up to
-    /// `kept_before` bytes before the position stay in memory.
+    /// Opens the file `name`, before the first element of its array. `None` if there is no such
+    /// file. The reader keeps up to `kept_before` bytes before its position in memory.
     pub(crate) fn open(
         dir: &DirHandle,
         name: &str,
@@ -106,8 +107,9 @@ impl ArrayReader {
         Ok(())
     }
 
-    /// Moves behind an element that ends at offset `end` in the file. The caller checks
-    /// [`bytes_before`](ArrayReader::bytes_before) to make sure that this element is still there.
+    /// Moves the reader to `end`, the offset at which an element ends in the file. The caller
+    /// checks [`bytes_before`](ArrayReader::bytes_before) to make sure that this element is still
+    /// there.
     pub(crate) fn seek_after(&mut self, end: u64) -> Result<(), ArrayReadError> {
         self.chunk_offset = end.saturating_sub(self.kept_before as u64);
         self.file.as_mut().ok_or(ArrayReadError)?.seek(SeekFrom::Start(self.chunk_offset))?;
@@ -134,8 +136,9 @@ impl ArrayReader {
         &self.bytes[self.element_end.saturating_sub(self.kept_before)..self.element_end]
     }
 
-    /// The version by which a later `stat` shows that the file is unchanged. `None` if the
-    /// timestamps can't show that, or if the file was renamed or replaced meanwhile.
+    /// The file's version, if a later `stat` can show by this version whether the file has changed.
+    /// `None` if the timestamps can't show a change, or if the file was renamed or replaced during
+    /// the read.
     ///
     /// # Errors
     /// [`ArrayReadError`] if the file has changed since it was opened.
@@ -189,8 +192,8 @@ impl ArrayReader {
         if self.next_token(at)?.is_none() { Ok(None) } else { Err(ArrayReadError) }
     }
 
-    /// The first byte at or after `at` that is not white space or a byte order mark, and its
-    /// offset.
+    /// The first byte at or after the offset `at` that is neither white space nor part of a byte
+    /// order mark. Returns the byte and its offset.
     fn next_token(&mut self, at: usize) -> Result<Option<(u8, usize)>, ArrayReadError> {
         let is_blank = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         let mut at = at;

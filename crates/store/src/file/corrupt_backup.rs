@@ -1,7 +1,7 @@
-//! Copies of files that are not valid JSON, byte for byte, in teamd's state directory. The next
-//! foreign writer may overwrite the damaged file; a person can restore its content from the copy.
-//! Copies are named by a hash of their content, so the same damage is copied once. Each file has at
-//! most five copies.
+//! Copies of files that are not valid JSON, byte for byte, in teamd's state directory. Another
+//! program may overwrite the damaged file, but a person can restore its content from the copy.
+//! Copies are named by a hash of their content, so the same damage is copied only once. At most
+//! five copies of each file are kept.
 
 use super::temp_file::write_file;
 use crate::dir_handle::DirHandle;
@@ -25,8 +25,8 @@ impl CorruptBackups {
         Ok(CorruptBackups(Some(dir)))
     }
 
-    /// Makes no copies. Used for the session teams of Claude Code, whose half-written files are not
-    /// damage.
+    /// Makes no copies. Used for the session teams of Claude Code: their files are often
+    /// half-written for a moment, which is not damage.
     pub(crate) fn new_disabled() -> CorruptBackups {
         CorruptBackups(None)
     }

@@ -6,12 +6,12 @@ use nix::sys::stat::FileStat;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Two changes within this time may have the same timestamps. The clocks of file systems tick every
-/// 1 to 10 milliseconds.
+/// If two changes of a file are less than this time apart, their timestamps may be the same. The
+/// clocks of file systems tick every 1 to 10 milliseconds.
 pub(super) const TIMESTAMP_RESOLUTION: Duration = Duration::from_millis(50);
 
-/// The fields of `stat` that distinguish two versions of a file. The change time is one of them
-/// because no program can set it back.
+/// The fields of `stat` that distinguish two versions of a file. They include the change time
+/// (`ctime`), because no program can set it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileVersion {
     pub(super) device: u64,

@@ -35,8 +35,8 @@ impl KnownFile {
         self.version
     }
 
-    /// Whether the next change costs only the changed bytes: no copy of the whole file and no flush
-    /// to the disk.
+    /// Whether the next change of this file is cheap: it writes only the changed bytes, without a
+    /// copy of the whole file and without a flush to the disk.
     pub(crate) fn is_cheap(&self, durability: Durability) -> bool {
         self.shadow.is_some() && self.durability.max(durability) == Durability::Process
     }

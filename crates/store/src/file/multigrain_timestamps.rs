@@ -1,6 +1,7 @@
 //! Detects multigrain timestamps: whether any two changes of a file get different timestamps. On
-//! older kernels, a change within one clock tick (1 to 10 ms) may have the timestamp of the change
-//! before. Since Linux 6.13, some file systems give a new timestamp to every change after a `stat`.
+//! older kernels, two changes within one clock tick (1 to 10 ms) may get the same timestamp. Since
+//! Linux 6.13, some file systems give a change a new timestamp if a `stat` has read the previous
+//! one.
 
 use crate::dir_handle::DirHandle;
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
 //! Changes a file that other programs change too. A change prepares the new content, takes the
-//! lock, checks that the file is unchanged, and renames. If the file has changed, the steps are
-//! repeated.
+//! lock, checks that the file is unchanged, and renames the new file into place. If the file has
+//! changed, the steps are repeated.
 
 use super::io_context::IoContext;
 use super::json_type_and_limit::JsonShape;
@@ -57,15 +57,14 @@ impl<'d> PreparedChange<'d> {
         PreparedChange { dir, name: name.to_owned(), before: Some(before), after: None }
     }
 
-    /// Replaces or deletes the file, if it is unchanged and the caller still holds `lock`. Returns
-    /// whether the change was made.
+    /// Replaces or deletes the file, if the file is unchanged and the caller still holds `lock`.
+    /// Returns whether the change was made.
     pub(crate) fn commit(self, lock: &Lock) -> Result<bool, Error> {
         Ok(self.put_if_unchanged(lock)?.is_some())
     }
 
-    /// Makes the change like [`PreparedChange::commit`]. The outer `None` means that nothing was
-    /// changed. The inner `None` means that the file was deleted or that its new version is
-    /// unknown.
+    /// Makes the change like [`PreparedChange::commit`]. Returns `None` if nothing was changed, and
+    /// `Some(None)` if the file was deleted or if the version of the new file is unknown.
     fn put_if_unchanged(self, lock: &Lock) -> Result<Option<Option<KnownFile>>, Error> {
         if !is_unchanged(self.dir, &self.name, self.before.as_ref())? || !lock.is_ours()? {
             return Ok(None);
@@ -80,14 +79,14 @@ impl<'d> PreparedChange<'d> {
 
 /// Changes the text of the file `name`.
 ///
-/// `edit` gets the current text, or `None` if there is no file, and returns the new one. If `edit`
+/// `edit` gets the current text, or `None` if there is no file, and returns the new text. If `edit`
 /// returns `None`, the file stays unchanged. `edit` also parses the text, so that a long text is
-/// parsed once. The outer error of `edit` means that the text can't be parsed. The file is then
-/// read again until a timeout, and the result is [`Error::Corrupt`].
+/// parsed only once. The outer error of `edit` means that the text can't be parsed. The file is
+/// then read again until a timeout; after the timeout the call fails with [`Error::Corrupt`].
 ///
-/// A caller that already has the current content passes it as `before`; the file is then read only
-/// after a failed attempt. `on_placed` gets the version of the new file before the lock is
-/// released.
+/// A caller that already has the current content passes it as `before`. The file is then read only
+/// if another program has changed it. `on_placed` gets the version of the new file before the lock
+/// is released.
 pub(crate) fn modify_file(
     io: &IoContext,
     dir: &DirHandle,

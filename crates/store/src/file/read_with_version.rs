@@ -1,7 +1,7 @@
-//! Reads a file with the version that shows later whether the file has changed. Opening never
-//! blocks, follows no symbolic link, and accepts regular files only. If the text can't be parsed, a
-//! foreign writer may be in the middle of a write. The file is then read again for up to two
-//! seconds.
+//! Reads a file together with its version, which shows later whether the file has changed. Opening
+//! never blocks, follows no symbolic link, and accepts regular files only. If the text can't be
+//! parsed, another program may be in the middle of a write. The file is then read again for up to
+//! two seconds.
 
 use super::file_version::FileVersion;
 use super::io_context::IoContext;
@@ -26,15 +26,15 @@ pub(crate) const HALF_WRITTEN_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) struct FileSnapshot {
     bytes: Vec<u8>,
     identity: FileVersion,
-    /// Whether the file had changed shortly before it was read. See
+    /// Whether the file had been changed shortly before this snapshot was read. See
     /// [`FileVersion::is_recently_changed`].
     recently_changed: bool,
     stat: FileStat,
 }
 
 impl FileSnapshot {
-    /// Makes a snapshot of the file `name` from a cached text. `None` if the file's version is no
-    /// longer `identity`.
+    /// Makes a snapshot of the file `name` from a cached text. `None` if the file no longer has the
+    /// version `identity`, which the text was read from.
     pub(crate) fn from_cache(
         dir: &DirHandle,
         name: &str,
@@ -65,8 +65,8 @@ impl FileSnapshot {
         self.bytes
     }
 
-    /// The version by which a later `stat` shows that the file is unchanged. `None` if the file was
-    /// changed shortly before the read or during it.
+    /// The file's version, if a later `stat` can show by this version whether the file has changed.
+    /// `None` if the file was changed shortly before the read or during the read.
     pub(crate) fn stable_version(&self) -> Option<FileVersion> {
         (!self.recently_changed && self.bytes.len() as u64 == self.identity.size()).then_some(self.identity)
     }
@@ -76,8 +76,8 @@ impl FileSnapshot {
         self.stat.st_mode & 0o7777
     }
 
-    /// Rejects a file with several hard links or of another user. A rename would separate the file
-    /// from its other names, or change its owner.
+    /// Rejects a file that has several hard links or belongs to another user. Replacing the file by
+    /// a rename would separate it from its other names, or change its owner.
     pub(super) fn check_replaceable(&self, dir: &DirHandle, name: &str) -> Result<(), Error> {
         let unexpected = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
         if self.stat.st_nlink > 1 {
@@ -93,8 +93,8 @@ impl FileSnapshot {
 /// Reads the file `name` and checks its JSON type. `None` if there is no such file.
 ///
 /// # Errors
-/// [`Error::Corrupt`] if the text can't be parsed during two seconds; a copy of the file is stored
-/// then. `Io`, `TooLarge`, `UnexpectedFileType`.
+/// [`Error::Corrupt`] if the text can't be parsed during two seconds; a copy of the damaged file is
+/// then stored in the state directory. `Io`, `TooLarge`, `UnexpectedFileType`.
 pub(crate) fn read(
     io: &IoContext,
     dir: &DirHandle,
@@ -105,8 +105,8 @@ pub(crate) fn read(
     Ok(read.map(|(snapshot, ())| snapshot))
 }
 
-/// Reads the file `name` and parses its text. `None` if there is no such file. A file that can't be
-/// parsed is read again until it has been unchanged for `timeout`.
+/// Reads the file `name` and parses its text. `None` if there is no such file. If the text can't be
+/// parsed, the file is read again until it has been unchanged for `timeout`.
 ///
 /// # Errors
 /// As [`read`].
@@ -136,9 +136,9 @@ pub(crate) fn read_and_parse<T>(
     }
 }
 
-/// The backoff for a file that may be half-written. It ends when the file has been unchanged for
-/// `timeout`. The caller must have read the file before the call: a writer may truncate the file
-/// between a `stat` and a read.
+/// The backoff between reads of a file that may be half-written. It ends when the file has been
+/// unchanged for `timeout`. The caller must have read the file before this call: another program
+/// may truncate the file between a `stat` and a read.
 pub(crate) fn half_written_backoff(dir: &DirHandle, name: &str, timeout: Duration) -> Result<Backoff, Error> {
     let unchanged_for =
         || FileVersion::stat_file(dir, name).map(|now| now.map_or(Duration::ZERO, |now| now.age()));
@@ -176,8 +176,8 @@ pub(crate) fn read_raw(dir: &DirHandle, name: &str, limit: u64) -> Result<Option
     Ok(Some(FileSnapshot { bytes, identity, recently_changed: identity.is_recently_changed(read_at), stat }))
 }
 
-/// Reads the content of a file, up to `limit` + 1 bytes. One read call is enough if the file has
-/// `size` bytes.
+/// Reads the content of a file. Stops after `limit` + 1 bytes, so that the caller can detect a file
+/// that is too large. If the file has `size` bytes, one read call is enough.
 fn read_bytes(mut file: File, size: u64, limit: u64) -> std::io::Result<Vec<u8>> {
     let buffer_size = size.min(limit) as usize + 1;
     let mut bytes = vec![0; buffer_size];
@@ -188,8 +188,8 @@ fn read_bytes(mut file: File, size: u64, limit: u64) -> std::io::Result<Vec<u8>>
         }
     };
     bytes.truncate(read);
-    // If the first read returned exactly `size` bytes although the buffer is larger, the file ends
-    // there.
+    // The buffer is larger than `size`. So if the first read returned exactly `size` bytes, the end
+    // of the file is reached.
     if read as u64 != size {
         file.take((limit + 1).saturating_sub(read as u64)).read_to_end(&mut bytes)?;
     }
@@ -206,15 +206,16 @@ pub(crate) fn open_for_reading(dir: &DirHandle, name: &str) -> Result<Option<Fil
     Ok(open_regular_file(dir, name)?.map(|(file, _)| file))
 }
 
-/// Opens the regular file `name` for reading and returns its status. `None` if there is no such
-/// file.
+/// Opens the regular file `name` for reading. Returns the file and its status, or `None` if there
+/// is no such file.
 pub(super) fn open_regular_file(dir: &DirHandle, name: &str) -> Result<Option<(File, FileStat)>, Error> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let unexpected = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
     let fd = match openat(dir, name, flags, Mode::empty()) {
         Ok(fd) => fd,
-        // Another process has just exchanged the file and rewrites the old one under a write lease
-        // (`tail_rewrite`). The name leads to the new file now, so a second attempt succeeds.
+        // Another process has just exchanged this file with a new one and now rewrites the old file
+        // under a write lease (see `tail_rewrite`). The name already leads to the new file, so a
+        // second attempt succeeds.
         Err(Errno::EWOULDBLOCK) => match openat(dir, name, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(errno) => return Err(Error::io("open", &dir.join(name), errno)),
@@ -245,8 +246,9 @@ pub(super) fn is_unchanged(
     if FileVersion::from_stat(&stat) != before.identity {
         return Ok(false);
     }
-    // A read during a write in place may return parts of two versions, with the later timestamp. So
-    // the timestamp alone does not prove that nothing has changed.
+    // If another program writes in place during the read, the read may return parts of two
+    // versions, with the timestamp of the later version. So the timestamp alone does not prove that
+    // nothing has changed.
     if before.stable_version().is_some() {
         return Ok(true);
     }

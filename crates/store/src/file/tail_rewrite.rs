@@ -1,12 +1,12 @@
-//! Changes the tail of a long file at the cost of the change alone.
+//! Changes the end (tail) of a long file without rewriting the whole file.
 //!
 //! Beside the file is a shadow copy, which lacks only the last change. A change brings the shadow
 //! copy up to date, writes the new tail into it, and exchanges the two files. A reader sees either
-//! the old or the new file. If the process is killed in between, the file is unchanged. After the
-//! exchange the old file is the shadow copy for the next change.
+//! the old or the new file. If the process is killed before the exchange, the file is unchanged.
+//! After the exchange, the old file is the shadow copy for the next change.
 //!
 //! A tail can be changed only if the file still has the version of teamd's last change
-//! ([`KnownFile`]). Otherwise the file is read and replaced whole ([`super::read_modify_write`]).
+//! ([`KnownFile`]). Otherwise the whole file is read and replaced ([`super::read_modify_write`]).
 
 use super::file_version::FileVersion;
 use super::io_context::IoContext;
@@ -43,7 +43,7 @@ pub(crate) struct LongFile<'d> {
 
 impl<'d> LongFile<'d> {
     /// Opens the file `name`. `None` if the file no longer has the version `known`, or if its
-    /// timestamps can't show that.
+    /// timestamps can't show whether it has.
     pub(crate) fn open(
         dir: &'d DirHandle,
         name: &'d str,
@@ -55,8 +55,8 @@ impl<'d> LongFile<'d> {
         Ok(is_known.then_some(LongFile { dir, name, file, stat, known }))
     }
 
-    /// Reads the text from `offset` on. `None` if it is not UTF-8 or the file has changed
-    /// meanwhile.
+    /// Reads the file's text from `offset` to the end. `None` if the text is not UTF-8, or if the
+    /// file has changed since it was opened.
     pub(crate) fn read_tail(&self, offset: u64) -> Result<Option<String>, Error> {
         let mut tail = vec![0; self.known.size().saturating_sub(offset) as usize];
         match self.file.read_exact_at(&mut tail, offset) {
@@ -95,16 +95,16 @@ impl<'d> LongFile<'d> {
         self.swap_and_verify(staged)
     }
 
-    /// Exchanges the staged copy and the file, and checks the version of the file that was
-    /// replaced. If another program had changed that file, the exchange is undone.
+    /// Exchanges the staged copy and the file. Then checks the version of the file that was
+    /// replaced: if another program had changed that file, the exchange is undone.
     fn swap_and_verify(&self, staged: &StagedCopy) -> Result<SwapOutcome, Error> {
         if rename_exchange(self.dir, &staged.name, self.name).is_err() {
             return Ok(SwapOutcome::Rejected);
         }
         failpoint::hit("shadow.exchanged");
         let at = |name| FileVersion::stat_file(self.dir, name);
-        // After the exchange a failed `stat` must not be an error: the caller would send the
-        // message again.
+        // The exchange has already stored the message. So a failed `stat` must not be an error:
+        // after an error the caller would send the message again.
         let (Ok(public), Ok(old)) = (at(self.name), at(&staged.name)) else {
             return Ok(SwapOutcome::Done(None));
         };
@@ -124,8 +124,9 @@ impl<'d> LongFile<'d> {
         Ok(SwapOutcome::Done(Some(KnownFile { version: file, durability, shadow })))
     }
 
-    /// Undoes the exchange. If another program replaced the staged copy meanwhile, its newer file
-    /// is put back. Returns whether the staged copy is out of the file's place.
+    /// Undoes the exchange. If another program replaced the staged copy after the exchange, that
+    /// program's newer file is put back. Returns whether the file's name no longer leads to the
+    /// staged copy.
     fn swap_back(&self, staged: &StagedCopy) -> bool {
         if rename_exchange(self.dir, &staged.name, self.name).is_err() {
             return false;
@@ -147,8 +148,8 @@ impl<'d> LongFile<'d> {
             .then_some(ShadowCopy { identity, shared_bytes: staged.shared_bytes })
     }
 
-    /// Writes the new version to a file with a unique name. No other process writes to it, so the
-    /// caller does not need the lock.
+    /// Writes the new version of the file under a unique temporary name. No other process writes to
+    /// the temporary file, so the caller does not need the lock.
     fn stage_copy(
         &self,
         shared_bytes: u64,
@@ -165,11 +166,12 @@ impl<'d> LongFile<'d> {
             None => (&self.create_copy(&staged.name)?, 0, 0),
         };
         // The shadow copy was the inbox itself before the last exchange, so a reader may still have
-        // it open. The lease is granted only if no reader has, and new readers wait.
+        // it open. The kernel grants the lease only if no reader has the file open; new readers
+        // then wait.
         let lease = WriteLease::take(file).ok_or(std::io::ErrorKind::ResourceBusy)?;
         if kept.is_some() && durability >= Durability::Ordered {
-            // After a power loss the file's old name may lead to this content again, unless the
-            // rename is on the disk.
+            // This file had the inbox's name before the last exchange. Unless that rename is
+            // flushed to the disk, the inbox's name may lead to this file again after a power loss.
             fsync(self.dir)?;
         }
         let at = if shared_bytes - shared > MAX_INLINE_COPY { shared_bytes } else { shared };
@@ -183,8 +185,8 @@ impl<'d> LongFile<'d> {
         Ok(staged)
     }
 
-    /// Renames the shadow copy to `staged_name` and opens it. `None` if the version is not the
-    /// known one or another process has the file open.
+    /// Renames the shadow copy to `staged_name` and opens it. `None` if the shadow copy does not
+    /// have the expected version or if another process has it open.
     fn take_shadow(&self, shadow: &ShadowCopy, staged_name: &str) -> Option<File> {
         let name = shadow_name(self.name);
         let flags = OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
@@ -213,7 +215,7 @@ impl<'d> LongFile<'d> {
 /// The result of [`LongFile::swap_in`].
 #[derive(Debug)]
 pub(crate) enum SwapOutcome {
-    /// Nothing was changed: the exchange is not possible, or another program changed the file
+    /// Nothing was changed: the two files can't be exchanged, or another program changed the file
     /// first.
     Rejected,
     /// The change is stored. Contains the file's new version, or `None` if it is unknown.
@@ -221,7 +223,7 @@ pub(crate) enum SwapOutcome {
 }
 
 /// A copy of the file with the new tail. After the exchange, the copy's name leads to the old file.
-/// Dropping a `StagedCopy` deletes the file of that name.
+/// Dropping a `StagedCopy` deletes the file that has the copy's name.
 #[derive(Debug)]
 pub(crate) struct StagedCopy<'d> {
     dir: &'d DirHandle,
@@ -255,8 +257,8 @@ fn copy_range(file: &File, shadow: &File, from: u64, to: u64) -> std::io::Result
     if copied == to - from { Ok(()) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Writes `tail` at offset `at`. `size` is the size of the shadow copy, which is truncated if it is
-/// longer.
+/// Writes `tail` at offset `at`. `size` is the size of the shadow copy. If the shadow copy is
+/// longer than the new content, it is truncated.
 fn write_tail(
     (shadow, size): (&File, u64),
     tail: &[u8],

@@ -1,6 +1,6 @@
-//! Temporary files. New content is written beside the target, under a name that readers ignore. The
-//! temporary file is deleted unless it replaces the target. If the disk is full, the target is
-//! unchanged and the temporary file is deleted.
+//! Temporary files. New content is written to a temporary file beside the target, under a name that
+//! readers ignore. The temporary file then replaces the target or is deleted. If the disk is full,
+//! the temporary file is deleted and the target is unchanged.
 
 use super::file_version::FileVersion;
 use super::last_written_version::KnownFile;
@@ -44,8 +44,8 @@ pub(crate) struct TempFile<'d> {
 }
 
 impl<'d> TempFile<'d> {
-    /// Writes `bytes` to a temporary file for `target`, with the permission bits `mode`. Flushes it
-    /// as `durability` requires.
+    /// Writes `bytes` to a temporary file for `target`, with the permission bits `mode`. Flushes
+    /// the temporary file as `durability` requires.
     pub(crate) fn write(
         dir: &'d DirHandle,
         target: &str,
@@ -65,9 +65,9 @@ impl<'d> TempFile<'d> {
         Ok(temp_file)
     }
 
-    /// Replaces `target`. Returns the version of the new file; `None` if another program has
-    /// already changed it. The caller flushes the directory with [`sync_dir`] after it has released
-    /// its locks.
+    /// Replaces `target` by the temporary file. Returns the version of the new file, or `None` if
+    /// another program has already changed it. The caller flushes the directory with [`sync_dir`]
+    /// after it has released its locks.
     pub(crate) fn replace(mut self, target: &str) -> Result<Option<KnownFile>, Error> {
         let written = self.identity();
         failpoint::hit_before_call("store.replace")
@@ -85,8 +85,8 @@ impl<'d> TempFile<'d> {
         fstat(&self.file).ok().map(|stat| FileVersion::from_stat(&stat))
     }
 
-    /// Renames the file to `target` if `target` does not exist. Returns false if it exists. The
-    /// caller flushes the directory like after [`TempFile::replace`].
+    /// Renames the temporary file to `target` if `target` does not exist. Returns false if it
+    /// exists. As after [`TempFile::replace`], the caller flushes the directory.
     pub(crate) fn create(mut self, target: &str) -> Result<bool, Error> {
         let path = self.dir.join(target);
         failpoint::hit_before_call("store.create-file").map_err(|cause| Error::io("create", &path, cause))?;

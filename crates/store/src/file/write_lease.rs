@@ -1,9 +1,9 @@
 //! Write leases, which show whether another process has a file open.
 //!
 //! The kernel grants a write lease only if the file is open exactly once. While the lease is held,
-//! every other `open` of the file waits. Network and layered file systems may grant a lease
-//! although another machine or layer has the file open. So leases are used only where
-//! [`super::multigrain_timestamps`] knows the file system.
+//! every other `open` of the file waits. A network file system may grant a lease although another
+//! machine has the file open, and a layered file system although the file is open through another
+//! layer. So leases are used only on file systems that [`super::multigrain_timestamps`] knows.
 //!
 //! The module has one `unsafe` call, because no library wraps `F_SETLEASE`.
 
@@ -11,15 +11,15 @@
 
 use std::fs::File;
 
-/// A held write lease: no other descriptor refers to the file. Dropping it lets waiting `open`
-/// calls continue.
+/// A write lease that this process holds: no other descriptor refers to the file. Dropping the
+/// lease lets waiting `open` calls continue.
 #[derive(Debug)]
 pub(super) struct WriteLease<'f>(&'f File);
 
 #[cfg(target_os = "linux")]
 impl WriteLease<'_> {
-    /// Takes the lease. `None` if another descriptor of any process refers to `file`. `file` must
-    /// be open for reading and writing.
+    /// Takes a write lease on `file`, which must be open for reading and writing. `None` if any
+    /// process has another descriptor of the file.
     pub(super) fn take(file: &File) -> Option<WriteLease<'_>> {
         use nix::libc::{F_SETLEASE, F_WRLCK, SIGURG, c_int};
 
@@ -42,8 +42,8 @@ impl Drop for WriteLease<'_> {
 #[cfg(target_os = "linux")]
 fn set_lease(file: &File, command: nix::libc::c_int, to: nix::libc::c_int) -> bool {
     use std::os::fd::AsRawFd;
-    // SAFETY: both commands take an integer, and the descriptor is open as long as `file` is
-    // borrowed.
+    // SAFETY: both commands take an integer argument, and the descriptor is open as long as `file`
+    // is borrowed.
     unsafe { nix::libc::fcntl(file.as_raw_fd(), command, to) == 0 }
 }
 

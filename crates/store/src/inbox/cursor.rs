@@ -1,7 +1,7 @@
-//! Reads the new entries of an inbox since an earlier read. If the file has only grown, reading
-//! continues where the last read ended. Otherwise the file is read from its start, to find the last
-//! entry that was read before. If the file stays unreadable for two seconds, it is read whole, to
-//! report the error.
+//! Reads the entries that were added to an inbox since an earlier read. If the file has only grown,
+//! reading continues where the last read ended. Otherwise the file is read from its start, to find
+//! the entry that the earlier read returned last. If the file can't be read in parts for two
+//! seconds, the whole file is read at once, which reports the error.
 
 use super::inbox_handle::Inbox;
 use super::message_id::{entry_uuid, hash_bytes};
@@ -50,15 +50,15 @@ impl InboxCursor {
     /// Number of unread entries before the cursor.
     ///
     /// The count can be wrong in one case: a writer changes an entry in place without moving the
-    /// bytes behind it, and both the read before and the read after find only growth. Known
-    /// writers do not cause this case, because they write `true` and `false`, which differ in
-    /// length.
+    /// bytes behind the entry, so that the file seems only to have grown. Known writers do not
+    /// cause this case: they write `true` or `false` as the read flag, which differ in length.
     pub fn unread_count(&self) -> usize {
         self.unread_count
     }
 
     /// Whether the inbox no longer begins with the entries before the previous cursor: entries were
-    /// removed or rewritten, or the file was replaced. All entries were returned as new then.
+    /// removed or rewritten, or the file was replaced. In this case the read returned all entries
+    /// as new.
     pub fn is_reset(&self) -> bool {
         self.is_reset
     }
@@ -88,8 +88,8 @@ impl InboxCursor {
         self.unread_count += usize::from(entry.unread().is_some());
     }
 
-    /// Reads the entries behind this cursor, up to `max_bytes` and to the end of the last entry.
-    /// Also returns the cursor behind them.
+    /// Reads the entries behind this cursor. Stops after `max_bytes`, at the end of an entry, or at
+    /// the end of the inbox. Also returns the cursor behind the entries that were read.
     fn read_on(mut self, reader: &mut ArrayReader, max_bytes: usize) -> Result<NewEntries, ArrayReadError> {
         let (mut new, mut bytes_left) = (Vec::new(), max_bytes);
         self.has_more = false;
@@ -129,13 +129,13 @@ impl InboxCursor {
 }
 
 impl Inbox {
-    /// Reads the entries that are new since `cursor`, and returns the cursor for the next read.
-    /// `None` reads all entries.
+    /// Reads the entries that were added since `cursor`, and returns the cursor for the next read.
+    /// With `None` as the cursor, reads all entries.
     ///
-    /// If the file has only grown, the cost depends on the new entries alone. Marking entries read
-    /// moves all bytes behind them, so the next call reads the whole file and still finds which
-    /// entries are new. If it can't find that out, all entries are new and the new cursor [is
-    /// reset](InboxCursor::is_reset).
+    /// If the file has only grown, the cost depends on the new entries alone. If entries were
+    /// marked read, the bytes behind them have moved. The next call then reads the whole file, and
+    /// still finds which entries are new. If the call can't find the last entry of `cursor`, all
+    /// entries count as new and the new cursor [is reset](InboxCursor::is_reset).
     ///
     /// # Errors
     /// As [`Inbox::read`].
@@ -143,8 +143,9 @@ impl Inbox {
         self.read_new(cursor, usize::MAX)
     }
 
-    /// Reads new entries like [`Inbox::read_since`], but only a chunk of them: 256 KiB, up to the
-    /// end of an entry. If there are more, the new cursor [has more](InboxCursor::has_more).
+    /// Reads new entries like [`Inbox::read_since`], but at most 256 KiB, rounded up to the end of
+    /// an entry. If the inbox has more new entries, the new cursor [has
+    /// more](InboxCursor::has_more).
     ///
     /// # Errors
     /// As [`Inbox::read`].
@@ -155,7 +156,8 @@ impl Inbox {
         self.read_new(cursor, CHUNK_BYTES)
     }
 
-    /// Applies `step` to all entries, oldest first. Only a chunk of them is in memory at a time.
+    /// Applies `step` to all entries, oldest first. At most 256 KiB of entries are in memory at a
+    /// time.
     ///
     /// # Errors
     /// As [`Inbox::read`].
@@ -164,8 +166,8 @@ impl Inbox {
             let (mut all, mut cursor) = (T::default(), None);
             loop {
                 let (new, next) = self.read_chunk_since(cursor.as_ref())?;
-                // Another program has removed entries that were already read, so the result is
-                // useless.
+                // Another program has removed or rewritten entries that `step` has already
+                // processed, so the result is useless.
                 if next.is_reset() {
                     break;
                 }
@@ -207,8 +209,8 @@ impl Inbox {
                 break;
             }
         }
-        // The file changes faster than it can be read in chunks, or is invalid. Reading it whole
-        // succeeds or reports the error.
+        // The file changes faster than it can be read in chunks, or its content is invalid. Reading
+        // the whole file at once succeeds or reports the error.
         let read =
             read_and_parse(self.team.io(), dir, &self.file, INBOX_LIMIT, HALF_WRITTEN_TIMEOUT, |text| {
                 JsonShape::Array.check(text)
@@ -220,7 +222,7 @@ impl Inbox {
 }
 
 /// Reads the file from its start and returns the entries behind the last entry of `cursor`. If that
-/// entry is not at its position, returns all entries.
+/// entry is no longer at its index, returns all entries.
 fn read_from_start(
     cursor: Option<&InboxCursor>,
     reader: &mut ArrayReader,
@@ -245,8 +247,8 @@ fn read_from_start(
     InboxCursor { is_reset: true, ..InboxCursor::empty() }.read_on(reader, max_bytes)
 }
 
-/// Opens the file at its start. `None` if it is missing or too large; the caller reports that by
-/// reading it whole.
+/// Opens the file at its start. `None` if the file is missing or too large. The caller then reads
+/// the whole file, which reports the error.
 fn open_reader(dir: &DirHandle, name: &str) -> Result<Option<ArrayReader>, Error> {
     Ok(ArrayReader::open(dir, name, FINGERPRINT_BYTES)?.filter(|reader| reader.size() <= INBOX_LIMIT))
 }

@@ -4,12 +4,12 @@ use super::message_id::entry_uuid;
 use protocol::message::{InboxEntry, Message};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The messages of `sent` that are in `lost` and not in `entries`. Each comes with the index at
-/// which it is inserted.
+/// The messages of `sent` that are in `lost` and not in `entries`. Each message comes with the
+/// index at which to insert it.
 ///
 /// A lost message is inserted before the messages that come after it in the journal, and after its
-/// sender's earlier messages. A sender may record a message long after it has stored it. Messages
-/// that are not in the journal yet are ordered by their timestamp.
+/// sender's earlier messages. A sender may write the journal long after it has stored a message in
+/// the inbox. Messages that are not in the journal yet are ordered by their timestamps.
 pub(super) fn missing_messages<'m>(
     sent: &'m [(String, Message)],
     lost: &BTreeSet<String>,

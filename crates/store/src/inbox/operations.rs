@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 
 /// Maximum length of a message's text, in bytes.
 pub const MESSAGE_LIMIT: usize = 256 << 10;
-/// Maximum length of an answer's text, in bytes. An answer contains the request, which other
-/// programs write at any length.
+/// Maximum length of an answer's text, in bytes. An answer repeats parts of the request, which
+/// other programs can write at any length.
 pub(crate) const ANSWER_LIMIT: usize = 16 << 20;
 
 impl Inbox {
@@ -30,7 +30,7 @@ impl Inbox {
         Ok(read.map(|(_, entries)| entries).unwrap_or_default())
     }
 
-    /// The state of the inbox's lock, without waiting.
+    /// The state of the inbox's lock at this moment. Does not wait for the lock.
     ///
     /// # Errors
     /// `Io`, `UnexpectedFileType`.
@@ -38,8 +38,8 @@ impl Inbox {
         self.team.inboxes_dir()?.map_or(Ok(LockState::Free), |dir| lock_state(dir, &self.file))
     }
 
-    /// The unread entries, oldest first. In a long inbox, only the tail from the first unread entry
-    /// on is read.
+    /// The unread entries, oldest first. In a long inbox, only the part of the file from the first
+    /// unread entry on is read.
     ///
     /// # Errors
     /// As [`Inbox::read`].
@@ -50,15 +50,15 @@ impl Inbox {
         Ok(entries.into_iter().filter(|entry| entry.unread().is_some()).collect())
     }
 
-    /// Appends a message and creates the file if it is missing. On return the message is stored as
-    /// durably as the root's durability requires. In session teams of Claude Code, appending is the
-    /// only change allowed.
+    /// Appends a message, and creates the inbox file if it is missing. On return the message is
+    /// stored as durably as the root's durability requires. In session teams of Claude Code,
+    /// appending is the only change allowed.
     pub fn append(&self, message: &Message) -> Result<(), Error> {
         self.append_all(std::slice::from_ref(message))
     }
 
-    /// Appends messages like [`Inbox::append`], in one step. Either all messages are stored, in
-    /// their order, or none.
+    /// Appends several messages in one step, like [`Inbox::append`]. Either all messages are
+    /// stored, in their order, or none.
     pub fn append_all(&self, messages: &[Message]) -> Result<(), Error> {
         self.check_lengths(messages, MESSAGE_LIMIT)?;
         self.change_tail(
@@ -77,8 +77,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Appends a message with at most `limit` bytes of text, unless `is_needless` is true for the
-    /// current entries. Returns whether the message was appended.
+    /// Appends a message with at most `limit` bytes of text. Appends nothing if `is_needless`
+    /// returns true for the current entries. Returns whether the message was appended.
     pub(crate) fn append_unless(
         &self,
         message: &Message,
@@ -86,8 +86,8 @@ impl Inbox {
         is_needless: impl Fn(&[InboxEntry]) -> bool,
     ) -> Result<bool, Error> {
         self.check_lengths(std::slice::from_ref(message), limit)?;
-        // The condition is checked at each attempt, since another program may have appended the
-        // same message.
+        // `is_needless` is called at each attempt, because another program may have appended the
+        // same message since the last attempt.
         let written = Cell::new(false);
         self.change(|text| {
             written.set(!is_needless(&parse_inbox(text)?));
@@ -102,8 +102,10 @@ impl Inbox {
         Ok(written.get())
     }
 
-    /// Inserts the messages of `sent` that are `lost` where they were, as far as the journal shows
-    /// that. Messages that are in the inbox again are not inserted. Returns the inserted messages.
+    /// Restores lost messages. `sent` are all messages in the journal, and `lost` are the ids of
+    /// those that are missing from the inbox. Each is inserted where it was, as far as the journal
+    /// shows that. Messages that are in the inbox again are not inserted. Returns the inserted
+    /// messages.
     pub(crate) fn restore(
         &self,
         sent: &[(String, Message)],
@@ -118,9 +120,9 @@ impl Inbox {
         Ok(restored.into_inner())
     }
 
-    /// Marks entries read. Each entry is found by its text, first at its index and then anywhere,
-    /// since other programs may have removed entries before it. An entry that is gone is not an
-    /// error.
+    /// Marks entries read. Each entry is found by its text: at its index, or else at another index,
+    /// since other programs may have removed entries before it. An entry that is no longer in the
+    /// inbox is not an error.
     pub fn mark_read(&self, entries: &[InboxEntry]) -> Result<(), Error> {
         self.team.check_writable()?;
         self.team.record_read(&self.file, entries);
@@ -146,9 +148,10 @@ impl Inbox {
     fn change(&self, edit: impl Fn(&str) -> Result<Option<String>, json::JsonError>) -> Result<(), Error> {
         let dir = self.team.create_inboxes_dir()?;
         let is_known = self.is_trackable(dir);
-        // The positions are computed before the lock is taken, and the index is written under the
-        // lock. Without the lock, another program could change the file first. The index would be
-        // out of date, and the next change would read the whole file.
+        // The positions of entries are computed before the lock is taken, and the tail index is
+        // written under the lock. If the index were written without the lock, another program could
+        // change the file first. The index would then be out of date, and the next change would
+        // read the whole file.
         let positions: Cell<Option<TailPositions>> = Cell::new(None);
         let edit = |text: Option<&str>| {
             let edited = edit(text.unwrap_or("[]"))?;
@@ -164,7 +167,7 @@ impl Inbox {
     }
 
     /// Changes the inbox like [`Inbox::change`]. In a long inbox, `edit` gets only the entries from
-    /// a position on, as an array, and the number of entries before it.
+    /// the position `from` on, as a JSON array, and the number of entries before them.
     fn change_tail(
         &self,
         from: fn(&TailIndex) -> EntryPosition,
@@ -197,8 +200,8 @@ impl Inbox {
         read_index().map_or(Ok(false), |index| self.rewrite_tail(index, from, &edit, Some(lock)))
     }
 
-    /// Rewrites the tail. Returns false if the file is no longer the one that the index describes,
-    /// or if the change was rejected.
+    /// Rewrites the tail. Returns false if the file has changed since `index` was written, or if
+    /// the new tail could not be put in place.
     fn rewrite_tail(
         &self,
         index: TailIndex,
@@ -217,8 +220,9 @@ impl Inbox {
         Ok(true)
     }
 
-    /// Whether this inbox may have a tail index. Not in session teams, since Claude Code rewrites
-    /// the whole file, and not on file systems without multigrain timestamps.
+    /// Whether this inbox may have a tail index. False in session teams, since Claude Code rewrites
+    /// the whole file. Also false on file systems without multigrain timestamps, where a change of
+    /// the file could go unnoticed.
     fn is_trackable(&self, dir: &DirHandle) -> bool {
         !self.team.name().is_claude_session() && has_multigrain_timestamps(dir)
     }
@@ -236,11 +240,11 @@ fn text_if_changed(before: &str, new_text: String) -> Result<Option<String>, jso
     Ok((new_text != before).then_some(new_text))
 }
 
-/// The indexes in `current` of the `wanted` entries. `before` is the number of entries that precede
-/// `current` in the inbox.
+/// The indexes in `current` of the entries in `wanted`. `before` is the number of entries that
+/// precede `current` in the inbox.
 ///
 /// An entry is found by its text. If another program reformatted the text, the entry is found by
-/// its message. Two entries with the same text get two indexes.
+/// its message id. Two entries with the same text get two indexes.
 fn current_positions(current: &[InboxEntry], wanted: &[InboxEntry], before: usize) -> Vec<usize> {
     let has_text =
         |index: usize, entry: &InboxEntry| current.get(index).is_some_and(|found| found.raw == entry.raw);

@@ -1,10 +1,11 @@
-//! Index of the end of a long inbox file. With it, an append or a search for unread entries reads
-//! only the end of the file.
+//! Index of the end of a long inbox file. With the index, an append or a search for unread entries
+//! reads only the end of the file.
 //!
-//! teamd's programs write a new index after each change, next to the journal, outside the team
-//! files. Other programs do not write the index, so a reader checks it before each use. The file
-//! must still have the inode, size and timestamps that the index names. If there is no valid index,
-//! the reader reads the whole inbox. That is never an error.
+//! teamd's programs write a new index after each change of the inbox. The index is stored next to
+//! the journal, outside the team files. Other programs change the inbox without a new index, so a
+//! reader checks the index before each use: the file must still have the inode, size and timestamps
+//! that the index names. Without a valid index, the reader reads the whole inbox. That is never an
+//! error.
 //!
 //! After a power loss a file can keep its size and timestamps and lose its bytes. So an index is
 //! valid only until the next boot.
@@ -21,11 +22,12 @@ use uuid::Uuid;
 
 /// Smaller inboxes get no index, because reading them whole is faster. In bytes.
 pub(super) const MIN_INDEXED_BYTES: u64 = 16 << 10;
-/// Longer tails are not changed by this module. The caller rewrites the whole inbox and takes the
-/// lock only when the new file is written. In bytes.
+/// Maximum length of a tail that is changed alone, in bytes. If the tail is longer, the caller
+/// rewrites the whole inbox, and takes the lock only after the new file is written.
 const MAX_TAIL_BYTES: u64 = 64 << 10;
-/// Size of an index file without its line feed, in bytes. Indexes are padded with spaces to this
-/// size. So a reader that races with a writer never sees the end of a longer, older index.
+/// Size of an index file without its line feed, in bytes. Every index is padded with spaces to this
+/// size. So a reader never sees the end of an older, longer index while a new index is being
+/// written.
 const PADDED_INDEX_BYTES: usize = 1024;
 
 /// Where the last entry and the first possibly unread entry of an inbox file begin.
@@ -92,20 +94,20 @@ impl TailIndex {
         (stored_checksum == checksum(json)?).then(|| serde_json::from_str(json).ok())?
     }
 
-    /// Whether the tail from a position on is short enough to be changed under the lock, which
-    /// other programs do not wait for long.
+    /// Whether the tail from the position `from` on is short enough to be changed under the lock.
+    /// Other programs do not wait long for the lock.
     pub(super) fn is_small(&self, from: fn(&TailIndex) -> EntryPosition) -> bool {
         self.file.size().saturating_sub(from(self).offset) <= MAX_TAIL_BYTES
     }
 
-    /// Whether the next change copies only a tail and does not wait for the disk. The caller then
-    /// takes the lock before it stages the change.
+    /// Whether the next change copies only a tail and does not wait for the disk. If so, the caller
+    /// takes the lock before it writes the changed copy.
     pub(super) fn is_cheap(&self, inbox: &Inbox) -> bool {
         self.file.is_cheap(inbox.team.io().durability)
     }
 
-    /// Writes the index for the next reader. A failure is ignored: the next reader reads the whole
-    /// inbox.
+    /// Writes this index to its file. A failure is ignored: without an index, the next reader reads
+    /// the whole inbox.
     pub(super) fn write(&self, inbox: &Inbox) {
         let Ok(json) = serde_json::to_string(self) else { return };
         let Some(stored_checksum) = checksum(&json) else { return };
@@ -113,8 +115,8 @@ impl TailIndex {
         inbox.team.journal().write_tail_index(inbox.team.name(), &inbox.file, line.as_bytes()).ok();
     }
 
-    /// Opens the tail of `inbox` from a position on. `None` if the file no longer has the version
-    /// that this index describes.
+    /// Opens the tail of `inbox` from the position `from` on. `None` if the file no longer has the
+    /// version that this index describes.
     pub(super) fn open_tail<'i>(
         self,
         inbox: &'i Inbox,
@@ -134,8 +136,8 @@ impl InboxTail<'_> {
         self.position.index
     }
 
-    /// The entries of the tail, numbered as in the whole inbox. `None` if the tail is not a JSON
-    /// array.
+    /// The entries of the tail, with their indexes in the whole inbox. `None` if the tail is not a
+    /// JSON array.
     pub(super) fn entries(&self) -> Option<Vec<InboxEntry>> {
         let array = Array::parse(&self.text).ok()?;
         let entries = (self.position.index..).zip(array.elements());
@@ -145,8 +147,8 @@ impl InboxTail<'_> {
     /// Replaces the tail by `after`, a JSON array, and writes the new index. Returns false if
     /// nothing was changed.
     ///
-    /// `lock` is the inbox's lock if the caller already holds it. Otherwise the lock is taken for
-    /// the swap alone.
+    /// `lock` is the inbox's lock if the caller already holds it. Otherwise this method takes the
+    /// lock only while the new tail is put in place.
     ///
     /// # Errors
     /// `Io`, and `Locked` if another program holds the lock. The inbox is unchanged in both cases.
@@ -155,8 +157,8 @@ impl InboxTail<'_> {
             return Ok(false);
         };
         let texts = (&self.text[1..], &after[1..]);
-        // If this process was stopped for a while, another program may have taken the lock as
-        // stale.
+        // If this process was stopped for more than ten seconds, another program may have
+        // considered the lock stale and taken it.
         if lock.as_ref().is_some_and(|lock| !matches!(lock.is_ours(), Ok(true))) {
             return Ok(false);
         }
@@ -176,8 +178,9 @@ impl InboxTail<'_> {
     }
 }
 
-/// Finds the last entry and the first unread one in the text of a tail that begins at `from`.
-/// `unread` is the known first unread entry, if it may be before the tail.
+/// Finds the positions of the last entry and of the first unread entry. `text` is a tail that
+/// begins at `from`. `unread` is the known position of the first unread entry; it counts if it is
+/// before the tail.
 fn find_positions(
     text: &str,
     from: EntryPosition,
@@ -198,8 +201,8 @@ fn find_positions(
     Some((position(last), first))
 }
 
-/// Whether an element counts as unread: an object whose `read` is not `true`, even if it is not a
-/// valid message.
+/// Whether an element counts as an unread entry: a JSON object whose `read` is not `true`, even if
+/// the object is not a valid message.
 fn is_unread(raw: &str) -> bool {
     Object::parse(raw).is_ok_and(|object| object.get("read").is_none_or(|read| read.get() != "true"))
 }

@@ -14,8 +14,8 @@ pub(super) struct JournalEntry {
     pub(super) inbox_file: String,
     /// The generation of the inboxes directory, which distinguishes teams of the same name.
     pub(super) generation: u64,
-    /// Whether the entry was copied from the previous journal file. Such entries are older than all
-    /// others in the file.
+    /// Whether this journal entry was copied from the previous journal file. Copied entries are
+    /// older than all other entries in the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_carried_over: bool,
     #[serde(flatten)]
@@ -31,16 +31,16 @@ pub(super) enum JournalEntryKind {
     Read(Vec<String>),
     /// The messages with these ids were missing and were restored.
     Restored(Vec<String>),
-    /// The program that reads the inbox removes messages after it has read them. Nothing is
-    /// restored in this inbox from here on.
+    /// The program that reads this inbox removes messages after it has read them. So a missing
+    /// message is not a lost one, and no more messages are restored in this inbox.
     ReaderRemoves {},
     /// A new member got the name of the inbox. Earlier messages are not for that member.
     NameReused {},
 }
 
 impl JournalEntry {
-    /// The entry as a line, with a line feed on both sides. So it never continues an incomplete
-    /// line that a crash left.
+    /// The entry as a line of the journal, with a line feed before and after the text. So the entry
+    /// never continues an incomplete line that a crash left.
     pub(super) fn to_line(&self) -> String {
         let text = serde_json::to_string(self).expect("a note has nothing that JSON cannot hold");
         format!("\n{text}\n")
@@ -62,8 +62,8 @@ pub(super) fn parse_lines(bytes: &[u8]) -> impl Iterator<Item = JournalEntry> + 
     bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
 
-/// Reads a whole journal file. Its size is not limited here, since concurrent writers may exceed
-/// the limit a little.
+/// Reads a whole journal file. The size is not limited here, since concurrent writers may exceed
+/// the limit for journal files a little.
 pub(super) fn read_file(dir: &StateDir, part: &str) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     if let Some(mut file) = dir.open_file(part)? {

@@ -34,7 +34,7 @@ impl Team {
         self.record(file, [JournalEntryKind::NameReused {}]);
     }
 
-    /// Appends entries to the journal, unless the team is a session team of Claude Code. Errors are
+    /// Appends entries to the journal. Does nothing for a session team of Claude Code. Errors are
     /// ignored.
     fn record(&self, file: &str, notes: impl IntoIterator<Item = JournalEntryKind>) {
         if !self.name().is_claude_session() {
@@ -68,8 +68,8 @@ impl Team {
 }
 
 impl Team {
-    /// The messages in the journal, oldest first, each with the file name of its inbox. Older
-    /// messages are no longer in the journal.
+    /// The messages in the journal, oldest first, each with the file name of its inbox. Messages
+    /// that the journal no longer contains are missing from the result.
     ///
     /// # Errors
     /// `Io`, `Untrusted`.
@@ -81,8 +81,8 @@ impl Team {
         Ok(sent.collect())
     }
 
-    /// The number of messages that were restored in each inbox, by the inbox's file name. Only
-    /// restorations that are still in the journal count.
+    /// The number of restored messages for each inbox. The key is the inbox's file name. Only
+    /// messages whose restoration is still in the journal count.
     ///
     /// # Errors
     /// `Io`, `Untrusted`.
@@ -97,8 +97,8 @@ impl Team {
     }
 }
 
-/// A number that distinguishes the team's inboxes from those of an earlier or later team of the
-/// same name. `None` if there are no inboxes yet.
+/// A number that distinguishes this team's inboxes from those of an earlier or later team with the
+/// same name. `None` if the team has no inboxes yet.
 pub(super) fn inboxes_generation(team: &Team) -> Result<Option<u64>, Error> {
     team.inboxes_dir()?.map(DirHandle::generation).transpose()
 }

@@ -2,7 +2,7 @@
 //! that are missing from their inbox, and restores them.
 //!
 //! Only the daemon restores messages. The daemon keeps the ids of unread messages in memory; the
-//! messages stay in the journal files. Only the daemon rotates journal files. A rotation copies the
+//! texts stay in the journal files. Only the daemon rotates journal files. A rotation copies the
 //! entries of unread messages to the new file.
 
 use super::entry::{JournalEntry, JournalEntryKind, entry_id, message_id, parse_lines, read_file};
@@ -16,13 +16,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// Size from which a journal file is rotated, in bytes. If the previous file was larger, the file
-/// may grow to that size.
+/// Size from which a journal file is rotated, in bytes. If the previous journal file was larger,
+/// the current file may grow to that size.
 const ROTATE_BYTES: u64 = 256 << 10;
 /// Maximum number of remembered ids that were read before their sender recorded them.
 const MAX_EARLY_READS: usize = 1_024;
-/// After this many removals of restored messages, the inbox's reader is assumed to remove messages
-/// itself.
+/// Number of times that restored messages may disappear from an inbox. After that many times, the
+/// program that reads the inbox is assumed to remove read messages itself.
 const REMOVALS_UNTIL_READER: u32 = 3;
 
 /// What kind of program reads an inbox.
@@ -54,9 +54,9 @@ enum MessageState {
     Restored,
 }
 
-/// The unread messages of one team, by the inbox's file name and the message's id. The daemon has
-/// one reconciler for each team. [`InboxReconciler::read_journal`] reads new journal entries, and
-/// [`InboxReconciler::reconcile`] compares them with an inbox.
+/// The unread messages of one team. The keys are the inbox's file name and the message's id. The
+/// daemon has one reconciler for each team. [`InboxReconciler::read_journal`] reads new journal
+/// entries, and [`InboxReconciler::reconcile`] compares the unread messages with an inbox.
 #[derive(Debug, Default)]
 pub struct InboxReconciler {
     files: [Option<JournalFile>; 2],
@@ -90,8 +90,8 @@ impl JournalFile {
 }
 
 impl InboxReconciler {
-    /// Reads the journal entries since the last call. The caller does this before it reads an
-    /// inbox, so that every recorded message is either in the inbox or lost.
+    /// Reads the journal entries that were added since the last call. The caller does this before
+    /// it reads an inbox. So every message in the journal is either in the inbox or lost.
     ///
     /// # Errors
     /// `Io`, `Untrusted`.
@@ -163,10 +163,10 @@ impl InboxReconciler {
     }
 
     /// Compares the journal with the scanned inbox, and restores messages that are missing and
-    /// unread. Returns the restored messages. Each message is restored once.
+    /// unread. Returns the restored messages. Each message is restored only once.
     ///
     /// # Errors
-    /// Those of a change of the inbox. The next call tries again.
+    /// The errors of changing the inbox. After an error, the next call tries again.
     pub fn reconcile(
         &mut self,
         inbox: &Inbox,
@@ -191,8 +191,9 @@ impl InboxReconciler {
         open.iter_mut()
             .filter(|(id, open)| **open == MessageState::InInbox && gone.contains(*id))
             .for_each(|(_, open)| *open = MessageState::NotSeen);
-        // Since the journal was read, the owner may have read a message and another program may
-        // have removed it.
+        // Since the last read of the journal, the inbox's owner may have read a message and another
+        // program may have removed the message. The journal says so, and the message is then not
+        // lost.
         self.read_journal(inbox.team())?;
         let lost = self.find_lost(inbox, &gone, reader)?;
         if lost.is_empty() { Ok(Vec::new()) } else { self.restore(inbox, &lost) }
@@ -241,8 +242,8 @@ impl InboxReconciler {
         Ok(restored)
     }
 
-    /// Counts a removal of restored messages. Returns whether the inbox's reader is now assumed to
-    /// remove messages itself.
+    /// Counts that restored messages disappeared from the inbox `to` again. Returns true when the
+    /// program that reads the inbox is first assumed to remove messages itself.
     fn count_removal(&mut self, to: &str) -> bool {
         if self.noting_inboxes.contains(to) {
             return false;
@@ -253,7 +254,7 @@ impl InboxReconciler {
     }
 
     /// Rotates a journal file that has grown too large. Copies the entries of unread messages from
-    /// the previous file, as far as there is space.
+    /// the previous file, as long as the new file has space.
     fn rotate(&mut self, team: &Team) -> Result<(), Error> {
         let [before, Some(part)] = &self.files else { return Ok(()) };
         let limit =
@@ -266,8 +267,8 @@ impl InboxReconciler {
         team.append_to_journal(taken, NoteAge::CarriedOver)?;
         let bytes = read_file(dir, &previous_file_name(team.name()))?;
         let mut kept: Vec<JournalEntry> = parse_lines(&bytes).filter(|entry| self.is_unread(entry)).collect();
-        // Entries that the previous file had copied are older than its other entries, so they come
-        // first.
+        // Entries that the previous file had copied from its own predecessor are older than its
+        // other entries, so they come first.
         kept.sort_by_key(|entry| !entry.is_carried_over);
         team.append_to_journal(
             kept.into_iter().map(|entry| (entry.inbox_file, entry.kind)),
@@ -291,8 +292,8 @@ impl InboxReconciler {
     }
 }
 
-/// Updates the state of an entry's message and returns its id. `None` if the message is read or not
-/// among the unread ones.
+/// Updates the state of the message in `entry` and returns its id. `None` if the message is read or
+/// is not in `open`, the unread messages.
 fn observe(open: &mut BTreeMap<String, MessageState>, entry: &InboxEntry) -> Option<String> {
     let id = entry_id(entry);
     let state = open.get_mut(&id)?;

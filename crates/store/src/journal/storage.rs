@@ -1,5 +1,5 @@
-//! The files of the journal, below the state directory: for each team the entries, and the tail
-//! indexes of its long inboxes.
+//! The files of the journal, below the state directory. Each team has a file of journal entries,
+//! and a tail index for each of its long inboxes.
 
 use crate::error::Error;
 use crate::state_dir::StateDir;
@@ -7,8 +7,8 @@ use protocol::name::TeamName;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// Maximum size of a journal file, in bytes. Only the daemon rotates the file; if it is full, new
-/// entries are dropped.
+/// Maximum size of a journal file, in bytes. If the file is full, new entries are dropped until the
+/// daemon rotates the file.
 pub(super) const MAX_JOURNAL_BYTES: u64 = 8 << 20;
 
 /// The directory of the journal. The first entry creates it.
@@ -44,8 +44,8 @@ impl Journal {
         self.existing_dir().ok()??.read(&tail_index_name(team, file)).ok()?
     }
 
-    /// Overwrites the tail index of the inbox `file`. Two concurrent writers may mix their bytes;
-    /// the checksum shows that.
+    /// Overwrites the tail index of the inbox `file`. If two writers overwrite the index at the
+    /// same time, their bytes may mix; readers detect this by the checksum.
     pub(crate) fn write_tail_index(&self, team: &TeamName, file: &str, bytes: &[u8]) -> Result<(), Error> {
         self.open_dir()?.overwrite(&tail_index_name(team, file), bytes)
     }

@@ -1,6 +1,5 @@
-//! The kernel's file lock (flock). [`Flock`] releases the lock explicitly when it is dropped.
-//! Closing the file alone would leave the lock with a forked child process until the child calls
-//! `exec`.
+//! The kernel's file lock (flock). A dropped [`Flock`] releases the lock explicitly. If only the
+//! file was closed, a forked child process would keep the lock until the child calls `exec`.
 
 use std::fs::{File, TryLockError};
 

@@ -1,13 +1,13 @@
 //! Detects at once that the holder of a lock is dead, if the holder was one of teamd's programs.
 //!
 //! Such a holder creates the lock directory with the sticky bit, which no other program sets. Then
-//! it takes the kernel's file lock (flock) on the directory. The kernel releases the flock when the
-//! process ends for any reason. So a sticky lock whose flock is free for a while belongs to a dead
-//! process. This needs no process id, which would be useless across containers and reboots.
+//! the holder takes the kernel's file lock (flock) on the directory. The kernel releases the flock
+//! when the process ends for any reason. So a sticky lock whose flock stays free belongs to a dead
+//! process. No process id is needed; a process id would be useless across containers and reboots.
 //!
 //! A process that is killed between `mkdir` and the flock leaves a sticky directory without a
-//! flock. A process that is stopped between them may find that another process has the flock, or
-//! that the directory is gone.
+//! flock. A process that is stopped between them may find afterwards that another process has the
+//! flock, or that the directory is gone.
 //!
 //! Nothing is stored in the directory, and there is no second file to clean up. If the file system
 //! has no flock on directories, a lock is stale after ten seconds.
@@ -37,11 +37,11 @@ pub(super) enum HolderProbe {
     Unknown,
 }
 
-/// How long a sticky lock is watched before another process tries its flock. The creator of the
-/// lock takes the flock sooner, unless the creator is stopped at that moment.
+/// How long a process watches a sticky lock before it tries to take the lock's flock. The creator
+/// of the lock takes the flock sooner, unless the creator is stopped at that moment.
 pub(super) const PROBE_DELAY: Duration = Duration::from_millis(50);
 /// Within this time after `mkdir`, no other process can have watched the lock for `PROBE_DELAY`.
-/// The time is half of `PROBE_DELAY`, because clocks tick.
+/// The time is only half of `PROBE_DELAY`, because clocks advance in ticks.
 const UNPROBED_FOR: Duration = Duration::from_millis(25);
 /// Within this time after `mkdir`, no other process can have taken over a lock without the sticky
 /// bit. Processes take over such a lock only after ten seconds.
@@ -49,8 +49,8 @@ const UNPROBED_WITHOUT_FLOCK: Duration = Duration::from_secs(5);
 /// Whether `mkdir` sets the sticky bit on this system. Otherwise the creator sets it afterwards.
 const MKDIR_SETS_STICKY: bool = cfg!(target_os = "linux");
 
-/// The time before a lock directory was created, by two clocks. The wall clock can be set; the
-/// monotonic clock stops while the machine is suspended.
+/// A time shortly before a lock directory was created, by two clocks. Both are needed: the wall
+/// clock can be set, and the monotonic clock stops while the machine is suspended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CreationTime(Instant, SystemTime);
 
@@ -69,13 +69,13 @@ impl CreationTime {
     }
 }
 
-/// The permission bits of a new lock: the sticky bit marks it as teamd's, and other users can't
-/// enter it.
+/// The permission bits of a new lock. The sticky bit marks the lock as created by teamd, and other
+/// users can't enter the directory.
 pub(super) fn sticky_mode() -> Mode {
     Mode::S_ISVTX | Mode::S_IRWXU
 }
 
-/// Confirms that the lock `name`, which this process has just created, is still its own, and takes
+/// Confirms that this process still owns the lock `name`, which the process has just created. Takes
 /// the flock if possible. `before` is the time before the creation.
 ///
 /// `None` if the lock is gone, or if another process may have taken it over while this process was
@@ -95,7 +95,7 @@ pub(super) fn confirm(
                 // Another process assumed that this process was dead, and has the flock.
                 Err((_, TryLockError::WouldBlock)) => None,
                 // The file system has no flock on directories. Without a flock, a sticky lock would
-                // look like one of a dead process, so the sticky bit is removed.
+                // look like the lock of a dead process, so the sticky bit is removed.
                 Err((lock, TryLockError::Error(_))) => before.is_within(UNPROBED_WITHOUT_FLOCK).then(|| {
                     fchmod(&lock, Mode::S_IRWXU).ok();
                     (LockStamp::from_stat(&stat), None)
@@ -108,8 +108,9 @@ pub(super) fn confirm(
     }
 }
 
-/// Whether a lock with a held flock is this process's own. Just after the creation, no other
-/// process can have probed it. Later, the lock must have the sticky bit and be at its place.
+/// Whether this process still owns a new lock whose flock it holds. Shortly after the creation, no
+/// other process can have probed the lock. Later, the lock must have the sticky bit and its path
+/// must still lead to it.
 fn is_still_held(
     dir: &DirHandle,
     name: &str,
@@ -122,15 +123,15 @@ fn is_still_held(
     }
     let is_ours = before.is_within(if MKDIR_SETS_STICKY { UNPROBED_FOR } else { UNPROBED_WITHOUT_FLOCK });
     if is_ours && !has_sticky_bit(stat) {
-        // Only a lock with a held flock may have the sticky bit. If the file system has no sticky
-        // bit, the lock is stale after ten seconds.
+        // The sticky bit may be set only while the flock is held, as it is here. If the file system
+        // has no sticky bit, the lock is stale after ten seconds.
         fchmod(flock.file(), sticky_mode()).ok();
     }
     is_ours
 }
 
-/// Confirms a new lock whose directory can't be opened. Removes the sticky bit, because only a lock
-/// with a held flock may have it.
+/// Confirms a new lock whose directory can't be opened, so that its flock can't be taken. Removes
+/// the sticky bit, because only a lock with a held flock may have it.
 fn confirm_without_flock(
     dir: &DirHandle,
     name: &str,
@@ -144,8 +145,8 @@ fn confirm_without_flock(
     Ok(stamp.filter(|_| before.is_within(PROBE_DELAY)).map(|stamp| (stamp, None)))
 }
 
-/// Whether one of this user's teamd programs created the lock. That program holds the flock, held
-/// it, or was about to take it.
+/// Whether one of this user's teamd programs created the lock. That program holds the flock, or has
+/// held it, or has not taken it yet.
 pub(super) fn has_sticky_bit(stat: &FileStat) -> bool {
     Mode::from_bits_truncate(stat.st_mode).contains(Mode::S_ISVTX) && stat.st_uid == geteuid().as_raw()
 }

@@ -14,8 +14,8 @@ pub enum LockState {
     Free,
     /// Another process holds the lock.
     Held(LockInfo),
-    /// The holder is dead or has not touched the lock for ten seconds. The next process takes the
-    /// lock over.
+    /// The lock's holder is dead or has not touched the lock for ten seconds. The next process that
+    /// wants the lock takes it over.
     Stale(LockInfo),
     /// The path leads to something that is not an empty directory. No process can take the lock.
     NotALock(PathBuf),

@@ -48,8 +48,8 @@ impl StaleWatch {
         let watched = since.elapsed();
         let stale = watched >= LOCK_STALE_AFTER || (stamp.is_stale() && watched >= STALE_CONFIRMATION);
         let is_sticky = has_sticky_bit(&stat);
-        // If timestamps are whole seconds, the previous lock may have had the same stamp, so the
-        // lock is watched longer.
+        // If timestamps are whole seconds, an earlier lock of the same name may have had the same
+        // stamp. So the watch takes longer.
         let probe_delay = if stamp.nanoseconds == 0 { STALE_CONFIRMATION * 4 } else { PROBE_DELAY };
         if self.is_no_directory || !(stale || is_sticky && watched >= probe_delay) {
             return Ok(LockObservation::Held);
@@ -61,9 +61,9 @@ impl StaleWatch {
                 self.holder_flock = Some(flock);
                 LockObservation::Stale
             }
-            // The process with the flock was stopped for that long. If the lock is not sticky, the
-            // process is usually removing the lock. So such a lock is stale only after ten seconds
-            // of watching.
+            // The process that has the flock was stopped while the lock was watched. If the lock is
+            // not sticky, the process is usually removing the lock. So such a lock is stale only
+            // after it was watched for ten seconds.
             HolderProbe::Alive if stale && (is_sticky || watched >= LOCK_STALE_AFTER) => {
                 LockObservation::Stale
             }

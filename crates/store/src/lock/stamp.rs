@@ -1,5 +1,5 @@
-//! The stamp that distinguishes a lock from its successors, and the times after which a lock is
-//! stale.
+//! The stamp that distinguishes a lock from later locks of the same name, and the times after which
+//! a lock is stale.
 
 use nix::sys::stat::FileStat;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -7,12 +7,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Age of a stale lock, by the wall clock or by the time it was watched.
 pub(super) const LOCK_STALE_AFTER: Duration = Duration::from_secs(10);
 
-/// A lock that looks stale by the wall clock is watched for this time, because the clock may have
-/// been set.
+/// How long a lock that looks stale by the wall clock is watched before it counts as stale. The
+/// watch is needed because the clock may have been set.
 pub(super) const STALE_CONFIRMATION: Duration = Duration::from_millis(500);
 
-/// Inode and modification time of a lock directory. They distinguish a lock from the next one of
-/// the same name.
+/// Inode and modification time of a lock directory. Together they distinguish a lock from the next
+/// lock of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LockStamp {
     pub(super) inode: u64,

@@ -1,5 +1,5 @@
 //! The lead's answers to members' requests. An answer may be longer than a command line argument
-//! can be, so it is written by this process and not passed to another program.
+//! can be. So this process writes the answer itself and does not pass it to another program.
 
 use super::caller::{Caller, require_lead};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -8,8 +8,8 @@ use protocol::policy::{AnsweredBy, Approver, PolicyDecision};
 use serde_json::{Value, json};
 
 impl Caller {
-    /// Answers the request with this id, or the only one whose id begins with it. Returns a JSON
-    /// object with the fields success, message, request_id and target.
+    /// Answers the request with this id, or the only request whose id begins with it. Returns a
+    /// JSON object with the fields success, message, request_id and target.
     ///
     /// # Errors
     /// `NotPermitted` for a teammate, `Usage` for a rejection without a reason, and the errors of
@@ -33,7 +33,8 @@ impl Caller {
     /// program may not answer requests that the team's policy reserves for a person.
     ///
     /// # Errors
-    /// `NotPermitted` in that case too; otherwise as [`Caller::answer_request`].
+    /// `NotPermitted` also for a request that is reserved for a person; otherwise as
+    /// [`Caller::answer_request`].
     pub fn answer_request_as_program(
         &self,
         id: &str,

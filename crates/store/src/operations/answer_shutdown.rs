@@ -1,7 +1,7 @@
 //! A teammate's answer to a shutdown request. The answer is stored before the request is marked
-//! read. So a crash in between leaves an answered request, not a request that was lost. Only
-//! requests to the member's current spawn count; an older request to a member of the same name has
-//! no effect.
+//! read. So a crash between these steps leaves an unread request that already has an answer; the
+//! request is never lost. Only requests to the member's current spawn count. An older request, to
+//! an earlier member of the same name, has no effect.
 
 use super::caller::Caller;
 use crate::error::Error;
@@ -27,8 +27,8 @@ pub enum ShutdownDecision {
 }
 
 impl ShutdownDecision {
-    /// The message for the member: `Shutdown approved. Agent NAME is now exiting.`, or `Shutdown
-    /// rejected. Agent NAME works on.`
+    /// The text that the member gets as a result: `Shutdown approved. Agent NAME is now exiting.`,
+    /// or `Shutdown rejected. Agent NAME works on.`
     pub fn result_text(&self, me: &AgentName) -> String {
         match self {
             ShutdownDecision::Approve => format!("Shutdown approved. Agent {me} is now exiting."),
@@ -59,8 +59,8 @@ impl Caller {
     /// and request_id.
     ///
     /// # Errors
-    /// `NotPermitted` if another member was asked; `NotFound` if there is no such request to the
-    /// caller's current spawn; `AlreadyExists` if the request has an answer.
+    /// `NotPermitted` if the request was sent to another member; `NotFound` if there is no such
+    /// request to the caller's current spawn; `AlreadyExists` if the request has an answer.
     pub fn answer_shutdown(
         &self,
         request: &RequestId,
@@ -121,7 +121,7 @@ impl Caller {
     }
 }
 
-/// Whether the entry is a shutdown request of the lead with this id, sent at or after `since` (ms
+/// Whether the entry is the lead's shutdown request with the id `id`, sent at or after `since` (ms
 /// since the epoch).
 fn is_shutdown_request(entry: &InboxEntry, id: &RequestId, since: u64) -> bool {
     let Ok(message) = &entry.message else { return false };
@@ -133,8 +133,8 @@ fn is_shutdown_request(entry: &InboxEntry, id: &RequestId, since: u64) -> bool {
     is_request && !before && AgentName::new_unchecked(&message.from).is_lead()
 }
 
-/// Whether the entry is an answer of `me` to the request: true for an approval, false for a
-/// rejection. `None` if it is no such answer.
+/// Parses the entry as the answer of the member `me` to the shutdown request `id`: true for an
+/// approval, false for a rejection. `None` if the entry is not such an answer.
 fn shutdown_answer(entry: &InboxEntry, id: &RequestId, me: &AgentName) -> Option<bool> {
     let message =
         entry.message.as_ref().ok().filter(|message| AgentName::new_unchecked(&message.from) == *me)?;

@@ -39,8 +39,8 @@ impl Caller {
         Ok(self.team.member(name)?.name)
     }
 
-    /// A new message of the caller. It has the caller's color if the caller is a member with a
-    /// color.
+    /// Creates a message from the caller. If the caller is a member that has a color, the message
+    /// has this color.
     pub(super) fn new_message(&self, text: String, at_ms: u64) -> Message {
         self.new_message_with_config(self.team.config().ok().as_ref(), text, at_ms)
     }

@@ -1,9 +1,9 @@
-//! Sends messages to one member or to all members. A broadcast is one append for each member. If it
-//! fails for some members, the result lists them.
+//! Sends messages to one member or to all members. A broadcast appends the message to each member's
+//! inbox separately. If the broadcast fails for some members, the result lists them.
 //!
 //! A text that is too long for an inbox is rejected. A teammate's text that would be parsed as a
-//! protocol message is rejected too. Otherwise an agent could be persuaded to end other agents or
-//! to approve requests by a plain text.
+//! protocol message is rejected too. Otherwise an agent could be persuaded to send such a text,
+//! which would end other agents or approve requests.
 
 use super::caller::Caller;
 use crate::error::Error;
@@ -77,7 +77,7 @@ impl SentMessage {
 
 impl BroadcastResult {
     /// A JSON object with the fields success, message, recipients and routing. If the broadcast
-    /// failed for some members, also `failed` and `error`.
+    /// failed for some members, the object also has the fields `failed` and `error`.
     pub fn to_json(&self) -> Value {
         if self.stored.is_empty() && self.failed.is_empty() {
             let none: [&str; 0] = [];
@@ -118,9 +118,9 @@ impl Caller {
     /// Appends a message to the inbox of `to`, which is `NAME` or `NAME@TEAM`.
     ///
     /// # Errors
-    /// `Usage` for an empty recipient or a text that is too long; `NotFound` with the most similar
-    /// names; `NotPermitted` for a teammate's text that would be parsed as a protocol message;
-    /// errors of the files.
+    /// `Usage` for an empty recipient or a text that is too long. `NotFound` for an unknown
+    /// recipient, with the most similar names. `NotPermitted` for a teammate's text that would be
+    /// parsed as a protocol message. Errors of the files.
     pub fn send(
         &self,
         to: &str,
@@ -134,8 +134,8 @@ impl Caller {
         self.append_to_inbox(config, to, Message { summary: summary.map(str::to_owned), ..message })
     }
 
-    /// Appends a message like [`Caller::send`], with `user` as its sender, as if a person had typed
-    /// it.
+    /// Appends a message like [`Caller::send`], but with the sender `user`, as if a person had
+    /// typed the message.
     ///
     /// # Errors
     /// As [`Caller::send`]; `NotPermitted` for a teammate.
@@ -169,7 +169,8 @@ impl Caller {
     /// Appends a message to the inbox of every member except the caller.
     ///
     /// # Errors
-    /// As [`Caller::send`]. If all members failed, the error of the first.
+    /// As [`Caller::send`]. If the message could not be stored for any member, the first member's
+    /// error.
     pub fn broadcast(
         &self,
         text: String,
@@ -209,8 +210,8 @@ fn resolve_recipient(
         Ok(member) => Ok((member.name, member.color)),
         // A team that another program created may not list its lead, but the lead has an inbox.
         Err(Error::NoSuchMember { .. }) if is_lead(team, address) => Ok((AgentName::lead(), None)),
-        // Claude Code may be in the middle of writing the config of a session team. A recipient
-        // with an inbox is accepted then.
+        // Claude Code may be in the middle of writing the config of a session team, so the config
+        // can't be parsed. A recipient that has an inbox is accepted then.
         Err(Error::Corrupt { .. }) if has_inbox(team, plain) => Ok((AgentName::new_unchecked(plain), None)),
         Err(error) => Err(error.into()),
     }

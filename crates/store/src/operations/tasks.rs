@@ -1,5 +1,5 @@
-//! Operations on the task list for members. They check who may put a command into a task, and
-//! notify the lead when a teammate completes a task. All other rules are in [`crate::Tasks`].
+//! Operations on the task list for members. The operations check who may put a command into a task,
+//! and notify the lead when a teammate completes a task. All other rules are in [`crate::Tasks`].
 
 use super::caller::Caller;
 use crate::tasks::{NewTask, TaskUpdate};
@@ -26,7 +26,8 @@ impl Caller {
         Ok(self.team.tasks().create(new)?)
     }
 
-    /// Changes a task. If a teammate completes it by this change, the lead is notified.
+    /// Changes a task. If the change completes the task and the caller is a teammate, the lead is
+    /// notified.
     ///
     /// # Errors
     /// As [`Caller::create_task`]; `Partial` if the lead could not be notified.
@@ -44,7 +45,7 @@ impl Caller {
         Ok(task)
     }
 
-    /// Completes a task. Completing it again is not an error.
+    /// Completes a task. A task that is already completed is not an error.
     ///
     /// # Errors
     /// As [`Caller::update_task`].
@@ -55,8 +56,8 @@ impl Caller {
         Ok(task)
     }
 
-    /// Notifies the lead if a teammate has just completed the task. If that fails, the task is
-    /// completed anyway.
+    /// Notifies the lead if a teammate has just completed the task. The task stays completed even
+    /// if the notification fails.
     fn notify_lead_if_completed(&self, before: &Task, task: &Task, at_ms: u64) -> Result<(), ErrorReport> {
         if self.name.is_lead()
             || task.status != TaskStatus::Completed
@@ -78,8 +79,8 @@ impl Caller {
         })
     }
 
-    /// Checks whether the caller may put a command into a task. A worker runs such a command, so
-    /// its author can run anything as the worker.
+    /// Checks whether the caller may put a command into a task. A worker runs the command of its
+    /// task, so the author of the command can run any program as the worker.
     fn check_command_allowed(&self, metadata: Option<&Map<String, Value>>) -> Result<(), ErrorReport> {
         if self.name.is_lead() || !metadata.is_some_and(|metadata| metadata.contains_key("command")) {
             return Ok(());

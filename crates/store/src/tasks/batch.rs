@@ -1,5 +1,5 @@
-//! A batch of new tasks that are created together. Their dependencies use indexes in the batch,
-//! until the tasks have ids. Cycles are rejected before any task is created.
+//! A batch of new tasks that are created together. Until the tasks have ids, dependencies between
+//! them are indexes in the batch. Cycles are rejected before any task is created.
 
 use super::new_task::BatchTask;
 use crate::error::Error;
@@ -28,10 +28,11 @@ enum SortState {
 }
 
 impl TaskBatch {
-    /// Creates a batch.
+    /// Creates a batch of tasks in memory.
     ///
     /// # Errors
-    /// `NoSuchBatchIndex` for a blocker's index that the batch does not have; `BatchCycle`.
+    /// `NoSuchBatchIndex` if a task names a blocker by an index that the batch does not have;
+    /// `BatchCycle`.
     pub(super) fn new(mut planned: Vec<BatchTask>) -> Result<TaskBatch, Error> {
         let count = planned.len();
         let mut blocks = vec![Vec::new(); count];
@@ -50,8 +51,9 @@ impl TaskBatch {
         Ok(batch)
     }
 
-    /// Fills `order` by a depth-first search. The search uses an explicit stack, since a chain of
-    /// dependencies may be as long as the batch.
+    /// Fills `order`, the order in which the tasks are created, by a depth-first search. The search
+    /// uses an explicit stack and no recursion, since a chain of dependencies may be as long as the
+    /// batch.
     fn sort(&mut self) -> Result<(), Error> {
         let mut states = vec![SortState::Unvisited; self.tasks.len()];
         for start in 0..self.tasks.len() {
@@ -109,8 +111,8 @@ impl TaskBatch {
         self.tasks.iter().any(|plan| !plan.task.blocks.is_empty() || !plan.task.blocked_by.is_empty())
     }
 
-    /// The tasks with the ids from `first` on and with the dependencies that are stored in their
-    /// own files.
+    /// The tasks of the batch, with ids from `first` on. Each task contains the dependencies that
+    /// are stored in its own file.
     pub(super) fn tasks(&self, first: TaskId) -> Vec<Task> {
         let id = |at: &usize| offset_id(first, *at);
         let tasks = self.tasks.iter().zip(&self.blocks).enumerate().map(|(at, (plan, blocks))| Task {
@@ -130,7 +132,7 @@ impl TaskBatch {
         links.collect()
     }
 
-    /// Checks the dependencies on existing tasks. `all` is the existing list.
+    /// Checks the dependencies of the batch on existing tasks. `all` is the existing list.
     ///
     /// # Errors
     /// `NoSuchTask` for an id that does not exist; `BatchCycle` for a cycle through existing tasks.
@@ -150,7 +152,7 @@ impl TaskBatch {
             task.blocks.extend(&plan.task.blocks);
         }
         all.extend(new.iter().cloned().map(Arc::new));
-        // The batch itself has no cycle. So a cycle must lead from a new task to an existing one
+        // The batch itself has no cycle. So a cycle must lead from a new task to an existing task
         // and back.
         for (task, plan) in new.iter().zip(&self.tasks) {
             for blocked in &plan.task.blocks {

@@ -1,9 +1,10 @@
 //! Cache of parsed task files. Reading the list again costs one read of the directory, one `stat`
 //! for each file, and a read of each changed file.
 //!
-//! A cached task is used only if it was read so long after the file's last change that another
-//! change would have another timestamp. Otherwise the file is read again each time. The cache keeps
-//! no texts; a change of a task reads its file.
+//! If a file was read right after a change, a second change could get the same timestamp and stay
+//! unnoticed. So the cached task is used only if some time had passed between the file's last
+//! change and the read. Otherwise the file is read again each time. The cache keeps no texts; a
+//! change of a task reads its file.
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
@@ -30,13 +31,13 @@ pub(super) struct CachedTask {
     pub(super) task: Arc<Task>,
     /// Why the file can't be read. `task` is a placeholder then.
     pub(super) error: Option<String>,
-    /// The file's version when it was read. `None` if the version can't show whether the file has
-    /// changed since.
+    /// The file's version when the task was read. `None` if comparing versions can't show whether
+    /// the file has changed since.
     identity: Option<FileVersion>,
 }
 
-/// The list that a team handle read last. `None` before the first read. A cached task is used only
-/// after a `stat` of its file.
+/// The task list that a team handle or one of its clones read last. `None` before the first read. A
+/// cached task is used only after a `stat` of its file.
 #[derive(Debug, Default)]
 pub(crate) struct TaskCache(Mutex<Option<CachedList>>);
 
@@ -44,8 +45,8 @@ pub(crate) struct TaskCache(Mutex<Option<CachedList>>);
 #[derive(Debug)]
 struct CachedList {
     listed: Arc<Vec<CachedTask>>,
-    /// The `task` of each cached task, at the same index. Callers that need the whole list share
-    /// this vector.
+    /// The field `task` of each cached task, at the same index. Callers that need the whole list
+    /// share this vector.
     tasks: Arc<Vec<Arc<Task>>>,
 }
 
@@ -53,16 +54,16 @@ impl TaskCache {
     /// Reads the current list, sorted by id. Half-written files are read again for up to two
     /// seconds in total.
     pub(super) fn refresh(&self, io: &IoContext, dir: &DirHandle) -> Result<Arc<Vec<CachedTask>>, Error> {
-        // The mutex is not locked while files are read. Two threads may read at the same time, and
-        // either result may stay in the cache.
+        // The mutex is not locked while files are read. If two threads read at the same time, the
+        // result of either thread may stay in the cache.
         let before = self.cached_tasks().unwrap_or_default();
         let listed = Arc::new(read_list(io, dir, &before)?);
         *self.lock() = Some(CachedList::new(Arc::clone(&listed)));
         Ok(listed)
     }
 
-    /// The cached tasks, after reading the files of `changed` again. Reads the whole list if
-    /// nothing is cached.
+    /// The cached tasks, after the files of the tasks `changed` were read again. Reads the whole
+    /// list if nothing is cached.
     pub(super) fn refresh_some(
         &self,
         io: &IoContext,
@@ -76,15 +77,16 @@ impl TaskCache {
             read_some(io, dir, &before, changed)?.into_iter().map(|listed| (listed.id, listed)).collect();
         let mut guard = self.lock();
         let kept = guard.get_or_insert_with(|| CachedList::new(Arc::clone(&before)));
-        // If this function holds the only reference, the list is changed in place, at the cost of
-        // the changes alone.
+        // If this function holds the only reference to the list, the list is changed in place, and
+        // only the changed tasks are copied. Otherwise the whole list is copied.
         drop(before);
         changed.iter().for_each(|id| kept.update(*id, fresh.remove(id)));
         Ok(Arc::clone(&kept.tasks))
     }
 
-    /// Reads the list if nothing is cached. A change calls this before it takes a ticket, so that
-    /// other programs do not wait for this read. Few files change until the change has the ticket.
+    /// Reads the list if nothing is cached. A program that changes tasks calls this before it takes
+    /// a ticket, so that other programs do not wait for this read. With the ticket, only files that
+    /// have changed since are read again.
     pub(super) fn load_if_empty(&self, io: &IoContext, dir: &DirHandle) -> Result<(), Error> {
         if self.cached_tasks().is_some() { Ok(()) } else { self.refresh(io, dir).map(drop) }
     }
@@ -160,8 +162,9 @@ fn read_parallel(
     })
 }
 
-/// Reads blockers that are missing from `all`. A directory listing that is read during a write may
-/// contain a new file and lack an older one. A missing blocker would count as completed.
+/// Reads blockers that are missing from `all`. If a directory is listed during a write, the listing
+/// may contain a new file and lack an older file. A blocker that is missing from the list would
+/// wrongly count as completed.
 fn add_missing_blockers(
     io: &IoContext,
     dir: &DirHandle,
@@ -217,8 +220,9 @@ impl CachedTask {
         }
     }
 
-    /// Reads one task, and subtracts the time from `timeout` if the file can't be read. A file that
-    /// has been damaged for long costs no time, so the next file keeps its full timeout.
+    /// Reads one task. If the file can't be read, subtracts the elapsed time from `timeout`, which
+    /// later files share. A file that has been damaged for a long time fails without waiting, so it
+    /// does not reduce `timeout`.
     fn read_within(
         io: &IoContext,
         dir: &DirHandle,
@@ -294,8 +298,8 @@ fn read_task(
     Ok(Some((snapshot, task)))
 }
 
-/// Parses a task. The outer error is invalid JSON: the file may be half-written, and the caller
-/// reads it again. Other errors are inside.
+/// Parses a task. Invalid JSON is the outer error: the file may be half-written, and the caller
+/// reads it again. Other errors are the inner error.
 fn parse(text: &str) -> Result<Result<Task, TaskError>, json::JsonError> {
     match Task::parse(text) {
         Err(TaskError::Json(error)) => Err(error),
@@ -311,7 +315,7 @@ fn reason_without_path(error: Error) -> String {
     }
 }
 
-/// The status of a placeholder for a task whose file can't be read, because it is damaged or
+/// The status of a placeholder, which stands in the list for a task whose file is damaged or
 /// half-written.
 pub const UNREADABLE_STATUS: &str = "unreadable";
 

@@ -1,9 +1,9 @@
-//! Claims tasks. A claim sets owner and status in one step, so only one of several claimants gets
-//! the task.
+//! Claims tasks. A claim sets owner and status in one step. If several members claim the same task,
+//! only one of them gets it.
 //!
-//! The next task to claim depends on all files, and in a long list reading them takes most of the
-//! time. The daemon knows all changes, so it can suggest a task (a hint). A hint is checked against
-//! the files before it is followed.
+//! The next task to claim depends on all task files, and in a long list reading them takes most of
+//! the time. The daemon tracks all changes, so it can suggest a task (a hint). The claim then
+//! checks the suggested task against the files.
 
 use super::notify_owner::PossibleOwners;
 use super::task_list::{ReadScope, Tasks};
@@ -17,11 +17,11 @@ use protocol::task::{Task, TaskStatus, next_task, resumable_task, with_metadata}
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Minimum size of the list's directory for which a hint is requested, in bytes. Corresponds to
-/// about 200 files.
+/// Minimum size of the task list's directory for which a hint is requested, in bytes. A directory
+/// of this size has about 200 files.
 const MIN_HINTED_DIR_BYTES: u64 = 4096;
-/// Maximum number of hints for one claim. It is enough for sixteen members that claim at the same
-/// time.
+/// Maximum number of hints that are requested for one claim. The number is large enough for sixteen
+/// members that claim at the same time.
 const MAX_HINTS: usize = 16;
 
 /// The result of following hints.
@@ -43,7 +43,8 @@ impl HintOutcome {
 
 impl Tasks {
     /// Claims the task `id` for `owner`. Without an id, claims the first task that `owner` owns and
-    /// can start, or else the lowest available one. Removes a recorded failure.
+    /// can start, or else the available task with the lowest id. If the task has a recorded
+    /// failure, the claim removes it.
     ///
     /// # Errors
     /// `TaskClaimed` if another member owns the task; `AlreadyInProgress` if `owner` works on it
@@ -55,8 +56,8 @@ impl Tasks {
         })
     }
 
-    /// Claims a task like [`Tasks::claim`] without an id. In a long list, follows hints first. A
-    /// hint that there is no task is checked against the files.
+    /// Claims a task like [`Tasks::claim`] without an id. In a long list, asks `hint` for a task
+    /// first. If the hint says that there is no task, the files are read to check this.
     pub fn claim_with_hint(&self, owner: &AgentName, hint: impl Fn() -> NextTaskHint) -> Result<Task, Error> {
         match self.follow_hint(owner, hint)? {
             HintOutcome::Claimed(task) => Ok(task),
@@ -67,16 +68,19 @@ impl Tasks {
     }
 
     /// The lowest task that `owner` has in progress, without a failure and without open blockers.
-    /// An earlier spawn of the member left it, and the next spawn resumes it. Writes nothing.
+    /// An earlier spawn of the member was working on this task, and the current spawn resumes it.
+    /// Writes nothing.
     pub fn resumable_task(&self, owner: &AgentName) -> Result<Option<Task>, Error> {
         Ok(resumable_task(&self.list_cached()?, owner).cloned())
     }
 
-    /// Returns the task that `owner` has in progress, or claims one like [`Tasks::claim`] without
-    /// an id. Tasks in progress that `is_settled` accepts are skipped. The list is read once.
+    /// Returns the task that `owner` has in progress, or claims a task like [`Tasks::claim`]
+    /// without an id. Tasks in progress for which `is_settled` returns true are skipped. The list
+    /// is read once.
     ///
-    /// In a long list, hints are followed first, and a hint that there is no task is not checked.
-    /// So the caller must be a program that is woken when there is a task.
+    /// In a long list, asks `hint` for a task first. If the hint says that there is no task, the
+    /// files are not read to check this. So the caller must be a program that is woken when there
+    /// is a task.
     pub fn resume_or_claim(
         &self,
         owner: &AgentName,
@@ -97,8 +101,8 @@ impl Tasks {
         self.claim_and_notify(owner, |owner| self.claim_next(&all, owner))
     }
 
-    /// In a long list, requests a hint and follows it if the files agree. If another member was
-    /// faster, requests the next hint.
+    /// In a long list, requests a hint and claims the suggested task if the files allow it. If
+    /// another member was faster, requests the next hint.
     fn follow_hint(&self, owner: &AgentName, hint: impl Fn() -> NextTaskHint) -> Result<HintOutcome, Error> {
         if self.team.tasks_dir()?.map_or(Ok(0), DirHandle::size)? <= MIN_HINTED_DIR_BYTES {
             return Ok(HintOutcome::NoHint);
@@ -153,7 +157,8 @@ impl Tasks {
     }
 
     /// Chooses a task from `all` and claims it. The choice needs no ticket, so other programs do
-    /// not wait for it. If another member was faster, chooses and claims with one ticket.
+    /// not wait for it. If another member claimed the chosen task first, a second attempt chooses
+    /// and claims while it holds a ticket.
     fn claim_next(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<Task, Error> {
         let id = self.next_id(all, owner)?;
         match self.claim_one(id, owner) {
@@ -200,7 +205,7 @@ fn claim_in(draft: &mut TaskTransaction, id: TaskId, owner: &AgentName) -> Resul
 }
 
 fn check_claimable(draft: &mut TaskTransaction, id: TaskId, owner: &AgentName) -> Result<(), Error> {
-    // The file may be newer than the cached list. If it is, the transaction is stale and runs
+    // The task's file may be newer than the cached list. If so, the transaction is stale and runs
     // again.
     let task = draft.open_main_task(id)?;
     let started = task.status == TaskStatus::InProgress;

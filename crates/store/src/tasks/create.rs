@@ -1,10 +1,11 @@
-//! Creates tasks. New ids are above all existing and earlier ids. A file appears whole and never
-//! replaces another one.
+//! Creates tasks. A new id is higher than all existing and earlier ids. A file appears with its
+//! whole content and never replaces another file.
 //!
 //! In a batch, each file contains the task's blockers from the start, and the files of the blockers
-//! are created first. A missing blocker counts as completed. So in another order, a claimant could
-//! find a task whose blockers seem completed, also after a crash. The ids are reserved by the
-//! high-water mark first, so that ids whose files were lost in a crash are never used again.
+//! are created first. A missing blocker counts as completed. So in another order, a member could
+//! claim a task whose blockers do not exist yet, also after a crash. Before the files are created,
+//! the high-water mark reserves the ids. So ids whose files were lost in a crash are never used
+//! again.
 
 use super::batch::TaskBatch;
 use super::cache::list_ids;
@@ -28,12 +29,13 @@ impl Tasks {
         Ok(created.pop().expect("a batch of one task creates one"))
     }
 
-    /// Creates tasks with one ticket, with ids ascending in the given order. Each owner is notified
-    /// once.
+    /// Creates tasks while holding one ticket. The ids ascend in the given order. Each owner is
+    /// notified once.
     ///
     /// # Errors
-    /// `NoSuchMember` for an owner, `NoSuchTask` for a dependency, and `BatchCycle`: no task is
-    /// created then. After another error, such as a full disk, some of the tasks may exist.
+    /// `NoSuchMember` for an owner, `NoSuchTask` for a dependency, and `BatchCycle`: after these
+    /// errors no task is created. After another error, such as a full disk, some of the tasks may
+    /// exist.
     pub fn create_all(&self, mut planned: Vec<BatchTask>) -> Result<Vec<Task>, Error> {
         self.team.check_writable()?;
         let members = self.possible_owners()?;
@@ -52,8 +54,8 @@ impl Tasks {
         Ok(tasks)
     }
 
-    /// Creates the internal task that tracks a spawned agent. It is in progress, has no owner, and
-    /// is not listed.
+    /// Creates the internal task that tracks a spawned agent. The task is in progress, has no
+    /// owner, and is not listed.
     pub fn create_internal(&self, agent: &AgentName, prompt: &str) -> Result<Task, Error> {
         self.team.check_writable()?;
         let ticket = Ticket::acquire(self.team.create_tasks_dir()?)?;
@@ -86,8 +88,9 @@ impl Tasks {
         Ok(tasks)
     }
 
-    /// Creates the files of new tasks in the given order of indexes. `make` builds the tasks from
-    /// the first free id. It is called again only if another program has used an id meanwhile.
+    /// Creates the files of new tasks. `order` has the indexes of the tasks in the order of
+    /// creation. `make` builds the tasks, with ids from the given first id on. `make` is called
+    /// again only if another program has used an id in the meantime.
     fn place_files(
         &self,
         ticket: &Ticket,

@@ -1,5 +1,5 @@
-//! The high-water mark of a task list: the highest id of all deleted tasks, so that no id is used
-//! again.
+//! The high-water mark of a task list: the highest id of all deleted tasks. It ensures that no id
+//! is used again.
 
 use crate::backoff::Backoff;
 use crate::dir_handle::DirHandle;

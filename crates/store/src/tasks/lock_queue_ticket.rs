@@ -1,6 +1,7 @@
-//! The queue of teamd's programs for a task list: a flock on `.lock`, which some other programs
-//! take too. Programs that take only the directory lock are not excluded, so the directory lock is
-//! needed as well. The ticket is always taken first.
+//! The queue in which teamd's programs wait to change a task list: a flock on the file `.lock`.
+//! Some other programs take this flock too. Programs that take only the directory lock are not
+//! excluded by the flock, so a change takes the directory lock as well. The ticket (the flock) is
+//! always taken first.
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
@@ -44,8 +45,8 @@ impl<'d> Ticket<'d> {
 }
 
 /// Waits for the flock in a separate thread, because flock has no timeout. After a timeout the
-/// thread still waits. When it gets the lock, the channel has no receiver any more, and the lock is
-/// released.
+/// thread still waits for the flock. When the thread gets the flock, nothing receives from the
+/// channel any longer, and the flock is released at once.
 fn wait_in_queue(dir: &DirHandle, file: File) -> Result<Flock, Error> {
     let (sender, receiver) = channel();
     let wait = move || drop(sender.send(Flock::lock(file)));

@@ -62,7 +62,7 @@ impl NewTask {
 pub struct BatchTask {
     /// The task. Its dependencies are on existing tasks.
     pub task: NewTask,
-    /// Indexes in the batch of the tasks that block this one, counted from 0. They may be later in
-    /// the batch.
+    /// Tasks of the same batch that block this task, as indexes counted from 0. A blocker may come
+    /// later in the batch than this task.
     pub blocked_by_index: Vec<usize>,
 }

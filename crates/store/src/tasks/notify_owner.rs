@@ -1,5 +1,5 @@
-//! Notifies the owners of tasks. Owners are notified after the locks of the list are released, so
-//! that no process holds two contended locks at once.
+//! Notifies the owners of tasks. Owners are notified only after the locks of the list are released,
+//! so that no process holds the list's lock and an inbox's lock at once.
 
 use super::task_list::Tasks;
 use crate::clock::now;
@@ -44,8 +44,8 @@ impl Tasks {
     }
 
     /// Notifies the owners of several tasks. `given` has each task with the member that assigned
-    /// it. Each owner gets one append. All owners are notified even if one fails; the result is the
-    /// first error.
+    /// the task. All messages for one owner are appended in one step. If one notification fails,
+    /// the other owners are notified anyway, and the first error is returned.
     pub(super) fn notify_owners<'a>(
         &self,
         members: &PossibleOwners,

@@ -46,7 +46,7 @@ impl Tasks {
         Ticket::acquire(self.team.create_tasks_dir()?).map(drop)
     }
 
-    /// The highest id of all deleted tasks, 0 for none.
+    /// The highest id of all deleted tasks. 0 if no task was deleted.
     ///
     /// # Errors
     /// If the high-water mark can't be read or is not a number. No task can be created then.
@@ -61,22 +61,23 @@ impl Tasks {
 
     /// All tasks, sorted by id, including internal ones.
     ///
-    /// A task whose file can't be read is listed as a placeholder with the status `unreadable`. Its
-    /// subject is the error. It may be open, so it keeps blocking other tasks.
+    /// If a task's file can't be read, the list has a placeholder with the status `unreadable` and
+    /// the error as its subject. The unreadable task may be open, so it keeps blocking other tasks.
     pub fn list(&self) -> Result<Vec<Task>, Error> {
         Ok(self.list_cached()?.iter().map(|task| Task::clone(task)).collect())
     }
 
-    /// All tasks, like [`Tasks::list`], without copies. A second call through the same handle or a
-    /// clone of it reads only the changed files.
+    /// All tasks, like [`Tasks::list`], without copying them. A second call through the same handle
+    /// or a clone of it reads only the changed files.
     pub fn list_cached(&self) -> Result<Vec<Arc<Task>>, Error> {
         let Some(dir) = self.team.tasks_dir()? else { return Ok(Vec::new()) };
         let listed = self.team.task_cache().refresh(self.team.io(), dir)?;
         Ok(listed.iter().map(|listed| Arc::clone(&listed.task)).collect())
     }
 
-    /// The list as this handle read it last, after reading the files of `changed` again. For
-    /// callers that learn which files change, and read the whole list now and then.
+    /// The list as this handle read it last, after the files of the tasks `changed` were read
+    /// again. For callers that are told which files change, and that read the whole list now and
+    /// then.
     pub fn list_after_changes(&self, changed: &[TaskId]) -> Result<Arc<Vec<Arc<Task>>>, Error> {
         let Some(dir) = self.team.tasks_dir()? else { return Ok(Arc::default()) };
         self.team.task_cache().refresh_some(self.team.io(), dir, changed)
@@ -105,8 +106,8 @@ impl Tasks {
         Error::NoSuchTask { id, team: self.team.name().clone() }
     }
 
-    /// Runs `plan` on a transaction and commits it. If another program changed a file meanwhile,
-    /// both steps are repeated. `plan` may use only the tasks in `scope`.
+    /// Runs `plan` on a transaction and commits the transaction. If another program changed a file
+    /// in the meantime, both steps are repeated. `plan` may use only the tasks in `scope`.
     pub(super) fn change<T>(
         &self,
         scope: ReadScope,

@@ -1,6 +1,7 @@
 //! A transaction on the task list. Edits are made in memory and checked against the list with the
 //! edits applied. On commit, the files are replaced one by one, the main task's file last. So a
-//! crash in between can leave one half of a dependency, but never half of a claim.
+//! crash during the commit can leave a dependency in only one of its two files, but never half of a
+//! claim.
 
 use super::cache::{CachedTask, read_one};
 use super::high_water_mark::raise_high_water_mark;
@@ -54,8 +55,8 @@ impl<'t> TaskTransaction<'t> {
         }
     }
 
-    /// Whether a file had changed since the list was read. Results and errors of the transaction
-    /// are not valid then.
+    /// Whether a file had changed since the list was read. If so, results and errors of the
+    /// transaction are not valid.
     pub(super) fn is_stale(&self) -> bool {
         self.is_stale
     }
@@ -84,7 +85,7 @@ impl<'t> TaskTransaction<'t> {
     }
 
     /// Reads the file of a task that will be edited, since the list may have been read long before.
-    /// Returns the index in `tasks`.
+    /// Returns the task's index in `tasks`.
     fn open_task(&mut self, id: TaskId) -> Result<usize, Error> {
         let at = self.task_index(id)?;
         if self.edits.contains_key(&id) {
@@ -168,8 +169,9 @@ impl<'t> TaskTransaction<'t> {
         self.tasks.binary_search_by_key(&id, |task| task.id).map_err(|_| self.no_such_task(id))
     }
 
-    /// Puts all edits in place. Returns false if another program has changed a file. The caller
-    /// then starts again. `early_lock` is the list's lock, if the caller took it before reading.
+    /// Writes all edits to the files. Returns false if another program has changed a file; the
+    /// caller then starts again. `early_lock` is the list's lock, if the caller took it before
+    /// reading.
     pub(super) fn commit(self, early_lock: Option<Lock>) -> Result<bool, Error> {
         let (io, dir) = (self.team.io(), self.dir);
         let changes = self.prepare_changes()?;
@@ -193,8 +195,8 @@ impl<'t> TaskTransaction<'t> {
         Ok(true)
     }
 
-    /// The prepared changes in the order of the commit. A high-water mark comes before the deletion
-    /// that it stands for.
+    /// The prepared changes in the order of the commit. A deleted task's id is first stored in the
+    /// high-water mark, and then the task's file is deleted.
     fn prepare_changes(self) -> Result<Vec<(String, PreparedChange<'t>)>, Error> {
         let (io, dir) = (self.team.io(), self.dir);
         let mut changes = Vec::new();

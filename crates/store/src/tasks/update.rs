@@ -36,8 +36,8 @@ impl TaskUpdate {
         TaskUpdate { status: Some(status), ..TaskUpdate::default() }
     }
 
-    /// The tasks that this update must read. New dependencies need the whole list, to find cycles.
-    /// Starting a task needs its blockers.
+    /// The tasks that this update must read. An update that adds dependencies reads the whole list,
+    /// to find cycles. An update that starts a task reads its blockers.
     fn read_scope(&self, id: TaskId) -> ReadScope {
         let links = !self.add_blocks.is_empty() || !self.add_blocked_by.is_empty();
         match self.status {
@@ -96,14 +96,14 @@ impl Tasks {
         self.update(id, TaskUpdate::with_status(TaskStatus::Completed), by)
     }
 
-    /// Releases a task: it becomes pending, without an owner and without a failure. If it was in
-    /// progress, the number of attempts increases ([`Task::attempts`]).
+    /// Releases a task: the task becomes pending, without an owner and without a failure. If the
+    /// task was in progress, the number of attempts increases ([`Task::attempts`]).
     pub fn release(&self, id: &TaskId, by: &AgentName) -> Result<Task, Error> {
         self.update(id, TaskUpdate::with_status(TaskStatus::Pending), by)
     }
 
-    /// Releases a task like [`Tasks::release`] and makes `owner` its owner in the same step. A new
-    /// owner is notified.
+    /// Releases a task like [`Tasks::release`], and makes `owner` the task's owner in the same
+    /// step. If `owner` did not own the task before, `owner` is notified.
     pub fn release_to(&self, id: &TaskId, owner: &AgentName, by: &AgentName) -> Result<Task, Error> {
         let owner = Some(owner.clone());
         self.update(id, TaskUpdate { owner, ..TaskUpdate::with_status(TaskStatus::Pending) }, by)
@@ -118,7 +118,7 @@ impl Tasks {
     }
 
     /// Deletes a task and all dependencies on it. Its id is not used again. Returns the task as it
-    /// was, with the status deleted.
+    /// was before, but with the status deleted.
     pub fn delete(&self, id: &TaskId) -> Result<Task, Error> {
         let mut task = self.change(ReadScope::List, |draft| {
             let task = draft.task(*id)?.clone();
