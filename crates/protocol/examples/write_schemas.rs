@@ -1,4 +1,4 @@
-//! Writes docs/schema from the types:
+//! Writes the JSON Schemas in docs/schema, which are derived from the types of this crate. Command:
 //! `cargo run -p teamd-protocol --features schema --example write_schemas`.
 #![allow(clippy::disallowed_methods, reason = "a file of the repository, which nobody else writes")]
 

@@ -1,7 +1,8 @@
-//! Which answers to a request a member's program can carry out, according to the daemon's roster.
+//! Which answers to a member's request the member's program can carry out, according to the
+//! daemon's roster.
 //!
-//! A capability that the roster does not record counts as unknown. An unknown capability never
-//! makes an answer invalid.
+//! If the roster does not record a capability, the capability is unknown. An unknown capability
+//! never makes an answer invalid.
 
 use crate::delivery::Delivery;
 use crate::member_request::{Answer, MemberRequest};
@@ -28,7 +29,7 @@ pub struct UnsupportedAnswer {
 
 impl Capabilities {
     /// Capabilities of a program that receives messages by `delivery` and can carry out a plan in
-    /// `modes`. Empty `modes` mean unknown.
+    /// the permission modes `modes`. Empty `modes` mean that the modes are unknown.
     pub(crate) fn new(delivery: Delivery, modes: Vec<String>) -> Capabilities {
         Capabilities {
             modes: Some(modes).filter(|modes| !modes.is_empty()),
@@ -56,8 +57,8 @@ impl Capabilities {
         }
     }
 
-    /// The mode in which the program carries out a plan that was approved in `mode`: `mode` itself,
-    /// or `default` if the program does not have it.
+    /// The permission mode in which the program carries out a plan that was approved in `mode`.
+    /// This is `mode` itself, or `default` if the program is known not to support `mode`.
     pub fn supported_mode(&self, mode: PermissionMode) -> PermissionMode {
         let has = |modes: &Vec<String>| modes.iter().any(|known| known == mode.as_str());
         if self.modes.as_ref().is_none_or(has) { mode } else { PermissionMode::Default }
@@ -70,8 +71,8 @@ impl Capabilities {
     }
 }
 
-/// Whether `given` replaces the input of a request. A null or an empty object keeps the request's
-/// own `input`.
+/// Whether an answer that contains `given` changes the tool's input. `input` is the input in the
+/// request. If `given` is null or an empty object, the answer keeps `input`.
 pub fn is_changed_input(input: &Value, given: &Value) -> bool {
     let is_empty = given.is_null() || given.as_object().is_some_and(Map::is_empty);
     !is_empty && input != given

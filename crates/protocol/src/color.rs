@@ -1,8 +1,8 @@
 //! Colors that tell teammates apart.
 //!
-//! Their order is that of Claude Code. The number of members that have joined since the team was
-//! created selects the color. So a color is not used again while messages of its previous owner are
-//! still being read.
+//! The colors have the same order as in Claude Code. The number of members that have joined since
+//! the team was created selects a new member's color. So the color of a member that has left is not
+//! used again at once, while its messages are still being read.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -35,8 +35,8 @@ impl Color {
         Color::Red,
     ];
 
-    /// The color of a new teammate. `joined` is the number of teammates that have joined before,
-    /// since the team was created.
+    /// The color of a new teammate. `joined` is the number of teammates that have joined before
+    /// this teammate since the team was created.
     pub fn for_joined_count(joined: u64) -> Color {
         Color::ALL[(joined % 8) as usize]
     }

@@ -11,8 +11,8 @@ pub const DEFERRED_VARIABLES: [&str; 5] = ["prompt", "session", "mode", "color",
 /// Suffixes of a variable's name that select the encoding of its value: none, JSON, shell word.
 const ENCODING_SUFFIXES: [&str; 3] = ["", "_json", "_sh"];
 
-/// The variable's name without its encoding suffix: `id` for `id_json` (the value as JSON) and for
-/// `id_sh` (the value as a shell word).
+/// The variable's name without its encoding suffix. The suffix `_json` selects the value as JSON,
+/// and `_sh` the value as a shell word. For example, `id_json` and `id_sh` both give `id`.
 pub fn base_name(name: &str) -> &str {
     name.strip_suffix("_json").or_else(|| name.strip_suffix("_sh")).unwrap_or(name)
 }
@@ -23,17 +23,17 @@ pub fn encode_value(name: &str, value: String) -> String {
         return serde_json::Value::from(value).to_string();
     }
     match name.ends_with("_sh") {
-        // As the first word of a command, `a=b` would be an assignment, so a value with `=` is
-        // quoted.
+        // If `a=b` is the first word of a shell command, the shell takes it for an assignment. So a
+        // value with `=` is quoted.
         true if value.contains('=') => single_quoted(&value),
         true => shell_quote(&value),
         false => value,
     }
 }
 
-/// Protects `text` for use in an argument, so that [`fill`] replaces no variable in it. Inserts a
-/// zero byte after the `{` of each variable. No argument can contain a zero byte, so [`fill`] can
-/// remove all of them.
+/// Escapes `text` for use in an argument, so that [`fill`] replaces no variable in this text. A
+/// zero byte is inserted after the `{` of each variable. No argument can contain a zero byte, so
+/// [`fill`] can remove all zero bytes again.
 pub fn escape_variables(text: &str) -> String {
     let escape = |text: String, name: &str| text.replace(&format!("{{{name}}}"), &format!("{{\0{name}}}"));
     let all =
@@ -41,9 +41,9 @@ pub fn escape_variables(text: &str) -> String {
     all.fold(text.to_owned(), |text, name| escape(text, &name))
 }
 
-/// Replaces the variables in `text` by their values, encoded as their suffixes require. `value`
-/// returns the value for a name without suffix; `None` keeps the variable. Inserted values are not
-/// scanned for variables.
+/// Replaces the variables in `text` by their values, encoded as the variables' suffixes require.
+/// `value` returns the value for a name without suffix. If `value` returns `None`, the variable
+/// stays in the text. Inserted values are not scanned for variables.
 pub fn fill<'a>(text: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some((before, name, after)) = next_variable(rest) {
@@ -78,8 +78,9 @@ fn next_variable(text: &str) -> Option<(&str, &str, &str)> {
     })
 }
 
-/// Adds a space before a `text` that a program would take for an option. That is a text that begins
-/// with `-`, is a whole argument of `template`, and has no `--` before it.
+/// Protects the prompt `text` from being read as an option: adds a space before a `-` at its start.
+/// The space is added only if the prompt is a whole argument in `template` and no argument `--`
+/// comes before it.
 pub fn guard_leading_dash(template: &[String], text: &str) -> String {
     let own = template.iter().position(|argument| argument == "{prompt}" || argument == "{prompt_sh}");
     let dashes = template.iter().position(|argument| argument == "--");

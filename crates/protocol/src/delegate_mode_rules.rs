@@ -1,7 +1,7 @@
 //! Delegate mode: the lead coordinates its team and does none of the work itself.
 //!
 //! In delegate mode a lead may spawn teammates, send messages, answer requests and change the task
-//! list. The mode restricts the lead's program only. A person at a terminal may run every command.
+//! list. The mode restricts only the lead's program. A person at a terminal may run every command.
 
 use crate::shell_command::parse_plain_command;
 use serde_json::Value;
@@ -28,8 +28,8 @@ const COORDINATION_TOOLS: [&str; 18] = [
     "ask_user",
 ];
 
-/// Subcommands of teamctl that only coordinate. `mode` is not one: a lead cannot end its own
-/// delegate mode.
+/// Subcommands of teamctl that a lead may run in delegate mode. `mode` is not in the list, because
+/// a lead cannot end its own delegate mode.
 const COORDINATION_COMMANDS: [&str; 27] = [
     "approve",
     "broadcast",
@@ -60,8 +60,8 @@ const COORDINATION_COMMANDS: [&str; 27] = [
     "why",
 ];
 
-/// Whether a lead in delegate mode may call a tool. `tool` is the name that the lead's program uses
-/// for it.
+/// Whether a lead in delegate mode may call a tool. `tool` is the tool's name in the lead's
+/// program.
 ///
 /// Every tool of teamd's MCP server is allowed. A shell tool is allowed if its input is one plain
 /// `teamctl` command that only coordinates.
@@ -76,15 +76,15 @@ pub const REFUSAL_REASON: &str = "you lead in delegate mode: spawn teammates, me
      the task list, and leave the work itself to them";
 
 /// Whether `tool` is a tool of teamd's MCP server, such as `mcp__team__SendMessage`,
-/// `mcp_team_SendMessage` or `team-SendMessage`. Each agent program joins server and tool names in
-/// its own way.
+/// `mcp_team_SendMessage` or `team-SendMessage`. Each agent program combines the server's name and
+/// the tool's name in its own way.
 fn is_team_tool(tool: &str) -> bool {
     let bare = tool.strip_prefix("mcp").map_or(tool, |rest| rest.trim_start_matches('_'));
     let rest = bare.strip_prefix("teamd").or_else(|| bare.strip_prefix("team"));
     rest.is_some_and(|rest| rest.starts_with(['_', '.', ':', '/', '-']))
 }
 
-/// The words of a shell tool's command. `None` if `input` has no command or the command is not
+/// The words of a shell tool's command. `None` if `input` has no command or if the command is not
 /// plain.
 fn shell_words(input: &Value) -> Option<Vec<String>> {
     match input.get("command").or_else(|| input.get("cmd"))? {

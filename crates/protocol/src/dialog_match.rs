@@ -3,8 +3,9 @@
 //!
 //! A profile lists the text of each dialog. On the screen the same text has frames around it, wraps
 //! at the width of the pane, and has a marker before the selected choice. The comparison ignores
-//! all of that. Only line starts count: a new line in the profile's text must be a new line on the
-//! screen. So a question with its choices below it differs from prose that quotes the question.
+//! these differences. But each line of the profile's text must start a new line on the screen. So
+//! the comparison distinguishes a question with its choices below it from a sentence that quotes
+//! the question.
 
 /// Returns the first of `dialogs` that is on the screen. `screen` holds the screen's lines from the
 /// top.

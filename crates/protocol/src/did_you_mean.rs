@@ -13,15 +13,16 @@ pub fn nearest_names<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<
     ranked.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// Returns a help text "did you mean …?" for a user who typed `wanted`. `None` if no candidate is
-/// similar.
+/// Returns the help text "did you mean …?" for a user who typed the unknown name `wanted`. `None`
+/// if no candidate is similar to `wanted`.
 pub fn did_you_mean<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<Item = S>) -> Option<String> {
     let near = nearest_names(wanted, candidates);
     (!near.is_empty()).then(|| format!("did you mean {}?", near.join(", ")))
 }
 
-/// Whether two names are similar: at most two edits and at most half of the longer name, or the
-/// same first three characters.
+/// Whether two names are similar. They are similar if at most two edits turn one name into the
+/// other, and these edits are at most half of the longer name's length. Names with the same first
+/// three characters are similar too.
 fn is_near(wanted: &str, name: &str, distance: usize) -> bool {
     let same = |(a, b): &(char, char)| a.eq_ignore_ascii_case(b);
     let beginning = wanted.chars().zip(name.chars()).take_while(same).count();

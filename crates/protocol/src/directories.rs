@@ -1,8 +1,9 @@
-//! Computes the directories of teamd's own files for a root.
+//! Computes the paths of the directories for teamd's own files. Each root has its own directories.
 //!
-//! The control socket is in the runtime directory. Everything that outlives a daemon is in the
-//! state directory. Both contain a hash of the root's path, so that two roots never share files.
-//! The module does no I/O: the caller reads the environment and creates the directories.
+//! The control socket is in the runtime directory. Everything that must remain after a daemon ends
+//! is in the state directory. Both paths contain a hash of the root's path, so that two roots never
+//! share files. The module does no I/O: the caller reads the environment and creates the
+//! directories.
 
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
@@ -30,8 +31,8 @@ pub struct Directories {
 }
 
 impl Directories {
-    /// Returns the directories for `root`. `root` must be canonical, because each spelling of a
-    /// path gets its own directories.
+    /// Returns the directories for `root`. The path `root` must be canonical, because different
+    /// spellings of a path give different directories.
     pub fn for_root(root: &Path, environment: &DirectoryEnvironment) -> Directories {
         let hash = Uuid::new_v5(&Uuid::NAMESPACE_URL, root.as_os_str().as_encoded_bytes());
         let short = &hash.simple().to_string()[..12];

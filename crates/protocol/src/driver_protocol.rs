@@ -5,8 +5,8 @@
 //! Each message is a JSON object on one line. Both directions use the stream socket that is the
 //! driver's standard input.
 //!
-//! The driver sends [`FromDriver::Ready`] once. Only [`FromDriver::Failed`] may come before
-//! `Ready`. The driver queues messages that the shim sends before `Ready`.
+//! The driver sends [`FromDriver::Ready`] once. Before `Ready` it can send only
+//! [`FromDriver::Failed`]. The driver queues messages that the shim sends before `Ready`.
 
 use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
@@ -49,8 +49,8 @@ pub enum ToDriver {
 pub enum PermissionAnswer {
     /// Allows this one call.
     AllowOnce,
-    /// Allows this and all later calls of its kind. If the program has no such option, allows this
-    /// call.
+    /// Allows this call and all later calls of the same kind. If the program has no such option,
+    /// allows only this call.
     AllowAlways,
     /// Denies the call.
     Deny {
@@ -88,8 +88,8 @@ pub enum FromDriver {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
     },
-    /// The agent waits for a [`ToDriver::AnswerPermission`]. The question also closes when the turn
-    /// ends.
+    /// The agent asks a permission question and waits for a [`ToDriver::AnswerPermission`]. The
+    /// question also closes when the turn ends.
     PermissionAsked(PermissionQuestion),
     /// The driver cannot continue, and exits.
     Failed {

@@ -1,12 +1,13 @@
 //! Selects the environment variables that an agent inherits from the process that requests its
 //! spawn.
 
-/// Variables that no agent inherits: those that describe where the caller runs, and those that make
-/// programs load or run code. An agent gets them only if the spawn request sets them. Search paths
-/// (PATH, PYTHONPATH, NODE_PATH, PERL5LIB) are inherited, because they are settings of the user.
+/// Variables that an agent does not inherit. Some describe where the caller runs; others make
+/// programs load or run code. An agent gets such a variable only if the spawn request sets it.
+/// Search paths (PATH, PYTHONPATH, NODE_PATH, PERL5LIB) are inherited, because they are settings of
+/// the user.
 const REMOVED_VARIABLES: &[&str] = &[
-    // An agent program sets these variables for its session. With them a new agent would run as
-    // part of that session.
+    // An agent program sets these variables for its session. If a new agent inherited them, it
+    // would run as part of that session.
     "CLAUDECODE",
     "CLAUDE_CODE_CHILD_SESSION",
     "CLAUDE_CODE_SESSION_ID",
@@ -82,8 +83,8 @@ const REMOVED_VARIABLES: &[&str] = &[
     "MFLAGS",
     "MAKELEVEL",
     "CARGO_MAKEFLAGS",
-    // These variables select a repository. The list is that of `git rev-parse --local-env-vars`,
-    // without the variables that only a person sets.
+    // These variables select a git repository. The list is the output of `git rev-parse
+    // --local-env-vars`, without the variables that only a person sets.
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_IMPLICIT_WORK_TREE",

@@ -1,6 +1,7 @@
 //! Error kinds with their exit codes, and the error report that the socket and `--json` use.
 //!
-//! The list of kinds is closed. So a script can react to an error without parsing its text.
+//! No other error kinds exist. So a script can react to an error by its kind, without parsing the
+//! error's text.
 
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -38,8 +39,8 @@ pub enum ErrorKind {
     Config,
 }
 
-/// Last words of the error message for a team that another process is deleting. A retry soon
-/// reports that the team does not exist.
+/// Last words of the error message for a team that another process is deleting. If the caller tries
+/// again a little later, the error says that the team does not exist.
 pub const BEING_DELETED_SUFFIX: &str = "is being deleted";
 
 impl ErrorKind {
@@ -83,7 +84,7 @@ impl ErrorReport {
         ErrorReport { kind, message: message.into(), help: None }
     }
 
-    /// Creates an error for a failed I/O operation. `verb` says what was tried with `path`, such as
+    /// Creates an error for a failed I/O operation on `path`. `verb` names the operation, such as
     /// "read".
     pub fn from_io(verb: &str, path: &Path, cause: &dyn std::fmt::Display) -> ErrorReport {
         ErrorReport::new(ErrorKind::Io, format!("cannot {verb} {}: {cause}", path.display()))

@@ -1,10 +1,10 @@
 //! Makes untrusted text safe for a terminal.
 //!
 //! An escape sequence in a message can change what a person sees, write to the clipboard or send
-//! input to the terminal. So all control characters of such text are escaped before output.
+//! input to the terminal. So all control characters of untrusted text are escaped before output.
 
-/// Escapes control characters (also C1) and bidirectional formatting characters of `text` as
-/// `\u{1b}`. Newline and tab are kept.
+/// Escapes control characters (C1 too) and bidirectional formatting characters in `text`, in the
+/// form `\u{1b}`. Newline and tab are kept.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

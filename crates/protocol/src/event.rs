@@ -1,7 +1,8 @@
 //! Lines of the event log `events.jsonl`. Each line is one event as a JSON object.
 //!
-//! Only the daemon writes them. docs/events.md and docs/schema/event.schema.json describe them for
-//! other programs. Later releases add kinds, so a reader skips a line whose `event` is unknown.
+//! Only the daemon writes the event log. docs/events.md and docs/schema/event.schema.json describe
+//! the events for other programs. Later releases add kinds of events. So a reader skips each line
+//! whose `event` it does not know.
 
 use crate::escape_control_chars::visible;
 use crate::id::TaskId;
@@ -14,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Reason of [`EventKind::DaemonStopped`] if a user stopped the daemon. A supervisor does not
-/// restart the daemon after this reason.
+/// Reason in [`EventKind::DaemonStopped`] if a user stopped the daemon. A supervisor that reads
+/// this reason does not start the daemon again.
 pub const REQUESTED_STOP_REASON: &str = "asked to go down";
 
 /// One event.

@@ -1,8 +1,8 @@
 //! Ids of members, tasks and requests, and the timestamps in new request ids.
 //!
-//! A request id is an opaque key; its text is only shown to people. Whether a request is open
-//! depends on the request itself. Two requests of one process never have the same millisecond in
-//! their ids.
+//! The text of a request id has no meaning for teamd; it is compared as a whole and shown to
+//! people. Whether a request is open does not depend on its id. If one process creates two request
+//! ids, the ids contain different milliseconds.
 
 use crate::name::{AgentName, TeamName};
 use serde::{Deserialize, Serialize};
@@ -100,8 +100,8 @@ impl RequestId {
         RequestId(format!("plan_approval-{ms}@{agent}@{team}"))
     }
 
-    /// Id of a permission request from `ms`. `suffix` is a random number, which is encoded in 7
-    /// characters of `a-z0-9`.
+    /// Id of a permission request that is made at `ms`, in milliseconds since the epoch. `suffix`
+    /// is a random number, which is encoded in 7 characters of `a-z0-9`.
     pub fn permission(ms: u64, suffix: u64) -> RequestId {
         let digit =
             |place: u32| char::from_digit((suffix / 36_u64.pow(place) % 36) as u32, 36).unwrap_or('0');

@@ -1,10 +1,10 @@
-//! JSON Schemas of the files and messages, for authors of other programs. Their texts are in
+//! JSON Schemas of the files and messages, for authors of other programs. The schemas are stored in
 //! docs/schema.
 //!
-//! The schemas are derived from the types. Input schemas describe what teamd's programs accept,
-//! output schemas what only teamd writes. A type that is parsed by hand has attributes beside its
-//! fields that describe the accepted values. Other programs may add fields to files and messages,
-//! so unknown fields are always valid.
+//! The schemas are derived from the types. Input schemas describe what teamd's programs accept, and
+//! output schemas what only teamd writes. If a type is parsed by hand, attributes on its fields
+//! describe the accepted values. Other programs may add fields to files and messages, so unknown
+//! fields are always valid.
 
 use crate::control::{Call, Response};
 use crate::event::Event;

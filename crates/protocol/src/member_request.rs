@@ -116,8 +116,9 @@ impl MemberRequest {
         }
     }
 
-    /// The message with the answer for the member. `at_ms` is the current time in milliseconds
-    /// since the epoch. A plan that is approved without a mode gets `mode`.
+    /// The message that brings `answer` to the member. `at_ms` is the current time in milliseconds
+    /// since the epoch. If the answer approves a plan and names no permission mode, the message has
+    /// `mode`.
     pub fn response(&self, answer: &Answer, mode: PermissionMode, at_ms: u64) -> Payload {
         match self {
             MemberRequest::Plan(plan) => {
@@ -161,14 +162,14 @@ fn permission_response(request: &PermissionRequest, answer: &Answer) -> Permissi
     PermissionResponse { request_id: request.request_id.clone(), outcome }
 }
 
-/// Parses a message's text as an answer. Returns the id of the answered request and whether it was
-/// approved. `None` if the text is no answer.
+/// Parses a message's text as an answer to a request. Returns the id of the answered request and
+/// whether it was approved. `None` if the text is not an answer.
 pub fn parse_answer(text: &str) -> Option<(RequestId, bool)> {
     answered_request(&Payload::parse(text)?)
 }
 
 /// The id of the request that `payload` answers, and whether it was approved. `None` if `payload`
-/// is no answer.
+/// is not an answer.
 pub fn answered_request(payload: &Payload) -> Option<(RequestId, bool)> {
     match payload {
         Payload::PlanApprovalResponse(answer) => Some((answer.request_id.clone(), answer.approved)),

@@ -1,8 +1,8 @@
 //! Names of teams and members, checked when they are parsed.
 //!
-//! A [`TeamName`] is always a safe directory name. An [`AgentName`] can be any text, because a name
-//! in another program's file is never refused. Only [`AgentName::file_stem`] may become part of a
-//! path; it never leaves its directory.
+//! A [`TeamName`] is always a safe directory name. An [`AgentName`] can be any text, because teamd
+//! accepts every name that another program has written to a file. Only [`AgentName::file_stem`] may
+//! become part of a path, because its result is always a safe file name.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -50,8 +50,9 @@ impl TeamName {
         Ok(TeamName(text.to_owned()))
     }
 
-    /// Makes a valid name of a user's text. Each character outside of `[a-zA-Z0-9]` becomes a dash,
-    /// and letters become lower case. The caller tells the user if the name differs from the text.
+    /// Converts a user's text to a valid name. Each character outside of `[a-zA-Z0-9]` becomes a
+    /// dash, and letters become lower case. The caller tells the user if the name differs from the
+    /// text.
     pub fn sanitize(wanted: &str) -> Result<TeamName, NameError> {
         let mut name = String::new();
         for c in wanted.chars() {
@@ -68,8 +69,8 @@ impl TeamName {
         })
     }
 
-    /// Whether the team belongs to a Claude Code session (`session-*`). teamd only reads such a
-    /// team.
+    /// Whether this team is the own team of a Claude Code session (`session-*`). teamd only reads
+    /// such a team.
     pub fn is_claude_session(&self) -> bool {
         self.0.starts_with("session-")
     }
@@ -80,8 +81,8 @@ impl TeamName {
     }
 }
 
-/// The name in an address `NAME` or `NAME@TEAM`. The case of the team is ignored. An address with
-/// another team is returned unchanged, so that it matches no member of this team.
+/// The member's name in `address`, which is `NAME` or `NAME@TEAM`. The case of TEAM is ignored. If
+/// TEAM is not `team`, `address` is returned unchanged, so that it matches no member of `team`.
 pub fn strip_team<'a>(address: &'a str, team: &TeamName) -> &'a str {
     match address.rsplit_once('@') {
         Some((name, address_team)) if address_team.eq_ignore_ascii_case(team.as_str()) => name,
@@ -126,8 +127,8 @@ impl AgentName {
         RESERVED_NAMES.iter().any(|name| self.0.eq_ignore_ascii_case(name))
     }
 
-    /// File name without `.json`. `@`, path separators, control characters and a leading dot become
-    /// `-`, so that the file stays in its directory.
+    /// The name as a safe file name, without `.json`. `@`, path separators, control characters and
+    /// a leading dot become `-`, so that a file of this name stays in its directory.
     pub fn file_stem(&self) -> String {
         let replace_unsafe = |c: char| if matches!(c, '@' | '/' | '\\') || c.is_control() { '-' } else { c };
         let stem: String = self.0.chars().map(replace_unsafe).collect();

@@ -1,9 +1,9 @@
 //! Payloads: structured messages, stored as JSON in the text of a message.
 //!
-//! A text that is no known payload is plain text. Unknown fields are ignored, and if a key occurs
-//! more than once, its last value counts. Payloads are written with the fields in the order that
-//! Claude Code uses. Payloads are not trusted: a payload may name panes and senders, but only
-//! teamd's roster is authoritative for them.
+//! If a message's text is not a known payload, it is plain text. Unknown fields are ignored. If a
+//! key occurs more than once, its last value counts. The fields are written in the order that
+//! Claude Code uses. Payloads are not trusted: a payload may name panes and senders, but teamd
+//! believes only its own roster about them.
 
 mod permission;
 
@@ -70,8 +70,8 @@ const PAYLOAD_TYPES: [&str; 15] = [
 ];
 
 impl Payload {
-    /// The payload type in `text`, even if the fields that this crate requires are missing. Other
-    /// programs may look only at the `type`.
+    /// The type of the payload in `text`. The result is the same if fields that this crate requires
+    /// are missing, because other programs may look only at the `type`.
     pub fn detect_type(text: &str) -> Option<&'static str> {
         let kind = decode_string(Object::parse(text).ok()?.get("type")?)?;
         PAYLOAD_TYPES.into_iter().find(|known| *known == kind)
@@ -164,8 +164,8 @@ pub struct IdleNotification {
 }
 
 impl IdleNotification {
-    /// Whether `text` is a notification that only says that a turn ended: no summary, no task, no
-    /// failure.
+    /// Whether `text` is an idle notification that only says that a turn ended: it has no summary,
+    /// no task and no failure.
     pub fn is_bare_in(text: &str) -> bool {
         matches!(
             Payload::parse(text),

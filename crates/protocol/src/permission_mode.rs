@@ -56,9 +56,10 @@ impl PermissionMode {
         }
     }
 
-    /// The mode of a member after a lead in mode `self` approves its plan. `plan` would keep the
-    /// member from carrying out the plan, and `delegate` is for leads only, so both become
-    /// `default`.
+    /// The permission mode of a member whose plan a lead approves. `self` is the lead's mode, and
+    /// the member gets the same mode. The exceptions are `plan`, in which the member could not
+    /// carry out the plan, and `delegate`, which is for leads only. Instead of these, the member
+    /// gets `default`.
     pub fn for_approved_member(self) -> PermissionMode {
         match self {
             PermissionMode::Plan | PermissionMode::Delegate => PermissionMode::Default,

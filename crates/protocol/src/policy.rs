@@ -1,10 +1,10 @@
 //! A team's policy: who answers the requests of its members, and the team's budget.
 //!
-//! The daemon applies the policy. The policy is stored in a file of teamd, because Claude Code
-//! defines the format of config.json. For each kind of request the policy sets who answers: a
-//! person, the lead, or the daemon, which approves at once. For permission requests rules come
-//! first, and the first matching rule decides. A request that waits for an answer can have a
-//! timeout.
+//! The daemon applies the policy. The policy has a file of its own, which belongs to teamd, because
+//! Claude Code defines the format of config.json. For each kind of request the policy sets who
+//! answers: a person, the lead, or the daemon, which approves at once. A permission request is
+//! first compared with the policy's rules; the first matching rule decides. A request that waits
+//! for an answer can have a timeout.
 
 mod rule;
 mod tool_action;
@@ -135,9 +135,10 @@ impl Policy {
         format!("policy-{team}.json")
     }
 
-    /// Parses the content of a policy file. A missing or invalid file gives the default policy: the
-    /// lead or a person answers, and only they add commands to tasks. A file with an unknown key is
-    /// invalid, because the key could narrow a rule.
+    /// Parses the content of a policy file. If the file is missing or invalid, the result is the
+    /// default policy: the lead or a person answers, and only the lead or a person adds commands to
+    /// tasks. A file with an unknown key is invalid. If the key was ignored, a rule could match
+    /// more than its author intended.
     pub fn parse_or_default(bytes: Option<&[u8]>) -> Policy {
         bytes.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default()
     }

@@ -35,12 +35,12 @@ const SECRET_PREFIXES: [&str; 15] = [
     "-----BEGIN",
 ];
 
-/// Minimum length of a part with letters and digits that counts as a secret. Ordinary words are
-/// shorter.
+/// Minimum length, in characters, of a part with letters and digits that counts as a secret.
+/// Ordinary words are shorter.
 const MIN_SECRET_LENGTH: usize = 24;
 
-/// Returns the value of the variable `name` for output. A value that may be a secret is replaced by
-/// `(hidden)`.
+/// Returns the value of the environment variable `name` for output. A value that may be a secret is
+/// replaced by `(hidden)`.
 pub fn redact<'a>(name: &str, value: &'a str) -> &'a str {
     let upper = name.to_ascii_uppercase();
     let named = SECRET_NAME_PARTS.iter().any(|part| upper.contains(part));

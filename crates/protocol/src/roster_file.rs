@@ -67,8 +67,8 @@ impl RosterFile {
         serde_json::from_slice(bytes).ok().filter(|roster: &RosterFile| roster.version == Self::VERSION)
     }
 
-    /// Capabilities of the running member `name`. All capabilities are unknown if no such member
-    /// runs.
+    /// Capabilities of the program of the member `name`. If no such member runs, all capabilities
+    /// are unknown.
     pub fn member_capabilities(&self, team: &TeamName, name: &AgentName) -> Capabilities {
         let is_running =
             |record: &&RosterRecord| record.team == *team && record.name == *name && record.exit.is_none();
@@ -89,8 +89,8 @@ impl RosterFile {
         self.records.iter().filter_map(|record| Some(record.pane.as_ref()?.server_epoch.clone())).collect()
     }
 
-    /// The teams that have suspended members, in the format of the daemon's status. Each has only
-    /// its suspended members.
+    /// The teams that have suspended members, in the format of the daemon's status. Each team lists
+    /// only its suspended members.
     pub fn suspended_teams(&self) -> Vec<TeamStatus> {
         let teams = self.past_members.iter().map(|(name, members)| TeamStatus {
             name: name.clone(),

@@ -1,7 +1,7 @@
 //! Splits shell command lines, for policy rules and delegate mode.
 //!
 //! A rule that allows `cargo *` must not allow `cargo x; rm -r ~`. So a line that could contain a
-//! second command, a substitution or a redirection is not parsed but counts as not plain.
+//! second command, a substitution or a redirection is not split into words: it counts as not plain.
 
 /// The words of a plain command. `None` if `text` is, or could be, more than one plain command.
 pub fn parse_plain_command(text: &str) -> Option<Vec<String>> {
@@ -22,8 +22,8 @@ pub fn parse_plain_command(text: &str) -> Option<Vec<String>> {
     (!words.is_empty()).then_some(words)
 }
 
-/// Reads to the closing quote `end` and appends the text to `word`. `None` if the quote is not
-/// closed or the text has a `special` character.
+/// Reads to the closing quote `end` and appends the text before it to `word`. `None` if the closing
+/// quote is missing or the text has a `special` character.
 fn read_quoted(rest: &mut std::str::Chars<'_>, end: char, special: &str, word: &mut String) -> Option<()> {
     loop {
         match rest.next()? {

@@ -1,7 +1,7 @@
-//! Finds the other programs of the same installation.
+//! Finds the other programs of the same teamd installation.
 //!
-//! The PATH is not searched: another package may have a program of the same name, and another
-//! release may come first. The module does no I/O: the caller says which files exist.
+//! The PATH is not searched: a program of the same name could belong to another package or to
+//! another release of teamd. The module does no I/O: the caller says which files exist.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// canonical path of the calling program.
 ///
 /// The first candidate is in the directory of `own`, the second in `../libexec/teamd`. If `own` is
-/// in a `libexec/teamd`, the third is in `../../bin`. If no candidate `exists`, the result is the
-/// first one, so that an error message can name it.
+/// in a directory `libexec/teamd`, the third candidate is in `../../bin`. If no candidate `exists`,
+/// the result is the first candidate, so that an error message can name it.
 pub fn installed_program(own: &Path, name: &str, exists: impl Fn(&Path) -> bool) -> PathBuf {
     let beside = own.with_file_name(name);
     let directory = own.parent().unwrap_or(Path::new("/"));

@@ -1,8 +1,8 @@
 //! Parses and edits a team's config.json: the team's settings and its current members.
 //!
-//! Missing optional fields are accepted, because other programs omit them. A known field of the
-//! wrong type is an error that names the field. Edits work on the text, so that unknown fields are
-//! kept.
+//! Missing optional fields are accepted, because other programs omit them. If a known field has the
+//! wrong type, the error names the field. Edits change the text of the file, so that unknown fields
+//! are kept.
 
 mod member;
 
@@ -121,8 +121,8 @@ pub fn without_member(text: &str, name: &AgentName) -> Result<String, ConfigErro
     without_first_matches(text, std::slice::from_ref(name))
 }
 
-/// Removes one member for each of `names`. If several members have the same name, the first is
-/// removed.
+/// Removes members from the config's text: for each name in `names`, the first member with this
+/// name.
 pub fn without_first_matches(text: &str, names: &[AgentName]) -> Result<String, ConfigError> {
     let object = Object::parse(text)?;
     let members = members_array(text, &object)?;

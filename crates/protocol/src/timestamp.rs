@@ -1,17 +1,17 @@
 //! Timestamps in files: milliseconds since the epoch, or ISO 8601 in UTC with milliseconds and `Z`.
-//! The caller passes the current time in.
+//! This module reads no clock; the caller passes the current time in.
 
 use jiff::Timestamp;
 
-/// `ms` as `2026-02-13T10:05:44.590Z`. A time after the year 9999 becomes the last time of that
-/// year.
+/// Formats `ms`, in milliseconds since the epoch, as `2026-02-13T10:05:44.590Z`. A time after the
+/// year 9999 becomes the last millisecond of that year.
 pub fn iso8601(ms: u64) -> String {
     let time = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     format!("{:.3}", time.unwrap_or(Timestamp::MAX))
 }
 
 /// Parses an ISO 8601 time with any UTC offset into milliseconds since the epoch. `None` if `text`
-/// is no time or a time before 1970.
+/// is not a time or is a time before 1970.
 pub fn parse_iso8601(text: &str) -> Option<u64> {
     u64::try_from(text.parse::<Timestamp>().ok()?.as_millisecond()).ok()
 }

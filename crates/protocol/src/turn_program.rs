@@ -1,12 +1,12 @@
-//! What a teammate runs in its turns: the built-in worker, a process per turn, or a program behind
-//! a driver.
+//! What runs the turns of a teammate: the built-in worker, an agent program that runs one process
+//! per turn, or an agent program behind a driver.
 
 use crate::usage::UsagePaths;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The kernel refuses a longer program argument: MAX_ARG_STRLEN, 128 KiB, without the final NUL. In
-/// bytes.
+/// Maximum length of a program argument, in bytes. The kernel refuses longer arguments
+/// (MAX_ARG_STRLEN, 128 KiB, which includes the final NUL).
 pub const MAX_ARGUMENT_BYTES: usize = (128 << 10) - 1;
 
 /// What a teammate runs in its turns.

@@ -1,8 +1,8 @@
 //! Usage of agents: tokens and cost, as their programs report them.
 //!
 //! Some programs report the usage of each turn. Others report the total of their session, even if a
-//! later process continues the session. A [`UsageReport`] names what it counts, so that nothing is
-//! counted twice.
+//! later process continues the session. A [`UsageReport`] names which of both it counts, so that
+//! teamd counts no usage twice.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -42,8 +42,8 @@ impl Usage {
         }
     }
 
-    /// The larger of both numbers of tokens, and of both costs. For reports that may arrive out of
-    /// order or lose a part.
+    /// The larger of both numbers of tokens, and the larger of both costs. For usage reports that
+    /// may arrive out of order or lack a part.
     #[must_use]
     pub fn max_each(self, other: Usage) -> Usage {
         Usage {

@@ -1,8 +1,8 @@
 //! Framing of the control socket: one JSON object per line, at most 64 KiB per line.
 //!
-//! A longer object, such as one with a prompt or an environment, is split over several lines. The
-//! last of them is `{"last":"…"}`, the others are `{"part":"…"}`. Their texts in sequence are the
-//! JSON of the object.
+//! A longer object, for example with a prompt or an environment, is split over several lines. The
+//! last line is `{"last":"…"}`, the other lines are `{"part":"…"}`. Their texts, joined in
+//! sequence, are the JSON text of the object.
 
 use serde::Serialize;
 
@@ -12,8 +12,8 @@ pub const MAX_LINE_BYTES: usize = 64 * 1024;
 /// Maximum length of an object that is split over several lines, in bytes.
 pub const MAX_OBJECT_BYTES: usize = 8 * 1024 * 1024;
 
-/// Bytes of text in one part. JSON escapes can double a part's length, so a line stays shorter than
-/// [`MAX_LINE_BYTES`].
+/// Maximum length of the text in one part, in bytes. JSON escapes can double the length, and a line
+/// must not become longer than [`MAX_LINE_BYTES`].
 const PART_BYTES: usize = 30 * 1024;
 
 /// Why a line was rejected.
@@ -27,11 +27,11 @@ pub enum FrameError {
     Malformed(#[from] serde_json::Error),
 }
 
-/// Encodes an object as one or more lines, with newlines.
+/// Encodes the object `value` as one or more lines, each with a newline.
 ///
 /// # Errors
 ///
-/// `TooLong`, and `Malformed` if `value` cannot be serialized.
+/// `TooLong` if the object is too long, and `Malformed` if `value` cannot be serialized.
 pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, FrameError> {
     let text = serde_json::to_string(value)?;
     match text.len() {
@@ -75,7 +75,8 @@ impl LineAssembler {
         !self.parts.is_empty()
     }
 
-    /// Adds a line without its newline. Returns the JSON of an object if the line completes one.
+    /// Adds a received line, without its newline. If the line completes an object, returns the
+    /// object's JSON text.
     ///
     /// # Errors
     ///

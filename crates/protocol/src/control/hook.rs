@@ -1,8 +1,8 @@
 //! Messages between the hooks of an agent's program and the daemon: reports of events, and long
 //! polls for work.
 //!
-//! The call's token identifies the agent of a hook. The program of a lead session has no token, so
-//! its hooks name the team that the session leads.
+//! A hook of an agent is identified by the token in its call. The program of a lead session has no
+//! token, so its hooks name the team that the session leads.
 
 use crate::id::TaskId;
 use crate::name::TeamName;
@@ -109,7 +109,7 @@ pub struct HookReply {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// Text of the prompt that was on the program's command line and is not marked as read yet. The
-    /// hook marks its message as read and reports [`HookEvent::PromptRead`].
+    /// hook marks the prompt's message as read and reports [`HookEvent::PromptRead`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_in_args: Option<String>,
     /// Whether the approval of the agent's plan was on the program's command line. If so, the hook

@@ -36,8 +36,8 @@ pub enum SetLeadRequest {
     Release(TeamName),
 }
 
-/// Content of leads.json: all lead sessions. The daemon writes the file to its state directory, and
-/// hooks read it.
+/// Content of leads.json: the list of all lead sessions. The daemon writes the file to its state
+/// directory, and hooks read the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeadsFile {
     /// The lead sessions, ordered by team.

@@ -1,10 +1,10 @@
 //! Messages of the daemon's control socket.
 //!
-//! Each message is one JSON object on a line. The first message has the protocol version. Two kinds
-//! of connections use the socket:
+//! Each message is one JSON object on a line. The first message on a connection has the protocol
+//! version. Two kinds of connections use the socket:
 //!
-//! - A *client* such as teamctl sends one [`Call`]. It gets one [`Response`] after the request was
-//!   carried out.
+//! - A *client* such as teamctl sends one [`Call`]. It gets one [`Response`] after the daemon has
+//!   carried out the request.
 //! - A *shim*, the first process of an agent, starts with [`Request::ConnectShim`] and stays
 //!   connected. Afterwards the messages are [`ToShim`] and [`FromShim`].
 

@@ -1,5 +1,5 @@
-//! Request for the next task of a member. The daemon tracks all changes of the task list, so it
-//! answers without reading the list.
+//! Asks the daemon for the next task of a member. The daemon tracks all changes of the task list,
+//! so it replies without reading the list.
 
 use crate::id::TaskId;
 use crate::name::{AgentName, TeamName};

@@ -1,9 +1,10 @@
 //! Messages between the daemon and a shim, the first process of every agent.
 //!
-//! The shim sends [`ShimHello`] with the other end of the agent's wake socket (SCM_RIGHTS), then
-//! waits. It starts the agent only after [`ToShim::StartAgent`]. The daemon sends that message
-//! after the member is in the team files, so no unregistered agent ever runs. If the daemon dies,
-//! the shim reconnects with its agent's pid, and the new daemon adopts the agent.
+//! The shim sends [`ShimHello`] together with a file descriptor: the daemon's end of the agent's
+//! wake socket (SCM_RIGHTS). Then the shim waits. It starts the agent only after
+//! [`ToShim::StartAgent`]. The daemon sends that message after the member is in the team files, so
+//! no unregistered agent ever runs. If the daemon dies, the shim connects to the new daemon and
+//! reports the agent's pid, and the new daemon adopts the agent.
 
 use super::turn_status::{PlanStage, TurnStatus};
 use crate::color::Color;
@@ -84,8 +85,9 @@ pub struct TurnSetup {
     pub name: AgentName,
     /// The teammate's color.
     pub color: Option<Color>,
-    /// The prompt of the first turn, which marks the same message in the inbox as read. If empty,
-    /// the first turn starts with the first message or task.
+    /// The prompt of the first turn. When that turn starts, the inbox message with the same text is
+    /// marked as read. If the prompt is empty, the first turn starts with the first message or
+    /// task.
     pub prompt: String,
     /// Whether an earlier spawn of the teammate failed. If so, the tasks that it left in progress
     /// are continued.

@@ -1,5 +1,5 @@
-//! The parameters of a spawn: everything that the daemon needs to start a member, and to start it
-//! again.
+//! The parameters of a spawn: everything that the daemon needs to start a member, and to start the
+//! member again.
 
 use crate::delivery::Delivery;
 use crate::name::{AgentName, TeamName};

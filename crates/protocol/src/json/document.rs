@@ -64,9 +64,9 @@ impl<'a> Array<'a> {
         &self.elements
     }
 
-    /// Offset in the text at which the part of each element begins: after the `[` or `,` before the
-    /// element. The text from there on, with a `[` before it, is the array without the earlier
-    /// elements.
+    /// Offset in the text at which the part of each element begins. The part begins after the `[`
+    /// or `,` before the element. If a `[` is put before the text from such an offset on, the
+    /// result is an array without the earlier elements.
     pub fn element_starts(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator {
         let start = |index: usize| match index.checked_sub(1) {
             Some(before) => {
@@ -117,8 +117,8 @@ impl<'a> Object<'a> {
         self.position(key).map(|at| self.fields[at].1)
     }
 
-    /// All fields in the order of the text, with decoded keys. A field whose key cannot be decoded
-    /// is omitted.
+    /// All fields in the order of the text, with decoded keys. If a key cannot be decoded, its
+    /// field is omitted.
     pub fn entries(&self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> {
         self.fields.iter().filter_map(|(key, value)| Some((decode(key)?, *value)))
     }
@@ -128,8 +128,8 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Whether a string literal decodes to `text`. An escape is longer than the character that it
-/// encodes, so the length alone decides for most literals.
+/// Whether the JSON string `literal` decodes to `text`. An escape is longer than the character that
+/// it encodes. So for most literals, comparing the lengths is enough to see that they differ.
 fn is_literal(literal: &RawValue, text: &str) -> bool {
     let json = literal.get();
     match (json.len() - 2).cmp(&text.len()) {
@@ -153,14 +153,15 @@ fn decode(value: &RawValue) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Converts a value for output. A value that no [`Value`] can hold (1e999, deep nesting) becomes a
-/// string with its spelling.
+/// Converts a JSON value for output. If no [`Value`] can hold it (1e999, deep nesting), the result
+/// is a string with the value's JSON text.
 pub fn to_value(raw: &RawValue) -> Value {
     serde_json::from_str(&replace_lone_surrogates(raw.get())).unwrap_or_else(|_| Value::from(raw.get()))
 }
 
 /// Replaces each escape of a lone surrogate in `json` by the escape of U+FFFD. JavaScript writes a
-/// lone surrogate when it cuts a text inside an emoji, and serde_json cannot decode it.
+/// lone surrogate when it cuts a text in the middle of an emoji, and serde_json cannot decode lone
+/// surrogates.
 pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     if !json.contains("\\u") {
         return Cow::Borrowed(json);
@@ -178,8 +179,8 @@ pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     Cow::Owned(repaired)
 }
 
-/// Reads the escape at the start of `text`. Returns how to write the escape, and its length in
-/// `text` in bytes.
+/// Reads the escape sequence at the start of `text`. Returns the sequence to write in its place,
+/// and the length of the escape in `text`, in bytes.
 fn read_escape(text: &str) -> (&str, usize) {
     match (parse_code_unit(text), text.get(6..).and_then(parse_code_unit)) {
         (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => (&text[..12], 12),
@@ -203,8 +204,9 @@ fn parse_document(root: &str) -> Result<&RawValue, JsonError> {
     Ok(document)
 }
 
-/// Parses the value at the start of `text`, after white space. Returns the value and the offset of
-/// its end, or `None` if the text ends before the value does. The rest of the text is not checked.
+/// Parses the JSON value at the start of `text`, after white space. Returns the value and the
+/// offset of its end, or `None` if the text ends before the value does. The text after the value is
+/// not checked.
 ///
 /// # Errors
 ///
@@ -227,16 +229,16 @@ fn strip_bom(root: &str) -> &str {
     root.strip_prefix('\u{feff}').unwrap_or(root)
 }
 
-/// The range in `root` of the JSON value in `content`. `content` is `root` without its byte order
-/// mark.
+/// The range in `root` of the JSON value in `content`. `root` is the whole text, and `content` is
+/// the same text without a byte order mark.
 fn document_span(root: &str, content: &str) -> Range<usize> {
     let white_space = [' ', '\t', '\n', '\r'];
     let start = root.len() - content.trim_start_matches(white_space).len();
     start..start + content.trim_matches(white_space).len()
 }
 
-/// Rejects values that are nested deeper than `deepest`. Each level takes two brackets, so values
-/// with fewer bytes are not scanned.
+/// Returns an error if a value is nested deeper than `deepest` levels. Each level takes two
+/// brackets. So a value of at most twice `deepest` bytes cannot be too deep and is not scanned.
 fn check_depth<'a>(mut values: impl Iterator<Item = &'a RawValue>, deepest: usize) -> Result<(), JsonError> {
     let too_deep = |value: &RawValue| {
         let text = value.get();
@@ -245,8 +247,8 @@ fn check_depth<'a>(mut values: impl Iterator<Item = &'a RawValue>, deepest: usiz
     if values.any(too_deep) { Err(JsonError::TooDeep) } else { Ok(()) }
 }
 
-/// Number of opening brackets in `text`, also those in strings. An upper bound of [`nesting_depth`]
-/// that is faster to compute.
+/// Number of opening brackets in `text`, including brackets inside strings. The number is an upper
+/// bound of [`nesting_depth`] that is faster to compute.
 fn count_brackets(text: &str) -> usize {
     text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count()
 }
@@ -295,15 +297,16 @@ pub(super) fn clip(json: &str) -> String {
     short
 }
 
-/// The range of `part` in `root`. `part` must be a slice of `root`, because the range is computed
-/// from the addresses.
+/// The byte range of `part` in `root`. `part` must be a slice of `root`, because the range is
+/// computed from the memory addresses.
 pub(super) fn span(root: &str, part: &RawValue) -> Range<usize> {
     let start = part.get().as_ptr().addr() - root.as_ptr().addr();
     start..start + part.get().len()
 }
 
-/// The fields of an object, with keys as string literals. A decoded key would fail the whole object
-/// if the key has a lone surrogate.
+/// The fields of an object, with undecoded keys. Keys stay JSON string literals because of lone
+/// surrogates: if keys were decoded, one key with a lone surrogate would make the whole object
+/// unreadable.
 struct Fields<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Fields<'de> {

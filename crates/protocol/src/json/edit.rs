@@ -1,8 +1,8 @@
 //! Edits of a JSON text, as replaced byte ranges.
 //!
-//! A new element gets the spacing of its last sibling. So an indented file stays indented and a
-//! compact file stays compact. In an empty container the new element is indented by two spaces more
-//! than the line of the opening bracket.
+//! A new element gets the same spacing as the last element before it. So an indented file stays
+//! indented and a compact file stays compact. In an empty array or object, the new element is
+//! indented by two spaces more than the line of the opening bracket.
 
 use super::document::{Array, Object, span};
 use serde::Serialize;
@@ -80,8 +80,8 @@ impl<'a> Array<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// Sets fields. A field that exists is replaced in place. New fields are appended in their
-    /// order.
+    /// Sets fields. A field that exists is replaced in place. Other fields are appended at the end,
+    /// in the given order.
     pub fn set(&self, fields: &[(&str, Value)]) -> Vec<Edit> {
         let items = self.item_spans();
         let gap = ItemSpacing::spacing_between_items(self.text, &self.span, &items);
@@ -197,8 +197,8 @@ impl ItemSpacing {
         };
         let text = text.expect("values have string keys and no failing impl");
         match &self.indent {
-            // Pretty-printed text has line breaks only between tokens; those in strings are
-            // escaped.
+            // In pretty-printed text, line breaks occur only between tokens. Line breaks in strings
+            // are escaped.
             Some(indent) => text.replace('\n', &format!("\n{indent}")),
             None => text,
         }

@@ -1,6 +1,6 @@
 //! Reads typed fields of an object.
 //!
-//! A field of the wrong type is an error that names the field and its value. Unless a method says
+//! If a field has the wrong type, the error names the field and its value. Unless a method says
 //! otherwise, null counts as a missing field.
 
 use super::document::{Array, Object, clip, decode_string};
@@ -20,8 +20,8 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    /// Creates the error for a field that should be `expected`. `found` is its value, `None` if the
-    /// field is missing.
+    /// Creates the error for a field with a wrong value. `expected` describes a right value.
+    /// `found` is the field's value, or `None` if the field is missing.
     pub fn new(field: &str, expected: &'static str, found: Option<&RawValue>) -> FieldError {
         let found = found.map_or_else(|| "missing".to_owned(), |value| clip(value.get()));
         FieldError { field: field.to_owned(), expected, found }
@@ -70,8 +70,8 @@ impl<'a> Object<'a> {
         self.get(key).filter(|value| value.get() != "null")
     }
 
-    /// Parses a whole number. JavaScript may write it as `1.77e12` or with a fraction, which is cut
-    /// off.
+    /// Parses a whole number. JavaScript may write a whole number as `1.77e12`, or with a fraction,
+    /// which is cut off.
     fn integer(&self, key: &str, value: &RawValue) -> Result<u64, FieldError> {
         let exact = serde_json::from_str(value.get()).ok();
         let rounded = || serde_json::from_str::<f64>(value.get()).ok().filter(|n| (0.0..9e15).contains(n));

@@ -1,8 +1,8 @@
 //! JSON output of an inbox entry, with its index and kind.
 //!
 //! The output has all fields of the entry in the file. If the entry cannot be parsed as a JSON
-//! value, the output has only the known fields. An entry that is no message has the kind `fault`
-//! and its error.
+//! value, the output has only the fields that teamd knows. If the entry is not a valid message, the
+//! output has the kind `fault` and the error.
 
 use super::inbox_text::{InboxEntry, Message};
 use crate::json::replace_lone_surrogates;
@@ -10,8 +10,8 @@ use crate::payload::Payload;
 use serde_json::{Value, json};
 
 impl InboxEntry {
-    /// The entry with the added keys `index` and `kind`. The kind is the payload's type, or
-    /// `message` for plain text.
+    /// The entry as JSON, with the added keys `index` and `kind`. The kind is the payload's type,
+    /// or `message` for plain text.
     pub fn to_json(&self) -> Value {
         let mut object = entry_value(self);
         object["index"] = json!(self.index);

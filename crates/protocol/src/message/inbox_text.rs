@@ -1,7 +1,8 @@
 //! Reads and edits the text of an inbox: a JSON array of messages, oldest first.
 //!
-//! Each entry keeps its spelling. An entry that is no message has its own error and does not affect
-//! the other entries. Functions that edit the text change only the parts that they name.
+//! Each entry keeps its spelling. If an entry is not a valid message, only this entry has an error;
+//! the other entries can still be read. A function that edits the text changes only the parts that
+//! the edit names.
 
 use crate::json::{Array, FieldError, JsonError, Object, apply_edits};
 use crate::name::AgentName;
@@ -32,8 +33,8 @@ pub struct Message {
 }
 
 impl Message {
-    /// A new unread message without summary and color. `at_ms` is its time in milliseconds since
-    /// the epoch.
+    /// A new unread message without summary and color. `at_ms` is the time of the message in
+    /// milliseconds since the epoch.
     pub fn new(from: &AgentName, text: String, at_ms: u64) -> Message {
         let timestamp = iso8601(at_ms);
         Message { from: from.to_string(), text, summary: None, timestamp, color: None, read: false }
@@ -73,8 +74,8 @@ impl InboxEntry {
         self.message.as_ref().ok().filter(|message| !message.read)
     }
 
-    /// A hash that identifies the message. It does not depend on the JSON spelling or on the read
-    /// flag. Programs of the same build compute the same hash.
+    /// A hash that identifies the message. The hash does not depend on the JSON spelling or on the
+    /// read flag. Programs of the same build compute the same hash.
     pub fn message_id(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         match &self.message {
@@ -122,8 +123,9 @@ pub fn with_messages(text: &str, messages: &[Message]) -> Result<String, JsonErr
     Ok(apply_edits(text, vec![array.push_all(messages)]))
 }
 
-/// Inserts messages into the inbox. Each is inserted before the entry at its index, or at the end
-/// if there is no such entry. `messages` must be sorted by index.
+/// Inserts messages into the inbox. Each message comes with an index and is inserted before the
+/// entry at that index, or at the end if there is no such entry. `messages` must be sorted by
+/// index.
 pub fn with_inserted(text: &str, messages: &[(usize, &Message)]) -> Result<String, JsonError> {
     let array = Array::parse(text)?;
     let end = messages.partition_point(|(index, _)| *index < array.elements().len());

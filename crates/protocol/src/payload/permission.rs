@@ -1,7 +1,7 @@
 //! Payloads of a permission request and its answer.
 //!
-//! A tool's input can be any JSON value and is passed on unchanged. A suggested permission update
-//! of an unknown kind is kept unchanged.
+//! A tool's input can be any JSON value and is passed on unchanged. A permission update that the
+//! program suggests is also passed on unchanged, if its kind is unknown.
 
 use crate::id::RequestId;
 use serde::{Deserialize, Serialize};

@@ -75,8 +75,8 @@ impl PolicyRule {
     fn is_directory_match(&self, directory: &Path, actions: &ToolActions, location: &ActionLocation) -> bool {
         let directory = normalize_path(directory);
         match self.answer {
-            // A command can act outside of its working directory, so the directory alone allows no
-            // command.
+            // A command can act outside of its working directory. So a rule that names only a
+            // directory allows no command.
             RuleAction::Allow if actions.has_command() && self.pattern.is_none() => false,
             RuleAction::Allow => location.is_confined_to(&directory, actions),
             RuleAction::Deny | RuleAction::Ask => location.can_touch(&directory, actions),
@@ -86,8 +86,8 @@ impl PolicyRule {
 
 /// Where the actions of a request take place.
 struct ActionLocation {
-    /// The working directories that the tool's input names, as absolute paths. If it names none,
-    /// the member's working directory.
+    /// The working directories that the tool's input names, as absolute paths. If the input names
+    /// none, this is the member's working directory.
     working_dirs: Vec<PathBuf>,
     /// Whether the tool's input names the working directories.
     is_explicit: bool,
@@ -149,8 +149,8 @@ impl ActionLocation {
             })
     }
 
-    /// The spellings of a path that a pattern can match: as an absolute path, and relative to each
-    /// working directory.
+    /// The texts with which a pattern for `path` is compared: the absolute path, and the path
+    /// relative to each working directory.
     fn path_spellings(&self, path: &str) -> Vec<String> {
         let to_text = |path: &Path| path.to_string_lossy().into_owned();
         let absolute = |base: &PathBuf| normalize_path(&base.join(path));
@@ -199,14 +199,14 @@ fn is_possible_match(pattern: &str, action: &ToolAction, location: &ActionLocati
     }
 }
 
-/// Whether shells and tools read `path` unchanged: no home directory, variable, escape or control
-/// character.
+/// Whether shells and tools read `path` as it is written. False if the path contains a home
+/// directory (`~`), a variable, an escape or a control character.
 fn is_literal_path(path: &str) -> bool {
     !path.starts_with('~') && !path.chars().any(|c| c.is_control() || "$`\\%".contains(c))
 }
 
-/// Whether the host and the path of a URL are what they appear to be: no `..`, no encoded
-/// separators, no `@` in the path.
+/// Whether the host and the path of a URL are what they appear to be. False if the path contains
+/// `..`, an encoded separator or an `@`.
 fn is_literal_url(address: &str) -> bool {
     let path = address.split(['?', '#']).next().unwrap_or_default();
     let has_dot_segment = path.split('/').any(|part| part == ".." || part == ".");

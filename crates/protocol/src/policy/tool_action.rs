@@ -1,9 +1,9 @@
 //! Finds the actions that a tool call would perform, from the tool's input.
 //!
-//! The input is any JSON value, and each agent program has its own key names. Because the
-//! requesting agent writes the input, unknown keys are not ignored. Any text that can be a path
-//! counts as one, under any key and at any depth. The only exception is text that a tool writes or
-//! shows.
+//! The input is any JSON value, and each agent program has its own key names. The agent that makes
+//! the request also writes the input, so unknown keys are not ignored: any text that can be a path
+//! counts as a path, under any key and at any depth. The only exception is text that a tool only
+//! writes or shows, such as the new content of a file.
 
 use crate::shell_command::split_commands;
 use crate::single_line_and_shell_quote::shell_quote;
@@ -33,8 +33,8 @@ pub(super) struct ToolActions {
     pub(super) actions: Vec<ToolAction>,
     /// Working directories, spelled as in the input.
     pub(super) working_dirs: Vec<String>,
-    /// Directories under keys with two meanings: the working directory of a command, or the target
-    /// of another tool. Empty once all of the input is read.
+    /// Directories under keys with two meanings: such a key names the working directory of a
+    /// command, or the target of another tool. This list is empty once all of the input is read.
     directories: Vec<String>,
 }
 
@@ -108,8 +108,8 @@ enum InputKeyKind {
     Unknown,
 }
 
-/// Whether `key` holds text that a tool writes or shows. Shortening that text does not change what
-/// the tool does.
+/// Whether `key` holds text that a tool writes or shows, such as the new content of a file. A
+/// display may shorten such text, because the text does not say where the tool acts.
 pub fn is_text_key(key: &str) -> bool {
     key_kind(key) == InputKeyKind::Text
 }
@@ -117,8 +117,8 @@ pub fn is_text_key(key: &str) -> bool {
 fn key_kind(key: &str) -> InputKeyKind {
     let plain: String = key.chars().filter(|c| *c != '_' && *c != '-').flat_map(char::to_lowercase).collect();
     let plain = plain.as_str();
-    // Matches `file_path`, `notebookPath`, `outputFile`, `root_dir` and other keys with these
-    // endings.
+    // The key matches if it ends with one of these suffixes, such as `file_path`, `notebookPath`,
+    // `outputFile` or `root_dir`.
     let has_suffix = |suffixes: &[&str]| suffixes.iter().any(|suffix| plain.ends_with(suffix));
     match plain {
         _ if COMMAND_KEYS.contains(&plain) => InputKeyKind::Command,
@@ -164,9 +164,9 @@ impl ToolActions {
         }
     }
 
-    /// Collects the value of a key. A known key decides the kind of its value; an unknown key takes
-    /// the kind of the enclosing value. The key is also checked, because some inputs have paths as
-    /// keys.
+    /// Collects the actions in the field `key` of the input. A known key decides the kind of its
+    /// value. A value under an unknown key has the kind of the enclosing value. The key itself is
+    /// collected like a text, because some inputs have paths as keys.
     fn collect_field(&mut self, key: &str, value: &Value, enclosing: InputKeyKind) {
         self.collect_text(key, InputKeyKind::Unknown);
         let kind = match (key_kind(key), enclosing) {
@@ -193,8 +193,8 @@ impl ToolActions {
     }
 }
 
-/// Joins the words of a command to a command line, with each word quoted. `None` if an element is
-/// not a string, or if there are no words.
+/// Joins the words of a command to a command line, with each word quoted. `None` if an element of
+/// `words` is not a string, or if there are no words.
 fn join_command(words: &[Value]) -> Option<String> {
     let words: Option<Vec<String>> = words.iter().map(|word| word.as_str().map(shell_quote)).collect();
     words.map(|words| words.join(" ")).filter(|line| !line.is_empty())
@@ -218,8 +218,8 @@ pub(super) fn path_like_words(text: &str) -> impl Iterator<Item = &str> {
     words.map(move |word| value(word).flatten().map_or(word, |at| &word[at..]))
 }
 
-/// The path, and the paths that a tool could read from it if the tool trims it or takes it for a
-/// list.
+/// The path itself, and the other paths that a tool could read from the text `path`: without white
+/// space around it, or as a list of several paths.
 pub(super) fn path_variants(path: &str) -> impl Iterator<Item = &str> {
     let ends = |c: char| c.is_whitespace() || c.is_control() || "'\"`,:;|".contains(c);
     let parts = path.split(ends).filter(|part| is_path_like(part));
@@ -229,16 +229,16 @@ pub(super) fn path_variants(path: &str) -> impl Iterator<Item = &str> {
 /// Maximum length of a command line that is analyzed, in bytes.
 const MAX_COMMAND_BYTES: usize = 32 << 10;
 
-/// Whether `line` may run a command for which `is_meant` returns true.
+/// Whether the command line `line` may run a command for which `is_meant` returns true.
 ///
-/// Every command in the line is tested from each of its words on, without quotes and without the
-/// directory of its program. So `sudo rm x`, `bash -c 'rm x'`, `r\m x` and `/bin/rm x` all run
-/// `rm x`. A line longer than [`MAX_COMMAND_BYTES`] may run anything.
+/// Every command in the line is tested several times: once from each of its words on, without
+/// quotes and without the directory of its program. So `sudo rm x`, `bash -c 'rm x'`, `r\m x` and
+/// `/bin/rm x` all count as `rm x`. A line longer than [`MAX_COMMAND_BYTES`] may run anything.
 pub(super) fn can_run(line: &str, is_meant: impl Fn(&str) -> bool) -> bool {
     // A backslash at the end of a line joins it with the next line.
     let bare: String = line.replace("\\\n", "").chars().filter(|c| !"'\"\\".contains(*c)).collect();
-    // Braces and `$` separate commands in `split_commands`. Here they do not, because they can also
-    // be part of the command around them.
+    // `split_commands` splits the line at braces and `$`. This second split does not, because
+    // braces and `$` can also be part of a command.
     let is_separator = |c: char| ";&|()`\n\r".contains(c);
     let mut commands =
         split_commands(line).into_iter().chain(split_commands(&bare)).chain(bare.split(is_separator));

@@ -1,13 +1,13 @@
-//! Selects the task that a member starts next. Members that claim a task and the daemon that
-//! suggests one use the same rule.
+//! Selects the task that a member starts next. A member that claims a task and the daemon that
+//! suggests a task use the same rule.
 
 use super::task_file::{Task, TaskStatus};
 use crate::id::TaskId;
 use crate::name::AgentName;
 use std::borrow::Borrow;
 
-/// The member's own first task that can start. Otherwise the available task with the lowest id.
-/// `all` is ordered by id.
+/// The task that `owner` starts next. This is the first startable task that `owner` owns, or else
+/// the available task with the lowest id. `all` is ordered by id.
 pub fn next_task<T: Borrow<Task>>(all: &[T], owner: &AgentName) -> Option<TaskId> {
     let mut available = None;
     for task in all.iter().map(Borrow::borrow) {
@@ -20,8 +20,8 @@ pub fn next_task<T: Borrow<Task>>(all: &[T], owner: &AgentName) -> Option<TaskId
     available
 }
 
-/// The lowest task in progress that `owner` can continue after an earlier spawn ended. Failed tasks
-/// and tasks with open blockers are omitted.
+/// The task with the lowest id that `owner` has in progress and can continue after an earlier spawn
+/// ended. Failed tasks and tasks with open blockers are skipped.
 pub fn resumable_task<'a, T: Borrow<Task>>(all: &'a [T], owner: &AgentName) -> Option<&'a Task> {
     let is_resumable = |task: &&Task| {
         task.status == TaskStatus::InProgress

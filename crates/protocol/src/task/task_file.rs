@@ -1,8 +1,8 @@
 //! Parses and edits task files, and computes properties that depend on the whole task list.
 //!
 //! Whether a task is available is computed from the whole list each time and never stored. A link
-//! to a blocker stays in the file after the blocker is completed. A task with an unknown status is
-//! shown and blocks its dependents. The status itself is never rewritten.
+//! to a blocker stays in the file after the blocker is completed. If a task's status is unknown to
+//! teamd, the task is shown, it blocks its dependents, and its status is kept in the file.
 
 use crate::id::TaskId;
 use crate::json::{FieldError, JsonError, Object, apply_edits, to_value};
@@ -165,8 +165,8 @@ impl Task {
         self.metadata.as_ref()?.get("failure")?.as_str()
     }
 
-    /// The tasks that still block this one. A blocker without a file does not block: its file was
-    /// deleted, or removed after completion.
+    /// The tasks that still block this task. A blocker without a file does not block: the file was
+    /// deleted with its task, or removed after the task was completed.
     pub fn open_blockers<T: Borrow<Task>>(&self, all: &[T]) -> Vec<TaskId> {
         let is_open = |id: &TaskId| find_task(all, *id).is_some_and(|task| !task.status.is_closed());
         self.blocked_by.iter().copied().filter(is_open).collect()
@@ -177,7 +177,7 @@ impl Task {
         self.owner.is_none() && self.is_startable(all)
     }
 
-    /// Whether the owner may start the task now: it is pending, not internal, and has no open
+    /// Whether the owner may start the task now: the task is pending, not internal, and has no open
     /// blockers.
     pub fn is_startable<T: Borrow<Task>>(&self, all: &[T]) -> bool {
         self.status == TaskStatus::Pending && !self.is_internal() && self.open_blockers(all).is_empty()
@@ -247,8 +247,8 @@ fn with_metadata_key(text: &str, key: &str, value: &Value) -> Result<String, Tas
     Ok(apply_edits(text, edits))
 }
 
-/// The cycle that the link "`blocker` blocks `blocked`" would close, as a path from `blocked` back
-/// to itself. `None` if the link closes no cycle.
+/// The dependency cycle that a new link from `blocker` to `blocked` would close. The cycle is a
+/// path of task ids from `blocked` to `blocker`. `None` if the link closes no cycle.
 pub fn find_cycle<T: Borrow<Task>>(all: &[T], blocker: TaskId, blocked: TaskId) -> Option<Vec<TaskId>> {
     if blocker == blocked {
         return Some(vec![blocker, blocked]);
@@ -270,8 +270,8 @@ pub fn find_cycle<T: Borrow<Task>>(all: &[T], blocker: TaskId, blocked: TaskId) 
     None
 }
 
-/// The tasks that wait for each task. Links are read from both ends, because a crash can leave a
-/// link at one end only.
+/// For each task, the tasks that wait for it. A link is stored in the files of both tasks. Both
+/// files are read, because a crash can leave a link in only one of them.
 pub fn dependents<T: Borrow<Task>>(all: &[T]) -> BTreeMap<TaskId, BTreeSet<TaskId>> {
     let mut waiting: BTreeMap<TaskId, BTreeSet<TaskId>> = BTreeMap::new();
     for task in all.iter().map(Borrow::borrow) {
