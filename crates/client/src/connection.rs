@@ -1,8 +1,8 @@
 //! A connection to the daemon's control socket.
 //!
-//! A connection that closes before the reply is reported at once, as [`Error::Disconnected`]. The
-//! error does not say whether the request was carried out. The peer's uid is checked, so that a
-//! socket of another user receives nothing.
+//! If the connection closes before the reply, the request fails at once with
+//! [`Error::Disconnected`]. The error does not say whether the request was carried out. The uid of
+//! the process at the other end is checked, so that a socket of another user receives nothing.
 
 use crate::error::Error;
 use nix::errno::Errno;
@@ -27,7 +27,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects, and checks that the peer has the same uid as this process.
+    /// Connects to the socket at `path`. Checks that the process at the other end has the same uid
+    /// as this process.
     ///
     /// # Errors
     ///
@@ -41,8 +42,8 @@ impl Connection {
         )
     }
 
-    /// Connects like [`Connection::open`], but never blocks. A stopped daemon accepts no
-    /// connections, and once the socket's queue is full a blocking connect would wait.
+    /// Connects like [`Connection::open`], but never blocks. A daemon process that is stopped
+    /// accepts no connections. Once the socket's queue is full, a blocking connect would wait.
     ///
     /// # Errors
     ///
@@ -95,7 +96,8 @@ impl Connection {
         self.reader.get_mut().write_all(&lines).map_err(|error| self.io_error(&error))
     }
 
-    /// Sends one object and a file descriptor, which is attached to the object's first byte.
+    /// Sends one object together with a file descriptor. The descriptor is attached to the object's
+    /// first byte.
     ///
     /// # Errors
     ///
@@ -115,7 +117,7 @@ impl Connection {
         self.reader.get_mut().write_all(&lines[sent..]).map_err(|_| self.disconnect_error())
     }
 
-    /// Receives one object, and waits for it.
+    /// Waits for one object and returns it.
     ///
     /// # Errors
     ///
@@ -150,7 +152,7 @@ impl Connection {
         u32::try_from(peer.pid()).ok().filter(|pid| *pid > 0)
     }
 
-    /// Sets a timeout for all later sends and receives, which then fail with
+    /// Sets a timeout for all later sends and receives. If the timeout passes, they fail with
     /// [`Error::Unresponsive`].
     ///
     /// # Errors

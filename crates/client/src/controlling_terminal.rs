@@ -1,8 +1,9 @@
-//! Finds the terminal of the calling process and its ancestors. Hook commands use this module to
-//! find out which agent or lead session they belong to, and when that process exits.
+//! Finds the controlling terminal of the calling process, and the process's ancestors. From these,
+//! a hook command finds out which agent or lead session it belongs to, and when that agent exits.
 //!
-//! A program may run its hooks through a shell and in a session without a terminal. If the program
-//! is killed, the shell can survive. So all ancestors are recorded, each with pid and start time.
+//! An agent program may run its hooks through a shell and in a session without a terminal. If the
+//! program is killed, the shell can survive. So all ancestors are recorded, each with pid and start
+//! time.
 
 use crate::process_table::{ProcessStat, self_and_ancestors};
 use protocol::control;
@@ -11,8 +12,8 @@ use std::path::PathBuf;
 /// The controlling terminal of the calling process, and the ancestors in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllingTerminal {
-    /// Ancestors of the calling process, from its parent to the first process of the terminal.
-    /// Without a terminal only the parent.
+    /// Ancestors of the calling process, from its parent to the first process of the terminal. If
+    /// there is no terminal, only the parent.
     pub ancestors: Vec<ProcessStat>,
     /// Path of the terminal's device. `None` if no ancestor has a pseudo-terminal.
     pub device: Option<PathBuf>,
@@ -47,8 +48,8 @@ fn from_ancestors(all: &[ProcessStat]) -> ControllingTerminal {
     ControllingTerminal { ancestors: ancestors.unwrap_or_default().to_vec(), device: tty.and_then(pts_path) }
 }
 
-/// Path of the pseudo-terminal with this device number. `None` for other devices. Pseudo-terminals
-/// have the major numbers 136 to 143. Each of these adds 256 to the number in the path.
+/// Path of the pseudo-terminal with the device number `number`. `None` for other devices.
+/// Pseudo-terminals have the major device numbers 136 to 143, with 256 terminals for each.
 fn pts_path(number: u32) -> Option<PathBuf> {
     let (major, minor) = ((number >> 8) & 0xfff, (number & 0xff) | ((number >> 12) & 0xf_ff00));
     (136..=143).contains(&major).then(|| PathBuf::from(format!("/dev/pts/{}", (major - 136) * 256 + minor)))

@@ -6,8 +6,8 @@ use protocol::sibling_program::installed_program;
 use std::path::{Path, PathBuf};
 use store::own_program;
 
-/// The arguments of teamd for the context's root and this socket. `no_output_after` is the value of
-/// teamd's option `--no-output-after`; `None` omits the option.
+/// The arguments with which teamd is started for the context's root and the given control socket.
+/// `no_output_after` is the value of teamd's option `--no-output-after`; `None` omits the option.
 pub fn daemon_args(context: &TeamContext, socket: &Path, no_output_after: Option<&str>) -> Vec<String> {
     let mut words = vec!["--socket".to_owned(), socket.to_string_lossy().into_owned()];
     if let Some(root) = &context.options().root {
@@ -19,8 +19,8 @@ pub fn daemon_args(context: &TeamContext, socket: &Path, no_output_after: Option
     words
 }
 
-/// Path of the teamd of this installation. The PATH is not searched, because another package may
-/// have a program of the same name.
+/// Path of the program `teamd` in this installation. The PATH is not searched, because another
+/// package may have a program of the same name.
 ///
 /// # Errors
 ///

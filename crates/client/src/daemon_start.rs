@@ -1,5 +1,5 @@
-//! Starts the daemon in a tmux session unless a daemon is already running, and waits until it is
-//! ready.
+//! Starts the daemon in a tmux session, and waits until the daemon is ready. If a daemon is already
+//! running, nothing is started.
 
 use crate::daemon_command::{daemon_args, daemon_path};
 use crate::daemon_start_lock;
@@ -38,8 +38,8 @@ pub enum DaemonStart {
     },
 }
 
-/// Starts a daemon unless one is running. `no_output_after` returns the value of teamd's option
-/// `--no-output-after`. It is called only if a daemon is started.
+/// Starts a daemon if none is running. `no_output_after` is called only if a daemon is started, and
+/// returns the value of teamd's option `--no-output-after`.
 pub fn start_unless_running(
     context: &TeamContext,
     server: &TmuxTarget,
@@ -75,8 +75,8 @@ fn start_daemon(
     created.map_err(|error| ErrorReport::from_io("make", &directory, &error))?;
     let mut watcher = DirectoryWatcher::new(&[directory])?;
     if let Some((code, message)) = check_start(context, socket, no_output_after.as_deref())? {
-        // Another daemon for this root holds the lock. That daemon may have just been started by
-        // hand, and may reply soon.
+        // Another daemon for this root holds the lock. A person may have just started that daemon
+        // by hand, and it may reply soon.
         let other = match code == ErrorKind::NoDaemon.exit_code() {
             true => wait_for_daemon(context, &mut watcher, OTHER_DAEMON_TIMEOUT)?,
             false => None,
@@ -107,9 +107,9 @@ fn wait_for_daemon(
     }
 }
 
-/// Runs `teamd --check`, which reports why teamd could not start. An error there reaches the user;
-/// an error in the pane would vanish with the pane. Returns the exit code and standard error of the
-/// check, or `None` if teamd can start.
+/// Runs `teamd --check`, which reports why teamd could not start. An error of this check can be
+/// shown to the user. An error of teamd in its pane could not, because the pane closes. Returns the
+/// exit code and standard error of the check, or `None` if teamd can start.
 fn check_start(
     context: &TeamContext,
     socket: &Path,

@@ -1,10 +1,10 @@
 //! A lock that lets only one process start teamd at a time.
 //!
-//! The first of several processes starts teamd; the others wait and then find it running. Two
-//! starts at once would fail: each start first runs `teamd --check`, which holds the daemon's lock
-//! for a moment.
+//! The first of several processes starts teamd. The other processes wait, and then find that teamd
+//! is running. Two starts at once would fail: each start first runs `teamd --check`, which holds
+//! the daemon's lock for a moment.
 //!
-//! The kernel releases the lock when its holder exits. The file itself is kept.
+//! The kernel releases the lock when its holder exits. The lock file itself is kept.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use std::fs::File;
@@ -16,7 +16,8 @@ use store::StateDir;
 /// Time to wait for the lock, long enough for several starts in sequence.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Waits for the lock and returns it. Dropping the returned file releases the lock.
+/// Waits for the lock that lets only one process start teamd. Returns the locked file; dropping the
+/// file releases the lock.
 ///
 /// # Errors
 ///

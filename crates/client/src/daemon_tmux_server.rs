@@ -1,8 +1,8 @@
 //! Selects the tmux server on which teamd is started.
 //!
-//! A server with panes in which agents of an earlier daemon still run comes first, because no other
-//! server can show or close these panes. Otherwise the server of `$TMUX` is used, else a server
-//! with a given name.
+//! If agents of an earlier daemon still run in panes, the server of these panes is selected,
+//! because no other server can show or close them. Otherwise the server of `$TMUX` is selected.
+//! Without `$TMUX`, it is a server with a given name.
 
 use crate::program_output;
 use std::path::{Path, PathBuf};
@@ -21,18 +21,19 @@ pub enum TmuxTarget {
 /// Name of the tmux server if there is no `$TMUX` and the user names no server.
 pub const TMUX_NAME: &str = "teamd";
 
-/// tmux format of a server's epoch, which identifies one run of a tmux server. The roster has it
-/// for each pane.
+/// tmux format of a server's epoch, which identifies one run of a tmux server. For each pane, the
+/// roster contains the epoch of the pane's server.
 const SERVER_EPOCH: &str = "#{pid}:#{start_time}:#{socket_path}";
 
 /// Variables of an agent that a tmux server must not inherit. The server would pass them on to all
-/// its panes, and processes there would be taken for processes of that agent.
+/// its panes, and teamd would take processes in these panes for processes of that agent.
 const AGENT_VARIABLES: [&str; 5] =
     ["TEAMD_TEAM", "TEAMD_MEMBER", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
 
 impl TmuxTarget {
-    /// Returns this server, or another one if all panes of the daemon with this state directory are
-    /// on another running server. In that case the second value is a warning for people.
+    /// Returns this server, or another server if the panes of an earlier daemon are on that server
+    /// and none is on this one. `state` is the daemon's state directory. If another server is
+    /// returned, the second value is a warning for people.
     pub fn server_or_that_of_panes(&self, state: &Path) -> (TmuxTarget, Option<String>) {
         let epochs = store::read_roster_file(state).unwrap_or_default().server_epochs();
         if epochs.is_empty() || self.epoch().is_some_and(|epoch| epochs.contains(&epoch)) {
@@ -82,7 +83,7 @@ impl TmuxTarget {
 ///
 /// # Errors
 ///
-/// A text for people.
+/// A text for people that describes why the command failed.
 pub fn tmux_output(server: &[String; 2], words: &[&str]) -> Result<String, String> {
     let words = words.iter().map(|word| (*word).to_owned());
     let words: Vec<String> = std::iter::once("-u".to_owned()).chain(server.clone()).chain(words).collect();

@@ -1,10 +1,10 @@
 //! Waits for changes in directories. Commands of teamctl and teamd-top use it to wait for changed
 //! files.
 //!
-//! Only directories are watched, because the watch of a file ends with the file's first rename. The
-//! caller creates the watcher, reads the files, then waits. A change after the creation ends the
-//! wait, so no change is missed. The watcher does not say what has changed. A directory that does
-//! not exist, or is replaced, is watched through its nearest existing ancestor.
+//! Only directories are watched, because the kernel stops watching a file when another file
+//! replaces it. The caller creates the watcher, reads the files, and then waits. Any change after
+//! the watcher's creation ends the wait, so no change is missed. The watcher does not say what has
+//! changed. If a directory does not exist or is replaced, its nearest existing ancestor is watched.
 
 use crate::stdout_closed::poll_output_closed;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -28,8 +28,8 @@ const RESCAN_INTERVAL: Duration = Duration::from_secs(30);
 pub enum WatchEvent {
     /// Files may have changed.
     Changed,
-    /// The deadline has passed. [`DirectoryWatcher::wait_at_least_until`] also returns this value
-    /// if there was no event for the rescan interval.
+    /// The deadline has passed. [`DirectoryWatcher::wait_at_least_until`] also returns `TimedOut`
+    /// if there was no event during the rescan interval (30 s).
     TimedOut,
     /// The reader of standard output has closed it.
     OutputClosed,
@@ -57,7 +57,7 @@ impl WatchNotifier {
         self.0.send(WatchEvent::Changed).ok();
     }
 
-    /// Ends a wait with `Changed` once the process `pid` exits. Does nothing if that process cannot
+    /// Ends a wait with `Changed` once the process `pid` exits. Does nothing if the process cannot
     /// be watched.
     pub fn notify_on_exit(&self, pid: u32) {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
@@ -106,8 +106,8 @@ impl DirectoryWatcher {
         Ok(DirectoryWatcher { watcher, sender, events, change_pending, armed })
     }
 
-    /// Like [`DirectoryWatcher::new`], but a wait also ends when the reader of standard output
-    /// closes it.
+    /// Creates a watcher like [`DirectoryWatcher::new`]. A wait of this watcher also ends when the
+    /// reader of standard output closes it.
     pub fn new_for_stream(directories: &[PathBuf]) -> Result<DirectoryWatcher, ErrorReport> {
         let watcher = DirectoryWatcher::new(directories)?;
         let sender = watcher.sender.clone();
@@ -125,8 +125,8 @@ impl DirectoryWatcher {
         WatchNotifier(self.sender.clone())
     }
 
-    /// Waits for a change, or until `deadline`. Several changes can end one wait. Without an event
-    /// the wait ends with `Changed` after the rescan interval.
+    /// Waits for a change, or until `deadline`. Several changes can end the same wait. If there is
+    /// no event during the rescan interval (30 s), the wait ends with `Changed`.
     pub fn wait(&mut self, deadline: Option<Instant>) -> Result<WatchEvent, ErrorReport> {
         let event = self.wait_and_drain(deadline);
         if event == WatchEvent::Changed {
@@ -135,9 +135,9 @@ impl DirectoryWatcher {
         Ok(event)
     }
 
-    /// Waits for a change, and then until `earliest`. For callers that limit how often they read
-    /// the files: all changes until `earliest` end one wait. If there is no event for the rescan
-    /// interval, the wait ends with `TimedOut`.
+    /// Waits for a change, and after it until the time `earliest`. Callers use this to limit how
+    /// often they read the files: all changes until `earliest` end only one wait. If there is no
+    /// event during the rescan interval (30 s), the wait ends with `TimedOut`.
     pub fn wait_at_least_until(&mut self, earliest: Instant) -> Result<WatchEvent, ErrorReport> {
         let mut event = self.events.recv_timeout(RESCAN_INTERVAL).unwrap_or(WatchEvent::TimedOut);
         while event == WatchEvent::Changed
@@ -170,17 +170,18 @@ impl DirectoryWatcher {
         }
     }
 
-    /// Discards all further events of a burst, except `OutputClosed`. Then clears `change_pending`.
-    /// In the reverse order, a `Changed` sent in between would be discarded, and later changes
-    /// would send nothing.
+    /// Discards all events that are waiting in the channel, except `OutputClosed`. Only then clears
+    /// `change_pending`, so that the next change sends a new event. In the reverse order, such a
+    /// new event could be discarded here; later changes would then send nothing, because an event
+    /// seems to be pending.
     fn drain(&self, first: WatchEvent) -> WatchEvent {
         let is_closed = self.events.try_iter().any(|event| event == WatchEvent::OutputClosed);
         self.change_pending.store(false, Ordering::Release);
         if is_closed { WatchEvent::OutputClosed } else { first }
     }
 
-    /// Watches another ancestor if a directory on the way to a wanted directory was created,
-    /// removed or replaced.
+    /// Updates which ancestors are watched. An update is needed if a directory on the path to a
+    /// wanted directory was created, removed or replaced.
     fn update_watches(&mut self) -> Result<(), ErrorReport> {
         for armed in &mut self.armed {
             if nearest_directory(&armed.wanted).as_ref() != Some(&armed.watched) {
@@ -191,8 +192,8 @@ impl DirectoryWatcher {
     }
 }
 
-/// Watches `wanted` or its nearest existing ancestor. Repeats if that ancestor changes in the
-/// meantime.
+/// Watches `wanted` or its nearest existing ancestor. If that ancestor changes meanwhile, tries
+/// again with the new nearest ancestor.
 fn watch_nearest(watcher: &mut RecommendedWatcher, wanted: &Path) -> Result<DirectoryId, ErrorReport> {
     loop {
         let nearest = nearest_directory(wanted).ok_or_else(|| {
@@ -201,9 +202,10 @@ fn watch_nearest(watcher: &mut RecommendedWatcher, wanted: &Path) -> Result<Dire
                 format!("cannot watch {}: nothing above it exists", wanted.display()),
             )
         })?;
-        // The kernel reports the removal of a directory only when no process has it open, and the
-        // store keeps it open. The parent reports the removal at once. If the parent cannot be
-        // watched, the next rescan notices the removal.
+        // The parent directory is watched too, because it reports a removal of the directory at
+        // once. The directory itself reports its removal only after every process has closed it,
+        // and the store keeps it open. If the parent cannot be watched, the next rescan notices the
+        // removal.
         if let Some(parent) = nearest.path.parent() {
             watcher.watch(parent, RecursiveMode::NonRecursive).ok();
         }
@@ -228,8 +230,8 @@ fn watch_error(path: &Path, error: &notify::Error) -> ErrorReport {
         .with_help("see whether the system's limits are too low: teamctl doctor")
 }
 
-/// Whether an event can mean a change. Reads also cause events, which must not end a wait. An error
-/// means lost events, which can hide a change.
+/// Whether an event can mean a change. A read also causes events, but must not end a wait. An error
+/// counts as a change, because it means that events were lost.
 fn is_change(event: &notify::Result<notify::Event>) -> bool {
     let Ok(event) = event else { return true };
     match event.kind {

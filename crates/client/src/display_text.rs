@@ -80,8 +80,8 @@ pub fn time_budget_text(budget: &BudgetStatus, now: u64) -> Option<String> {
     })
 }
 
-/// Usage and limits of a team: `12 of 200 turns, 2h of 8h, 12.3k of 5.0M tokens, $0.42`. `time` is
-/// the part about the time limit.
+/// Text for a team's usage and limits, such as `12 of 200 turns, 2h of 8h, 12.3k of 5.0M tokens,
+/// $0.42`. `time` is the part about the time limit, such as `2h of 8h`.
 pub fn budget_text(budget: &BudgetStatus, time: Option<String>) -> String {
     let turns = budget.max_turns.map(|limit| format!("{} of {limit} turns", budget.turns));
     let with_limit = |count: u64, limit: Option<u64>, format: fn(u64) -> String| match limit {

@@ -7,8 +7,8 @@ use protocol::timestamp::parse_iso8601;
 use serde_json::Value;
 use std::path::Path;
 
-/// Lines of the event log. If the daemon rotates the log during the read, some lines can be missing
-/// or duplicated.
+/// Lines of the event log. If the daemon rotates the log while it is read, some lines can be
+/// missing or duplicated.
 #[derive(Debug)]
 pub struct EventLog(Vec<String>);
 
@@ -23,9 +23,9 @@ impl EventLog {
         EventLog(["events.jsonl.1", "events.jsonl"].map(text).to_vec())
     }
 
-    /// Returns the events that contain the member's name or one of `words`, oldest first. Only
-    /// lines with such a word are parsed, because the log is large and most lines are about other
-    /// members.
+    /// Returns the events whose lines contain the member's name or one of `words`, oldest first.
+    /// Only lines that contain one of these words are parsed, because the log is large and most
+    /// lines are about other members.
     pub fn events_of(&self, name: &AgentName, words: &[&str]) -> Vec<Event> {
         let name = serde_json::to_string(name.as_str()).unwrap_or_default();
         let is_match = |line: &&str| line.contains(&name) || words.iter().any(|word| line.contains(word));
@@ -39,8 +39,8 @@ pub fn event_time(event: &Event) -> u64 {
     parse_iso8601(&event.time).unwrap_or(0)
 }
 
-/// Formats an event as one line for people. An event of a kind that this release does not know is
-/// shown with all its fields.
+/// Formats an event as one line for people. If this release does not know the kind of the event,
+/// all its fields are shown.
 pub fn event_line(line: &str, event: &Value) -> String {
     let known: Option<Event> = serde_json::from_str(line).ok();
     let text = match known {

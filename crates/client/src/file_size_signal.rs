@@ -1,7 +1,9 @@
 //! What happens where a file must not grow further.
 
-/// Where no file may grow further (`ulimit -f`), a write shall fail, and not end us in the middle of something. What is
-/// handled, unlike what is ignored, is as usual again for the programs that we start.
+/// Catches the signal SIGXFSZ. The kernel sends this signal when a write would make a file longer
+/// than the limit of `ulimit -f`. By default the signal ends the process. With a handler, the write
+/// fails instead. The signal is not ignored, because child processes would inherit that; a handler
+/// is reset in them.
 pub fn catch_sigxfsz() {
     let noticed = std::sync::Arc::default();
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, noticed).ok();

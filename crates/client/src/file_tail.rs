@@ -20,8 +20,8 @@ pub struct FileTail {
 }
 
 impl FileTail {
-    /// Opens the file at `path`, or waits for it to be created. Reading starts at the start of the
-    /// file.
+    /// Opens the file at `path` and starts to read at its beginning. If the file does not exist
+    /// yet, it is opened when it is created.
     pub fn new(path: PathBuf) -> FileTail {
         // An error is not reported here: the first read opens the file again and reports it.
         FileTail { file: File::open(&path).ok(), path }
@@ -47,8 +47,8 @@ impl FileTail {
         }
     }
 
-    /// Reads the next bytes of the file that is open, even if another file has replaced it. `None`
-    /// if there are currently no more.
+    /// Reads the next bytes of the open file, even if another file has replaced it. `None` if there
+    /// are currently no more bytes.
     pub fn next_chunk_of_open_file(&mut self) -> Result<Option<Vec<u8>>, ErrorReport> {
         let chunk = self.read_chunk().map_err(|error| ErrorReport::from_io("read", &self.path, &error))?;
         Ok(Some(chunk).filter(|chunk| !chunk.is_empty()))
@@ -62,8 +62,9 @@ impl FileTail {
         Ok(bytes)
     }
 
-    /// At the end of the open file: opens the file that has replaced it, or rewinds a truncated
-    /// file. Returns whether there may be more to read.
+    /// Called at the end of the open file. If another file has replaced the open file, opens the
+    /// new file. If the open file was truncated, continues at its start. Returns whether there may
+    /// be more to read.
     fn reopen_if_replaced(&mut self) -> std::io::Result<bool> {
         let current = match File::open(&self.path) {
             Ok(file) => file,

@@ -5,8 +5,8 @@ use protocol::control::LeadProcess;
 use protocol::directories::Directories;
 use store::read_leads_file;
 
-/// The lead session in whose terminal the caller runs. `None` if there is none, or if leads.json
-/// cannot be read.
+/// The lead session in whose terminal the caller runs. `None` if the caller's terminal belongs to
+/// no lead session, or if leads.json cannot be read.
 pub fn led_by_this_session(directories: &Directories) -> Option<LeadProcess> {
     let leads = read_leads_file(&directories.state_dir).leads;
     if leads.is_empty() {

@@ -23,7 +23,8 @@ pub struct FlagArgs {
 }
 
 impl FlagArgs {
-    /// Parses `arguments`. `kind` returns `None` for a flag that the program does not know.
+    /// Parses `arguments`. The function `kind` returns the kind of a flag, or `None` for a flag
+    /// that the program does not know.
     ///
     /// # Errors
     ///
@@ -53,7 +54,7 @@ impl FlagArgs {
         self.flags.iter().any(|(name, _)| name == flag)
     }
 
-    /// Returns the last value of a flag.
+    /// Returns the value of a flag. If the flag was passed several times, the last value counts.
     ///
     /// # Errors
     ///
@@ -63,7 +64,7 @@ impl FlagArgs {
         found.map(|(_, value)| value.clone()).ok_or_else(|| self.invalid(flag))
     }
 
-    /// Returns the teams that `--team` names, in their order.
+    /// Returns the teams that the flag `--team` names, in the order of the arguments.
     ///
     /// # Errors
     ///

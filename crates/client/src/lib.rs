@@ -1,7 +1,7 @@
 //! Access to the daemon and to teams, for teamctl, the shim and teamd-top.
 //!
-//! The crate has the client of the control socket, views of teams for people and scripts, and waits
-//! for changed files. All functions block; there is no async runtime.
+//! The crate has the client of the control socket and views of teams for people and scripts, and
+//! can wait for changed files. All functions block; there is no async runtime.
 
 pub mod connection;
 pub mod controlling_terminal;

@@ -1,7 +1,7 @@
-//! Asks the daemon for a member's next task. For a long task list that is much faster than reading
-//! all task files.
+//! Asks the daemon for a member's next task. For a long task list, asking the daemon is much faster
+//! than reading all task files.
 //!
-//! The reply is a hint. If the daemon does not reply, the caller reads the task files.
+//! The daemon's reply is a hint. If the daemon does not reply, the caller reads the task files.
 
 use crate::connection::Connection;
 use crate::error::Error;
@@ -28,8 +28,8 @@ impl NextTaskClient {
         NextTaskClient { socket, silent_until: Cell::new(None) }
     }
 
-    /// Asks the daemon for the next task. `Unknown` if the daemon cannot be reached, does not
-    /// reply, or replies with an error.
+    /// Asks the daemon for the next task. Returns `Unknown` if the daemon cannot be reached, does
+    /// not reply, or replies with an error.
     pub fn next_task(&self, request: NextTaskRequest) -> NextTaskHint {
         if self.silent_until.get().is_some_and(|until| Instant::now() < until) {
             return NextTaskHint::Unknown;

@@ -8,8 +8,8 @@ pub fn printable_lines(output: &[u8]) -> Vec<String> {
     String::from_utf8_lossy(&plain).lines().map(after_last_carriage_return).map(visible).collect()
 }
 
-/// The part after the last carriage return. Progress bars overwrite their line with carriage
-/// returns.
+/// The part of a line after the last carriage return. A progress bar overwrites its line by
+/// printing a carriage return, so only this part is visible at the end.
 fn after_last_carriage_return(line: &str) -> &str {
     let line = line.trim_end_matches('\r');
     line.rsplit('\r').next().unwrap_or(line)

@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::io::Read;
 
-/// Buffer size in bytes, larger than any line of /proc/PID/stat. The kernel returns the whole line
-/// in one read.
+/// Size of the read buffer, in bytes. The buffer is larger than any line of /proc/PID/stat, so the
+/// kernel returns the whole line in one read.
 const STAT_BYTES: usize = 4096;
 
-/// A line of /proc/PID/stat. Pid and start time together identify a process, even if pids are
-/// reused.
+/// The content of /proc/PID/stat for one process. Pid and start time together identify a process,
+/// even if pids are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProcessStat {
     pub pid: u32,
@@ -39,8 +39,9 @@ impl ProcessStat {
     /// Reads the entry of process `pid`. `None` if there is no such process or no /proc.
     pub fn read(pid: u32) -> Option<ProcessStat> {
         let stat = read_stat(pid)?;
-        // The second field is the program's name in parentheses, which can contain any character.
-        // So the fields are counted from the third.
+        // The second field is the program's name in parentheses. The name can contain any
+        // character, also spaces and parentheses. So the fields are counted from the third field,
+        // after the last parenthesis.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |field: usize| fields.get(field - 3)?.parse().ok();
         Some(ProcessStat {
@@ -50,16 +51,16 @@ impl ProcessStat {
             // The kernel prints the device number as a signed integer.
             tty: fields.get(7 - 3)?.parse::<i32>().ok()?.cast_unsigned(),
             start: fields.get(22 - 3)?.parse().ok()?,
-            // The state is also `Z` if only the main thread has exited, so the number of threads is
-            // checked too.
+            // The state `Z` alone does not mean that the process has ended: it is also shown if
+            // only the main thread has exited. So the number of threads is checked too.
             zombie: matches!(*fields.first()?, "Z" | "X") && number(20)? <= 1,
             stopped: matches!(*fields.first()?, "T" | "t"),
         })
     }
 }
 
-/// Reads the line of process `pid`. The program's name in it can be invalid UTF-8, because the
-/// kernel truncates long names at a byte.
+/// Reads the content of /proc/PID/stat for the process `pid`. The program's name in the content can
+/// be invalid UTF-8, because the kernel cuts long names after any byte.
 fn read_stat(pid: u32) -> Option<String> {
     let mut buffer = [0; STAT_BYTES];
     let read = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut buffer).ok()?;
@@ -80,8 +81,8 @@ pub fn all_processes() -> Vec<ProcessStat> {
     pids.filter_map(ProcessStat::read).collect()
 }
 
-/// Returns the processes `roots` of the table `all` and all their descendants. Each process comes
-/// after its parent.
+/// Returns the processes with the pids `roots` and all their descendants. `all` is the process
+/// table. Each process comes after its parent.
 pub fn descendants_of(all: &[ProcessStat], roots: &[u32]) -> Vec<ProcessStat> {
     let mut found: Vec<ProcessStat> =
         all.iter().filter(|process| roots.contains(&process.pid)).copied().collect();
@@ -95,8 +96,8 @@ pub fn descendants_of(all: &[ProcessStat], roots: &[u32]) -> Vec<ProcessStat> {
     found
 }
 
-/// The calling process, its parent, and so on, at most 64. The limit prevents an endless loop if
-/// the table changes during the read.
+/// The calling process, its parent, and so on, at most 64 processes. The limit prevents an endless
+/// loop if the processes change while they are read.
 pub fn self_and_ancestors() -> Vec<ProcessStat> {
     let mut all: Vec<ProcessStat> = Vec::new();
     let mut next = std::process::id();

@@ -1,5 +1,5 @@
-//! Runs a program and returns its output, such as its version or help. Standard input is empty, the
-//! output is limited, and there is a timeout.
+//! Runs a program and returns its output. teamd uses this for short commands, such as `--version`
+//! or `--help`. Standard input is empty, the size of the output is limited, and there is a timeout.
 
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
@@ -17,7 +17,7 @@ const PROGRAM_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of the output that is read, in bytes.
 const MAX_OUTPUT_BYTES: u64 = 1 << 20;
 
-/// Runs the program and returns what it wrote to standard output and standard error.
+/// Runs the program and returns what the program wrote to standard output and standard error.
 ///
 /// # Errors
 ///
@@ -41,8 +41,8 @@ pub fn program_output(
         let mut bytes = Vec::new();
         read.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes).ok();
         let is_complete = (bytes.len() as u64) < MAX_OUTPUT_BYTES;
-        // WNOWAIT keeps the exited process as a zombie, so its pid is not reused before
-        // `kill_group`.
+        // With WNOWAIT, the exited process stays as a zombie and keeps its pid. So `kill_group`
+        // cannot kill another process that got the same pid.
         let has_exited =
             is_complete && waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).is_ok();
         sender.send((bytes, has_exited)).ok();

@@ -1,5 +1,5 @@
-//! Takes the payload out of a reply of the daemon, and rejects a reply that does not fit the
-//! request.
+//! Takes the payload out of a reply of the daemon. A reply with another kind of payload than the
+//! request needs is rejected.
 
 use crate::error::unexpected_reply;
 use protocol::control::{
@@ -15,11 +15,11 @@ pub trait ReplyPayload: Sized {
     fn from_reply(reply: Reply) -> Option<Self>;
 }
 
-/// The payload of a reply.
+/// The payload of the daemon's reply.
 ///
 /// # Errors
 ///
-/// `Internal` if the reply has another payload.
+/// `Internal` if the reply has another kind of payload.
 pub fn payload_of<T: ReplyPayload>(reply: Reply) -> Result<T, ErrorReport> {
     T::from_reply(reply).ok_or_else(unexpected_reply)
 }

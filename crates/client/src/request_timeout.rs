@@ -3,8 +3,8 @@
 use protocol::control::Request;
 use std::time::Duration;
 
-/// How long a client waits for the daemon's reply to `request`. The daemon has shorter deadlines,
-/// so a timeout here means that the daemon is stopped.
+/// How long a client waits for the daemon's reply to `request`. The daemon's own deadlines are
+/// shorter. So if this timeout passes, the daemon process is stopped or hangs.
 pub fn request_timeout(request: &Request) -> Duration {
     match request {
         Request::Status
@@ -25,8 +25,8 @@ pub fn request_timeout(request: &Request) -> Duration {
         | Request::StopDaemon
         | Request::StopDaemonAndSuspend
         | Request::ConnectShim(_) => Duration::from_secs(60),
-        // The daemon runs several git commands in sequence, each with its own deadline. They can
-        // run the user's git hooks and filters.
+        // The daemon runs several git commands in sequence, each with its own deadline. Git can run
+        // the user's hooks and filters, which may take long.
         Request::CreateWorktree(_) | Request::DeleteTeam(_) => Duration::from_secs(900),
         Request::CreateTeam(_)
         | Request::CapturePane(_)

@@ -12,8 +12,8 @@ use store::{OpenRequest, RequestScanResult};
 pub struct RequestView {
     /// The request and its sender.
     pub request: OpenRequest,
-    /// When the team's policy will answer the request (milliseconds since the epoch), and whether
-    /// it will approve. `None` if the request stays open.
+    /// When the team's policy will answer the request because of a timeout (milliseconds since the
+    /// epoch), and whether it will approve the request. `None` if the policy will not answer.
     pub policy_answer: Option<(u64, bool)>,
 }
 
@@ -28,8 +28,9 @@ pub fn open_requests(policy: &Policy, scan: RequestScanResult) -> Vec<RequestVie
     scan.open.into_iter().map(to_view).collect()
 }
 
-/// When the policy will answer the request, and whether it will approve. An estimate from the
-/// files: the daemon counts from the moment when it noticed the request.
+/// When the policy will answer the request because of a timeout, and whether it will approve the
+/// request. The time is an estimate: it is counted from the time in the request, but the daemon
+/// counts from the moment when it noticed the request.
 fn policy_answer_at(policy: &Policy, request: &OpenRequest) -> Option<(u64, bool)> {
     let needs_answer = matches!(policy.decide(&request.request, &request.cwd), PolicyDecision::Ask(_));
     let approved = matches!(policy.timeout_decision()?, PolicyDecision::Approve(_));
@@ -69,8 +70,8 @@ fn permission_text(request: &PermissionRequest) -> String {
     text
 }
 
-/// JSON over several lines. A line break inside a string stays `\n`, so that it cannot imitate
-/// another line of the output.
+/// Formats JSON over several lines. A line break inside a string is written as `\n`, so that the
+/// string cannot imitate another line of the output.
 fn pretty_json(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }

@@ -1,9 +1,10 @@
-//! Starts teamd in a tmux session. The session of an earlier daemon is used if it still exists,
-//! else a new session. Later the daemon opens the agents' panes in the same session.
+//! Starts teamd in a tmux session. If the session of an earlier daemon still exists, it is used;
+//! otherwise a new session is created. Later the daemon opens the agents' panes in the same
+//! session.
 //!
-//! A session of teamd has the path of its control socket in a tmux option. A session without that
-//! option is not used, even if it has the usual name. Such a session belongs to a person or to the
-//! daemon of another root.
+//! A session of teamd has a tmux option that contains the path of its daemon's control socket. A
+//! session without that option is not used, even if it has the usual name. Such a session belongs
+//! to a person. A session with another path belongs to the daemon of another root.
 
 use crate::daemon_command::{daemon_args, daemon_path};
 use crate::daemon_tmux_server::TmuxTarget;
@@ -44,8 +45,8 @@ pub fn start_in_tmux_session(
                 return Ok(Some(warning));
             }
             true => return Ok(None),
-            // Another process with another state directory has just started the same session. Its
-            // daemon will reply.
+            // Another process that uses another state directory has just started the same session.
+            // The daemon in that session will reply.
             false
                 if error.contains("duplicate session")
                     && previous_tmux_session(server, &socket_path)?.is_some() =>
@@ -69,8 +70,8 @@ pub fn start_in_tmux_session(
 /// Help text for a tmux server on which no session can be started.
 const OTHER_SERVER_HELP: &str = "on another tmux server, from outside tmux: teamctl up -L NAME";
 
-/// Id of the session of an earlier daemon with this socket. `None` if there is none or no tmux
-/// server runs.
+/// Id of the tmux session of an earlier daemon with this control socket. `None` if there is no such
+/// session or no tmux server runs.
 fn previous_tmux_session(server: &TmuxTarget, socket_path: &str) -> Result<Option<String>, ErrorReport> {
     let format = format!("#{{session_id}} #{{{SOCKET_OPTION}}}");
     let output = run_tmux(server, &["list-sessions", "-F", &format].map(str::to_owned))?;
@@ -101,8 +102,9 @@ fn new_session_args(name: &str, socket_path: &str, program: &[String]) -> Vec<St
     let new = ["new-session", "-d", "-x", "200", "-y", "50", "-s", name];
     let target = format!("={name}:");
     let (socket_path, close_on_exit) = (escape_for_tmux(socket_path), close_on_exit_args(&target));
-    // `destroy-unattached` is set in the same tmux command. Otherwise, if a user has that option
-    // on, tmux would destroy the new session at once, because no client is attached.
+    // The option `destroy-unattached` is switched off in the same tmux command that creates the
+    // session. If a user has the option on, tmux would otherwise destroy the new session at once,
+    // because no client is attached.
     let keep_unattached = [";", "set-option", "-t", &target, "destroy-unattached", "off"];
     let set_socket = [";", "set-option", "-t", &target, SOCKET_OPTION, &socket_path];
     [
@@ -121,8 +123,8 @@ fn new_window_args(last: &str, program: &[String]) -> Vec<String> {
     [&new.map(str::to_owned)[..], program, &close_on_exit_args(last)].concat()
 }
 
-/// Arguments that close the pane when its program exits, even if the user's tmux configuration
-/// keeps such panes.
+/// tmux arguments that make a pane close when its program exits. Without them, the user's tmux
+/// configuration could keep such panes open.
 fn close_on_exit_args(window: &str) -> [String; 7] {
     [";", "set-option", "-w", "-t", window, "remain-on-exit", "off"].map(str::to_owned)
 }

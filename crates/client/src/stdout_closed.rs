@@ -9,8 +9,8 @@ pub fn is_output_closed() -> bool {
     poll_output_closed(PollTimeout::ZERO)
 }
 
-/// Waits up to `wait` for the reader to close standard output. Returns false if the reader does
-/// not, or if that cannot be determined.
+/// Waits up to `wait` for the reader of standard output to close it. Returns false if the reader
+/// does not close it within this time, or if this cannot be determined.
 pub(crate) fn poll_output_closed(wait: PollTimeout) -> bool {
     let stdout = std::io::stdout();
     // poll(2) always reports errors and hang-ups, so no events are requested.

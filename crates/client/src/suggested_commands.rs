@@ -1,5 +1,5 @@
-//! Commands that teamctl suggests to the user. Each can be typed as printed: it is quoted for the
-//! shell and has all needed options.
+//! Commands that teamctl suggests to the user. The user can type each command as printed: it is
+//! quoted for the shell and has all options that it needs.
 
 use protocol::name::TeamName;
 use protocol::single_line_and_shell_quote::shell_quote;
@@ -13,8 +13,8 @@ pub struct SuggestedCommands {
 }
 
 impl SuggestedCommands {
-    /// Adds `options` to every command, such as root and socket if teamctl would not find them by
-    /// default.
+    /// Adds `options` to every suggested command. For example, the options name the root and the
+    /// socket, if teamctl would not find these by default.
     pub fn with_options(options: impl IntoIterator<Item = String>) -> SuggestedCommands {
         SuggestedCommands { options: options.into_iter().collect(), team: None }
     }
@@ -31,9 +31,9 @@ impl SuggestedCommands {
         SuggestedCommands { options: self.options.clone(), team: None }
     }
 
-    /// A copy that adds the team, unless teamctl chooses this team by default. With `env_team`, the
-    /// value of `TEAMD_TEAM`, the default is that team. Without `env_team`, the default is the only
-    /// one of `teams`, if there is only one.
+    /// A copy that adds the option `-t TEAM`, unless teamctl chooses this team by default. If
+    /// `TEAMD_TEAM` is set (`env_team`), teamctl's default is the team that it names. Otherwise the
+    /// default is the only team, if `teams` has only one that is not a session team.
     #[must_use]
     pub fn for_team_unless_implied(
         &self,
@@ -59,8 +59,8 @@ impl SuggestedCommands {
         all.map(shell_quote).collect::<Vec<_>>().join(" ")
     }
 
-    /// The command with a name or id as argument. A name that looks like an option is placed after
-    /// `--`.
+    /// The command `verb` with a name or id as its argument. A name that looks like an option is
+    /// placed after `--`.
     pub fn command_for_name(&self, verb: &str, name: &str, options: &[&str]) -> String {
         match name.starts_with('-') {
             true => self.command(&[&[verb], options, &["--", name]].concat()),
@@ -69,9 +69,9 @@ impl SuggestedCommands {
     }
 }
 
-/// Adds options to all teamctl commands in `text`, such as a help text from code that does not know
-/// the options. `options` gets a command's subcommand and the text after it. It returns the options
-/// to insert, or `None` to keep the command.
+/// Adds options to all teamctl commands in `text`, for example in a help text from code that does
+/// not know the options. For each command, `options` gets the subcommand and the text after the
+/// subcommand. It returns the options to insert, or `None` to leave the command unchanged.
 pub fn insert_options<'a>(
     text: &str,
     options: impl Fn(&str, &str) -> Option<&'a SuggestedCommands>,

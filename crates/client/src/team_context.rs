@@ -1,6 +1,7 @@
-//! Determines root, socket, team and name of the caller, for all programs that work on a team.
+//! Determines which root, control socket and team a program uses, and the name of its caller. All
+//! programs that work on a team use this module.
 //!
-//! An agent has all of them in its environment. Any other caller acts as the lead.
+//! The environment of an agent contains all these values. Any other caller acts as the lead.
 
 use crate::connection::Connection;
 use crate::find_lead_session::led_by_this_session;
@@ -42,7 +43,7 @@ impl TeamOptions {
 #[derive(Debug)]
 pub struct TeamContext {
     options: TeamOptions,
-    /// The canonical path of the root. Cached, because canonicalization takes a system call for
+    /// The canonical path of the root. It is cached, because computing it takes a system call for
     /// each parent directory.
     root: OnceLock<PathBuf>,
 }
@@ -69,8 +70,8 @@ impl TeamContext {
             return Ok(path.clone());
         }
         let absolute = absolute(&store::resolve_root_path(self.options.root.as_deref())?)?;
-        // The path is not cached before the root exists, because it may be created as a symbolic
-        // link.
+        // The path is cached only if the root exists. If it does not exist yet, it may be created
+        // later as a symbolic link, which would change its canonical path.
         match absolute.canonicalize() {
             Ok(path) => Ok(self.root.get_or_init(|| path).clone()),
             Err(_) => Ok(path_before_creation(&absolute)),
@@ -106,7 +107,8 @@ impl TeamContext {
         Root::open(&self.root_path()?, &self.directories()?.state_dir, durability).map_err(ErrorReport::from)
     }
 
-    /// Name of the selected team: the one in the options, else the only candidate.
+    /// Name of the selected team. This is the team that the options name, or else the only
+    /// candidate.
     ///
     /// # Errors
     ///
@@ -122,8 +124,9 @@ impl TeamContext {
         }
     }
 
-    /// The selected team as a single element; or all candidates, if several teams exist and neither
-    /// the options nor a lead session select one.
+    /// The teams that the caller may mean. If the options name a team, this is only that team. If
+    /// several teams exist and the caller runs in a lead session, this is only the team that the
+    /// session leads. Otherwise these are all teams except session teams.
     pub fn candidate_teams(&self, root: &Root) -> Result<Vec<TeamName>, ErrorReport> {
         if let Some(name) = &self.options.team {
             return Ok(vec![team_by_name(root, name)?]);
@@ -161,14 +164,14 @@ impl TeamContext {
         env_var("TEAMD_MEMBER").map_or_else(AgentName::lead, |name| AgentName::new_unchecked(&name))
     }
 
-    /// Returns an error if the caller is a teammate. `what` is the action, which only the lead or a
-    /// person may perform.
+    /// Returns an error if the caller is a teammate. `what` names the action that only the lead or
+    /// a person may perform.
     pub fn require_lead(&self, what: &str) -> Result<(), ErrorReport> {
         store::require_lead(&self.caller_name(), what)
     }
 
-    /// The agent's token, which proves the caller's identity to the daemon. `None` outside of
-    /// agents.
+    /// The caller's token, which proves to the daemon which agent the caller is. `None` if the
+    /// caller is not an agent.
     pub fn token(&self) -> Option<String> {
         env_var("TEAMD_TOKEN")
     }
@@ -182,13 +185,13 @@ impl TeamContext {
     ///
     /// # Errors
     ///
-    /// As [`Self::call_daemon`], and `Internal` if the reply has another payload.
+    /// As [`Self::call_daemon`], and `Internal` if the reply has another kind of payload.
     pub fn request<T: ReplyPayload>(&self, request: Request) -> Result<T, ErrorReport> {
         payload_of(self.call_daemon(request)?)
     }
 
-    /// Asks for the daemon's status, without the caller's token. A daemon rejects a token that it
-    /// does not know, such as that of an agent whose record was lost.
+    /// Requests the daemon's status without the caller's token. The daemon would reject a token
+    /// that it does not know, for example the token of an agent whose record was lost.
     pub fn daemon_status(&self) -> Result<Reply, ErrorReport> {
         self.call_daemon_with(None, Request::Status)
     }
@@ -230,8 +233,8 @@ fn missing_team_help(wanted: &TeamName, teams: &[TeamName]) -> String {
     format!("{existing}make it with: teamctl create {wanted}")
 }
 
-/// The canonical path that a directory will have once it is created. Its nearest existing ancestor
-/// can already be behind a symbolic link.
+/// The canonical path that `path` will have once its directory is created. Symbolic links in the
+/// nearest ancestor that exists are resolved.
 fn path_before_creation(path: &Path) -> PathBuf {
     let mut ancestors = path.ancestors().skip(1);
     let found = ancestors

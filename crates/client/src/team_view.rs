@@ -1,5 +1,5 @@
 //! Views of teams and members, combined from the daemon's status and the team files. The JSON keys
-//! are those of `teamctl --json`.
+//! of a view are those that `teamctl --json` prints.
 
 use protocol::control::{
     Activity, BudgetStatus, LeadsFile, MemberFlag, MemberStatus, PastMember, StatusReply, TeamStatus,
@@ -165,12 +165,12 @@ pub struct FailedTask {
     pub failure: String,
 }
 
-/// Counts the unread messages of a member. `None` if the inbox cannot be read, which differs from
-/// zero unread messages.
+/// A function that counts the unread messages of a member. It returns `None`, not 0, if the inbox
+/// cannot be read.
 pub type UnreadCounter<'a> = dyn FnMut(&Team, &AgentName) -> Option<usize> + 'a;
 
-/// The view of the team `name`. If the team's files cannot be read, only the status from `source`
-/// is in the view.
+/// The view of the team `name`. If the team's files cannot be read, the view contains only the
+/// status from `source`.
 pub fn team_view(root: &Root, name: TeamName, source: StatusSource, unread: &mut UnreadCounter) -> TeamView {
     match root.team(&name) {
         Ok(team) => open_team_view(&team, source, unread),
@@ -247,14 +247,14 @@ fn member_view(team: &Team, agent: &MemberStatus, unread: &mut UnreadCounter) ->
     }
 }
 
-/// Whether a program with hooks has not reported any hook event yet, so that it is unknown whether
-/// the program is in a turn.
+/// Whether the daemon has not received any hook event yet from a program that has hooks. It is then
+/// unknown whether the program is in a turn.
 fn has_no_hook_events(agent: &MemberStatus) -> bool {
     let is_on_pull = agent.delivery_point == Some(DeliveryPoint::OnPull);
     agent.delivery == Delivery::Hook && agent.activity == Activity::Active && is_on_pull
 }
 
-/// Views of members in config.json that the daemon does not supervise. The lead is always one of
+/// Views of the members in config.json that the daemon does not supervise. The lead is always among
 /// them.
 fn unsupervised_member_views(
     team: &Team,
@@ -267,9 +267,9 @@ fn unsupervised_member_views(
     // A member that waits for its respawn is shown with the past members.
     let waits_for_respawn =
         |member: &Member| past.iter().any(|past| past.name == member.name && past.has_respawn());
-    // The daemon removes the entry of a past member from config.json. That can take a moment, or
-    // longer if the disk is full. A member that joined after the exit is another member of the same
-    // name.
+    // The daemon removes the entry of a past member from config.json. The removal can take a
+    // moment, or longer if the disk is full. If a member of the same name joined after the past
+    // member's exit, it is another member.
     let has_ended = |member: &Member| {
         past.iter().any(|past| past.name == member.name && (1..=past.ended_at).contains(&member.joined_at))
     };
@@ -310,14 +310,14 @@ fn unsupervised_member_views(
         .collect()
 }
 
-/// Counts the unread messages in a member's inbox, without a cache. `None` if the inbox cannot be
-/// read, which differs from zero unread messages.
+/// Counts the unread messages in a member's inbox, without a cache. Returns `None`, not 0, if the
+/// inbox cannot be read.
 pub fn count_unread(team: &Team, name: &AgentName) -> Option<usize> {
     Some(team.inbox(name).read_unread().ok()?.len())
 }
 
-/// The members that may work on a task: current members, and past members that will be started
-/// again. `None` if the team's config cannot be read.
+/// The members that may work on a task. These are the current members, and past members that will
+/// be started again. `None` if the team's config cannot be read.
 fn possible_workers(team: &Team, status: Option<&TeamStatus>) -> Option<Vec<AgentName>> {
     let members = team.config().ok()?.members.into_iter().map(|member| member.name);
     let supervised = status.into_iter().flat_map(|team| team.members.iter().map(|agent| agent.name.clone()));

@@ -1,4 +1,4 @@
-//! Creates the worktree of a proposal: git fills the directory.
+//! Creates a proposed worktree: git checks out the files into the proposal's empty directory.
 //!
 //! The post-checkout hook of the repository runs, as it does for the user. If only the hook fails,
 //! the worktree is kept.
@@ -15,10 +15,11 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 impl WorktreeProposal {
-    /// Creates the worktree and checks it. Returns the directory in it that corresponds to `cwd`.
+    /// Creates the worktree and checks the result. Returns the directory in the worktree that
+    /// corresponds to `cwd`, the directory for which the worktree was proposed.
     ///
-    /// If git fails, an empty directory and the unused branch are removed again. A worktree that
-    /// exists already is only checked.
+    /// If git fails, the directory (if empty) and the unused branch are removed again. If the
+    /// worktree exists already, it is only checked.
     ///
     /// # Errors
     ///
@@ -35,8 +36,9 @@ impl WorktreeProposal {
     /// Creates the branch if needed, and runs `git worktree add`.
     fn create_worktree(&self, environment: &GitEnvironment) -> Result<(), Error> {
         let record = &self.record;
-        // One process at a time: git reads all worktrees of the repository, and fails if another
-        // git has created one only partly.
+        // Only one process at a time creates a worktree in the repository. `git worktree add` reads
+        // all worktrees of the repository, and fails if another process has created one of them
+        // only partly.
         let _lock = lock_repository(&record.common_git_dir, WRITE_TIMEOUT)?;
         let git = Git::in_directory(&self.cwd, environment);
         if record.branch_created {
@@ -56,9 +58,9 @@ impl WorktreeProposal {
         Ok(())
     }
 
-    /// Returns the directory that corresponds to `cwd`. If the commit does not have it, this is its
-    /// nearest parent that exists. If a link leads out of the worktree, this is the top of the
-    /// worktree.
+    /// Returns the directory in the worktree that corresponds to `cwd`. If the commit does not have
+    /// this directory, the result is the nearest parent that exists. If a link leads out of the
+    /// worktree, the result is the top of the worktree.
     fn subdirectory_in_worktree(&self) -> Result<PathBuf, Error> {
         let cwd = self.record.path.join(&self.subdirectory);
         let existing = cwd.ancestors().find(|path| path.is_dir()).unwrap_or(&self.record.path);
@@ -67,7 +69,8 @@ impl WorktreeProposal {
     }
 }
 
-/// Takes the lock for creating worktrees of a repository. It is held while the file is open.
+/// Takes the lock for creating worktrees of a repository. The lock is held until the returned file
+/// is closed.
 ///
 /// # Errors
 ///
@@ -80,8 +83,9 @@ pub(crate) fn lock_repository(repository: &Path, timeout: Duration) -> Result<Fi
         Err(TryLockError::WouldBlock) => {}
         Err(TryLockError::Error(error)) => return Err(io_error("lock", repository)(error)),
     }
-    // Waiting for a file lock has no timeout, so a thread waits. If it gets the lock after the
-    // timeout, sending fails and the file is closed.
+    // Waiting for a file lock has no timeout, so a separate thread waits. If the thread gets the
+    // lock after the timeout, nothing receives the file from the thread. The file is then closed,
+    // which releases the lock.
     let (sender, receiver) = channel();
     let wait = move || drop(sender.send(file.lock().map(|()| file)));
     std::thread::Builder::new().spawn(wait).map_err(io_error("wait for", repository))?;
@@ -102,8 +106,8 @@ fn is_complete(record: &WorktreeRecord, environment: &GitEnvironment) -> Result<
     record.git(environment).succeeds("check the worktree", &arguments)
 }
 
-/// Removes the directory if it is empty, and then the unused branch. Git itself removes the files
-/// that it has created.
+/// Removes the worktree's directory if it is empty, and then the unused branch. The directory is
+/// empty if git has removed the files that it had created.
 fn undo(record: &WorktreeRecord, environment: &GitEnvironment) {
     if record.state().is_ok_and(|state| state == WorktreeState::Empty) {
         remove_dir(&record.path).ok();

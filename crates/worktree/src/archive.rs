@@ -14,8 +14,8 @@ pub(crate) struct WalkedFile {
 
 /// Returns `files` and everything below them. Names are relative to `top`.
 ///
-/// Names for which `is_excluded` is true are left out, with everything below them. This does not
-/// apply to `files` themselves. A missing file is left out too.
+/// Names for which `is_excluded` is true are left out, with everything below them. The names in
+/// `files` themselves are not tested with `is_excluded`. A missing file is left out too.
 ///
 /// # Errors
 ///
@@ -43,7 +43,8 @@ pub(crate) fn walk(
     Ok(all)
 }
 
-/// Writes a new archive of the files that [`walk`] returns. Returns whether it has any entries.
+/// Writes a new archive of the files that [`walk`] returns. Returns whether the archive has any
+/// entries.
 ///
 /// Links are stored as links. Sockets, pipes and devices have no content and are left out.
 ///
@@ -72,7 +73,7 @@ pub(crate) fn write_archive(
     Ok(count > 0)
 }
 
-/// Checks that the archive has `count` entries and that all can be read.
+/// Checks that the archive has `count` entries and that all entries can be read.
 ///
 /// # Errors
 ///
@@ -92,7 +93,7 @@ fn verify_archive(archive: &Path, count: usize) -> Result<(), Error> {
     Err(io_error("read", archive)(incomplete))
 }
 
-/// Creates a file that must not exist yet.
+/// Creates a file for writing. Fails if the file exists.
 ///
 /// # Errors
 ///

@@ -1,7 +1,8 @@
-//! Finds ignored files that need not be saved: those in cache directories.
+//! Finds ignored files that need not be saved, because they are in cache directories.
 //!
-//! A cache directory has a `CACHEDIR.TAG` file, as <https://bford.info/cachedir/> describes.
-//! Cargo's `target` has one. Ignored files in any other directory count as unsaved work.
+//! A cache directory has a `CACHEDIR.TAG` file, as <https://bford.info/cachedir/> describes. For
+//! example, Cargo's `target` is a cache directory. Ignored files in any other directory count as
+//! unsaved work.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,8 +25,8 @@ impl CacheDirs {
         CacheDirs { tree: tree.to_owned(), known: BTreeMap::new() }
     }
 
-    /// Whether `file` or a directory around it is a cache directory. The top of the tree never is
-    /// one.
+    /// Whether `file` or a directory that contains it is a cache directory. The top directory of
+    /// the working tree never counts as a cache directory.
     pub(crate) fn contains(&mut self, file: &Path) -> bool {
         let is_below_top = |path: &&Path| !path.as_os_str().is_empty();
         file.ancestors().take_while(is_below_top).any(|directory| self.is_cache(directory))

@@ -6,8 +6,9 @@ use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
 use crate::local_commits::count_only_in_branch_log;
 use crate::record::WorktreeRecord;
 
-/// Creates the branch. This is a command of its own, because it fails if a branch of this name
-/// exists. The reflog of the branch says which worktree it was created for.
+/// Creates the branch. A separate git command does this, because the command fails if a branch of
+/// this name exists. The first entry in the branch's reflog names the worktree that the branch was
+/// created for.
 pub(crate) fn create_branch(record: &WorktreeRecord, git: &Git<'_>) -> Result<(), Error> {
     let (action, message, branch) =
         ("create the branch", branch_log_message(record), branch_ref(&record.branch));
@@ -20,8 +21,8 @@ fn branch_log_message(record: &WorktreeRecord) -> String {
     format!("teamd: created for worktree inode {}", record.inode)
 }
 
-/// Whether the branch was created for this worktree, by the first entry of its reflog. False if the
-/// branch does not exist.
+/// Whether the branch was created for this worktree. The first entry of the branch's reflog shows
+/// this. False if the branch does not exist.
 fn was_created_for(record: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error> {
     let arguments = ["log", "--walk-reflogs", "--format=%gs", &branch_ref(&record.branch), "--"];
     let reflog = git.run("check a branch", &arguments, b"", READ_TIMEOUT)?;
@@ -29,8 +30,8 @@ fn was_created_for(record: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error
     Ok(reflog.is_success() && first == Some(branch_log_message(record).as_bytes()))
 }
 
-/// Deletes the branch if it was created for the worktree, is at its first commit, and has no other
-/// commits in its reflog. Returns whether git has deleted it.
+/// Deletes the branch if it was created for this worktree and has no commits of its own, neither at
+/// its tip nor in its reflog. Returns whether git has deleted the branch.
 pub(crate) fn delete_unused_branch(
     record: &WorktreeRecord,
     environment: &GitEnvironment,

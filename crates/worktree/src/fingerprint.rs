@@ -1,7 +1,7 @@
 //! Fingerprints of a worktree and its submodules, to detect changes between two checks.
 //!
-//! Every write changes the fingerprint, even one that leaves all names and sizes as they are.
-//! `writes_after_saving_prevent_removal` checks it.
+//! Invariant: every write to a file changes the fingerprint, even if all names and sizes stay the
+//! same. The test `writes_after_saving_prevent_removal` checks this.
 
 use crate::archive::walk;
 use crate::error::{Error, io_error};
@@ -15,8 +15,8 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The fingerprints of the worktree and of each submodule that is checked out in it, by path
-/// relative to the worktree. The path of the worktree itself is empty.
+/// The fingerprints of a worktree and of each submodule that is checked out in it. The key is the
+/// submodule's path relative to the worktree. The key of the worktree itself is the empty path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WorktreeFingerprint(pub(crate) BTreeMap<PathBuf, RepositoryFingerprint>);
 
@@ -33,8 +33,8 @@ pub(crate) struct RepositoryFingerprint {
     index: Option<FileStamp>,
 }
 
-/// The state of one file. A write always sets `ctime` to the current time, and no program can set
-/// it back.
+/// The stamp of one file, which shows whether the file was changed. A write always sets `ctime` to
+/// the current time, and no program can set `ctime` back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FileStamp {
     inode: u64,

@@ -1,10 +1,10 @@
 //! Runs git as a process, with an argument vector and a deadline.
 //!
-//! The output goes into files in memory, not into pipes. A child of a hook could keep a pipe open,
-//! and reading would never end.
+//! The output goes into files in memory, not into pipes. If a git hook started a background
+//! process, that process could keep a pipe open, and reading would never end.
 //!
-//! Git gets none of the caller's variables whose names begin with `GIT_`. It never prompts, and its
-//! messages are in English.
+//! Git gets none of the caller's variables whose names begin with `GIT_`. Git never prompts, and
+//! its messages are in English.
 
 use crate::error::{Error, io_error};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -40,8 +40,8 @@ impl std::fmt::Debug for GitEnvironment {
 }
 
 impl GitEnvironment {
-    /// Takes these variables, except those whose names begin with `GIT_`. They could name another
-    /// repository.
+    /// Takes the variables in `variables`, except those whose names begin with `GIT_`. Such a
+    /// variable could make git use another repository.
     pub fn from_vars<K: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> GitEnvironment {
@@ -132,8 +132,8 @@ impl<'a> Git<'a> {
         Ok(output.is_success().then(|| String::from_utf8_lossy(&output.stdout).trim_end().to_owned()))
     }
 
-    /// As [`Git::output_of`], without the newline at the end. The output is not split into lines,
-    /// because a path may contain newlines.
+    /// Runs git like [`Git::output_of`], and removes the newline at the end of the output. The
+    /// output is not split into lines, because a path may contain newlines.
     pub(crate) fn output_line<S: AsRef<OsStr>>(
         &self,
         action: &str,
@@ -175,8 +175,8 @@ impl<'a> Git<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::NoGit`], [`Error::Timeout`], [`Error::Io`]. A failure of git is not an error here:
-    /// the output has the exit status.
+    /// [`Error::NoGit`], [`Error::Timeout`], [`Error::Io`]. A failure of git is not an error of
+    /// this method: the returned output contains the exit status.
     pub(crate) fn run<S: AsRef<OsStr>>(
         &self,
         action: &str,
@@ -237,7 +237,7 @@ impl<'a> Git<'a> {
     fn command(&self) -> Command {
         let mut command = Command::new("git");
         command.env_clear().envs(self.environment.0.iter().map(|(name, value)| (name, value)));
-        // Git must not prompt, must not refresh an index that a user works with, and must print
+        // Git must not prompt, must not rewrite an index that a user works with, and must print
         // English messages.
         command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
         // The process group of its own keeps signals of a terminal away.
@@ -265,8 +265,8 @@ impl GitOutput {
         if self.is_success() { Ok(self.stdout) } else { Err(self.to_error(action)) }
     }
 
-    /// Returns the error for a failure of git, with the last three lines of standard error that are
-    /// not blank. If there are none, it has the exit status.
+    /// Returns the error for a failure of git. The error contains the last three lines of standard
+    /// error that are not blank, or the exit status if there are no such lines.
     pub(crate) fn to_error(&self, action: &str) -> Error {
         let lines: Vec<&str> = self.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
         let message = lines[lines.len().saturating_sub(3)..].join("; ");
@@ -275,10 +275,10 @@ impl GitOutput {
     }
 }
 
-/// Waits until git exits. After `timeout` it ends git and all processes that git has started.
+/// Waits until git exits. After `timeout`, ends git and all processes that git has started.
 ///
-/// It sends SIGTERM first, so that git can remove what it has created partly. [`TERM_GRACE`] later
-/// it sends SIGKILL.
+/// SIGTERM is sent first, so that git can remove what it has created partly. SIGKILL follows after
+/// [`TERM_GRACE`].
 fn wait_or_kill(mut child: Child, action: &str, timeout: Duration) -> Result<ExitStatus, Error> {
     let program = Path::new("git");
     let pid = Pid::from_child(&child);

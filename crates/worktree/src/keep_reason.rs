@@ -30,8 +30,8 @@ pub enum KeepReason {
     GitLockFile(PathBuf),
     /// An operation in progress, such as `rebase` or `merge`.
     OperationInProgress(&'static str),
-    /// A submodule with unsaved work. A path in the worktree, or that of a repository without a
-    /// checkout.
+    /// A submodule with unsaved work. The path is relative to the worktree. If the submodule is not
+    /// checked out, this is the absolute path of its repository.
     Submodule(PathBuf),
     /// Ids of processes that use the worktree or have a file of it open.
     InUse(Vec<u32>),
@@ -45,8 +45,8 @@ pub enum KeepReason {
 const PATH_MISSING_TEXT: &str = "not there, and git has it on its list: moved away, or its disk is not mounted; \
                          git worktree prune forgets what is gone for good";
 
-/// Writes one line without control characters, even if a path or the reason of a lock contains
-/// some.
+/// Writes the reason as one line without control characters. Control characters in a path or in the
+/// text of a lock are escaped.
 impl fmt::Display for KeepReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {

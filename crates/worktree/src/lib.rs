@@ -3,17 +3,18 @@
 //! This crate knows repositories and worktrees, but no teams, daemons or terminals. It runs git as
 //! a process, with a deadline for each call. It follows no link out of a worktree.
 //!
-//! Invariant: only a worktree that was recorded when its directory was created is removed. Its
-//! inode is known before git fills it. `only_the_recorded_directory_is_touched` checks it.
+//! Invariant: only a recorded worktree is removed. The caller stores the record, with the inode of
+//! the worktree's empty directory, before git fills the directory. The test
+//! `only_the_recorded_directory_is_touched` checks this invariant.
 //!
-//! The calls come in this order:
+//! A caller uses the functions in this order:
 //!
 //! 1. [`propose_worktree`] chooses a branch and creates an empty directory. The caller stores the
-//!    record in the proposal.
+//!    record that the proposal contains.
 //! 2. [`WorktreeProposal::add`] lets git fill the directory.
 //! 3. [`WorktreeRecord::keep_reasons`] looks for unsaved work.
-//! 4. [`WorktreeRecord::remove`] removes a worktree without unsaved work. For any other,
-//!    [`WorktreeRecord::save`] saves it and [`WorktreeRecord::discard`] removes it.
+//! 4. [`WorktreeRecord::remove`] removes a worktree without unsaved work. If there is unsaved work,
+//!    [`WorktreeRecord::save`] saves it and [`WorktreeRecord::discard`] removes the worktree.
 #![warn(missing_docs)]
 
 mod add;

@@ -51,8 +51,8 @@ impl HeadState {
     }
 }
 
-/// Counts the commits of the worktree's branches since its base commit that no other branch has,
-/// local or remote.
+/// Counts the commits that were made since the base commit on the worktree's branches, and that no
+/// other branch has, local or remote.
 ///
 /// # Errors
 ///
@@ -73,7 +73,8 @@ pub(crate) fn count_unpushed(
     git.output_number("count the commits", &arguments, b"")
 }
 
-/// Counts the commits of a detached HEAD that no branch has. 0 if HEAD is on a branch.
+/// Counts the commits of a detached HEAD that no branch has. The result is 0 if HEAD is on a
+/// branch.
 ///
 /// # Errors
 ///
@@ -89,8 +90,8 @@ pub(crate) fn count_detached(
     }
 }
 
-/// Returns the commits that only the reflog of HEAD and the worktree's own references have. Both
-/// are removed with the worktree.
+/// Returns the commits that only the reflog of the worktree's HEAD or the worktree's own references
+/// have. Git removes this reflog and these references with the worktree.
 ///
 /// # Errors
 ///
@@ -119,8 +120,8 @@ pub(crate) fn reflog_only_commits(
     Ok(String::from_utf8_lossy(&output).lines().map(str::to_owned).collect())
 }
 
-/// Counts the commits that only the reflog of the worktree's branch has. They would be lost with
-/// the branch.
+/// Counts the commits that only the reflog of the worktree's branch has. If the branch is deleted,
+/// these commits are lost.
 ///
 /// # Errors
 ///
@@ -139,7 +140,7 @@ fn count_unreferenced(record: &WorktreeRecord, git: &Git<'_>, starts: &[String])
     git.output_number("count the commits", &arguments, &rev_list_input(starts, &[]))
 }
 
-/// Returns the commits of a repository that only its reflogs have.
+/// Returns the commits of a repository that are only in its reflogs.
 ///
 /// # Errors
 ///
@@ -149,15 +150,15 @@ pub(crate) fn reflog_only_in_repository(git: &Git<'_>) -> Result<Vec<String>, Er
     Ok(lines(&git.output_of("count the commits", &arguments)?))
 }
 
-/// Returns the input of `git rev-list --stdin`: one line per commit, and `^` before those in
-/// `kept`.
+/// Returns the input of `git rev-list --stdin`: one line per commit. The commits in `kept` have a
+/// `^` before them, so that git leaves them out.
 fn rev_list_input(starts: &[String], kept: &[String]) -> Vec<u8> {
     let lines = starts.iter().map(|commit| format!("{commit}\n"));
     lines.chain(kept.iter().map(|commit| format!("^{commit}\n"))).collect::<String>().into_bytes()
 }
 
-/// Returns the commits of references that belong to this worktree only, without those of this
-/// crate.
+/// Returns the commits of the references that belong to this worktree only. References that this
+/// crate has created are left out.
 fn worktree_refs(git: &Git<'_>) -> Result<Vec<String>, Error> {
     let format = "--format=%(objectname) %(refname)";
     let all = git.output_text("list the references", &["for-each-ref", format, "refs/worktree/"])?;

@@ -15,11 +15,11 @@ pub(crate) struct Worktree<'a> {
 }
 
 impl WorktreeRecord {
-    /// Opens the worktree, which must be present.
+    /// Opens the worktree.
     ///
     /// # Errors
     ///
-    /// [`Error::NotRecorded`] if it is not; [`Error::Io`].
+    /// [`Error::NotRecorded`] if the recorded worktree is not at its path; [`Error::Io`].
     pub(crate) fn open<'a>(&'a self, environment: &'a GitEnvironment) -> Result<Worktree<'a>, Error> {
         Ok(Worktree { record: self, git_dir: self.private_git_dir()?, environment })
     }
@@ -36,8 +36,8 @@ impl<'a> Worktree<'a> {
         self.record.git(self.environment)
     }
 
-    /// Returns git with a submodule as its working directory. `path` is relative to the worktree.
-    /// With an empty path, this is the worktree itself.
+    /// Returns git with the working tree `path` as its directory. `path` is the path of a
+    /// submodule, relative to the worktree. The empty path stands for the worktree itself.
     pub(crate) fn git_in(&self, path: &Path) -> Git<'a> {
         Git::in_directory(&self.path().join(path), self.environment)
     }

@@ -1,7 +1,8 @@
 //! Finds processes that use a directory.
 //!
-//! A process uses it if its working directory, root, program or an open file is in it. Only
-//! processes that this user may inspect are found, and this process itself is left out.
+//! A process uses the directory if its working directory, its root, its program or one of its open
+//! files is in the directory. Only processes that this user may inspect are found. The calling
+//! process itself is left out.
 
 use std::fs::{read_dir, read_link};
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! Plans a worktree before git changes anything.
 //!
-//! The result is an earlier worktree that is used again, or an empty directory and a branch for it.
-//! The caller stores the record, and only then lets git fill the directory.
+//! The plan is either an earlier worktree that is used again, or a new empty directory and the
+//! branch to check out in it. The caller first stores the worktree's record and then lets git fill
+//! the directory.
 
 use crate::branch::{branch_exists, branch_ref};
 use crate::error::{Error, io_error};
@@ -23,11 +24,11 @@ pub struct WorktreeOptions {
     pub cwd: PathBuf,
     /// Name of the new directory.
     pub name: String,
-    /// The branch to check out. It is created if it does not exist. `None` creates
-    /// `default_branch`.
+    /// The branch to check out. If this branch does not exist, it is created. `None` creates a new
+    /// branch with the name `default_branch`.
     pub branch: Option<String>,
-    /// Name of the new branch if `branch` is `None`. If it exists, `-2`, `-3` and so on is
-    /// appended.
+    /// Name of the new branch if `branch` is `None`. If a branch of this name exists, a number is
+    /// appended: `-2`, `-3` and so on.
     pub default_branch: String,
     /// Earlier worktrees of the same member.
     pub previous: Vec<WorktreeRecord>,
@@ -89,8 +90,8 @@ pub fn propose_worktree(
     })
 }
 
-/// Whether an earlier worktree fits `options`. During a rebase its HEAD is detached, so that fits
-/// too.
+/// Whether an earlier worktree can be used for `options`. A detached HEAD is accepted too, because
+/// HEAD is detached during a rebase.
 fn can_reuse(record: &WorktreeRecord, options: &WorktreeOptions, repository: &Repository) -> bool {
     let has_wanted_branch = match &options.branch {
         Some(branch) => record.branch == *branch,
@@ -124,7 +125,8 @@ struct BranchChooser<'a> {
 }
 
 impl BranchChooser<'_> {
-    /// Returns the branch that is asked for, or else the first free default branch.
+    /// Returns the branch that the options name. If they name none, returns the first default
+    /// branch that does not exist yet.
     ///
     /// # Errors
     ///
@@ -163,7 +165,8 @@ impl BranchChooser<'_> {
         Err(Error::InvalidBranch(default_branch.to_owned()))
     }
 
-    /// Returns the commit to check out: that of HEAD for a new branch, else that of the branch.
+    /// Returns the commit to check out. For a new branch this is the commit of HEAD, otherwise the
+    /// commit of the branch.
     ///
     /// # Errors
     ///
@@ -183,8 +186,8 @@ fn numbered_names(name: &str) -> impl Iterator<Item = String> {
     (1..MAX_NAME_ATTEMPTS).map(move |n| if n == 1 { name.to_owned() } else { format!("{name}-{n}") })
 }
 
-/// Creates a new directory in `parent`. If the name is taken, it gets the next number, so two
-/// callers never get the same directory.
+/// Creates a new directory in `parent`. If the name is taken, the next number is appended to the
+/// name. So two callers never get the same directory.
 fn create_directory(parent: &Path, name: &str) -> Result<PathBuf, Error> {
     DirBuilder::new().recursive(true).create(parent).map_err(io_error("create", parent))?;
     let parent = parent.canonicalize().map_err(io_error("find", parent))?;

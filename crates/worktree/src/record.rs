@@ -1,6 +1,6 @@
-//! The record of a worktree, and checks that what exists at its path still is that worktree.
+//! The record of a worktree, and checks that the recorded worktree is still at its path.
 //!
-//! The checks read files and run no git, so callers can do them where they must not wait.
+//! The checks read files and run no git, so callers that must not wait can use them.
 
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment};
@@ -10,8 +10,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A worktree of teamd. The caller stores the record when the directory is created, before git
-/// fills it.
+/// A worktree that teamd created. The caller stores this record after the directory is created and
+/// before git fills the directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorktreeRecord {
     /// Absolute path of the worktree, without links.
@@ -20,13 +20,13 @@ pub struct WorktreeRecord {
     pub branch: String,
     /// The branch was created for the worktree.
     pub branch_created: bool,
-    /// The git directory that all worktrees of the repository share, such as `REPO/.git`. An
-    /// absolute path without links.
+    /// The git directory that all worktrees of the repository share, such as `REPO/.git`. The path
+    /// is absolute and contains no links.
     pub common_git_dir: PathBuf,
     /// The commit that was checked out at the beginning.
     pub base_commit: String,
-    /// Inode of the directory. The device number is not stored: on btrfs, overlay file systems and
-    /// NFS it may change at a reboot.
+    /// Inode number of the worktree's directory. The device number is not stored: on btrfs, overlay
+    /// file systems and NFS it may change at a reboot.
     pub inode: u64,
 }
 
@@ -37,18 +37,19 @@ pub enum WorktreeState {
     Missing,
     /// The recorded directory, still empty.
     Empty,
-    /// The recorded worktree. The path is its private git directory, such as
-    /// `REPO/.git/worktrees/NAME`.
+    /// The recorded worktree is at its path. The value is the worktree's private git directory,
+    /// such as `REPO/.git/worktrees/NAME`.
     Present(PathBuf),
 }
 
 impl WorktreeRecord {
-    /// Checks what exists at the path. It does not check the branch:
+    /// Checks what exists at the worktree's path. Does not check the branch:
     /// [`WorktreeRecord::is_on_its_branch`] does.
     ///
     /// # Errors
     ///
-    /// [`Error::NotRecorded`] if something else is there; [`Error::Io`].
+    /// [`Error::NotRecorded`] if something other than the recorded worktree is there;
+    /// [`Error::Io`].
     pub fn state(&self) -> Result<WorktreeState, Error> {
         let metadata = match symlink_metadata(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(WorktreeState::Missing),
@@ -69,7 +70,7 @@ impl WorktreeRecord {
         }
     }
 
-    /// Returns the private git directory of the worktree, which must be present.
+    /// Returns the private git directory of the worktree.
     ///
     /// # Errors
     ///
@@ -82,10 +83,10 @@ impl WorktreeRecord {
         }
     }
 
-    /// Whether the branch that the worktree was created for is checked out in it.
+    /// Whether the worktree is on the branch that it was created for.
     ///
-    /// The check reads `HEAD`. In a repository with reftables `HEAD` does not name the branch, and
-    /// the result is true.
+    /// The check reads the file `HEAD`. In a repository with reftables this file does not name the
+    /// branch, and the result is always true.
     pub fn is_on_its_branch(&self) -> bool {
         let head = self.private_git_dir().ok().and_then(|git_dir| read_to_string(git_dir.join("HEAD")).ok());
         let name = head.as_deref().and_then(|head| head.trim_end().strip_prefix("ref: refs/heads/"));
@@ -106,8 +107,8 @@ impl WorktreeRecord {
         Err(self.not_recorded("it is not a worktree any more"))
     }
 
-    /// Checks that `.git` in the worktree and `gitdir` in the private git directory name each
-    /// other. Returns the private git directory.
+    /// Checks that the file `.git` in the worktree and the file `gitdir` in the private git
+    /// directory name each other. Returns the private git directory.
     fn check_links(&self, link: &Path) -> Result<PathBuf, Error> {
         let target = read_git_link(link, "gitdir: ")?;
         let git_dir = self

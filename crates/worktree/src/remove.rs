@@ -1,7 +1,8 @@
 //! Removes worktrees and their unused branches.
 //!
-//! Only a recorded worktree is removed. Git removes it, and without `--force` unless it has
-//! submodules or was saved before. The branch is deleted if it has no commits of its own.
+//! Only a recorded worktree is removed. Git removes the worktree. `git worktree remove --force` is
+//! used only if the worktree has submodules or was saved before. The branch is deleted if it has no
+//! commits of its own.
 
 use crate::created_branch::delete_unused_branch;
 use crate::error::{Error, io_error};
@@ -28,7 +29,7 @@ pub enum RemoveOutcome {
 }
 
 impl WorktreeRecord {
-    /// Removes the worktree unless it has unsaved work, which this checks itself.
+    /// Removes the worktree if it has no unsaved work. This method itself checks for unsaved work.
     ///
     /// # Errors
     ///
@@ -45,8 +46,8 @@ impl WorktreeRecord {
             }
             WorktreeState::Empty => remove_dir(&self.path).map_err(io_error("remove", &self.path))?,
             WorktreeState::Present(git_dir) => {
-                // Git removes no worktree with submodules without `--force`. `keep_reasons` has
-                // found no unsaved work in them.
+                // Git removes a worktree with submodules only with `--force`. The submodules have
+                // no unsaved work: `keep_reasons` has checked them.
                 let worktree = Worktree { record: self, git_dir, environment };
                 worktree.git_remove(if worktree.has_submodules()? { &["--force"] } else { &[] })?;
             }
@@ -54,12 +55,12 @@ impl WorktreeRecord {
         self.remove_parent_and_branch(environment)
     }
 
-    /// Removes the worktree with its unsaved work, which was saved before.
+    /// Removes the worktree with its unsaved work. `saved` proves that the work was saved before.
     ///
     /// # Errors
     ///
-    /// As [`WorktreeRecord::remove`]; [`Error::ChangedWhileSaving`] if it was written to after it
-    /// was saved.
+    /// As [`WorktreeRecord::remove`]; [`Error::ChangedWhileSaving`] if the worktree has changed
+    /// since it was saved.
     pub fn discard(
         &self,
         saved: &SavedWorktree,

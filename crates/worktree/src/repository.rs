@@ -1,7 +1,7 @@
-//! The git repository around a directory, and the directory for its worktrees.
+//! The git repository around a directory, and the directory for the repository's worktrees.
 //!
-//! Worktrees of teamd are in `REPO.worktrees`, beside the repository and outside of its working
-//! tree.
+//! teamd's worktrees of a repository are in `REPO.worktrees`, a directory beside the repository. So
+//! they are outside of the repository's working tree.
 
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment, path_from_bytes};
@@ -30,7 +30,7 @@ pub struct ListedWorktree {
 }
 
 impl Repository {
-    /// Asks git for the repository around `cwd`.
+    /// Asks git for the repository that contains the directory `cwd`.
     ///
     /// # Errors
     ///
@@ -68,7 +68,8 @@ impl Repository {
     }
 }
 
-/// Returns git's list of the worktrees of a repository. `repository` is its common git directory.
+/// Returns git's list of the worktrees of a repository. `repository` is the git directory that all
+/// its worktrees share.
 ///
 /// # Errors
 ///
@@ -90,7 +91,8 @@ pub fn list_worktrees(repository: &Path, environment: &GitEnvironment) -> Result
     Ok(worktrees)
 }
 
-/// Returns the common git directory of the repository around `cwd`.
+/// Returns the git directory that all worktrees of a repository share. The repository is the one
+/// that contains the directory `cwd`.
 ///
 /// # Errors
 ///
@@ -99,7 +101,8 @@ pub fn common_git_dir(cwd: &Path, environment: &GitEnvironment) -> Result<PathBu
     Ok(Repository::read(cwd, environment)?.common_git_dir)
 }
 
-/// Returns the directory for worktrees of the repository around `cwd`. It need not exist.
+/// Returns the directory in which teamd creates worktrees of the repository that contains `cwd`.
+/// The directory need not exist.
 ///
 /// # Errors
 ///
@@ -108,10 +111,11 @@ pub fn worktrees_directory(cwd: &Path, environment: &GitEnvironment) -> Result<P
     Ok(Repository::read(cwd, environment)?.worktrees_dir)
 }
 
-/// Returns the outermost repository around `top`, or `top` itself if it is not a submodule.
+/// Returns the outermost repository around the submodule `top`, or `top` itself if it is not a
+/// submodule.
 ///
-/// The worktrees of a submodule are put beside that repository. Otherwise they would be in the
-/// working tree around the submodule.
+/// The worktrees of a submodule are put beside the outermost repository. Beside the submodule, they
+/// would be in the working tree of the repository that contains the submodule.
 fn outermost_superproject(top: &Path, environment: &GitEnvironment) -> Result<PathBuf, Error> {
     let mut top = top.to_owned();
     loop {
@@ -126,8 +130,8 @@ fn outermost_superproject(top: &Path, environment: &GitEnvironment) -> Result<Pa
     }
 }
 
-/// Returns the directory that users call the repository: the parent of `.git`, or a bare repository
-/// itself.
+/// Returns the directory that users call the repository: the parent directory of `.git`, or the git
+/// directory itself if the repository is bare.
 fn main_directory(common_git_dir: &Path) -> PathBuf {
     match (common_git_dir.file_name(), common_git_dir.parent()) {
         (Some(name), Some(parent)) if name == ".git" => parent.to_owned(),

@@ -27,8 +27,8 @@ impl SavedPart {
         self.files.contains(&name).then(|| shell_word(&self.directory.join(name)))
     }
 
-    /// Returns the commands that create the repository of a submodule and check out its commit.
-    /// They do not use its remote, which may not have the commits.
+    /// Returns the commands that create the repository of a submodule and check out its commit. The
+    /// commands do not use the submodule's remote, which may lack the commits.
     fn commit_commands(&self, location_args: &str) -> Vec<String> {
         let fetch = |bundle| format!("git{location_args} fetch --quiet {bundle} '+refs/*:refs/restored/*'");
         let head =
@@ -49,8 +49,8 @@ impl SavedPart {
 }
 
 impl WorktreeRecord {
-    /// Returns the text of the README. `parts` has the worktree first, then its submodules, outer
-    /// ones before inner ones.
+    /// Returns the text of the README. `parts` has the worktree first, then its submodules. Each
+    /// submodule comes after the submodule that contains it.
     ///
     /// Only the lines that begin with `git `, `cd ` or `tar ` are commands.
     pub(crate) fn restore_readme(&self, head_state: &HeadState, parts: &[SavedPart]) -> String {

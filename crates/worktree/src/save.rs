@@ -1,11 +1,11 @@
 //! Saves everything of a worktree that no branch has, before the worktree is removed by force.
 //!
-//! Commits are saved as a bundle, staged and unstaged changes as patches, and every changed file as
-//! it is. A README has the commands that restore them.
+//! Commits are saved as a bundle, staged and unstaged changes as patches. Every changed file is
+//! also copied as a whole. A README has the commands that restore the worktree.
 //!
 //! Invariant: a [`SavedWorktree`] is complete. If anything can't be saved, or if the worktree
-//! changes meanwhile, saving fails and the worktree is not removed. `unsavable_worktree_is_kept`
-//! and `writes_after_saving_prevent_removal` check it.
+//! changes meanwhile, saving fails and the worktree is not removed. The tests
+//! `unsavable_worktree_is_kept` and `writes_after_saving_prevent_removal` check this.
 
 use crate::archive::{create_new_file, write_archive};
 use crate::branch::branch_tip;
@@ -37,8 +37,8 @@ pub struct SavedWorktree {
 }
 
 impl WorktreeRecord {
-    /// Saves the worktree in a new directory, with mode 0700. `directory` must not exist. After an
-    /// error its README says that it is not complete.
+    /// Saves the worktree in the new directory `directory`, with mode 0700. `directory` must not
+    /// exist. After an error, the README in `directory` says that the saved work is not complete.
     ///
     /// # Errors
     ///
@@ -114,8 +114,8 @@ impl Worktree<'_> {
         self.save_part(path, fingerprint, directory, None)
     }
 
-    /// Saves the commits and the changes of the working tree `path`. For `base`: see
-    /// [`write_bundle`].
+    /// Saves the commits and the changes of the working tree `path`. [`write_bundle`] explains
+    /// `base`.
     fn save_part(
         &self,
         path: &Path,
@@ -147,11 +147,11 @@ impl Worktree<'_> {
         Ok(())
     }
 
-    /// Saves staged changes, unstaged changes, and all changed files of the working tree `path` as
-    /// they are. Returns the names of the files that were written.
+    /// Saves staged changes, unstaged changes, and a copy of every changed file of the working tree
+    /// `path`. Returns the names of the files that were written.
     ///
-    /// The commit of a submodule is saved with the submodule, so the patch of unstaged changes has
-    /// none.
+    /// The patch of unstaged changes leaves out submodules, because each submodule is saved with
+    /// its own commit.
     fn save_changes(
         &self,
         path: &Path,
@@ -167,8 +167,9 @@ impl Worktree<'_> {
         for (name, options) in patches {
             files.extend(write_patch(&git, options, fingerprint, &into.join(name))?.then_some(name));
         }
-        // A `.git` file that names a repository of this worktree would be useless, because that
-        // repository is saved as a submodule.
+        // A submodule has a file `.git` that names the submodule's repository. If that repository
+        // belongs to this worktree, the file is left out: the repository is saved as a submodule,
+        // and its path will no longer exist.
         let is_own_repository =
             |name: &Path| name.ends_with(".git") && submodule::points_into(&tree.join(name), &self.git_dir);
         let archive = into.join("changed-files.tar");
@@ -186,8 +187,8 @@ fn ref_head_and_logs(git: &Git<'_>, head: Option<String>) -> Result<(), Error> {
     refs.create(git)
 }
 
-/// Writes `commits.bundle` and verifies it. With `base`, it has the commits of [`SAVED_REFS`] that
-/// `base` does not have; without it, all commits of the repository.
+/// Writes `commits.bundle` and verifies it. With `base`, the bundle has the commits of
+/// [`SAVED_REFS`] that `base` does not have. Without `base`, it has all commits of the repository.
 ///
 /// Returns the name of the file, or `None` if there are no commits to save.
 fn write_bundle(git: &Git<'_>, into: &Path, base: Option<&str>) -> Result<Option<&'static str>, Error> {
@@ -209,10 +210,12 @@ fn write_bundle(git: &Git<'_>, into: &Path, base: Option<&str>) -> Result<Option
     Ok(Some(name))
 }
 
-/// Writes a patch and verifies it. Returns false, and writes no file, if there are no changes.
+/// Writes the patch `file` and verifies it. Returns false, and writes no file, if there are no
+/// changes.
 ///
-/// The options make the patch independent of the user's configuration, so that any git can apply
-/// it. A file in conflict is not in the patch: it is saved as it is.
+/// The git options make the patch independent of the user's configuration, so that any git can
+/// apply it. Files with merge conflicts are left out of the patch, because they are copied as a
+/// whole.
 fn write_patch(
     git: &Git<'_>,
     options: &[&str],

@@ -3,8 +3,8 @@
 use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT};
 
-/// Prefix of the references to the commits that are saved. They belong to the worktree only, and
-/// git removes them with it.
+/// Prefix of the references to the commits that are saved. The references belong to one worktree
+/// only, and git removes them with the worktree.
 pub(crate) const SAVED_REFS: &str = "refs/worktree/teamd/";
 
 /// References to create below [`SAVED_REFS`], as commands for `git update-ref --stdin`.

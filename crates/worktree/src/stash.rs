@@ -1,16 +1,16 @@
 //! Finds the stashes that were made in a worktree.
 //!
-//! Stashes belong to the repository, so none is lost with a worktree. But without the worktree it
-//! is no longer known who made them. Each stash names the branch and the commit that it was made
-//! on.
+//! Stashes belong to the repository, so they stay when a worktree is removed. But without the
+//! worktree, nobody can tell which member made a stash. Each stash names the branch and the commit
+//! on which it was made.
 
 use crate::error::Error;
 use crate::git_command::Git;
 use crate::local_commits::HeadState;
 use crate::record::WorktreeRecord;
 
-/// Returns the commits of the stashes that were made in this worktree, as far as the reflog of its
-/// HEAD shows it.
+/// Returns the commits of the stashes that were made in this worktree. A stash counts if it was
+/// made on one of the worktree's branches, or on a commit in the reflog of its HEAD.
 ///
 /// # Errors
 ///

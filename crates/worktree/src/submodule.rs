@@ -1,6 +1,7 @@
 //! Finds the submodules of a worktree, checked out or not.
 //!
-//! The repositories of a linked worktree's submodules are in its private git directory.
+//! If a worktree is not the repository's main one, its private git directory contains the
+//! repositories of its submodules.
 
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, path_from_bytes, split_nul};
@@ -10,8 +11,8 @@ use std::fs::read_dir;
 use std::path::{Path, PathBuf};
 
 impl Worktree<'_> {
-    /// Returns the submodules that are checked out, with those inside them. Paths are relative to
-    /// the worktree.
+    /// Returns the submodules that are checked out, including submodules of submodules. Paths are
+    /// relative to the worktree.
     ///
     /// # Errors
     ///
@@ -28,8 +29,8 @@ impl Worktree<'_> {
         Ok(found)
     }
 
-    /// Returns the repositories of submodules that are not checked out, also of those that the
-    /// current commit does not have.
+    /// Returns the repositories of submodules that are not checked out. Some of these submodules
+    /// may not exist in the current commit.
     ///
     /// # Errors
     ///
@@ -44,7 +45,8 @@ impl Worktree<'_> {
         Ok(all)
     }
 
-    /// Whether the index names submodules, or repositories of submodules are left.
+    /// Whether the worktree has submodules: the index names one, or the repository of an earlier
+    /// one is left.
     ///
     /// # Errors
     ///
@@ -55,8 +57,8 @@ impl Worktree<'_> {
     }
 }
 
-/// Returns the submodules of one repository that are checked out, without those inside them. Paths
-/// are relative to its working tree `place`.
+/// Returns the submodules of one repository that are checked out, without submodules of submodules.
+/// Paths are relative to `place`, the repository's working tree.
 ///
 /// # Errors
 ///
@@ -83,8 +85,8 @@ pub(crate) fn points_into(link: &Path, directory: &Path) -> bool {
     target.is_ok_and(|target| target.starts_with(directory))
 }
 
-/// Returns the git directories below `top`, with those inside them. The name of a submodule may
-/// contain slashes, so they may be at any depth.
+/// Returns the git directories of submodules below `top`, including submodules of submodules. The
+/// name of a submodule may contain slashes, so a git directory may be at any depth.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Files of a working tree that are in no commit: those that `git status` reports, and those that
-//! it ignores.
+//! Files of a working tree whose content is in no commit. `git status` reports most of these files;
+//! the others are files that git was told not to check.
 
 use crate::cache_dirs::CacheDirs;
 use crate::error::Error;
@@ -16,8 +16,8 @@ pub(crate) struct FileStatus {
     pub(crate) unstaged: Vec<PathBuf>,
     /// In conflict.
     pub(crate) unmerged: Vec<PathBuf>,
-    /// Not in the index. Also the directory of a submodule that is not checked out, if it has
-    /// files.
+    /// Files that are not in the index. If a submodule is not checked out but its directory has
+    /// files, the directory is in this list too.
     pub(crate) untracked: Vec<PathBuf>,
     /// Ignored by `.gitignore`, without cache directories ([`CacheDirs`]).
     pub(crate) ignored: Vec<PathBuf>,
@@ -26,7 +26,7 @@ pub(crate) struct FileStatus {
 }
 
 impl FileStatus {
-    /// Reads the status of the working tree at `tree`. `git` runs in it.
+    /// Reads the status of the working tree at `tree`. `git` must run in this working tree.
     ///
     /// # Errors
     ///
@@ -62,8 +62,8 @@ impl FileStatus {
         all.into_iter().chain([&self.staged]).flatten()
     }
 
-    /// Adds an entry of `git status`: `XY PATH`, where X is the state in the index and Y that in
-    /// the working tree.
+    /// Adds an entry of the output of `git status`. The entry has the form `XY PATH`: X is the
+    /// file's state in the index, and Y is its state in the working tree.
     fn add_entry(&mut self, entry: &[u8], cache_dirs: &mut CacheDirs) {
         let (Some(code), Some(name)) = (entry.get(..2), entry.get(3..)) else { return };
         let file = path_from_bytes(name);
@@ -94,8 +94,8 @@ fn files_in_empty_submodules(tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>,
     Ok(links.filter(|link| !tree.join(link).join(".git").exists() && has_files(&tree.join(link))).collect())
 }
 
-/// Returns the files that git does not check for changes and that exist. A sparse checkout marks
-/// missing files in the same way.
+/// Returns existing files that git was told not to check for changes. A sparse checkout marks files
+/// in the same way, but these files do not exist.
 fn ignored_by_status(tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
     let all = git.output_of("list the files", &["ls-files", "-v", "-z"])?;
     let marked = split_nul(&all).filter(|entry| entry[0] == b'S' || entry[0].is_ascii_lowercase());

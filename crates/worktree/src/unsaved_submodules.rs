@@ -8,8 +8,8 @@ use crate::uncommitted_files::FileStatus;
 use std::path::{Path, PathBuf};
 
 impl Worktree<'_> {
-    /// Returns the submodules with unsaved work. For a repository without a checkout that is its
-    /// absolute path.
+    /// Returns the submodules with unsaved work, as paths relative to the worktree. If a submodule
+    /// is not checked out, the path is the absolute path of its repository.
     ///
     /// # Errors
     ///

@@ -25,18 +25,20 @@ const OPERATION_FILES: [(&str, &str); 8] = [
 ];
 
 impl WorktreeRecord {
-    /// Returns every reason not to remove the worktree. If there is none, nothing is lost with it.
+    /// Returns every reason not to remove the worktree. If there is no reason, the worktree can be
+    /// removed without losing work.
     ///
     /// # Errors
     ///
-    /// [`Error::NotRecorded`]; the errors of every git command. After an error the worktree may
+    /// [`Error::NotRecorded`]; the errors of every git command. After an error, the worktree may
     /// have unsaved work.
     pub fn keep_reasons(&self, environment: &GitEnvironment) -> Result<Vec<KeepReason>, Error> {
         match self.state()? {
             WorktreeState::Present(git_dir) => Worktree { record: self, git_dir, environment }.keep_reasons(),
             WorktreeState::Empty => Ok(Vec::new()),
-            // Git removes a worktree from its list when git itself removes it, or in `git worktree
-            // prune`. A worktree that was moved away stays in the list.
+            // If git still lists a worktree whose directory is missing, the worktree may have been
+            // moved away. Git drops a worktree from its list only when git itself removes it, or in
+            // `git worktree prune`.
             WorktreeState::Missing if self.is_listed(environment)? => Ok(vec![KeepReason::PathMissing]),
             WorktreeState::Missing => Ok(Vec::new()),
         }
@@ -70,7 +72,7 @@ impl Worktree<'_> {
         reasons.extend(lock_reasons(&self.git_dir));
         reasons.extend(operations_in_progress(&self.git_dir));
         reasons.extend(self.submodules_with_unsaved_work()?.into_iter().map(KeepReason::Submodule));
-        // This check is the last one, because the others take long and processes may start
+        // This check comes last, because the other checks take long and processes may start
         // meanwhile.
         let pids = processes_inside::processes_using(self.path());
         reasons.extend((!pids.is_empty()).then_some(KeepReason::InUse(pids)));
