@@ -9,7 +9,7 @@ use crate::process_table::{ProcessStat, self_and_ancestors};
 use protocol::control;
 use std::path::PathBuf;
 
-/// The controlling terminal of the calling process, and the ancestors in it.
+/// The controlling terminal of the calling process, and the process's ancestors in this terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllingTerminal {
     /// Ancestors of the calling process, from its parent to the first process of the terminal. If

@@ -92,7 +92,8 @@ fn start_daemon(
         .ok_or_else(|| start_timeout_error(context))
 }
 
-/// Waits until a daemon replies, and returns its status. `None` if none does within `timeout`.
+/// Waits until a daemon replies, and returns its status. `None` if no daemon replies within
+/// `timeout`.
 fn wait_for_daemon(
     context: &TeamContext,
     watcher: &mut DirectoryWatcher,

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Interval of rescans without an event, because some file systems lose events.
+/// Interval after which a wait without events ends, because some file systems lose events.
 const RESCAN_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Why a wait ended.
@@ -41,7 +41,8 @@ pub struct DirectoryWatcher {
     watcher: RecommendedWatcher,
     sender: Sender<WatchEvent>,
     events: Receiver<WatchEvent>,
-    /// Whether an unread `Changed` is in the channel. Then further changes send nothing.
+    /// Whether a `Changed` that was not received yet is in the channel. Then further changes send
+    /// nothing.
     change_pending: Arc<AtomicBool>,
     armed: Vec<WatchedDirectory>,
 }
@@ -111,7 +112,8 @@ impl DirectoryWatcher {
     pub fn new_for_stream(directories: &[PathBuf]) -> Result<DirectoryWatcher, ErrorReport> {
         let watcher = DirectoryWatcher::new(directories)?;
         let sender = watcher.sender.clone();
-        // The thread waits only for the close. If there is none, the thread ends with the process.
+        // The thread only waits until standard output is closed. It ends with the process at the
+        // latest.
         std::thread::spawn(move || {
             if poll_output_closed(PollTimeout::NONE) {
                 sender.send(WatchEvent::OutputClosed).ok();

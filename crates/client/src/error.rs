@@ -18,7 +18,7 @@ pub enum Error {
     /// The daemon closed the connection before it replied.
     #[error("teamd at {} went away before it answered", .0.display())]
     Disconnected(PathBuf),
-    /// The daemon does not reply. It is stopped or overloaded.
+    /// The daemon does not reply, because its process is stopped or overloaded.
     #[error("teamd at {} does not answer; what was asked may still happen", .0.display())]
     Unresponsive(PathBuf),
     /// The socket belongs to another user.
@@ -29,7 +29,7 @@ pub enum Error {
         /// User id of the process that serves the socket.
         uid: u32,
     },
-    /// The peer sent data that is not part of the protocol.
+    /// The process at the other end sent data that is not part of the protocol.
     #[error(transparent)]
     Frame(#[from] framing::FrameError),
 }

@@ -1,4 +1,4 @@
-//! What happens where a file must not grow further.
+//! Lets writes fail at the file size limit (`ulimit -f`) instead of ending the process.
 
 /// Catches the signal SIGXFSZ. The kernel sends this signal when a write would make a file longer
 /// than the limit of `ulimit -f`. By default the signal ends the process. With a handler, the write

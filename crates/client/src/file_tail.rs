@@ -27,13 +27,13 @@ impl FileTail {
         FileTail { file: File::open(&path).ok(), path }
     }
 
-    /// Whether both tails read the same file, even under different names.
+    /// Whether both `FileTail`s read the same file, even under different names.
     pub fn is_same_file(&self, other: &FileTail) -> bool {
         let id = |tail: &FileTail| Some(file_id(&tail.file.as_ref()?.metadata().ok()?));
         id(self).is_some_and(|file| Some(file) == id(other))
     }
 
-    /// Reads the next bytes. `None` if there are currently no more.
+    /// Reads the next bytes of the file. `None` if there are currently no more bytes.
     pub fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, ErrorReport> {
         loop {
             let chunk =

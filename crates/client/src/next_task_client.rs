@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 
 /// Time to wait for a reply. A running daemon replies within a millisecond.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
-/// Time without further requests after the daemon did not reply.
+/// After a timeout, the client sends no requests for this time.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// Sends requests for the next task to the daemon. After a timeout it sends none for a while.
+/// Asks the daemon for the next task of a member. After a timeout, the client sends no requests for
+/// 10 s.
 #[derive(Debug)]
 pub struct NextTaskClient {
     socket: PathBuf,
@@ -56,7 +57,7 @@ impl NextTaskClient {
                 Reply::NextTask(next) => next,
                 _ => NextTaskHint::Unknown,
             },
-            // For example, a daemon of another release.
+            // The request can fail if, for example, the daemon is of another release.
             Response::Failed(_) => NextTaskHint::Unknown,
         })
     }

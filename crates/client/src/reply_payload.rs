@@ -53,7 +53,7 @@ impl_reply_payload! {
     Visibility(VisibilityReply),
 }
 
-/// For a request whose reply has no data.
+/// The payload for a request whose reply has no data.
 impl ReplyPayload for () {
     fn from_reply(reply: Reply) -> Option<()> {
         matches!(reply, Reply::Ack).then_some(())

@@ -30,7 +30,7 @@ pub struct TeamView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetStatus>,
     pub tasks: TaskCounts,
-    /// Tasks in progress whose owner is no member any more.
+    /// Tasks in progress whose owner is no longer a member.
     pub abandoned_tasks: Vec<AbandonedTask>,
     pub failed_tasks: Vec<FailedTask>,
 }
@@ -125,7 +125,7 @@ pub enum StatusSource<'a> {
 }
 
 impl<'a> StatusSource<'a> {
-    /// The daemon's status if there is one, else that of the roster.
+    /// The daemon's status if a daemon is running, otherwise the suspended members from the roster.
     pub fn from_reply_or_roster(
         reply: Option<&'a StatusReply>,
         roster: &'a [TeamStatus],
@@ -148,7 +148,7 @@ pub struct TaskCounts {
     pub completed: usize,
 }
 
-/// A task in progress whose owner is no member any more.
+/// A task in progress whose owner is no longer a member.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct AbandonedTask {
     pub id: TaskId,

@@ -33,12 +33,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How long to wait for a lock. Longer than a lock with a timestamp in the future must be watched.
+/// How long to wait for a lock. A lock with a timestamp in the future is stale only after ten
+/// seconds of watching, so this wait is longer.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(12);
 
-/// First time between two attempts to take a lock. About as long as teamd's programs hold one.
+/// First wait between two attempts to take a lock. teamd's programs hold a lock for about this
+/// long.
 const INITIAL_BACKOFF: Duration = Duration::from_micros(50);
-/// Longest time between two attempts to take a lock.
+/// Longest wait between two attempts to take a lock.
 const MAX_BACKOFF: Duration = Duration::from_millis(20);
 
 /// A held lock. Dropping it releases the lock.

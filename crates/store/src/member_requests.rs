@@ -39,7 +39,7 @@ pub struct OpenRequest {
     pub from: AgentName,
     /// When the request was made, in ms since the epoch. 0 if the message has no valid timestamp.
     pub asked_at: u64,
-    /// When the request was repeated last. Some programs ask twice.
+    /// When the member last repeated the request, in ms since the epoch. Some programs ask twice.
     last_asked_at: u64,
     /// The member's working directory, for policy rules about directories.
     pub cwd: String,
@@ -309,7 +309,7 @@ impl RequestState {
     }
 }
 
-/// The members whose last two plans were rejected by timeout.
+/// The members whose last two plans were rejected because of a timeout.
 fn members_timed_out_twice(all: &[ScannedRequest]) -> BTreeSet<AgentName> {
     let mut in_a_row: BTreeMap<&AgentName, u32> = BTreeMap::new();
     for found in all.iter().filter(|found| matches!(found.request.request, MemberRequest::Plan(_))) {

@@ -32,7 +32,7 @@ pub struct ConfigDamage {
 enum ConfigFileState {
     Valid,
     Missing,
-    /// Not valid JSON, and copied aside.
+    /// The file is not valid JSON. A copy is in the state directory.
     Corrupt(Box<FileSnapshot>, ConfigDamage),
 }
 

@@ -18,11 +18,11 @@ pub(crate) struct RootHandles {
     pub(crate) teams: DirHandle,
     pub(crate) tasks: DirHandle,
     pub(crate) io: IoContext,
-    /// For writes into the session teams of Claude Code.
+    /// The options for writes into the session teams of Claude Code.
     pub(crate) foreign_io: IoContext,
-    /// Answers to members' requests.
+    /// The log of the answers to members' requests.
     pub(crate) answer_log: AnswerLog,
-    /// Records of all inboxes.
+    /// The journal of all inboxes.
     pub(crate) journal: Journal,
     pub(crate) state_dir: PathBuf,
 }

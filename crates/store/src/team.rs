@@ -25,9 +25,9 @@ pub struct Team(Arc<TeamHandles>, ConfigWait);
 /// How long a read of `config.json` waits while the file is not valid JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConfigWait {
-    /// Until the daemon has had the time to repair it.
+    /// Until the daemon has had enough time to repair the config.
     UntilRepaired,
-    /// Only as long as another program may be in the middle of writing it.
+    /// Only as long as another program may be in the middle of a write.
     HalfWrittenOnly,
 }
 

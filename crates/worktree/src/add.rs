@@ -97,7 +97,8 @@ pub(crate) fn lock_repository(repository: &Path, timeout: Duration) -> Result<Fi
     }
 }
 
-/// Whether the worktree is complete although git failed. The post-checkout hook has failed then.
+/// Whether the worktree is complete although git failed. In that case only the post-checkout hook
+/// failed.
 fn is_complete(record: &WorktreeRecord, environment: &GitEnvironment) -> Result<bool, Error> {
     if !matches!(record.state(), Ok(WorktreeState::Present(_))) {
         return Ok(false);

@@ -144,7 +144,7 @@ impl<'a> Git<'a> {
         Ok(OsString::from_vec(bytes))
     }
 
-    /// As [`Git::output_line`], as text. Invalid UTF-8 is replaced by `U+FFFD`.
+    /// Runs git like [`Git::output_line`] and returns text. Invalid UTF-8 is replaced by `U+FFFD`.
     pub(crate) fn output_text<S: AsRef<OsStr>>(
         &self,
         action: &str,
@@ -240,7 +240,7 @@ impl<'a> Git<'a> {
         // Git must not prompt, must not rewrite an index that a user works with, and must print
         // English messages.
         command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
-        // The process group of its own keeps signals of a terminal away.
+        // Git gets a process group of its own, so that it gets no signals from the terminal.
         command.process_group(0).current_dir("/").args(&self.location_args);
         command.args(["-c", "core.fsmonitor=false", "-c", "core.quotePath=false"]);
         if self.hooks == HookPolicy::Disable {

@@ -16,11 +16,11 @@ pub enum KeepReason {
     Ignored(Vec<PathBuf>),
     /// Files that git does not check for changes: assume-unchanged or skip-worktree.
     IgnoredByStatus(Vec<PathBuf>),
-    /// Number of commits of its branches that no other branch has, local or remote.
+    /// Number of commits on the worktree's branches that no other branch has, local or remote.
     Unpushed(u64),
     /// Number of commits of a detached HEAD that no branch has.
     Detached(u64),
-    /// Number of commits that only its own references and the reflog of its HEAD have.
+    /// Number of commits that only the worktree's own references and the reflog of its HEAD have.
     ReflogOnly(u64),
     /// Number of stashes that were made in the worktree.
     Stashed(usize),

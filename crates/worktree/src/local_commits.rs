@@ -6,7 +6,7 @@ use crate::git_command::{Git, READ_TIMEOUT};
 use crate::record::WorktreeRecord;
 use crate::saved_refs::SAVED_REFS;
 
-/// The state of HEAD, and its history by its reflog.
+/// The state of the worktree's HEAD, and its history according to the reflog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HeadState {
     /// The commit. `None` if there is no commit yet.

@@ -25,12 +25,12 @@ use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// A saved worktree, which [`WorktreeRecord::discard`] may remove.
+/// A worktree whose unsaved work was saved. [`WorktreeRecord::discard`] may remove it.
 #[derive(Debug, Clone)]
 pub struct SavedWorktree {
-    /// The directory that it is saved in.
+    /// The directory that the work is saved in.
     pub directory: PathBuf,
-    /// The text of the README, with the commands that restore it.
+    /// The text of the README, with the commands that restore the worktree.
     pub restore_instructions: String,
     /// The state that was saved. The worktree is removed only while it is in this state.
     pub(crate) fingerprint: WorktreeFingerprint,
@@ -244,7 +244,7 @@ fn write_patch(
     Ok(true)
 }
 
-/// Creates a directory with mode 0700, and its missing parents. It must not exist.
+/// Creates a directory with mode 0700, and its missing parents. The directory must not exist.
 fn create_private_dir(directory: &Path) -> Result<(), Error> {
     if let Some(parent) = directory.parent().filter(|parent| !parent.exists()) {
         create_dir_all(parent).map_err(io_error("create", parent))?;

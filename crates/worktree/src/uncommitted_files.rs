@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 /// Files whose content is in no commit. Paths are relative to the top of the working tree.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct FileStatus {
-    /// Changed in the index.
+    /// Files that are changed in the index.
     pub(crate) staged: Vec<PathBuf>,
-    /// Changed in the working tree, compared to the index.
+    /// Files that are changed in the working tree, compared to the index.
     pub(crate) unstaged: Vec<PathBuf>,
-    /// In conflict.
+    /// Files with merge conflicts.
     pub(crate) unmerged: Vec<PathBuf>,
     /// Files that are not in the index. If a submodule is not checked out but its directory has
     /// files, the directory is in this list too.
     pub(crate) untracked: Vec<PathBuf>,
-    /// Ignored by `.gitignore`, without cache directories ([`CacheDirs`]).
+    /// Files that `.gitignore` ignores, without cache directories ([`CacheDirs`]).
     pub(crate) ignored: Vec<PathBuf>,
     /// Files that git does not check for changes: assume-unchanged or skip-worktree.
     pub(crate) ignored_by_status: Vec<PathBuf>,
@@ -51,7 +51,7 @@ impl FileStatus {
         Ok(status)
     }
 
-    /// Whether there are no such files.
+    /// Whether the working tree has none of these files.
     pub(crate) fn is_clean(&self) -> bool {
         *self == FileStatus::default()
     }

@@ -1,4 +1,5 @@
-//! Finds submodules with unsaved work. Commits that no remote has are lost with the worktree.
+//! Finds submodules with unsaved work. If commits of a submodule are on no remote, they are lost
+//! with the worktree.
 
 use crate::error::Error;
 use crate::git_command::Git;

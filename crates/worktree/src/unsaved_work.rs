@@ -80,7 +80,7 @@ impl Worktree<'_> {
     }
 }
 
-/// Returns a reason for each kind of files that there is.
+/// Returns a reason for each kind of unsaved files in `status`.
 fn file_reasons(status: FileStatus) -> Vec<KeepReason> {
     let unstaged = [status.unstaged, status.unmerged].concat();
     let kinds = [
@@ -93,7 +93,8 @@ fn file_reasons(status: FileStatus) -> Vec<KeepReason> {
     kinds.into_iter().filter(|(files, _)| !files.is_empty()).map(|(files, reason)| reason(files)).collect()
 }
 
-/// Returns the reasons for `git worktree lock` and for lock files of git commands.
+/// Returns a reason if `git worktree lock` was used, and a reason for each lock file of a git
+/// command.
 fn lock_reasons(git_dir: &Path) -> Vec<KeepReason> {
     let lock_reason = read_to_string(git_dir.join("locked"));
     let locked = lock_reason.ok().map(|reason| KeepReason::Locked(reason.trim().to_owned()));

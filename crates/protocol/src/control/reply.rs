@@ -19,37 +19,37 @@ use std::path::PathBuf;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// Reply to `status` and `status_on_screen`.
+    /// Reply to `status` and `status_with_screens`.
     Status(StatusReply),
-    /// Reply to `create`.
+    /// Reply to `create_team`.
     CreateTeam(CreateTeamReply),
-    /// Reply to `worktree`.
+    /// Reply to `create_worktree`.
     CreateWorktree(WorktreeReply),
     /// Reply to `spawn`.
     Spawn(SpawnReply),
-    /// Reply to `shutdown`, `kill`, `down` and `rest`.
+    /// Reply to `shutdown`, `kill`, `stop_daemon` and `stop_daemon_and_suspend`.
     Exits(ExitsReply),
-    /// Reply to `bring_back`.
+    /// Reply to `resume_members`.
     ResumeMembers(ResumeMembersReply),
-    /// Reply to `delete`.
+    /// Reply to `delete_team`.
     DeleteTeam(DeleteTeamReply),
-    /// Reply to `locate`.
+    /// Reply to `locate_pane`.
     LocatePane(LocatePaneReply),
-    /// Reply to `capture`.
+    /// Reply to `capture_pane`.
     CapturePane(CapturePaneReply),
     /// Reply to `next_task`.
     NextTask(NextTaskHint),
     /// Reply to `interrupt`.
     Interrupt(InterruptReply),
-    /// Reply to `hide` and `show`.
+    /// Reply to `hide_pane` and `show_pane`.
     Visibility(VisibilityReply),
-    /// Reply to `layout`.
+    /// Reply to `set_layout`.
     SetLayout(SetLayoutReply),
     /// Reply to `set_mode`.
     SetMode(SetModeReply),
-    /// Reply to `hook`.
+    /// Reply to `report_hook`.
     ReportHook(HookReply),
-    /// Reply to `park`.
+    /// Reply to `long_poll`.
     LongPoll(LongPollEnd),
     /// Reply to a request that returns no data.
     Ack,

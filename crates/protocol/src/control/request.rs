@@ -89,8 +89,8 @@ pub enum Request {
     SetLead(SetLeadRequest),
     /// Shuts down every agent and stops the daemon. Agents that do not answer are killed.
     StopDaemon,
-    /// Suspends every agent and stops the daemon. `bring_back` starts them again, with their
-    /// sessions if possible.
+    /// Suspends every agent and stops the daemon. `resume_members` starts the agents again, with
+    /// their sessions if possible.
     StopDaemonAndSuspend,
     /// Starts suspended members again. The reply lists them and does not wait for their starts.
     ResumeMembers(ResumeMembersRequest),

@@ -28,7 +28,8 @@ use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-/// Up to this many missing bytes are written together with the new tail, in one system call.
+/// Up to this many bytes that the shadow copy lacks are written in the same system call as the new
+/// tail.
 const MAX_INLINE_COPY: u64 = 64 << 10;
 
 /// An open file that still has its known version.
@@ -232,7 +233,7 @@ pub(crate) struct StagedCopy<'d> {
     /// Number of bytes from the start that the copy has in common with the file.
     shared_bytes: u64,
     durability: Durability,
-    /// Whether the file has been renamed, so that nothing is to be deleted.
+    /// Whether the staged copy has been renamed, so that dropping it deletes no file.
     is_placed: Cell<bool>,
 }
 

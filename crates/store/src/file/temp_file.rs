@@ -113,7 +113,8 @@ pub(crate) fn sync_dir(dir: &DirHandle, durability: Durability) -> Result<(), Er
 impl Drop for TempFile<'_> {
     fn drop(&mut self) {
         if !self.is_placed {
-            // A temporary file that stays is harmless. The caller reports the error that led here.
+            // If this deletion fails, the temporary file stays and does no harm. The caller reports
+            // the original error.
             drop(self.dir.unlink(&self.name));
         }
     }

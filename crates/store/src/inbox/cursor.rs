@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 /// Number of bytes before the end of the last entry that must be unchanged.
 const FINGERPRINT_BYTES: usize = 512;
-/// How many changes of the file during a read are tolerated before it is read whole.
+/// Number of changes of the file during a read, after which the file is read whole.
 const MAX_CHANGES: u32 = 4;
 /// Size in bytes of a chunk of new entries. The last entry of a chunk may go beyond it.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -200,7 +200,7 @@ impl Inbox {
             }
             let now = FileVersion::stat_file(dir, &self.file)?;
             changes += u32::from(std::mem::replace(&mut last, now) != now);
-            // The file is half-written. Reading it whole would return no more.
+            // The file may be half-written. Reading the whole file would return no more entries.
             let backoff = match &mut backoff {
                 Some(backoff) => backoff,
                 none => none.insert(half_written_backoff(dir, &self.file, HALF_WRITTEN_TIMEOUT)?),

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 use uuid::Uuid;
 
-/// Smaller inboxes get no index, because reading them whole is faster. In bytes.
+/// Minimum size of an inbox that gets an index, in bytes. Reading a smaller inbox whole is faster.
 pub(super) const MIN_INDEXED_BYTES: u64 = 16 << 10;
 /// Maximum length of a tail that is changed alone, in bytes. If the tail is longer, the caller
 /// rewrites the whole inbox, and takes the lock only after the new file is written.

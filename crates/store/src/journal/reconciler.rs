@@ -43,7 +43,7 @@ pub enum InboxChange<'e> {
     Rewritten,
 }
 
-/// The state of an acknowledged message that no reader has read.
+/// The state of a message that its sender has acknowledged and no reader has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MessageState {
     /// Recorded in the journal, but not found in the inbox so far.
@@ -78,7 +78,8 @@ struct JournalFile {
 }
 
 impl JournalFile {
-    /// Reads the complete lines since the last call. `None` if the file has been deleted.
+    /// Reads the complete lines that were appended since the last call. `None` if the file was
+    /// deleted.
     fn read_lines(&mut self) -> std::io::Result<Option<Vec<u8>>> {
         let meta = self.file.metadata()?;
         let mut bytes = vec![0; meta.len().saturating_sub(self.offset) as usize];

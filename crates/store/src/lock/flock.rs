@@ -8,7 +8,7 @@ use std::fs::{File, TryLockError};
 pub(crate) struct Flock(File);
 
 impl Flock {
-    /// Takes the flock if it is free.
+    /// Takes the flock if it is free. Does not wait.
     pub(crate) fn try_lock(file: File) -> Result<Flock, (File, TryLockError)> {
         match file.try_lock() {
             Ok(()) => Ok(Flock(file)),

@@ -102,7 +102,8 @@ pub(super) fn confirm(
                 }),
             })
         }
-        // A process without free descriptors can hold the lock without the flock.
+        // If this process has no free descriptor, it can still hold the lock, but without the
+        // flock.
         Err(_) if before.is_within(UNPROBED_FOR) => confirm_without_flock(dir, name, before),
         Err(_) => Ok(None),
     }

@@ -55,7 +55,8 @@ impl StaleWatch {
             return Ok(LockObservation::Held);
         }
         Ok(match probe_holder(dir, name, stamp) {
-            // A holder without free descriptors has no flock and has removed the sticky bit.
+            // A holder that had no free descriptor holds the lock without the flock and without the
+            // sticky bit.
             HolderProbe::NotAlive(flock) if !stale && !is_still_sticky(&flock) => LockObservation::Held,
             HolderProbe::NotAlive(flock) => {
                 self.holder_flock = Some(flock);

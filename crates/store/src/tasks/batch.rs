@@ -22,7 +22,7 @@ pub(super) struct TaskBatch {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SortState {
     Unvisited,
-    /// On the path that is being searched.
+    /// The task is on the path that is being searched.
     OnPath,
     Done,
 }

@@ -28,7 +28,7 @@ pub(super) fn read_high_water_mark(dir: &DirHandle) -> Result<(u32, Option<FileS
     }
 }
 
-/// Prepares the change of the high-water mark to `id`. `None` if the mark is not lower.
+/// Prepares to raise the high-water mark to `id`. `None` if the mark is not lower than `id`.
 pub(super) fn raise_high_water_mark<'d>(
     io: &IoContext,
     dir: &'d DirHandle,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// The data of a new task.
 #[derive(Debug, Clone)]
 pub struct NewTask {
-    /// What to do, in the imperative.
+    /// The subject: what to do, in the imperative.
     pub subject: String,
     /// Details of the task.
     pub description: String,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// The fields of a task to change. `None` and empty fields stay unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct TaskUpdate {
-    /// What to do.
+    /// The new subject: what to do.
     pub subject: Option<String>,
     /// Details of the task.
     pub description: Option<String>,
