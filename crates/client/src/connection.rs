@@ -86,7 +86,7 @@ impl Connection {
         response
     }
 
-    /// Sends one object.
+    /// Sends one object, which is encoded as one or more lines of JSON.
     ///
     /// # Errors
     ///

@@ -17,8 +17,8 @@ pub fn request_timeout(request: &Request) -> Duration {
         // A long poll waits by design; its caller has a shorter deadline.
         Request::LongPoll(_) => Duration::from_secs(24 * 3600),
         Request::SetMode(_) => Duration::from_secs(20),
-        // The daemon opens a pane, the shim starts the agent, and the program may have to open a
-        // session.
+        // For a spawn request, the daemon opens a pane, the shim starts the agent, and the agent's
+        // program may have to open a session. Together these steps may take long.
         Request::Spawn(_) => Duration::from_secs(90),
         Request::Interrupt(_)
         | Request::Kill(_)

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Delivery {
-    /// The program reads and writes the team files itself. That is Claude Code started with its
-    /// identity flags.
+    /// The program reads and writes the team files itself. This is Claude Code, started with the
+    /// flags that tell it its team and name.
     Native,
     /// The program's turn-end hook waits for messages and returns them as the hook's output.
     Hook,

@@ -6,11 +6,12 @@ use std::time::Duration;
 /// The longest accepted duration, one year. Adding it to the current time cannot overflow.
 const MAX_DURATION: Duration = Duration::from_secs(8760 * 3600);
 
-/// Parses a number followed by the unit `ms`, `s`, `m` or `h`. The result is at most one year.
+/// Parses a duration: a number followed by the unit `ms`, `s`, `m` or `h`. The longest duration is
+/// one year.
 ///
 /// # Errors
 ///
-/// A sentence with the accepted format, free of control characters.
+/// A sentence that names the accepted format. The sentence contains no control characters.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

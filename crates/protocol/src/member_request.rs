@@ -46,8 +46,8 @@ pub enum Answer {
 /// Details of an approval.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Approval {
-    /// For a plan: the permission mode in which to carry it out. `None` leaves the mode to the
-    /// daemon.
+    /// The permission mode in which the member carries out an approved plan. `None` leaves the
+    /// choice of the mode to the daemon.
     pub mode: Option<PermissionMode>,
     /// For a permission: the input to use instead of the request's input. `None` keeps that input.
     pub input: Option<Value>,

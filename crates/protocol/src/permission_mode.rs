@@ -17,8 +17,8 @@ pub enum PermissionMode {
     BypassPermissions,
     /// The agent only reads until its plan is approved.
     Plan,
-    /// For a lead only: it may spawn, send messages and change tasks, nothing else
-    /// (`crate::delegate_mode_rules`).
+    /// A mode for leads only. The lead may spawn members, send messages and change tasks, and
+    /// nothing else (`crate::delegate_mode_rules`).
     Delegate,
     /// The agent skips every action that needs permission.
     DontAsk,

@@ -18,8 +18,8 @@ pub enum TurnProgram {
     Worker(Worker),
     /// An agent program that is started for each turn with the turn's prompt.
     PerTurn(PerTurnProgram),
-    /// An agent program that runs for the whole spawn and gets one prompt after the other from a
-    /// driver.
+    /// An agent program that runs for the whole spawn. A driver gives it one prompt after the
+    /// other.
     Driven(DrivenProgram),
 }
 
@@ -86,14 +86,15 @@ pub struct PerTurnProgram {
     /// Text before the first prompt of each session. May be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt_prefix: String,
-    /// Arguments for each permission mode that the program supports. They replace an argument
-    /// `{mode}`. The empty key has the arguments that are used without a permission mode.
+    /// Arguments for each permission mode that the program supports. They are put in the place of
+    /// the argument `{mode}`. The empty key has the arguments that are used without a permission
+    /// mode.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mode_args: BTreeMap<String, Vec<String>>,
 }
 
 /// An agent program that runs for the whole spawn behind a driver. The driver speaks the program's
-/// protocol, and [`crate::driver_protocol`] with the shim.
+/// own protocol with the program, and [`crate::driver_protocol`] with the shim.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DrivenProgram {
@@ -104,8 +105,8 @@ pub struct DrivenProgram {
     /// The program's name of the initial mode. `None` leaves the choice to the program.
     #[serde(default)]
     pub initial_mode: Option<String>,
-    /// The program's names of the permission modes that it can change to while it runs. The keys
-    /// are teamd's names.
+    /// The program's own names for the permission modes that it can change to while it runs. The
+    /// keys are teamd's names of these modes.
     #[serde(default)]
     pub mode_ids: BTreeMap<String, String>,
     /// Text before the first prompt of each session. May be empty.

@@ -120,15 +120,15 @@ pub struct UsageReport {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UsagePaths {
-    /// Paths of the numbers of tokens, which are added. A path is a list of keys with dots between
-    /// them, such as `usage.output_tokens`. `*` matches every key.
+    /// Paths at which the output has numbers of tokens; the numbers are added up. A path is a list
+    /// of keys with dots between them, such as `usage.output_tokens`. `*` matches every key.
     #[serde(default)]
     pub tokens: Vec<String>,
     /// Path of the cost in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
-    /// Path of an id, if each line reports a part of the usage. Lines with the same id report the
-    /// same part. `None`: the last line reports the whole usage.
+    /// Path of an id. Set if each line reports only a part of the usage. Lines with the same id
+    /// report the same part. `None`: the last line reports the whole usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_id: Option<String>,
     /// What the numbers count.

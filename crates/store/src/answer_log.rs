@@ -32,8 +32,8 @@ pub struct AnsweredRequest {
     pub approved: bool,
     /// Who answered.
     pub answered_by: AnsweredBy,
-    /// When the member made the request, by its own timestamp, in ms since the epoch. A later
-    /// request with the same id counts as a new one.
+    /// When the member made the request, in ms since the epoch, according to the request's
+    /// timestamp. A later request with the same id counts as a new request.
     pub asked_at: u64,
 }
 

@@ -17,7 +17,7 @@ pub struct CachedConfig {
     pub(crate) origin: BaseVersion,
 }
 
-/// Identifies the part of a config that is not about members. Two configs have the same
+/// Identifies the part of a team's config that is not about members. Two configs have the same
 /// `BaseVersion` if they differ only in members that teamd added or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BaseVersion(u64);

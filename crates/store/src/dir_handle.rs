@@ -88,7 +88,7 @@ impl DirHandle {
     /// Opens a subdirectory. `None` if it does not exist.
     ///
     /// # Errors
-    /// `UnexpectedFileType` if the entry is no directory or a symbolic link; `Io`.
+    /// `UnexpectedFileType` if the entry is a symbolic link or is not a directory; `Io`.
     pub(crate) fn open_dir(&self, name: &str) -> Result<Option<DirHandle>, Error> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         match openat(self, name, flags, Mode::empty()) {
@@ -121,8 +121,8 @@ impl DirHandle {
         Ok(names)
     }
 
-    /// Calls `visit` with the name of each entry, unsorted. Names are converted as by
-    /// [`DirHandle::file_names`].
+    /// Calls `visit` with the name of each entry, unsorted. Bytes that are not UTF-8 become
+    /// replacement characters, as in [`DirHandle::file_names`].
     pub(crate) fn for_each_name(&self, mut visit: impl FnMut(&str)) -> Result<(), Error> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let fail = || Error::from_errno("list", &self.path);
@@ -147,8 +147,8 @@ impl DirHandle {
         }
     }
 
-    /// The size of the directory itself, in bytes. Common file systems use at least 16 bytes for
-    /// each entry.
+    /// The size of the directory itself, in bytes, which shows roughly how many entries it has.
+    /// Common file systems use at least 16 bytes for each entry.
     pub(crate) fn size(&self) -> Result<u64, Error> {
         let stat = fstat(self).map_err(Error::from_errno("look at", &self.path))?;
         Ok(u64::try_from(stat.st_size).unwrap_or(0))

@@ -136,7 +136,7 @@ impl Root {
         TempFile::write(&self.0.teams, PROBE_NAME, b"", 0o600, Durability::Process).map(drop)
     }
 
-    /// Deletes the probe files that a killed daemon left.
+    /// Deletes the probe files that a killed daemon left in the directory of the teams.
     ///
     /// # Errors
     /// `Io`.
@@ -178,9 +178,9 @@ impl Root {
         Ok(dir.stat(CONFIG_FILE)?.map(|_| dir))
     }
 
-    /// Creates a team with the given config. The config file is created last and decides: of
-    /// several callers, one creates the team. A directory that a crash left without a config is
-    /// completed.
+    /// Creates a team with the given config. The config file is created last. If several callers
+    /// create the team at the same time, the caller that creates this file succeeds. If a crash
+    /// left a team's directory without a config, the team is completed.
     ///
     /// # Errors
     /// `AlreadyExists`, `ReadOnly` for the name of a session team, `InvalidName`, `Io`.

@@ -1,5 +1,5 @@
-//! The state that all handles of one root share: open directories, durability, the log of answers to
-//! members' requests, and the journal.
+//! The state that all handles of one root share: open directories, durability, the log of answers
+//! to members' requests, and the journal.
 
 use crate::answer_log::AnswerLog;
 use crate::daemon_files::read_roster_file;

@@ -1,8 +1,8 @@
 //! Export and import of a team, to move it to another machine. The files are exported with their
-//! paths below a root, so that other tools can unpack them.
+//! paths relative to the root, so that other tools can unpack them.
 //!
-//! Temporary files and locks are not exported. The import does not create the members of the
-//! config, because their agents run on the old machine.
+//! Temporary files and locks are not exported. The members in the config are not imported, because
+//! their agents run on the old machine.
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;

@@ -118,7 +118,8 @@ impl<'a> Git<'a> {
         Ok(self.run(action, arguments, b"", READ_TIMEOUT)?.is_success())
     }
 
-    /// Runs git and returns its output as text, without white space at the end. `None` if git fails.
+    /// Runs git and returns its output as text, without white space at the end. `None` if git
+    /// fails.
     ///
     /// # Errors
     ///

@@ -16,7 +16,8 @@ pub(crate) struct Repository {
     pub(crate) common_git_dir: PathBuf,
     /// The directory for worktrees of teamd: `REPO.worktrees`. It need not exist.
     pub(crate) worktrees_dir: PathBuf,
-    /// Path of the directory, relative to the top of the working tree. Empty outside of a working tree.
+    /// Path of the directory, relative to the top of the working tree. Empty outside of a working
+    /// tree.
     pub(crate) subdirectory: PathBuf,
 }
 

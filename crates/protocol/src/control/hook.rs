@@ -50,8 +50,8 @@ pub enum HookEvent {
     TurnStarted {
         /// A line for people, such as `message from bob` or `task 3: count the lines`.
         summary: String,
-        /// Ids of the delivered messages that are still unread (`InboxEntry::message_id`). They are
-        /// marked as read at the end of the turn, if the program has taken them.
+        /// Ids of the delivered messages that are still unread (`InboxEntry::message_id`). If the
+        /// program has received the messages, they are marked as read at the end of the turn.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         delivered_ids: Vec<u64>,
     },
@@ -68,8 +68,8 @@ pub enum HookEvent {
     SessionEnded,
 }
 
-/// Waits until there may be work for the agent. The reply is a [`LongPollEnd`]. The agent counts as
-/// idle while it waits.
+/// A hook's long poll: it waits until there may be work for the agent. The reply is a
+/// [`LongPollEnd`]. The agent counts as idle while the hook waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LongPollRequest {
@@ -98,8 +98,8 @@ pub enum LongPollEnd {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HookReply {
     /// Whether the hook delivers messages to this program. False if the agent has another kind of
-    /// delivery, if its spawn is about to end, or if a nested program runs the hook. Then the hook
-    /// only marks earlier deliveries as read.
+    /// delivery, if its spawn is about to end, or if a nested program runs the hook. If false, the
+    /// hook only marks messages as read that were delivered earlier.
     pub delivers_by_hook: bool,
     /// When the current or just ended turn started, in milliseconds since the epoch.
     pub turn_started_at: u64,

@@ -105,8 +105,8 @@ pub struct TeamStatus {
 }
 
 impl TeamStatus {
-    /// Whether a limit of the policy is reached. Then no member is started until the policy is
-    /// changed.
+    /// Whether a limit of the team's policy is reached. If so, no member is started until the
+    /// policy is changed.
     pub fn is_budget_exhausted(&self) -> bool {
         self.budget.as_ref().is_some_and(|budget| budget.exhausted_reason.is_some())
     }
@@ -229,8 +229,8 @@ pub struct MemberStatus {
     /// The task of the current turn. `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_task: Option<TaskId>,
-    /// Why the member counts as active or idle, such as `turn 3 by pid 77: task 4: …` or
-    /// `it said so`.
+    /// Why the member counts as active or idle, as a text for people, such as `turn 3 by pid 77:
+    /// task 4: …` or `it said so`.
     #[serde(default)]
     pub evidence: String,
     /// How often the member was started again.
@@ -251,8 +251,8 @@ pub struct MemberStatus {
     /// How messages reach the member.
     #[serde(default)]
     pub delivery: Delivery,
-    /// At which moment messages reach the member. Differs from the usual moment of `delivery` if
-    /// that is currently uncertain.
+    /// At which moment messages reach the member. Differs from the usual moment of the member's
+    /// `delivery` while it is uncertain whether that delivery works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_point: Option<DeliveryPoint>,
     /// The pane, such as `%14`. `None` without a pane.
@@ -356,8 +356,8 @@ pub struct AgentExit {
     /// Team of the member. `None` in replies of older daemons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<TeamName>,
-    /// The result, for people, such as `approved`, `exit 0`, `rejected: …`, `no answer` or
-    /// `killed`.
+    /// How the member exited, as a text for people: for example `approved`, `exit 0`, `rejected:
+    /// …`, `no answer` or `killed`.
     pub description: String,
     /// Whether the member has exited.
     pub has_exited: bool,

@@ -23,8 +23,8 @@ pub struct Call {
     /// Secret of the agent that calls. `None` for a person or a lead session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Key that the caller chooses. A second call with the same key has no effect and gets the
-    /// reply of the first.
+    /// Idempotency key that the caller chooses. A second call with the same key has no effect and
+    /// gets the reply of the first call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// The request.
@@ -46,8 +46,8 @@ impl std::fmt::Debug for Call {
 pub enum Request {
     /// Returns the status of the daemon, its teams and their members.
     Status,
-    /// Returns the same as `status`, after a scan of the screens of members whose dialogs are
-    /// known.
+    /// Scans the screens of members whose programs have known dialogs, and then returns the same as
+    /// `status`.
     StatusWithScreens,
     /// Creates a team.
     CreateTeam(CreateTeamRequest),

@@ -23,8 +23,8 @@ use std::process::ExitStatus;
 pub struct ShimHello {
     /// Id of the spawn, from the shim's command line.
     pub spawn_id: String,
-    /// The agent's process id. `None` before the agent starts. If the shim runs the agent's turns,
-    /// the process id of the shim.
+    /// The agent's process id. `None` before the agent starts. If the shim itself runs the agent's
+    /// turns, this is the shim's process id.
     pub agent_pid: Option<u32>,
     /// What the agent is doing, if the shim runs its turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,8 +89,8 @@ pub struct TurnSetup {
     /// marked as read. If the prompt is empty, the first turn starts with the first message or
     /// task.
     pub prompt: String,
-    /// Whether an earlier spawn of the teammate failed. If so, the tasks that it left in progress
-    /// are continued.
+    /// Whether an earlier spawn of the teammate failed. If so, the new spawn continues the tasks
+    /// that the earlier spawn left in progress.
     pub is_respawn: bool,
     /// Session of the earlier spawn, to be resumed. `None` starts a new session.
     pub session_id: Option<String>,

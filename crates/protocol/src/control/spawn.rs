@@ -24,8 +24,8 @@ pub struct SpawnRequest {
     /// text contains. `None` if the name is fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<AgentName>,
-    /// Program and arguments. The program is searched in the PATH of `env`. Empty only if `turns`
-    /// is set.
+    /// Program and arguments. The program is searched in the PATH of `env`. The list is empty only
+    /// if `turns` is set.
     pub argv: Vec<String>,
     /// Whether `argv` contains `{color}` or `{lead_session}` for the daemon to fill in.
     #[serde(default)]
@@ -33,9 +33,9 @@ pub struct SpawnRequest {
     /// How to start a later spawn that resumes the session. `None`: a later spawn uses `argv`.
     #[serde(default)]
     pub resume_argv: Option<ResumeArgv>,
-    /// How to start the spawns after the approval of the member's plan, by the approved permission
-    /// mode. Set only if the mode is `plan` and the program sets its mode at its start. If not
-    /// empty, the map has the key `default`.
+    /// How later spawns are started after the member's plan was approved. The key is the permission
+    /// mode of the approval. Set only if the member's mode is `plan` and its program takes the mode
+    /// at its start. If not empty, the map has the key `default`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub approved: BTreeMap<String, LaunchArgv>,
     /// Whether `argv` contains the prompt, so that its message is not delivered again.

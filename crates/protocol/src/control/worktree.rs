@@ -18,8 +18,8 @@ pub struct WorktreeRequest {
     pub unique: bool,
     /// A directory in the repository, an absolute path.
     pub cwd: PathBuf,
-    /// The branch to check out. No other worktree may have it checked out. It is created if it does
-    /// not exist. `None` means a new branch `teamd/TEAM/NAME` from HEAD.
+    /// The branch to check out. It must not be checked out in another worktree. If the branch does
+    /// not exist, it is created. `None` means a new branch `teamd/TEAM/NAME` from HEAD.
     pub branch: Option<String>,
     /// The environment of git, its filters and the repository's post-checkout hook.
     pub env: BTreeMap<String, String>,
@@ -71,12 +71,12 @@ pub struct RemovedWorktrees {
     /// Worktrees that were removed after their unsaved work was saved in the trash.
     #[serde(default)]
     pub trashed: Vec<TrashedWorktree>,
-    /// Worktrees that neither exist nor are known to git any more, and paths in the request that do
-    /// not exist. Nothing was changed for them.
+    /// Worktrees that no longer exist and that git no longer knows. Also paths in the request that
+    /// do not exist. Nothing was changed for these.
     #[serde(default)]
     pub missing: Vec<PathBuf>,
-    /// Worktrees that were kept, each as a text with the reason: the directory is not the worktree
-    /// that was created.
+    /// Worktrees that were kept, because the directory at the path is not the worktree that was
+    /// created. Each is a text with the path and the reason.
     #[serde(default)]
     pub kept: Vec<String>,
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionRequest {
-    /// Id of the request, which the answer repeats. Only the permission payloads write this key in
+    /// Id of the request; the answer repeats it. Only the permission payloads write this key in
     /// snake case.
     #[serde(alias = "requestId")]
     pub request_id: RequestId,

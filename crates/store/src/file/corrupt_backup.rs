@@ -31,8 +31,8 @@ impl CorruptBackups {
         CorruptBackups(None)
     }
 
-    /// Stores a copy of `bytes`, the content of `path`. Returns the path of the copy; `None` if the
-    /// file already has five copies or copies are disabled.
+    /// Stores a copy of `bytes`, the content of the damaged file `path`. Returns the path of the
+    /// copy, or `None` if the file already has five copies or if copies are disabled.
     pub(crate) fn save(&self, path: &Path, bytes: &[u8]) -> Result<Option<PathBuf>, Error> {
         let Some(dir) = &self.0 else { return Ok(None) };
         let stem = backup_stem(path);

@@ -68,9 +68,9 @@ impl<'d> LongFile<'d> {
         Ok(String::from_utf8(tail).ok().filter(|_| FileVersion::from_stat(&after) == self.known.version))
     }
 
-    /// Writes a copy of the file in which `after` replaces `before`, the whole text from `offset`
-    /// on. `None` if the copy can't be made, for example because the disk is full. The caller then
-    /// replaces the file whole, which reports the error.
+    /// Writes a copy of the file with a new tail: from `offset` on, the text `after` replaces the
+    /// text `before`. `None` if the copy can't be made, for example because the disk is full. The
+    /// caller then replaces the file whole, which reports the error.
     pub(crate) fn stage_tail(
         &self,
         io: &IoContext,

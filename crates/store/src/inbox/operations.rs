@@ -181,9 +181,10 @@ impl Inbox {
 
     /// Tries to change only the tail. Returns false if the caller must change the whole inbox.
     ///
-    /// The first attempt stages a costly change without the lock, because other programs do not
-    /// wait long for the lock. If another program was faster, the second attempt works under the
-    /// lock. Otherwise senders that write at the same time could all fail again and again.
+    /// If the change is costly, the first attempt prepares it without the lock, because other
+    /// programs do not wait long for the lock. If another program changes the inbox meanwhile, the
+    /// second attempt prepares and makes the change under the lock. Otherwise senders that write at
+    /// the same time could all fail again and again.
     fn try_change_tail(
         &self,
         from: fn(&TailIndex) -> EntryPosition,

@@ -70,8 +70,8 @@ pub(super) struct TailPositions {
 }
 
 impl TailPositions {
-    /// Finds the positions in the text of a whole inbox. `None` if the text is too short for an
-    /// index, empty, or not a JSON array.
+    /// Finds the positions of the last entry and of the first unread entry in the text of a whole
+    /// inbox. `None` if the text is too short for an index, empty, or not a JSON array.
     pub(super) fn in_file(text: &str) -> Option<TailPositions> {
         if (text.len() as u64) < MIN_INDEXED_BYTES {
             return None;

@@ -225,7 +225,7 @@ fn is_lead(team: &Team, address: &str) -> bool {
     AgentName::new_unchecked(strip_team(address, team.name())).is_lead()
 }
 
-/// Returns the text if it fits into an inbox and `me` may send it.
+/// Returns the text if it fits into an inbox and the member `me` may send it.
 ///
 /// # Errors
 /// `Usage` if the text is too long; `NotPermitted` if `me` is a teammate and the text would be

@@ -16,8 +16,8 @@ impl Caller {
     /// Creates a task.
     ///
     /// # Errors
-    /// `Usage` for an empty subject, `NotPermitted` for a teammate's command, and the errors of the
-    /// task list.
+    /// `Usage` for an empty subject; `NotPermitted` if a teammate creates a task with a command and
+    /// may not do so; the errors of the task list.
     pub fn create_task(&self, new: NewTask) -> Result<Task, ErrorReport> {
         self.check_command_allowed(new.metadata.as_ref())?;
         if new.subject.trim().is_empty() {

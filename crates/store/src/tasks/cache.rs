@@ -51,8 +51,8 @@ struct CachedList {
 }
 
 impl TaskCache {
-    /// Reads the current list, sorted by id. Half-written files are read again for up to two
-    /// seconds in total.
+    /// Reads the current task list, sorted by id. If files are half-written, reads them again for
+    /// up to two seconds in total.
     pub(super) fn refresh(&self, io: &IoContext, dir: &DirHandle) -> Result<Arc<Vec<CachedTask>>, Error> {
         // The mutex is not locked while files are read. If two threads read at the same time, the
         // result of either thread may stay in the cache.

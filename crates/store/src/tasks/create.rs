@@ -129,8 +129,8 @@ impl Tasks {
         Ok((name, temp_file))
     }
 
-    /// Renames the temporary files to their names. Returns false if the first name is already in
-    /// use by a program that does not take locks.
+    /// Renames the temporary files to the names of the task files. Returns false if the first name
+    /// is already in use by a program that does not take locks.
     fn put_files(
         &self,
         ticket: &Ticket,

@@ -51,11 +51,11 @@ impl TaskUpdate {
 impl Tasks {
     /// Changes a task in one step. `by` is the member or lead that makes the change.
     ///
-    /// If a task without an owner is started, `by` becomes its owner. A new status removes a
-    /// recorded failure. A new owner is notified.
+    /// If a task without an owner is started, `by` becomes its owner. If the update sets a status,
+    /// a recorded failure is removed. If the owner changes, the new owner is notified.
     ///
     /// # Errors
-    /// `TaskBlocked` if the task is to be in progress and has open blockers; `TaskClaimed` if a
+    /// `TaskBlocked` if the update starts a task that has open blockers; `TaskClaimed` if a
     /// teammate starts a task of another member; `InvalidTransition`; errors of the files.
     pub fn update(&self, id: &TaskId, update: TaskUpdate, by: &AgentName) -> Result<Task, Error> {
         if update.status == Some(TaskStatus::Deleted) {
