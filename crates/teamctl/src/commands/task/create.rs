@@ -12,7 +12,7 @@ use store::{NewTask, Team};
 /// Add a task
 ///
 /// The built-in worker runs the `command` in the metadata. Only the lead or a person may set it,
-/// unless the team was created with --commands any. A task without an owner is claimed by the first
+/// unless the policy of the team has commands = "any". A task without an owner is claimed by the first
 /// idle member.
 #[derive(Debug, clap::Args)]
 #[command(
