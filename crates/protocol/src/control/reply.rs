@@ -251,8 +251,9 @@ pub struct MemberStatus {
     /// How messages reach the member.
     #[serde(default)]
     pub delivery: Delivery,
-    /// At which moment messages reach the member. Differs from the usual moment of the member's
-    /// `delivery` while it is uncertain whether that delivery works.
+    /// At which moment messages reach the member. Usually this is the moment of the member's
+    /// `delivery`. If hooks deliver the messages and currently no hook is known to run or wait, it
+    /// is the moment when the agent asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_point: Option<DeliveryPoint>,
     /// The pane, such as `%14`. `None` without a pane.
