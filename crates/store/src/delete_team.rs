@@ -5,10 +5,10 @@
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
 use crate::stale_files::{is_lock, is_temp_file};
-use crate::team::Team;
 use crate::team_file_names::{
     CONFIG_FILE, HIGH_WATER_MARK_FILE, INBOXES_DIR, LOCK_FILE, is_inbox_file, task_of_file,
 };
+use crate::team_handle::Team;
 use nix::sys::stat::SFlag;
 use std::path::PathBuf;
 

@@ -35,10 +35,10 @@ mod root_handles;
 mod stale_files;
 mod state_dir;
 mod tasks;
-mod team;
 mod team_archive;
 mod team_config;
 mod team_file_names;
+mod team_handle;
 
 pub use agent_type_file::read_agent_type;
 pub use answer_log::AnsweredRequest;
@@ -61,5 +61,5 @@ pub use root::{CORRUPT_DIR, ENVIRONMENTS_DIR, Root};
 pub use root_and_state_paths::{directories_for_root, resolve_root_path};
 pub use state_dir::StateDir;
 pub use tasks::{BatchTask, NewTask, TaskUpdate, Tasks, UNREADABLE_STATUS};
-pub use team::Team;
 pub use team_archive::TeamArchive;
+pub use team_handle::Team;

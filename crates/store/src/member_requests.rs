@@ -14,7 +14,7 @@
 use crate::answer_log::AnsweredRequest;
 use crate::error::Error;
 use crate::inbox::{ANSWER_LIMIT, Inbox, MESSAGE_LIMIT};
-use crate::team::Team;
+use crate::team_handle::Team;
 use protocol::id::RequestId;
 use protocol::member_request::{Answer, MemberRequest, parse_answer};
 use protocol::message::{InboxEntry, Message};

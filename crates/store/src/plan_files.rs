@@ -4,7 +4,7 @@
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::{FILE_LIMIT, TempFile, read_raw, sync_dir};
-use crate::team::Team;
+use crate::team_handle::Team;
 use nix::errno::Errno;
 use protocol::id::{RequestId, UniqueMillis};
 use protocol::message::Message;

@@ -13,8 +13,8 @@ use crate::file::{
 };
 use crate::lock::Lock;
 use crate::root::Root;
-use crate::team::Team;
 use crate::team_file_names::CONFIG_FILE;
+use crate::team_handle::Team;
 use protocol::name::TeamName;
 use std::path::PathBuf;
 use std::time::Duration;

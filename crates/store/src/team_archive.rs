@@ -10,10 +10,10 @@ use crate::file::{
     FILE_LIMIT, HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, TempFile, read_and_parse, read_raw, sync_dir,
     write_file,
 };
-use crate::team::Team;
 use crate::team_file_names::{
     CONFIG_FILE, HIGH_WATER_MARK_FILE, INBOXES_DIR, owner_of_inbox_file, task_of_file,
 };
+use crate::team_handle::Team;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::message;

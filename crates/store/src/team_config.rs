@@ -9,8 +9,8 @@ use crate::error::Error;
 use crate::file::{
     HALF_WRITTEN_TIMEOUT, JsonShape, KnownFile, has_multigrain_timestamps, modify_file, read_and_parse,
 };
-use crate::team::{ConfigWait, Team};
 use crate::team_file_names::CONFIG_FILE;
+use crate::team_handle::{ConfigWait, Team};
 use protocol::json;
 use protocol::name::AgentName;
 use protocol::team_config::{

@@ -28,7 +28,7 @@ mod git_command;
 mod keep_reason;
 mod local_commits;
 mod open_worktree;
-mod processes_inside;
+mod processes_using;
 mod proposal;
 mod record;
 mod remove;

@@ -8,7 +8,7 @@ use crate::open_worktree::Worktree;
 use crate::record::{WorktreeRecord, WorktreeState};
 use crate::repository::list_worktrees;
 use crate::uncommitted_files::FileStatus;
-use crate::{processes_inside, stash};
+use crate::{processes_using, stash};
 use std::fs::read_to_string;
 use std::path::Path;
 
@@ -74,7 +74,7 @@ impl Worktree<'_> {
         reasons.extend(self.submodules_with_unsaved_work()?.into_iter().map(KeepReason::Submodule));
         // This check comes last, because the other checks take long and processes may start
         // meanwhile.
-        let pids = processes_inside::processes_using(self.path());
+        let pids = processes_using::processes_using(self.path());
         reasons.extend((!pids.is_empty()).then_some(KeepReason::InUse(pids)));
         Ok(reasons)
     }

@@ -299,8 +299,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
             self.report_idle();
             return Ok(());
         }
-        // An error is not reported here, because a damaged inbox of the lead may stay damaged for a
-        // long time.
+        // An error is not reported here: a damaged inbox of the lead may stay damaged for a long
+        // time, and the same error would be reported at every turn.
         if self.files.send_queued().is_ok() {
             self.last_error = None;
         }

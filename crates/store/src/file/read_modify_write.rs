@@ -2,7 +2,7 @@
 //! lock, checks that the file is unchanged, and renames the new file into place. If the file has
 //! changed, the steps are repeated.
 
-use super::io_context::IoContext;
+use super::io_options::IoContext;
 use super::json_type_and_limit::JsonShape;
 use super::last_written_version::KnownFile;
 use super::read_with_version::{

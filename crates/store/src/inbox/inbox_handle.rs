@@ -1,7 +1,7 @@
 //! The handle of one agent's inbox: its team and its file.
 
-use crate::team::Team;
 use crate::team_file_names::INBOXES_DIR;
+use crate::team_handle::Team;
 use protocol::name::AgentName;
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@ use super::entry::{JournalEntry, JournalEntryKind, entry_id, parse_lines, read_f
 use super::storage::{MAX_JOURNAL_BYTES, file_name, previous_file_name};
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::team::Team;
+use crate::team_handle::Team;
 use protocol::message::{InboxEntry, Message};
 use std::collections::BTreeMap;
 

@@ -10,7 +10,7 @@ use super::journal_entries::{NoteAge, inboxes_generation, read_entries};
 use super::storage::{MAX_JOURNAL_BYTES, file_name, previous_file_name};
 use crate::error::Error;
 use crate::inbox::Inbox;
-use crate::team::Team;
+use crate::team_handle::Team;
 use protocol::message::{InboxEntry, Message};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;

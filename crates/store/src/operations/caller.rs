@@ -1,7 +1,7 @@
 //! The caller of an operation: a member or the lead of one team.
 
 use crate::state_dir::StateDir;
-use crate::team::Team;
+use crate::team_handle::Team;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::Message;
 use protocol::name::AgentName;

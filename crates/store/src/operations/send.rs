@@ -8,7 +8,7 @@
 use super::caller::Caller;
 use crate::error::Error;
 use crate::inbox::MESSAGE_LIMIT;
-use crate::team::Team;
+use crate::team_handle::Team;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::Message;
 use protocol::name::{AgentName, strip_team};

@@ -1,7 +1,6 @@
-//! The queue in which teamd's programs wait to change a task list: a flock on the file `.lock`.
-//! Some other programs take this flock too. Programs that take only the directory lock are not
-//! excluded by the flock, so a change takes the directory lock as well. The ticket (the flock) is
-//! always taken first.
+//! The ticket of a task list: a flock on the file `.lock`, for which teamd's programs wait in a
+//! queue. A task list also has a lock that is a directory, `.lock.lock`. Some programs take only
+//! one of the two, so a change takes both: first the ticket, then the lock directory.
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;

@@ -4,8 +4,8 @@
 
 mod merge_json;
 mod merge_toml;
+mod settings_comparison;
 pub(super) mod settings_file;
-mod settings_template;
 
 use crate::context::CommandContext;
 use crate::output;

@@ -9,7 +9,7 @@
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_time::Now;
-use crate::core::jobs::file_job::{FileJob, InboxScanResult, MessageHeader};
+use crate::core::jobs::file_jobs::{FileJob, InboxScanResult, MessageHeader};
 use crate::core::members::plan_approval_respawn;
 use crate::core::notices::NoticeKind;
 use crate::core::pane_labels::update_label;

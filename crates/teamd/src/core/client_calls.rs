@@ -4,7 +4,7 @@
 use crate::core::context::{Context, error_reply, send_reply};
 use crate::core::effect::{Effect, Effects};
 use crate::core::id::ConnId;
-use crate::core::jobs::pane_job::PaneVisibility;
+use crate::core::jobs::pane_jobs::PaneVisibility;
 use crate::core::members::{permission_mode, respawn, shutdown, spawn};
 use crate::core::panes::dialog_flag::DialogCheck;
 use crate::core::panes::{layout, status_with_dialogs, visibility};

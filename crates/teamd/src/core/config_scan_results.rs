@@ -2,7 +2,7 @@
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
-use crate::core::jobs::file_job::ConfigSnapshot;
+use crate::core::jobs::file_jobs::ConfigSnapshot;
 use crate::core::members::{cleanup, permission_mode};
 use crate::core::schedule_scans::{schedule_config_scan, schedule_request_scan};
 use crate::core::state::team::ScanState;

@@ -1,10 +1,10 @@
 //! Effects: what the core wants done. `crate::io::effect_runner` runs them in order.
 
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::file_job::FileJob;
-use crate::core::jobs::pane_job::PaneJob;
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::jobs::watch_command::WatchPurpose;
-use crate::core::jobs::worktree_job::WorktreeJob;
+use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::roster::record::AgentRecord;
 use protocol::control::{Process, Response, ToShim};
 use protocol::event::{Event, EventKind};

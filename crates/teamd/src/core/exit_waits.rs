@@ -3,7 +3,7 @@
 use crate::core::context::{Context, FollowUp};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::file_job::FileJob;
+use crate::core::jobs::file_jobs::FileJob;
 use crate::core::roster::respawn_record::PendingRespawn;
 use crate::core::state::daemon::State;
 use crate::core::state::names::is_of_member;

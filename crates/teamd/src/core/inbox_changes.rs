@@ -3,7 +3,7 @@
 
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Wake};
-use crate::core::jobs::file_job::{FileJob, InboxScanResult, RestoreRule};
+use crate::core::jobs::file_jobs::{FileJob, InboxScanResult, RestoreRule};
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::team::ScanState;

@@ -7,7 +7,7 @@ use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::hook_origin::{HookSession, ignored_reply, lead_hook_session, unknown_caller_error};
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::file_job::FileJob;
+use crate::core::jobs::file_jobs::FileJob;
 use crate::core::long_poll::{hold_long_poll, release_long_poll, wake_long_poll};
 use crate::core::roster::record::HookState;
 use crate::core::state::agent::LeadSession;

@@ -1,7 +1,7 @@
 //! The labels of panes: name, color and what the member does.
 
 use crate::core::effect::Effect;
-use crate::core::jobs::pane_job::PaneJob;
+use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::lifecycle::Lifecycle;
 use crate::core::roster::record::AgentRecord;
 use crate::core::state::agent::Agent;

@@ -3,7 +3,7 @@
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
-use crate::core::jobs::pane_job::PaneJob;
+use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::pane_labels::color_name;
 use crate::core::panes::dialog_flag::{DialogCheck, dialog_flag};
 use crate::core::state::agent::Agent;

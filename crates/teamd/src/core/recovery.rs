@@ -6,7 +6,7 @@ use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
-use crate::core::jobs::file_job::FileJob;
+use crate::core::jobs::file_jobs::FileJob;
 use crate::core::lifecycle::Lifecycle;
 use crate::core::members::{cleanup, exit, restart_policy, shutdown};
 use crate::core::rescan;

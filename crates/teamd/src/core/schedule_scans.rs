@@ -3,7 +3,7 @@
 use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
-use crate::core::jobs::file_job::{FileJob, RegisteredMember, RosterMembers};
+use crate::core::jobs::file_jobs::{FileJob, RegisteredMember, RosterMembers};
 use crate::core::jobs::watch_command::WatchPurpose;
 use crate::core::roster::record::AgentPane;
 use crate::core::state::daemon::State;

@@ -4,7 +4,7 @@ use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::interrupts;
-use crate::core::jobs::file_job::FileJob;
+use crate::core::jobs::file_jobs::FileJob;
 use crate::core::lifecycle::Lifecycle;
 use crate::core::members::{agent_start, cleanup, exit, restart_policy, termination};
 use crate::core::turns::activity;

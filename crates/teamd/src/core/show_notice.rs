@@ -4,7 +4,7 @@
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
-use crate::core::jobs::pane_job::PaneJob;
+use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::notices::NoticeText;
 use crate::core::state::daemon::State;
 

@@ -7,8 +7,8 @@
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
-use crate::core::jobs::file_job::FileJob;
-use crate::core::jobs::worktree_job::{WorktreeCreation, WorktreeJob, WorktreePath};
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath};
 use crate::core::lifecycle::{NameCall, NameWaiter};
 use crate::core::roster::MemberWorktree;
 use crate::core::state::daemon::State;

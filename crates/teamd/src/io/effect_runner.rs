@@ -7,8 +7,8 @@
 use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
-use crate::core::jobs::file_job::FileJob;
-use crate::core::jobs::pane_job::PaneJob;
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::jobs::watch_command::WatchCommand;
 use crate::io::children::Children;
 use crate::io::control_socket::Connections;

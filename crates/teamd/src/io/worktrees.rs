@@ -5,7 +5,7 @@
 //! removes worktrees that are recorded in the roster on disk.
 
 use crate::core::event::CoreEvent;
-use crate::core::jobs::worktree_job::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
+use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::roster::MemberWorktree;
 use crate::core::roster::record::AgentRecord;
 use crate::io::process_watcher;

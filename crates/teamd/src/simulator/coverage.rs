@@ -7,9 +7,9 @@
 
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
-use crate::core::jobs::file_job::{FileJob, FileResult};
-use crate::core::jobs::pane_job::{PaneJob, PaneResult};
-use crate::core::jobs::worktree_job::{WorktreeJob, WorktreeResult};
+use crate::core::jobs::file_jobs::{FileJob, FileResult};
+use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
+use crate::core::jobs::worktree_jobs::{WorktreeJob, WorktreeResult};
 use protocol::control::{FromShim, HookEvent, Request, Response, ToShim};
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
-use crate::core::jobs::file_job::{
+use crate::core::jobs::file_jobs::{
     ConfigSnapshot, FileJob, FileResult, ModeChange, ModeRoute, RegisteredMember, Registration,
     RosterMembers, ShutdownAnswer,
 };

@@ -2,7 +2,7 @@
 
 use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
-use crate::core::jobs::file_job::{FileJob, collect_batch};
+use crate::core::jobs::file_jobs::{FileJob, collect_batch};
 use crate::core::jobs::watch_command::WatchCommand;
 use crate::simulator::shim::{ShimStage, SimulatedShim};
 use crate::simulator::simulation::Simulation;

@@ -2,7 +2,7 @@
 
 use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
-use crate::core::jobs::file_job::{InboxScanResult, MessageHeader, TaskSelection};
+use crate::core::jobs::file_jobs::{InboxScanResult, MessageHeader, TaskSelection};
 use crate::simulator::disk::SimulatedDisk;
 use crate::simulator::simulation::Simulation;
 use crate::simulator::team_files::SimulatedMessage;

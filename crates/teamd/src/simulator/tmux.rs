@@ -3,7 +3,7 @@
 
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
-use crate::core::jobs::pane_job::{
+use crate::core::jobs::pane_jobs::{
     DialogPane, OpenedPane, PaneJob, PanePresence, PaneResult, PaneVisibility,
 };
 use protocol::control::CapturePaneReply;

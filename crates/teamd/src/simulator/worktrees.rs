@@ -2,7 +2,7 @@
 //! may continue after the daemon was killed.
 
 use crate::core::event::CoreEvent;
-use crate::core::jobs::worktree_job::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
+use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::roster::MemberWorktree;
 use crate::simulator::disk::SimulatedDisk;
 use crate::simulator::simulation::Simulation;

@@ -1,6 +1,6 @@
 //! Adds settings to a TOML text. Comments, order and everything else stay.
 
-use super::settings_template::{
+use super::settings_comparison::{
     fill_value, is_outdated_entry, missing_values, name_taken_error, starts_other_program, starts_teamctl,
 };
 use profile::settings_patch::OwnPrograms;

@@ -5,7 +5,7 @@
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects};
 use crate::core::id::ConnId;
-use crate::core::jobs::file_job::{FileJob, ModeChange, ModeRoute};
+use crate::core::jobs::file_jobs::{FileJob, ModeChange, ModeRoute};
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{find_member, no_such_team_error};

@@ -11,7 +11,7 @@ use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::event_time::Now;
 use crate::core::exit_waits::{WaitOutcome, reply_exits, reply_to_finished_waiters, report_to_waiters};
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::file_job::{FileJob, ShutdownAnswer};
+use crate::core::jobs::file_jobs::{FileJob, ShutdownAnswer};
 use crate::core::lifecycle::{
     Lifecycle, OnExit, PendingShutdown, ShutdownApproval, ShutdownRequests, StartStage, StopCause, StopStage,
     Stopping, WithoutApproval,

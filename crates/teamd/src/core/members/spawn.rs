@@ -4,7 +4,7 @@
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId, new_uuid};
-use crate::core::jobs::pane_job::{PaneJob, PaneSpec};
+use crate::core::jobs::pane_jobs::{PaneJob, PaneSpec};
 use crate::core::lifecycle::{AgentProcess, Lifecycle, NameCall, NameWaiter, StartStage, Starting};
 use crate::core::members::{cleanup, plan_approval_respawn};
 use crate::core::pane_labels::label;

@@ -1,7 +1,7 @@
 //! Dialogs on the screens of members, and the flag that `status` shows for them.
 
 use crate::core::id::SpawnId;
-use crate::core::jobs::pane_job::DialogPane;
+use crate::core::jobs::pane_jobs::DialogPane;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use protocol::control::MemberFlag;

@@ -3,7 +3,7 @@
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
-use crate::core::jobs::pane_job::PaneJob;
+use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::state::lookup::no_such_team_error;
 use protocol::control::{Layout, Reply, SetLayoutReply, SetLayoutRequest};
 use protocol::error::ErrorReport;

@@ -6,7 +6,7 @@
 use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::pane_job::PaneJob;
+use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::panes::dialog_flag::{DialogCheck, dialog_panes};
 use crate::core::read_only_calls;
 use crate::core::state::daemon::State;

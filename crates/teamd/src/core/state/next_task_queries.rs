@@ -1,7 +1,7 @@
 //! Queries for the next task that wait until the watcher has delivered all changes before them.
 
 use crate::core::effect::{Effect, Effects};
-use crate::core::jobs::file_job::NextTaskQuery;
+use crate::core::jobs::file_jobs::NextTaskQuery;
 
 /// The queries for the next task that wait, and which barriers the watcher has reached.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! The state of one team: its files at the last scan, running scans, and open requests.
 
-use crate::core::jobs::file_job::{NextTaskQuery, TaskSelection};
+use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
 use crate::core::roster::{MemberWorktree, TeamUsage};
 use crate::core::state::logged_state::{LoggedRequests, LoggedTask};
 use crate::core::state::task_board::TaskBoard;

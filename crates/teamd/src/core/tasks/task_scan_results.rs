@@ -4,7 +4,7 @@
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::id::SpawnId;
-use crate::core::jobs::file_job::{NextTaskQuery, TaskSelection};
+use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
 use crate::core::pane_labels::update_label;
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;

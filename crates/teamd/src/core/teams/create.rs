@@ -4,7 +4,7 @@
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::file_job::FileJob;
+use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::watch_command::WatchPurpose;
 use crate::core::members::{restart_policy, termination};
 use crate::core::roster::TeamUsage;

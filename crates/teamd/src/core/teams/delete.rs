@@ -4,8 +4,8 @@
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects};
 use crate::core::id::ConnId;
-use crate::core::jobs::file_job::FileJob;
-use crate::core::jobs::worktree_job::WorktreeJob;
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::lead_session;
 use crate::core::members::restart_policy;
 use crate::core::members::shutdown::kill_and_wait;

@@ -4,7 +4,7 @@ use crate::core::approvals;
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
-use crate::core::jobs::file_job::FileJob;
+use crate::core::jobs::file_jobs::FileJob;
 use crate::core::state::lookup::no_such_team_error;
 use crate::core::teams::budget;
 use protocol::control::{Reply, SetPolicyRequest};

@@ -3,7 +3,7 @@
 use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
-use crate::core::jobs::file_job::{FileJob, FileResult};
+use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::lifecycle::Lifecycle;
 use protocol::control::WorktreeRequest;
 use protocol::error::ErrorReport;

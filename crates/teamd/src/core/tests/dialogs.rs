@@ -4,7 +4,7 @@ use super::*;
 use crate::core::deadlines::next_deadline;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
-use crate::core::jobs::pane_job::{PaneJob, PaneResult};
+use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use protocol::control::MemberFlag;
 
 /// An agent in a pane, whose dialogs are known if `dialog` is something.

@@ -3,8 +3,8 @@
 use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
-use crate::core::jobs::file_job::{ConfigSnapshot, FileJob, FileResult};
-use crate::core::jobs::pane_job::{PaneJob, PaneResult, PaneVisibility};
+use crate::core::jobs::file_jobs::{ConfigSnapshot, FileJob, FileResult};
+use crate::core::jobs::pane_jobs::{PaneJob, PaneResult, PaneVisibility};
 use crate::core::state::daemon::State;
 use crate::core::state::logged_state::EventLogCursor;
 use crate::core::{recovery, tests};

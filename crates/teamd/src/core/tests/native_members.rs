@@ -3,7 +3,7 @@
 use super::*;
 use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
-use crate::core::jobs::file_job::{
+use crate::core::jobs::file_jobs::{
     ConfigSnapshot, FileJob, FileResult, InboxScanResult, MessageHeader, RestoreRule,
 };
 use protocol::control::RestartPolicy;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
-use crate::core::jobs::file_job::{FileJob, FileResult, NextTaskQuery, TaskSelection};
+use crate::core::jobs::file_jobs::{FileJob, FileResult, NextTaskQuery, TaskSelection};
 use crate::core::state::settings::WatcherState;
 use crate::core::tests::turns::{logged_event_kinds, new_task, shared_tasks};
 use protocol::control::{NextTaskHint, NextTaskRequest};

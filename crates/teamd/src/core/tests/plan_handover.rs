@@ -5,7 +5,7 @@ use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::exit_record::ReportTo;
-use crate::core::jobs::file_job::{FileJob, FileResult, InboxScanResult, MessageHeader};
+use crate::core::jobs::file_jobs::{FileJob, FileResult, InboxScanResult, MessageHeader};
 use crate::core::recovery;
 use crate::core::state::daemon::State;
 use crate::core::state::logged_state::EventLogCursor;

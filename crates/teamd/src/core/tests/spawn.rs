@@ -5,8 +5,8 @@ use crate::core::deadlines::next_deadline;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
-use crate::core::jobs::file_job::FileJob;
-use crate::core::jobs::pane_job::{PaneJob, PaneResult};
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use protocol::error::ErrorReport;
 
 fn count_start_messages(effects: &[Effect]) -> usize {

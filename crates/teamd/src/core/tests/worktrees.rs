@@ -3,8 +3,8 @@
 use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
-use crate::core::jobs::file_job::{FileJob, FileResult};
-use crate::core::jobs::worktree_job::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
+use crate::core::jobs::file_jobs::{FileJob, FileResult};
+use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::lifecycle::Lifecycle;
 use crate::core::roster::MemberWorktree;
 use crate::core::state::daemon::State;

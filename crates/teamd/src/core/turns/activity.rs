@@ -4,7 +4,7 @@ use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_time::Now;
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::file_job::FileJob;
+use crate::core::jobs::file_jobs::FileJob;
 use crate::core::members::permission_mode;
 use crate::core::pane_labels::update_label;
 use crate::core::roster::record::{AgentRecord, SharedRecord};

@@ -5,7 +5,7 @@ use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
-use crate::core::jobs::file_job::FileJob;
+use crate::core::jobs::file_jobs::FileJob;
 use crate::core::notices::NoticeKind;
 use crate::core::roster::record::AgentPane;
 use crate::core::state::agent::Agent;

@@ -6,7 +6,7 @@
 //! rebuilt from the backup and the roster. A team without a config backup was created by another
 //! program, and its config.json is not repaired.
 
-use crate::core::jobs::file_job::{ConfigSnapshot, RegisteredMember, RosterMembers};
+use crate::core::jobs::file_jobs::{ConfigSnapshot, RegisteredMember, RosterMembers};
 use crate::io::files::members::to_config_member;
 use crate::io::files::thread::FilesThread;
 use protocol::name::{AgentName, TeamName};

@@ -1,7 +1,7 @@
 //! Scans inboxes: finds new messages for the event log, and restores messages that another program
 //! removed but the journal still has.
 
-use crate::core::jobs::file_job::{InboxScanResult, MessageHeader, RestoreRule};
+use crate::core::jobs::file_jobs::{InboxScanResult, MessageHeader, RestoreRule};
 use protocol::message::{InboxEntry, Message};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;

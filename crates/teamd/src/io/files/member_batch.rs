@@ -4,7 +4,7 @@
 //! follow each other in the queue, they run as a batch. Each job still has its own result, as if it
 //! had run alone.
 
-use crate::core::jobs::file_job::{FileJob, FileResult, Registration};
+use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration};
 use crate::core::lifecycle::ShutdownApproval;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
 use crate::io::files::members::{

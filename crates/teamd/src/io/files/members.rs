@@ -3,7 +3,7 @@
 
 use crate::core::exit_record::ReportTo;
 use crate::core::id::SpawnId;
-use crate::core::jobs::file_job::{FileResult, ModeChange, ModeRoute, ShutdownAnswer};
+use crate::core::jobs::file_jobs::{FileResult, ModeChange, ModeRoute, ShutdownAnswer};
 use crate::core::lifecycle::ShutdownApproval;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
 use crate::io::files::thread::FilesThread;
@@ -23,7 +23,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use store::{Error, Inbox, Team};
 
-/// A member to register, from [`FileJob::RegisterMember`](crate::core::jobs::file_job::FileJob).
+/// A member to register, from [`FileJob::RegisterMember`](crate::core::jobs::file_jobs::FileJob).
 pub(crate) struct PendingRegistration {
     pub(super) record: SharedRecord,
     pub(super) at: u64,

@@ -13,7 +13,7 @@
 //! an agent before the agent runs, and must contain an exit before the lead is notified of the
 //! exit.
 
-use crate::core::jobs::file_job::FileJob;
+use crate::core::jobs::file_jobs::FileJob;
 use crate::core::roster::Roster;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -6,7 +6,7 @@
 //! directories.
 
 use crate::core::event::CoreEvent;
-use crate::core::jobs::file_job::FileJob;
+use crate::core::jobs::file_jobs::FileJob;
 use crate::io::files::thread::FilesThread;
 use crate::io::single_instance;
 use protocol::error::{ErrorKind, ErrorReport};

@@ -11,7 +11,7 @@ mod member_batch;
 
 use crate::core::event::CoreEvent;
 use crate::core::exit_record::ExitRecord;
-use crate::core::jobs::file_job::{FileJob, FileResult, InboxScanResult, RegisteredMember, RosterMembers};
+use crate::core::jobs::file_jobs::{FileJob, FileResult, InboxScanResult, RegisteredMember, RosterMembers};
 use crate::core::lifecycle::{AgentProcess, Exited, Lifecycle, ShutdownRequests};
 use crate::core::roster::Roster;
 use crate::core::roster::record::AgentRecord;

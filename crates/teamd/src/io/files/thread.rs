@@ -7,7 +7,7 @@
 use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
-use crate::core::jobs::file_job::{
+use crate::core::jobs::file_jobs::{
     FileJob, FileResult, RestoreRule, TaskSelection, collect_batch, is_independent,
 };
 use crate::io::files::event_log;

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use crate::core::id::SpawnId;
-use crate::core::jobs::pane_job::PaneJob;
+use crate::core::jobs::pane_jobs::PaneJob;
 use std::collections::{BTreeSet, VecDeque};
 use tmux::PaneToKill;
 

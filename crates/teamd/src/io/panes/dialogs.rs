@@ -1,7 +1,7 @@
 //! Checks whether panes show a dialog. The screens stay in this thread; only the result leaves it.
 
 use crate::core::id::SpawnId;
-use crate::core::jobs::pane_job::DialogPane;
+use crate::core::jobs::pane_jobs::DialogPane;
 use crate::io::panes::manager::PaneManager;
 use protocol::dialog_match;
 use std::collections::BTreeMap;

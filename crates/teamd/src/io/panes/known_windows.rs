@@ -2,7 +2,7 @@
 //! the round trips that would list the panes again.
 
 use crate::core::id::SpawnId;
-use crate::core::jobs::pane_job::PaneSpec;
+use crate::core::jobs::pane_jobs::PaneSpec;
 use crate::io::panes::window_space::window_with_space;
 use protocol::name::TeamName;
 use tmux::{CreatedPane, Error, PaneRow, PaneTag, WindowId};

@@ -6,7 +6,7 @@
 //! there is no connection.
 
 use crate::core::event::CoreEvent;
-use crate::core::jobs::pane_job::{PaneJob, PanePresence, PaneResult, PaneVisibility};
+use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult, PaneVisibility};
 use crate::core::roster::record::AgentPane;
 use crate::io::panes::known_windows::OpenBatch;
 use crate::io::panes::{close_batch, window_space};

@@ -1,6 +1,6 @@
 //! Opens a pane for a new agent: chooses a window of the team, splits it, and tags the pane.
 
-use crate::core::jobs::pane_job::{OpenedPane, PaneSpec};
+use crate::core::jobs::pane_jobs::{OpenedPane, PaneSpec};
 use crate::io::panes::known_windows::OpenBatch;
 use crate::io::panes::manager::{PaneManager, is_server_gone};
 use crate::io::panes::window_space::window_with_space;

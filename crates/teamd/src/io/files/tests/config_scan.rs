@@ -1,7 +1,7 @@
 //! Tests of the config scan: another program damages, changes or removes config.json.
 
 use super::*;
-use crate::core::jobs::file_job::{FileJob, FileResult, RosterMembers};
+use crate::core::jobs::file_jobs::{FileJob, FileResult, RosterMembers};
 
 #[test]
 fn a_team_whose_policy_cannot_be_written_is_not_created() {

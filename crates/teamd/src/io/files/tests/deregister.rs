@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::core::exit_record::{ExitOutcome, ReportTo};
-use crate::core::jobs::file_job::{FileJob, FileResult, RosterMembers};
+use crate::core::jobs::file_jobs::{FileJob, FileResult, RosterMembers};
 use crate::io::files::tests;
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of inbox scans and task scans, also after their directories were replaced.
 
 use super::*;
-use crate::core::jobs::file_job::{FileJob, FileResult, RestoreRule, TaskSelection};
+use crate::core::jobs::file_jobs::{FileJob, FileResult, RestoreRule, TaskSelection};
 
 #[test]
 fn a_team_handle_that_an_inbox_scan_opened_scans_all_tasks() {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::core::exit_record::{ExitOutcome, ReportTo};
-use crate::core::jobs::file_job::{FileJob, FileResult, Registration, collect_batch};
+use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration, collect_batch};
 use crate::core::roster::Roster;
 use crate::io::files::queue;
 

@@ -1,7 +1,7 @@
 //! The jobs of the files thread and their results.
 
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::worktree_job::WorktreeCreation;
+use crate::core::jobs::worktree_jobs::WorktreeCreation;
 use crate::core::lifecycle::ShutdownApproval;
 use crate::core::roster::Roster;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
