@@ -205,7 +205,7 @@ fn handle_pane_result(context: &mut Context, done: PaneResult) {
             layout::handle_layout_applied(context, client, team, layout, result);
         }
         PaneResult::PaneCaptured { client, result } => {
-            read_only_calls::handle_pane_captured(context, client, result)
+            read_only_calls::handle_pane_captured(context, client, result);
         }
         PaneResult::DialogsFound { open } => status_with_dialogs::handle_dialogs_found(context, open),
         PaneResult::AttachedNotified { unseen } => handle_notice_shown(context, unseen),
