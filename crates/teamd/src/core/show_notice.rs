@@ -1,4 +1,4 @@
-//! Shows notices to people: first as a line in the attached tmux clients (`io/panes/manager`). If no
+//! Shows notices to people: first as a line in the attached tmux clients (`io/panes/thread`). If no
 //! client shows it, the daemon's terminal rings the bell (`io/daemon_terminal`) and `teamctl notify` runs
 //! the user's command.
 

@@ -2,7 +2,7 @@
 
 use crate::core::id::SpawnId;
 use crate::core::jobs::pane_jobs::DialogPane;
-use crate::io::panes::manager::PaneManager;
+use crate::io::panes::thread::PaneManager;
 use protocol::dialog_match;
 use std::collections::BTreeMap;
 use tmux::TaggedPane;

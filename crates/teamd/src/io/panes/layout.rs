@@ -1,6 +1,6 @@
 //! Applies tmux layouts to the windows of a team.
 
-use crate::io::panes::manager::{PaneManager, to_error};
+use crate::io::panes::thread::{PaneManager, to_error};
 use crate::io::panes::window_space::{check_fits, team_windows};
 use protocol::control::Layout;
 use protocol::error::ErrorReport;

@@ -2,7 +2,7 @@
 
 use crate::core::jobs::pane_jobs::{OpenedPane, PaneSpec};
 use crate::io::panes::known_windows::OpenBatch;
-use crate::io::panes::manager::{PaneManager, is_server_gone};
+use crate::io::panes::thread::{PaneManager, is_server_gone};
 use crate::io::panes::window_space::window_with_space;
 use protocol::control::Layout;
 use protocol::name::TeamName;

@@ -1,6 +1,6 @@
 //! Hides panes and shows them again.
 
-use crate::io::panes::manager::PaneManager;
+use crate::io::panes::thread::PaneManager;
 use crate::io::panes::window_space::window_with_space;
 use protocol::control::Layout;
 use protocol::name::TeamName;
