@@ -11,9 +11,8 @@ use crate::io::control_socket::{Connections, accept};
 use crate::io::daemon_terminal::DaemonTerminal;
 use crate::io::effect_runner::EffectRunner;
 use crate::io::files::thread::ROSTER_FILE;
-use crate::io::files::{environments, event_log, members, teams, thread};
-use crate::io::panes::thread;
-use crate::io::panes::thread::TmuxLocation;
+use crate::io::files::{environments, event_log, members, teams, thread as files_thread};
+use crate::io::panes::thread::{self as panes_thread, TmuxLocation};
 use crate::io::process_watcher::ProcessWatcher;
 use crate::io::resource_limits::SavedLimits;
 use crate::io::single_instance::{BoundSocket, InstanceLock};
@@ -113,7 +112,7 @@ impl Startup {
 
     async fn run(mut self) -> Result<(), ErrorReport> {
         let (events, mut queue) = unbounded_channel();
-        let panes = manager::start(self.tmux_location, events.clone())?;
+        let panes = panes_thread::start(self.tmux_location, events.clone())?;
         self.settings.tmux_socket = panes.epoch.map(|epoch| epoch.socket_path);
         let wake_sockets = WakeSockets::default();
         let (barriers, overflow) = (Barriers::new(&self.settings.state_dir), OverflowFlag::default());
@@ -126,7 +125,8 @@ impl Startup {
             self.root.team(team).ok()?.as_repairer().cached_config().ok()?.member(name)?.is_active
         });
         state.load_policies(|team| read_policy(&self.state_dir, team));
-        let (files, files_thread) = thread::start(self.root, self.state_dir, logged_counts, events.clone())?;
+        let (files, files_handle) =
+            files_thread::start(self.root, self.state_dir, logged_counts, events.clone())?;
         let processes = ProcessWatcher::start(events.clone());
         let processes = processes.map_err(|error| {
             ErrorReport::new(ErrorKind::Internal, format!("cannot watch processes: {error}"))
@@ -153,7 +153,7 @@ impl Startup {
         // for it.
         bound.remove();
         drop(runner);
-        files_thread.join().ok();
+        files_handle.join().ok();
         panes.handle.join().ok();
         state.root_error.map_or(Ok(()), Err)
     }

@@ -4,7 +4,7 @@ pub(crate) mod close_batch;
 pub(crate) mod dialogs;
 pub(crate) mod known_windows;
 pub(crate) mod layout;
-pub(crate) mod thread;
 pub(crate) mod open;
+pub(crate) mod thread;
 pub(crate) mod visibility;
 pub(crate) mod window_space;
