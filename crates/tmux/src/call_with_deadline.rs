@@ -45,13 +45,14 @@ impl TmuxCall<'_> {
         self.deadline.disconnect_error()
     }
 
-    /// Returns a condition that is true only on this server, if `condition` is true too.
+    /// Returns a tmux format that is true if the tmux server is still the one to which this call is
+    /// connected, and `condition` is true.
     pub(crate) fn on_this_server(&self, condition: &str) -> String {
         all_of(&self.server.epoch().condition(), condition)
     }
 
-    /// Returns a condition that is true if this server runs the command, the pane has the tag
-    /// `tag`, and no user has respawned the pane.
+    /// Returns a tmux format that is true if the tmux server is still the one to which this call is
+    /// connected, the pane has the tag `tag`, and no user has run `respawn-pane` in the pane.
     pub(crate) fn tag_condition(&self, tag: &PaneTag) -> String {
         self.on_this_server(&tag.owned_condition())
     }

@@ -62,8 +62,8 @@ impl TaskCache {
         Ok(listed)
     }
 
-    /// The cached tasks, after the files of the tasks `changed` were read again. Reads the whole
-    /// list if nothing is cached.
+    /// Reads the files of the tasks in `changed` again, and returns all cached tasks. If nothing is
+    /// cached, reads the whole list.
     pub(super) fn refresh_some(
         &self,
         io: &IoContext,

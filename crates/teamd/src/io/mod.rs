@@ -12,7 +12,7 @@ pub(crate) mod panes;
 pub(crate) mod process_watcher;
 pub(crate) mod resource_limits;
 pub(crate) mod single_instance;
-pub(crate) mod thread_error;
+pub(crate) mod thread_start_error;
 pub(crate) mod wake_sockets;
 pub(crate) mod watcher;
 pub(crate) mod worktrees;

@@ -1,7 +1,7 @@
 //! Commands that find problems: `doctor` in the installation and its files, `why` in the work of a
 //! member, and `trace` in the delivery of a message.
 
-mod inbox_names;
+mod list_inbox_owners;
 
 pub(crate) mod doctor;
 pub(crate) mod trace;

@@ -15,7 +15,7 @@ use crate::io::files::inbox_scan::InboxScanner;
 use crate::io::files::queue;
 use crate::io::files::queue::{JobReceiver, JobSender};
 use crate::io::files::rescan_cache::RescanCache;
-use crate::io::thread_error::thread_error;
+use crate::io::thread_start_error::thread_error;
 use protocol::control::LeadProcess;
 use protocol::error::ErrorReport;
 use protocol::name::{AgentName, TeamName};
@@ -281,8 +281,8 @@ impl FilesThread {
         self.open_team(team)?.set_member_fields(name, &[(field, value)])
     }
 
-    /// Reads the tasks `selection` of a team. Returns all tasks; the other tasks come from the
-    /// cache.
+    /// Returns all tasks of a team. Reads the tasks in `selection` from their files, and takes the
+    /// other tasks from the cache.
     pub(super) fn scan_tasks(
         &mut self,
         name: &TeamName,

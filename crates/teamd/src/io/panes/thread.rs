@@ -10,7 +10,7 @@ use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult, PaneVisibi
 use crate::core::roster::record::AgentPane;
 use crate::io::panes::known_windows::OpenBatch;
 use crate::io::panes::{close_batch, window_space};
-use crate::io::thread_error::thread_error;
+use crate::io::thread_start_error::thread_error;
 use protocol::control::{CapturePaneReply, Layout};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;

@@ -5,7 +5,7 @@
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::watch_command::WatchCommand;
-use crate::io::thread_error::thread_error;
+use crate::io::thread_start_error::thread_error;
 use crate::io::watcher::barrier::Barriers;
 use crate::io::watcher::file_watcher::{FileWatcher, WatchSinks};
 use protocol::error::ErrorReport;

@@ -2,7 +2,7 @@
 //! a valid message.
 
 use super::report::DoctorReport;
-use crate::commands::diagnose::inbox_names::inbox_owners;
+use crate::commands::diagnose::list_inbox_owners::inbox_owners;
 use protocol::name::AgentName;
 use store::Team;
 

@@ -2,7 +2,7 @@
 //! messages that were removed from their inbox.
 
 use super::message_copy::{CopyLocation, MessageCopy};
-use crate::commands::diagnose::inbox_names::inbox_owners;
+use crate::commands::diagnose::list_inbox_owners::inbox_owners;
 use crate::context::CommandContext;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
