@@ -217,7 +217,7 @@ fn no_process_is_adopted_after_a_reboot() {
     let mut roster: Value = serde_json::from_str(&house.read(&path)).unwrap();
     assert!(roster["boot_id"].is_string(), "{roster}");
     roster["boot_id"] = "another".into();
-    roster["records"][0]["shim"] = known;
+    roster["records"][0]["lifecycle"]["running"]["shim"] = known;
     house.write_file(&path, roster.to_string());
     house.start_daemon();
     house.wait_until("its loss is told", || {

@@ -182,7 +182,7 @@ fn pane_of_an_unknown_spawn_is_reported() {
     // A part of what it knew is lost.
     let path = state(&house).join("roster.json");
     let mut roster: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    roster["records"].as_array_mut().unwrap().retain(|agent| agent["name"] == "bob");
+    roster["records"].as_array_mut().unwrap().retain(|agent| agent["request"]["name"] == "bob");
     house.write_file(path.strip_prefix(house.path("")).unwrap().to_str().unwrap(), roster.to_string());
     house.start_daemon();
     assert_eq!(findings(&house, &[]), ["members warn", "panes warn"]);

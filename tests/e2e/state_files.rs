@@ -62,8 +62,9 @@ fn restored_roster_kills_no_reused_pid() {
     let pane = house.tmux(["split-window", "-t", "=user:", "-d", "-P", "-F", "#{pane_id}", "cat"]);
     assert!(panes(&house).contains(pane.trim()));
     let mut roster: Value = serde_json::from_slice(&backup).unwrap();
-    roster["records"][0]["shim"]["pid"] = stranger.id().into();
-    roster["records"][0]["agent_pid"] = stranger.id().into();
+    let process = &mut roster["records"][0]["lifecycle"]["running"];
+    process["shim"]["pid"] = stranger.id().into();
+    process["agent_pid"] = stranger.id().into();
     roster["records"][0]["pane"]["id"] = pane.trim().into();
     house.kill_process(house.daemon_pid());
     house.write_file(path.strip_prefix(house.path("")).unwrap().to_str().unwrap(), roster.to_string());

@@ -7,6 +7,7 @@ use crate::answer_capabilities::Capabilities;
 use crate::control::{PastMember, TeamStatus};
 use crate::delivery::Delivery;
 use crate::name::{AgentName, TeamName};
+use crate::turn_program::TurnProgram;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,19 +25,10 @@ pub struct RosterFile {
 /// The part of a member's record that clients read.
 #[derive(Debug, Deserialize)]
 struct RosterRecord {
-    #[serde(default)]
     spawn_id: String,
-    team: TeamName,
-    name: AgentName,
-    delivery: Delivery,
-    #[serde(default)]
+    request: RecordedRequest,
     pane: Option<RecordedPane>,
-    #[serde(default)]
-    turn_modes: Vec<String>,
-    #[serde(default)]
-    respawn: Option<RecordedRespawn>,
-    #[serde(default)]
-    exit: Option<IgnoredAny>,
+    lifecycle: RecordedLifecycle,
 }
 
 #[derive(Debug, Deserialize)]
@@ -44,15 +36,24 @@ struct RecordedPane {
     server_epoch: String,
 }
 
+/// The part of a spawn request that clients read.
 #[derive(Debug, Deserialize)]
-struct RecordedRespawn {
-    request: RecordedRequest,
+struct RecordedRequest {
+    team: TeamName,
+    name: AgentName,
+    delivery: Delivery,
+    #[serde(default)]
+    turns: Option<TurnProgram>,
+    #[serde(default)]
+    approved: BTreeMap<String, IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
-struct RecordedRequest {
-    #[serde(default)]
-    approved: BTreeMap<String, IgnoredAny>,
+#[serde(rename_all = "snake_case")]
+enum RecordedLifecycle {
+    Running(IgnoredAny),
+    Stopping(IgnoredAny),
+    Exited(IgnoredAny),
 }
 
 impl RosterFile {
@@ -70,8 +71,11 @@ impl RosterFile {
     /// Capabilities of the program of the member `name`. If no such member runs, all capabilities
     /// are unknown.
     pub fn member_capabilities(&self, team: &TeamName, name: &AgentName) -> Capabilities {
-        let is_running =
-            |record: &&RosterRecord| record.team == *team && record.name == *name && record.exit.is_none();
+        let is_running = |record: &&RosterRecord| {
+            record.request.team == *team
+                && record.request.name == *name
+                && !matches!(record.lifecycle, RecordedLifecycle::Exited(_))
+        };
         self.records
             .iter()
             .rev()
@@ -111,14 +115,13 @@ impl RosterFile {
 
 impl RosterRecord {
     fn capabilities(&self) -> Capabilities {
-        let approved_modes =
-            || self.respawn.iter().flat_map(|respawn| respawn.request.approved.keys().cloned());
-        let modes = match self.delivery {
+        let RecordedRequest { delivery, turns, approved, .. } = &self.request;
+        let modes = match delivery {
             Delivery::Native => Vec::new(),
-            Delivery::Turn | Delivery::Acp => self.turn_modes.clone(),
-            Delivery::Hook | Delivery::Pull => approved_modes().collect(),
+            Delivery::Turn | Delivery::Acp => turns.as_ref().map(TurnProgram::modes).unwrap_or_default(),
+            Delivery::Hook | Delivery::Pull => approved.keys().cloned().collect(),
         };
-        Capabilities::new(self.delivery, modes)
+        Capabilities::new(*delivery, modes)
     }
 }
 
@@ -127,16 +130,33 @@ mod tests {
     use super::*;
     use crate::member_request::{Answer, Approval, MemberRequest};
     use crate::permission_mode::PermissionMode;
+    use crate::turn_program::{DrivenProgram, PerTurnProgram};
     use serde_json::{Value, json};
 
-    fn ann_capabilities(fields: Value) -> Capabilities {
-        let mut record = json!({"team": "survey", "name": "ann", "token": "t"});
-        record.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    fn roster(request: Value, lifecycle: &str) -> RosterFile {
+        let mut whole = json!({"team": "survey", "name": "ann"});
+        whole.as_object_mut().unwrap().extend(request.as_object().unwrap().clone());
+        let record = json!({"spawn_id": "s-1", "request": whole, "pane": null, "lifecycle": {lifecycle: {}}});
         let bytes = json!({"version": RosterFile::VERSION, "records": [record]}).to_string();
+        RosterFile::parse(bytes.as_bytes()).unwrap()
+    }
+
+    fn capabilities(request: Value, lifecycle: &str) -> Capabilities {
         let team = TeamName::parse("survey").unwrap();
-        RosterFile::parse(bytes.as_bytes())
-            .unwrap()
-            .member_capabilities(&team, &AgentName::new_unchecked("ann"))
+        roster(request, lifecycle).member_capabilities(&team, &AgentName::new_unchecked("ann"))
+    }
+
+    fn ann_capabilities(request: Value) -> Capabilities {
+        capabilities(request, "running")
+    }
+
+    /// The request of a program that runs one process per turn, in these modes.
+    fn turn_request(delivery: &str) -> Value {
+        let program = PerTurnProgram {
+            mode_args: ["", "plan", "acceptEdits"].map(|mode| (mode.to_owned(), Vec::new())).into(),
+            ..PerTurnProgram::default()
+        };
+        json!({"delivery": delivery, "turns": TurnProgram::PerTurn(program)})
     }
 
     fn check_answer(capabilities: &Capabilities, request: Value, approval: Approval) -> Option<String> {
@@ -152,14 +172,16 @@ mod tests {
 
     #[test]
     fn modes_are_refused_only_if_known_to_be_missing() {
-        let modes = ["plan", "acceptEdits"];
-        let respawn = json!({"request": {"approved": {"default": {}, "acceptEdits": {}}, "argv": []}});
-        for fields in [
-            json!({"delivery": "turn", "turn_modes": modes}),
-            json!({"delivery": "acp", "turn_modes": modes}),
-            json!({"delivery": "hook", "respawn": respawn}),
+        let driven = DrivenProgram {
+            mode_ids: ["plan", "acceptEdits"].map(|mode| (mode.to_owned(), mode.to_owned())).into(),
+            ..DrivenProgram::default()
+        };
+        for request in [
+            turn_request("turn"),
+            json!({"delivery": "acp", "turns": TurnProgram::Driven(driven)}),
+            json!({"delivery": "hook", "approved": {"default": {}, "acceptEdits": {}}}),
         ] {
-            let capabilities = ann_capabilities(fields);
+            let capabilities = ann_capabilities(request);
             assert_eq!(
                 plan(&capabilities, PermissionMode::DontAsk).as_deref(),
                 Some("it has: default, acceptEdits")
@@ -169,10 +191,9 @@ mod tests {
                 assert_eq!((plan(&capabilities, mode), capabilities.supported_mode(mode)), (None, mode));
             }
         }
-        for unknown in
-            [json!({"delivery": "native"}), json!({"delivery": "turn", "turn_modes": modes, "exit": {}})]
+        for capabilities in
+            [ann_capabilities(json!({"delivery": "native"})), capabilities(turn_request("turn"), "exited")]
         {
-            let capabilities = ann_capabilities(unknown);
             assert_eq!(plan(&capabilities, PermissionMode::DontAsk), None);
             assert_eq!(capabilities.supported_mode(PermissionMode::DontAsk), PermissionMode::DontAsk);
         }

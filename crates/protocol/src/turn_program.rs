@@ -48,6 +48,19 @@ impl TurnProgram {
     }
 }
 
+impl TurnProgram {
+    /// The permission modes in which the program can run a turn.
+    pub fn modes(&self) -> Vec<String> {
+        match self {
+            TurnProgram::PerTurn(program) => {
+                program.mode_args.keys().filter(|mode| !mode.is_empty()).cloned().collect()
+            }
+            TurnProgram::Driven(program) => program.mode_ids.keys().cloned().collect(),
+            TurnProgram::Worker(_) => Vec::new(),
+        }
+    }
+}
+
 /// Settings of the built-in worker.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

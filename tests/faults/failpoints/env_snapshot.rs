@@ -41,7 +41,9 @@ pub(super) fn take_snapshot(house: &TestEnv) -> EnvSnapshot {
     let agents = roster["records"].as_array().into_iter().flatten();
     EnvSnapshot {
         agents: agents
-            .map(|agent| format!("{}/{}", value_text(&agent["team"]), value_text(&agent["name"])))
+            .map(|agent| {
+                format!("{}/{}", value_text(&agent["request"]["team"]), value_text(&agent["request"]["name"]))
+            })
             .collect(),
         members: directories(&house.root().join("teams"))
             .iter()

@@ -317,7 +317,7 @@ fn expect_single_member(house: &TestEnv, n: u64, its_panes: usize) -> Result<(),
     let agents = roster(house)["records"].as_array().cloned().unwrap_or_default();
     expect_eq(
         "in the roster",
-        agents.iter().filter(|agent| agent["team"] == team_name(n).as_str()).count(),
+        agents.iter().filter(|agent| agent["request"]["team"] == team_name(n).as_str()).count(),
         1,
     )
 }

@@ -136,7 +136,8 @@ pub(super) fn token_of(house: &TestEnv, name: &str) -> String {
     let roster =
         std::fs::read_to_string(single_file_below(&house.path("state/teamd"), "roster.json")).unwrap();
     let roster: Value = serde_json::from_str(&roster).unwrap();
-    let agent = roster["records"].as_array().unwrap().iter().find(|agent| agent["name"] == name).unwrap();
+    let agent =
+        roster["records"].as_array().unwrap().iter().find(|agent| agent["request"]["name"] == name).unwrap();
     agent["token"].as_str().unwrap().to_owned()
 }
 

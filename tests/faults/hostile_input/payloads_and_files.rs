@@ -104,7 +104,8 @@ pub(super) fn call_hook(siege: &mut HostileRun) {
     let input = mutate(&mut siege.rng, sound.to_string().as_bytes());
     let roster = read_to_string(single_file_below(&siege.house.path("state/teamd"), "roster.json")).unwrap();
     let roster: Value = serde_json::from_str(&roster).unwrap();
-    let bob = roster["records"].as_array().unwrap().iter().find(|agent| agent["name"] == "bob").unwrap();
+    let bob =
+        roster["records"].as_array().unwrap().iter().find(|agent| agent["request"]["name"] == "bob").unwrap();
     let mut command = siege.house.command(harness::programs().join("teamd-shim"));
     let token = if siege.rng.bool() { bob["token"].as_str().unwrap() } else { "wrong" };
     command

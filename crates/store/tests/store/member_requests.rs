@@ -7,7 +7,8 @@ use protocol::name::AgentName;
 use protocol::payload::Payload;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
-use serde_json::json;
+use protocol::turn_program::{PerTurnProgram, TurnProgram};
+use serde_json::{Value, json};
 use store::{Error, OpenRequest};
 
 fn ask(env: &TestRoot, from: &str, text: &str, at: u64) {
@@ -276,9 +277,14 @@ fn members_with_two_timed_out_plans_in_a_row_are_listed() {
 #[test]
 fn an_answer_that_the_program_does_not_support_is_rejected() {
     let env = TestRoot::new();
+    let record = |request: Value| json!({"spawn_id": "s-1", "pane": null, "lifecycle": {"running": {}}, "request": request});
+    let turns = PerTurnProgram {
+        mode_args: ["plan", "dontAsk"].map(|mode| (mode.to_owned(), Vec::new())).into(),
+        ..PerTurnProgram::default()
+    };
     let roster = json!({"version": protocol::roster_file::RosterFile::VERSION, "records": [
-        {"team": "orchard", "name": "ann", "delivery": "turn", "turn_modes": ["plan", "dontAsk"]},
-        {"team": "orchard", "name": "bob", "delivery": "acp", "turn_modes": ["plan"]}]});
+        record(json!({"team": "orchard", "name": "ann", "delivery": "turn", "turns": TurnProgram::PerTurn(turns)})),
+        record(json!({"team": "orchard", "name": "bob", "delivery": "acp"}))]});
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     std::fs::set_permissions(env.path(), private).unwrap();
     crate::fixture::overwrite_in_place(&env.path().join("roster.json"), roster.to_string());

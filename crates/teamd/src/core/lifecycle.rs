@@ -5,11 +5,11 @@ use crate::core::exit_record::ExitRecord;
 use crate::core::id::ConnId;
 use protocol::control::{ExitReport, Process, SpawnRequest, WorktreeRequest};
 use protocol::id::RequestId;
+use serde::{Deserialize, Serialize};
 
 /// The state of one spawn. Each variant carries the data that exists only in that state.
 ///
-/// The roster file leaves out connections, waiting clients and deadlines, because these mean
-/// nothing to another daemon. After a restart of the daemon, recovery sets new deadlines.
+/// `core/roster/saved_lifecycle` saves the states for the next daemon.
 #[derive(Debug, Clone)]
 pub(crate) enum Lifecycle {
     /// The spawn was requested, and its shim has not reported that the agent runs.
@@ -194,12 +194,13 @@ pub(crate) enum ExpiredStage {
 }
 
 /// The shim and the agent of one spawn, and what follows their exit.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct AgentProcess {
     /// The process of the shim. `None` until it has connected once.
     pub(crate) shim: Option<Process>,
     /// The connection between the shim and the daemon. `None` while the shim is not connected, for
     /// example after a restart of the daemon.
+    #[serde(skip)]
     pub(crate) conn: Option<ConnId>,
     /// The pid of the agent. `None` until the shim has reported that the agent runs.
     pub(crate) agent_pid: Option<u32>,
@@ -212,7 +213,8 @@ pub(crate) struct AgentProcess {
 }
 
 /// What follows the exit of an agent, however it ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum OnExit {
     #[default]
     ApplyRestartPolicy,
@@ -224,10 +226,11 @@ pub(crate) enum OnExit {
 
 /// The end and respawn of an agent after its plan was approved. The permission mode of the new
 /// spawn is in `RespawnRecord::approved_mode`.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Handover {
     /// The time at which the agent is ended at the latest, in milliseconds on the monotonic clock.
     /// 0: at once.
+    #[serde(skip)]
     pub(crate) deadline: u64,
 }
 
@@ -267,7 +270,7 @@ pub(crate) struct Stopping {
 }
 
 /// The shutdown requests of one spawn, and whether the agent approved one of them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct ShutdownRequests {
     /// The ids of the requests, the latest last. An unanswered request is sent again under a new
     /// id.
@@ -276,7 +279,8 @@ pub(crate) struct ShutdownRequests {
 }
 
 /// Whether an agent has approved its shutdown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum ShutdownApproval {
     #[default]
     NotGiven,
@@ -284,19 +288,28 @@ pub(crate) enum ShutdownApproval {
 }
 
 /// How far the end of an agent has come.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum StopStage {
     /// The shutdown request is in the agent's inbox.
     Requested(PendingShutdown),
     /// The agent approved, and may end by itself until the deadline.
-    Approved { deadline: u64 },
+    Approved {
+        #[serde(skip)]
+        deadline: u64,
+    },
     /// The shim ends the agent by SIGTERM, then by SIGKILL. At `deadline`, in milliseconds on the
     /// monotonic clock, the daemon kills the shim.
-    Terminating { cause: StopCause, deadline: u64 },
+    Terminating {
+        cause: StopCause,
+        #[serde(skip)]
+        deadline: u64,
+    },
 }
 
 /// Why an agent is terminated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum StopCause {
     /// The agent approved its shutdown and did not end by itself.
     Approved,
@@ -306,16 +319,19 @@ pub(crate) enum StopCause {
 }
 
 /// A shutdown request that waits for its answer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PendingShutdown {
     pub(crate) reason: Option<String>,
+    #[serde(skip)]
     pub(crate) deadline: u64,
+    #[serde(skip)]
     pub(crate) resend_at: u64,
     pub(crate) without_approval: WithoutApproval,
 }
 
 /// What becomes of an agent that does not approve its shutdown in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum WithoutApproval {
     KeepRunning,
     Terminate,

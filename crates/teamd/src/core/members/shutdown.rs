@@ -17,7 +17,7 @@ use crate::core::lifecycle::{
     Stopping, WithoutApproval,
 };
 use crate::core::members::agent_start::abort_start;
-use crate::core::members::termination::{STOPPED_WHILE_STARTING, TERM_GRACE};
+use crate::core::members::termination::STOPPED_WHILE_STARTING;
 use crate::core::members::{restart_policy, termination};
 use crate::core::pane_labels::update_label;
 use crate::core::roster::record::AgentRecord;
@@ -281,8 +281,7 @@ fn tighten_stop(stopping: &mut Stopping, terms: &ShutdownTerms, until: u64, now:
         // cancels that respawn.
         StopStage::Terminating { cause: StopCause::Handover, .. } => {
             stopping.process.handover = None;
-            stopping.stage =
-                StopStage::Terminating { cause: StopCause::Approved, deadline: now.mono + TERM_GRACE };
+            stopping.stage = termination::termination(StopCause::Approved, now);
             true
         }
         StopStage::Approved { .. } | StopStage::Terminating { .. } => false,
@@ -409,9 +408,9 @@ pub(crate) fn recover_shutdown(agent: &mut Agent, now: Now, effects: &mut Effect
             pending.deadline = now.mono + RESUMED_GRACE;
             pending.resend_at = now.mono + RESEND_INTERVAL;
             // The last daemon may have died before it wrote the request.
-            let ids = stopping.shutdown.ids.clone();
+            let (ids, reason) = (stopping.shutdown.ids.clone(), pending.reason.clone());
             let last = ids.last().cloned();
-            effects.extend(last.map(|last| shutdown_request_effect(record, last, None, ids, now)));
+            effects.extend(last.map(|last| shutdown_request_effect(record, last, reason, ids, now)));
         }
     }
 }

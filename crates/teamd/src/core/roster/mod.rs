@@ -3,7 +3,7 @@
 
 pub(crate) mod record;
 pub(crate) mod respawn_record;
-mod saved_record;
+mod saved_lifecycle;
 pub(crate) mod usage_totals;
 
 use crate::core::notices::Notice;

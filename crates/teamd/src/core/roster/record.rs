@@ -2,7 +2,8 @@
 
 use crate::core::id::SpawnId;
 use crate::core::lifecycle::{Lifecycle, OnExit};
-use crate::core::roster::respawn_record::RespawnRecord;
+use crate::core::roster::respawn_record::{RespawnRecord, serialize_without_environment};
+use crate::core::roster::saved_lifecycle;
 use protocol::color::Color;
 use protocol::control::{Backend, Process, SpawnRequest};
 use protocol::id::TaskId;
@@ -35,11 +36,13 @@ impl AgentPane {
 }
 
 /// An agent as the roster saves it.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct AgentRecord {
     pub(crate) spawn_id: SpawnId,
     /// The spawn request: what the member is, and how its program is started. The request is in an
-    /// `Arc`, because it is large and never changes.
+    /// `Arc`, because it is large and never changes. The roster leaves out the environment, which may
+    /// hold secrets.
+    #[serde(serialize_with = "serialize_without_environment")]
     pub(crate) request: Arc<SpawnRequest>,
     /// What the next spawn of the member needs to know of its earlier spawns.
     pub(crate) respawn: RespawnRecord,
@@ -62,6 +65,7 @@ pub(crate) struct AgentRecord {
     /// epoch. No turn is reported twice.
     pub(crate) no_output_turn: Option<u64>,
     pub(crate) spawned_at: u64,
+    #[serde(with = "saved_lifecycle")]
     pub(crate) lifecycle: Lifecycle,
     pub(crate) tracking_task: Option<TaskId>,
     pub(crate) pane: Option<AgentPane>,
@@ -116,13 +120,7 @@ impl AgentRecord {
 
     /// The permission modes in which turns of the agent can run.
     pub(crate) fn turn_modes(&self) -> Vec<String> {
-        match &self.request.turns {
-            Some(TurnProgram::PerTurn(program)) => {
-                program.mode_args.keys().filter(|mode| !mode.is_empty()).cloned().collect()
-            }
-            Some(TurnProgram::Driven(program)) => program.mode_ids.keys().cloned().collect(),
-            Some(TurnProgram::Worker(_)) | None => Vec::new(),
-        }
+        self.request.turns.as_ref().map(TurnProgram::modes).unwrap_or_default()
     }
 
     /// The usage of all spawns of the member.
@@ -132,7 +130,8 @@ impl AgentRecord {
 }
 
 /// How the first prompt reaches the agent's program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum PromptDelivery {
     /// As the first message in the inbox. Also used if there is no prompt.
     Message,
@@ -152,7 +151,8 @@ impl PromptDelivery {
 }
 
 /// How the approval of a plan reaches a program that is respawned for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum ApprovalDelivery {
     /// As a message. Also used if no plan was approved.
     Message,
@@ -252,14 +252,18 @@ impl std::fmt::Debug for AgentRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::lifecycle::AgentProcess;
 
     #[test]
     fn a_record_is_spelled_once_until_it_changes_and_its_text_is_in_no_log() {
         let record: SharedRecord = serde_json::from_value(serde_json::json!({
-            "spawn_id": "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2", "team": "survey", "name": "ann", "token": "secret",
-            "color": "blue", "delivery": "native", "agent_type": null, "model": "", "prompt": "private", "cwd": "/",
-            "plan_mode_required": false, "spawned_at": 7, "tracking_task": null, "pane": null, "shim": null, "agent_pid": null,
-            "exit": null
+            "spawn_id": "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2", "token": "secret", "spawned_at": 7,
+            "request": {"team": "survey", "name": "ann", "unique": false, "argv": [], "cwd": "/", "env": {},
+                "prompt": "private", "delivery": "native"},
+            "respawn": RespawnRecord::default(), "color": "blue", "prompt_delivery": "message",
+            "approval_delivery": "message", "session": null, "hook_state": HookState::default(), "worktree": null,
+            "config_mode": null, "no_output_turn": null, "lifecycle": {"running": AgentProcess::default()},
+            "tracking_task": null, "pane": null, "is_hidden": false
         }))
         .unwrap();
         let text = |record: &SharedRecord| serde_json::to_string(&[record]).unwrap();

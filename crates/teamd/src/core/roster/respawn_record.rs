@@ -4,15 +4,15 @@
 use crate::core::roster::usage_totals::UsageTotals;
 use protocol::control::{LaunchArgv, PlanStage, SpawnRequest};
 use protocol::permission_mode::PermissionMode;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What the earlier spawns of a member leave to its next spawn.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct RespawnRecord {
-    /// The name of the file with the member's environment, in the directory `env` of the state
-    /// directory. Empty until the first spawn, and in a roster that an early release saved.
-    #[serde(default)]
+    /// The name of the file with the member's environment, in the directory `environments` of the
+    /// state directory. Empty until the first spawn.
     pub(crate) environment_file: String,
     /// When spawns of the member failed, in milliseconds since the epoch, the latest last. Failures
     /// that are too old for the restart policy are removed at the next failure.
@@ -22,21 +22,16 @@ pub(crate) struct RespawnRecord {
     /// The session of the member's program, for the next spawn to resume.
     pub(crate) session: Option<String>,
     /// The usage of all spawns, as far as the program reports it.
-    #[serde(default)]
     pub(crate) usage: UsageTotals,
     /// The permission mode of the last turn. `None`: the mode of the request.
-    #[serde(default)]
     pub(crate) mode: Option<PermissionMode>,
     /// The stage of the member's plan. `None` once the plan is approved, and for a member that does
     /// not plan.
-    #[serde(default)]
     pub(crate) plan: Option<PlanStage>,
     /// Whether a plan of the member was approved.
-    #[serde(default)]
     pub(crate) is_plan_approved: bool,
     /// The permission mode that was approved with the plan. `None` without an approval, and for a
     /// program that can change its mode while it runs.
-    #[serde(default)]
     pub(crate) approved_mode: Option<PermissionMode>,
 }
 
@@ -49,8 +44,9 @@ impl RespawnRecord {
 }
 
 /// A member between two spawns.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct PendingRespawn {
+    #[serde(serialize_with = "serialize_without_environment")]
     pub(crate) request: Arc<SpawnRequest>,
     pub(crate) respawn: RespawnRecord,
     /// When the next spawn starts, or when the member was suspended, in milliseconds since the
@@ -66,7 +62,11 @@ impl PendingRespawn {
 }
 
 /// What the next spawn of a member waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// Times and waits of a saved respawn mean nothing to the next daemon, which starts the respawn at
+/// once: see `restart_policy::restore_deadlines`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum RespawnStart {
     /// A time, in milliseconds on the monotonic clock.
     At(u64),
@@ -91,4 +91,12 @@ impl std::fmt::Debug for PendingRespawn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?} at {}", self.request, self.respawn_at)
     }
+}
+
+/// Saves a spawn request without its environment, which may hold secrets and has a file of its own.
+pub(crate) fn serialize_without_environment<S: Serializer>(
+    request: &SpawnRequest,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    SpawnRequest { env: BTreeMap::new(), ..request.clone() }.serialize(serializer)
 }

@@ -293,12 +293,38 @@ fn a_shutdown_that_was_under_way_goes_on_after_a_crash() {
     let mut before = new_state();
     let ann = start_member(&mut before, "ann", 50);
     let request = requested_terms(&send_call(&mut before, 9, shutdown_request()));
-    let mut state = State::new(before.settings.clone(), before.to_roster(), EventLogCursor::default());
+    let mut state = next_daemon(&before);
     recovery::recover(&mut state, NOW);
     handle_event(&mut state, shim_connected(&ann, 51, 50, Some(99)), NOW);
     handle_event(&mut state, shutdown_answers(&request, "ann", None), NOW);
     let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(20_000));
     assert!(sends_end(&effects), "{effects:?}");
+}
+
+/// The state of the next daemon, which has only what the roster file has.
+fn next_daemon(before: &State) -> State {
+    let roster = serde_json::from_value(serde_json::to_value(before.to_roster()).unwrap()).unwrap();
+    State::new(before.settings.clone(), roster, EventLogCursor::default())
+}
+
+#[test]
+fn forced_shutdown_stays_forced_and_keeps_its_reason_after_a_crash() {
+    let mut before = new_state();
+    let ann = start_member(&mut before, "ann", 50);
+    let order = match shutdown_request() {
+        Request::Shutdown(order) => {
+            ShutdownMembersRequest { force: true, reason: Some("enough".into()), ..order }
+        }
+        _ => unreachable!(),
+    };
+    send_call(&mut before, 9, Request::Shutdown(order));
+    let mut state = next_daemon(&before);
+    let effects = recovery::recover(&mut state, NOW);
+    let has_reason = |effect: &Effect| matches!(effect, Effect::File(FileJob::SendShutdownRequest { reason: Some(reason), .. }) if reason == "enough");
+    assert!(effects.iter().any(has_reason), "{effects:?}");
+    handle_event(&mut state, shim_connected(&ann, 51, 50, Some(99)), NOW);
+    let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(600_000));
+    assert!(sends_end(&effects), "without an answer it is ended: {effects:?}");
 }
 
 /// Its daemon may have died between the roster and the inbox.
@@ -307,7 +333,7 @@ fn who_was_to_be_asked_when_teamd_died_is_asked_at_once() {
     let mut before = new_state();
     start_member(&mut before, "ann", 50);
     let request = requested_terms(&send_call(&mut before, 9, shutdown_request()));
-    let mut state = State::new(before.settings.clone(), before.to_roster(), EventLogCursor::default());
+    let mut state = next_daemon(&before);
     let effects = recovery::recover(&mut state, NOW);
     let asks = |effect: &Effect| match effect {
         Effect::File(FileJob::SendShutdownRequest { request: again, unless_unread, .. }) => {
@@ -332,8 +358,7 @@ fn a_kill_that_was_under_way_is_for_good_after_a_crash() {
         let effects = send_call(&mut before, 9, kill);
         let known = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::SaveRoster(_))));
         assert!(known && sends_end(&effects), "{effects:?}");
-        let roster = serde_json::from_value(serde_json::to_value(before.to_roster()).unwrap()).unwrap();
-        let mut state = State::new(before.settings.clone(), roster, EventLogCursor::default());
+        let mut state = next_daemon(&before);
         recovery::recover(&mut state, NOW);
         if ends_meanwhile {
             let words = FileResult::ExitReportRead { spawn: ann.clone(), ended: Some(ExitReport::Signal(9)) };

@@ -14,7 +14,8 @@ use crate::core::exit_record::ExitRecord;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, InboxScanResult, RegisteredMember, RosterMembers};
 use crate::core::lifecycle::{AgentProcess, Exited, Lifecycle, ShutdownRequests};
 use crate::core::roster::Roster;
-use crate::core::roster::record::AgentRecord;
+use crate::core::roster::record::{AgentRecord, HookState};
+use crate::core::roster::respawn_record::RespawnRecord;
 use crate::io::files::members;
 use crate::io::files::thread::{FilesThread, ROSTER_FILE};
 use protocol::control::{Activity, CreateTeamRequest};
@@ -67,10 +68,13 @@ fn add_task(team: &Team, subject: &str) -> TaskId {
 
 fn new_record(name: &str, spawned_at: u64) -> AgentRecord {
     let record = serde_json::json!({
-        "spawn_id": "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2", "team": "survey", "name": name, "token": "t",
-        "color": "blue", "delivery": "native", "agent_type": null, "model": "", "prompt": "go", "cwd": "/",
-        "plan_mode_required": false, "spawned_at": spawned_at, "tracking_task": null, "pane": null, "shim": null, "agent_pid": null,
-        "exit": null
+        "spawn_id": "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2", "token": "t", "spawned_at": spawned_at,
+        "request": {"team": "survey", "name": name, "unique": false, "argv": [], "cwd": "/", "env": {},
+            "prompt": "go", "delivery": "native"},
+        "respawn": RespawnRecord::default(), "color": "blue", "prompt_delivery": "message",
+        "approval_delivery": "message", "session": null, "hook_state": HookState::default(), "worktree": null,
+        "config_mode": null, "no_output_turn": null, "lifecycle": {"running": AgentProcess::default()},
+        "tracking_task": null, "pane": null, "is_hidden": false
     });
     serde_json::from_value(record).unwrap()
 }
