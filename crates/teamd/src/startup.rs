@@ -380,14 +380,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(&dir.path().join("root"), dir.path(), Durability::Process).unwrap();
         let state = StateDir::open(&dir.path().join("state")).unwrap();
-        let mut roster: Roster = serde_json::from_value(serde_json::json!({
-            "version": ROSTER_VERSION, "joined_counts": {"survey": 1}, "records": [],
-            "worktrees": {"survey": [{"member": "ann", "record": {
-                "path": "/repo/ann", "branch": "ann", "branch_created": true, "common_git_dir": "/repo/.git", "base_commit": "0",
-                "inode": 1,
-            }}]},
-        }))
+        let survey = TeamName::parse("survey").unwrap();
+        let worktree = serde_json::from_value(serde_json::json!({"member": "ann", "record": {
+            "path": "/repo/ann", "branch": "ann", "branch_created": true, "common_git_dir": "/repo/.git", "base_commit": "0",
+            "inode": 1,
+        }}))
         .unwrap();
+        let mut roster = Roster {
+            joined_counts: [(survey.clone(), 1)].into(),
+            worktrees: [(survey, vec![worktree])].into(),
+            ..Roster::default()
+        };
         remove_deleted_teams(&root, &state, &mut roster);
         assert_eq!(roster.joined_counts.len(), 1, "the roster still records the worktree");
     }

@@ -118,7 +118,7 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
         CoreEvent::ConfigChanged { team } => schedule_config_scan(context, &team),
         CoreEvent::SessionTeamChanged { team } => watch_session_team(context, team),
         CoreEvent::ProbeSeen => rescan::handle_probe_seen(context.state, context.now),
-        CoreEvent::BarrierReached { mark } => next_task::handle_barrier_reached(context, mark),
+        CoreEvent::BarrierReached { barrier } => next_task::handle_barrier_reached(context, barrier),
         CoreEvent::BarrierFailed => next_task::answer_all_unknown(context),
         CoreEvent::WatchesAdded(purpose) => rescan::handle_watches_added(context, purpose),
         CoreEvent::WatchFailed => rescan::handle_watch_failed(context),
@@ -228,7 +228,7 @@ fn handle_signal(name: &'static str, effects: &mut Effects) {
 
 /// Ends the daemon if `client`, which got its reply, is the last client that waits for the daemon's
 /// end.
-pub(crate) fn stop_after_reply(context: &mut Context, client: ConnId) {
+fn stop_after_reply(context: &mut Context, client: ConnId) {
     if context.state.final_reply_to == Some(client) {
         // The next daemon may start much later, so all notices are shown now.
         context.effects.extend(
@@ -241,7 +241,7 @@ pub(crate) fn stop_after_reply(context: &mut Context, client: ConnId) {
     }
 }
 
-pub(crate) fn handle_worktree_result(context: &mut Context, done: WorktreeResult) {
+fn handle_worktree_result(context: &mut Context, done: WorktreeResult) {
     match done {
         WorktreeResult::Proposed { client, team, name, result } => match result {
             Ok(making) => record_proposal(context, making),

@@ -82,7 +82,7 @@ pub(crate) enum Effect {
     /// Let the watcher report when all watches that were requested before are in place.
     ConfirmWatches(WatchPurpose),
     /// Create a barrier file. The watcher reports it after all earlier changes.
-    CreateBarrier { mark: u64 },
+    CreateBarrier { barrier: u64 },
     /// A job for the files thread.
     File(FileJob),
     /// A job for the panes thread.

@@ -40,7 +40,7 @@ pub(crate) enum CoreEvent {
     /// The watcher has reported the probe file, so file events arrive.
     ProbeSeen,
     /// The watcher has reported all changes before this barrier.
-    BarrierReached { mark: u64 },
+    BarrierReached { barrier: u64 },
     /// No barrier file can be created.
     BarrierFailed,
     /// All requested watches are in place.

@@ -28,10 +28,8 @@ impl ExitOutcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExitRecord {
     pub(crate) description: String,
-    #[serde(default)]
     pub(crate) outcome: ExitOutcome,
     /// What follows the exit, as a sentence for people. `None` if nothing follows.
-    #[serde(default)]
     pub(crate) next_step: Option<String>,
     pub(crate) ended_at: u64,
     pub(crate) report_to: ReportTo,

@@ -230,10 +230,10 @@ fn describe(one: &Notice) -> String {
 }
 
 fn sanitize_name(name: &str) -> String {
-    let message = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
+    let safe_char = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
     // tmux would take a text that begins with a dash for an option.
     let plain: String =
-        name.chars().map(message).skip_while(|c| !c.is_ascii_alphanumeric()).take(MAX_NAME).collect();
+        name.chars().map(safe_char).skip_while(|c| !c.is_ascii_alphanumeric()).take(MAX_NAME).collect();
     if plain.is_empty() { "somebody".to_owned() } else { plain }
 }
 

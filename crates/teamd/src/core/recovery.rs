@@ -26,12 +26,13 @@ pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
 
 fn recover_all(context: &mut Context) {
     restart_policy::restore_deadlines(context.state, context.now);
+    // Before the budgets are checked: an exhausted budget suspends members, but not those that are
+    // being ended already.
     for agent in context.state.agents.values_mut() {
         shutdown::recover_shutdown(agent, context.now, &mut context.effects);
     }
     let teams: Vec<TeamName> = context.state.teams.keys().cloned().collect();
     for team in &teams {
-        set_missing_start_time(context.state, team, context.now);
         budget::check(context, team);
     }
     let ids: Vec<SpawnId> = context.state.agents.keys().cloned().collect();
@@ -57,12 +58,6 @@ fn recover_all(context: &mut Context) {
     // shutdown request, and every team that was added or removed.
     context.state.has_roster_changed = false;
     context.effects.insert_first(Effect::File(FileJob::SaveRoster(context.state.to_roster())));
-}
-
-/// Starts the time limit of a team that was created by another program or an early release.
-fn set_missing_start_time(state: &mut State, team: &TeamName, now: Now) {
-    let known = state.teams.get_mut(team).filter(|known| known.usage.started_at == 0);
-    known.into_iter().for_each(|known| known.usage.started_at = now.wall);
 }
 
 fn recover_agent(context: &mut Context, id: &SpawnId) {

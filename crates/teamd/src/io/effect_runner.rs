@@ -85,7 +85,9 @@ impl EffectRunner {
             Effect::ConfirmWatches(purpose) => {
                 drop(self.watcher.send(WatchCommand::ConfirmWatches(purpose)));
             }
-            Effect::CreateBarrier { mark } => drop(self.watcher.send(WatchCommand::CreateBarrier(mark))),
+            Effect::CreateBarrier { barrier } => {
+                drop(self.watcher.send(WatchCommand::CreateBarrier(barrier)))
+            }
             Effect::File(job) => self.files.push(job),
             Effect::Pane(job) => drop(self.panes.send(job)),
             Effect::Worktree(job) => worktrees::begin(job, self.events.clone()),

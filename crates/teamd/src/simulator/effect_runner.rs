@@ -59,7 +59,7 @@ impl Simulation {
                     daemon.wake_sockets.remove(&spawn);
                 }
             }
-            Effect::CreateBarrier { mark } => self.send_to_watcher(WatchCommand::CreateBarrier(mark)),
+            Effect::CreateBarrier { barrier } => self.send_to_watcher(WatchCommand::CreateBarrier(barrier)),
             Effect::File(job) => {
                 if let Some(daemon) = &mut self.daemon {
                     push_file_job(&mut daemon.files, job);

@@ -159,8 +159,8 @@ impl Simulation {
         let Some(change) = self.disk.pending_events.pop_front() else { return };
         let Some(daemon) = &mut self.daemon else { return };
         let change = match change {
-            WatcherEvent::Barrier(mark) => {
-                return daemon.events.push_back(CoreEvent::BarrierReached { mark });
+            WatcherEvent::Barrier(barrier) => {
+                return daemon.events.push_back(CoreEvent::BarrierReached { barrier });
             }
             WatcherEvent::Changed(team, part) => (team, part),
         };

@@ -340,8 +340,8 @@ impl Simulation {
             Some(WatchCommand::CreateBarrier(_)) if !self.is_fault_free && self.rng.u8(..) < 60 => {
                 self.send_event(CoreEvent::BarrierFailed);
             }
-            Some(WatchCommand::CreateBarrier(mark)) => {
-                self.disk.pending_events.push_back(WatcherEvent::Barrier(mark));
+            Some(WatchCommand::CreateBarrier(barrier)) => {
+                self.disk.pending_events.push_back(WatcherEvent::Barrier(barrier));
             }
             Some(WatchCommand::ConfirmWatches(purpose)) => {
                 self.send_event(CoreEvent::WatchesAdded(purpose));

@@ -1,5 +1,5 @@
 //! Spawns: checks a spawn request, chooses the member's name, and opens the pane (or starts the
-//! process) in which the shim runs. The module `registration` has the steps that follow.
+//! process) in which the shim runs. The module `agent_start` has the steps that follow.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;

@@ -27,28 +27,20 @@ pub(crate) const ROSTER_VERSION: u32 = RosterFile::VERSION;
 pub(crate) struct Roster {
     pub(crate) version: u32,
     /// The boot in which the processes ran, as `boot_id` of `io::process_watcher` returns it.
-    #[serde(default)]
     pub(crate) boot_id: Option<String>,
     pub(crate) joined_counts: BTreeMap<TeamName, u64>,
     /// The layouts of the teams' windows. A team with the default layout has no entry.
-    #[serde(default)]
     pub(crate) layouts: BTreeMap<TeamName, Layout>,
     pub(crate) records: Vec<SharedRecord>,
     /// Members whose last spawn has ended, until their name is taken again.
-    #[serde(default)]
     pub(crate) past_members: BTreeMap<TeamName, Vec<PastMember>>,
-    #[serde(default)]
     pub(crate) pending_respawns: Vec<PendingRespawn>,
-    #[serde(default)]
     pub(crate) lead_sessions: Vec<LeadProcess>,
     /// Worktrees that were created for members. A worktree is not removed before its team is
     /// deleted.
-    #[serde(default)]
     pub(crate) worktrees: BTreeMap<TeamName, Vec<MemberWorktree>>,
-    #[serde(default)]
     pub(crate) usage: BTreeMap<TeamName, TeamUsage>,
     /// Notices that were not shown yet.
-    #[serde(default)]
     pub(crate) pending_notices: Vec<Notice>,
 }
 
@@ -66,7 +58,6 @@ pub(crate) struct TeamUsage {
     /// How many turns the members have started.
     pub(crate) turns: u64,
     /// The usage of those turns, as far as programs report it.
-    #[serde(default)]
     pub(crate) usage: Usage,
     /// When the time limit of the team began, in milliseconds since the epoch.
     pub(crate) started_at: u64,
@@ -153,7 +144,12 @@ mod tests {
     #[test]
     fn another_start_of_the_machine_disowns_all_processes_and_an_unknown_one_none() {
         let lead = serde_json::json!({"team": "survey", "pid": 1, "start_time": 7});
-        let roster = serde_json::json!({"version": ROSTER_VERSION, "boot_id": "one", "joined_counts": {}, "records": [], "lead_sessions": [lead]});
+        let roster = Roster {
+            boot_id: Some("one".to_owned()),
+            lead_sessions: vec![serde_json::from_value(lead).unwrap()],
+            ..Roster::default()
+        };
+        let roster = serde_json::to_value(roster).unwrap();
         for (boot, start) in [(None, 7), (Some("one"), 7), (Some("two"), UNKNOWN_START)] {
             let mut roster: Roster = serde_json::from_value(roster.clone()).unwrap();
             roster.invalidate_after_reboot(boot.map(str::to_owned));

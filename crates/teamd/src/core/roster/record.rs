@@ -1,4 +1,4 @@
-//! The record of an agent: what the next daemon needs to know of it.
+//! The record of an agent: its spawn request, its lifecycle, and what else the next daemon needs.
 
 use crate::core::id::SpawnId;
 use crate::core::lifecycle::{Lifecycle, OnExit};
@@ -35,7 +35,8 @@ impl AgentPane {
     }
 }
 
-/// An agent as the roster saves it.
+/// The data of an agent that outlive the daemon. `saved_lifecycle` says which parts of the lifecycle
+/// do.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct AgentRecord {
     pub(crate) spawn_id: SpawnId,
@@ -230,7 +231,6 @@ pub(crate) struct HookState {
     /// The ids of the messages that were delivered last.
     pub(crate) delivered_ids: Vec<u64>,
     /// The dialog at which the program waits.
-    #[serde(default)]
     pub(crate) dialog: Option<String>,
 }
 
@@ -239,11 +239,13 @@ impl std::fmt::Debug for AgentRecord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{}@{} {} {:?} {:?}",
+            "{}@{} {} {:?} {} {:?} {:?}",
             self.request.name,
             self.request.team,
             self.spawn_id.as_str(),
             self.pane,
+            self.lifecycle.as_str(),
+            self.lifecycle.conn(),
             self.lifecycle.exit()
         )
     }

@@ -8,7 +8,6 @@ const MAX_SESSIONS: usize = 8;
 
 /// The usage of a member, and the latest report of each session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub(crate) struct UsageTotals {
     pub(crate) usage: Usage,
     /// The largest report of each session, or of each spawn without one, the latest last.

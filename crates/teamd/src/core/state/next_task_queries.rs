@@ -28,16 +28,16 @@ impl NextTaskQueue {
     pub(crate) fn create_barrier(&mut self, effects: &mut Effects) {
         if self.created == self.reached && !self.waiting.is_empty() {
             self.created += 1;
-            effects.push(Effect::CreateBarrier { mark: self.created });
+            effects.push(Effect::CreateBarrier { barrier: self.created });
         }
     }
 
     /// Takes the queries whose barrier is reached.
-    pub(crate) fn take_ready(&mut self, told: u64) -> Vec<NextTaskQuery> {
+    pub(crate) fn take_ready(&mut self, barrier: u64) -> Vec<NextTaskQuery> {
         // A higher number is a barrier of another daemon.
-        self.reached = self.reached.max(told.min(self.created));
+        self.reached = self.reached.max(barrier.min(self.created));
         let all = std::mem::take(&mut self.waiting);
-        let (ready, waiting) = all.into_iter().partition(|queued: &QueuedQuery| queued.barrier <= told);
+        let (ready, waiting) = all.into_iter().partition(|queued: &QueuedQuery| queued.barrier <= barrier);
         self.waiting = waiting;
         Vec::into_iter(ready).map(|queued| queued.query).collect()
     }

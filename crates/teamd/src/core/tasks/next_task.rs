@@ -29,8 +29,8 @@ pub(crate) fn query_next_task(context: &mut Context, client: ConnId, request: Ne
 
 /// Answers the queries whose barrier file the watcher has reported. If tasks have changed since the
 /// last scan, a query is answered after one more scan.
-pub(crate) fn handle_barrier_reached(context: &mut Context, mark: u64) {
-    for query in context.state.next_task_queue.take_ready(mark) {
+pub(crate) fn handle_barrier_reached(context: &mut Context, barrier: u64) {
+    for query in context.state.next_task_queue.take_ready(barrier) {
         let team = query.request.team.clone();
         match context.state.team_mut(&team) {
             None => reply_next_task(context, query.client, NextTaskHint::Unknown),

@@ -49,11 +49,11 @@ fn tasks_scanned(state: &mut State, tasks: Vec<Task>, asks: Vec<NextTaskQuery>) 
 }
 
 fn barriers(effects: &[Effect]) -> Vec<u64> {
-    let mark = |effect: &Effect| match effect {
-        Effect::CreateBarrier { mark } => Some(*mark),
+    let barrier = |effect: &Effect| match effect {
+        Effect::CreateBarrier { barrier } => Some(*barrier),
         _ => None,
     };
-    effects.iter().filter_map(mark).collect()
+    effects.iter().filter_map(barrier).collect()
 }
 
 /// At which tasks there is to be a look, and who asks for that.
@@ -80,7 +80,7 @@ fn what_is_known_is_answered_when_its_mark_is_told() {
     task_changed(&mut state, 1);
     tasks_scanned(&mut state, vec![new_task(1, "completed", ""), new_task(2, "pending", "")], vec![]);
     assert_eq!(barriers(&send_call(&mut state, 7, next_task_call())), [1]);
-    let effects = handle_event(&mut state, CoreEvent::BarrierReached { mark: 1 }, NOW);
+    let effects = handle_event(&mut state, CoreEvent::BarrierReached { barrier: 1 }, NOW);
     assert_eq!(
         (next_task_reply(&effects, 7), has_task_scan(&effects)),
         (Some(NextTaskHint::Task(task_id(2))), vec![])
@@ -97,7 +97,7 @@ fn an_answer_takes_in_all_that_was_told_ahead_of_its_mark() {
     task_changed(&mut state, 3);
     assert_eq!(barriers(&send_call(&mut state, 7, next_task_call())), [1]);
     task_changed(&mut state, 4);
-    let effects = handle_event(&mut state, CoreEvent::BarrierReached { mark: 1 }, NOW);
+    let effects = handle_event(&mut state, CoreEvent::BarrierReached { barrier: 1 }, NOW);
     assert_eq!((next_task_reply(&effects, 7), has_task_scan(&effects)), (None, vec![]));
     let effects = tasks_scanned(&mut state, vec![new_task(1, "in_progress", "")], vec![]);
     assert_eq!(next_task_reply(&effects, 7), None, "that was the look before");
@@ -124,13 +124,13 @@ fn who_asks_while_a_mark_is_under_way_shares_the_next() {
             .into_iter()
             .all(|client| barriers(&send_call(&mut state, client, next_task_call())).is_empty())
     );
-    let effects = handle_event(&mut state, CoreEvent::BarrierReached { mark: 1 }, NOW);
+    let effects = handle_event(&mut state, CoreEvent::BarrierReached { barrier: 1 }, NOW);
     let answered =
         |effects: &[Effect]| (7..=10).filter(|client| next_task_reply(effects, *client).is_some()).collect();
     let told: Vec<u64> = answered(&effects);
     assert_eq!((told, barriers(&effects)), (vec![7], vec![2]), "what 8 has written may lie behind it");
     handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 8 }, NOW);
-    let effects = handle_event(&mut state, CoreEvent::BarrierReached { mark: 2 }, NOW);
+    let effects = handle_event(&mut state, CoreEvent::BarrierReached { barrier: 2 }, NOW);
     let told: Vec<u64> = answered(&effects);
     assert_eq!((told, barriers(&effects)), (vec![9, 10], vec![]));
 }
@@ -139,9 +139,9 @@ fn who_asks_while_a_mark_is_under_way_shares_the_next() {
 fn who_asks_before_anybody_has_looked_is_told_after_a_look() {
     let mut state = state_after_scan();
     send_call(&mut state, 7, next_task_call());
-    let mut looked = has_task_scan(&handle_event(&mut state, CoreEvent::BarrierReached { mark: 1 }, NOW));
+    let mut looked = has_task_scan(&handle_event(&mut state, CoreEvent::BarrierReached { barrier: 1 }, NOW));
     send_call(&mut state, 8, next_task_call());
-    let effects = handle_event(&mut state, CoreEvent::BarrierReached { mark: 2 }, NOW);
+    let effects = handle_event(&mut state, CoreEvent::BarrierReached { barrier: 2 }, NOW);
     assert_eq!(
         (next_task_reply(&effects, 8), has_task_scan(&effects)),
         (None, vec![]),
@@ -168,10 +168,10 @@ fn where_nobody_tells_what_changes_nothing_is_known() {
         CoreEvent::RootReopened(Ok(())),
     ] {
         state.watcher_state = WatcherState::Active;
-        let mark = barriers(&send_call(&mut state, 7, next_task_call()));
+        let barrier = barriers(&send_call(&mut state, 7, next_task_call()));
         let effects = handle_event(&mut state, missed, NOW);
         assert_eq!(next_task_reply(&effects, 7), Some(NextTaskHint::Unknown));
-        assert_eq!(mark.len(), 1, "none is under way any more");
+        assert_eq!(barrier.len(), 1, "none is under way any more");
     }
     state.watcher_state = WatcherState::Unproven;
     assert_eq!(next_task_reply(&send_call(&mut state, 8, next_task_call()), 8), Some(NextTaskHint::Unknown));
@@ -192,7 +192,7 @@ fn after_a_look_that_failed_nothing_is_known() {
     let mut state = state_after_scan();
     send_call(&mut state, 7, next_task_call());
     let (_, asks) =
-        has_task_scan(&handle_event(&mut state, CoreEvent::BarrierReached { mark: 1 }, NOW)).remove(0);
+        has_task_scan(&handle_event(&mut state, CoreEvent::BarrierReached { barrier: 1 }, NOW)).remove(0);
     let result = Err(ErrorReport::new(ErrorKind::Io, "cannot list tasks"));
     let failed = FileResult::TasksScanned { team: survey_team(), members: Vec::new(), result, queries: asks };
     assert_eq!(
@@ -201,7 +201,7 @@ fn after_a_look_that_failed_nothing_is_known() {
     );
     send_call(&mut state, 8, next_task_call());
     let (which, _) =
-        has_task_scan(&handle_event(&mut state, CoreEvent::BarrierReached { mark: 2 }, NOW)).remove(0);
+        has_task_scan(&handle_event(&mut state, CoreEvent::BarrierReached { barrier: 2 }, NOW)).remove(0);
     assert_eq!(which, TaskSelection::All);
 }
 
@@ -210,7 +210,7 @@ fn with_its_team_goes_what_is_asked_of_it() {
     let mut state = state_after_scan();
     task_changed(&mut state, 1);
     send_call(&mut state, 7, next_task_call());
-    handle_event(&mut state, CoreEvent::BarrierReached { mark: 1 }, NOW);
+    handle_event(&mut state, CoreEvent::BarrierReached { barrier: 1 }, NOW);
     let deleted = FileResult::TeamDeleted {
         client: 8,
         team: survey_team(),

@@ -27,12 +27,12 @@ impl Barriers {
         Ok(&self.0)
     }
 
-    /// Creates the barrier file with the number `mark` and removes it. The watcher reports the
+    /// Creates the barrier file with the number `barrier` and removes it. The watcher reports the
     /// removal.
     ///
     /// If a killed daemon has left a file with this number, that file is truncated and removed.
-    pub(super) fn create(&self, mark: u64) -> io::Result<()> {
-        let path = self.0.join(mark.to_string());
+    pub(super) fn create(&self, barrier: u64) -> io::Result<()> {
+        let path = self.0.join(barrier.to_string());
         File::create(&path)?;
         failpoint::hit("watch.barrier");
         remove_file(path)?;
@@ -42,7 +42,7 @@ impl Barriers {
 
     /// The core event for a file event. `None` if it is not the removal of a barrier file.
     pub(super) fn event_for(&self, kind: EventKind, path: &Path) -> Option<CoreEvent> {
-        let mark = path.strip_prefix(&self.0).ok()?.to_str()?.parse().ok()?;
-        matches!(kind, EventKind::Remove(_)).then_some(CoreEvent::BarrierReached { mark })
+        let barrier = path.strip_prefix(&self.0).ok()?.to_str()?.parse().ok()?;
+        matches!(kind, EventKind::Remove(_)).then_some(CoreEvent::BarrierReached { barrier })
     }
 }

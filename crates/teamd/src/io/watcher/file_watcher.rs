@@ -141,15 +141,15 @@ impl FileWatcher {
         })
     }
 
-    /// Creates the barrier with the number `mark`. The watcher sends [`CoreEvent::BarrierReached`]
+    /// Creates the barrier with the number `barrier`. The watcher sends [`CoreEvent::BarrierReached`]
     /// after the events of all earlier changes.
     ///
     /// # Errors
     ///
     /// The reason for the failure, as text.
-    pub(crate) fn create_barrier(&self, mark: u64) -> Result<(), String> {
+    pub(crate) fn create_barrier(&self, barrier: u64) -> Result<(), String> {
         let barriers = self.barriers.as_ref().map_err(String::clone)?;
-        barriers.create(mark).map_err(|error| error.to_string())
+        barriers.create(barrier).map_err(|error| error.to_string())
     }
 
     /// Adds watches for the directories of a team. Returns false if a directory exists but cannot
@@ -304,21 +304,21 @@ mod tests {
             FileWatcher::start(&root, barriers, (WakeSockets::default(), OverflowFlag::default(), events))
                 .unwrap();
         assert!(watcher.watch_team(&team));
-        for mark in 1..=50 {
+        for barrier in 1..=50 {
             // Written in place, as some foreign programs do.
-            let task = root.join(format!("tasks/survey/{mark}.json"));
+            let task = root.join(format!("tasks/survey/{barrier}.json"));
             std::fs::File::create(task).unwrap().write_all(b"{}").unwrap();
-            watcher.create_barrier(mark).unwrap();
+            watcher.create_barrier(barrier).unwrap();
             let mut tasks = std::collections::BTreeSet::new();
             loop {
                 match tokio::time::timeout(Duration::from_secs(20), queue.recv()).await.unwrap() {
                     Some(CoreEvent::TaskChanged { task, .. }) => drop(tasks.insert(u64::from(task.number()))),
-                    Some(CoreEvent::BarrierReached { mark: reached }) if reached == mark => break,
+                    Some(CoreEvent::BarrierReached { barrier: reached }) if reached == barrier => break,
                     Some(_) => {}
                     None => panic!("the watcher has stopped"),
                 }
             }
-            assert!(tasks.contains(&mark), "{tasks:?}");
+            assert!(tasks.contains(&barrier), "{tasks:?}");
         }
     }
 

@@ -46,7 +46,7 @@ impl WatcherThread {
                 WatchCommand::UnwatchTeam(team) => {
                     self.watcher.iter_mut().for_each(|watcher| watcher.unwatch_team(&team));
                 }
-                WatchCommand::CreateBarrier(mark) => self.create_barrier(mark),
+                WatchCommand::CreateBarrier(barrier) => self.create_barrier(barrier),
                 WatchCommand::ConfirmWatches(purpose) => self.send(CoreEvent::WatchesAdded(purpose)),
             }
         }
@@ -80,11 +80,11 @@ impl WatcherThread {
         }
     }
 
-    fn create_barrier(&self, mark: u64) {
+    fn create_barrier(&self, barrier: u64) {
         let result = self
             .watcher
             .as_ref()
-            .map_or(Err("there is no watcher".to_owned()), |watcher| watcher.create_barrier(mark));
+            .map_or(Err("there is no watcher".to_owned()), |watcher| watcher.create_barrier(barrier));
         if let Err(error) = result {
             tracing::warn!("cannot create a barrier, so a claim reads all tasks: {error}");
             self.send(CoreEvent::BarrierFailed);
