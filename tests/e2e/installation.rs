@@ -40,5 +40,9 @@ fn programs_in_bin_start_those_in_libexec() {
     let screen = house.command(bin.join("teamctl")).arg("top").output().unwrap();
     let error = String::from_utf8_lossy(&screen.stderr).into_owned();
     assert!(error.contains("teamd-top") && error.contains("make install"), "{error}");
+    // The hooks in an agent program's settings start the installed shim.
+    teamctl(&["setup", "codex", "--write"]);
+    let settings = house.read("home/.codex/config.toml");
+    assert!(settings.contains(&libexec.join("teamd-shim").display().to_string()), "{settings}");
     house.shut_down();
 }

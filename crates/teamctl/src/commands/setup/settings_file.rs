@@ -3,6 +3,7 @@
 use super::{merge_json, merge_toml};
 use profile::settings_patch::{OwnPrograms, SettingsFormat, SettingsPatch};
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::sibling_program::installed_program;
 use similar::TextDiff;
 use std::path::{Path, PathBuf};
 use store::{ForeignSettings, env_var, own_program};
@@ -28,7 +29,7 @@ impl SettingsFile {
     ) -> Result<SettingsFile, ErrorReport> {
         let settings = ForeignSettings::read(&settings_path(patch, project)?)?;
         let teamctl = own_program()?;
-        let shim = teamctl.with_file_name("teamd-shim");
+        let shim = installed_program(&teamctl, "teamd-shim", Path::is_file);
         let own = OwnPrograms {
             teamctl: teamctl.to_string_lossy().into_owned(),
             shim: shim.to_string_lossy().into_owned(),
