@@ -93,6 +93,7 @@ impl<'a> DaemonKeeper<'a> {
         let status = loop {
             self.check_start_rate()?;
             self.check_takedown()?;
+            let no_output_after = || ProfileRegistry::for_user().no_output_after();
             match daemon_start::start_unless_running(self.team_context, &self.tmux_target, &no_output_after) {
                 Ok(DaemonStart::AlreadyRunning(status)) => break status,
                 Ok(DaemonStart::Started { status, warnings }) => {
@@ -171,11 +172,6 @@ impl<'a> DaemonKeeper<'a> {
         Err(ErrorReport::new(ErrorKind::NoDaemon, message)
             .with_help(format!("see its log: {}", log.display())))
     }
-}
-
-/// The user's setting `no_output_after`, for a new daemon.
-fn no_output_after() -> Result<Option<String>, ErrorReport> {
-    ProfileRegistry::for_user().no_output_after()
 }
 
 /// The kind of error with this exit code. `Internal` for any other code.

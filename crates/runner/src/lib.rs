@@ -9,6 +9,7 @@
 mod daemon_keeper;
 mod existing_team;
 mod follow_event_log;
+mod metadata_keys;
 mod observer;
 mod progress;
 mod resume_point;

@@ -5,6 +5,7 @@ use crate::task_fate::TaskFate;
 use protocol::control::{Activity, MemberFlag, MemberStatus};
 use protocol::escape_control_chars::visible;
 use protocol::name::AgentName;
+use protocol::single_line_and_shell_quote::single_line;
 
 /// The state of a run.
 #[derive(Debug, Default)]
@@ -41,7 +42,7 @@ pub struct TaskProgress {
 pub struct MemberProgress {
     /// The member's name.
     pub name: String,
-    /// What the member does: `idle`, `active: TASK`, `asks: TASK`, or another state of its
+    /// What the member does: `idle`, `active: TASK`, `needs-answer: TASK`, or another state of its
     /// lifecycle.
     pub doing: String,
     /// Whether the member has an open plan or permission request.
@@ -77,15 +78,15 @@ fn one_member(agent: &MemberStatus) -> MemberProgress {
         (lifecycle, _, _) => lifecycle.to_owned(),
     };
     MemberProgress {
-        name: single_line(agent.name.as_str()),
-        doing: single_line(&doing),
+        name: printable_line(agent.name.as_str()),
+        doing: printable_line(&doing),
         is_awaiting_answer: asks,
     }
 }
 
 /// `text` on one line, with control characters escaped.
-pub(crate) fn single_line(text: &str) -> String {
-    visible(&text.replace(['\n', '\t'], " "))
+pub(crate) fn printable_line(text: &str) -> String {
+    visible(&single_line(text))
 }
 
 #[cfg(test)]

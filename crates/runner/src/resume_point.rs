@@ -2,6 +2,7 @@
 
 use crate::existing_team::ExistingTeam;
 use crate::run_lock::RunNote;
+use std::ops::ControlFlow;
 use store::Team;
 
 /// Whether the team's files stay after the run.
@@ -23,17 +24,20 @@ pub(crate) enum ResumePoint {
     /// stored its exit code before. `team` is `None` if some of the team's files are already
     /// deleted.
     FinishDeletion { team: Option<Team>, exit_code: u8 },
-    /// Nothing. The team was kept, and all of its tasks are final.
-    Nothing(Team),
 }
 
 impl ResumePoint {
     /// Decides from the existing team, the note of the earlier run, and the option `after_run`.
-    pub(crate) fn determine(existing: ExistingTeam, note: RunNote, after_run: AfterRun) -> ResumePoint {
-        match (existing, note) {
-            (ExistingTeam::Finished(team), RunNote::KeepTeam) => ResumePoint::Nothing(team),
+    /// `Break` is a finished team that stays: nothing is left to do.
+    pub(crate) fn determine(
+        existing: ExistingTeam,
+        note: RunNote,
+        after_run: AfterRun,
+    ) -> ControlFlow<Team, ResumePoint> {
+        ControlFlow::Continue(match (existing, note) {
+            (ExistingTeam::Finished(team), RunNote::KeepTeam) => return ControlFlow::Break(team),
             (ExistingTeam::Finished(team), _) if after_run == AfterRun::KeepTeam => {
-                ResumePoint::Nothing(team)
+                return ControlFlow::Break(team);
             }
             (ExistingTeam::Finished(team), RunNote::Deleting(exit_code)) => {
                 ResumePoint::FinishDeletion { team: Some(team), exit_code }
@@ -45,6 +49,6 @@ impl ResumePoint {
             ) => ResumePoint::FinishDeletion { team: None, exit_code },
             (ExistingTeam::Unfinished { team, .. }, _) => ResumePoint::Work(Some(team)),
             (ExistingTeam::Missing, _) => ResumePoint::Work(None),
-        }
+        })
     }
 }

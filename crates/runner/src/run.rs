@@ -16,6 +16,7 @@ use crate::{run_loop, team_setup, team_shutdown};
 use client::directory_watcher::DirectoryWatcher;
 use client::team_context::TeamContext;
 use protocol::error::ErrorReport;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use store::{Root, StateDir, Team};
@@ -54,14 +55,15 @@ pub fn run_team(
         IfTeamExists::Fail => RunNote::KeepTeam,
     };
     let existing = existing_team::find_team(&root, &request.file, request.if_team_exists)?;
-    let resume_point = ResumePoint::determine(existing, note, request.after_run);
-    match &resume_point {
-        ResumePoint::Nothing(team) => {
+    let resume_point = match ResumePoint::determine(existing, note, request.after_run) {
+        ControlFlow::Continue(resume_point) => resume_point,
+        ControlFlow::Break(finished_team) => {
             lock.write_note(RunNote::KeepTeam)?;
-            return team_shutdown::report_nothing_to_do(team_context, &request.file, team);
+            return team_shutdown::report_nothing_to_do(team_context, &request.file, &finished_team);
         }
-        ResumePoint::FinishDeletion { .. } => {}
-        ResumePoint::Work(_) | ResumePoint::DeleteTeam(_) => lock.write_note(request.after_run.into())?,
+    };
+    if !matches!(resume_point, ResumePoint::FinishDeletion { .. }) {
+        lock.write_note(request.after_run.into())?;
     }
     let rules = retry_rules(&resume_point, &request.file, observer)?;
     let watcher = DirectoryWatcher::new(&watched_directories(&root, &state_dir, &request.file))?;
@@ -99,7 +101,7 @@ fn run_from(
             let end = run_loop::run_to_end(run, &mut state)?;
             team_shutdown::end_run(run, state, end, lock)
         }
-        ResumePoint::DeleteTeam(team) | ResumePoint::Nothing(team) => {
+        ResumePoint::DeleteTeam(team) => {
             let mut state = open_team(run, root, Some(team))?;
             let end = state.finish_without_work(&run.file)?;
             team_shutdown::end_run(run, state, end, lock)

@@ -3,7 +3,7 @@
 //! the run.
 
 use crate::run_context::RunContext;
-use crate::run_state::{RunEnd, RunState, TICK, TeamOrigin};
+use crate::run_state::{EndReason, RunEnd, RunState, TICK, TeamOrigin};
 use crate::task_fate::{ReleaseReason, TaskFate};
 use crate::{team_setup, team_shutdown, team_snapshot};
 use client::suggested_commands::SuggestedCommands;
@@ -50,10 +50,10 @@ fn is_budget_exhausted(run: &mut RunContext, state: &RunState) -> bool {
 fn run_loop(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorReport> {
     loop {
         if run.stop_requests.count() > 0 {
-            return Ok(RunEnd::Stopped);
+            return Ok(RunEnd::Over(EndReason::Stopped));
         }
         if run.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            return Ok(RunEnd::TimedOut);
+            return Ok(RunEnd::Over(EndReason::TimedOut));
         }
         let started_at = Instant::now();
         match run_step(run, state) {
@@ -103,7 +103,11 @@ fn run_step(run: &mut RunContext, state: &mut RunState) -> Result<NextStep, Erro
         return Ok(NextStep::End(RunEnd::Suspended(suspended_error(run, &reason, next))));
     }
     if !state.is_stalled(Instant::now()) {
-        return Ok(if state.is_finished() { NextStep::End(RunEnd::Finished) } else { NextStep::Wait });
+        return Ok(if state.is_finished() {
+            NextStep::End(RunEnd::Over(EndReason::Finished))
+        } else {
+            NextStep::Wait
+        });
     }
     if state.snapshot.members.any_suspended() {
         let none_runs = state.snapshot.running.is_empty();
@@ -111,7 +115,7 @@ fn run_step(run: &mut RunContext, state: &mut RunState) -> Result<NextStep, Erro
         return Ok(NextStep::End(RunEnd::Suspended(suspended_error(run, reason, "go on with it"))));
     }
     state.report("everybody is idle and nothing moves: what is left will not be done by itself");
-    Ok(NextStep::End(RunEnd::Finished))
+    Ok(NextStep::End(RunEnd::Over(EndReason::Finished)))
 }
 
 /// The error of a run that ends with open tasks. The team stays until the run is resumed.

@@ -1,6 +1,6 @@
 //! The result of a run, for the command line to print.
 
-use crate::run_state::RunEnd;
+use crate::run_state::{EndReason, RunEnd};
 use crate::task_results::{TaskResult, completed_count};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -32,10 +32,10 @@ pub(crate) fn exit_code(name: &TeamName, end: &RunEnd, tasks: &[TaskResult]) -> 
 /// The error that says why the run ended before all tasks were final. `None` if it did not.
 pub(crate) fn early_end(name: &TeamName, end: &RunEnd) -> Option<ErrorReport> {
     let (kind, reason) = match end {
-        RunEnd::Finished => return None,
+        RunEnd::Over(EndReason::Finished) => return None,
         RunEnd::Suspended(error) => return Some(error.clone()),
-        RunEnd::Stopped => (ErrorKind::Partial, "it was stopped"),
-        RunEnd::TimedOut => (ErrorKind::Timeout, "its time is over"),
+        RunEnd::Over(EndReason::Stopped) => (ErrorKind::Partial, "it was stopped"),
+        RunEnd::Over(EndReason::TimedOut) => (ErrorKind::Timeout, "its time is over"),
     };
     Some(ErrorReport::new(kind, format!("cannot run team {name} to its end: {reason}")))
 }

@@ -4,7 +4,7 @@
 use crate::existing_team::{all_running, is_complete};
 use crate::follow_event_log::TaskTimes;
 use crate::observer::RunObserver;
-use crate::progress::{RunProgress, TaskProgress, member_progress, single_line};
+use crate::progress::{RunProgress, TaskProgress, member_progress, printable_line};
 use crate::run_file::RunFile;
 use crate::stall_detector::StallDetector;
 use crate::task_fate::{RetryRules, RunDecision, TaskFate, evaluate, run_file_key};
@@ -22,17 +22,25 @@ use store::now;
 /// The interval at which progress is redrawn, and the pause before a retry after a temporary error.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
-/// Why a run ends.
+/// How a run ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RunEnd {
+    /// The members are shut down.
+    Over(EndReason),
+    /// Members are suspended, or the budget is exhausted, and the team stays as it is. The error
+    /// says what a person can do.
+    Suspended(ErrorReport),
+}
+
+/// Why the members of a run are shut down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EndReason {
     /// Every task is final.
     Finished,
     /// The run got SIGINT (Ctrl-C) or SIGTERM.
     Stopped,
     /// The time of `--timeout` has passed.
     TimedOut,
-    /// Members are suspended, or the budget is exhausted. The error says what a person can do.
-    Suspended(ErrorReport),
 }
 
 /// Whether the team existed before this run.
@@ -90,7 +98,7 @@ impl<'a> RunState<'a> {
     pub(crate) fn finish_without_work(&mut self, file: &RunFile) -> Result<RunEnd, ErrorReport> {
         self.snapshot.members = all_running(file);
         self.remember_tasks(&self.team.tasks().list()?);
-        Ok(RunEnd::Finished)
+        Ok(RunEnd::Over(EndReason::Finished))
     }
 
     /// Reports the new lines of the event log.
@@ -198,10 +206,10 @@ impl<'a> RunState<'a> {
             let task = self.all_tasks.get(id)?;
             let owner = task.owner.as_ref().map(ToString::to_string).unwrap_or_default();
             Some(TaskProgress {
-                name: single_line(&run_file_key(task).map_or_else(|| id.to_string(), str::to_owned)),
-                subject: single_line(&task.subject),
-                owner: single_line(&owner),
-                fate: fate.clone(),
+                name: printable_line(&run_file_key(task).map_or_else(|| id.to_string(), str::to_owned)),
+                subject: printable_line(&task.subject),
+                owner: printable_line(&owner),
+                fate: fate.with_text(printable_line),
                 duration_ms: self.task_times.duration(*id, now()),
             })
         };

@@ -3,6 +3,7 @@
 //!
 //! The decision is a pure function of the last snapshot. Other modules read and change the files.
 
+use crate::metadata_keys::{ABANDONED_KEY, RETRIES_KEY};
 use crate::run_file::{RunFile, TaskSpec};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
@@ -11,11 +12,6 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::UNREADABLE_STATUS;
 
-/// The key in a task's metadata for the number of times that the task was released after a failure.
-const RETRIES_KEY: &str = "retries";
-/// The key in a task's metadata for the number of times that the task was released because its
-/// owner had exited.
-const ABANDONED_KEY: &str = "abandoned";
 /// The failure text of a task whose turn a person interrupted. Such a task is not retried.
 const INTERRUPTED: &str = "interrupted";
 
@@ -104,6 +100,15 @@ pub enum TaskFate {
 }
 
 impl TaskFate {
+    /// The same with its reason, which may come from an agent, changed by `change`.
+    pub(crate) fn with_text(&self, change: impl Fn(&str) -> String) -> TaskFate {
+        match self {
+            TaskFate::Failed(reason) => TaskFate::Failed(change(reason)),
+            TaskFate::Unreachable(reason) => TaskFate::Unreachable(change(reason)),
+            other => other.clone(),
+        }
+    }
+
     /// Whether this state of the task is final.
     pub fn is_final(&self) -> bool {
         !matches!(self, TaskFate::Running | TaskFate::Waiting)

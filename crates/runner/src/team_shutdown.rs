@@ -6,7 +6,7 @@ use crate::run_context::RunContext;
 use crate::run_file::RunFile;
 use crate::run_lock::{RunLock, RunNote};
 use crate::run_report::{RunReport, early_end, exit_code};
-use crate::run_state::{RunEnd, RunState, TICK};
+use crate::run_state::{EndReason, RunEnd, RunState, TICK};
 use crate::task_fate::{RetryRules, evaluate};
 use crate::task_results::{TaskOutcome, TaskResult, short_duration, task_results};
 use crate::team_snapshot;
@@ -31,13 +31,15 @@ pub(crate) fn end_run(
     end: RunEnd,
     lock: &mut RunLock,
 ) -> Result<RunReport, ErrorReport> {
-    let is_suspended = matches!(end, RunEnd::Suspended(_));
-    let shutdown = if is_suspended { Ok(()) } else { shut_down_members(run, &mut state, &end) };
+    let shutdown = match end {
+        RunEnd::Over(reason) => shut_down_members(run, &mut state, reason),
+        RunEnd::Suspended(_) => Ok(()),
+    };
     let shutdown = shutdown.map_err(|error| run.with_resume_help(&state.snapshot.running, error));
     let tasks =
         final_results(run, &mut state).map_err(|error| run.with_resume_help(&state.snapshot.running, error));
-    let deletion = match (&shutdown, &tasks) {
-        (Ok(()), Ok(tasks)) if !is_suspended && lock.previous_note() == RunNote::DeleteTeam => lock
+    let deletion = match (&end, &shutdown, &tasks) {
+        (RunEnd::Over(_), Ok(()), Ok(tasks)) if lock.previous_note() == RunNote::DeleteTeam => lock
             // The exit code is stored first: without the team's files, a run that resumes the
             // deletion could not compute it.
             .write_note(RunNote::Deleting(exit_code(&run.file.name, &end, tasks)))
@@ -93,7 +95,7 @@ pub(crate) fn report_nothing_to_do(
     let note =
         format!("nothing is left to do, and team {name} stays{retry}; remove it: teamctl delete {name}");
     Ok(RunReport {
-        exit_code: exit_code(&file.name, &RunEnd::Finished, &tasks),
+        exit_code: exit_code(&file.name, &RunEnd::Over(EndReason::Finished), &tasks),
         tasks,
         early_end: None,
         nothing_to_do: Some(note),
@@ -116,7 +118,7 @@ fn results_of_ended_team(
 /// Removes a team after an error at the start of the run. If the removal fails, only a warning is
 /// shown, because the caller returns the first error.
 pub(crate) fn remove_unfilled_team(run: &mut RunContext, state: &mut RunState) {
-    let removal = shut_down_members(run, state, &RunEnd::Stopped).and_then(|()| delete_team(run));
+    let removal = shut_down_members(run, state, EndReason::Stopped).and_then(|()| delete_team(run));
     if removal.is_err() {
         let name = &run.file.name;
         run.observer
@@ -126,17 +128,21 @@ pub(crate) fn remove_unfilled_team(run: &mut RunContext, state: &mut RunState) {
 
 /// Asks all members to shut down. The daemon kills members that do not exit within the grace
 /// period. If the user presses Ctrl-C during the shutdown, all members are killed at once.
-fn shut_down_members(run: &mut RunContext, state: &mut RunState, end: &RunEnd) -> Result<(), ErrorReport> {
+fn shut_down_members(
+    run: &mut RunContext,
+    state: &mut RunState,
+    reason: EndReason,
+) -> Result<(), ErrorReport> {
     // If a Ctrl-C has ended the run, that first Ctrl-C does not count.
-    let stops_to_kill = if *end == RunEnd::Stopped && run.stop_requests.count() > 0 { 2 } else { 1 };
-    state.begin_ending(end_message(run, end, stops_to_kill));
-    let mut reply = start_shutdown_request(run, end);
+    let stops_to_kill = if reason == EndReason::Stopped && run.stop_requests.count() > 0 { 2 } else { 1 };
+    state.begin_ending(end_message(run, reason, stops_to_kill));
+    let mut reply = start_shutdown_request(run, reason);
     let mut is_killed = false;
     loop {
         match reply.try_recv() {
             Ok(Err(error)) if error.kind == ErrorKind::NoDaemon => {
                 run.daemon.start()?;
-                reply = start_shutdown_request(run, end);
+                reply = start_shutdown_request(run, reason);
             }
             Ok(reply) => return reply.map(drop),
             Err(_) => {
@@ -155,12 +161,11 @@ fn shut_down_members(run: &mut RunContext, state: &mut RunState, end: &RunEnd) -
 
 /// The message that says why the run ends, how long the shutdown may take, and how to end it
 /// sooner.
-fn end_message(run: &RunContext, end: &RunEnd, stops_to_kill: usize) -> String {
-    let reason = match end {
-        RunEnd::Finished => "all is over",
-        RunEnd::Stopped => "stopping",
-        RunEnd::TimedOut => "the time is over",
-        RunEnd::Suspended(_) => "its members rest",
+fn end_message(run: &RunContext, reason: EndReason, stops_to_kill: usize) -> String {
+    let reason = match reason {
+        EndReason::Finished => "all is over",
+        EndReason::Stopped => "stopping",
+        EndReason::TimedOut => "the time is over",
     };
     let grace = short_duration(grace_ms(run));
     let again = if stops_to_kill > 1 { "Ctrl-C again" } else { "Ctrl-C" };
@@ -194,12 +199,11 @@ fn all_members(run: &RunContext) -> MemberSelection {
 }
 
 /// Sends the shutdown request on a thread of its own, so that a Ctrl-C is handled before the reply.
-fn start_shutdown_request(run: &RunContext, end: &RunEnd) -> Receiver<Result<Reply, ErrorReport>> {
-    let reason = match end {
-        RunEnd::Finished => "all tasks are over",
-        RunEnd::Stopped => "the run was stopped",
-        RunEnd::TimedOut => "the time of the run is over",
-        RunEnd::Suspended(_) => "its members rest",
+fn start_shutdown_request(run: &RunContext, reason: EndReason) -> Receiver<Result<Reply, ErrorReport>> {
+    let reason = match reason {
+        EndReason::Finished => "all tasks are over",
+        EndReason::Stopped => "the run was stopped",
+        EndReason::TimedOut => "the time of the run is over",
     };
     let request = Request::Shutdown(ShutdownMembersRequest {
         targets: all_members(run),

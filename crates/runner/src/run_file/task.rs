@@ -1,5 +1,6 @@
 //! Parses the tables `[[task]]` of a run file.
 
+use crate::metadata_keys::{ABANDONED_KEY, RETRIES_KEY};
 use crate::run_file::table_reader::TableReader;
 use crate::run_file::validation_error::ValidationErrors;
 use protocol::control::SpawnRequest;
@@ -30,7 +31,7 @@ const KEYS: [&str; 8] =
     ["key", "subject", "description", "active_form", "owner", "blocked_by", "command", "metadata"];
 /// Metadata keys that teamd's programs use themselves.
 const RESERVED_METADATA: [&str; 7] =
-    ["key", "command", "failure", "_internal", "attempts", "retries", "abandoned"];
+    ["key", "command", "failure", "_internal", "attempts", RETRIES_KEY, ABANDONED_KEY];
 
 /// Parses all tasks. If a task is invalid, errors are added and the task is left out.
 pub(crate) fn parse_tasks(tasks: &[TableReader], errors: &mut ValidationErrors) -> Vec<TaskSpec> {

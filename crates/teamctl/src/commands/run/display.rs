@@ -74,7 +74,7 @@ impl RunObserver for RunDisplay<'_> {
 
     fn show_daemon_failure(&self, text: &str) {
         let text = rewrite_commands(self.context, text);
-        self.print_or_keep(Box::new(move || text.lines().for_each(output::print_located_error)));
+        self.print_or_keep(Box::new(move || output::print_daemon_failure(&text)));
     }
 }
 
