@@ -135,11 +135,7 @@ impl DriverArgs {
 }
 
 fn parse_usage_scope(text: &str) -> Result<UsageScope, String> {
-    match text {
-        "turn" => Ok(UsageScope::Turn),
-        "session" => Ok(UsageScope::Session),
-        _ => Err(format!("cannot count usage by {text}: it is turn or session")),
-    }
+    UsageScope::parse(text).ok_or_else(|| format!("cannot count usage by {text}: it is turn or session"))
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {

@@ -7,7 +7,7 @@ use crate::daemon_tmux_server::TmuxTarget;
 use crate::directory_watcher::{DirectoryWatcher, WatchEvent};
 use crate::start_in_tmux_session;
 use crate::team_context::TeamContext;
-use protocol::control::{Reply, StatusReply};
+use protocol::control::StatusReply;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -58,9 +58,9 @@ pub fn start_unless_running(
 
 fn running_daemon(context: &TeamContext) -> Result<Option<StatusReply>, ErrorReport> {
     match context.daemon_status() {
-        Ok(Reply::Status(status)) => Ok(Some(status)),
-        Err(error) if error.kind != ErrorKind::NoDaemon => Err(error),
-        _ => Ok(None),
+        Ok(status) => Ok(Some(status)),
+        Err(error) if error.kind == ErrorKind::NoDaemon => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

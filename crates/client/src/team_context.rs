@@ -8,7 +8,9 @@ use crate::find_lead_session::led_by_this_session;
 use crate::next_task_client::NextTaskClient;
 use crate::reply_payload::{ReplyPayload, payload_of};
 use crate::request_timeout::request_timeout;
-use protocol::control::{Call, PROTOCOL_VERSION, Reply, Request, Response, WorktreeReply, WorktreeRequest};
+use protocol::control::{
+    Call, PROTOCOL_VERSION, Reply, Request, Response, StatusReply, WorktreeReply, WorktreeRequest,
+};
 use protocol::did_you_mean::did_you_mean;
 use protocol::directories::Directories;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -192,8 +194,8 @@ impl TeamContext {
 
     /// Requests the daemon's status without the caller's token. The daemon would reject a token
     /// that it does not know, for example the token of an agent whose record was lost.
-    pub fn daemon_status(&self) -> Result<Reply, ErrorReport> {
-        self.call_daemon_with(None, Request::Status)
+    pub fn daemon_status(&self) -> Result<StatusReply, ErrorReport> {
+        self.call_daemon_with(None, Request::Status).and_then(payload_of)
     }
 
     /// Has the daemon make a git worktree for a member.

@@ -12,7 +12,7 @@ pub use facts::LaunchFacts;
 pub use options::read_only_unsupported;
 
 use crate::agent_type::AgentType;
-use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec, UsageSpan};
+use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec, TurnDelivery};
 use crate::template::{base_name, encode_value, fill};
 use facts::fill_facts;
 use protocol::control::{LaunchArgv, ResumeArgv};
@@ -21,6 +21,7 @@ use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::sibling_program::installed_program;
 use protocol::turn_program::{DrivenProgram, MAX_ARGUMENT_BYTES, PerTurnProgram, TurnProgram, Worker};
+use protocol::usage::UsageScope;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -116,9 +117,9 @@ impl Profile {
         let options = self.option_arguments(program, facts)?;
         let launch = self.launch_without_argv(program, facts);
         match &program.delivery {
-            DeliverySpec::Turn { .. } => Ok(with_turn_program(launch, program, facts, &options)),
-            DeliverySpec::Acp { modes, usage_span } => {
-                let driver = driver_command(modes, *usage_span, facts);
+            DeliverySpec::Turn(turn) => Ok(with_turn_program(launch, program, turn, facts, &options)),
+            DeliverySpec::Acp { modes, usage_scope } => {
+                let driver = driver_command(modes, *usage_scope, facts);
                 Ok(with_driven_program(launch, program, facts, &options, driver, modes))
             }
             DeliverySpec::Native { .. } | DeliverySpec::Hook { .. } | DeliverySpec::Pull => {
@@ -224,19 +225,17 @@ impl ProgramSpec {
 fn with_turn_program(
     launch: Launch,
     program: &ProgramSpec,
+    turn: &TurnDelivery,
     facts: &LaunchFacts<'_>,
     options: &[String],
 ) -> Launch {
-    let DeliverySpec::Turn { resume_args, session, reply_key, usage_paths } = &program.delivery else {
-        return launch;
-    };
     let argv = |args: &[String]| argument_vector(&program.program, args, options, &[], facts);
     let agent = PerTurnProgram {
         first_argv: argv(&program.args),
-        later_argv: if resume_args.is_empty() { Vec::new() } else { argv(resume_args) },
-        session: session.clone(),
-        reply_key: reply_key.clone(),
-        usage_paths: usage_paths.clone(),
+        later_argv: if turn.resume_args.is_empty() { Vec::new() } else { argv(&turn.resume_args) },
+        session: turn.session.clone(),
+        reply_key: turn.reply_key.clone(),
+        usage_paths: turn.usage_paths.clone(),
         mode_args: program.runtime_mode_arguments(facts),
         prompt_prefix: launch.prompt_prefix,
     };
@@ -282,7 +281,7 @@ fn resume_argv(program: &ProgramSpec, facts: &LaunchFacts<'_>, options: &[String
 /// The command line of the driver `teamd-acp`, without the program behind it.
 fn driver_command(
     modes: &BTreeMap<String, String>,
-    usage_span: UsageSpan,
+    usage_scope: UsageScope,
     facts: &LaunchFacts<'_>,
 ) -> Vec<String> {
     let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
@@ -292,11 +291,7 @@ fn driver_command(
     // then stands for the program's default session mode.
     let anywhere = modes.get(bypass).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
     let anywhere = anywhere.into_iter().flat_map(|mode| ["--unrestricted-mode".to_owned(), mode]);
-    let usage_scope = match usage_span {
-        UsageSpan::Turn => &[][..],
-        UsageSpan::Process => &["--usage-scope", "session"],
-    };
-    let usage_scope = usage_scope.iter().map(|&word| word.to_owned());
+    let usage_scope = ["--usage-scope".to_owned(), usage_scope.as_str().to_owned()];
     [path.to_string_lossy().into_owned()].into_iter().chain(anywhere).chain(usage_scope).collect()
 }
 

@@ -4,7 +4,7 @@
 
 mod delivery;
 
-use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec};
+use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec, TurnDelivery};
 use crate::settings_patch;
 use crate::toml_table::TomlTable;
 use delivery::{check_session, parse_delivery, variables_in_args};
@@ -160,10 +160,10 @@ fn parse_instructions(
 fn default_instructions(delivery: &DeliverySpec) -> InstructionDelivery {
     match delivery {
         DeliverySpec::Hook { .. } | DeliverySpec::Acp { .. } => InstructionDelivery::Prepended,
-        DeliverySpec::Turn { session, .. } if *session != SessionSource::NoSession => {
+        DeliverySpec::Turn(TurnDelivery { session, .. }) if *session != SessionSource::NoSession => {
             InstructionDelivery::Prepended
         }
-        DeliverySpec::Turn { .. } | DeliverySpec::Native { .. } | DeliverySpec::Pull => {
+        DeliverySpec::Turn(_) | DeliverySpec::Native { .. } | DeliverySpec::Pull => {
             InstructionDelivery::NotNeeded
         }
     }

@@ -3,7 +3,7 @@
 use crate::settings_patch::SettingsPatch;
 use protocol::delivery::Delivery;
 use protocol::turn_program::SessionSource;
-use protocol::usage::UsagePaths;
+use protocol::usage::{UsagePaths, UsageScope};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -104,11 +104,22 @@ pub struct UsageFile {
     pub usage_paths: UsagePaths,
 }
 
+/// How a program with one process for each turn is started, and what its output has.
+#[derive(Debug, PartialEq)]
+pub(crate) struct TurnDelivery {
+    /// The arguments of all turns after the first. Empty if they are the same as the program's
+    /// `args`.
+    pub(crate) resume_args: Vec<String>,
+    pub(crate) session: SessionSource,
+    /// The key of the reply in the JSON lines of the output.
+    pub(crate) reply_key: Option<String>,
+    pub(crate) usage_paths: Option<UsagePaths>,
+}
+
 /// The way in which messages reach a program, with the settings of that way.
 ///
-/// `resume_args` are the arguments of a spawn that resumes the session of the previous spawn. For
-/// `Turn` they are the arguments of all turns after the first. Empty if they are the same as the
-/// program's `args`.
+/// `resume_args` are the arguments of a spawn that resumes the session of the previous spawn. Empty if
+/// they are the same as the program's `args`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum DeliverySpec {
     /// The program reads the team files itself.
@@ -119,16 +130,10 @@ pub(crate) enum DeliverySpec {
     Acp {
         /// For each permission mode the program's own mode id, if its sessions have that mode.
         modes: BTreeMap<String, String>,
-        usage_span: UsageSpan,
+        usage_scope: UsageScope,
     },
     /// One process for each turn.
-    Turn {
-        resume_args: Vec<String>,
-        session: SessionSource,
-        /// The key of the reply in the JSON lines of the output.
-        reply_key: Option<String>,
-        usage_paths: Option<UsagePaths>,
-    },
+    Turn(TurnDelivery),
     /// One process for the whole spawn. It asks for messages itself.
     Pull,
 }
@@ -166,17 +171,6 @@ impl Default for HookDelivery {
     }
 }
 
-/// What a program that speaks the Agent Client Protocol includes in the usage that it reports at
-/// the end of a turn.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum UsageSpan {
-    /// The usage of that turn alone.
-    #[default]
-    Turn,
-    /// Everything since the program started.
-    Process,
-}
-
 impl Profile {
     /// The settings of delivery by hooks. `None` for another delivery.
     pub fn hook_delivery(&self) -> Option<&HookDelivery> {
@@ -201,7 +195,7 @@ impl DeliverySpec {
             DeliverySpec::Native { .. } => Delivery::Native,
             DeliverySpec::Hook { .. } => Delivery::Hook,
             DeliverySpec::Acp { .. } => Delivery::Acp,
-            DeliverySpec::Turn { .. } => Delivery::Turn,
+            DeliverySpec::Turn(_) => Delivery::Turn,
             DeliverySpec::Pull => Delivery::Pull,
         }
     }
@@ -212,7 +206,7 @@ impl DeliverySpec {
         match self {
             DeliverySpec::Native { resume_args }
             | DeliverySpec::Hook { resume_args, .. }
-            | DeliverySpec::Turn { resume_args, .. } => resume_args,
+            | DeliverySpec::Turn(TurnDelivery { resume_args, .. }) => resume_args,
             DeliverySpec::Acp { .. } | DeliverySpec::Pull => &[],
         }
     }

@@ -115,8 +115,8 @@ pub fn profile_warnings(request: &control::SpawnRequest) -> Vec<String> {
 /// Builds the spawn request for the daemon. Everything that can be checked without the daemon is
 /// checked here.
 ///
-/// `config` is `None` if the team does not exist yet. If `options.stdin` is set, the caller must
-/// have read standard input into `options.prompt` before.
+/// `config` is `None` if the team does not exist yet. If the user's prompt was `-`, the caller must
+/// have replaced it by standard input before.
 ///
 /// # Errors
 ///

@@ -135,12 +135,20 @@ impl Policy {
         format!("policy-{team}.json")
     }
 
-    /// Parses the content of a policy file. If the file is missing or invalid, the result is the
-    /// default policy: the lead or a person answers, and only the lead or a person adds commands to
-    /// tasks. A file with an unknown key is invalid. If the key was ignored, a rule could match
-    /// more than its author intended.
-    pub fn parse_or_default(bytes: Option<&[u8]>) -> Policy {
-        bytes.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default()
+    /// Parses the content of a policy file. Without a file, the result is the default policy.
+    ///
+    /// If the file is invalid, the result is a policy under which only a person answers requests:
+    /// the file may have reserved answers for a person. A file with an unknown key is invalid. If
+    /// the key was ignored, a rule could match more than its author intended.
+    pub fn parse_file(bytes: Option<&[u8]>) -> Policy {
+        let only_person = || Policy {
+            plan_approver: Approver::Person,
+            permission_approver: Approver::Person,
+            ..Policy::default()
+        };
+        bytes.map_or_else(Policy::default, |bytes| {
+            serde_json::from_slice(bytes).unwrap_or_else(|_| only_person())
+        })
     }
 
     /// Who answers requests of this kind.
@@ -224,23 +232,31 @@ mod tests {
     }
 
     #[test]
-    fn invalid_policy_file_gives_the_default() {
-        let any = Policy::parse_or_default(Some(br#"{"task_commands":"any"}"#));
+    fn invalid_policy_file_leaves_answers_to_a_person() {
+        let any = Policy::parse_file(Some(br#"{"task_commands":"any"}"#));
         assert_eq!((any.task_commands, any.plan_approver), (TaskCommandPolicy::Any, Approver::Lead));
         let later = br#"{"task_commands":"any","later":1}"#;
         let of_before = br#"{"commands":"any","rules":[{"tool":"Bash","matches":"ls","answer":"allow"}]}"#;
-        for other in [
-            None,
+        assert_eq!(Policy::parse_file(None), Policy::default());
+        assert_eq!(Policy::parse_file(Some(b"{}")), Policy::default());
+        for invalid in [
             Some(&br#"{"task_commands":"all"}"#[..]),
             Some(later),
             Some(of_before),
             Some(br#"{"rules":[{"tool":"Bash","matches":"ls","answer":"allow"}]}"#),
-            Some(b"{}"),
             Some(b"any"),
             Some(b"\xff"),
             Some(b""),
         ] {
-            assert_eq!(Policy::parse_or_default(other), Policy::default(), "{other:?}");
+            let policy = Policy::parse_file(invalid);
+            for request in [plan(), permission("Bash")] {
+                assert_eq!(
+                    policy.decide(&request, "/"),
+                    PolicyDecision::Ask(Approver::Person),
+                    "{invalid:?}"
+                );
+            }
+            assert_eq!(policy.task_commands, TaskCommandPolicy::Lead);
         }
         let policy = Policy {
             answer_timeout_ms: Some(5),
@@ -249,7 +265,7 @@ mod tests {
             ..Policy::default()
         };
         let text = serde_json::to_vec(&policy).unwrap();
-        assert_eq!(Policy::parse_or_default(Some(&text)), policy);
+        assert_eq!(Policy::parse_file(Some(&text)), policy);
     }
 
     #[test]

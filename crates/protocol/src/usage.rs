@@ -144,8 +144,23 @@ pub enum UsageScope {
     /// The usage of one turn.
     #[default]
     Turn,
-    /// The usage of the whole session, over all its processes.
+    /// The usage since the session began, or since the program started if it counts from there.
     Session,
+}
+
+impl UsageScope {
+    /// The name in profiles and arguments.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            UsageScope::Turn => "turn",
+            UsageScope::Session => "session",
+        }
+    }
+
+    /// Parses the name in profiles and arguments.
+    pub fn parse(text: &str) -> Option<UsageScope> {
+        [UsageScope::Turn, UsageScope::Session].into_iter().find(|scope| scope.as_str() == text)
+    }
 }
 
 #[cfg(test)]

@@ -105,10 +105,9 @@ fn is_moved_lock(name: &str) -> bool {
 }
 
 /// Whether `name` is the name of a temporary file. teamd uses `.NAME.tmp.ID` for temporary files,
-/// and `.NAME.shadow` (`.NAME.twin` in older versions) for the shadow copies of long inboxes.
-/// Claude Code uses `NAME.tmp.ID`.
+/// and `.NAME.shadow` for the shadow copies of long inboxes. Claude Code uses `NAME.tmp.ID`.
 pub(crate) fn is_temp_file(name: &str) -> bool {
     let id = name.split_once(TEMP_INFIX).map(|(_, id)| id);
     id.is_some_and(|id| id.len() >= 8 && id.bytes().all(|b| b.is_ascii_hexdigit()))
-        || name.starts_with('.') && (name.ends_with(SHADOW_SUFFIX) || name.ends_with(".twin"))
+        || name.starts_with('.') && name.ends_with(SHADOW_SUFFIX)
 }

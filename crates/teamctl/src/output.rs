@@ -101,6 +101,11 @@ pub(crate) fn print_located_error(message: &str) {
     writeln!(std::io::stderr(), "{}", sanitize(&message.replace('\n', " "))).ok();
 }
 
+/// Prints what teamd wrote to standard error when it failed to start.
+pub(crate) fn print_daemon_failure(text: &str) {
+    text.lines().for_each(print_located_error);
+}
+
 /// Whether standard output is a terminal and `NO_COLOR` is not set.
 pub(crate) fn supports_color() -> bool {
     std::io::stdout().is_terminal() && store::env_var("NO_COLOR").is_none()

@@ -210,8 +210,8 @@ fn older_roster_help(path: &Path) -> String {
     let state_dir = path.parent().unwrap_or(path).to_string_lossy();
     let [from, to] = [state_dir.to_string(), format!("{state_dir}.old")].map(|path| shell_quote(&path));
     format!(
-        "end its members with the older teamctl (teamctl down), or move the state directory away; agents that still \
-         run are then not adopted: mv {from} {to}"
+        "end its members with the older teamctl (teamctl down), then move the state directory away; agents that still \
+         run are not adopted: mv {from} {to}"
     )
 }
 
@@ -238,7 +238,7 @@ fn add_unknown_teams(root: &Root, roster: &mut Roster) {
 }
 
 /// Removes those teams from the roster that have no directory, no recorded worktree, no agent and
-/// no suspended member.
+/// no member that waits for a respawn.
 ///
 /// An earlier daemon was killed while it deleted such a team. A deletion removes the worktrees
 /// before the directory. So a team with a recorded worktree has not been deleted, and stays in the
@@ -283,14 +283,13 @@ fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
     }
 }
 
-/// Reads the policy of a team. If the policy cannot be read, returns the default policy, under
-/// which a person or the lead answers all requests of members.
+/// Reads the policy of a team. See [`Policy::parse_file`] for a missing or invalid file.
 fn read_policy(state: &StateDir, team: &TeamName) -> Policy {
     let bytes = state.read(&Policy::file_name(team)).unwrap_or_else(|error| {
         tracing::warn!("cannot read a policy: {error}");
         None
     });
-    Policy::parse_or_default(bytes.as_deref())
+    Policy::parse_file(bytes.as_deref())
 }
 
 fn build_settings(

@@ -3,8 +3,7 @@
 //! The tag is the value of the pane option `@teamd_spawn`. The pane option `@teamd_pane_pid` holds
 //! the id of the process that ran in the pane when the pane was tagged. If a user starts another
 //! command in the pane (`respawn-pane`), both options stay but the process changes. From then on
-//! the pane belongs to the user. Releases of teamd up to 0.1.0 did not set `@teamd_pane_pid`. A
-//! pane of such a release is recognized by its start command, which contains the tag.
+//! the pane belongs to the user.
 //!
 //! Invariant: a tag is never empty. tmux reads an option that is not set as an empty string, so an
 //! empty tag would match every untagged pane. The test `tag_is_a_plain_word` checks this. It also
@@ -15,7 +14,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::InvalidArgument;
-use crate::condition::{all_of, any_of};
+use crate::condition::all_of;
 use crate::validate;
 
 /// A tag of 1 to 64 ASCII letters, digits and dashes. The caller gives every pane a different one.
@@ -39,20 +38,10 @@ impl PaneTag {
         &self.0
     }
 
-    /// Returns a tmux format that is true for a pane with this tag, unless a user has run
-    /// `respawn-pane` in the pane.
+    /// Returns a tmux format that is true for panes with this tag in which no user has run
+    /// `respawn-pane`.
     pub(crate) fn owned_condition(&self) -> String {
-        format!(
-            "#{{&&:{},{}}}",
-            self.tag_condition(),
-            any_of(PaneTag::SAME_PROCESS, &self.same_command_condition())
-        )
-    }
-
-    /// Returns a tmux format that is true for a pane that a release of teamd up to 0.1.0 opened,
-    /// unless a user has run `respawn-pane` in the pane.
-    fn same_command_condition(&self) -> String {
-        all_of("#{==:#{@teamd_pane_pid},}", &format!("#{{m:*{}*,#{{pane_start_command}}}}", self.0))
+        all_of(&self.tag_condition(), PaneTag::SAME_PROCESS)
     }
 
     /// Returns a tmux format that is true for all panes with this tag.

@@ -176,7 +176,7 @@ impl ProgramSpec {
     /// Whether each turn gets the arguments of the permission mode that the member is in at that
     /// time. For a read-only agent type the mode never changes.
     fn has_runtime_modes(&self, facts: &LaunchFacts<'_>) -> bool {
-        matches!(self.delivery, DeliverySpec::Turn { .. })
+        matches!(self.delivery, DeliverySpec::Turn(_))
             && !self.modes.is_empty()
             && read_only_type(self, facts).is_none()
     }

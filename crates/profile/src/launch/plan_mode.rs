@@ -35,7 +35,7 @@ impl Profile {
     ) -> Result<BTreeMap<String, LaunchArgv>, ErrorReport> {
         let ProfileKind::Program(program) = &self.kind else { return Ok(BTreeMap::new()) };
         if facts.mode != Some(PLAN)
-            || matches!(program.delivery, DeliverySpec::Native { .. } | DeliverySpec::Turn { .. })
+            || matches!(program.delivery, DeliverySpec::Native { .. } | DeliverySpec::Turn(_))
         {
             return Ok(BTreeMap::new());
         }

@@ -1,6 +1,6 @@
 //! Parses the profile's keys for the delivery and its settings.
 
-use crate::profile::{DeliverySpec, HookDelivery, ReplySource, UsageFile, UsageSpan};
+use crate::profile::{DeliverySpec, HookDelivery, ReplySource, TurnDelivery, UsageFile};
 use crate::toml_table::TomlTable;
 use protocol::deferred_variables;
 use protocol::error::ErrorReport;
@@ -20,13 +20,13 @@ const RESPONSE_FORMAT: &str = "a table in which some text holds {text}";
 
 /// The values of the keys that only some deliveries use.
 struct DeliveryKeys {
-    resume: Option<Vec<String>>,
+    resume_args: Option<Vec<String>>,
     session: Option<Value>,
-    said: Option<Value>,
-    used: Option<Value>,
-    taken: Option<String>,
-    answer: Option<Value>,
-    park: Option<String>,
+    reply: Option<Value>,
+    usage: Option<Value>,
+    continued_key: Option<String>,
+    hook_response: Option<Value>,
+    max_wait: Option<String>,
     session_modes: Option<BTreeMap<String, String>>,
 }
 
@@ -37,18 +37,20 @@ pub(crate) fn parse_delivery(keys: &mut TomlTable<'_>) -> Result<DeliverySpec, E
     let values = DeliveryKeys::take(keys, &delivery)?;
     values.reject_unused(keys, &delivery)?;
     match delivery.as_str() {
-        "native" => Ok(DeliverySpec::Native { resume_args: values.resume.unwrap_or_default() }),
+        "native" => Ok(DeliverySpec::Native { resume_args: values.resume_args.unwrap_or_default() }),
         "hook" => parse_hook_delivery(keys, values),
         "acp" => Ok(DeliverySpec::Acp {
             modes: values.session_modes.unwrap_or_default(),
-            usage_span: values.used.map_or(Ok(UsageSpan::Turn), |value| parse_usage_span(keys, &value))?,
+            usage_scope: values
+                .usage
+                .map_or(Ok(UsageScope::Turn), |value| parse_usage_scope(keys, &value))?,
         }),
-        "turn" => Ok(DeliverySpec::Turn {
-            reply_key: values.said.map(|value| parse_key(keys, "reply", "key", &value)).transpose()?,
-            usage_paths: values.used.map(|value| parse_usage_paths(keys, value)).transpose()?,
+        "turn" => Ok(DeliverySpec::Turn(TurnDelivery {
+            reply_key: values.reply.map(|value| parse_key(keys, "reply", "key", &value)).transpose()?,
+            usage_paths: values.usage.map(|value| parse_usage_paths(keys, value)).transpose()?,
             session: parse_session(keys, values.session)?,
-            resume_args: values.resume.unwrap_or_default(),
-        }),
+            resume_args: values.resume_args.unwrap_or_default(),
+        })),
         "pull" => Ok(DeliverySpec::Pull),
         other => Err(keys.invalid_key("delivery", &format!("must be {DELIVERIES}, not \"{other}\""))),
     }
@@ -56,25 +58,25 @@ pub(crate) fn parse_delivery(keys: &mut TomlTable<'_>) -> Result<DeliverySpec, E
 
 fn parse_hook_delivery(keys: &TomlTable<'_>, values: DeliveryKeys) -> Result<DeliverySpec, ErrorReport> {
     let hook = HookDelivery {
-        response_template: parse_hook_response(keys, values.answer)?,
-        max_wait_ms: parse_max_wait(keys, values.park)?,
-        reply_source: values.said.map(|value| parse_reply_source(keys, value)).transpose()?,
-        usage_file: values.used.map(|value| parse_usage_file(keys, value)).transpose()?,
-        continued_key: values.taken,
+        response_template: parse_hook_response(keys, values.hook_response)?,
+        max_wait_ms: parse_max_wait(keys, values.max_wait)?,
+        reply_source: values.reply.map(|value| parse_reply_source(keys, value)).transpose()?,
+        usage_file: values.usage.map(|value| parse_usage_file(keys, value)).transpose()?,
+        continued_key: values.continued_key,
     };
-    Ok(DeliverySpec::Hook { resume_args: values.resume.unwrap_or_default(), hook })
+    Ok(DeliverySpec::Hook { resume_args: values.resume_args.unwrap_or_default(), hook })
 }
 
 impl DeliveryKeys {
     fn take(keys: &mut TomlTable<'_>, delivery: &str) -> Result<DeliveryKeys, ErrorReport> {
         Ok(DeliveryKeys {
-            resume: keys.take_templates("resume_args", variables_in_resume(delivery))?,
+            resume_args: keys.take_templates("resume_args", variables_in_resume(delivery))?,
             session: keys.take("session", SESSION_FORMAT)?,
-            said: keys.take("reply", REPLY_FORMAT)?,
-            used: keys.take("usage", USAGE_FORMAT)?,
-            taken: keys.take("continued_key", CONTINUED_FORMAT)?,
-            answer: keys.take("hook_response", RESPONSE_FORMAT)?,
-            park: keys.take("max_wait", "a text: a duration such as \"550s\"")?,
+            reply: keys.take("reply", REPLY_FORMAT)?,
+            usage: keys.take("usage", USAGE_FORMAT)?,
+            continued_key: keys.take("continued_key", CONTINUED_FORMAT)?,
+            hook_response: keys.take("hook_response", RESPONSE_FORMAT)?,
+            max_wait: keys.take("max_wait", "a text: a duration such as \"550s\"")?,
             session_modes: keys.take("session_modes", "a table of texts")?,
         })
     }
@@ -83,13 +85,13 @@ impl DeliveryKeys {
     /// author would believe that the key has an effect.
     fn reject_unused(&self, keys: &TomlTable<'_>, delivery: &str) -> Result<(), ErrorReport> {
         let uses = [
-            ("resume_args", self.resume.is_some(), &["turn", "hook", "native"][..]),
+            ("resume_args", self.resume_args.is_some(), &["turn", "hook", "native"][..]),
             ("session", self.session.is_some(), &["turn"]),
-            ("reply", self.said.is_some(), &["turn", "hook"]),
-            ("usage", self.used.is_some(), &["turn", "hook", "acp"]),
-            ("continued_key", self.taken.is_some(), &["hook"]),
-            ("hook_response", self.answer.is_some(), &["hook"]),
-            ("max_wait", self.park.is_some(), &["hook"]),
+            ("reply", self.reply.is_some(), &["turn", "hook"]),
+            ("usage", self.usage.is_some(), &["turn", "hook", "acp"]),
+            ("continued_key", self.continued_key.is_some(), &["hook"]),
+            ("hook_response", self.hook_response.is_some(), &["hook"]),
+            ("max_wait", self.max_wait.is_some(), &["hook"]),
             ("session_modes", self.session_modes.is_some(), &["acp"]),
         ];
         let is_unused =
@@ -108,7 +110,7 @@ impl DeliveryKeys {
 /// The template variables that `args` may contain, besides those that are allowed everywhere.
 pub(crate) fn variables_in_args(delivery: &DeliverySpec) -> &'static [&'static str] {
     match delivery {
-        DeliverySpec::Turn { .. } => &["prompt", "session", "options"],
+        DeliverySpec::Turn(_) => &["prompt", "session", "options"],
         DeliverySpec::Native { .. } => &["color", "lead_session", "session", "options", "prompt_args"],
         DeliverySpec::Hook { .. } => &["options", "prompt_args"],
         DeliverySpec::Pull => &["prompt", "options", "prompt_args"],
@@ -155,16 +157,13 @@ fn parse_reply_source(keys: &TomlTable<'_>, value: Value) -> Result<ReplySource,
 
 /// Parses `{ scope = "turn" }` or `{ scope = "session" }`. The profile must say which usage its
 /// program reports, because the Agent Client Protocol does not define that.
-fn parse_usage_span(keys: &TomlTable<'_>, value: &Value) -> Result<UsageSpan, ErrorReport> {
+fn parse_usage_scope(keys: &TomlTable<'_>, value: &Value) -> Result<UsageScope, ErrorReport> {
     let table = value.as_table().filter(|table| table.len() == 1);
-    match table.and_then(|table| table.get("scope")).and_then(Value::as_str) {
-        Some("turn") => Ok(UsageSpan::Turn),
-        Some("session") => Ok(UsageSpan::Process),
-        _ => {
-            let why = "must be { scope = \"turn\" } or { scope = \"session\" } with delivery acp";
-            Err(keys.invalid_key("usage", why))
-        }
-    }
+    let scope = table.and_then(|table| table.get("scope")).and_then(Value::as_str);
+    scope.and_then(UsageScope::parse).ok_or_else(|| {
+        let reason = "must be { scope = \"turn\" } or { scope = \"session\" } with delivery acp";
+        keys.invalid_key("usage", reason)
+    })
 }
 
 fn parse_usage_paths(keys: &TomlTable<'_>, value: Value) -> Result<UsagePaths, ErrorReport> {
@@ -214,7 +213,7 @@ pub(crate) fn check_session(
 ) -> Result<(), ErrorReport> {
     let names = |texts: &[String]| texts.iter().any(|text| deferred_variables::has_variable(text, "session"));
     let (first, later, resume) = (names(args), names(delivery.resume_args()), delivery.resume_args());
-    let DeliverySpec::Turn { session, .. } = delivery else {
+    let DeliverySpec::Turn(TurnDelivery { session, .. }) = delivery else {
         return match resume.is_empty() || later {
             true => Ok(()),
             false => Err(keys.invalid_key("resume_args", "must hold {session}, or be left out")),

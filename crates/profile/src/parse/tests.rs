@@ -37,12 +37,12 @@ fn a_whole_file_is_read() {
     let resume = ["-r", "{session}", "{prompt}"].map(str::to_owned).to_vec();
     assert_eq!(
         program.delivery,
-        DeliverySpec::Turn {
+        DeliverySpec::Turn(TurnDelivery {
             resume_args: resume,
             session: SessionSource::Generated,
             reply_key: None,
             usage_paths: None
-        }
+        })
     );
     assert_eq!(program.modes["plan"], ["--plan"]);
     let pull = parse_profile("x", "x.toml", "delivery = \"pull\"\nprogram = \"p\"").unwrap();

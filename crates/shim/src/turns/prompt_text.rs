@@ -6,6 +6,7 @@ use protocol::id::RequestId;
 use protocol::message::Message;
 use protocol::payload::{IdleNotification, IdleReason, Payload, ShutdownRequest};
 use protocol::policy::{Approver, Policy};
+use protocol::single_line_and_shell_quote::single_line;
 use protocol::task::Task;
 
 /// The subject of a turn.
@@ -201,10 +202,6 @@ fn escape_markup(text: &str) -> String {
         }
     }
     out
-}
-
-fn single_line(text: &str) -> String {
-    text.replace(['\r', '\n', '\t'], " ")
 }
 
 #[cfg(test)]

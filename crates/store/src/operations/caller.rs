@@ -57,10 +57,11 @@ impl Caller {
         message
     }
 
-    /// The team's policy, which the daemon writes. If there is no policy file, the default policy.
+    /// The team's policy, which the daemon writes. See [`Policy::parse_file`] for a missing or invalid
+    /// file.
     pub fn policy(&self) -> Result<Policy, ErrorReport> {
         let bytes = StateDir::open(&self.state)?.read(&Policy::file_name(self.team.name()))?;
-        Ok(Policy::parse_or_default(bytes.as_deref()))
+        Ok(Policy::parse_file(bytes.as_deref()))
     }
 }
 

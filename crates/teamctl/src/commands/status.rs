@@ -8,7 +8,6 @@ mod tmux_segment;
 use crate::command_rewriter::{rewrite_commands, suggested_commands, suggested_commands_for_team};
 use crate::context::CommandContext;
 use crate::output::{print_json, print_line, print_table, print_warning};
-use client::reply_payload::payload_of;
 use client::team_view::{StatusSource, TeamView, count_unread, read_suspended_teams, team_view};
 use protocol::control::{Request, StatusReply};
 use protocol::did_you_mean::did_you_mean;
@@ -82,8 +81,7 @@ fn running_daemon_status(context: &CommandContext) -> Result<Result<StatusReply,
 /// command every few seconds.
 fn print_tmux_segment(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
     match context.daemon_status() {
-        Ok(reply) => {
-            let status: StatusReply = payload_of(reply)?;
+        Ok(status) => {
             let team = context.args.team.as_deref().and_then(|name| TeamName::parse(name).ok());
             print_line(&tmux_segment::segment_line(&status, team.as_ref()));
             Ok(ExitCode::SUCCESS)

@@ -36,21 +36,20 @@ pub(crate) struct UpArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, ErrorReport> {
-    let (status, state) = match start_unless_running(
-        context,
-        &TmuxTarget::CallerOrNamed(args.tmux_name.clone()),
-        &no_output_after,
-    )? {
-        DaemonStart::AlreadyRunning(status) => (status, "runs already"),
-        DaemonStart::Started { status, warnings } => {
-            warnings.iter().for_each(|warning| output::print_warning(warning));
-            (status, "is ready")
-        }
-        DaemonStart::Failed { code, message } => {
-            print_daemon_error(context, &message);
-            return Ok(ExitCode::from(code));
-        }
-    };
+    let (status, state) =
+        match start_unless_running(context, &TmuxTarget::CallerOrNamed(args.tmux_name.clone()), &|| {
+            ProfileRegistry::for_user().no_output_after()
+        })? {
+            DaemonStart::AlreadyRunning(status) => (status, "runs already"),
+            DaemonStart::Started { status, warnings } => {
+                warnings.iter().for_each(|warning| output::print_warning(warning));
+                (status, "is ready")
+            }
+            DaemonStart::Failed { code, message } => {
+                output::print_daemon_failure(&command_rewriter::rewrite_commands(context, &message));
+                return Ok(ExitCode::from(code));
+            }
+        };
     if args.resume {
         return resume::resume_members(context, &status, state);
     }
@@ -63,16 +62,4 @@ pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, E
         std::iter::once(daemon_line(&status, state)).chain(suspended).chain(budgets).collect();
     output::print_result(context, &json!({"daemon": status.daemon}), &lines.join("\n"));
     Ok(ExitCode::SUCCESS)
-}
-
-/// The user's setting `no_output_after`, for a new daemon.
-fn no_output_after() -> Result<Option<String>, ErrorReport> {
-    ProfileRegistry::for_user().no_output_after()
-}
-
-/// Prints what teamd wrote to standard error when it failed to start.
-fn print_daemon_error(context: &CommandContext, message: &str) {
-    message
-        .lines()
-        .for_each(|line| output::print_located_error(&command_rewriter::rewrite_commands(context, line)));
 }

@@ -112,26 +112,6 @@ fn respawned_pane_loses_its_tag() {
 }
 
 #[test]
-fn pane_of_release_0_1_is_owned_until_respawned() {
-    on_all_servers(|fixture| {
-        let (mut server, _notices) = fixture.connect();
-        let spawn = "5f0c2e1a-ann";
-        for (respawn, outcome) in [(None, KillOutcome::Killed), (Some("sleep 1000"), KillOutcome::NotOwned)] {
-            let script = format!("exec sleep 1000 # {spawn}");
-            let pane = fixture.run(["new-window", "-d", "-P", "-F", "#{pane_id}", &script]);
-            let pane = pane.trim();
-            fixture.run(["set-option", "-p", "-t", pane, "@teamd_spawn", spawn]);
-            if let Some(command) = respawn {
-                fixture.run(["respawn-pane", "-k", "-t", pane, command]);
-            }
-            let labeled = server.set_label(pane.parse().unwrap(), &tag(spawn), &label("ann"));
-            assert_eq!(labeled.is_ok(), outcome == KillOutcome::Killed, "{labeled:?}");
-            assert_eq!(server.kill(pane.parse().unwrap(), &tag(spawn)).unwrap(), outcome);
-        }
-    });
-}
-
-#[test]
 fn pane_ids_of_another_server_are_rejected() {
     on_default_servers(|fixture| {
         let (mut server, _notices) = fixture.connect();

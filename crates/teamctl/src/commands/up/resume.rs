@@ -5,7 +5,6 @@ use super::daemon_text::{budget_line, daemon_line};
 use crate::context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
-use client::reply_payload::payload_of;
 use client::team_context::team_by_name;
 use protocol::control::{
     MemberStatus, PastMember, Request, ResumeMembersReply, ResumeMembersRequest, StatusReply, TeamStatus,
@@ -71,7 +70,7 @@ fn wait_for_all(
 ) -> Result<Vec<ResumeResult>, ErrorReport> {
     let deadline = Instant::now() + RESUME_TIMEOUT;
     loop {
-        let status: StatusReply = payload_of(context.daemon_status()?)?;
+        let status = context.daemon_status()?;
         let results: Option<Vec<ResumeResult>> =
             members.iter().map(|member| member_result(&status, member)).collect();
         if let Some(results) = results {

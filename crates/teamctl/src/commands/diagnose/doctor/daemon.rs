@@ -2,7 +2,6 @@
 
 use super::report::DoctorReport;
 use crate::context::CommandContext;
-use client::reply_payload::payload_of;
 use protocol::control::StatusReply;
 use protocol::error::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +9,7 @@ use std::path::Path;
 
 /// Returns the daemon's status. `None` if the daemon does not answer.
 pub(super) fn check(context: &CommandContext, report: &mut DoctorReport) -> Option<StatusReply> {
-    match context.daemon_status().and_then(payload_of::<StatusReply>) {
+    match context.daemon_status() {
         Ok(status) => {
             check_version(&status, report);
             return Some(status);

@@ -5,7 +5,7 @@
 use super::report::DoctorReport;
 use crate::context::CommandContext;
 use client::daemon_tmux_server::{self, TMUX_NAME};
-use protocol::control::{Reply, StatusReply};
+use protocol::control::StatusReply;
 use protocol::roster_file::RosterFile;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -119,7 +119,7 @@ fn spawns_in_all_rosters(states: &Path) -> Option<Vec<String>> {
 /// Returns the panes of the members that the daemon runs. Returns `None` while a member is starting
 /// and the daemon does not know its pane yet.
 fn panes_of_daemon(context: &CommandContext) -> Option<Vec<String>> {
-    let Ok(Reply::Status(status)) = context.daemon_status() else { return Some(Vec::new()) };
+    let Ok(status) = context.daemon_status() else { return Some(Vec::new()) };
     let members = || status.teams.iter().flat_map(|team| &team.members);
     let has_unknown_pane = members().any(|member| member.lifecycle == "starting" && member.pane.is_none());
     (!has_unknown_pane).then(|| members().filter_map(|member| member.pane.clone()).collect())

@@ -5,7 +5,6 @@ use super::system_probe::{self, ServerState};
 use crate::context::CommandContext;
 use client::event_log::EventLog;
 use client::process_table::{self, ProcessStat};
-use client::reply_payload::payload_of;
 use client::team_view::read_suspended_teams;
 use protocol::control::{DaemonStatus, Request, StatusReply, TeamStatus};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -56,11 +55,10 @@ impl DaemonProbe {
 }
 
 fn probe_daemon(context: &CommandContext) -> Result<(Option<StatusReply>, DaemonProbe), ErrorReport> {
-    let reply = context.call_daemon(Request::StatusWithScreens);
+    let status = context.request::<StatusReply>(Request::StatusWithScreens);
     // The daemon rejects the token of an agent whose record was lost. The plain status needs none.
-    let is_rejected = reply.as_ref().is_err_and(|error| error.kind == ErrorKind::NotPermitted);
-    let reply = if is_rejected { context.daemon_status() } else { reply };
-    match reply.and_then(payload_of::<StatusReply>) {
+    let is_rejected = status.as_ref().is_err_and(|error| error.kind == ErrorKind::NotPermitted);
+    match if is_rejected { context.daemon_status() } else { status } {
         Ok(status) => {
             let daemon = Box::new(status.daemon.clone());
             Ok((Some(status), DaemonProbe::Running(daemon)))
