@@ -48,13 +48,13 @@ fn turn_budget_stops_the_team_until_it_is_raised() {
     assert_eq!(open(), 2, "each turn is a task");
     house.teamctl(["up", "--resume", "-t", "survey"]).expect_failure(76);
     let ran = house.teamctl(["up", "--resume"]).expect_success();
-    let hint = "Of survey nobody is started: its budget of 2 turns is used up.\n  give it more with: teamctl policy FILE -t survey";
-    assert!(ran.contains(hint) && !ran.contains("Nobody rests"), "{ran}");
+    let hint = "No member of survey is started: its budget of 2 turns is used up.\n  give it more with: teamctl policy FILE -t survey";
+    assert!(ran.contains(hint) && !ran.contains("no suspended members"), "{ran}");
     let ran = house.teamctl(["up"]).expect_success();
-    assert!(ran.contains(hint) && !ran.contains("bring it back with"), "{ran}");
+    assert!(ran.contains(hint) && !ran.contains("resume it with"), "{ran}");
     let status = house.teamctl(["status"]).expect_success();
-    assert!(!status.contains("One member rests"), "{status}");
-    let line = "used up; give it more with: teamctl policy FILE; then bring back who rests with: teamctl up --resume";
+    assert!(!status.contains("1 member is suspended"), "{status}");
+    let line = "used up; give it more with: teamctl policy FILE; then resume the suspended members with: teamctl up --resume";
     assert!(status.contains(line), "{status}");
     let path = write_policy(&house, "max_turns = 100");
     let ran = house.teamctl(["policy", &path]).expect_success();

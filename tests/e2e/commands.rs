@@ -49,7 +49,7 @@ fn help_contains_the_callers_options() {
     // The daemon does not know what was typed, and nor do those that read the files.
     assert_eq!(hint(&["capture", "ann", "-t", "survey"]), "its output: teamctl logs ann -t survey");
     house.teamctl(["logs", "ann", "-t", "survey"]).expect_success();
-    let gone = "who has printed nothing has none; whether it lives: teamctl status -t survey";
+    let gone = "a member that has printed nothing has none; see: teamctl status -t survey";
     assert_eq!(hint(&["logs", "bob", "-t", "survey"]), gone);
     let none = format!("make it with: teamctl create --root '{nowhere}' none");
     assert_eq!(hint(&["--root", &nowhere, "-t", "none", "task", "list"]), none);

@@ -107,7 +107,7 @@ fn new_daemon_starts_on_the_tmux_server_of_its_panes() {
     house.kill_process(house.daemon_pid());
     let ran = house.teamctl(["up"]);
     assert!(
-        ran.stderr.contains(&format!("agents live on the tmux server {socket}: teamd goes there")),
+        ran.stderr.contains(&format!("agents run on the tmux server {socket}: teamd uses it")),
         "{ran:#?}"
     );
     assert!(ran.expect_success().contains(&format!("tmux {socket}.")));

@@ -41,7 +41,7 @@ fn program_without_prompt_is_reported_and_not_active() {
     let house = TestEnv::with_team();
     house.write_profile("deaf", "delivery = \"hook\"\nprogram = \"sleep\"\nargs = [\"3600\"]\n");
     let spawned = house.teamctl(["spawn", "ann", "--profile", "deaf", "--prompt", "begin"]);
-    assert!(spawned.stderr.contains("it hears nothing until somebody begins a turn"), "{spawned:#?}");
+    assert!(spawned.stderr.contains("it gets no messages until a person begins a turn"), "{spawned:#?}");
     spawned.expect_success();
     assert_eq!(house.member("ann").unwrap()["activity"], Value::Null);
     let told = house.teamctl(["status", "ann"]).expect_success();

@@ -220,7 +220,7 @@ fn approval_without_session_is_sent_as_a_message() {
     let house = env_with_planner();
     spawn(&house, &["--prompt", "begin"]);
     house.teamctl(["approve", request_id(&wait_for_plan_request(&house, 1))]).expect_success();
-    assert_eq!(turn_containing(&house, "in an earlier life")["options"], json!(["--mode=ask"]));
+    assert_eq!(turn_containing(&house, "You submitted a plan earlier")["options"], json!(["--mode=ask"]));
     let turn = turn_containing(&house, "Your plan is approved.");
     assert!(turn["text"].as_str().unwrap().contains("turn 1 is done"), "{turn}");
     wait_for_plan_execution(&house, "default");

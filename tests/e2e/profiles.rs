@@ -119,7 +119,7 @@ fn setup_follows_relocated_settings_and_keeps_other_servers() {
     let config = house.path("out/config").display().to_string();
     house.variables.push(("XDG_CONFIG_HOME".to_owned(), config));
     let refused = house.teamctl(["setup", "opencode", "--write"]).expect_failure(65);
-    assert!(refused.contains("`team` is there already, and starts another program"), "{refused}");
+    assert!(refused.contains("`team` exists already, and starts another program"), "{refused}");
     assert_eq!(house.read("out/config/opencode/opencode.json"), theirs);
     house.write_file("out/config/opencode/opencode.json", "{}");
     house.teamctl(["setup", "opencode", "--write"]).expect_success();

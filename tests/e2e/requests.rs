@@ -293,7 +293,8 @@ fn notify_command_is_run_for_a_waiting_request() {
     let house = env_with_policy("permissions = 'person'\n");
     let none = house.teamctl(["notify", "x"]).expect_failure(78);
     assert!(
-        none.contains(".config/teamd/config.toml names no command") && none.contains("notify_command = ["),
+        none.contains(".config/teamd/config.toml has no `notify_command`")
+            && none.contains("notify_command = ["),
         "{none}"
     );
     let out = house.path("out/told").display().to_string();

@@ -69,7 +69,9 @@ fn wait_until_resumed(house: &TestEnv) {
 fn assert_status_without_daemon(house: &TestEnv) {
     let told = house.teamctl(["status"]);
     assert_eq!(told.code, 69, "{}", told.stderr);
-    for line in ["killed (signal 15); rests", "3 members rest; bring them back with: teamctl up --resume"] {
+    for line in
+        ["killed (signal 15); suspended", "3 members are suspended; resume them with: teamctl up --resume"]
+    {
         assert!(told.stdout.contains(line), "{line}: {}", told.stdout);
     }
     assert!(!told.stdout.contains("was left by"), "{}", told.stdout);
@@ -86,10 +88,10 @@ fn suspended_members_resume_with_task_and_session_only_on_resume() {
     let house = env_with_members();
     let ran = house.teamctl(["down", "--suspend"]).expect_success();
     for line in [
-        "ann rests: ",
-        "bob rests: ",
-        "cat rests: ",
-        "3 members rest; bring them back with: teamctl up --resume",
+        "ann is suspended: ",
+        "bob is suspended: ",
+        "cat is suspended: ",
+        "3 members are suspended; resume them with: teamctl up --resume",
     ] {
         assert!(ran.contains(line), "{line}: {ran}");
     }
@@ -104,13 +106,13 @@ fn suspended_members_resume_with_task_and_session_only_on_resume() {
     assert_eq!(suspended_members(&house), ["ann", "bob", "cat"]);
     assert!(house.member("ann").is_none());
     let up = house.teamctl(["up"]).expect_success();
-    assert!(up.contains("3 members rest; bring them back with: teamctl up --resume"), "{up}");
+    assert!(up.contains("3 members are suspended; resume them with: teamctl up --resume"), "{up}");
     let task = house.json(["task", "list"])["tasks"][0]["id"].as_str().unwrap().to_owned();
     for words in [&["create", "count"][..], &["update", &task]] {
         let refused =
             house.teamctl_with(&[&["task"], words, &["--owner", "ann"]].concat(), &[]).expect_failure(67);
-        assert!(refused.contains("cannot find \"ann\" in team survey: it rests"), "{refused}");
-        assert!(refused.contains("bring it back with: teamctl up --resume"), "{refused}");
+        assert!(refused.contains("cannot find \"ann\" in team survey: it is suspended"), "{refused}");
+        assert!(refused.contains("resume it with: teamctl up --resume"), "{refused}");
     }
     let why: Value = house.json(["why", "ann"]);
     assert_eq!(why["causes"][0]["cause"], "suspended");
@@ -121,7 +123,7 @@ fn suspended_members_resume_with_task_and_session_only_on_resume() {
         assert!(up.contains(line), "{up}");
     }
     wait_until_resumed(&house);
-    assert!(house.teamctl(["up", "--resume"]).expect_success().contains("Nobody rests."));
+    assert!(house.teamctl(["up", "--resume"]).expect_success().contains("no suspended members"));
     house.shut_down();
 }
 
@@ -163,7 +165,7 @@ fn member_that_fails_to_resume_stays_suspended() {
     house.start_daemon();
     let ran = house.teamctl(["up", "--resume"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
-    assert!(ran.stdout.contains("ann of survey could not be started, and rests on"), "{ran:#?}");
+    assert!(ran.stdout.contains("ann of survey could not be started, and is still suspended"), "{ran:#?}");
     assert_eq!(suspended_members(&house), ["ann"]);
     house.write_script("out/tool", "#!/bin/sh\nexec sleep 3600\n");
     house.teamctl(["up", "--resume"]).expect_success();

@@ -45,7 +45,7 @@ impl TmuxTarget {
         };
         let Some(other) = epochs.iter().find_map(running_server) else { return (self.clone(), None) };
         let [_, socket] = other.address_args();
-        let warning = format!("agents live on the tmux server {socket}: teamd goes there");
+        let warning = format!("agents run on the tmux server {socket}: teamd uses it");
         (other, Some(warning))
     }
 

@@ -30,7 +30,7 @@ fn payload_text(payload: &Payload) -> String {
             with_detail(&format!("rejects the shutdown, request {}", no.request_id), &no.reason)
         }
         P::PlanApprovalRequest(plan) => {
-            format!("hands in a plan, request {}\n{}", plan.request_id, plan.plan_content)
+            format!("submits a plan, request {}\n{}", plan.request_id, plan.plan_content)
         }
         P::PlanApprovalResponse(answer) => {
             let word = if answer.approved { "approves" } else { "rejects" };

@@ -52,7 +52,7 @@ fn plan_text(plan: &PlanApprovalRequest) -> String {
     } else {
         format!(" ({})", single_line(&plan.plan_file_path))
     };
-    format!("hands in a plan{path}:\n{}", plan.plan_content.trim_end())
+    format!("submits a plan{path}:\n{}", plan.plan_content.trim_end())
 }
 
 fn permission_text(request: &PermissionRequest) -> String {
@@ -94,6 +94,6 @@ mod tests {
             )
             .unwrap(),
         );
-        assert_eq!(plan, "hands in a plan (/x):\n1.\n2.");
+        assert_eq!(plan, "submits a plan (/x):\n1.\n2.");
     }
 }

@@ -334,8 +334,7 @@ fn build_worker_launch(facts: &LaunchFacts<'_>) -> Result<Launch, ErrorReport> {
         return Err(read_only_unsupported("worker", agent_type));
     }
     if !facts.allow.is_empty() || !facts.deny.is_empty() {
-        let message =
-            "cannot start worker with --allow or --deny: it runs the commands of tasks as they stand";
+        let message = "cannot start worker with --allow or --deny: it runs the commands of tasks as they are";
         return Err(ErrorReport::new(ErrorKind::Usage, message));
     }
     let turns = Some(TurnProgram::Worker(Worker::default()));

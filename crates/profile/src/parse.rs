@@ -118,7 +118,7 @@ fn parse_prompt_args(
             Err(keys.invalid_key("prompt_args", "must hold {prompt}"))
         }
         None if has_variable => {
-            Err(keys.invalid_key("args", "holds {prompt_args}, and there is no `prompt_args` to stand there"))
+            Err(keys.invalid_key("args", "holds {prompt_args}, and there is no `prompt_args` to insert"))
         }
         templates => Ok(templates.unwrap_or_default()),
     }

@@ -96,7 +96,7 @@ pub(crate) fn parse_settings_patches(keys: &mut TomlTable<'_>) -> Result<Vec<Set
                 variables_in(&text).into_iter().find(|name| !["teamctl", "shim"].contains(&base_name(name)))
             {
                 let problem =
-                    format!("holds {{{name}}}, which nothing stands for here: settings are not one agent's");
+                    format!("holds {{{name}}}, which is no variable here: settings are not one agent's");
                 return Err(keys
                     .invalid_key("settings", &problem)
                     .with_help("there are: {teamctl} {teamctl_sh} {shim} {shim_sh}"));

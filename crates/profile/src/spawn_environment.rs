@@ -17,7 +17,7 @@ pub fn resolve_directory(requested: Option<&Path>) -> Result<PathBuf, ErrorRepor
             ErrorKind::MissingPath,
             format!("cannot start in {}: no such directory", path.display()),
         )
-        .with_help("name one that is there: teamctl spawn NAME --cwd DIR")
+        .with_help("name an existing one: teamctl spawn NAME --cwd DIR")
     })
 }
 
@@ -72,7 +72,7 @@ pub fn read_prompt(given: Option<String>, file: Option<&Path>) -> Result<String,
         (Some(prompt), _) => prompt,
         (_, Some(file)) => std::fs::read_to_string(file).map_err(|error| {
             ErrorReport::new(ErrorKind::MissingPath, format!("cannot read {}: {error}", file.display()))
-                .with_help("name one that is there, or say it: teamctl spawn NAME --prompt TEXT")
+                .with_help("name an existing one, or give the text: teamctl spawn NAME --prompt TEXT")
         })?,
         _ => String::new(),
     };

@@ -23,7 +23,7 @@ use uuid::Uuid;
 /// Start a teammate; answers when it runs
 ///
 /// A profile says how a program is run: a turn at a time, one process for each message and task, or once. With
-/// `-- CMD` the command is the agent for its whole life, and its end is the agent's. A name is free again as soon
+/// `-- CMD` the command itself is the agent, and the agent ends with it. A name is free again as soon
 /// as its member is gone.
 #[derive(Debug, Default, Clone)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
@@ -107,7 +107,7 @@ pub fn profile_warnings(request: &control::SpawnRequest) -> Vec<String> {
         format!("warning: the profile {name} is written from documentation and was not tried; see: teamctl profiles check {name}")
     });
     let without_prompt = profile.needs_typed_prompt().then(|| {
-        format!("warning: the profile {name} does not say how its program takes a first prompt (key `prompt_args`): it hears nothing until somebody begins a turn in its pane, with teamctl attach")
+        format!("warning: the profile {name} does not say how its program takes a first prompt (key `prompt_args`): it gets no messages until a person begins a turn in its pane, with teamctl attach")
     });
     untried.into_iter().chain(without_prompt).collect()
 }

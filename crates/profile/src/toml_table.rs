@@ -104,7 +104,7 @@ impl TomlTable<'_> {
         let near = nearest_names(name, known).first().map(|name| format!("{{{name}}}"));
         let near = did_you_mean(near.as_ref());
         let all: Vec<String> = known.iter().map(|name| format!("{{{name}}}")).collect();
-        self.invalid_key(key, &format!("holds {{{name}}}, which nothing stands for here"))
+        self.invalid_key(key, &format!("holds {{{name}}}, which is no variable here"))
             .with_help(format!("{near}there are: {}", all.join(" ")))
     }
 

@@ -66,7 +66,7 @@ fn parse_notify_command(keys: &mut TomlTable<'_>, text: &str) -> Result<Option<V
     if let Some(name) =
         command.iter().flat_map(|argument| variables_in(argument)).find(|name| base_name(name) != "text")
     {
-        let problem = format!("holds {{{name}}}, which nothing stands for here");
+        let problem = format!("holds {{{name}}}, which is no variable here");
         return Err(keys.invalid_key("notify_command", &problem).with_help("there is: {text}"));
     }
     let value = |name: &str| (base_name(name) == "text").then(|| encode_value(name, text.to_owned()));

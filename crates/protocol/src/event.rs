@@ -287,7 +287,9 @@ impl Event {
             _ => String::new(),
         };
         let help = match (&self.kind, &self.team) {
-            (EventKind::MemberSuspended, Some(team)) => format!(" until: teamctl up --resume -t {team}"),
+            (EventKind::MemberSuspended, Some(team)) => {
+                format!("; resume it with: teamctl up --resume -t {team}")
+            }
             _ => String::new(),
         };
         visible(&format!("{subject}{}{help}", self.kind)).replace('\n', " ")
@@ -327,7 +329,7 @@ impl fmt::Display for EventKind {
                 write!(f, "starts again {when} (restart {attempt})")
             }
             EventKind::MemberRespawnsExhausted { reason } => write!(f, "is not started again: {reason}"),
-            EventKind::MemberSuspended => f.write_str("rests"),
+            EventKind::MemberSuspended => f.write_str("is suspended"),
             EventKind::ShutdownRequested { request_id } => {
                 write!(f, "asked to shut down: {request_id}")
             }
@@ -369,7 +371,7 @@ impl fmt::Display for EventKind {
             EventKind::MessageRestored { from, kind, .. } => {
                 write!(f, "has {kind} from {from} again: another program had dropped it")
             }
-            EventKind::Error { message } => write!(f, "trouble: {message}"),
+            EventKind::Error { message } => write!(f, "error: {message}"),
         }
     }
 }
@@ -402,7 +404,10 @@ mod tests {
         assert_eq!(event.to_text(), "survey task 3 failed by ann (exit 1): count\\u{1b}");
         let suspended =
             Event::for_member(&team, &AgentName::parse("ann").unwrap(), EventKind::MemberSuspended);
-        assert_eq!(suspended.to_text(), "ann@survey rests until: teamctl up --resume -t survey");
+        assert_eq!(
+            suspended.to_text(),
+            "ann@survey is suspended; resume it with: teamctl up --resume -t survey"
+        );
     }
 
     #[test]

@@ -134,7 +134,7 @@ fn is_planning(facts: &InstructionContext<'_>) -> bool {
 
 fn plan_section() -> String {
     "Planning. You are in plan mode: until your plan is approved you read, and change nothing. What you say last in a \
-     turn is handed in as your plan, if your program tells its last words; else hand it in with `teamctl submit-plan FILE`, or \
+     turn is submitted as your plan, if your program reports it; else submit it with `teamctl submit-plan FILE`, or \
      `teamctl submit-plan -` and the text on its standard input. A no comes as a message, with the reason: make another plan. \
      With a yes you are started again, if your program can't change its mode while it runs."
         .to_owned()

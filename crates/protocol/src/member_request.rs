@@ -94,7 +94,7 @@ impl MemberRequest {
     /// A short summary. May contain control characters of other programs.
     pub fn summary(&self) -> String {
         match self {
-            MemberRequest::Plan(_) => "hands in a plan".to_owned(),
+            MemberRequest::Plan(_) => "submits a plan".to_owned(),
             MemberRequest::Permission(request) => format!("asks to use {}", request.tool_name),
         }
     }

@@ -136,7 +136,10 @@ impl<'a> DaemonKeeper<'a> {
 
     fn takedown_error(&mut self) -> ErrorReport {
         self.takedown = Takedown::Seen;
-        ErrorReport::new(ErrorKind::NoDaemon, "cannot go on with the run: somebody has taken teamd down")
+        ErrorReport::new(
+            ErrorKind::NoDaemon,
+            "cannot go on with the run: teamd was stopped with teamctl down",
+        )
     }
 
     /// Returns an error if a person stopped the daemon during the run. If the daemon was stopped

@@ -37,7 +37,7 @@ impl RunContext<'_> {
             return error.with_help(next);
         }
         let names: Vec<&str> = running.iter().map(|member| member.name.as_str()).collect();
-        let running = if names.is_empty() { "nobody".to_owned() } else { names.join(", ") };
+        let running = if names.is_empty() { "no member".to_owned() } else { names.join(", ") };
         let next = format!(
             "the team is left as it is ({running} may still run); go on with it: teamctl run FILE --resume"
         );

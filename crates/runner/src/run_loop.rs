@@ -111,10 +111,11 @@ fn run_step(run: &mut RunContext, state: &mut RunState) -> Result<NextStep, Erro
     }
     if state.snapshot.members.any_suspended() {
         let none_runs = state.snapshot.running.is_empty();
-        let reason = if none_runs { "its members rest" } else { "some of its members rest" };
+        let reason =
+            if none_runs { "its members are suspended" } else { "some of its members are suspended" };
         return Ok(NextStep::End(RunEnd::Suspended(suspended_error(run, reason, "go on with it"))));
     }
-    state.report("everybody is idle and nothing moves: what is left will not be done by itself");
+    state.report("all members are idle, and the open tasks make no progress");
     Ok(NextStep::End(RunEnd::Over(EndReason::Finished)))
 }
 

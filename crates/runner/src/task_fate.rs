@@ -241,9 +241,9 @@ fn release_or_fail(
 fn pending_fate(task: &Task, members: &MemberStates) -> TaskFate {
     match &task.owner {
         Some(owner) if members.state_of(owner) == MemberState::Gone => {
-            TaskFate::Unreachable(format!("{owner}, whose it is, is gone"))
+            TaskFate::Unreachable(format!("its owner {owner} is gone"))
         }
-        None if !members.any_left() => TaskFate::Unreachable("nobody is left to do it".to_owned()),
+        None if !members.any_left() => TaskFate::Unreachable("no member is left to do it".to_owned()),
         _ => TaskFate::Waiting,
     }
 }

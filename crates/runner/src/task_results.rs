@@ -88,7 +88,7 @@ fn task_result(task: &Task, fate: Option<&TaskFate>, times: &TaskTimes) -> TaskR
         Some(TaskFate::Waiting) => (TaskOutcome::NotDone, Some("it was not begun".to_owned())),
         // Another program may delete the files of completed tasks.
         None if task.status == TaskStatus::Completed => (TaskOutcome::Completed, None),
-        None => (TaskOutcome::Deleted, Some("somebody deleted it".to_owned())),
+        None => (TaskOutcome::Deleted, Some("it was deleted".to_owned())),
     };
     TaskResult {
         key: run_file_key(task).map(str::to_owned),

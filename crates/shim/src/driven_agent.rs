@@ -111,7 +111,7 @@ impl DrivenAgent {
                 self.last_failure
             )));
         }
-        let failed = |error| StartError::Transient(format!("cannot make a line to the driver: {error}"));
+        let failed = |error| StartError::Transient(format!("cannot make a socket to the driver: {error}"));
         let (stream, driver_socket) = DriverStream::pair().map_err(failed)?;
         let pid =
             child_process::start_driver(start, &self.driver_args(), driver_socket, pane_mode, output)?.id();

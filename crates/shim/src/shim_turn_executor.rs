@@ -146,7 +146,7 @@ impl TurnExecutor for ShimExecutor<'_> {
     }
 
     fn change_mode(&mut self, mode: &str) -> Result<(), String> {
-        self.driven.as_mut().ok_or("nobody stands")?.change_mode(mode)
+        self.driven.as_mut().ok_or("the driver is not running")?.change_mode(mode)
     }
 
     fn next_event(&mut self, deadline: Option<Instant>) -> ExecutorEvent {
@@ -226,7 +226,7 @@ impl ShimExecutor<'_> {
             if matches!(event, ShimEvent::Message(ToShim::Refused)) {
                 // The daemon that started this agent has exited, and the new daemon does not know
                 // the agent.
-                return Err(TurnLoopEnd::NotStarted("nobody knows of it any more".to_owned()));
+                return Err(TurnLoopEnd::NotStarted("teamd does not know it any more".to_owned()));
             }
             match self.handle_event(event, None) {
                 Some(ExecutorEvent::Terminate) => return Err(TurnLoopEnd::Terminated),
@@ -253,7 +253,8 @@ impl ShimExecutor<'_> {
     }
 
     fn give_text_to_driver(&mut self, text: &str) -> Result<u32, StartError> {
-        let not_running = || StartError::Permanent("cannot begin a turn: nobody stands".to_owned());
+        let not_running =
+            || StartError::Permanent("cannot begin a turn: the driver is not running".to_owned());
         let driven = self.driven.as_mut().ok_or_else(not_running)?;
         self.parts.output.start_program_output(OutputFields::default());
         driven.ensure_started(self.parts.start, self.parts.pane_mode, &self.parts.output)?;

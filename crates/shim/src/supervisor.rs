@@ -47,7 +47,7 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     // The wake socket is opened first, so that it gets descriptor 3. Some shells can use only
     // descriptors with one digit in redirections.
     let (agent_socket, daemon_socket) = UnixStream::pair()
-        .map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot make a wake line: {error}")))?;
+        .map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot make a wake socket: {error}")))?;
     if args.headless.is_some() {
         // Without a pane, the shim gets its own session, so that the daemon's terminal is not the
         // agent's terminal. `setsid` fails only if the shim already leads a session, which then has

@@ -89,7 +89,7 @@ pub enum Error {
         nearest: Vec<String>,
     },
     /// The team has no such member.
-    #[error("cannot find {name:?} in team {team}{}", if *is_suspended { ": it rests" } else { "" })]
+    #[error("cannot find {name:?} in team {team}{}", if *is_suspended { ": it is suspended" } else { "" })]
     NoSuchMember {
         /// The requested name.
         name: String,
@@ -181,7 +181,7 @@ pub enum Error {
         to: String,
     },
     /// The task has its new owner, but the message to the owner was not sent.
-    #[error("task {id} has its owner, but cannot tell {owner}: {cause}")]
+    #[error("task {id} has its owner, but {owner} could not be notified: {cause}")]
     OwnerNotNotified {
         /// The task.
         id: TaskId,
@@ -310,15 +310,13 @@ impl Error {
         match self {
             Error::Io { path, cause, .. } => io_help(cause.kind(), path),
             Error::Untrusted { remedy, .. } => Some(remedy.clone()),
-            Error::UnexpectedFileType { path, .. } => {
-                Some(format!("see what is there: ls -ld {}", path.display()))
-            }
+            Error::UnexpectedFileType { path, .. } => Some(format!("see: ls -ld {}", path.display())),
             Error::TooLarge { .. } | Error::InvalidName(_) => None,
             Error::Corrupt { backup: Some(copy), .. } => {
                 Some(format!("a copy is in {}; what is damaged: teamctl doctor", copy.display()))
             }
             Error::Corrupt { backup: None, .. } | Error::Malformed { .. } => {
-                Some("mend the file; what is damaged: teamctl doctor".to_owned())
+                Some("repair the file; what is damaged: teamctl doctor".to_owned())
             }
             Error::Locked { path, .. } => Some(format!(
                 "look at {}, and remove it if nothing uses it; what the killed have left: teamctl doctor --fix",
@@ -334,7 +332,7 @@ impl Error {
         let help = match self {
             Error::NoSuchTeam { nearest, .. } => nearest_help(nearest, "teamctl status"),
             Error::NoSuchMember { is_suspended: true, .. } => {
-                "bring it back with: teamctl up --resume".to_owned()
+                "resume it with: teamctl up --resume".to_owned()
             }
             Error::NoSuchMember { nearest, .. } => nearest_help(nearest, "teamctl status"),
             Error::AlreadyExists { what } if what.starts_with("file") => return None,
@@ -349,7 +347,7 @@ impl Error {
             Error::TaskBlocked { .. } | Error::NoTaskAvailable(_) | Error::DependencyCycle { .. } => {
                 "what waits for what: teamctl task list".to_owned()
             }
-            Error::InvalidTransition { id, .. } => format!("how it stands: teamctl task get {id}"),
+            Error::InvalidTransition { id, .. } => format!("see: teamctl task get {id}"),
             Error::NoSuchRequest { open, .. } if !open.is_empty() => format!("open: {}", open.join(", ")),
             Error::AmbiguousRequest { .. } => {
                 "give more of its id; all that wait: teamctl requests".to_owned()

@@ -64,7 +64,7 @@ impl ForeignSettings {
         if read_current(&self.path)? != self.bytes {
             return Err(Error::UnexpectedFileType {
                 path: self.path.clone(),
-                what: "no longer what was read: somebody has changed it",
+                what: "no longer what was read: another program has changed it",
             });
         }
         let mode = std::fs::metadata(&self.path)

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Check whether the daemon could start, then exit
     #[arg(long, hide = true)]
     pub(crate) check: bool,
-    /// Tell people of a turn that writes nothing for so long, as in 90s, 10m or 2h; 0s: never
+    /// Notify people when a turn has written nothing for this long, as in 90s, 10m or 2h; 0s: never
     #[arg(long, value_name = "D", default_value = "10m", value_parser = duration::parse)]
     pub(crate) no_output_after: Duration,
     /// Log debug messages

@@ -60,7 +60,7 @@ fn detail_lines(member: &MemberView) -> Vec<String> {
     };
     let respawns = member.respawns.filter(|times| *times > 0);
     let lines = [
-        lifecycle.map(|text| format!("phase {text}")),
+        lifecycle.map(|text| format!("lifecycle {text}")),
         pane,
         member.backend.as_ref().map(|backend| format!("backend {backend}")),
         member.pid.map(|pid| format!("pid {pid}")),
@@ -77,7 +77,7 @@ fn detail_lines(member: &MemberView) -> Vec<String> {
 pub(crate) fn past_member_item(past: &PastMember, commands: &SuggestedCommands) -> MemberItem {
     let next_spawn = match (past.respawns_at, past.is_suspended) {
         (Some(at), _) => format!(", again at {}", clock_time(at)),
-        (None, true) => format!("; rests until: {}", commands.command(&["up", "--resume"])),
+        (None, true) => format!("; suspended; resume it with: {}", commands.command(&["up", "--resume"])),
         (None, false) => String::new(),
     };
     MemberItem {
@@ -99,7 +99,7 @@ pub(crate) fn request_item(open: &RequestView) -> RequestItem {
     let since = if request.asked_at == 0 { String::new() } else { clock_time(request.asked_at) };
     let text = request_text(&request.request);
     let timeout_text = policy_answer.map_or_else(String::new, |(at, approved)| {
-        format!(", {} at {} if nobody answers", if approved { "approved" } else { "denied" }, clock_time(at))
+        format!(", {} at {} without an answer", if approved { "approved" } else { "denied" }, clock_time(at))
     });
     let since_text = if since.is_empty() { String::new() } else { format!(" since {since}") };
     // The request is indented, so that no line of it looks like one of the screen.

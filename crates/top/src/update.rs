@@ -214,7 +214,7 @@ fn handle_member_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
         return Vec::new();
     }
     let Some(name) = state.selected_member() else {
-        return refuse(state, "that is nobody's: choose a member");
+        return refuse(state, "no member is selected: choose one");
     };
     match key {
         's' => start_prompt(state, PromptPurpose::Message(name)),

@@ -3,7 +3,7 @@
 
 use harness::TestEnv;
 
-/// A turn at a time with `-p`; else a teammate that hands in a plan, where it is to plan, or asks to run the tests. In a
+/// A turn at a time with `-p`; else a teammate that submits a plan, where it is to plan, or asks to run the tests. In a
 /// turn it does as its task says: it writes the review that is asked for, or moves the calls below a directory.
 const CLAUDE: &str = r#"#!/bin/sh
 ask() { scripted-agent ask "$TEAMD_MEMBER" "{$(echo "$*" | tr "'" '"')}"; }

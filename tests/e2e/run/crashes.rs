@@ -92,7 +92,7 @@ fn down_ends_the_run() {
     let run = run_until_blocked(&house, &file, &[]);
     let down = house.start_teamctl(["down"]);
     let said = finish_run(run).expect_failure(69);
-    assert!(said.contains("somebody has taken teamd down") && said.contains("--resume"), "{said}");
+    assert!(said.contains("teamd was stopped with teamctl down") && said.contains("--resume"), "{said}");
     unblock(&house);
     down.wait_with_output().unwrap();
     assert_eq!(house.teamctl(["status"]).code, 69, "no daemon was started");

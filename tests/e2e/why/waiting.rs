@@ -35,7 +35,7 @@ fn awaiting_permission_or_plan_approval() {
         r#"{"type":"plan_approval_request","from":"ann","timestamp":"2026-01-01T00:00:00.000Z","planFilePath":"","planContent":"count","requestId":"plan-1-abcdefg"}"#,
     );
     let told = assert_first_cause(&house, "awaiting_plan_approval");
-    assert!(run_suggested_command(&house, &told).contains("hands in a plan"));
+    assert!(run_suggested_command(&house, &told).contains("submits a plan"));
     house.shut_down();
 }
 

@@ -166,7 +166,7 @@ mod tests {
         let unknown =
             "there is: a, b; any other program goes behind --, as in: teamctl spawn NAME -- PROGRAM";
         assert_eq!(help(ErrorKind::Usage, unknown), "there is: a, b");
-        let missing = "name one that is there: teamctl spawn NAME --cwd DIR";
+        let missing = "name an existing one: teamctl spawn NAME --cwd DIR";
         assert_eq!(help(ErrorKind::MissingPath, missing), "name an existing directory in cwd");
         assert_eq!(help(ErrorKind::NoDaemon, "start it with: teamctl up"), "start it with: teamctl up");
     }

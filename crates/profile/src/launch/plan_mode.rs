@@ -116,9 +116,9 @@ pub(super) fn resume_prompt(facts: &LaunchFacts<'_>) -> String {
 /// The first prompt after a plan approval if the session cannot be resumed.
 pub(super) fn approval_pending_prompt(facts: &LaunchFacts<'_>) -> String {
     format!(
-        "You have made a plan in an earlier life, and it is approved: you were started again for it, in the permission \
-         mode {}. It comes to you as a message when you end this turn, else read it with `teamctl inbox`. Say in a word \
-         that you are there.",
+        "You submitted a plan earlier, and it is approved. You were started again to carry it out, in the permission \
+         mode {}. The plan comes to you as a message when you end this turn; you can also read it with `teamctl inbox`. \
+         Now say in one word that you are ready.",
         facts.mode.unwrap_or(DEFAULT)
     )
 }

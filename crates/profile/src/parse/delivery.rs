@@ -233,12 +233,12 @@ pub(crate) fn check_session(
             Err(keys.invalid_key("resume_args", "must hold {session}, since `session` is \"generated\""))
         }
         SessionSource::OutputKey { .. } if first => {
-            Err(keys.invalid_key("args", "holds {session} before the first turn told it"))
+            Err(keys.invalid_key("args", "holds {session} before the first turn has reported it"))
         }
-        SessionSource::OutputKey { .. } if !later => {
-            Err(keys
-                .invalid_key("resume_args", "must hold {session}, since `session` is told by the first turn"))
-        }
+        SessionSource::OutputKey { .. } if !later => Err(keys.invalid_key(
+            "resume_args",
+            "must hold {session}, since `session` is reported by the first turn",
+        )),
         _ => Ok(()),
     }
 }

@@ -396,7 +396,7 @@ fn missing_programs_profiles_and_directories_are_reported() {
     assert!(found[0].starts_with(start) && found[0].ends_with("command = [\"PROGRAM\", …]"), "{found:?}");
     assert_member_error(
         "profile = 'worker'\nallow = ['Bash']\n",
-        "7:1: cannot start worker with allow or deny: it runs the commands of tasks as they stand",
+        "7:1: cannot start worker with allow or deny: it runs the commands of tasks as they are",
     );
     assert_eq!(
         errors(&format!("name = 't'\ncwd = 'x/y/z'\n{MEMBER}")),

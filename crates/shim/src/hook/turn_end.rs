@@ -53,11 +53,11 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
         }
         let reason = match poll.run() {
             WaitEnd::MessagesMayWait => continue,
-            WaitEnd::NoDaemon => "there is no teamd",
+            WaitEnd::NoDaemon => "teamd is not running",
             WaitEnd::AgentExited => "its agent has ended",
             WaitEnd::NoDelivery(reason) => reason,
         };
-        stderr_messages::print_warning(&format!("hands over nothing: {reason}"));
+        stderr_messages::print_warning(&format!("delivered no message: {reason}"));
         return Ok(());
     }
 }

@@ -108,7 +108,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// Prints an error, unless it is the same as the last printed one.
     pub(super) fn print_error_once(&mut self, error: &ErrorReport) {
         if self.last_error.as_ref() != Some(&error.message) {
-            self.executor.print_line(&format!("teamctl: {}", error.message));
+            self.executor.print_line(&format!("teamd-shim: {}", error.message));
             self.last_error = Some(error.message.clone());
         }
     }

@@ -31,7 +31,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
             return Ok(false);
         }
         let Some(stage) = self.retry_until_done(|files| files.submit_plan(&plan))? else { return Ok(false) };
-        self.executor.print_line("The plan is handed in, and waits for approval.");
+        self.executor.print_line("submitted the plan; it waits for approval");
         self.status.plan_stage = Some(stage);
         Ok(true)
     }

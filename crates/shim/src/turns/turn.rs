@@ -58,7 +58,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         {
             return Ok(outcome);
         }
-        self.executor.print_line("The session of an earlier life failed: once more, with a new one");
+        self.executor.print_line("The session of an earlier spawn failed; trying again with a new session");
         self.builder.note_turn_end(outcome.reason);
         self.run_once(work)
     }

@@ -203,7 +203,7 @@ fn resolve_recipient(
 ) -> Result<(AgentName, Option<String>), ErrorReport> {
     let plain = strip_team(address, team.name());
     if plain.trim().is_empty() {
-        let error = ErrorReport::new(ErrorKind::Usage, "cannot send to nobody: the recipient is empty");
+        let error = ErrorReport::new(ErrorKind::Usage, "cannot send: the recipient is empty");
         return Err(error.with_help("name a member; those there are: teamctl status"));
     }
     match config.and_then(|config| team.find_member(&config, address)) {

@@ -28,28 +28,28 @@ impl Caller {
         if self.name.is_lead() {
             let error = ErrorReport::new(
                 ErrorKind::NotPermitted,
-                "cannot hand in a plan as team-lead: that is for a teammate",
+                "cannot submit a plan as team-lead: that is for a teammate",
             );
             return Err(error.with_help("see the plans of others: teamctl requests"));
         }
         if plan.trim().is_empty() || plan.len() > MAX_PLAN_BYTES {
             let size = plan.len();
             let message =
-                format!("cannot hand in a plan of {size} bytes: it is a text of {MAX_PLAN_BYTES} at most");
+                format!("cannot submit a plan of {size} bytes: it is a text of {MAX_PLAN_BYTES} at most");
             return Err(ErrorReport::new(ErrorKind::Usage, message));
         }
         let me = &self.name;
         if !self.team.member(me.as_str())?.is_planning() {
             let error = ErrorReport::new(
                 ErrorKind::Refused,
-                format!("cannot hand in a plan: {me} is not in plan mode"),
+                format!("cannot submit a plan: {me} is not in plan mode"),
             );
             return Err(error.with_help("tell the lead what you have in mind: teamctl send team-lead TEXT"));
         }
         match self.team.requests().open_plan_request(me)? {
             Some(request) => Err(ErrorReport::new(
                 ErrorKind::Refused,
-                format!("cannot hand in a plan: {request} has no answer yet"),
+                format!("cannot submit a plan: {request} has no answer yet"),
             )
             .with_help("the answer comes to you as a message")),
             None => Ok(()),
@@ -58,5 +58,5 @@ impl Caller {
 }
 
 fn sentence(request: &RequestId) -> String {
-    format!("The plan is handed in as {request}, and waits for approval.")
+    format!("submitted the plan as {request}; it waits for approval")
 }

@@ -73,9 +73,9 @@ impl Caller {
         });
         let result = self.team.inbox(&AgentName::lead()).append(&self.new_message(payload.to_text(), at_ms));
         result.map_err(|error| {
-            let message = format!("task {} is done, but cannot tell the lead: {error}", task.id);
+            let message = format!("task {} is done, but the lead could not be notified: {error}", task.id);
             ErrorReport::new(ErrorKind::Partial, message)
-                .with_help("tell it yourself: teamctl send team-lead TEXT")
+                .with_help("send it a message yourself: teamctl send team-lead TEXT")
         })
     }
 

@@ -64,7 +64,7 @@ pub(crate) fn run(context: &CommandContext, args: &CreateArgs) -> Result<ExitCod
         ..default_create_request(&team)?
     };
     let reply: CreateTeamReply = context.request(Request::CreateTeam(request))?;
-    let sentence = format!("Team {} is there; its lead is {}.", reply.team_name, reply.lead_agent_id);
+    let sentence = format!("created team {}", reply.team_name);
     output::print_result(context, &reply, &sentence);
     Ok(ExitCode::SUCCESS)
 }

@@ -51,8 +51,8 @@ pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode,
 /// The line of one agent after `--suspend`. An agent that was still starting can't be suspended.
 fn suspend_line(agent: &AgentExit) -> String {
     match agent.is_suspended {
-        true => format!("{} rests: {}", agent.name, agent.description),
-        false => format!("{} has ended, and does not rest: {}", agent.name, agent.description),
+        true => format!("{} is suspended: {}", agent.name, agent.description),
+        false => format!("{} has ended, and is not suspended: {}", agent.name, agent.description),
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
     use protocol::name::AgentName;
 
     #[test]
-    fn only_a_suspended_agent_is_said_to_rest() {
+    fn only_a_suspended_agent_is_reported_as_suspended() {
         let exit = |is_suspended| AgentExit {
             name: AgentName::parse("ann").unwrap(),
             team: None,
@@ -71,8 +71,8 @@ mod tests {
             is_suspended,
             request_id: None,
         };
-        assert_eq!(suspend_line(&exit(true)), "ann rests: stopped while it started");
-        let not_suspended = "ann has ended, and does not rest: stopped while it started";
+        assert_eq!(suspend_line(&exit(true)), "ann is suspended: stopped while it started");
+        let not_suspended = "ann has ended, and is not suspended: stopped while it started";
         assert_eq!(suspend_line(&exit(false)), not_suspended);
         assert_eq!(exit_line(&exit(false)), "ann has ended: stopped while it started");
     }

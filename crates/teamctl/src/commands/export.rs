@@ -63,7 +63,7 @@ pub(crate) fn run(context: &CommandContext, args: &ExportArgs) -> Result<ExitCod
 fn create_private_file(path: &Path) -> Result<File, ErrorReport> {
     File::options().write(true).create_new(true).mode(0o600).open(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
-            let message = format!("cannot write {}: it is there already", path.display());
+            let message = format!("cannot write {}: it exists already", path.display());
             ErrorReport::new(ErrorKind::AlreadyExists, message)
                 .with_help("name another file with --output FILE")
         }

@@ -122,12 +122,11 @@ fn invalid_archive(name: &str, reason: &str) -> ErrorReport {
 
 fn print_result(context: &CommandContext, reply: &CreateTeamReply, archive: &TeamArchive, policy: &Policy) {
     let (inboxes, tasks) = archive.counts();
-    let mut sentence =
-        format!("Team {} is there, with {inboxes} inboxes and {tasks} tasks.", reply.team_name);
+    let mut sentence = format!("imported team {} with {inboxes} inboxes and {tasks} tasks", reply.team_name);
     let names: Vec<&str> = archive.members().iter().map(AgentName::as_str).collect();
     if !names.is_empty() {
         sentence += &format!("\nIts members were {}: start them with teamctl spawn.", names.join(", "));
-        sentence += " Whoever comes by such a name finds its mail as read.";
+        sentence += " A new member with one of these names finds its old messages as read.";
     }
     // The policy may come from another person, and it is in force from now on.
     sentence += &format!("\nIts policy: {}", policy_text(policy).replace('\n', "\n  "));

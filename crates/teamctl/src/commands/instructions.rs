@@ -22,7 +22,7 @@ use std::process::ExitCode;
 )]
 pub(crate) struct InstructionsArgs {
     /// The agent that the text is for [default: the caller]
-    #[arg(long = "for", value_enum, value_name = "WHOM")]
+    #[arg(long = "for", value_enum, value_name = "AUDIENCE")]
     audience: Option<Audience>,
     /// For a lead without a person between its turns: it must end its team before it answers
     #[arg(long)]

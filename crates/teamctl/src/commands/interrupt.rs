@@ -29,7 +29,7 @@ pub(crate) fn run(context: &CommandContext, args: &InterruptArgs) -> Result<Exit
 
 fn result_text(reply: &InterruptReply) -> String {
     match reply.was_in_turn {
-        true => format!("{}'s turn is ended; it lives on.", reply.name),
+        true => format!("interrupted {0}'s turn; {0} is still running", reply.name),
         false => format!("{} is idle: there was no turn to end.", reply.name),
     }
 }
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn result_says_whether_there_was_a_turn() {
         let reply = |was_in_turn| InterruptReply { name: AgentName::parse("ann").unwrap(), was_in_turn };
-        assert_eq!(result_text(&reply(true)), "ann's turn is ended; it lives on.");
+        assert_eq!(result_text(&reply(true)), "interrupted ann's turn; ann is still running");
         assert_eq!(result_text(&reply(false)), "ann is idle: there was no turn to end.");
         assert_eq!(
             serde_json::to_value(reply(true)).unwrap(),

@@ -20,5 +20,5 @@ pub(crate) fn run(context: &CommandContext, args: &KillArgs) -> Result<ExitCode,
     let team = context.team_name(&context.root()?)?;
     let members = MemberSelection { team, names: args.names.clone() };
     let reply: ExitsReply = context.request(Request::Kill(members))?;
-    Ok(print_exits(context, &reply, None, "Nobody is there."))
+    Ok(print_exits(context, &reply, None, "no members"))
 }

@@ -117,8 +117,8 @@ fn find_log(directory: &Path, name: &str) -> Result<PathBuf, ErrorReport> {
     );
     let near = did_you_mean(name, &stems);
     Err(missing.with_help(near.unwrap_or_else(|| match AgentName::new_unchecked(name).is_lead() {
-        true => "teamd did not start the lead: what it writes stands in its own terminal".to_owned(),
-        false => "who has printed nothing has none; whether it lives: teamctl status".to_owned(),
+        true => "teamd did not start the lead: its output is in its own terminal".to_owned(),
+        false => "a member that has printed nothing has none; see: teamctl status".to_owned(),
     })))
 }
 

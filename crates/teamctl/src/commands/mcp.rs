@@ -86,9 +86,9 @@ fn exec_self_as_agent(variables: &AgentEnvironment) -> Result<(), ErrorReport> {
 
 fn unidentified_agent() -> ErrorReport {
     let message =
-        "cannot tell for whom to speak: this runs under an agent of a team, and nothing here says which one";
+        "cannot find the member: this runs under an agent of a team, and no variable here names the agent";
     ErrorReport::new(ErrorKind::NotPermitted, message)
-        .with_help("hand the variables that begin with TEAMD_ through to it, or say --member NAME@TEAM")
+        .with_help("pass the variables that begin with TEAMD_ to it, or say --member NAME@TEAM")
 }
 
 /// Returns an error if the caller is an agent and `team` is not its own team.

@@ -35,6 +35,6 @@ pub(crate) fn run(context: &CommandContext, args: &ModeArgs) -> Result<ExitCode,
 fn result_text(reply: &SetModeReply) -> String {
     match reply.name.is_lead() {
         true => format!("The lead's mode is {} now.", reply.mode),
-        false => format!("{} is told to go on in the mode {}.", reply.name, reply.mode),
+        false => format!("{} was asked to go on in the mode {}.", reply.name, reply.mode),
     }
 }

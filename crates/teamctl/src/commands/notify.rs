@@ -37,8 +37,8 @@ pub(crate) fn run(args: &NotifyArgs) -> Result<ExitCode, ErrorReport> {
 /// The error without a configured command. The daemon drops it, because the command is optional.
 fn missing_command_error(config: Option<PathBuf>) -> ErrorReport {
     let config = config.unwrap_or_else(|| "~/.config/teamd/config.toml".into()).display().to_string();
-    ErrorReport::new(ErrorKind::Config, format!("cannot tell anybody: {config} names no command for it"))
-        .with_help(r#"name one there, as in: notify_command = ["notify-send", "{text}"]"#)
+    ErrorReport::new(ErrorKind::Config, format!("cannot notify: {config} has no `notify_command`"))
+        .with_help(r#"add one, as in: notify_command = ["notify-send", "{text}"]"#)
 }
 
 fn run_command(argv: &[String], text: &str, timeout: Duration) -> Result<(), ErrorReport> {
@@ -61,7 +61,7 @@ fn run_command(argv: &[String], text: &str, timeout: Duration) -> Result<(), Err
             Err(format!("it took longer than {} s", timeout.as_secs()))
         }
     }
-    .map_err(|reason| ErrorReport::new(ErrorKind::Io, format!("cannot tell by {program}: {reason}")))
+    .map_err(|reason| ErrorReport::new(ErrorKind::Io, format!("cannot notify with {program}: {reason}")))
 }
 
 fn check_status(status: ExitStatus) -> Result<(), String> {

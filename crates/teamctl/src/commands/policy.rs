@@ -78,6 +78,6 @@ fn approver_text(approver: Approver) -> &'static str {
     match approver {
         Approver::Person => "a person",
         Approver::Lead => "the lead or a person",
-        Approver::Auto => "nobody: yes at once",
+        Approver::Auto => "not needed: approved at once",
     }
 }

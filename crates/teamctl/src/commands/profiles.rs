@@ -61,7 +61,7 @@ pub(crate) fn run(context: &CommandContext, args: ProfilesArgs) -> Result<ExitCo
 fn list(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
     let registry = ProfileRegistry::for_user();
     let mut entries = Vec::new();
-    let mut rows = vec![["NAME", "FEED", "PROGRAM", "ABOUT"].map(str::to_owned).to_vec()];
+    let mut rows = vec![["NAME", "DELIVERY", "PROGRAM", "DESCRIPTION"].map(str::to_owned).to_vec()];
     for name in registry.all_names() {
         // An invalid profile does not hide the others.
         match registry.profile(&name) {
@@ -131,9 +131,9 @@ fn profile_text(profile: &Profile, source: &str, text: &str) -> String {
     let delivery = profile.delivery();
     let mut lines = vec![format!("{}: {} ({source})", profile.name, profile.description)];
     if !profile.is_verified {
-        lines.push("written from its documentation: nobody has tried it".to_owned());
+        lines.push("written from its documentation, not tried".to_owned());
     }
-    lines.push(format!("feed {}: {}", delivery.as_str(), delivery.delivery_point().description()));
+    lines.push(format!("delivery {}: {}", delivery.as_str(), delivery.delivery_point().description()));
     for (verb, argv) in [("starts", profile.argv()), ("goes on with", profile.resume_argv())] {
         if !argv.is_empty() {
             lines.push(format!("{verb}: {}", argv.join(" ")));

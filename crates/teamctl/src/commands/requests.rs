@@ -84,7 +84,7 @@ fn print_requests(
         return output::print_result(context, &json!({"requests": requests}), "");
     }
     if open.is_empty() {
-        return output::print_result(context, &json!({}), "Nobody waits for an answer.");
+        return output::print_result(context, &json!({}), "no open requests");
     }
     let now = now();
     let texts: Vec<String> = open.iter().map(|request| request_text(request, sender, now)).collect();

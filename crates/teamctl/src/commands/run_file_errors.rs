@@ -23,7 +23,7 @@ pub(super) fn print_validation_errors(
     path: &Path,
     errors: &[ValidationError],
 ) -> ExitCode {
-    let count = if errors.len() == 1 { "1 fault".to_owned() } else { format!("{} faults", errors.len()) };
+    let count = if errors.len() == 1 { "1 error".to_owned() } else { format!("{} errors", errors.len()) };
     let (verb, effect) = match file_use {
         FileUse::Run => ("run", "started"),
         FileUse::Policy => ("use", "changed"),

@@ -55,7 +55,7 @@ pub(crate) fn run(context: &CommandContext, args: &ShutdownArgs) -> Result<ExitC
         output::print_result(context, &exits_json(&reply, only_member), &requested_text(&reply));
         return Ok(ExitCode::SUCCESS);
     }
-    Ok(print_exits(context, &reply, only_member, "Nobody is there."))
+    Ok(print_exits(context, &reply, only_member, "no members"))
 }
 
 /// A line for each member that was asked.
@@ -90,7 +90,7 @@ pub(crate) fn print_exits(
 
 /// Says how one agent ended, or that it still runs.
 pub(super) fn exit_line(agent: &AgentExit) -> String {
-    let verb = if agent.has_exited { "has ended" } else { "lives on" };
+    let verb = if agent.has_exited { "has ended" } else { "still runs" };
     format!("{} {verb}: {}", agent.name, agent.description)
 }
 

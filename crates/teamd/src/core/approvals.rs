@@ -239,7 +239,7 @@ fn add_request_notice(state: &mut State, team: &TeamName, request: &OpenRequest)
 /// would only replan again.
 fn unanswered_plans_message(name: &AgentName) -> String {
     format!(
-        "nobody has answered the last two plans of {name} in time: this one waits for a person, however long"
+        "the last two plans of {name} got no answer in time: this one waits for a person, without a timeout"
     )
 }
 

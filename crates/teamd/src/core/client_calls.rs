@@ -73,7 +73,11 @@ fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
         Request::StopDaemonAndSuspend => shutdown::shut_down_daemon(context, client, DaemonShutdown::Suspend),
         Request::ResumeMembers(order) => respawn::resume_members(context, client, &order),
         Request::ConnectShim(_) => {
-            send_reply(context, client, Err(ErrorReport::new(ErrorKind::Usage, "cannot join twice")));
+            send_reply(
+                context,
+                client,
+                Err(ErrorReport::new(ErrorKind::Usage, "the shim is connected already")),
+            );
         }
     }
 }
@@ -93,7 +97,7 @@ fn version_error(other: u32) -> ErrorReport {
 }
 
 const VERSION_MISMATCH_HELP: &str =
-    "install teamd and teamctl of the same release, and start teamd again: teamctl doctor tells";
+    "install teamd and teamctl of the same release, and start teamd again; see: teamctl doctor";
 
 /// Checks whether the caller may make this call. A call from an agent carries the token from that
 /// agent's environment, and an agent may make only a few calls. The check prevents mistakes, not
@@ -101,10 +105,7 @@ const VERSION_MISMATCH_HELP: &str =
 fn check_permission(state: &State, call: &Call) -> Result<(), ErrorReport> {
     let Some(token) = &call.token else { return Ok(()) };
     let Some(agent) = state.agents.values().find(|agent| agent.record.token == *token) else {
-        return Err(ErrorReport::new(
-            ErrorKind::NotPermitted,
-            "cannot do that for an agent whose life has ended",
-        ));
+        return Err(ErrorReport::new(ErrorKind::NotPermitted, "cannot do that for an agent that has exited"));
     };
     match call.request {
         Request::Status

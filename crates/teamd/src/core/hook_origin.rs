@@ -87,7 +87,7 @@ pub(crate) fn ignored_reply(since: u64) -> HookReply {
 pub(crate) fn unknown_caller_error() -> ErrorReport {
     ErrorReport::new(
         ErrorKind::NotPermitted,
-        "cannot hear a hook of nobody: no living agent, and no lead, has it",
+        "cannot accept the hook: it belongs to no running agent and to no lead",
     )
 }
 

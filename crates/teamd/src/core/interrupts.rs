@@ -32,8 +32,7 @@ pub(crate) fn interrupt(context: &mut Context, client: ConnId, who: &MemberAddre
 }
 
 fn no_turns_error(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
-    let message =
-        format!("cannot interrupt {name}: its program runs for its whole life, and its turns are its own");
+    let message = format!("cannot interrupt {name}: its program is not started for each turn");
     let attach = format!("go to its pane with: teamctl attach {name} -t {team}");
     ErrorReport::new(ErrorKind::Refused, message)
         .with_help(format!("{attach}; or end it: teamctl shutdown {name} -t {team}"))

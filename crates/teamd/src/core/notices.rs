@@ -161,7 +161,7 @@ const SUMMARY_RULES: [SummaryRule; 6] = [
     }),
     ("member is at a dialog", "members are at dialogs", |n| matches!(n, NoticeKind::AtDialog)),
     ("member has ended", "members have ended", |n| matches!(n, NoticeKind::Exited | NoticeKind::Suspended)),
-    ("member is stuck", "members are stuck", |n| matches!(n, NoticeKind::NoOutput(_))),
+    ("member has written nothing", "members have written nothing", |n| matches!(n, NoticeKind::NoOutput(_))),
     ("budget is used up", "budgets are used up", |n| matches!(n, NoticeKind::BudgetExhausted)),
     ("team is done", "teams are done", |n| matches!(n, NoticeKind::AllTasksDone(_))),
 ];
@@ -210,14 +210,14 @@ fn describe(one: &Notice) -> String {
     };
     match one.kind {
         NoticeKind::RequestWaiting(MemberRequestKind::Plan) => {
-            format!("{name}@{team} hands in a plan: teamctl requests -t {team}")
+            format!("{name}@{team} submits a plan: teamctl requests -t {team}")
         }
         NoticeKind::RequestWaiting(MemberRequestKind::Permission) => {
             format!("{name}@{team} asks for permission: teamctl requests -t {team}")
         }
         NoticeKind::AtDialog => format!("{name}@{team} waits at a dialog: {}", next("attach")),
         NoticeKind::Exited => format!("{name}@{team} has ended: {}", next("why")),
-        NoticeKind::Suspended => format!("{name}@{team} rests: teamctl up --resume -t {team}"),
+        NoticeKind::Suspended => format!("{name}@{team} is suspended: teamctl up --resume -t {team}"),
         NoticeKind::NoOutput(ms) => {
             format!("{name}@{team} has written nothing for {} min: {}", ms / 60_000, next("why"))
         }
@@ -234,7 +234,7 @@ fn sanitize_name(name: &str) -> String {
     // tmux would take a text that begins with a dash for an option.
     let plain: String =
         name.chars().map(safe_char).skip_while(|c| !c.is_ascii_alphanumeric()).take(MAX_NAME).collect();
-    if plain.is_empty() { "somebody".to_owned() } else { plain }
+    if plain.is_empty() { "unknown".to_owned() } else { plain }
 }
 
 #[cfg(test)]
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!((notices.next_due(), notices.take_due(5)), (None, None));
         add(&mut notices, "ann", PLAN);
         let word = notices.take_due(5).unwrap();
-        assert_eq!(word.text, "ann@survey hands in a plan: teamctl requests -t survey");
+        assert_eq!(word.text, "ann@survey submits a plan: teamctl requests -t survey");
         assert_eq!(word.panes, ["%3".parse().unwrap()]);
         add(&mut notices, "ann", PLAN);
         add(&mut notices, "bob", PLAN);

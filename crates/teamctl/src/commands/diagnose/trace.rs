@@ -113,9 +113,9 @@ impl MessageTrace {
         let lines = [
             ("sent", format!("{} by {}", self.time_text(copy.sent_at()), copy.message.from)),
             ("stored", self.stored_text()),
-            ("fed", self.delivered_text()),
+            ("delivered", self.delivered_text()),
             ("read", self.read_text()),
-            ("answered", self.reply_text()),
+            ("reply", self.reply_text()),
         ];
         output::print_line(&sanitize(&heading.replace('\n', " ")));
         for (step, text) in lines {
@@ -130,7 +130,7 @@ impl MessageTrace {
                 format!("{} as number {index} of its inbox", self.time_text(at))
             }
             (CopyLocation::InInbox { index }, None) => {
-                format!("as number {index} of its inbox; the event log does not tell when")
+                format!("as number {index} of its inbox; the event log does not say when")
             }
             (CopyLocation::InJournalOnly, _) => {
                 "it was acknowledged, and is in the inbox no more: another program took it out".to_owned()
@@ -147,9 +147,9 @@ impl MessageTrace {
                     subject => format!("{time} with the turn on {subject}"),
                 };
             }
-            (None, ReadState::Unread) => "not yet, as far as the event log tells",
-            (None, ReadState::Removed) => "the event log does not tell",
-            (None, ReadState::ReadAt(_)) => "by itself, or the event log does not tell",
+            (None, ReadState::Unread) => "not yet, as far as the event log says",
+            (None, ReadState::Removed) => "the event log does not say",
+            (None, ReadState::ReadAt(_)) => "by itself, or the event log does not say",
         };
         text.to_owned()
     }
@@ -157,9 +157,9 @@ impl MessageTrace {
     fn read_text(&self) -> String {
         let text = match self.history.read {
             ReadState::ReadAt(Some(at)) => return self.time_text(at).trim_end_matches(',').to_owned(),
-            ReadState::ReadAt(None) => "yes; the event log does not tell when",
+            ReadState::ReadAt(None) => "yes; the event log does not say when",
             ReadState::Unread => "not yet",
-            ReadState::Removed => "not as far as the event log tells: it was taken out",
+            ReadState::Removed => "not as far as the event log says: it was taken out",
         };
         text.to_owned()
     }

@@ -102,7 +102,7 @@ fn unknown_member(evidence: &Evidence) -> ErrorReport {
     let others = evidence.history.other_members.iter().map(String::as_str);
     let near = did_you_mean(evidence.name.as_str(), members.chain(others));
     let message = format!(
-        "cannot find {}: it is no member of {}, and never was as far as the event log tells",
+        "cannot find {}: it is no member of {}, and never was as far as the event log says",
         evidence.name, evidence.team
     );
     ErrorReport::new(ErrorKind::NotFound, message)

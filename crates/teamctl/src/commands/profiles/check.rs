@@ -200,7 +200,7 @@ fn result_text(check: &ProfileCheck) -> String {
             let version = check.version.as_deref().unwrap_or("version unknown");
             let mut lines = vec![format!("{name}: {} ({version})", path.display())];
             if !check.unknown_options.is_empty() {
-                lines.push(format!("  its help does not tell of {}", check.unknown_options.join(", ")));
+                lines.push(format!("  its help does not mention {}", check.unknown_options.join(", ")));
             }
             for file in &check.incomplete_settings {
                 lines.push(format!("  {} lacks what it needs: teamctl setup {name}", file.display()));
@@ -217,9 +217,9 @@ fn result_text(check: &ProfileCheck) -> String {
 fn unchecked_note(unchecked: &[&str]) -> Option<String> {
     match unchecked {
         [_, _, ..] => {
-            Some("  nothing was asked of it: the profile has no keys `version` and `help`".to_owned())
+            Some("  its version and options were not checked: the profile has no keys `version_args` and `help_args`".to_owned())
         }
-        ["help"] => Some("  its options were not checked: the profile has no key `help`".to_owned()),
+        ["help"] => Some("  its options were not checked: the profile has no key `help_args`".to_owned()),
         _ => None,
     }
 }
@@ -230,8 +230,14 @@ mod tests {
 
     #[test]
     fn note_says_what_was_not_checked() {
-        assert!(unchecked_note(&["version", "help"]).is_some_and(|line| line.contains("nothing")));
-        assert!(unchecked_note(&["help"]).is_some_and(|line| line.contains("its options")));
+        assert!(
+            unchecked_note(&["version", "help"])
+                .is_some_and(|line| line.contains("`version_args` and `help_args`"))
+        );
+        assert!(
+            unchecked_note(&["help"])
+                .is_some_and(|line| line.contains("its options") && line.contains("`help_args`"))
+        );
         assert_eq!((unchecked_note(&["version"]), unchecked_note(&[])), (None, None));
     }
 

@@ -180,7 +180,7 @@ mod tests {
             "{\"url\": \"https://example.org/mcp\"}",
         ] {
             let message = merge(&format!("{{\"mcp\": {{\"team\": {held}}}}}"), "/teamctl").unwrap_err();
-            assert!(message.contains("`team` is there already"), "{held}: {message}");
+            assert!(message.contains("`team` exists already"), "{held}: {message}");
         }
         let ours = "{\"mcp\": {\"team\": {\"command\": \"teamctl\", \"args\": [\"old\"], \"trust\": true}}}";
         let value: Value = serde_json::from_str(&merge(ours, "/teamctl").unwrap()).unwrap();

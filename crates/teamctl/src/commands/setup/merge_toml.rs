@@ -161,7 +161,7 @@ mod tests {
         for held in ["command = \"npx\"\nargs = [\"-y\", \"team-mcp\"]", "url = \"https://example.org/mcp\""]
         {
             let message = merge(&format!("[mcp_servers.team]\n{held}\n"), "/teamctl").unwrap_err();
-            assert!(message.contains("`team` is there already"), "{held}: {message}");
+            assert!(message.contains("`team` exists already"), "{held}: {message}");
         }
         let ours =
             "[mcp_servers.team]\ncommand = \"/old/teamctl\" # ours\nargs = [\"-v\", \"mcp\"]\nextra = 1\n";

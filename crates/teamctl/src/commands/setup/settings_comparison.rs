@@ -82,5 +82,5 @@ fn command_key(template: &Table) -> Option<&str> {
 
 /// The error for [`starts_other_program`].
 pub(super) fn name_taken_error(key: &str) -> String {
-    format!("`{key}` is there already, and starts another program: give that one another name first")
+    format!("`{key}` exists already, and starts another program: give that one another name first")
 }

@@ -37,7 +37,7 @@ impl SettingsFile {
         let invalid = |reason: String| {
             let message = format!("cannot use the settings {}: {reason}", settings.path().display());
             ErrorReport::new(ErrorKind::InvalidData, message)
-                .with_help("nothing was changed: mend the file, or add what is needed by hand")
+                .with_help("nothing was changed: repair the file, or add what is needed by hand")
         };
         let current = std::str::from_utf8(settings.bytes().unwrap_or_default());
         let current = current.map_err(|error| invalid(error.to_string()))?.to_owned();
@@ -89,7 +89,7 @@ fn settings_path(patch: &SettingsPatch, project: &Path) -> Result<PathBuf, Error
                     ErrorKind::MissingPath,
                     format!("cannot look into {}: no such directory", project.display()),
                 )
-                .with_help("name one that is there: --project DIR")
+                .with_help("name an existing one: --project DIR")
             };
             Ok(project.canonicalize().map_err(missing)?.join(file))
         }

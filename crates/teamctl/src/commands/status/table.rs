@@ -30,7 +30,7 @@ const USAGE_COLUMN: usize = 7;
 /// Returns the rows of the member table, the heading first. The column with tokens and cost is left
 /// out if no member's program reports its usage.
 pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
-    let head = ["NAME", "PHASE", "ACTIVITY", "SINCE", "UNREAD", "FEED", "PANE", "USED", "TASK"];
+    let head = ["NAME", "LIFECYCLE", "ACTIVITY", "SINCE", "UNREAD", "DELIVERY", "PANE", "USAGE", "TASK"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(team.members.iter().map(member_row));
     rows.extend(team.past_members.iter().map(past_row));
@@ -139,7 +139,7 @@ fn past_row(past: &PastMember) -> Vec<String> {
     let seconds = past.respawns_at.map(|at| at.saturating_sub(now()).div_ceil(1000));
     let next_spawn = match (seconds, past.is_suspended) {
         (Some(seconds), _) => format!(", again in {seconds} s"),
-        (None, true) => "; rests".to_owned(),
+        (None, true) => "; suspended".to_owned(),
         (None, false) => String::new(),
     };
     let mut row = vec![sanitize(past.name.as_str()), sanitize(&past.outcome), dash(), age(past.ended_at)];
@@ -164,9 +164,9 @@ fn budget_line(reason: &str, suspended: usize, commands: &SuggestedCommands) -> 
     let resume = commands.command(&["up", "--resume"]);
     let then = match suspended {
         0 => String::new(),
-        _ => format!("; then bring back who rests with: {resume}"),
+        _ => format!("; then resume the suspended members with: {resume}"),
     };
-    format!("Nobody is started: {reason}; give it more with: {raise}{then}")
+    format!("No member is started: {reason}; give it more with: {raise}{then}")
 }
 
 fn failed_task_line(task: &FailedTask) -> String {
@@ -299,14 +299,14 @@ mod tests {
         assert_eq!(team_notes(&team, &SuggestedCommands::default()), tasks);
         (team.past_members[0].respawns_at, team.past_members[0].is_suspended) = (None, true);
         let commands = SuggestedCommands::default().for_team(&TeamName::parse("t").unwrap());
-        let suspended = "One member rests; bring it back with: teamctl up -t t --resume";
+        let suspended = "1 member is suspended; resume it with: teamctl up -t t --resume";
         assert_eq!(team_notes(&team, &commands)[2], suspended);
         assert_eq!(member_rows(&team)[2][7], "exit 1\\u{1b}[2J; rests");
         let budget =
             json!({"turns": 2, "started_at": 1, "exhausted_reason": "its budget of 2 turns is used up"});
         team.budget = Some(serde_json::from_value(budget).unwrap());
-        let exhausted = "Nobody is started: its budget of 2 turns is used up; give it more with: teamctl policy FILE; \
-                       then bring back who rests with: teamctl up --resume";
+        let exhausted = "No member is started: its budget of 2 turns is used up; give it more with: teamctl policy FILE; \
+                       then resume the suspended members with: teamctl up --resume";
         assert_eq!(team_notes(&team, &SuggestedCommands::default())[2], exhausted);
         team.budget = None;
         assert_eq!(team_heading(&team), "\nt: 1 pending, 2 in progress, 3 completed");

@@ -48,6 +48,6 @@ pub(super) fn run(context: &CommandContext, team: &Team, args: &CreateTaskArgs) 
         ..NewTask::new(&args.subject, &context.caller_name())
     };
     let task = context.caller_in(team.clone())?.create_task(new)?;
-    print_task(context, &task, &format!("Task {} is there: {}", task.id, task.subject));
+    print_task(context, &task, &format!("created task {}: {}", task.id, task.subject));
     Ok(())
 }

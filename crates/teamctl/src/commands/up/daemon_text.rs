@@ -17,8 +17,8 @@ pub(in crate::commands) fn suspended_line(count: usize, commands: &SuggestedComm
     let resume = commands.command(&["up", "--resume"]);
     match count {
         0 => None,
-        1 => Some(format!("One member rests; bring it back with: {resume}")),
-        several => Some(format!("{several} members rest; bring them back with: {resume}")),
+        1 => Some(format!("1 member is suspended; resume it with: {resume}")),
+        several => Some(format!("{several} members are suspended; resume them with: {resume}")),
     }
 }
 
@@ -26,5 +26,5 @@ pub(in crate::commands) fn suspended_line(count: usize, commands: &SuggestedComm
 pub(super) fn budget_line(context: &CommandContext, team: &TeamStatus) -> Option<String> {
     let reason = team.budget.as_ref()?.exhausted_reason.as_ref()?;
     let help = format!("give it more with: teamctl policy FILE -t {}", team.name);
-    Some(format!("Of {} nobody is started: {reason}.\n  {}", team.name, rewrite_commands(context, &help)))
+    Some(format!("No member of {} is started: {reason}.\n  {}", team.name, rewrite_commands(context, &help)))
 }

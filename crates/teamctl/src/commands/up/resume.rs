@@ -123,7 +123,7 @@ fn print_results(
     lines.extend(each.clone().map(|(member, result)| result_line(member, result)));
     lines.extend(status.teams.iter().filter_map(|team| budget_line(context, team)));
     if lines.len() == 1 {
-        lines.push("Nobody rests.".to_owned());
+        lines.push("no suspended members".to_owned());
     }
     let members: Vec<Value> = each.map(|(member, result)| result_json(member, result)).collect();
     let object = json!({"daemon": status.daemon, "members": members});
@@ -139,7 +139,7 @@ fn result_line(ResumedMember { team, name }: &ResumedMember, result: &ResumeResu
             format!("{name} of {team} runs again without a pane, pid {pid}.")
         }
         ResumeResult::StillSuspended(reason) => {
-            format!("{name} of {team} could not be started, and rests on: {reason}")
+            format!("{name} of {team} could not be started, and is still suspended: {reason}")
         }
         ResumeResult::Exited(reason) => format!("{name} of {team} was started, and has ended: {reason}"),
     }

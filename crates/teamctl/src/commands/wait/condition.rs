@@ -100,7 +100,7 @@ impl WaitCondition {
     /// The result for people, once the condition holds.
     pub(super) fn result_text(&self) -> String {
         match self {
-            WaitCondition::Message { .. } => "A message is there.".to_owned(),
+            WaitCondition::Message { .. } => "received a message".to_owned(),
             WaitCondition::Idle { names, .. } => met_text(names, "idle"),
             WaitCondition::Exit { names, .. } => met_text(names, "gone"),
             WaitCondition::TasksDone { .. } => "All tasks are done.".to_owned(),
@@ -199,9 +199,9 @@ fn check_tasks_possible(tasks: &[Task]) -> Result<(), ErrorReport> {
     }
     let names: Vec<String> = failed.iter().map(ToString::to_string).collect();
     let message =
-        format!("cannot wait for all tasks: {} failed, and nothing else can be done", names.join(", "));
+        format!("cannot wait for all tasks: {} failed, and no other task can run", names.join(", "));
     Err(ErrorReport::new(ErrorKind::Partial, message)
-        .with_help("see: teamctl task get ID; after mending it: teamctl task release ID"))
+        .with_help("see: teamctl task get ID; after fixing it: teamctl task release ID"))
 }
 
 fn unmet_tasks(tasks: &[Task]) -> Vec<String> {

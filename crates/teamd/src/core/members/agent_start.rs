@@ -104,9 +104,11 @@ pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
     };
     let (Some(first), Some(join)) = (*shim_pid, process.shim) else { return };
     if first != join.pid {
-        let error =
-            ErrorReport::new(ErrorKind::NotPermitted, "cannot spawn: a stranger spoke up for the new pane")
-                .with_help("try again; what else there was: teamctl events --since 1m");
+        let error = ErrorReport::new(
+            ErrorKind::NotPermitted,
+            "cannot spawn: unexpected process connected for the new pane",
+        )
+        .with_help("try again; see: teamctl events --since 1m");
         return fail_start(context, spawn, error);
     }
     context

@@ -95,13 +95,13 @@ fn plan_mode_help(agent: &Agent) -> String {
         return format!("see: teamctl requests -t {team}");
     }
     let send = format!("teamctl send {name} TEXT -t {team}");
-    format!("it hands in its plan at the end of its next turn; have it begin one: {send}")
+    format!("it submits its plan at the end of its next turn; start one with: {send}")
 }
 
 /// The error for a program that takes its mode only at its start.
 fn fixed_mode_error(SpawnRequest { team, name, delivery, .. }: &SpawnRequest) -> ErrorReport {
     let message = format!(
-        "cannot set the mode of {name}: its program runs for its whole life (feed {}), and takes a mode at its start alone",
+        "cannot set the mode of {name}: its program (delivery {}) takes a mode only when it starts",
         delivery.as_str()
     );
     ErrorReport::new(ErrorKind::Refused, message).with_help(format!(

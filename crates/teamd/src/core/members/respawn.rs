@@ -21,7 +21,7 @@ pub(crate) fn resume_members(context: &mut Context, client: ConnId, order: &Resu
         return send_reply(context, client, Err(error));
     }
     if context.state.daemon_shutdown.is_in_progress() {
-        let error = going_down_error("bring anybody back", "teamctl up --resume");
+        let error = going_down_error("resume members", "teamctl up --resume");
         return send_reply(context, client, Err(error));
     }
     if let Some(error) = order.team.as_ref().and_then(|team| exhausted_error(context.state, team)) {

@@ -29,7 +29,7 @@ const FAILURE_WINDOW: u64 = 600_000;
 /// How many failures may count before the member is given up.
 const MAX_FAILURES: usize = 5;
 /// The description of a shutdown that found the member without an agent.
-const BETWEEN_SPAWNS: &str = "it was between two lives";
+const BETWEEN_SPAWNS: &str = "it was between two spawns";
 /// After how long a respawn is tried again if the member's name is not free, in milliseconds.
 pub(crate) const NAME_BUSY_RETRY: u64 = 1_000;
 
@@ -55,7 +55,7 @@ impl NextSpawn {
             NextSpawn::Respawn { after, .. } => Some(format!("it is started again in {after} ms")),
             NextSpawn::GivenUp(why) => Some(format!("it is not started again: {why}")),
             NextSpawn::Suspended => {
-                Some(format!("it rests; bring it back with: teamctl up --resume -t {team}"))
+                Some(format!("it is suspended; resume it with: teamctl up --resume -t {team}"))
             }
         }
     }
@@ -249,7 +249,7 @@ pub(crate) fn cancel_respawns(context: &mut Context, team: &TeamName, names: &[S
         ended.for_each(|past| (past.respawns_at, past.is_suspended) = (None, false));
     }
     for name in &cancelled {
-        let why = "it was told to end, or its name was taken".to_owned();
+        let why = "it was ended, or its name was taken".to_owned();
         context.effects.push(Effect::Log(Event::for_member(
             team,
             name,

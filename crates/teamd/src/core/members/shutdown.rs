@@ -128,7 +128,7 @@ fn abort_if_starting(context: &mut Context, id: &SpawnId) {
         report_to_waiters(context.state, id, STOPPED_WHILE_STARTING, WaitOutcome::Gone);
     }
     let error = ErrorReport::new(ErrorKind::Refused, "cannot spawn: it was stopped while it started")
-        .with_help("somebody has ended it, or teamd; start it again with: teamctl spawn NAME");
+        .with_help("it was ended by another command; start it again with: teamctl spawn NAME");
     abort_start(context, id, error);
 }
 

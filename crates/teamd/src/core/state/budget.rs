@@ -15,7 +15,7 @@ pub(crate) fn is_exhausted(state: &State, team: &TeamName) -> bool {
 /// The error for a spawn in a team whose budget is exhausted.
 pub(crate) fn exhausted_error(state: &State, team: &TeamName) -> Option<ErrorReport> {
     let why = state.teams.get(team)?.usage.exhausted_reason.as_ref()?;
-    let message = format!("cannot start anybody for {team}: {why}");
+    let message = format!("cannot start a member of {team}: {why}");
     Some(
         ErrorReport::new(ErrorKind::Refused, message)
             .with_help(format!("give it more with: teamctl policy FILE -t {team}")),

@@ -92,7 +92,7 @@ fn who_asks_for_their_rest_is_told_who_rests_and_who_had_no_life_to_go_on_with()
         .collect();
     let cut_short = "stopped while it started";
     let wanted = [
-        ("bob", true, "it was between two lives"),
+        ("bob", true, "it was between two spawns"),
         ("cat", false, cut_short),
         ("dan", false, cut_short),
         ("ann", true, "exit 0"),

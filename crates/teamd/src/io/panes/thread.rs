@@ -296,7 +296,7 @@ pub(super) fn to_error(error: Error) -> ErrorReport {
     match &error {
         Error::ProgramNotStarted { .. } | Error::TooOld { .. } | Error::NoSpace { .. } => report,
         Error::NotOwned { .. } | Error::PaneNotFound { .. } => {
-            report.with_help("who is there: teamctl status")
+            report.with_help("see the members: teamctl status")
         }
         _ => report.with_help("is tmux answering? see: teamctl doctor"),
     }

@@ -38,7 +38,7 @@ pub(super) fn check_root(root: &Path, status: &StatusReply, report: &mut DoctorR
     let message =
         format!("{shown}/teams is not the directory that teamd works in: that was removed or moved");
     let fix = format!(
-        "it opens it anew within 30 s of when it is there; else kill {pid}, which leaves the agents running, and \
+        "if the directory is put back, teamd opens it again within 30 s; else kill {pid}, which leaves the agents running, and \
          teamctl up"
     );
     report.warn("daemon", message, fix);

@@ -58,7 +58,7 @@ pub(super) fn fix_root(path: &Path, mode: FixMode, report: &mut DoctorReport) {
         match remove_public_write(&path) {
             Ok(false) => {}
             Ok(true) => {
-                report.ok("root", format!("{} can't be written by everybody any more", path.display()));
+                report.ok("root", format!("{} is no longer writable by other users", path.display()));
             }
             // Another user may have replaced the directories inside this one.
             Err(_) => return,
@@ -96,7 +96,7 @@ fn check_corrupt_copies(directory: &Path, report: &mut DoctorReport) {
         0 => report.ok("corrupt_copies", "no damaged file was set aside"),
         count => {
             let message = format!("copies of damaged files are in {}: {count}", directory.display());
-            report.warn("corrupt_copies", message, "mend the originals from them, then remove them");
+            report.warn("corrupt_copies", message, "repair the originals from them, then remove them");
         }
     }
 }

@@ -43,11 +43,11 @@ pub(super) fn check(context: &CommandContext, status: Option<&StatusReply>, repo
     };
     let orphans: Vec<&OrphanPane> = tagged.iter().filter(is_orphan).collect();
     if orphans.is_empty() {
-        report.ok("panes", "every pane with our mark is of an agent that a roster knows");
+        report.ok("panes", "every pane with a pane tag of teamd belongs to an agent in a roster");
     }
     for orphan in orphans {
         let message =
-            format!("pane {} is of the agent's life {}, which no roster knows", orphan.pane, orphan.spawn_id);
+            format!("pane {} belongs to the spawn {}, which is in no roster", orphan.pane, orphan.spawn_id);
         let fix = format!("see what runs there; to close it: {}", orphan.close_command());
         report.warn("panes", message, fix);
     }

@@ -34,12 +34,12 @@ pub(super) fn check(root: &Path, state: &Path, mode: FixMode, report: &mut Docto
     let orphans: Vec<OrphanProcess> =
         processes.into_iter().filter(|process| !known.contains(&process.spawn_id)).collect();
     if orphans.is_empty() {
-        report.ok("orphans", "every process of an agent belongs to one that lives");
+        report.ok("orphans", "every process of an agent belongs to a running agent");
     }
     for OrphanProcess { pid, name, spawn_id, pidfd } in orphans {
-        let shown = format!("process {pid} ({name}), of the agent's life {spawn_id}");
+        let shown = format!("process {pid} ({name}), of the spawn {spawn_id}");
         if mode == FixMode::ReportOnly {
-            report.warn("orphans", shown, "nobody supervises it; to end it: teamctl doctor --fix");
+            report.warn("orphans", shown, "it has no shim; kill it with: teamctl doctor --fix");
             continue;
         }
         match pidfd_send_signal(&pidfd, Signal::KILL) {

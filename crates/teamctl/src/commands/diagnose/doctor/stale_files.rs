@@ -43,7 +43,11 @@ pub(super) fn check(root: &Root, mode: FixMode, report: &mut DoctorReport) {
     }
     for path in teams_without_config(root.path()) {
         let message = format!("{} has inboxes and no team around them", path.display());
-        report.warn("inboxes", message, "nobody reads them; move it away if you know whose it is");
+        report.warn(
+            "inboxes",
+            message,
+            "no program reads them; move the directory away if you know its owner",
+        );
     }
 }
 
@@ -52,7 +56,7 @@ fn report_file(path: &Path, file: StaleFile, remedy: &str, report: &mut DoctorRe
     match file {
         StaleFile::StaleLock => report.warn("locks", format!("{shown} is stale"), remedy),
         StaleFile::NotALock(what) => {
-            let message = format!("{shown} is {what}, but stands where a lock goes: nobody can write");
+            let message = format!("{shown} is {what} at the path of a lock: no program can write");
             report.fail("locks", message, remedy);
         }
         StaleFile::AbandonedTemp => {
@@ -74,8 +78,8 @@ fn remedy(root: &Root, path: &Path, file: StaleFile, mode: FixMode) -> String {
         };
     }
     match (reason_foreign(root.path(), path), mode) {
-        (Some(reason), FixMode::ReportOnly) => format!("disturbs nobody, and --fix leaves it: {reason}"),
-        (Some(reason), FixMode::Fix) => format!("left, and disturbs nobody: {reason}"),
+        (Some(reason), FixMode::ReportOnly) => format!("harmless, and --fix leaves it: {reason}"),
+        (Some(reason), FixMode::Fix) => format!("left, and harmless: {reason}"),
         (None, FixMode::ReportOnly) => "teamctl doctor --fix".to_owned(),
         (None, FixMode::Fix) => {
             format!(

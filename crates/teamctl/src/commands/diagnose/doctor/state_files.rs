@@ -30,7 +30,7 @@ pub(super) fn check(state: &Path, mode: FixMode, report: &mut DoctorReport) {
         } else if name.starts_with("policy-") && name.ends_with(".json") {
             let (consequence, fix) = (
                 "the next teamd asks a person or the lead for everything",
-                "mend it, or remove it: see docs/requests.md",
+                "repair it, or remove it: see docs/requests.md",
             );
             StateFile { id: "policy", path, consequence, fix }.check_parsable::<Policy>(report);
         }

@@ -28,7 +28,7 @@ pub(super) fn check(team: &Team, mode: FixMode, report: &mut DoctorReport) {
     let is_unreadable = |task: &&Task| task.status == TaskStatus::Other(UNREADABLE_STATUS.to_owned());
     for task in tasks.iter().filter(is_unreadable) {
         let message = format!("task {} of {}: {}", task.id, team.name(), task.subject);
-        report.fail("tasks", message, "mend the file, or remove it");
+        report.fail("tasks", message, "repair the file, or remove it");
     }
     let readable = tasks.len() - tasks.iter().filter(is_unreadable).count();
     report.ok("tasks", format!("{} has {readable} that can be read", team.name()));

@@ -51,6 +51,6 @@ fn check_inbox(team: &Team, owner: &AgentName, report: &mut DoctorReport) -> boo
         invalid.count() + 1,
         inbox.path().display()
     );
-    report.warn("inboxes", message, "they are skipped; whoever wrote them writes them wrong");
+    report.warn("inboxes", message, "they are skipped; the program that wrote them has an error");
     false
 }

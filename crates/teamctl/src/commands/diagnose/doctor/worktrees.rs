@@ -43,7 +43,7 @@ fn check_worktree(name: &TeamName, tree: &WorktreeStatus, teams: &[TeamName], re
         report.warn("worktrees", format!("{shown}, is gone"), fix);
     } else if !teams.contains(name) {
         let fix = format!("see what is in it, then: teamctl create {name} && teamctl delete {name}");
-        report.warn("worktrees", format!("{shown}, is there, and the team is not"), fix);
+        report.warn("worktrees", format!("{shown}, exists, but the team does not"), fix);
     }
 }
 

@@ -39,10 +39,7 @@ pub(super) fn shutdown_cause(evidence: &Evidence, agent: &MemberStatus) -> Optio
         _ => None,
     });
     let request = request.map(|(id, at)| with_time(&format!("request {id}, asked"), at, evidence));
-    let sentence = format!(
-        "{} was asked to shut down, and has not answered: whoever asked waits for it.",
-        evidence.name
-    );
+    let sentence = format!("{} was asked to shut down, and has not answered yet.", evidence.name);
     let diagnosis = Diagnosis::new(Cause::ShuttingDown, sentence);
     Some(
         diagnosis

@@ -29,7 +29,7 @@ pub(super) fn exit_cause(evidence: &Evidence) -> Diagnosis {
         let past = evidence.past.as_ref()?;
         Some(SpawnExit { description: past.description.clone(), at: past.ended_at })
     };
-    let unknown = || SpawnExit { description: "nobody has told how".to_owned(), at: 0 };
+    let unknown = || SpawnExit { description: "there is no exit report".to_owned(), at: 0 };
     let exit = from_past().or_else(|| evidence.history.last_exit()).unwrap_or_else(unknown);
     respawn_cause(evidence, &exit)
         .or_else(|| suspension_cause(evidence, &exit))
@@ -51,12 +51,14 @@ fn suspension_cause(evidence: &Evidence, exit: &SpawnExit) -> Option<Diagnosis> 
     }
     let resume = evidence.commands.command(&["up", "--resume"]);
     let diagnosis = if let Some(reason) = &evidence.exhausted_budget {
-        let sentence =
-            format!("{} rests, and nobody is started for {}: {reason}.", evidence.name, evidence.team);
+        let sentence = format!(
+            "{} is suspended, and no member of {} is started: {reason}.",
+            evidence.name, evidence.team
+        );
         Diagnosis::new(Cause::BudgetExhausted, sentence)
             .with_next([evidence.commands.command(&["policy", "FILE"]), resume])
     } else if !exit.description.contains(TMUX_GONE) {
-        let sentence = format!("{} rests until somebody brings it back.", evidence.name);
+        let sentence = format!("{} is suspended until it is resumed.", evidence.name);
         Diagnosis::new(Cause::Suspended, sentence).with_next([resume])
     } else {
         return None;
@@ -75,7 +77,7 @@ fn final_exit_cause(evidence: &Evidence, exit: &SpawnExit) -> Diagnosis {
     let description = exit.description.as_str();
     let (cause, reason) = match description {
         text if text.contains(TMUX_GONE) => (Cause::TmuxGone, "its tmux server went away"),
-        text if text.contains("pane killed") => (Cause::PaneClosed, "somebody closed its pane"),
+        text if text.contains("pane killed") => (Cause::PaneClosed, "its pane was closed"),
         text if text.starts_with("cannot start") || text.contains("no such program") => {
             (Cause::ProgramMissing, "its program can't be started")
         }
@@ -99,7 +101,7 @@ fn final_exit_cause(evidence: &Evidence, exit: &SpawnExit) -> Diagnosis {
 fn last_spawn_lines(evidence: &Evidence, exit: &SpawnExit) -> Vec<String> {
     let is_down = matches!(evidence.daemon, DaemonProbe::NotRunning);
     let daemon = is_down.then(|| "teamd is not running".to_owned());
-    let last = format!("its last life: {}", exit.description);
+    let last = format!("its last exit: {}", exit.description);
     daemon.into_iter().chain([last]).chain(exit_lines(evidence)).collect()
 }
 

@@ -28,7 +28,7 @@ fn lock_cause(evidence: &Evidence, inbox: &InboxState) -> Option<Diagnosis> {
         LockState::Free => return None,
         LockState::NotALock(path) => {
             let sentence = format!(
-                "Nobody can write to the inbox of {owner}: what stands at the place of its lock is none."
+                "No program can write to the inbox of {owner}: the file at the path of its lock is not a lock."
             );
             Diagnosis::new(Cause::InboxLockBlocked, sentence)
                 .with_evidence([path.display().to_string()])

@@ -23,7 +23,7 @@ fn request_cause(evidence: &Evidence, flags: &[MemberFlag], kind: MemberRequestK
             (Cause::AwaitingPermission, MemberFlag::AwaitingPermission, "asks for permission")
         }
         MemberRequestKind::Plan => {
-            (Cause::AwaitingPlanApproval, MemberFlag::AwaitingPlanApproval, "hands in a plan")
+            (Cause::AwaitingPlanApproval, MemberFlag::AwaitingPlanApproval, "submits a plan")
         }
     };
     let request = evidence.open_requests.iter().find(|request| request.kind == kind);

@@ -29,7 +29,8 @@ pub(super) fn daemon_cause(evidence: &Evidence) -> Option<Diagnosis> {
         // `up --resume` starts the daemon too.
         DaemonProbe::NotRunning if evidence.is_suspended() => None,
         DaemonProbe::NotRunning => {
-            let sentence = format!("teamd is not running: nobody supervises {}, or wakes it.", evidence.name);
+            let sentence =
+                format!("teamd is not running: {} is not supervised, and is not woken.", evidence.name);
             let diagnosis = Diagnosis::new(Cause::NoDaemon, sentence);
             Some(
                 diagnosis

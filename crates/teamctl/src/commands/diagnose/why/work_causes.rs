@@ -116,8 +116,8 @@ fn undelivered_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagno
     let oldest = due.first()?;
     let sent_at = parse_iso8601(&oldest.timestamp).unwrap_or(0);
     let delivery = match agent.delivery {
-        Delivery::Pull => "its feed is pull: its program reads its inbox itself, or nobody does".to_owned(),
-        delivery => format!("its feed is {}; {}", delivery.as_str(), agent.evidence),
+        Delivery::Pull => "its delivery is pull: its program has to read its inbox itself".to_owned(),
+        delivery => format!("its delivery is {}; {}", delivery.as_str(), agent.evidence),
     };
     let unread = count_noun(due.len(), "message");
     let sentence = format!("{} has {unread} unread, and nothing has given it to it.", evidence.name);
@@ -145,7 +145,7 @@ fn blocked_tasks_cause(evidence: &Evidence) -> Option<Diagnosis> {
         _ => format!("tasks {} wait", ids.join(", ")),
     };
     let (cause, what) = match waits.iter().all(|wait| wait.has_unowned_blocker(&evidence.members)) {
-        true => (Cause::BlockersUnowned, "what nobody works on"),
+        true => (Cause::BlockersUnowned, "tasks that no member works on"),
         false => (Cause::Blocked, "others"),
     };
     let sentence = format!("{} has nothing that it can start: {waiting} for {what}.", evidence.name);
@@ -169,7 +169,7 @@ fn blocker_text(task: &Task, evidence: &Evidence) -> String {
         _ => ", not begun".to_owned(),
     };
     let owner = match &task.owner {
-        None => "which nobody has".to_owned(),
+        None => "which has no owner".to_owned(),
         Some(owner) if is_unowned(task, &evidence.members) => format!("which {owner} left"),
         Some(owner) => format!("which is {owner}'s"),
     };
@@ -228,7 +228,7 @@ fn hidden_cause(evidence: &Evidence, agent: &MemberStatus) -> Diagnosis {
 }
 
 fn idle_cause(evidence: &Evidence) -> Diagnosis {
-    let sentence = format!("{} is idle and waits for a message or a task: that is its rest.", evidence.name);
+    let sentence = format!("{} is idle and waits for a message or a task.", evidence.name);
     Diagnosis::new(Cause::Idle, sentence)
         .with_evidence(activity_line(evidence))
         .with_next([send_command(evidence)])
