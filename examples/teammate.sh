@@ -4,7 +4,7 @@
 
 while teamctl wait --quiet; do # for mail; nothing is marked read by that
     mail=$(teamctl inbox --unread --mark-read)
-    # An id may stand in anybody's text: respond takes only one that the lead has asked with.
+    # A message may contain any id. answer-shutdown accepts only the id of a shutdown request from the lead.
     for id in $(printf '%s\n' "$mail" | grep -o "shutdown-[0-9]*@$TEAMD_MEMBER"); do
         teamctl answer-shutdown "$id" --approve && exit
     done

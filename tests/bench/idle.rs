@@ -88,11 +88,11 @@ pub(crate) fn measure_memory_of_two_hundred() {
         let now = cpu_ticks(house.daemon_pid());
         (std::mem::replace(&mut before, now) == now).then_some(())
     });
-    let joins = harness::TaggedProcesses::with_tag(&house.process_tag()).list();
-    let joins = joins.iter().filter(|line| line.contains("teamd-shim run"));
-    let largest = joins.filter_map(|line| line.split(' ').next()?.parse().ok()).map(resident).max();
+    let shims = harness::TaggedProcesses::with_tag(&house.process_tag()).list();
+    let shims = shims.iter().filter(|line| line.contains("teamd-shim run"));
+    let largest = shims.filter_map(|line| line.split(' ').next()?.parse().ok()).map(resident).max();
     print_row(
-        "memory of teamd with 200 agents and five inboxes of 100,000; the largest join",
+        "memory of teamd with 200 agents, spawned at once, and five inboxes of 100,000; of the largest shim",
         &format!("{:.1} MB; {:.1} MB", megabytes(resident(house.daemon_pid())), megabytes(largest.unwrap())),
         "30 MB; 3 MB",
     );

@@ -187,24 +187,24 @@ fn env_with_twenty() -> TestEnv {
     house
 }
 
-/// The daemon, and all joins, as one process table shows them.
+/// The pids of the daemon and of all shims.
 fn daemon_and_shims(house: &TestEnv) -> (u32, Vec<u32>) {
     let panes = house.tmux(["list-panes", "-a", "-F", "#{@teamd_name} #{pane_pid}"]);
-    let joins = panes
+    let shims = panes
         .lines()
         .filter(|line| !line.starts_with(' '))
         .filter_map(|line| line.split(' ').nth(1)?.parse().ok());
-    (house.daemon_pid(), joins.collect())
+    (house.daemon_pid(), shims.collect())
 }
 
 fn measure_idle_twenty() {
     let house = env_with_twenty();
-    let (teamd, joins) = daemon_and_shims(&house);
-    let of_all = |read: fn(u32) -> u64| read(teamd) + joins.iter().map(|pid| read(*pid)).sum::<u64>();
+    let (teamd, shims) = daemon_and_shims(&house);
+    let of_all = |read: fn(u32) -> u64| read(teamd) + shims.iter().map(|pid| read(*pid)).sum::<u64>();
     let before = (
         of_all(cpu_ticks),
         context_switches(teamd),
-        joins.iter().map(|pid| context_switches(*pid)).sum::<u64>(),
+        shims.iter().map(|pid| context_switches(*pid)).sum::<u64>(),
     );
     let window = Duration::from_secs(30);
     // The one wait that nothing may wake: it is what is measured.
@@ -212,21 +212,21 @@ fn measure_idle_twenty() {
     let after = (
         of_all(cpu_ticks),
         context_switches(teamd),
-        joins.iter().map(|pid| context_switches(*pid)).sum::<u64>(),
+        shims.iter().map(|pid| context_switches(*pid)).sum::<u64>(),
     );
     let share = (after.0 - before.0) as f64 / 100.0 / window.as_secs_f64() * 100.0;
     print_row(
-        "20 idle workers, 30 s: CPU of teamd and all joins; context switches of teamd, of all joins",
+        "20 idle workers, 30 s: CPU of teamd and all shims; context switches of teamd, of all shims",
         &format!("{share:.2} %; {}, {}", after.1 - before.1, after.2 - before.2),
         "0.1 %; the rescan alone",
     );
-    let joins_rss: Vec<u64> = joins.iter().map(|pid| resident(*pid)).collect();
+    let shims_rss: Vec<u64> = shims.iter().map(|pid| resident(*pid)).collect();
     print_row(
-        "memory of teamd with 20 agents; the largest join",
+        "memory of teamd with 20 agents; of the largest shim",
         &format!(
             "{:.1} MB; {:.1} MB",
             megabytes(resident(teamd)),
-            megabytes(*joins_rss.iter().max().unwrap())
+            megabytes(*shims_rss.iter().max().unwrap())
         ),
         "20 MB; 4 MB",
     );

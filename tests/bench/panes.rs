@@ -4,7 +4,10 @@
 use crate::tmux_connection::TmuxConnection;
 use crate::{env_with_team, print_row, time_call};
 use harness::{TestEnv, programs};
+use protocol::control::shim_command::{LOG, RUN};
+use protocol::control::{StartAgent, ToShim};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Child;
@@ -24,7 +27,7 @@ pub(crate) fn measure_panes() {
             "-",
             [measure_teamctl_processes, measure_tmux_processes],
         );
-        let what = "one program over the socket; the same on a control connection, until join has begun";
+        let what = "one client of the socket; the same tmux commands on one control connection, until the shim has begun";
         print_ratio(count, what, "1.3 ×", [measure_control_socket, measure_connection]);
         measure_spawn_beside_agents(count);
     }
@@ -37,7 +40,8 @@ fn measure_spawn_beside_agents(count: usize) {
         .collect();
     let [ours, theirs] = [0, 1].map(|way| median(pairs.iter().map(|pair| pair[way]).collect()));
     let ratio = median(pairs.iter().map(|[o, t]| o.as_secs_f64() / t.as_secs_f64()).collect());
-    let what = "one program over the socket; the same on a control connection, until the agent of each runs";
+    let what =
+        "one client of the socket; the same, but the shims on the control connection also start the agent";
     print_row(
         &format!("spawn of {count}: {what}"),
         &format!("{ours:.1?}; {theirs:.1?}; {ratio:.2} ×"),
@@ -136,63 +140,73 @@ fn call_daemon(house: &TestEnv, requests: &[Value]) {
     }
 }
 
-/// It waits for join to speak up, and so does this.
+/// Waits until every shim has connected, as the daemon does.
 fn measure_connection(count: usize) -> StepTimes {
     let (house, mut connection) = env_with_connection();
     let listener = UnixListener::bind(house.path("socket")).unwrap();
-    let (mut panes, mut joins): (Vec<String>, Vec<UnixStream>) = Default::default();
+    let (mut panes, mut shims): (Vec<String>, Vec<UnixStream>) = Default::default();
     let spawn = time_call(|| {
         panes = create_panes_with_shims(&house, &mut connection, count);
-        // None is hung up on, or it would come again.
-        joins.extend((0..count).map(|_| listener.accept().unwrap().0));
+        // The connections stay open, because a shim that is disconnected connects again.
+        shims.extend((0..count).map(|_| listener.accept().unwrap().0));
     });
     let status = time_call(|| {
         drop(connection.run_commands(&["list-panes -a -F '#{pane_id} #{pane_pid}'".to_owned()]));
     });
     let kill = time_call(|| drop(connection.run_commands(&kill_commands(&panes))));
-    drop(joins);
+    drop(shims);
     connection.close();
     house.shut_down();
     [spawn, status, kill]
 }
 
-/// The same with an agent in each: join is told at once to start it, and says that it runs.
+/// As [`measure_connection`], but each shim is told at once to start its agent, and reports that the agent runs.
 fn measure_agents_on_connection(count: usize) -> Duration {
     let (house, mut connection) = env_with_connection();
     let listener = UnixListener::bind(house.path("socket")).unwrap();
-    let agent = json!({"argv": ["sleep", "3600"], "cwd": "/", "env": {"PATH": "/usr/bin:/bin"}, "state_dir": house.path("")});
-    let go = format!("{}\n", json!({"start_agent": agent}));
-    let joins = std::thread::spawn(move || {
-        let begun = |_| {
-            let mut join = listener.accept().unwrap().0;
-            join.write_all(go.as_bytes()).unwrap();
-            BufReader::new(join)
+    let start_agent = to_line(&ToShim::StartAgent(Box::new(StartAgent {
+        argv: ["sleep", "3600"].map(str::to_owned).to_vec(),
+        cwd: "/".into(),
+        env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+        state_dir: house.path(""),
+        setup: None,
+    })));
+    let shims = std::thread::spawn(move || {
+        let accept = |_| {
+            let mut shim = listener.accept().unwrap().0;
+            shim.write_all(start_agent.as_bytes()).unwrap();
+            BufReader::new(shim)
         };
-        let mut joins: Vec<_> = (0..count).map(begun).collect();
-        joins.iter_mut().for_each(|join| receive_line(join, "started"));
-        joins
+        let mut shims: Vec<_> = (0..count).map(accept).collect();
+        shims.iter_mut().for_each(|shim| receive_line(shim, "started"));
+        shims
     });
     let (mut panes, mut running) = (Vec::new(), Vec::new());
     let spawn = time_call(|| {
         panes = create_panes_with_shims(&house, &mut connection, count);
-        running = joins.join().unwrap();
+        running = shims.join().unwrap();
     });
     connection.run_commands(&kill_commands(&panes));
-    for join in &mut running {
-        receive_line(join, "exited");
-        // It does not wait for long.
-        join.get_mut().write_all(b"\"noted\"\n").ok();
+    for shim in &mut running {
+        receive_line(shim, "exited");
+        // The shim waits for this reply before it exits, but not for long.
+        shim.get_mut().write_all(to_line(&ToShim::ExitRecorded).as_bytes()).ok();
     }
     connection.close();
     house.shut_down();
     spawn
 }
 
-fn receive_line(join: &mut BufReader<UnixStream>, word: &str) {
-    let mut said = String::new();
-    while !said.contains(word) {
-        said.clear();
-        assert!(join.read_line(&mut said).unwrap() > 0, "join says that its agent has {word}");
+fn to_line(message: &ToShim) -> String {
+    format!("{}\n", serde_json::to_string(message).unwrap())
+}
+
+/// Reads lines of a shim until one contains `word`.
+fn receive_line(shim: &mut BufReader<UnixStream>, word: &str) {
+    let mut line = String::new();
+    while !line.contains(word) {
+        line.clear();
+        assert!(shim.read_line(&mut line).unwrap() > 0, "the shim disconnected before it reported {word}");
     }
 }
 
@@ -206,29 +220,32 @@ fn env_with_connection() -> (TestEnv, TmuxConnection) {
     (house, connection)
 }
 
-/// What the daemon says to tmux for an agent, without the questions that it asks before: a pane with join in it, in a window for
-/// nine, whose it is, what its border says, and a recorder for what it prints.
+/// Runs the tmux commands that the daemon runs for an agent, without its queries: a pane with the shim in it, in a window
+/// for nine panes, the pane's tags, what its border shows, and the program that logs the agent's output.
 fn create_panes_with_shims(house: &TestEnv, connection: &mut TmuxConnection, count: usize) -> Vec<String> {
-    let (socket, log, pane) = (house.path("socket"), house.path("log"), programs().join("teamd-shim"));
+    let (socket, log, program) = (house.path("socket"), house.path("log"), programs().join("teamd-shim"));
     let mut window = String::new();
     let one = |n| {
-        let join = format!("{} join bench-{n} --socket {}", pane.display(), socket.display());
-        let join = format!("-d -P -F '#{{pane_id}} #{{window_id}}' -c / -- {join}");
+        let shim = format!("{} {RUN} bench-{n} --socket {}", program.display(), socket.display());
+        let shim = format!("-d -P -F '#{{pane_id}} #{{window_id}}' -c / -- {shim}");
         let window_is_new = n % PANES_PER_WINDOW == 0;
         let made = match window_is_new {
             true => {
-                connection.run_commands(&[format!("new-window -a -n bench -t '{{end}}' {join}")]).remove(0)
+                connection.run_commands(&[format!("new-window -a -n bench -t '{{end}}' {shim}")]).remove(0)
             }
-            false => split(connection, &window, &join),
+            false => split(connection, &window, &shim),
         };
         let (made, its_window) = made.split_once(' ').unwrap();
         its_window.clone_into(&mut window);
         let options = WINDOW_COMMANDS.map(|option| format!("set-option -w -t {window} {option}"));
-        let marks = TAG_COMMANDS.map(|mark| format!("set-option -p -t {made} {mark} bench-{n}"));
-        let record = format!("exec {} record {}-{n}", pane.display(), log.display());
-        let record =
-            [format!("set-option -p -t {made} remain-on-exit on"), format!("pipe-pane -t {made} '{record}'")];
-        connection.run_commands(&[if window_is_new { &options[..] } else { &[] }, &marks, &record].concat());
+        let tags = TAG_COMMANDS.map(|tag| format!("set-option -p -t {made} {tag} bench-{n}"));
+        let output_log = format!("exec {} {LOG} {}-{n}", program.display(), log.display());
+        let output_log = [
+            format!("set-option -p -t {made} remain-on-exit on"),
+            format!("pipe-pane -t {made} '{output_log}'"),
+        ];
+        connection
+            .run_commands(&[if window_is_new { &options[..] } else { &[] }, &tags, &output_log].concat());
         made.to_owned()
     };
     (0..count).map(one).collect()
@@ -251,8 +268,8 @@ const TAG_COMMANDS: [&str; 6] =
     ["@teamd_spawn", "@teamd_pane_pid", "@teamd_name", "@teamd_color", "@teamd_state", "@teamd_task"];
 
 /// Where there is no space the panes are laid out before.
-fn split(connection: &mut TmuxConnection, window: &str, join: &str) -> String {
-    let split = format!("split-window -t {window} {join}");
+fn split(connection: &mut TmuxConnection, window: &str, shim: &str) -> String {
+    let split = format!("split-window -t {window} {shim}");
     connection.run_command(&split).unwrap_or_else(|_| {
         connection.run_commands(&[format!("select-layout -t {window} tiled"), split]).remove(1)
     })

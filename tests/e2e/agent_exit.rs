@@ -62,8 +62,8 @@ fn killed_pane_is_reported() {
 fn killed_shim_ends_its_children() {
     let house = TestEnv::with_team();
     house.teamctl(["spawn", "ann", "--", &house.scripted_agent_path(), "children"]).expect_success();
-    let join = house.tmux(["display-message", "-p", "-t", &pane_of(&house, "ann"), "#{pane_pid}"]);
-    house.kill_process(join.parse().unwrap());
+    let shim = house.tmux(["display-message", "-p", "-t", &pane_of(&house, "ann"), "#{pane_pid}"]);
+    house.kill_process(shim.parse().unwrap());
     wait_for_exit_notice(&house, "ann", "lost");
     house.shut_down();
 }
@@ -97,7 +97,7 @@ fn exit_without_a_daemon_is_reported_later() {
     let pid = house.member("ann").unwrap()["pid"].as_u64().unwrap();
     house.kill_process(house.daemon_pid());
     house.kill_process(pid as u32);
-    house.wait_until("its join leaves word", || {
+    house.wait_until("its shim stores the exit report", || {
         let state = std::fs::read_dir(house.path("state/teamd")).ok()?.flatten().next()?.path();
         std::fs::read_dir(state)
             .ok()?
@@ -177,21 +177,22 @@ fn log_closed_panes(house: &TestEnv) {
     house.tmux(["set-hook", "-g", "after-kill-pane", &tell]);
 }
 
-/// A join in a pane that bears its mark and stays when it ends, at a daemon that is us; the pane, and our end of its link.
+/// Starts a shim whose daemon is the test, in a pane that has the shim's tag and stays after the shim exits. Returns the pane
+/// and the connection.
 fn start_shim(house: &TestEnv) -> (String, UnixStream) {
     let socket = house.path("run/test.sock");
     let listener = UnixListener::bind(&socket).unwrap();
     let program = harness::programs().join("teamd-shim").display().to_string();
-    let join = [&program, "run", "a-1", "--socket", &socket.display().to_string()];
-    let words = [&["new-window", "-d", "-P", "-F", "#{pane_id}", "--"], &join[..]].concat();
+    let shim = [&program, "run", "a-1", "--socket", &socket.display().to_string()];
+    let words = [&["new-window", "-d", "-P", "-F", "#{pane_id}", "--"], &shim[..]].concat();
     let pane = house.run_tmux(&words).stdout.trim_end().to_owned();
-    let (join, _) = listener.accept().unwrap();
+    let (shim, _) = listener.accept().unwrap();
     for (option, value) in [("@teamd_spawn", "a-1"), ("remain-on-exit", "on")] {
         house.tmux(["set-option", "-p", "-t", &pane, option, value]);
     }
     log_closed_panes(house);
     std::fs::remove_file(socket).unwrap();
-    (pane, join)
+    (pane, shim)
 }
 
 /// Its first process has closed it itself.
@@ -204,8 +205,8 @@ fn wait_until_pane_closed(house: &TestEnv, pane: &str) {
 #[test]
 fn pane_of_an_unknown_spawn_is_closed() {
     let house = TestEnv::new();
-    let (pane, mut join) = start_shim(&house);
-    join.write_all(b"\"refused\"\n").unwrap();
+    let (pane, mut shim) = start_shim(&house);
+    shim.write_all(b"\"refused\"\n").unwrap();
     wait_until_pane_closed(&house, &pane);
     house.shut_down();
 }
@@ -215,9 +216,9 @@ fn pane_of_an_unknown_spawn_is_closed() {
 fn pane_of_a_silent_spawn_is_closed() {
     let house = TestEnv::new();
     let begin = Instant::now();
-    let (pane, mut join) = start_shim(&house);
+    let (pane, mut shim) = start_shim(&house);
     let mut hello = [0; 1];
-    join.read_exact(&mut hello).unwrap();
+    shim.read_exact(&mut hello).unwrap();
     wait_until_pane_closed(&house, &pane);
     assert!(begin.elapsed() >= Duration::from_secs(14), "a daemon under load is given its time");
     house.shut_down();

@@ -1,4 +1,4 @@
-//! Dialogs on the screens of agents: shown by `status` while they are there, whatever feeds the agent.
+//! Dialogs on the screens of agents: `status` shows them while they are on the screen, with every delivery.
 
 use harness::TestEnv;
 use serde_json::{Value, json};
@@ -14,10 +14,10 @@ done"#;
 
 const DIALOG: &str = "dialogs = ['''Do you trust it?\n1. Yes''']\n";
 
-pub(crate) fn write_profile(house: &TestEnv, name: &str, feed: &str, script: &str) {
+pub(crate) fn write_profile(house: &TestEnv, name: &str, delivery: &str, script: &str) {
     std::fs::create_dir_all(house.path("home/.config/teamd/profiles")).unwrap();
     let path = house.write_script(&format!("{name}.sh"), &format!("#!/bin/sh\n{script}\n"));
-    let text = format!("delivery = '{feed}'\nprogram = '{}'\n{DIALOG}", path.display());
+    let text = format!("delivery = '{delivery}'\nprogram = '{}'\n{DIALOG}", path.display());
     drop(house.write_script(&format!("home/.config/teamd/profiles/{name}.toml"), &text));
 }
 

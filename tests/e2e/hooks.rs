@@ -13,10 +13,10 @@ fn env_with_hook_profile() -> TestEnv {
     house
 }
 
-pub(crate) fn write_profile(house: &TestEnv, name: &str, feed: &str, more: &str) {
+pub(crate) fn write_profile(house: &TestEnv, name: &str, delivery: &str, more: &str) {
     let (agent, out) = (house.scripted_agent_path(), house.path("out/{name}").display().to_string());
     let text = format!(
-        "delivery = \"{feed}\"\nprogram = \"{agent}\"\nargs = [\"{name}\", \"{out}\"]\nprompt_args = [\"{{prompt}}\"]\n{more}"
+        "delivery = \"{delivery}\"\nprogram = \"{agent}\"\nargs = [\"{name}\", \"{out}\"]\nprompt_args = [\"{{prompt}}\"]\n{more}"
     );
     house.write_file(&format!("home/.config/teamd/profiles/{name}.toml"), text);
 }

@@ -66,11 +66,11 @@ fn acp_agent_cannot_write_or_leave_plan_mode() {
     acp::shut_down_member(house);
 }
 
-/// Its join, killed.
+/// Kills the shim of ann.
 fn kill_shim(house: &TestEnv) {
     let pane = house.member("ann").unwrap()["pane"].as_str().unwrap().to_owned();
-    let join = house.tmux(["display-message", "-p", "-t", &pane, "#{pane_pid}"]);
-    house.kill_process(join.parse().unwrap());
+    let shim = house.tmux(["display-message", "-p", "-t", &pane, "#{pane_pid}"]);
+    house.kill_process(shim.parse().unwrap());
 }
 
 #[test]

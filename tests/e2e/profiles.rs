@@ -101,7 +101,7 @@ fn failing_version_command_fails_the_check() {
 fn invalid_profile_is_reported_and_others_are_still_checked() {
     let house = env_with_program("--ask, --model M, -r");
     house.teamctl(["setup", "own", "--write"]).expect_success();
-    house.write_profile("broken", "feed = 1\n");
+    house.write_profile("broken", "delivery = 1\n");
     let ran = house.teamctl(["profiles", "check"]);
     assert!(
         ran.stdout.contains("own 1.2.3") && ran.stdout.contains("broken: cannot use the profile"),

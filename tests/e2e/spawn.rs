@@ -186,7 +186,7 @@ fn failed_spawn_leaves_nothing() {
     }
     let said = house.teamctl(["spawn", "ann", "--cwd", "/no/such/place", "--", "true"]).expect_failure(72);
     assert!(said.contains("/no/such/place"), "{said}");
-    // Executable, but its interpreter is missing: seen only when join tries.
+    // The file is executable, but its interpreter is missing. Only the shim detects that, when it starts the file.
     let plain = house.write_script("out/broken", "#!/no/such/interpreter\n").display().to_string();
     let said = house.teamctl(["spawn", "ann", "--", &plain, "x"]).expect_failure(72);
     assert!(said.contains(&plain), "{said}");

@@ -1,5 +1,5 @@
-//! Agents that join runs a turn at a time, with a daemon of the test's own: it says what the real one says, and writes
-//! down what it hears.
+//! Agents whose turns the shim runs. The test itself is the daemon: it sends what the real daemon sends, and records what
+//! the shim reports.
 
 mod fake_daemon;
 mod headless;

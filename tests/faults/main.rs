@@ -1,8 +1,8 @@
-//! Trials of the promises: what can fail is made to fail, again and again, and what must hold is counted. Each has its
-//! number of rounds from the environment (`MESSAGES=n`, say), small unless told; `scripts/torture` tells the large ones.
+//! Fault tests of the promises in docs/promises.md: whatever can fail is made to fail, many times, and the tests count
+//! what they checked. The environment sets the number of rounds of each test (such as `MESSAGES=n`). The default is small;
+//! `scripts/torture` sets large numbers.
 //!
-//! What a trial did goes to [`harness::figure`], for the tables of docs/promises.md and
-//! docs/torture.md.
+//! Each test writes its counts with [`harness::record_result`], for the tables of docs/promises.md and docs/torture.md.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

@@ -1,6 +1,6 @@
 //! Whatever an agent leaves behind, and however it ends, soon nothing of it lives: children in the background, deaf to a
 //! hang-up, with a name that is no text, under nohup, in a session of their own, forked twice; at its own exit, with its
-//! pane closed by a person, with its tmux server or its join killed, shut down, and with no daemon there.
+//! pane closed by a person, with its tmux server or its shim killed, shut down, and with no daemon there.
 //!
 //! `ORPHANS=n` says how many children (200 unless said). Each is held by its pidfd from its first word on.
 
@@ -189,8 +189,8 @@ fn agents_leave_no_processes() {
     record_result("orphan-trials", (endings.len() * BATCH_SIZE) as u64);
 }
 
-/// As long as join lives, whoever has hidden is its descendant. Once it is killed, nothing tells whose they are: that is
-/// the one case in which some are left, as docs/ARCHITECTURE.md says.
+/// While the shim runs, a process that cleared its environment is still a descendant of the shim. After the shim is killed,
+/// nothing identifies such a process: docs/ARCHITECTURE.md names this as the only case in which processes are left.
 #[test]
 fn processes_without_environment_escape_only_if_the_shim_is_killed() {
     let mut orphanage = OrphanTest::open();
@@ -233,7 +233,7 @@ fn fork_bomb_is_ended() {
         let all = TaggedProcesses::with_tag(&house.process_tag()).list();
         all.into_iter().filter(|line| line.contains("storm")).collect::<Vec<_>>()
     };
-    for ending in ["kill", "kill of join"] {
+    for ending in ["kill", "kill of the shim"] {
         house.teamctl_with(&spawn, &[]).expect_success();
         house.wait_until("the storm has begun", || (storming().len() > 30).then_some(()));
         match ending {

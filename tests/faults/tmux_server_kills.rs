@@ -93,7 +93,7 @@ fn replace_tmux_server(house: &TestEnv) -> Vec<ForeignPane> {
 }
 
 fn run_round(house: &TestEnv, nth: usize) {
-    let joins: Vec<TaggedProcesses> = (0..AGENTS)
+    let shims: Vec<TaggedProcesses> = (0..AGENTS)
         .map(|n| {
             let restart = if n == 0 { "on-failure" } else { "never" };
             let spawned = house.json(["spawn", &name(n), "--restart", restart, "--", "sleep", "3600"]);
@@ -104,12 +104,12 @@ fn run_round(house: &TestEnv, nth: usize) {
         })
         .collect();
     let strangers = replace_tmux_server(house);
-    for (n, join) in joins.iter().enumerate() {
+    for (n, shim) in shims.iter().enumerate() {
         house.wait_until("its end is told", || (exit_notices(house, &name(n)).len() == nth).then_some(()));
         house.wait_until("it is off the team", || house.member(&name(n)).is_none().then_some(()));
         let told = exit_notices(house, &name(n)).pop().unwrap()["message"].to_string();
         assert!(told.contains("tmux gone"), "{told}");
-        assert!(join.exit_within(Duration::from_secs(5)), "join goes with its agent: {join:?}");
+        assert!(shim.exit_within(Duration::from_secs(5)), "the shim exits with its agent: {shim:?}");
     }
     assert_eq!(house.member("bob").unwrap()["lifecycle"], "running", "who has no pane goes on");
     assert_unchanged(house, &strangers);

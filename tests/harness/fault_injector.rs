@@ -230,20 +230,20 @@ impl<'h> FaultInjector<'h> {
         let house = self.house;
         let names = house.wait_until(what, || {
             let (config, running) = (members_in_config(house)?, running_members(house)?);
-            let [agents, joins] =
+            let [agents, shims] =
                 [FaultTarget::Agent, FaultTarget::Shim].map(|whom| process_ids(house, whom));
             let now =
-                format!("config.json {config:?}, running {running:?}, agents {agents:?}, joins {joins:?}");
+                format!("config.json {config:?}, running {running:?}, agents {agents:?}, shims {shims:?}");
             if now != last {
                 self.log(&now);
                 last = now;
             }
             // The pid of a member that is run by its first process is that one's.
             let known: BTreeSet<u32> = running.iter().map(|(_, pid)| *pid).collect();
-            let alive = known.iter().all(|pid| agents.contains(pid) || joins.contains(pid));
-            let joined = joins.len() == running.len();
+            let alive = known.iter().all(|pid| agents.contains(pid) || shims.contains(pid));
+            let connected = shims.len() == running.len();
             let names: BTreeSet<String> = running.into_iter().map(|(name, _)| name).collect();
-            (config == names && alive && joined && agents.is_subset(&known)).then_some(names)
+            (config == names && alive && connected && agents.is_subset(&known)).then_some(names)
         });
         self.assert_foreign_panes_alive();
         names

@@ -88,7 +88,7 @@ fn send_args(socket: &str, rest: &[&str]) {
 }
 
 fn inbox() -> PathBuf {
-    let var = |name| std::env::var(name).expect("join sets it");
+    let var = |name| std::env::var(name).expect("the shim sets it");
     let name = format!("{}.json", var("TEAMD_MEMBER"));
     PathBuf::from(var("TEAMD_ROOT")).join("teams").join(var("TEAMD_TEAM")).join("inboxes").join(name)
 }

@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_file_at_fault_is_named_and_nothing_stands_in_for_it() {
-        let (dir, registry) = registry(&[("profiles/claude.toml", "feed = 1")]);
+        let (dir, registry) = registry(&[("profiles/claude.toml", "delivery = 1")]);
         let error = registry.profile("claude").unwrap_err();
         assert_eq!(error.kind, ErrorKind::Config);
         assert!(

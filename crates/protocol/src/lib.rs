@@ -6,7 +6,9 @@
 //! for reading the modules.
 //!
 //! **Reading** is tolerant. Missing optional keys get defaults and unknown keys are ignored. Each
-//! inbox entry is checked separately, so an invalid entry does not hide the others.
+//! inbox entry is checked separately, so an invalid entry does not hide the others. Policies are an
+//! exception: an unknown key in a [`policy::Policy`] or a [`policy::PolicyRule`] is an error,
+//! because the key could limit what a rule allows.
 //!
 //! ```
 //! use protocol::team_config::TeamConfig;

@@ -98,12 +98,9 @@ fn respawn_loads_the_previous_session() {
     let house = env_with_acp_profile(&[]);
     spawn(&house, &["--restart", "on-failure", "--prompt", "do talk"]);
     turn_notification(&house, 1);
-    let join = house.member("ann").unwrap()["join"].as_u64();
     let pane = house.member("ann").unwrap()["pane"].as_str().unwrap().to_owned();
-    let join = join.unwrap_or_else(|| {
-        house.tmux(["display-message", "-p", "-t", &pane, "#{pane_pid}"]).parse().unwrap()
-    });
-    house.kill_process(u32::try_from(join).unwrap());
+    let shim = house.tmux(["display-message", "-p", "-t", &pane, "#{pane_pid}"]);
+    house.kill_process(shim.parse().unwrap());
     house.wait_until("it is there again", || {
         (received_calls(&house, "session/load").len() == 1).then_some(())
     });
@@ -184,16 +181,16 @@ fn rejected_spawn_leaves_no_exit_report() {
     house.kill_process(house.daemon_pid());
     assert!(!asking.wait().unwrap().success());
     house.start_daemon();
-    let join = house.wait_until("it is about to say hello", || stopped_pid(&house));
-    let first = TaggedProcesses::single(join);
+    let shim = house.wait_until("it is about to say hello", || stopped_pid(&house));
+    let first = TaggedProcesses::single(shim);
     arm_stop_at_failpoint(&house, "shim.report-exit");
-    signal(join, Signal::TERM);
-    signal(join, Signal::CONT);
+    signal(shim, Signal::TERM);
+    signal(shim, Signal::CONT);
     house.wait_until("it is about to tell of its end", || stopped_pid(&house));
     let roster = state_directory(&house, "roster.json");
     let agents = || serde_json::from_slice::<Value>(&std::fs::read(&roster).ok()?).ok();
     house.wait_until("it is put away", || agents()?["records"].as_array()?.is_empty().then_some(()));
-    signal(join, Signal::CONT);
+    signal(shim, Signal::CONT);
     assert!(first.exit_within(Duration::from_secs(20)), "{}", house.dump_state());
     house.shut_down();
 }
@@ -209,9 +206,9 @@ fn spawn_killed_while_opening_fails() {
     house.wait_until("it is about to open", || {
         (!received_calls(&house, "session/new").is_empty()).then_some(())
     });
-    let join: u32 =
+    let shim: u32 =
         house.processes_of(harness::FaultTarget::Shim)[0].split(' ').next().unwrap().parse().unwrap();
-    std::process::Command::new("kill").arg(join.to_string()).status().unwrap();
+    std::process::Command::new("kill").arg(shim.to_string()).status().unwrap();
     let ran = asking.wait_with_output().unwrap();
     assert!(ran.status.code().is_some_and(|code| code >= 64 && code != 75), "{ran:?}");
     assert!(payloads_to_lead(&house, "teammate_terminated").is_empty());

@@ -1,4 +1,4 @@
-//! A daemon of the test's own, and the join that it has started.
+//! A daemon that the test plays, and the shim that it has started.
 
 use harness::{TaggedProcesses, TestEnv};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -22,7 +22,7 @@ pub(super) struct FakeDaemon {
 }
 
 impl FakeDaemon {
-    /// Starts join for ann, and gives it the green light for these turns.
+    /// Starts the shim of ann, and lets it start the agent with these turns.
     pub(super) fn start(house: TestEnv, turns: &Value, log: Option<&str>) -> FakeDaemon {
         let (listener, socket) = listen(&house);
         let mut command = house.command(harness::programs().join("teamd-shim"));
@@ -31,9 +31,9 @@ impl FakeDaemon {
             command.arg("--headless").arg(house.path(log));
         }
         let out = std::fs::File::create(house.path("out/pane")).unwrap();
-        let join = ShimChild(command.stdout(out).stderr(Stdio::null()).spawn().unwrap());
-        let pid = join.0.id();
-        FakeDaemon::from_listener(house, listener, turns, (pid, Some(join)))
+        let shim = ShimChild(command.stdout(out).stderr(Stdio::null()).spawn().unwrap());
+        let pid = shim.0.id();
+        FakeDaemon::from_listener(house, listener, turns, (pid, Some(shim)))
     }
 
     /// The same in a pane of a window of its own, which is called `ann`; what it shows is kept as above.
@@ -54,11 +54,11 @@ impl FakeDaemon {
         house: TestEnv,
         listener: UnixListener,
         turns: &Value,
-        (pid, join): (u32, Option<ShimChild>),
+        (pid, shim): (u32, Option<ShimChild>),
     ) -> FakeDaemon {
         let (heard, stream, wake, hello) = accept(&listener);
         assert_eq!(hello["request"]["connect_shim"]["spawn_id"], "x-1");
-        let mut play = FakeDaemon { house, listener, pid, shim: join, received: heard, stream, wake };
+        let mut play = FakeDaemon { house, listener, pid, shim, received: heard, stream, wake };
         play.send(&json!({"start_agent": play.send_start_agent(turns)}));
         play
     }
@@ -88,13 +88,13 @@ impl FakeDaemon {
         self.stream.shutdown(std::net::Shutdown::Both).unwrap();
     }
 
-    /// join finds the next one: what it says of its turn then.
+    /// Accepts the shim's connection to the next daemon. Returns the turn status of its hello.
     pub(super) fn accept_reconnect(&mut self) -> Value {
         let (heard, stream, wake, hello) = accept(&self.listener);
         (self.received, self.stream, self.wake) = (heard, stream, wake);
-        let join = &hello["request"]["connect_shim"];
-        assert_eq!(join["agent_pid"], self.pid);
-        join["turn_status"].clone()
+        let hello = &hello["request"]["connect_shim"];
+        assert_eq!(hello["agent_pid"], self.pid);
+        hello["turn_status"].clone()
     }
 
     pub(super) fn send(&mut self, word: &Value) {
@@ -116,7 +116,7 @@ impl FakeDaemon {
             let read = self.received.read_line(&mut line);
             assert!(
                 read.is_ok_and(|read| read > 0),
-                "{what}: join said no more\n{}",
+                "{what}: the shim disconnected\n{}",
                 self.house.dump_state()
             );
             if let Some(found) = wanted(&serde_json::from_str(&line).unwrap()) {
@@ -147,7 +147,7 @@ impl FakeDaemon {
         self.house.payloads_to_lead("ann", "idle_notification")
     }
 
-    /// Waits for the word of the end, notes it, and sees join go with everything that was its own.
+    /// Waits for the exit report, confirms it, and waits until the shim and all its processes have exited.
     pub(super) fn finish(mut self) -> (TestEnv, Value) {
         let ended = self.receive_until("it ends", |word| word.get("exited").cloned());
         self.send(&json!("exit_recorded"));
@@ -166,8 +166,8 @@ impl FakeDaemon {
 
     /// Once it has gone. A pane's own process is none of ours to wait for: its window goes with it.
     pub(super) fn exit_code(&mut self) -> Option<i32> {
-        if let Some(join) = &mut self.shim {
-            return join.0.wait().unwrap().code();
+        if let Some(shim) = &mut self.shim {
+            return shim.0.wait().unwrap().code();
         }
         let windows = || self.house.tmux(["list-windows", "-a", "-F", "#{window_name}"]);
         self.house.wait_until("its window closes", || (!windows().contains("ann")).then_some(()));

@@ -10,7 +10,7 @@ fn worker_reports_each_task_once() {
     create_task(&house, "two", "echo the reason >&2; exit 7");
     let mut play = FakeDaemon::start(house, &worker_turns(), None);
     let pid = play.receive_until("it starts", |word| word["started"]["pid"].as_u64());
-    assert_eq!(pid, u64::from(play.pid), "join itself");
+    assert_eq!(pid, u64::from(play.pid), "the shim itself");
     let now = play.receive_turn_report("the first turn runs", |now| now["activity"] == "active");
     assert_eq!((&now["turn_number"], &now["summary"]), (&json!(1), &json!("task 1: one")));
     assert!(now["pid"].is_u64());

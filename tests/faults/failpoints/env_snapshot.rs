@@ -30,7 +30,7 @@ impl EnvSnapshot {
             now.symmetric_difference(then).for_each(|name| unlike += &format!("{name}\n"));
         }
         if (self.panes, self.shims) != (other.panes, other.shims) {
-            unlike += &format!("{} panes, {} joins\n", self.panes, self.shims);
+            unlike += &format!("{} panes, {} shims\n", self.panes, self.shims);
         }
         unlike
     }

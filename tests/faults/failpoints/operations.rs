@@ -308,11 +308,11 @@ fn count_running(house: &TestEnv, n: u64) -> usize {
     count_agents(house, &team_name(n))
 }
 
-/// One process, one join, one member, one in the roster, one pane where it has one; no twin anywhere.
+/// Expects one process, one shim, one member, one record in the roster, and one pane if the member has one.
 fn expect_single_member(house: &TestEnv, n: u64, its_panes: usize) -> Result<(), String> {
     expect_eq("members", members(house, &team_name(n)), to_strings(&["team-lead", "eve"]))?;
     expect_eq("processes", count_running(house, n), 1)?;
-    expect_eq("joins", count_shims(house), RESIDENTS.len() + 1)?;
+    expect_eq("shims", count_shims(house), RESIDENTS.len() + 1)?;
     expect_eq("panes", panes(house), 1 + its_panes)?;
     let agents = roster(house)["records"].as_array().cloned().unwrap_or_default();
     expect_eq(
@@ -330,7 +330,7 @@ pub(super) fn expect_single_exit(house: &TestEnv, n: u64) -> Result<(), String> 
 fn expect_exits(house: &TestEnv, n: u64, many: usize) -> Result<(), String> {
     expect_eq("members", members(house, &team_name(n)), to_strings(&["team-lead"]))?;
     expect_eq("processes", count_running(house, n), 0)?;
-    expect_eq("joins", count_shims(house), RESIDENTS.len())?;
+    expect_eq("shims", count_shims(house), RESIDENTS.len())?;
     expect_eq("panes", panes(house), 1)?;
     let lead = house.inbox(&team_name(n), "team-lead");
     let told = |kind: &str| {

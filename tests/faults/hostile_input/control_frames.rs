@@ -4,8 +4,13 @@
 use super::mutate::mutate;
 use super::{HostileRun, single_file_below};
 use harness::TestEnv;
+use protocol::control::framing::encode;
+use protocol::control::{
+    Call, ExitReport, FromShim, PROTOCOL_VERSION, Request, ShimHello, StartAgent, ToShim,
+};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
@@ -26,7 +31,7 @@ pub(super) fn call_daemon_with_token(house: &TestEnv, token: Option<&str>, reque
     let mut stream = connect(house);
     send_bytes(
         &mut stream,
-        format!("{}\n", json!({"version": 2, "token": token, "request": request})).as_bytes(),
+        format!("{}\n", json!({"version": PROTOCOL_VERSION, "token": token, "request": request})).as_bytes(),
     );
     serde_json::from_str(&read_reply(stream)).unwrap()
 }
@@ -52,14 +57,20 @@ fn read_reply(stream: UnixStream) -> String {
     }
 }
 
+/// The line of a call whose request may be invalid.
 fn call(request: Value) -> Vec<u8> {
-    format!("{}\n", json!({"version": 2, "request": request})).into_bytes()
+    format!("{}\n", json!({"version": PROTOCOL_VERSION, "request": request})).into_bytes()
+}
+
+/// The line of a valid call.
+fn valid_call(request: Request) -> Vec<u8> {
+    encode(&Call { version: PROTOCOL_VERSION, token: None, idempotency_key: None, request }).unwrap()
 }
 
 pub(super) fn send_frame(siege: &mut HostileRun) {
     let mut stream = connect(&siege.house);
     match siege.rng.u32(0..14) {
-        0 => send_bytes(&mut stream, br#"{"version":2,"requ"#),
+        0 => send_bytes(&mut stream, format!("{{\"version\":{PROTOCOL_VERSION},\"requ").as_bytes()),
         1 => {
             send_bytes(&mut stream, &vec![b'x'; 70 * 1024]);
             assert_eq!(read_reply(stream), "");
@@ -88,10 +99,12 @@ pub(super) fn send_frame(siege: &mut HostileRun) {
         }
         7 => {
             send_bytes(&mut stream, &forged_shim_hello(siege));
-            send_bytes(&mut stream, b"{\"exited\":{\"exited\":0}}\n");
-            let mut said = String::new();
-            stream.read_to_string(&mut said).ok();
-            assert!(!said.contains("\"go\""), "a stranger was let in: {said}");
+            send_bytes(&mut stream, &encode(&FromShim::Exited(ExitReport::Exit(0))).unwrap());
+            let mut reply = String::new();
+            stream.read_to_string(&mut reply).ok();
+            for accepted in accepting_keys() {
+                assert!(!reply.contains(&format!("\"{accepted}\"")), "a forged shim was accepted: {reply}");
+            }
         }
         8 => send_descriptors(siege, &stream),
         9 => drop((0..64).map(|_| open_half_frame(siege)).collect::<Vec<_>>()),
@@ -165,6 +178,8 @@ fn wrong_types(siege: &mut HostileRun) -> Vec<u8> {
         "nothing",
     ];
     let kind = kinds[siege.rng.usize(0..kinds.len())];
+    let error = serde_json::from_value::<Request>(json!({ kind: field })).unwrap_err().to_string();
+    assert_eq!(error.contains("unknown variant"), kind == "nothing", "{kind}: {error}");
     call(json!({ kind: field }))
 }
 
@@ -185,17 +200,34 @@ fn unknown_names(siege: &mut HostileRun) -> Vec<u8> {
     })
 }
 
-/// A hello for somebody who lives, from a process that is not its first.
+/// How the daemon replies to a shim that it accepts.
+fn accepting_keys() -> [String; 2] {
+    let start_agent = StartAgent {
+        argv: Vec::new(),
+        cwd: "/".into(),
+        env: BTreeMap::new(),
+        state_dir: "/".into(),
+        setup: None,
+    };
+    [ToShim::StartAgent(Box::new(start_agent)), ToShim::Adopted].map(|message| {
+        match serde_json::to_value(message).unwrap() {
+            Value::Object(object) => object.keys().next().unwrap().clone(),
+            text => text.as_str().unwrap().to_owned(),
+        }
+    })
+}
+
+/// The hello of a running member's spawn or of an unknown one, from a process that is not its shim.
 fn forged_shim_hello(siege: &mut HostileRun) -> Vec<u8> {
     let roster =
         std::fs::read_to_string(single_file_below(&siege.house.path("state/teamd"), "roster.json")).unwrap();
     let roster: Value = serde_json::from_str(&roster).unwrap();
     let agents = roster["records"].as_array().unwrap();
-    let spawn = &agents[siege.rng.usize(0..agents.len())]["spawn_id"];
-    let spawn = if siege.rng.bool() { spawn.clone() } else { json!("00000000-0000-0000-0000-000000000000") };
-    call(
-        json!({"connect_shim": {"spawn_id": spawn, "pid": std::process::id(), "start_time": 1, "version": "0", "exited": null}}),
-    )
+    let spawn =
+        agents[siege.rng.usize(0..agents.len())]["spawn_id"].as_str().expect("a record has its spawn id");
+    let spawn_id = if siege.rng.bool() { spawn } else { "00000000-0000-0000-0000-000000000000" }.to_owned();
+    let agent_pid = siege.rng.bool().then(std::process::id);
+    valid_call(Request::ConnectShim(ShimHello { spawn_id, agent_pid, turn_status: None }))
 }
 
 /// More descriptors than anybody wants, again and again.
@@ -213,6 +245,6 @@ fn send_descriptors(siege: &mut HostileRun, stream: &UnixStream) {
 /// Asks and asks, and takes no answer.
 fn call_without_reading(mut stream: UnixStream) {
     stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
-    let status = call(json!("status"));
+    let status = valid_call(Request::Status);
     (0..100).for_each(|_| send_bytes(&mut stream, &status));
 }

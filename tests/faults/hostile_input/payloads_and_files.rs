@@ -160,7 +160,7 @@ pub(super) fn call_mcp_server(siege: &mut HostileRun) {
     assert!(ran.code < 100 && !ran.stderr.contains("panicked"), "{ran:#?}");
 }
 
-/// All that the daemon and the joins have logged.
+/// Everything that the daemon and the shims have logged.
 pub(super) fn all_logs(house: &TestEnv) -> String {
     let logs = team_files::contents_below(&house.path("state"))
         .into_iter()

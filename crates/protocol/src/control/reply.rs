@@ -218,7 +218,8 @@ pub struct MemberStatus {
     pub name: AgentName,
     /// Id of the member: `NAME@TEAM`.
     pub agent_id: String,
-    /// `starting`, `running`, `stopping`, or `unknown` if the shim is not connected.
+    /// `starting`, `running`, `disconnected` (the agent runs, but its shim is not connected),
+    /// `stopping` or `exited` (the daemon still removes the member from the team's files).
     pub lifecycle: String,
     /// `pending` or `running`, the names that other programs use.
     #[serde(default)]
@@ -270,7 +271,8 @@ pub struct MemberStatus {
     pub worktree: Option<PathBuf>,
     /// Name of the member's color.
     pub color: String,
-    /// Name of the file with the agent's environment, in `env` of the daemon's state directory.
+    /// Name of the file with the agent's environment, in `environments` of the daemon's state
+    /// directory.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub environment_file: String,
 }
@@ -354,9 +356,8 @@ pub struct ExitsReply {
 pub struct AgentExit {
     /// Name of the member.
     pub name: AgentName,
-    /// Team of the member. `None` in replies of older daemons.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub team: Option<TeamName>,
+    /// Team of the member.
+    pub team: TeamName,
     /// How the member exited, as a text for people: for example `approved`, `exit 0`, `rejected:
     /// …`, `no answer` or `killed`.
     pub description: String,

@@ -402,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_release_counts_comes_last_and_not_for_ever_unless_it_is_assigned() {
+    fn released_tasks_come_last_and_not_forever_unless_assigned() {
         let task = |id: u32, owner: &str| {
             let text = format!(r#"{{"id":"{id}","subject":"s","status":"pending","owner":"{owner}"}}"#);
             Arc::new(Task::parse(&text).unwrap())

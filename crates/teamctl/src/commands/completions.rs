@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn scripts_complete_all_commands_except_hidden_ones() {
-        let teamctl = Cli::command();
+        let teamctl = Cli::command().subcommand(Command::new("internal").hide(true));
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let script = String::from_utf8(completion_script(shell, &teamctl)).unwrap();
             let completion = |name: &str| match shell {

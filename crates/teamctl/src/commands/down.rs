@@ -59,13 +59,13 @@ fn suspend_line(agent: &AgentExit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::name::AgentName;
+    use protocol::name::{AgentName, TeamName};
 
     #[test]
     fn only_a_suspended_agent_is_reported_as_suspended() {
         let exit = |is_suspended| AgentExit {
             name: AgentName::parse("ann").unwrap(),
-            team: None,
+            team: TeamName::parse("survey").unwrap(),
             description: "stopped while it started".into(),
             has_exited: true,
             is_suspended,

@@ -24,7 +24,7 @@ pub(crate) fn report_to_waiters(state: &mut State, id: &SpawnId, how: &str, left
     let Some(agent) = state.agents.get(id) else { return };
     let request_id = agent.record.lifecycle.shutdown_ids().first().map(ToString::to_string);
     let gone = left == WaitOutcome::Gone;
-    let (name, team) = (agent.record.request.name.clone(), Some(agent.record.request.team.clone()));
+    let (name, team) = (agent.record.request.name.clone(), agent.record.request.team.clone());
     let ended = AgentExit {
         name,
         team,
@@ -63,9 +63,8 @@ pub(crate) fn reply_to_finished_waiters(context: &mut Context) {
 /// Marks the suspended members in the reply to the client that stops the daemon.
 pub(crate) fn mark_suspended(state: &State, ended: &mut [AgentExit]) {
     for agent in ended {
-        let Some(team) = &agent.team else { continue };
         let is_it = |pending: &PendingRespawn| {
-            pending.is_suspended() && is_of_member(pending, team, agent.name.as_str())
+            pending.is_suspended() && is_of_member(pending, &agent.team, agent.name.as_str())
         };
         agent.is_suspended = state.pending_respawns.iter().any(is_it);
     }

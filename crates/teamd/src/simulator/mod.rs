@@ -84,7 +84,7 @@ fn run_simulation(mut simulation: Simulation) -> (Simulation, Result<(), String>
 }
 
 /// Writes the number of simulated seeds to a file in the directory `$FIGURES`, in the format of
-/// `tests/harness/figures.rs`. Does nothing if the variable is not set.
+/// `tests/harness/results.rs`. Does nothing if the variable is not set.
 #[allow(clippy::disallowed_methods, reason = "not below ROOT")]
 fn write_figures(seeds: usize) {
     let Some(directory) = std::env::var_os("FIGURES").map(std::path::PathBuf::from) else { return };

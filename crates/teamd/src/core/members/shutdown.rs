@@ -194,7 +194,7 @@ fn cancel_suspend(state: &mut State, ids: &BTreeSet<SpawnId>) {
 /// agent's entry for the reply to the client. `None` for an unknown agent.
 fn request_without_wait(context: &mut Context, id: &SpawnId, question: &ShutdownTerms) -> Option<AgentExit> {
     let record = &context.state.agents.get(id)?.record;
-    let (name, team) = (record.request.name.clone(), Some(record.request.team.clone()));
+    let (name, team) = (record.request.name.clone(), record.request.team.clone());
     request_shutdown(context, id, question);
     let asked = context.state.agents.get(id).filter(|agent| !agent.record.lifecycle.has_failed_cleanup());
     let (how, gone) = if asked.is_some() { ("asked", false) } else { (STOPPED_WHILE_STARTING, true) };
