@@ -217,7 +217,7 @@ fn a_blank_that_nothing_stands_for_is_told_with_the_nearest() {
         "modes = { plan = [\"{x}\"] }",
         "env = { A = \"{prompt}\" }",
     ] {
-        assert!(error_of(&turn(rest)).contains("nothing stands for here"), "{rest}");
+        assert!(error_of(&turn(rest)).contains("is no variable here"), "{rest}");
     }
     assert!(error_of("delivery = \"turn\"\nprogram = \"{prompt}\"").contains("`program` holds {prompt}"));
     assert!(error_of(&turn("args = [\"x{options}\"]")).contains("one of its own"));

@@ -278,7 +278,7 @@ mod tests {
         for (news, wanted) in [
             (NoticeKind::AtDialog, "ann@survey waits at a dialog: teamctl attach ann -t survey"),
             (NoticeKind::Exited, "ann@survey has ended: teamctl why ann -t survey"),
-            (NoticeKind::Suspended, "ann@survey rests: teamctl up --resume -t survey"),
+            (NoticeKind::Suspended, "ann@survey is suspended: teamctl up --resume -t survey"),
             (
                 NoticeKind::NoOutput(660_000),
                 "ann@survey has written nothing for 11 min: teamctl why ann -t survey",

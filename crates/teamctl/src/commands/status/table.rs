@@ -281,7 +281,7 @@ mod tests {
         team.members[0].usage = Usage { tokens: 12_300, microdollars: 420_000 };
         let rows = member_rows(&team);
         let shown: Vec<[&str; 2]> = rows.iter().map(|row| [row[0].as_str(), &row[USAGE_COLUMN]]).collect();
-        assert_eq!(shown, [["NAME", "USED"], ["ann", "12.3k $0.42"], ["bob", "-"]]);
+        assert_eq!(shown, [["NAME", "USAGE"], ["ann", "12.3k $0.42"], ["bob", "-"]]);
         assert_eq!(rows[1][USAGE_COLUMN + 1], "count");
     }
 
@@ -301,7 +301,7 @@ mod tests {
         let commands = SuggestedCommands::default().for_team(&TeamName::parse("t").unwrap());
         let suspended = "1 member is suspended; resume it with: teamctl up -t t --resume";
         assert_eq!(team_notes(&team, &commands)[2], suspended);
-        assert_eq!(member_rows(&team)[2][7], "exit 1\\u{1b}[2J; rests");
+        assert_eq!(member_rows(&team)[2][7], "exit 1\\u{1b}[2J; suspended");
         let budget =
             json!({"turns": 2, "started_at": 1, "exhausted_reason": "its budget of 2 turns is used up"});
         team.budget = Some(serde_json::from_value(budget).unwrap());

@@ -285,17 +285,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = damaged_root(dir.path());
         let lines = reported_lines(&root, FixMode::Fix);
-        let left = "stands where a lock goes: nobody can write; left, since a lock is an empty directory";
+        let left = "at the path of a lock: no program can write; left, since a lock is an empty directory";
         let expected = [
             "ok    locks: orchard/inboxes/bob.json.lock was stale, and is removed".to_owned(),
-            "warn  locks: half/config.json.lock is stale; left, and disturbs nobody: there is no team half"
+            "warn  locks: half/config.json.lock is stale; left, and harmless: there is no team half"
                 .to_owned(),
-            "warn  locks: session-1/config.json.lock is stale; left, and disturbs nobody: session-1 belongs"
+            "warn  locks: session-1/config.json.lock is stale; left, and harmless: session-1 belongs"
                 .to_owned(),
-            format!("fail  locks: orchard/inboxes/file.json.lock is a file, but {left}"),
-            format!(
-                "fail  locks: orchard/inboxes/full.json.lock is a directory with something in it, but {left}"
-            ),
+            format!("fail  locks: orchard/inboxes/file.json.lock is a file {left}"),
+            format!("fail  locks: orchard/inboxes/full.json.lock is a directory with something in it {left}"),
         ];
         assert_eq!(lines.len(), expected.len(), "{lines:#?}");
         for start in expected {
