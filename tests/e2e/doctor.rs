@@ -34,7 +34,7 @@ fn non_utf8_variable_is_ignored() {
     doctor.arg("doctor").env("ODD", std::ffi::OsStr::from_bytes(b"\xff"));
     let ran = doctor.output().unwrap();
     let said = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success() && said.contains("every pane with our mark"), "{ran:?}");
+    assert!(ran.status.success() && said.contains("every pane with a pane tag of teamd"), "{ran:?}");
     house.shut_down();
 }
 
@@ -187,7 +187,7 @@ fn pane_of_an_unknown_spawn_is_reported() {
     house.start_daemon();
     assert_eq!(findings(&house, &[]), ["members warn", "panes warn"]);
     let told = house.teamctl(["doctor"]).stdout;
-    let lines: Vec<&str> = told.lines().filter(|line| line.contains("which no roster knows")).collect();
+    let lines: Vec<&str> = told.lines().filter(|line| line.contains("which is in no roster")).collect();
     assert!(lines.len() == 1 && lines[0].contains(ann.as_str().unwrap()), "{told}");
     let (_, close) = lines[0].split_once("to close it: ").unwrap();
     assert!(house.command("sh").args(["-c", close]).status().unwrap().success());

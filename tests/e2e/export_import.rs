@@ -53,7 +53,7 @@ fn imported_team_equals_the_exported_one() {
     let list = other.command("tar").arg("-tf").arg(other.path("out/again.tar")).output().unwrap();
     assert!(String::from_utf8_lossy(&list.stdout).contains("teamd/policy.json"), "{list:?}");
     let named = other.teamctl(["import", &archive(&house), "-t", "survey-2"]).expect_success();
-    assert!(named.contains("Team survey-2 is there"), "{named}");
+    assert!(named.contains("imported team survey-2"), "{named}");
     other.shut_down();
     house.shut_down();
 }

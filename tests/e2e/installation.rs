@@ -42,7 +42,7 @@ fn programs_in_bin_start_those_in_libexec() {
     assert!(error.contains("teamd-top") && error.contains("make install"), "{error}");
     // The hooks in an agent program's settings start the installed shim.
     teamctl(&["setup", "codex", "--write"]);
-    let settings = house.read("home/.codex/config.toml");
+    let settings = house.read("home/.codex/hooks.json");
     assert!(settings.contains(&libexec.join("teamd-shim").display().to_string()), "{settings}");
     house.shut_down();
 }

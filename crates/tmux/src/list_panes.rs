@@ -95,17 +95,14 @@ fn list_pane_command(pane: PaneId) -> CommandList {
 impl CommandReply {
     /// Parses the reply to a list command.
     fn parse_rows(self) -> Result<Vec<PaneRow>, Error> {
-        self.parse(|text| {
-            let mut rows: Vec<PaneRow> = Vec::new();
-            for line in text.lines() {
-                let row = parse_row(line)?;
-                // A window that is linked to several sessions is listed for each of them.
-                if !rows.iter().any(|known| known.pane == row.pane) {
-                    rows.push(row);
-                }
+        let mut rows: Vec<PaneRow> = Vec::new();
+        for row in self.parse_lines(parse_row)? {
+            // A window that is linked to several sessions is listed for each of them.
+            if !rows.iter().any(|known| known.pane == row.pane) {
+                rows.push(row);
             }
-            Some(rows)
-        })
+        }
+        Ok(rows)
     }
 }
 

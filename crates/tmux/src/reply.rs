@@ -59,6 +59,17 @@ impl CommandReply {
         parse(&text).ok_or_else(|| Error::unexpected_reply(action, &text))
     }
 
+    /// Parses each printed line.
+    ///
+    /// # Errors
+    ///
+    /// `Rejected`; `UnexpectedReply` with the first line for which `parse` returns `None`.
+    pub(crate) fn parse_lines<T>(self, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Error> {
+        let action = self.action;
+        let parse_line = |line| parse(line).ok_or_else(|| Error::unexpected_reply(action, line));
+        self.text()?.lines().map(parse_line).collect()
+    }
+
     /// Returns whether the commands succeeded. For commands that print nothing.
     ///
     /// # Errors

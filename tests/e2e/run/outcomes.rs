@@ -120,7 +120,7 @@ fn task_of_an_ended_owner_is_not_done() {
     let ran = house.teamctl(["run", &file, "--json"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
     let found = outcomes(&ran.json());
-    assert_eq!(found[0], "hers not_done: eve, whose it is, is gone");
+    assert_eq!(found[0], "hers not_done: its owner eve is gone");
     assert!(found[1].starts_with("next not_done: it waits for") && found[2] == "free completed", "{found:?}");
     assert_team_deleted(&house);
     house.shut_down();

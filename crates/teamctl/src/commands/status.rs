@@ -17,7 +17,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use store::Root;
 
-/// Show teams and members: lifecycle, activity, task, unread, pane
+/// Show teams and members: state, activity, task, unread, pane
 ///
 /// With a name also the member's process, and why it counts as active or idle. A member that has
 /// exited is shown with how it exited. A task that it left in progress is shown with what to do.

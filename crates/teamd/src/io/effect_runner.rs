@@ -86,7 +86,7 @@ impl EffectRunner {
                 drop(self.watcher.send(WatchCommand::ConfirmWatches(purpose)));
             }
             Effect::CreateBarrier { barrier } => {
-                drop(self.watcher.send(WatchCommand::CreateBarrier(barrier)))
+                drop(self.watcher.send(WatchCommand::CreateBarrier(barrier)));
             }
             Effect::File(job) => self.files.push(job),
             Effect::Pane(job) => drop(self.panes.send(job)),

@@ -33,7 +33,8 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Seeds that once found a bug, one per line, each with a description.
+/// Seeds that found a bug, one per line, each with a description of the bug. A change of the random
+/// draws turns a seed into another run; then the seed no longer repeats its bug.
 const REGRESSION_SEEDS: &str = include_str!("regression_seeds.txt");
 
 /// With at least this number of seeds, every event, effect and job must occur.

@@ -204,7 +204,7 @@ impl TestServer {
     /// Returns the names of all sessions of this crate.
     pub(crate) fn hidden_sessions(&self) -> Vec<String> {
         let names = self.run(["list-sessions", "-F", "#{session_name}"]);
-        names.lines().filter(|name| name.starts_with("_teamd-control-")).map(ToOwned::to_owned).collect()
+        names.lines().filter(|name| name.starts_with("_teamd-")).map(ToOwned::to_owned).collect()
     }
 }
 

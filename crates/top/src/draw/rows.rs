@@ -121,9 +121,7 @@ impl RowFormatter<'_> {
     fn state_style(&self, state: &str) -> Style {
         match state {
             state if state.contains('!') => self.capabilities.color_style(Color::Yellow),
-            "failed" | "killed" | "left" | "unknown" | "disconnected" => {
-                self.capabilities.color_style(Color::Red)
-            }
+            "failed" | "killed" | "unknown" | "disconnected" => self.capabilities.color_style(Color::Red),
             state if state.starts_with("active") => self.capabilities.color_style(Color::Green),
             _ => Style::new(),
         }

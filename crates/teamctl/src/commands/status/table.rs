@@ -1,5 +1,5 @@
-//! Formats teams and members for people. Each team gets a table that fits into 80 columns, and
-//! below the table notes about what needs attention.
+//! Formats teams and members for people. Each team gets a table whose usual rows fit into 80 columns,
+//! and below the table notes about what needs attention.
 
 use crate::commands::up::suspended_line;
 use crate::output::{paint, sanitize};
@@ -30,7 +30,7 @@ const USAGE_COLUMN: usize = 7;
 /// Returns the rows of the member table, the heading first. The column with tokens and cost is left
 /// out if no member's program reports its usage.
 pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
-    let head = ["NAME", "LIFECYCLE", "ACTIVITY", "SINCE", "UNREAD", "DELIVERY", "PANE", "USAGE", "TASK"];
+    let head = ["NAME", "STATE", "ACTIVITY", "SINCE", "UNREAD", "DELIVERY", "PANE", "USAGE", "TASK"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(team.members.iter().map(member_row));
     rows.extend(team.past_members.iter().map(past_row));
