@@ -84,12 +84,12 @@ fn record_plan_approval(
     mode: PermissionMode,
     now: Now,
 ) {
-    let hers = |agent: &&mut Agent| {
+    let is_owner = |agent: &&mut Agent| {
         agent.record.request.team == *team
             && agent.record.request.name == *owner
             && at >= agent.record.spawned_at
     };
-    let Some(agent) = state.agents.values_mut().find(hers) else { return };
+    let Some(agent) = state.agents.values_mut().find(is_owner) else { return };
     agent.record.respawn.is_plan_approved = true;
     plan_approval_respawn::schedule_handover(agent, mode, now);
     state.has_roster_changed = true;
@@ -365,12 +365,12 @@ fn update_open_requests(context: &mut Context, team: &TeamName) {
     let Some(known) = context.state.teams.get(team) else { return };
     let asks = |agent: &Agent| {
         let waits = |pending: &&TrackedRequest| !matches!(pending.stage, RequestStage::Answering(_));
-        let hers = known
+        let is_owner = known
             .open_requests
             .iter()
             .filter(|(key, _)| key.0 == agent.record.request.name)
             .map(|(_, pending)| pending);
-        hers.filter(waits).map(|pending| pending.request.request.kind()).collect()
+        is_owner.filter(waits).map(|pending| pending.request.request.kind()).collect()
     };
     for agent in context.state.agents.values_mut().filter(|agent| agent.record.request.team == *team) {
         let now = asks(agent);

@@ -67,7 +67,9 @@ fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
         Request::ReportHook(report) => {
             hooks::handle_hook_report(context, client, call.token.as_deref(), report);
         }
-        Request::LongPoll(park) => hooks::start_long_poll(context, client, call.token.as_deref(), &park),
+        Request::LongPoll(request) => {
+            hooks::start_long_poll(context, client, call.token.as_deref(), &request);
+        }
         Request::SetLead(order) => lead_session::handle_lead_order(context, client, order),
         Request::StopDaemon => shutdown::shut_down_daemon(context, client, DaemonShutdown::Terminate),
         Request::StopDaemonAndSuspend => shutdown::shut_down_daemon(context, client, DaemonShutdown::Suspend),

@@ -171,7 +171,9 @@ fn handle_file_result(context: &mut Context, done: FileResult) {
         FileResult::ExitAcknowledged { conn, result } => {
             acknowledge_exit(conn, &result, &mut context.effects);
         }
-        FileResult::WorktreeRecorded { making, result } => handle_worktree_recorded(context, making, result),
+        FileResult::WorktreeRecorded { creation, result } => {
+            handle_worktree_recorded(context, creation, result);
+        }
         FileResult::DeletableChecked { client, order, result } => {
             delete::handle_deletion_checked(context, client, order, result);
         }
@@ -197,8 +199,8 @@ fn handle_pane_result(context: &mut Context, done: PaneResult) {
         PaneResult::PaneOpened { spawn, result } => agent_start::handle_pane_opened(context, &spawn, result),
         PaneResult::PaneInspected { spawn, seen } => exit::handle_pane_inspected(context, &spawn, seen),
         PaneResult::PaneClosed { spawn, error: left } => cleanup::handle_pane_closed(context, &spawn, left),
-        PaneResult::PaneMoved { client, spawn, sight, result } => {
-            visibility::handle_pane_moved(context, client, &spawn, sight, result);
+        PaneResult::PaneMoved { client, spawn, visibility, result } => {
+            visibility::handle_pane_moved(context, client, &spawn, visibility, result);
         }
         PaneResult::PanesVisible { spawns } => visibility::handle_panes_visible(context, &spawns),
         PaneResult::LayoutApplied { client, team, layout, result } => {
@@ -244,11 +246,11 @@ fn stop_after_reply(context: &mut Context, client: ConnId) {
 fn handle_worktree_result(context: &mut Context, done: WorktreeResult) {
     match done {
         WorktreeResult::Proposed { client, team, name, result } => match result {
-            Ok(making) => record_proposal(context, making),
+            Ok(creation) => record_proposal(context, creation),
             Err(error) => fail_creation(context, client, &team, &name, error),
         },
-        WorktreeResult::Filled { making, result, path } => {
-            finish_creation(context, &making, result, path);
+        WorktreeResult::Filled { creation, result, path } => {
+            finish_creation(context, &creation, result, path);
         }
         WorktreeResult::UnsavedChecked { client, order, result: Ok(()) } => {
             delete::kill_members(context, client, order);
@@ -262,7 +264,7 @@ fn handle_worktree_result(context: &mut Context, done: WorktreeResult) {
                 RemovedWorktrees::default(),
             );
         }
-        WorktreeResult::RemovedAll { client, order, swept: news, result } => {
+        WorktreeResult::RemovedAll { client, order, removed_worktrees: news, result } => {
             handle_worktrees_removed(context, client, order, news, result);
         }
     }

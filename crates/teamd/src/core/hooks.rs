@@ -167,12 +167,12 @@ fn clear_dialog(agent: &mut Agent) -> bool {
 fn build_reply(agent: &Agent) -> HookReply {
     let task = agent.turn.as_ref().and_then(TurnStatus::task);
     // Messages that arrive before a handover are for the next spawn.
-    let fed = !plan_approval_respawn::is_handover_pending(&agent.record.lifecycle);
+    let delivers_by_hook = !plan_approval_respawn::is_handover_pending(&agent.record.lifecycle);
     let approved = agent.record.approval_delivery == ApprovalDelivery::InArguments;
     let given = unread_prompt(&agent.record);
     let handed = agent.record.hook_state.delivered_ids.clone();
     HookReply {
-        delivers_by_hook: fed,
+        delivers_by_hook,
         turn_started_at: agent.activity_since,
         is_first_report: false,
         task,
@@ -211,13 +211,13 @@ pub(crate) fn start_long_poll(
     context: &mut Context,
     client: ConnId,
     token: Option<&str>,
-    park: &LongPollRequest,
+    request: &LongPollRequest,
 ) {
-    let parked = match &park.leads_team {
+    let target = match &request.leads_team {
         Some(team) => lead_session::hold_lead_poll(context, team, client),
         None => agent_of_token(context.state, token).map(|id| wait_for_agent(context, &id, client)),
     };
-    if let Err(error) = parked {
+    if let Err(error) = target {
         send_reply(context, client, Err(error));
     }
 }
@@ -248,7 +248,7 @@ fn wait_for_agent(context: &mut Context, id: &SpawnId, client: ConnId) {
 pub(crate) fn drop_long_poll(state: &mut State, conn: ConnId) {
     let agents = state.agents.values_mut().map(|agent| &mut agent.long_poll);
     for hooks in agents.chain(state.lead_sessions.values_mut().map(|lead| &mut lead.long_poll)) {
-        hooks.waiting.take_if(|parked| *parked == conn);
+        hooks.waiting.take_if(|waiting| *waiting == conn);
     }
 }
 

@@ -75,12 +75,12 @@ pub(crate) fn release_lead(context: &mut Context, team: &TeamName) -> Result<(),
 }
 
 /// Ends the lead session whose process has died. Returns whether the id was one of a lead session.
-pub(crate) fn handle_lead_died(context: &mut Context, life: &SpawnId) -> bool {
+pub(crate) fn handle_lead_died(context: &mut Context, watch_id: &SpawnId) -> bool {
     let team = context
         .state
         .lead_sessions
         .iter()
-        .find(|(_, leading)| leading.watch_id == *life)
+        .find(|(_, leading)| leading.watch_id == *watch_id)
         .map(|(team, _)| team.clone());
     team.is_some_and(|team| release_lead(context, &team).is_ok())
 }

@@ -81,8 +81,8 @@ impl NoticeQueue {
     }
 
     /// Adds a notice about a member. `pane` is where the cause can be seen.
-    pub(crate) fn add(&mut self, team: &TeamName, who: &AgentName, pane: Option<PaneId>, news: NoticeKind) {
-        self.push(Notice { team: team.clone(), member: Some(who.clone()), kind: news, pane });
+    pub(crate) fn add(&mut self, team: &TeamName, who: &AgentName, pane: Option<PaneId>, kind: NoticeKind) {
+        self.push(Notice { team: team.clone(), member: Some(who.clone()), kind, pane });
     }
 
     /// Adds a notice that all tasks of a team are completed.
@@ -177,15 +177,15 @@ fn compose_text(waiting: &[Notice]) -> String {
                     true => "requests",
                     false => "status",
                 };
-            let told = SUMMARY_RULES.iter().filter_map(|(one, many, is)| {
+            let parts = SUMMARY_RULES.iter().filter_map(|(one, many, is)| {
                 match several.iter().filter(|waiting| is(&waiting.kind)).count() {
                     0 => None,
                     1 => Some(format!("1 {one}")),
                     count => Some(format!("{count} {many}")),
                 }
             });
-            let told = told.collect::<Vec<_>>().join(", ");
-            format!("{told}: teamctl {verb} -t {}", list_teams(several))
+            let parts = parts.collect::<Vec<_>>().join(", ");
+            format!("{parts}: teamctl {verb} -t {}", list_teams(several))
         }
     }
 }
@@ -247,9 +247,9 @@ mod tests {
         TeamName::parse("survey").unwrap()
     }
 
-    fn add(notices: &mut NoticeQueue, from: &str, news: NoticeKind) {
+    fn add(notices: &mut NoticeQueue, from: &str, kind: NoticeKind) {
         let pane = from.starts_with('a').then(|| "%3".parse().unwrap());
-        notices.add(&survey(), &AgentName::new_unchecked(from), pane, news);
+        notices.add(&survey(), &AgentName::new_unchecked(from), pane, kind);
     }
 
     fn take_text(notices: &mut NoticeQueue, now: u64) -> Option<String> {
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn each_news_names_what_to_type() {
-        for (news, wanted) in [
+        for (kind, wanted) in [
             (NoticeKind::AtDialog, "ann@survey waits at a dialog: teamctl attach ann -t survey"),
             (NoticeKind::Exited, "ann@survey has ended: teamctl why ann -t survey"),
             (NoticeKind::Suspended, "ann@survey is suspended: teamctl up --resume -t survey"),
@@ -285,15 +285,15 @@ mod tests {
             ),
         ] {
             let mut notices = NoticeQueue::default();
-            add(&mut notices, "ann", news);
+            add(&mut notices, "ann", kind);
             assert_eq!(take_text(&mut notices, 0).as_deref(), Some(wanted));
         }
         let mut notices = NoticeQueue::default();
         notices.add_all_tasks_done(&survey(), 7);
         let done = "all 7 tasks of survey are done: teamctl task list -t survey";
         assert_eq!(take_text(&mut notices, 0).as_deref(), Some(done));
-        for (from, news) in [("ann", NoticeKind::Exited), ("bob", NoticeKind::Exited), ("cat", PLAN)] {
-            add(&mut notices, from, news);
+        for (from, kind) in [("ann", NoticeKind::Exited), ("bob", NoticeKind::Exited), ("cat", PLAN)] {
+            add(&mut notices, from, kind);
         }
         let mixed = "1 request waits for an answer, 2 members have ended: teamctl status -t survey";
         assert_eq!(take_text(&mut notices, 5_000).as_deref(), Some(mixed));
@@ -303,42 +303,42 @@ mod tests {
     fn a_name_steers_neither_terminal_nor_tmux() {
         let mut notices = NoticeQueue::default();
         add(&mut notices, "#(touch x)\u{1b}]0;%H$`;'", NoticeKind::Exited);
-        let told = take_text(&mut notices, 0).unwrap();
-        assert!(told.starts_with("touch_x___0__H____@survey "), "{told}");
-        assert!(told.ends_with("teamctl status -t survey"), "{told}");
+        let text = take_text(&mut notices, 0).unwrap();
+        assert!(text.starts_with("touch_x___0__H____@survey "), "{text}");
+        assert!(text.ends_with("teamctl status -t survey"), "{text}");
     }
 
     #[test]
     fn whoever_asks_the_word_is_one_that_tmux_shows() {
         let team = |n: usize| TeamName::parse(&format!("{n}{}", "t".repeat(63))).unwrap();
         for from in ["a".repeat(64), "_".repeat(64), "--x".to_owned(), "日本".to_owned(), "b".repeat(28)] {
-            for news in [
+            for kind in [
                 NoticeKind::RequestWaiting(MemberRequestKind::Permission),
                 NoticeKind::Exited,
                 NoticeKind::NoOutput(u64::MAX),
             ] {
                 let mut notices = NoticeQueue::default();
-                notices.add(&team(0), &AgentName::new_unchecked(&from), None, news);
-                let told = take_text(&mut notices, 0).unwrap();
-                let plain = told.starts_with(|c: char| c.is_ascii_alphanumeric());
-                assert!(told.len() <= tmux::MAX_MESSAGE_BYTES && plain, "{} {told}", told.len());
+                notices.add(&team(0), &AgentName::new_unchecked(&from), None, kind);
+                let text = take_text(&mut notices, 0).unwrap();
+                let plain = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+                assert!(text.len() <= tmux::MAX_MESSAGE_BYTES && plain, "{} {text}", text.len());
             }
         }
         let mut notices = NoticeQueue::default();
-        for (n, news) in
+        for (n, kind) in
             [PLAN, NoticeKind::AtDialog, NoticeKind::Exited, NoticeKind::NoOutput(1), NoticeKind::Exited]
                 .into_iter()
                 .enumerate()
         {
-            notices.add(&team(n), &AgentName::new_unchecked("ann"), None, news);
-            notices.add(&team(n), &AgentName::new_unchecked("bob"), None, news);
+            notices.add(&team(n), &AgentName::new_unchecked("ann"), None, kind);
+            notices.add(&team(n), &AgentName::new_unchecked("bob"), None, kind);
         }
         (0..10).for_each(|n| notices.add_all_tasks_done(&team(n), 3));
-        let told = take_text(&mut notices, 0).unwrap();
+        let text = take_text(&mut notices, 0).unwrap();
         assert!(
-            told.len() <= tmux::MAX_MESSAGE_BYTES && told.ends_with(" and others"),
-            "{} {told}",
-            told.len()
+            text.len() <= tmux::MAX_MESSAGE_BYTES && text.ends_with(" and others"),
+            "{} {text}",
+            text.len()
         );
     }
 }

@@ -81,12 +81,12 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
 /// When messages reach the agent. If hooks deliver the messages, they reach an idle agent only
 /// while one of its hooks waits in a long poll.
 fn delivery_point(agent: &Agent) -> DeliveryPoint {
-    let feed = agent.record.request.delivery;
+    let delivery = agent.record.request.delivery;
     let reached = match agent.activity {
         Activity::Active => agent.has_reported_activity,
         Activity::Idle => agent.long_poll.waiting.is_some(),
     };
-    if feed == Delivery::Hook && !reached { DeliveryPoint::OnPull } else { feed.delivery_point() }
+    if delivery == Delivery::Hook && !reached { DeliveryPoint::OnPull } else { delivery.delivery_point() }
 }
 
 /// The state of a current member, as clients spell it.

@@ -44,13 +44,13 @@ pub(crate) fn create_worktree(context: &mut Context, client: ConnId, order: Work
         default_branch: format!("teamd/{}/{name}", order.team),
         previous: team.worktrees.iter().filter(|it| it.member == name).map(|it| it.record.clone()).collect(),
     };
-    let surroundings = GitEnvironment::from_vars(order.env);
+    let environment = GitEnvironment::from_vars(order.env);
     context.effects.push(Effect::Worktree(WorktreeJob::Propose {
         client,
         team: order.team,
         name,
         wanted,
-        surroundings,
+        environment,
     }));
 }
 
@@ -74,28 +74,28 @@ fn name_choice(request: &WorktreeRequest) -> NameChoice {
 }
 
 /// Adds the worktree to the roster, before git creates it.
-pub(crate) fn record_proposal(context: &mut Context, making: Box<WorktreeCreation>) {
-    let Some(team) = context.state.teams.get_mut(&making.team) else {
-        let error = no_such_team_error(context.state, &making.team);
-        return send_reply(context, making.client, Err(error));
+pub(crate) fn record_proposal(context: &mut Context, creation: Box<WorktreeCreation>) {
+    let Some(team) = context.state.teams.get_mut(&creation.team) else {
+        let error = no_such_team_error(context.state, &creation.team);
+        return send_reply(context, creation.client, Err(error));
     };
-    if !making.proposal.exists {
+    if !creation.proposal.exists {
         team.worktrees
-            .push(MemberWorktree { member: making.name.clone(), record: making.proposal.record.clone() });
+            .push(MemberWorktree { member: creation.name.clone(), record: creation.proposal.record.clone() });
         context.state.has_roster_changed = true;
     }
-    context.effects.push(Effect::File(FileJob::ConfirmWorktreeRecorded { making }));
+    context.effects.push(Effect::File(FileJob::ConfirmWorktreeRecorded { creation }));
 }
 
 /// Lets git fill the worktree once the saved roster names it.
 pub(crate) fn handle_worktree_recorded(
     context: &mut Context,
-    making: Box<WorktreeCreation>,
+    creation: Box<WorktreeCreation>,
     result: Result<(), ErrorReport>,
 ) {
     match result {
-        Ok(()) => context.effects.push(Effect::Worktree(WorktreeJob::Fill(making))),
-        Err(error) => fail_creation(context, making.client, &making.team, &making.name, error),
+        Ok(()) => context.effects.push(Effect::Worktree(WorktreeJob::Fill(creation))),
+        Err(error) => fail_creation(context, creation.client, &creation.team, &creation.name, error),
     }
 }
 
@@ -103,32 +103,32 @@ pub(crate) fn handle_worktree_recorded(
 /// after an error, the roster forgets the worktree. Otherwise the worktree stays in the roster.
 pub(crate) fn finish_creation(
     context: &mut Context,
-    making: &WorktreeCreation,
+    creation: &WorktreeCreation,
     result: Result<PathBuf, ErrorReport>,
     path: WorktreePath,
 ) {
-    let tree = &making.proposal.record;
+    let tree = &creation.proposal.record;
     if path == WorktreePath::Missing {
-        forget_worktrees(context.state, &making.team, std::slice::from_ref(&tree.path));
+        forget_worktrees(context.state, &creation.team, std::slice::from_ref(&tree.path));
     }
     let cwd = match result {
         Ok(cwd) => cwd,
-        Err(error) => return fail_creation(context, making.client, &making.team, &making.name, error),
+        Err(error) => return fail_creation(context, creation.client, &creation.team, &creation.name, error),
     };
-    if let Some(team) = context.state.teams.get_mut(&making.team) {
+    if let Some(team) = context.state.teams.get_mut(&creation.team) {
         team.reserved_names.insert(
-            making.name.clone(),
+            creation.name.clone(),
             NameReservation::ReservedUntil(context.now.mono + RESERVATION_TIMEOUT),
         );
     }
     let reply = WorktreeReply {
-        name: making.name.clone(),
+        name: creation.name.clone(),
         path: tree.path.clone(),
         branch: tree.branch.clone(),
         cwd,
-        is_reused: making.proposal.exists,
+        is_reused: creation.proposal.exists,
     };
-    send_reply(context, making.client, Ok(Reply::CreateWorktree(reply)));
+    send_reply(context, creation.client, Ok(Reply::CreateWorktree(reply)));
 }
 
 pub(crate) fn fail_creation(
@@ -146,6 +146,6 @@ pub(crate) fn fail_creation(
 
 pub(crate) fn forget_worktrees(state: &mut State, team: &TeamName, paths: &[PathBuf]) {
     let Some(team) = state.teams.get_mut(team) else { return };
-    team.worktrees.retain(|ground| !paths.contains(&ground.record.path));
+    team.worktrees.retain(|worktree| !paths.contains(&worktree.record.path));
     state.has_roster_changed |= !paths.is_empty();
 }

@@ -49,8 +49,8 @@ impl WorktreeJob {
                 let (team, name) = (team.clone(), name.clone());
                 WorktreeResult::Proposed { client: *client, team, name, result: Err(error) }
             }
-            WorktreeJob::Fill(making) => WorktreeResult::Filled {
-                making: making.clone(),
+            WorktreeJob::Fill(creation) => WorktreeResult::Filled {
+                creation: creation.clone(),
                 result: Err(error),
                 path: WorktreePath::Present,
             },
@@ -58,8 +58,8 @@ impl WorktreeJob {
                 WorktreeResult::UnsavedChecked { client: *client, order: order.clone(), result: Err(error) }
             }
             WorktreeJob::RemoveAll { client, order, .. } => {
-                let (order, swept) = (order.clone(), RemovedWorktrees::default());
-                WorktreeResult::RemovedAll { client: *client, order, swept, result: Err(error) }
+                let (order, removed_worktrees) = (order.clone(), RemovedWorktrees::default());
+                WorktreeResult::RemovedAll { client: *client, order, removed_worktrees, result: Err(error) }
             }
         }
     }
@@ -67,32 +67,37 @@ impl WorktreeJob {
 
 fn run_job(job: &WorktreeJob) -> WorktreeResult {
     match job {
-        WorktreeJob::Propose { client, team, name, wanted, surroundings } => {
+        WorktreeJob::Propose { client, team, name, wanted, environment } => {
             let (client, team, name) = (*client, team.clone(), name.clone());
             let to_creation = |proposal| {
-                let (team, name, surroundings) = (team.clone(), name.clone(), surroundings.clone());
-                Box::new(WorktreeCreation { client, team, name, proposal, surroundings })
+                let (team, name, environment) = (team.clone(), name.clone(), environment.clone());
+                Box::new(WorktreeCreation { client, team, name, proposal, environment })
             };
-            let result = propose_worktree(wanted, surroundings).map(to_creation).map_err(to_error);
+            let result = propose_worktree(wanted, environment).map(to_creation).map_err(to_error);
             WorktreeResult::Proposed { client, team, name, result }
         }
-        WorktreeJob::Fill(making) => {
-            let result = making.proposal.add(&making.surroundings).map_err(to_error);
-            let path = match making.proposal.record.state() {
+        WorktreeJob::Fill(creation) => {
+            let result = creation.proposal.add(&creation.environment).map_err(to_error);
+            let path = match creation.proposal.record.state() {
                 Ok(WorktreeState::Missing) => WorktreePath::Missing,
                 _ => WorktreePath::Present,
             };
-            WorktreeResult::Filled { making: making.clone(), result, path }
+            WorktreeResult::Filled { creation: creation.clone(), result, path }
         }
         WorktreeJob::CheckUnsaved { client, order, worktrees, shim_pids } => WorktreeResult::UnsavedChecked {
             client: *client,
             order: order.clone(),
             result: check_unsaved(order, worktrees, shim_pids),
         },
-        WorktreeJob::RemoveAll { client, order, grounds, trash } => {
+        WorktreeJob::RemoveAll { client, order, worktrees, trash } => {
             let mut removed = RemovedWorktrees::default();
-            let result = remove_all(order, grounds, trash, &mut removed);
-            WorktreeResult::RemovedAll { client: *client, order: order.clone(), swept: removed, result }
+            let result = remove_all(order, worktrees, trash, &mut removed);
+            WorktreeResult::RemovedAll {
+                client: *client,
+                order: order.clone(),
+                removed_worktrees: removed,
+                result,
+            }
         }
     }
 }

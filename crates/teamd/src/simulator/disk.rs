@@ -202,19 +202,19 @@ impl SimulatedDisk {
             FileJob::AcknowledgeExit { conn } => {
                 FileResult::ExitAcknowledged { conn, result: self.check_saved() }
             }
-            FileJob::ConfirmWorktreeRecorded { making } => {
-                FileResult::WorktreeRecorded { making, result: self.check_saved() }
+            FileJob::ConfirmWorktreeRecorded { creation } => {
+                FileResult::WorktreeRecorded { creation, result: self.check_saved() }
             }
             FileJob::CheckDeletable { client, order } => {
                 FileResult::DeletableChecked { client, order, result: self.check_writable() }
             }
-            FileJob::DeleteTeam { client, order: DeleteTeamRequest { team, .. }, swept } => {
+            FileJob::DeleteTeam { client, order: DeleteTeamRequest { team, .. }, removed_worktrees } => {
                 let result = self.check_writable();
                 if result.is_ok() {
                     self.teams.remove(&team);
                     self.versions.retain(|(of, _), _| *of != team);
                 }
-                FileResult::TeamDeleted { client, team, result, worktrees: swept }
+                FileResult::TeamDeleted { client, team, result, worktrees: removed_worktrees }
             }
             FileJob::SaveEnvironment { file, env } => {
                 match self.is_full {

@@ -106,10 +106,10 @@ impl Simulation {
 
     /// Checks that the roster on disk names every filled worktree.
     fn check_worktrees(&self) {
-        let grounds: Vec<_> =
-            self.disk.roster.worktrees.values().flatten().map(|ground| &ground.record).collect();
+        let worktrees: Vec<_> =
+            self.disk.roster.worktrees.values().flatten().map(|worktree| &worktree.record).collect();
         for worktree in self.disk.worktrees.present.values().filter(|worktree| worktree.is_filled) {
-            assert!(grounds.contains(&&worktree.record), "not in the roster: {:?}", worktree.record);
+            assert!(worktrees.contains(&&worktree.record), "not in the roster: {:?}", worktree.record);
         }
     }
 

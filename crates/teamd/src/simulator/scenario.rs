@@ -243,8 +243,8 @@ fn take_down(simulation: &mut Simulation) {
     if simulation.rng.bool() {
         for team in TEAMS {
             let team = TeamName::parse(team).expect("it is a name");
-            let grounds = simulation.disk.roster.worktrees.get(&team).into_iter().flatten();
-            let discard = grounds.map(|ground| ground.record.path.clone()).collect();
+            let worktrees = simulation.disk.roster.worktrees.get(&team).into_iter().flatten();
+            let discard = worktrees.map(|worktree| worktree.record.path.clone()).collect();
             simulation.send_call(Request::DeleteTeam(DeleteTeamRequest {
                 team,
                 force: true,

@@ -122,9 +122,10 @@ impl SimulatedTmux {
                 }
                 PaneResult::PaneClosed { spawn, error: left }
             }
-            PaneJob::MovePane { client, spawn, pane, owner, visibility: sight, .. } => {
-                let result = answer().and_then(|()| self.put(pane_number(&pane.to_string()), &owner, sight));
-                PaneResult::PaneMoved { client, spawn, sight, result }
+            PaneJob::MovePane { client, spawn, pane, owner, visibility, .. } => {
+                let result =
+                    answer().and_then(|()| self.put(pane_number(&pane.to_string()), &owner, visibility));
+                PaneResult::PaneMoved { client, spawn, visibility, result }
             }
             PaneJob::ApplyLayout { client, team, layout, .. } => {
                 PaneResult::LayoutApplied { client, team, layout, result: answer().map(|()| 1) }
@@ -155,11 +156,11 @@ impl SimulatedTmux {
         (Some(CoreEvent::PaneJobDone(done)), outcome)
     }
 
-    fn put(&mut self, pane: u32, owner: &PaneTag, sight: PaneVisibility) -> Result<(), ErrorReport> {
+    fn put(&mut self, pane: u32, owner: &PaneTag, visibility: PaneVisibility) -> Result<(), ErrorReport> {
         if !self.is_owned(pane, owner) {
             return Err(not_owned_error());
         }
-        match sight {
+        match visibility {
             PaneVisibility::Hidden => self.hidden.insert(pane),
             PaneVisibility::Shown => self.hidden.remove(&pane),
         };

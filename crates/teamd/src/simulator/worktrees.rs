@@ -72,51 +72,49 @@ impl Worktrees {
     }
 
     /// Whether a deletion would lose unsaved work that the request does not discard.
-    fn has_unsaved(&self, order: &DeleteTeamRequest, grounds: &[MemberWorktree]) -> bool {
-        let lost = |ground: &&MemberWorktree| {
-            let worktree =
-                self.present.get(&ground.record.path).filter(|worktree| worktree.record == ground.record);
-            worktree.is_some_and(|worktree| worktree.has_unsaved_work)
-                && !order.discard_worktrees.contains(&ground.record.path)
-        };
-        grounds.iter().any(|ground| lost(&ground))
+    fn has_unsaved(&self, order: &DeleteTeamRequest, worktrees: &[MemberWorktree]) -> bool {
+        worktrees.iter().map(|worktree| &worktree.record).any(|record| {
+            let present = self.present.get(&record.path).filter(|present| present.record == *record);
+            present.is_some_and(|present| present.has_unsaved_work)
+                && !order.discard_worktrees.contains(&record.path)
+        })
     }
 
     /// Removes worktrees after a check of all of them. Fails after `max_removed` worktrees.
     fn remove_all(
         &mut self,
         order: &DeleteTeamRequest,
-        grounds: &[MemberWorktree],
+        worktrees: &[MemberWorktree],
         max_removed: usize,
-        swept: &mut RemovedWorktrees,
+        removed_worktrees: &mut RemovedWorktrees,
     ) -> Result<(), ErrorReport> {
-        if self.has_unsaved(order, grounds) {
+        if self.has_unsaved(order, worktrees) {
             return Err(refused_error("there is unsaved work"));
         }
-        for (n, ground) in grounds.iter().enumerate() {
-            let path = ground.record.path.clone();
+        for (n, worktree) in worktrees.iter().enumerate() {
+            let path = worktree.record.path.clone();
             if n >= max_removed {
                 return Err(refused_error("git does not answer"));
             }
             match self.present.get(&path) {
-                None => swept.missing.push(path),
-                Some(worktree) if worktree.record != ground.record => {
-                    swept.kept.push("it is another".to_owned());
+                None => removed_worktrees.missing.push(path),
+                Some(present) if present.record != worktree.record => {
+                    removed_worktrees.kept.push("it is another".to_owned());
                 }
-                Some(worktree) => {
-                    match worktree.has_unsaved_work {
+                Some(present) => {
+                    match present.has_unsaved_work {
                         true => {
                             assert!(
                                 order.discard_worktrees.contains(&path),
                                 "unsaved work in {path:?} is removed without a request"
                             );
                             self.trash.insert(worktree.record.inode);
-                            swept.trashed.push(TrashedWorktree {
+                            removed_worktrees.trashed.push(TrashedWorktree {
                                 path: path.clone(),
                                 trash_dir: "/state/trash/1".into(),
                             });
                         }
-                        false => swept.removed.push(path.clone()),
+                        false => removed_worktrees.removed.push(path.clone()),
                     }
                     self.present.remove(&path);
                 }
@@ -130,57 +128,58 @@ impl SimulatedDisk {
     fn apply_worktree_job(&mut self, rng: &mut fastrand::Rng, job: WorktreeJob) -> WorktreeResult {
         let fails = rng.u8(..) < 30;
         match job {
-            WorktreeJob::Propose { client, team, name, wanted, surroundings } => {
-                let making = |plan| {
+            WorktreeJob::Propose { client, team, name, wanted, environment } => {
+                let creation = |plan| {
                     let (team, name) = (team.clone(), name.clone());
-                    Box::new(WorktreeCreation { client, team, name, proposal: plan, surroundings })
+                    Box::new(WorktreeCreation { client, team, name, proposal: plan, environment })
                 };
                 let result = if fails {
                     Err(refused_error("no repository"))
                 } else {
-                    Ok(making(self.worktrees.propose_worktree(&wanted)))
+                    Ok(creation(self.worktrees.propose_worktree(&wanted)))
                 };
                 WorktreeResult::Proposed { client, team, name, result }
             }
-            WorktreeJob::Fill(making) => {
-                self.check_recorded(&making.team, &making.name, &making.proposal.record);
+            WorktreeJob::Fill(creation) => {
+                self.check_recorded(&creation.team, &creation.name, &creation.proposal.record);
                 let result = if fails {
                     Err(refused_error("a filter fails"))
                 } else {
-                    self.worktrees.fill_worktree(&making.proposal.record)
+                    self.worktrees.fill_worktree(&creation.proposal.record)
                 };
-                if fails && !making.proposal.exists && rng.bool() {
-                    self.worktrees.present.remove(&making.proposal.record.path);
+                if fails && !creation.proposal.exists && rng.bool() {
+                    self.worktrees.present.remove(&creation.proposal.record.path);
                 }
-                let path = match self.worktrees.present.contains_key(&making.proposal.record.path) {
+                let path = match self.worktrees.present.contains_key(&creation.proposal.record.path) {
                     true => WorktreePath::Present,
                     false => WorktreePath::Missing,
                 };
-                WorktreeResult::Filled { making, result, path }
+                WorktreeResult::Filled { creation, result, path }
             }
-            WorktreeJob::CheckUnsaved { client, order, worktrees: grounds, .. } => {
-                let result = if self.worktrees.has_unsaved(&order, &grounds) {
+            WorktreeJob::CheckUnsaved { client, order, worktrees, .. } => {
+                let result = if self.worktrees.has_unsaved(&order, &worktrees) {
                     Err(refused_error("unsaved work"))
                 } else {
                     Ok(())
                 };
                 WorktreeResult::UnsavedChecked { client, order, result }
             }
-            WorktreeJob::RemoveAll { client, order, grounds, .. } => {
-                let (max_removed, mut swept) =
+            WorktreeJob::RemoveAll { client, order, worktrees, .. } => {
+                let (max_removed, mut removed_worktrees) =
                     (if fails { rng.usize(0..2) } else { usize::MAX }, RemovedWorktrees::default());
-                let result = self.worktrees.remove_all(&order, &grounds, max_removed, &mut swept);
-                WorktreeResult::RemovedAll { client, order, swept, result }
+                let result =
+                    self.worktrees.remove_all(&order, &worktrees, max_removed, &mut removed_worktrees);
+                WorktreeResult::RemovedAll { client, order, removed_worktrees, result }
             }
         }
     }
 
     /// Checks that the roster on disk names a worktree before git fills it.
     fn check_recorded(&self, team: &TeamName, name: &AgentName, tree: &WorktreeRecord) {
-        let grounds = self.roster.worktrees.get(team).into_iter().flatten();
-        let mut recorded = grounds.filter(|ground| ground.member == *name);
+        let worktrees = self.roster.worktrees.get(team).into_iter().flatten();
+        let mut recorded = worktrees.filter(|worktree| worktree.member == *name);
         assert!(
-            recorded.any(|ground| ground.record == *tree),
+            recorded.any(|worktree| worktree.record == *tree),
             "git fills {}, which is not in the roster",
             tree.path.display()
         );

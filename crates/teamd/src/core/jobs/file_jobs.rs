@@ -92,11 +92,11 @@ pub(crate) enum FileJob {
     /// Check that the roster is saved, so that the shim may discard its exit report.
     AcknowledgeExit { conn: ConnId },
     /// Check that the roster is saved, so that git may fill the worktree that it names.
-    ConfirmWorktreeRecorded { making: Box<WorktreeCreation> },
+    ConfirmWorktreeRecorded { creation: Box<WorktreeCreation> },
     /// Check whether the files of a team can be deleted, before its worktrees are removed.
     CheckDeletable { client: ConnId, order: DeleteTeamRequest },
     /// Delete the files of a team whose worktrees are removed.
-    DeleteTeam { client: ConnId, order: DeleteTeamRequest, swept: RemovedWorktrees },
+    DeleteTeam { client: ConnId, order: DeleteTeamRequest, removed_worktrees: RemovedWorktrees },
 }
 
 /// The result of a registration.
@@ -260,7 +260,7 @@ pub(crate) enum FileResult {
         result: Result<(), ErrorReport>,
     },
     WorktreeRecorded {
-        making: Box<WorktreeCreation>,
+        creation: Box<WorktreeCreation>,
         result: Result<(), ErrorReport>,
     },
     SessionTeamsListed {

@@ -87,7 +87,7 @@ pub(crate) enum PaneResult {
     PaneMoved {
         client: ConnId,
         spawn: SpawnId,
-        sight: PaneVisibility,
+        visibility: PaneVisibility,
         result: Result<(), ErrorReport>,
     },
     /// The text of a notice was shown to the attached tmux clients. `unseen` is that text if no

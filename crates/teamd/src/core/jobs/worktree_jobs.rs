@@ -16,7 +16,7 @@ pub(crate) struct WorktreeCreation {
     pub(crate) team: TeamName,
     pub(crate) name: AgentName,
     pub(crate) proposal: WorktreeProposal,
-    pub(crate) surroundings: GitEnvironment,
+    pub(crate) environment: GitEnvironment,
 }
 
 /// A git job.
@@ -28,7 +28,7 @@ pub(crate) enum WorktreeJob {
         team: TeamName,
         name: AgentName,
         wanted: WorktreeOptions,
-        surroundings: GitEnvironment,
+        environment: GitEnvironment,
     },
     /// Let git fill a worktree. The saved roster names it.
     Fill(Box<WorktreeCreation>),
@@ -44,7 +44,7 @@ pub(crate) enum WorktreeJob {
     /// Remove all worktrees of a team. If a worktree has unsaved work and the deletion request does
     /// not name that worktree, none is removed. Unsaved work in a named worktree is moved below the
     /// directory `trash`.
-    RemoveAll { client: ConnId, order: DeleteTeamRequest, grounds: Vec<MemberWorktree>, trash: PathBuf },
+    RemoveAll { client: ConnId, order: DeleteTeamRequest, worktrees: Vec<MemberWorktree>, trash: PathBuf },
 }
 
 /// Whether the path of a worktree exists.
@@ -66,15 +66,15 @@ pub(crate) enum WorktreeResult {
     /// Git has filled a worktree, or failed to. `result` is the directory in the worktree in which
     /// the member works. `path` says whether anything exists at the path of the worktree, also
     /// after an error.
-    Filled { making: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, path: WorktreePath },
+    Filled { creation: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, path: WorktreePath },
     /// `result` is an error if a worktree can't be removed, as far as that is known while the
     /// members still run.
     UnsavedChecked { client: ConnId, order: DeleteTeamRequest, result: Result<(), ErrorReport> },
-    /// `swept` says what became of each worktree, even after an error.
+    /// `removed_worktrees` says what became of each worktree, even after an error.
     RemovedAll {
         client: ConnId,
         order: DeleteTeamRequest,
-        swept: RemovedWorktrees,
+        removed_worktrees: RemovedWorktrees,
         result: Result<(), ErrorReport>,
     },
 }

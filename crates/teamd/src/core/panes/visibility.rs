@@ -18,9 +18,9 @@ pub(crate) fn set_visibility(
     context: &mut Context,
     client: ConnId,
     who: &MemberAddress,
-    sight: PaneVisibility,
+    visibility: PaneVisibility,
 ) {
-    match find_pane(context.state, who, sight) {
+    match find_pane(context.state, who, visibility) {
         Err(error) => send_reply(context, client, Err(error)),
         Ok((spawn, pane, owner)) => context.effects.push(Effect::Pane(PaneJob::MovePane {
             client,
@@ -28,7 +28,7 @@ pub(crate) fn set_visibility(
             team: who.team.clone(),
             pane,
             owner,
-            visibility: sight,
+            visibility,
             neighbors: pane_neighbors(context.state, &who.team),
             layout: team_layout(context.state, &who.team),
         })),
@@ -38,9 +38,9 @@ pub(crate) fn set_visibility(
 fn find_pane(
     state: &State,
     who: &MemberAddress,
-    sight: PaneVisibility,
+    visibility: PaneVisibility,
 ) -> Result<(SpawnId, PaneId, PaneTag), ErrorReport> {
-    let what = if sight == PaneVisibility::Hidden { "hide" } else { "show" };
+    let what = if visibility == PaneVisibility::Hidden { "hide" } else { "show" };
     let (pane, owner) = pane_and_tag(state, &who.team, &who.name, what)?;
     let spawn = find_member(state, &who.team, &who.name)?.record.spawn_id.clone();
     Ok((spawn, pane.id().ok_or_else(|| no_pane_error(&who.team, &who.name, what))?, owner))
@@ -51,14 +51,14 @@ pub(crate) fn handle_pane_moved(
     context: &mut Context,
     client: ConnId,
     spawn: &SpawnId,
-    sight: PaneVisibility,
+    visibility: PaneVisibility,
     result: Result<(), ErrorReport>,
 ) {
     let moved = result.and_then(|()| context.state.agents.get_mut(spawn).ok_or_else(member_ended_error));
     match moved {
         Err(error) => send_reply(context, client, Err(error)),
         Ok(agent) => {
-            agent.record.is_hidden = sight == PaneVisibility::Hidden;
+            agent.record.is_hidden = visibility == PaneVisibility::Hidden;
             let (name, team) = (agent.record.request.name.clone(), agent.record.request.team.clone());
             let pane = agent.record.pane.as_ref().map(|pane| pane.id.clone()).unwrap_or_default();
             let reply = VisibilityReply { name, pane, is_hidden: agent.record.is_hidden };

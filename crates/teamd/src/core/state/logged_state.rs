@@ -63,9 +63,9 @@ impl LoggedRequests {
 impl EventLogCursor {
     /// Reads the lines of the log, the oldest first. Invalid lines are skipped.
     pub(crate) fn from_lines<'l>(lines: impl Iterator<Item = &'l [u8]>) -> EventLogCursor {
-        let mut tale = EventLogCursor::default();
-        lines.filter_map(|line| serde_json::from_slice(line).ok()).for_each(|event| tale.apply(event));
-        tale
+        let mut cursor = EventLogCursor::default();
+        lines.filter_map(|line| serde_json::from_slice(line).ok()).for_each(|event| cursor.apply(event));
+        cursor
     }
 
     fn apply(&mut self, event: Event) {
@@ -115,8 +115,8 @@ fn apply_task_event(tasks: &mut BTreeMap<TaskId, LoggedTask>, what: EventKind) {
             put(task, LoggedTaskState::Started, subject, Some(owner), true);
         }
         EventKind::TaskUpdated { task, subject, owner } => {
-            if let Some(tale) = tasks.get_mut(&task) {
-                (tale.subject, tale.owner) = (subject, owner);
+            if let Some(logged) = tasks.get_mut(&task) {
+                (logged.subject, logged.owner) = (subject, owner);
             }
         }
         EventKind::TaskDeleted { task } => drop(tasks.remove(&task)),
@@ -124,16 +124,16 @@ fn apply_task_event(tasks: &mut BTreeMap<TaskId, LoggedTask>, what: EventKind) {
     }
 }
 
-/// The events that must be logged for a task, in the order in which they must have happened. `told`
+/// The events that must be logged for a task, in the order in which they must have happened. `logged`
 /// is the task as the log has it.
-pub(crate) fn new_events(told: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<EventKind> {
+pub(crate) fn new_events(logged: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<EventKind> {
     let (id, subject, owner) = (task.id, task.subject.clone(), task.owner.clone());
     let now = LoggedTask::from_task(task);
     let created = || EventKind::TaskCreated { task: id, subject: subject.clone() };
     let started = || EventKind::TaskStarted { task: id, subject: subject.clone(), owner: owner.clone() };
     let mut what = Vec::new();
-    let before = match told {
-        Some(told) => told.state,
+    let before = match logged {
+        Some(logged) => logged.state,
         None => {
             what.push(created());
             LoggedTaskState::Pending
@@ -148,9 +148,9 @@ pub(crate) fn new_events(told: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<Eve
     }
     match now.state {
         // An unreadable task or an unknown status causes no event.
-        _ if told.is_some() && matches!(task.status, TaskStatus::Other(_)) => {}
+        _ if logged.is_some() && matches!(task.status, TaskStatus::Other(_)) => {}
         stage if stage == before => {
-            if told.is_some_and(|told| told.differs_from(&now)) {
+            if logged.is_some_and(|logged| logged.differs_from(&now)) {
                 what.push(EventKind::TaskUpdated { task: id, subject, owner });
             }
         }
@@ -185,7 +185,7 @@ impl LoggedTask {
 
     /// Whether the task was not read again since it was logged.
     pub(crate) fn is_same_read(&self, task: &Arc<Task>) -> bool {
-        self.task.as_ref().is_some_and(|told| Arc::ptr_eq(told, task))
+        self.task.as_ref().is_some_and(|logged| Arc::ptr_eq(logged, task))
     }
 
     fn differs_from(&self, now: &LoggedTask) -> bool {
@@ -205,21 +205,21 @@ mod tests {
         Arc::new(Task::parse(text).unwrap())
     }
 
-    fn words(told: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<String> {
+    fn words(logged: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<String> {
         let value =
             |what: EventKind| serde_json::to_value(what).unwrap()["event"].as_str().unwrap().to_owned();
-        new_events(told, task).into_iter().map(value).collect()
+        new_events(logged, task).into_iter().map(value).collect()
     }
 
     #[test]
     fn of_requests_only_what_may_be_told_yet_is_remembered() {
         let ids = |all: &[&str]| all.iter().map(|id| RequestId::parse(id).unwrap()).collect::<BTreeSet<_>>();
-        let mut tale = LoggedRequests {
+        let mut logged = LoggedRequests {
             opened: ids(&["gone-1", "kept-2", "waits-3"]),
             closed: ids(&["gone-1", "kept-2"]),
         };
-        tale.forget_closed(&ids(&["kept-2"]));
-        assert_eq!((tale.opened, tale.closed), (ids(&["kept-2", "waits-3"]), ids(&["kept-2"])));
+        logged.forget_closed(&ids(&["kept-2"]));
+        assert_eq!((logged.opened, logged.closed), (ids(&["kept-2", "waits-3"]), ids(&["kept-2"])));
     }
 
     #[test]
@@ -245,8 +245,8 @@ mod tests {
             lines.push(serde_json::to_vec(&Event::for_team(&team, what)).unwrap());
         }
         lines.push(b"cut sho".to_vec());
-        let tale = EventLogCursor::from_lines(lines.iter().map(Vec::as_slice));
-        assert_eq!(words(tale.tasks[&team].get(&done.id), &done), [""; 0]);
+        let logged = EventLogCursor::from_lines(lines.iter().map(Vec::as_slice));
+        assert_eq!(words(logged.tasks[&team].get(&done.id), &done), [""; 0]);
         lines.push(serde_json::to_vec(&Event::for_team(&team, EventKind::TeamDeleted)).unwrap());
         assert!(EventLogCursor::from_lines(lines.iter().map(Vec::as_slice)).tasks.is_empty());
     }

@@ -23,8 +23,8 @@ pub(crate) fn is_between_spawns(state: &State, team: &TeamName, name: &str) -> b
 
 /// The members of the team whose respawn is pending.
 pub(crate) fn names_between_spawns(state: &State, team: &TeamName) -> Vec<String> {
-    let hers = state.pending_respawns.iter().filter(|pending| pending.request.team == *team);
-    hers.map(|pending| pending.request.name.to_string()).collect()
+    let pending = state.pending_respawns.iter().filter(|respawn| respawn.request.team == *team);
+    pending.map(|respawn| respawn.request.name.to_string()).collect()
 }
 
 pub(crate) fn is_of_member(pending: &PendingRespawn, team: &TeamName, name: &str) -> bool {

@@ -84,8 +84,9 @@ impl TaskBoard {
     }
 
     fn resumable(&self, owner: &AgentName) -> Option<TaskId> {
-        let mut hers = self.in_progress().filter(|task| task.owner.as_ref() == Some(owner));
-        hers.find(|task| task.failure().is_none() && task.open_blockers(&self.tasks).is_empty())
+        let mut own_tasks = self.in_progress().filter(|task| task.owner.as_ref() == Some(owner));
+        own_tasks
+            .find(|task| task.failure().is_none() && task.open_blockers(&self.tasks).is_empty())
             .map(|task| task.id)
     }
 

@@ -41,9 +41,10 @@ pub(crate) fn check_worktree(state: &State, order: &SpawnRequest) -> Result<(), 
 /// or an unknown one.
 pub(crate) fn recorded_worktree(state: &State, order: &SpawnRequest) -> Option<WorktreeRecord> {
     let path = order.worktree.as_ref()?;
-    let grounds = &state.teams.get(&order.team)?.worktrees;
-    let its = grounds.iter().find(|ground| ground.member == order.name && ground.record.path == *path);
-    its.map(|ground| ground.record.clone())
+    let worktrees = &state.teams.get(&order.team)?.worktrees;
+    let its =
+        worktrees.iter().find(|worktree| worktree.member == order.name && worktree.record.path == *path);
+    its.map(|worktree| worktree.record.clone())
 }
 
 /// Frees a reserved name, because its member is spawned now.
@@ -54,12 +55,12 @@ pub(crate) fn release_name(state: &mut State, order: &SpawnRequest) {
 }
 
 /// The entry of a worktree in `status`.
-pub(crate) fn worktree_reply(ground: &MemberWorktree) -> WorktreeStatus {
+pub(crate) fn worktree_reply(worktree: &MemberWorktree) -> WorktreeStatus {
     WorktreeStatus {
-        member: ground.member.clone(),
-        path: ground.record.path.clone(),
-        branch: ground.record.branch.clone(),
-        repository: ground.record.common_git_dir.clone(),
+        member: worktree.member.clone(),
+        path: worktree.record.path.clone(),
+        branch: worktree.record.branch.clone(),
+        repository: worktree.record.common_git_dir.clone(),
     }
 }
 

@@ -151,13 +151,13 @@ fn log_changes(
     let looked: BTreeSet<TaskId> = board.in_progress().map(|task| task.id).chain(changed).collect();
     let looked = looked.into_iter().filter_map(|id| board.task(id));
     for task in looked.filter(|task| !task.is_internal()) {
-        let told = known.logged_tasks.get_mut(&task.id);
+        let logged = known.logged_tasks.get_mut(&task.id);
         // A task that can't be read now counts as unchanged.
-        if told.is_some() && matches!(task.status, TaskStatus::Other(_)) {
+        if logged.is_some() && matches!(task.status, TaskStatus::Other(_)) {
             continue;
         }
-        if let Some(told) = told.filter(|told| told.is_same_read(task)) {
-            log_if_abandoned(team, task, told, &living, &mut context.effects);
+        if let Some(logged) = logged.filter(|logged| logged.is_same_read(task)) {
+            log_if_abandoned(team, task, logged, &living, &mut context.effects);
             continue;
         }
         context.effects.extend(
@@ -166,7 +166,7 @@ fn log_changes(
                 .map(|what| Effect::log_team(team, what)),
         );
         let mut now = LoggedTask::from_task(task);
-        now.is_abandoned = known.logged_tasks.get(&task.id).is_some_and(|told| told.is_abandoned);
+        now.is_abandoned = known.logged_tasks.get(&task.id).is_some_and(|logged| logged.is_abandoned);
         log_if_abandoned(team, task, &mut now, &living, &mut context.effects);
         known.logged_tasks.insert(task.id, now);
     }
@@ -194,29 +194,29 @@ fn notify_if_all_done(state: &mut State, team: &TeamName) {
     }
 }
 
-fn are_all_completed(told: &BTreeMap<TaskId, LoggedTask>) -> bool {
+fn are_all_completed(tasks: &BTreeMap<TaskId, LoggedTask>) -> bool {
     // Open tasks are mostly among the newest, so the search starts there.
-    !told.is_empty() && told.values().rev().all(|tale| tale.state == LoggedTaskState::Completed)
+    !tasks.is_empty() && tasks.values().rev().all(|logged| logged.state == LoggedTaskState::Completed)
 }
 
 /// Logs an abandoned task once, until it changes.
 fn log_if_abandoned(
     team: &TeamName,
     task: &Task,
-    tale: &mut LoggedTask,
+    logged: &mut LoggedTask,
     living: &[AgentName],
     effects: &mut Effects,
 ) {
     // The members of session teams are unknown to the daemon.
-    let left = !team.is_claude_session() && is_abandoned(tale, living);
+    let left = !team.is_claude_session() && is_abandoned(logged, living);
     if left
-        && !tale.is_abandoned
-        && let Some(owner) = tale.owner.clone()
+        && !logged.is_abandoned
+        && let Some(owner) = logged.owner.clone()
     {
-        let what = EventKind::TaskAbandoned { task: task.id, subject: tale.subject.clone(), owner };
+        let what = EventKind::TaskAbandoned { task: task.id, subject: logged.subject.clone(), owner };
         effects.push(Effect::log_team(team, what));
     }
-    tale.is_abandoned = left;
+    logged.is_abandoned = left;
 }
 
 /// The names of all members, including those with a pending respawn, and the lead.
@@ -227,8 +227,9 @@ fn current_members(state: &State, team: &TeamName) -> Vec<AgentName> {
     members.chain(pending).chain([AgentName::lead()]).collect()
 }
 
-fn is_abandoned(tale: &LoggedTask, living: &[AgentName]) -> bool {
-    tale.state == LoggedTaskState::Started && tale.owner.as_ref().is_some_and(|owner| !living.contains(owner))
+fn is_abandoned(logged: &LoggedTask, living: &[AgentName]) -> bool {
+    logged.state == LoggedTaskState::Started
+        && logged.owner.as_ref().is_some_and(|owner| !living.contains(owner))
 }
 
 fn update_task_labels(context: &mut Context, team: &TeamName, board: &TaskBoard) {

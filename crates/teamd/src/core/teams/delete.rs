@@ -63,10 +63,10 @@ pub(crate) fn kill_members(context: &mut Context, client: ConnId, order: DeleteT
 pub(crate) fn delete_files(
     client: ConnId,
     order: DeleteTeamRequest,
-    swept: RemovedWorktrees,
+    removed_worktrees: RemovedWorktrees,
     effects: &mut Effects,
 ) {
-    effects.push(Effect::File(FileJob::DeleteTeam { client, order, swept }));
+    effects.push(Effect::File(FileJob::DeleteTeam { client, order, removed_worktrees }));
 }
 
 /// Handles the end of a deletion, or its failure.
@@ -75,7 +75,7 @@ pub(crate) fn handle_team_deleted(
     client: ConnId,
     team: &TeamName,
     result: Result<(), ErrorReport>,
-    swept: RemovedWorktrees,
+    removed_worktrees: RemovedWorktrees,
 ) {
     let was = context.state.teams.get_mut(team).and_then(|team| team.deletion.take());
     if result.is_ok() {
@@ -88,25 +88,29 @@ pub(crate) fn handle_team_deleted(
         context.effects.push(Effect::UnwatchTeam { team: team.clone() });
         context.effects.push(Effect::log_team(team, EventKind::TeamDeleted));
     }
-    let result = result.map_err(|error| add_partial_effects(error, &swept, was));
+    let result = result.map_err(|error| add_partial_effects(error, &removed_worktrees, was));
     let message = format!("Cleaned up directories and worktrees for team \"{team}\"");
     let reply = result.map(|()| {
         let team_name = team.clone();
-        Reply::DeleteTeam(DeleteTeamReply { success: true, message, team_name, worktrees: swept })
+        Reply::DeleteTeam(DeleteTeamReply { success: true, message, team_name, worktrees: removed_worktrees })
     });
     send_reply(context, client, reply);
 }
 
 /// Adds to an error what was done before it: exits of members and removed worktrees.
-fn add_partial_effects(error: ErrorReport, swept: &RemovedWorktrees, was: Option<Deletion>) -> ErrorReport {
+fn add_partial_effects(
+    error: ErrorReport,
+    removed_worktrees: &RemovedWorktrees,
+    was: Option<Deletion>,
+) -> ErrorReport {
     let ended = match was {
         Some(Deletion::EndingMembers(names)) if !names.is_empty() => {
             Some(format!("{} ended", names.join(", ")))
         }
         _ => None,
     };
-    let removed = swept.removed.iter().map(|path| format!("{} is removed", path.display()));
-    let trashed = swept.trashed.iter().map(ToString::to_string);
+    let removed = removed_worktrees.removed.iter().map(|path| format!("{} is removed", path.display()));
+    let trashed = removed_worktrees.trashed.iter().map(ToString::to_string);
     let news: Vec<String> = ended.into_iter().chain(trashed).chain(removed).collect();
     if news.is_empty() {
         return error;
@@ -123,8 +127,8 @@ pub(crate) fn check_deletable(state: &State, order: &DeleteTeamRequest) -> Resul
         let message = format!("cannot delete {}: a worktree is being made for it", order.team);
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help("try again in a moment"));
     }
-    let is_hers = |path: &&PathBuf| team.worktrees.iter().any(|ground| ground.record.path == **path);
-    match order.discard_worktrees.iter().find(|path| !is_hers(path)) {
+    let is_own = |path: &&PathBuf| team.worktrees.iter().any(|worktree| worktree.record.path == **path);
+    match order.discard_worktrees.iter().find(|path| !is_own(path)) {
         None => Ok(()),
         Some(other) => {
             let message = format!("cannot discard {}: it is no worktree of {}", other.display(), order.team);
@@ -158,25 +162,30 @@ pub(crate) fn handle_deletion_checked(
         return handle_team_deleted(context, client, &order.team, Err(error), RemovedWorktrees::default());
     }
     let Some(team) = context.state.teams.get(&order.team) else { return };
-    let grounds = team.worktrees.clone();
-    match (&team.deletion, grounds.is_empty()) {
+    let worktrees = team.worktrees.clone();
+    match (&team.deletion, worktrees.is_empty()) {
         (Some(Deletion::Checking), true) => kill_members(context, client, order),
         (Some(Deletion::Checking), false) => {
             let members = context.state.members(&order.team);
-            let joins = members
+            let shim_pids = members
                 .iter()
                 .filter_map(|agent| Some(agent.record.lifecycle.process().shim.as_ref()?.pid))
                 .collect();
             context.effects.push(Effect::Worktree(WorktreeJob::CheckUnsaved {
                 client,
                 order,
-                worktrees: grounds,
-                shim_pids: joins,
+                worktrees,
+                shim_pids,
             }));
         }
         _ => {
             let trash = context.state.settings.state_dir.join("trash");
-            context.effects.push(Effect::Worktree(WorktreeJob::RemoveAll { client, order, grounds, trash }));
+            context.effects.push(Effect::Worktree(WorktreeJob::RemoveAll {
+                client,
+                order,
+                worktrees,
+                trash,
+            }));
         }
     }
 }
@@ -188,14 +197,15 @@ pub(crate) fn handle_worktrees_removed(
     context: &mut Context,
     client: ConnId,
     order: DeleteTeamRequest,
-    swept: RemovedWorktrees,
+    removed_worktrees: RemovedWorktrees,
     result: Result<(), ErrorReport>,
 ) {
-    let trashed = swept.trashed.iter().map(|it| &it.path);
-    let done_with: Vec<PathBuf> = trashed.chain(&swept.removed).chain(&swept.missing).cloned().collect();
+    let trashed = removed_worktrees.trashed.iter().map(|it| &it.path);
+    let done_with: Vec<PathBuf> =
+        trashed.chain(&removed_worktrees.removed).chain(&removed_worktrees.missing).cloned().collect();
     forget_worktrees(context.state, &order.team, &done_with);
     match result {
-        Ok(()) => delete_files(client, order, swept, &mut context.effects),
-        Err(error) => handle_team_deleted(context, client, &order.team, Err(error), swept),
+        Ok(()) => delete_files(client, order, removed_worktrees, &mut context.effects),
+        Err(error) => handle_team_deleted(context, client, &order.team, Err(error), removed_worktrees),
     }
 }

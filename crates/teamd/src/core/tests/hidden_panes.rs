@@ -25,14 +25,14 @@ fn hidden_pane_ids(effects: &[Effect]) -> Option<Vec<String>> {
 
 fn has_move(effects: &[Effect]) -> Vec<PaneVisibility> {
     let moves = effects.iter().filter_map(|effect| match effect {
-        Effect::Pane(PaneJob::MovePane { visibility: sight, .. }) => Some(*sight),
+        Effect::Pane(PaneJob::MovePane { visibility, .. }) => Some(*visibility),
         _ => None,
     });
     moves.collect()
 }
 
-fn pane_moved(spawn: &SpawnId, sight: PaneVisibility, result: Result<(), ErrorReport>) -> CoreEvent {
-    CoreEvent::PaneJobDone(PaneResult::PaneMoved { client: 9, spawn: spawn.clone(), sight, result })
+fn pane_moved(spawn: &SpawnId, visibility: PaneVisibility, result: Result<(), ErrorReport>) -> CoreEvent {
+    CoreEvent::PaneJobDone(PaneResult::PaneMoved { client: 9, spawn: spawn.clone(), visibility, result })
 }
 
 fn is_hidden(state: &State, spawn: &SpawnId) -> bool {

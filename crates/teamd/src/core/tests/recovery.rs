@@ -126,11 +126,11 @@ fn a_cancelled_rest_is_no_return() {
     scan_tasks(&mut state, vec![new_task(1, "in_progress", r#","owner":"ann""#)]);
     report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
     finish_cleanup(&mut state, &ann);
-    let hers = shared_tasks(vec![new_task(1, "in_progress", r#","owner":"ann""#)]);
+    let own_tasks = shared_tasks(vec![new_task(1, "in_progress", r#","owner":"ann""#)]);
     let looked = FileResult::TasksScanned {
         team: survey_team(),
         members: vec![],
-        result: Ok(hers),
+        result: Ok(own_tasks),
         queries: Vec::new(),
     };
     handle_event(&mut state, CoreEvent::FileJobDone(looked), NOW);

@@ -139,8 +139,8 @@ fn of_many_idle_agents_one_is_woken_for_one_task() {
         woken_spawns(&scan_tasks(&mut state, vec![new_task(1, "pending", ""), new_task(2, "pending", "")]));
     assert_eq!(second.len(), 1);
     assert_ne!(first, second);
-    let hers = woken_spawns(&scan_tasks(&mut state, vec![new_task(3, "pending", r#","owner":"c""#)]));
-    assert!(hers.iter().all(|id| *id == spawns[2]), "nobody else may take it");
+    let own_tasks = woken_spawns(&scan_tasks(&mut state, vec![new_task(3, "pending", r#","owner":"c""#)]));
+    assert!(own_tasks.iter().all(|id| *id == spawns[2]), "nobody else may take it");
 }
 
 #[test]
@@ -304,19 +304,19 @@ fn a_shutdown_reaches_a_member_between_two_lives() {
 fn what_a_dead_owner_left_is_told_once() {
     let mut state = new_state();
     let ann = start_member_with(&mut state, worker_request("ann", |_| ()), 50);
-    let hers = || vec![new_task(1, "in_progress", r#","owner":"ann""#)];
-    assert_eq!(logged_event_kinds(&scan_tasks(&mut state, hers())), ["task_created", "task_started"]);
+    let own_tasks = || vec![new_task(1, "in_progress", r#","owner":"ann""#)];
+    assert_eq!(logged_event_kinds(&scan_tasks(&mut state, own_tasks())), ["task_created", "task_started"]);
     report_exit(&mut state, &ann, 50, ExitReport::ShimKilled);
     let effects = finish_cleanup(&mut state, &ann);
     assert!(effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::ScanTasks { .. }))));
     let looked = CoreEvent::FileJobDone(FileResult::TasksScanned {
         team: survey_team(),
         members: vec![],
-        result: Ok(shared_tasks(hers())),
+        result: Ok(shared_tasks(own_tasks())),
         queries: Vec::new(),
     });
     assert_eq!(logged_event_kinds(&handle_event(&mut state, looked, NOW)), ["task_abandoned"]);
-    assert_eq!(logged_event_kinds(&scan_tasks(&mut state, hers())), [""; 0]);
+    assert_eq!(logged_event_kinds(&scan_tasks(&mut state, own_tasks())), [""; 0]);
 }
 
 #[test]

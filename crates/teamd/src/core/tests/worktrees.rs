@@ -48,7 +48,7 @@ fn worktree_creation(client: u64) -> Box<WorktreeCreation> {
         team: survey_team(),
         name,
         proposal: plan,
-        surroundings: GitEnvironment::from_vars::<&str, &str>([]),
+        environment: GitEnvironment::from_vars::<&str, &str>([]),
     })
 }
 
@@ -65,7 +65,7 @@ fn worktree_filled(state: &mut State) -> Vec<Effect> {
     let result = Ok("/repo.worktrees/survey-ann/sub".into());
     handle_result(
         state,
-        WorktreeResult::Filled { making: worktree_creation(1), result, path: WorktreePath::Present },
+        WorktreeResult::Filled { creation: worktree_creation(1), result, path: WorktreePath::Present },
     )
 }
 
@@ -99,7 +99,7 @@ fn it_is_on_the_disk_before_git_fills_it_and_its_name_is_held() {
         panic!("{effects:?}")
     };
     assert_eq!(roster.worktrees[&survey_team()][0].record, worktree_record());
-    let recorded = FileResult::WorktreeRecorded { making: worktree_creation(1), result: Ok(()) };
+    let recorded = FileResult::WorktreeRecorded { creation: worktree_creation(1), result: Ok(()) };
     let effects = handle_event(&mut state, CoreEvent::FileJobDone(recorded), NOW);
     assert!(matches!(effects[..], [Effect::Worktree(WorktreeJob::Fill(_))]), "{effects:?}");
     let Some(Reply::CreateWorktree(reply)) = first_reply(&worktree_filled(&mut state)) else {
@@ -185,14 +185,14 @@ fn what_was_not_written_down_is_not_filled_and_what_was_taken_back_is_forgotten(
     send_call(&mut state, 1, worktree_request("ann"));
     worktree_proposed(&mut state);
     let fault = || protocol::error::ErrorReport::new(ErrorKind::Io, "no");
-    let recorded = FileResult::WorktreeRecorded { making: worktree_creation(1), result: Err(fault()) };
+    let recorded = FileResult::WorktreeRecorded { creation: worktree_creation(1), result: Err(fault()) };
     let effects = handle_event(&mut state, CoreEvent::FileJobDone(recorded), NOW);
     assert_eq!(error_kind(&effects, 1), Some(ErrorKind::Io));
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Worktree(_))));
     for path in [WorktreePath::Present, WorktreePath::Missing] {
         handle_result(
             &mut state,
-            WorktreeResult::Filled { making: worktree_creation(1), result: Err(fault()), path },
+            WorktreeResult::Filled { creation: worktree_creation(1), result: Err(fault()), path },
         );
         assert_eq!(saved_worktrees(&state).len(), usize::from(path == WorktreePath::Present));
     }
@@ -231,15 +231,20 @@ fn a_team_goes_only_after_its_worktrees_and_what_is_refused_stays() {
     for request in [spawn_request("bob"), worktree_request("bob"), Request::DeleteTeam(delete(""))] {
         assert_eq!(error_kind(&send_call(&mut state, 4, request), 4), Some(ErrorKind::Refused), "meanwhile");
     }
-    let swept = |swept, result| WorktreeResult::RemovedAll { client: 3, order: delete(""), swept, result };
+    let removed_worktrees = |removed_worktrees, result| WorktreeResult::RemovedAll {
+        client: 3,
+        order: delete(""),
+        removed_worktrees,
+        result,
+    };
     let stranger = RemovedWorktrees { kept: vec!["it is not ours".into()], ..RemovedWorktrees::default() };
-    let effects = handle_result(&mut state, swept(stranger, Err(refused())));
+    let effects = handle_result(&mut state, removed_worktrees(stranger, Err(refused())));
     assert_eq!(error_kind(&effects, 3), Some(ErrorKind::Refused));
     assert_eq!(saved_worktrees(&state).len(), 1, "left alone, and still on record");
     assert!(state.teams.contains_key(&survey_team()));
     send_call(&mut state, 3, Request::DeleteTeam(delete("")));
     let removed = RemovedWorktrees { removed: vec![worktree_record().path], ..RemovedWorktrees::default() };
-    let effects = handle_result(&mut state, swept(removed, Ok(())));
+    let effects = handle_result(&mut state, removed_worktrees(removed, Ok(())));
     assert!(matches!(effects[0], Effect::File(FileJob::SaveRoster(_))) && saved_worktrees(&state).is_empty());
     assert!(has_file_job(&effects, |job| matches!(job, FileJob::DeleteTeam { .. })));
 }
@@ -257,7 +262,7 @@ fn nobody_is_ended_for_a_delete_that_a_worktree_refuses_and_what_comes_later_is_
         send_call(state, 3, forced_delete_request());
         let may = FileResult::DeletableChecked { client: 3, order: order(), result: Ok(()) };
         let effects = handle_event(state, CoreEvent::FileJobDone(may), NOW);
-        let is_look = |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::CheckUnsaved { shim_pids: joins, .. }) if *joins == [5].into());
+        let is_look = |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::CheckUnsaved { shim_pids, .. }) if *shim_pids == [5].into());
         assert!(effects.iter().any(is_look) && lives(state), "{effects:?}");
     };
     let unsaved = || Err(protocol::error::ErrorReport::new(ErrorKind::Refused, "unsaved"));
@@ -268,13 +273,13 @@ fn nobody_is_ended_for_a_delete_that_a_worktree_refuses_and_what_comes_later_is_
     look(&mut state);
     assert!(reply(&handle_result(&mut state, looked(Ok(()))), 3).is_none());
     assert!(matches!(state.agents[&bob].record.lifecycle, Lifecycle::Stopping(..)));
-    let swept = WorktreeResult::RemovedAll {
+    let removed_worktrees = WorktreeResult::RemovedAll {
         client: 3,
         order: order(),
-        swept: RemovedWorktrees::default(),
+        removed_worktrees: RemovedWorktrees::default(),
         result: unsaved(),
     };
-    let effects = handle_result(&mut state, swept);
+    let effects = handle_result(&mut state, removed_worktrees);
     let Some(Response::Failed(fault)) = reply(&effects, 3) else { panic!("{effects:?}") };
     assert!(fault.message.contains("bob ended"), "{}", fault.message);
 }
@@ -295,9 +300,10 @@ fn what_went_before_it_failed_is_told_and_forgotten() {
         path: worktree_record().path,
         trash_dir: "/state/trash/x".into(),
     };
-    let swept = RemovedWorktrees { trashed: vec![trashed], ..RemovedWorktrees::default() };
+    let removed_worktrees = RemovedWorktrees { trashed: vec![trashed], ..RemovedWorktrees::default() };
     let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "cannot remove bob's"));
-    let effects = handle_result(&mut state, WorktreeResult::RemovedAll { client: 3, order, swept, result });
+    let effects =
+        handle_result(&mut state, WorktreeResult::RemovedAll { client: 3, order, removed_worktrees, result });
     let Some(Response::Failed(fault)) = reply(&effects, 3) else { panic!("{effects:?}") };
     assert!(
         fault.message.starts_with("cannot remove bob's") && fault.message.contains("/state/trash/x/README")

@@ -128,8 +128,9 @@ pub(crate) fn apply_config_activity(
     name: &AgentName,
     activity: Activity,
 ) {
-    let hers = |agent: &&mut Agent| agent.record.request.team == *team && agent.record.request.name == *name;
-    let Some(agent) = context.state.agents.values_mut().find(hers) else { return };
+    let is_member =
+        |agent: &&mut Agent| agent.record.request.team == *team && agent.record.request.name == *name;
+    let Some(agent) = context.state.agents.values_mut().find(is_member) else { return };
     if agent.record.request.delivery != Delivery::Native || !agent.record.lifecycle.has_agent() {
         return;
     }

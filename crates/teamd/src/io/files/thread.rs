@@ -244,16 +244,16 @@ impl FilesThread {
             FileJob::AcknowledgeExit { conn } => {
                 FileResult::ExitAcknowledged { conn, result: self.check_saved() }
             }
-            FileJob::ConfirmWorktreeRecorded { making } => {
-                FileResult::WorktreeRecorded { making, result: self.check_saved() }
+            FileJob::ConfirmWorktreeRecorded { creation } => {
+                FileResult::WorktreeRecorded { creation, result: self.check_saved() }
             }
             FileJob::CheckDeletable { client, order } => {
                 let result = self.check_deletable(&order);
                 return Some(FileResult::DeletableChecked { client, order, result });
             }
-            FileJob::DeleteTeam { client, order, swept } => {
+            FileJob::DeleteTeam { client, order, removed_worktrees } => {
                 let result = self.delete(&order);
-                FileResult::TeamDeleted { client, result, team: order.team, worktrees: swept }
+                FileResult::TeamDeleted { client, result, team: order.team, worktrees: removed_worktrees }
             }
         };
         Some(done)

@@ -188,7 +188,7 @@ impl PaneManager {
                     PaneVisibility::Shown => self.show(&team, pane, &owner, &neighbors, layout),
                 };
                 let result = result.map_err(to_error);
-                Some(PaneResult::PaneMoved { client, spawn, sight: visibility, result })
+                Some(PaneResult::PaneMoved { client, spawn, visibility, result })
             }
             PaneJob::CheckHiddenPanes { panes } => {
                 match self.connect().and_then(|server| server.list_panes()) {
