@@ -4,7 +4,7 @@
 use crate::tmux_connection::TmuxConnection;
 use crate::{env_with_team, print_row, time_call};
 use harness::{TestEnv, programs};
-use protocol::control::shim_command::{LOG, RUN};
+use protocol::control::shim_subcommands::{LOG, RUN};
 use protocol::control::{StartAgent, ToShim};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -195,7 +195,7 @@ fn only_one_module_closes_panes() {
     let doctor = "teamctl/src/commands/diagnose/doctor/orphan_panes.rs";
     assert_eq!(
         files_using_commands(&["kill-pane"]),
-        ["shim/src/own_pane.rs", doctor, "tmux/src/kill_pane.rs"]
+        ["shim/src/close_own_pane.rs", doctor, "tmux/src/kill_pane.rs"]
     );
     let others = files_using_commands(&["kill-server", "kill-window"]);
     assert!(others.is_empty(), "{others:?}: panes are closed one by one, and only ours");

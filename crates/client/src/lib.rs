@@ -3,6 +3,7 @@
 //! The crate has the client of the control socket and views of teams for people and scripts, and
 //! can wait for changed files. All functions block; there is no async runtime.
 
+pub mod budget_text;
 pub mod connection;
 pub mod controlling_terminal;
 pub mod daemon_command;
@@ -11,13 +12,13 @@ pub mod daemon_start;
 pub mod daemon_start_lock;
 pub mod daemon_tmux_server;
 pub mod directory_watcher;
-pub mod display_text;
 pub mod error;
 pub mod event_log;
 pub mod file_size_signal;
 pub mod file_tail;
 pub mod find_lead_session;
 pub mod flag_args;
+pub mod message_text;
 pub mod next_task_client;
 pub mod output_to_text;
 pub mod process_table;
@@ -25,6 +26,7 @@ pub mod program_output;
 pub mod reply_payload;
 pub mod request_timeout;
 pub mod request_view;
+pub mod short_duration;
 pub mod start_in_tmux_session;
 pub mod stdout_closed;
 pub mod suggested_commands;

@@ -11,7 +11,7 @@ mod plan_mode;
 pub use facts::LaunchFacts;
 pub use options::read_only_unsupported;
 
-use crate::agent_type::AgentType;
+use crate::parse_agent_type::AgentType;
 use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec, TurnDelivery};
 use crate::template::{base_name, encode_value, fill};
 use facts::fill_facts;
@@ -19,8 +19,8 @@ use protocol::control::{LaunchArgv, ResumeArgv};
 use protocol::deferred_variables::{self, escape_variables, guard_leading_dash};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::shim_turn_program::{DrivenProgram, MAX_ARGUMENT_BYTES, PerTurnProgram, TurnProgram, Worker};
 use protocol::sibling_program::installed_program;
-use protocol::turn_program::{DrivenProgram, MAX_ARGUMENT_BYTES, PerTurnProgram, TurnProgram, Worker};
 use protocol::usage::UsageScope;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -5,12 +5,12 @@
 //! built-in profiles of the same name. The whole profile is parsed and checked before any part of
 //! it is used. Its command lines are argument vectors, which no shell interprets.
 
-pub mod agent_type;
 mod describe;
 #[cfg(test)]
 mod dialog_tests;
 mod launch;
 mod parse;
+pub mod parse_agent_type;
 mod profile;
 pub mod program_lookup;
 mod registry;

@@ -1,8 +1,8 @@
 //! Builds spawn requests from the caller's options and a profile. A spawn request asks the daemon
 //! to start a new member.
 
-use crate::agent_type::{self, AgentType};
 use crate::launch::{Launch, LaunchFacts, read_only_unsupported};
+use crate::parse_agent_type::{self, AgentType};
 use crate::profile::Profile;
 use crate::program_lookup::{program_exists, program_not_found};
 use crate::registry::ProfileRegistry;
@@ -361,7 +361,7 @@ fn parse_restart_policy(value: Option<&str>) -> Result<RestartPolicy, ErrorRepor
 fn read_agent_type(root: &Path, agent_type: Option<&str>) -> Result<Option<AgentType>, ErrorReport> {
     let Some(agent_type) = agent_type else { return Ok(None) };
     let text = store::read_agent_type(root, agent_type)?;
-    Ok(text.map(|text| agent_type::parse_agent_type(&text)))
+    Ok(text.map(|text| parse_agent_type::parse_agent_type(&text)))
 }
 
 /// The team's model, which is the lead's. `None` if the lead has none.

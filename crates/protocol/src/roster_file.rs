@@ -7,7 +7,7 @@ use crate::answer_capabilities::Capabilities;
 use crate::control::{PastMember, TeamStatus};
 use crate::delivery::Delivery;
 use crate::name::{AgentName, TeamName};
-use crate::turn_program::TurnProgram;
+use crate::shim_turn_program::TurnProgram;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::member_request::{Answer, Approval, MemberRequest};
     use crate::permission_mode::PermissionMode;
-    use crate::turn_program::{DrivenProgram, PerTurnProgram};
+    use crate::shim_turn_program::{DrivenProgram, PerTurnProgram};
     use serde_json::{Value, json};
 
     fn roster(request: Value, lifecycle: &str) -> RosterFile {

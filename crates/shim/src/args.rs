@@ -3,7 +3,7 @@
 //! They are parsed by hand, because a general parser would need more memory than the rest of the
 //! shim while the agent runs.
 
-use protocol::control::shim_command;
+use protocol::control::shim_subcommands;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ pub(crate) struct HookArgs {
 pub(crate) fn parse(words: &[OsString]) -> Option<ShimCommand> {
     let (command, rest) = words.split_first()?;
     match (command.to_str()?, rest) {
-        (shim_command::RUN, [spawn, option, socket, rest @ ..]) if option == "--socket" => {
+        (shim_subcommands::RUN, [spawn, option, socket, rest @ ..]) if option == "--socket" => {
             let headless = match rest {
                 [] => None,
                 [option, log] if option == "--headless" => Some(log.into()),
@@ -51,10 +51,10 @@ pub(crate) fn parse(words: &[OsString]) -> Option<ShimCommand> {
             let spawn = spawn.to_str()?.to_owned();
             Some(ShimCommand::Run(ShimArgs { spawn, socket: socket.into(), headless }))
         }
-        (shim_command::LOG, [path]) if !path.as_encoded_bytes().starts_with(b"-") => {
+        (shim_subcommands::LOG, [path]) if !path.as_encoded_bytes().starts_with(b"-") => {
             Some(ShimCommand::Log(path.into()))
         }
-        (shim_command::HOOK, [event, rest @ ..]) => {
+        (shim_subcommands::HOOK, [event, rest @ ..]) => {
             let profile = match rest {
                 [] => None,
                 [option, profile] if option == "--profile" => Some(profile.to_str()?.to_owned()),

@@ -11,7 +11,7 @@ use nix::poll::PollFlags;
 use protocol::control::{ExitReport, StartAgent};
 use protocol::driver_protocol::{FromDriver, PermissionAnswer, PermissionQuestion, ToDriver, TurnEndReason};
 use protocol::permission_mode::PermissionMode;
-use protocol::turn_program::DrivenProgram;
+use protocol::shim_turn_program::DrivenProgram;
 use protocol::usage::Usage;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;

@@ -6,6 +6,7 @@
 
 mod args;
 mod child_process;
+mod close_own_pane;
 mod daemon_connection;
 mod descendants;
 mod driven_agent;
@@ -14,7 +15,6 @@ mod hook;
 mod json_lines;
 mod output_log;
 mod output_pty;
-mod own_pane;
 mod poll_timeout;
 mod pre_exec;
 mod shim_turn_executor;

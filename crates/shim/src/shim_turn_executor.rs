@@ -21,7 +21,7 @@ use nix::poll::PollFlags;
 use protocol::control::{FromShim, StartAgent, ToShim, TurnSetup, TurnStatus};
 use protocol::driver_protocol::PermissionAnswer;
 use protocol::error::ErrorReport;
-use protocol::turn_program::TurnProgram;
+use protocol::shim_turn_program::TurnProgram;
 use protocol::usage::{UsageReading, UsageScope};
 use std::io::Read;
 use std::os::fd::AsFd;

@@ -11,10 +11,10 @@
 use crate::args::ShimArgs;
 use crate::child_process;
 use crate::child_process::PaneMode;
+use crate::close_own_pane::close_own_pane;
 use crate::daemon_connection::{DaemonConnection, ShimEvent};
 use crate::descendants::{Remaining, end_all, reap};
 use crate::output_pty::OutputPty;
-use crate::own_pane::close_own_pane;
 use crate::pre_exec::close_inherited;
 use crate::shim_turn_executor::{self, ExecutorParts, StartReport};
 use crate::signals::ShimSignals;

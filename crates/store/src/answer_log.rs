@@ -7,7 +7,7 @@
 
 use crate::error::Error;
 use crate::file::FILE_LIMIT;
-use crate::state_dir::StateDir;
+use crate::state_dir_handle::StateDir;
 use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::AnsweredBy;

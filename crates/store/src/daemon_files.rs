@@ -1,7 +1,7 @@
 //! Reads the daemon's roster.json and leads.json from the state directory of a root. Only the
 //! daemon writes these files.
 
-use crate::state_dir::StateDir;
+use crate::state_dir_handle::StateDir;
 use protocol::control::LeadsFile;
 use protocol::roster_file::RosterFile;
 use std::path::Path;

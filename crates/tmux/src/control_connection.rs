@@ -31,7 +31,7 @@ use crate::control_parser::{BlockOrigin, BlockStatus, ControlBlock, ControlEvent
 use crate::deadline::Deadline;
 use crate::reply::CommandReply;
 use crate::server_change::{NoticeSender, ServerNotice};
-use crate::{Error, nonce};
+use crate::{Error, reply_marker};
 
 /// An open connection. Drop ends its client and its hidden session, and sends no notice.
 pub(crate) struct ControlConnection {
@@ -90,7 +90,7 @@ impl ControlConnection {
         command_lists: &[CommandList],
         deadline: Deadline,
     ) -> Result<Vec<CommandReply>, Error> {
-        let nonces: Vec<String> = command_lists.iter().map(|_| nonce::generate()).collect();
+        let nonces: Vec<String> = command_lists.iter().map(|_| reply_marker::generate()).collect();
         let mut lines = String::new();
         for (command_list, nonce) in command_lists.iter().zip(&nonces) {
             lines.extend([

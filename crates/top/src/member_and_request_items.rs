@@ -33,7 +33,7 @@ fn usage_text(usage: Usage) -> String {
 pub(crate) fn budget_text(budget: &BudgetStatus) -> String {
     let until =
         budget.max_time_ms.map(|ms| format!("until {}", clock_time(budget.started_at.saturating_add(ms))));
-    client::display_text::budget_text(budget, until)
+    client::budget_text::budget_text(budget, until)
 }
 
 /// The activity and the flags of a running member. For any other member its lifecycle.

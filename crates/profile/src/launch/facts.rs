@@ -1,7 +1,7 @@
 //! The facts about a member that are known before its program starts, and the template variables
 //! whose values come from these facts.
 
-use crate::agent_type::AgentType;
+use crate::parse_agent_type::AgentType;
 use crate::template::{base_name, encode_value, fill};
 use protocol::deferred_variables::escape_variables;
 use protocol::name::{AgentName, TeamName};

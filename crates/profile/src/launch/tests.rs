@@ -5,7 +5,7 @@ use crate::parse::parse_profile;
 use crate::registry::{built_in_names, built_in_profile};
 use protocol::name::{AgentName, TeamName};
 use protocol::plan_mode_prompts::PLAN_PROMPT;
-use protocol::turn_program::SessionSource;
+use protocol::shim_turn_program::SessionSource;
 
 struct SampleMember {
     name: AgentName,

@@ -16,7 +16,7 @@ mod next_task;
 mod reply;
 mod request;
 mod shim;
-pub mod shim_command;
+pub mod shim_subcommands;
 mod spawn;
 mod turn_status;
 mod worktree;

@@ -10,7 +10,7 @@ use super::turn_status::{PlanStage, TurnStatus};
 use crate::color::Color;
 use crate::name::{AgentName, TeamName};
 use crate::permission_mode::PermissionMode;
-use crate::turn_program::TurnProgram;
+use crate::shim_turn_program::TurnProgram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;

@@ -3,7 +3,7 @@
 
 use crate::delivery::Delivery;
 use crate::name::{AgentName, TeamName};
-use crate::turn_program::TurnProgram;
+use crate::shim_turn_program::TurnProgram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use crate::run_file::table_reader::TableReader;
 use crate::run_file::validation_error::ValidationErrors;
 use protocol::control::SpawnRequest;
 use protocol::name::AgentName;
-use protocol::turn_program::TurnProgram;
+use protocol::shim_turn_program::TurnProgram;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 

@@ -13,7 +13,7 @@ use protocol::id::TaskId;
 use protocol::message::{InboxEntry, Message};
 use protocol::payload::{IdleReason, PlanApprovalResponse};
 use protocol::policy::Policy;
-use protocol::turn_program::{PerTurnProgram, TurnProgram};
+use protocol::shim_turn_program::{PerTurnProgram, TurnProgram};
 
 /// The size from which on no more messages are added to a prompt, in bytes. Other messages are
 /// delivered at the end of the next turn.

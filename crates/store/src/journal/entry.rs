@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::inbox::message_id::entry_uuid;
-use crate::state_dir::StateDir;
+use crate::state_dir_handle::StateDir;
 use protocol::message::{InboxEntry, Message};
 use serde::{Deserialize, Serialize};
 use std::io::Read;

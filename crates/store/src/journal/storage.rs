@@ -2,7 +2,7 @@
 //! and a tail index for each of its long inboxes.
 
 use crate::error::Error;
-use crate::state_dir::StateDir;
+use crate::state_dir_handle::StateDir;
 use protocol::name::TeamName;
 use std::path::PathBuf;
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
 //! The caller of an operation: a member or the lead of one team.
 
-use crate::state_dir::StateDir;
+use crate::state_dir_handle::StateDir;
 use crate::team_handle::Team;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::Message;

@@ -3,7 +3,7 @@
 //! The message is written to each inbox separately, so a broadcast can fail for some members only.
 //! The output then names the members that did not get the message, and the exit code is 1.
 
-use super::message_input;
+use super::text_or_stdin;
 use crate::context::CommandContext;
 use crate::output;
 use protocol::error::ErrorReport;
@@ -30,7 +30,7 @@ pub(crate) struct BroadcastArgs {
 
 pub(crate) fn run(context: &CommandContext, args: &BroadcastArgs) -> Result<ExitCode, ErrorReport> {
     let caller = context.caller()?;
-    let sent = caller.broadcast(message_input::read_text(&args.text)?, args.summary.as_deref(), now())?;
+    let sent = caller.broadcast(text_or_stdin::read_text(&args.text)?, args.summary.as_deref(), now())?;
     let Some(error) = sent.partial_error() else {
         let mut result = sent.to_json();
         result["message_id"] = json!(message_id(&sent.message));

@@ -1,7 +1,7 @@
 //! `teamctl create`: creates a team without teammates.
 
-use super::message_input;
 use super::run_file_errors::{FileUse, print_validation_errors};
+use super::text_or_stdin;
 use crate::context::CommandContext;
 use crate::output;
 use protocol::control::{CreateTeamReply, CreateTeamRequest, Request};
@@ -55,7 +55,7 @@ pub(crate) fn run(context: &CommandContext, args: &CreateArgs) -> Result<ExitCod
     let name = args.name.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     let team = sanitized_team_name(&name)?;
     let request = CreateTeamRequest {
-        description: args.description.as_deref().map(message_input::read_text).transpose()?,
+        description: args.description.as_deref().map(text_or_stdin::read_text).transpose()?,
         agent_type: args.agent_type.clone(),
         model: args.model.clone(),
         unique: args.unique,

@@ -42,6 +42,6 @@ pub(crate) mod top;
 pub(crate) mod up;
 pub(crate) mod wait;
 
-mod message_input;
 mod rotated_log;
 mod run_file_errors;
+mod text_or_stdin;

@@ -3,7 +3,7 @@
 use super::run_file_errors::{FileUse, print_validation_errors};
 use crate::context::CommandContext;
 use crate::output;
-use client::display_text::short_duration;
+use client::short_duration::short_duration;
 use protocol::control::{Request, SetPolicyRequest};
 use protocol::error::ErrorReport;
 use protocol::policy::{Approver, Policy as TeamPolicy, TimeoutAction};
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 /// an exhausted one, resume the members with: teamctl up --resume.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl policy\n  teamctl policy policy.toml -t survey\n\nA whole file:\n  [policy]\n  plans = \"auto\"\n  turns = 200\n  time = \"8h\""
+    after_help = "Examples:\n  teamctl policy\n  teamctl policy policy.toml -t survey\n\nA whole file:\n  [policy]\n  plans = \"auto\"\n  max_turns = 200\n  max_time = \"8h\""
 )]
 pub(crate) struct PolicyArgs {
     /// A TOML file with the table policy (docs/requests.md)

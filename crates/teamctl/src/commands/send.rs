@@ -1,6 +1,6 @@
 //! `teamctl send`: stores a message in the inbox of one member.
 
-use super::message_input;
+use super::text_or_stdin;
 use crate::context::CommandContext;
 use crate::output;
 use protocol::error::ErrorReport;
@@ -33,7 +33,7 @@ pub(crate) struct SendArgs {
 
 pub(crate) fn run(context: &CommandContext, args: &SendArgs) -> Result<ExitCode, ErrorReport> {
     let caller = context.caller_in(team_of_address(context, &args.name)?)?;
-    let (text, summary) = (message_input::read_text(&args.text)?, args.summary.as_deref());
+    let (text, summary) = (text_or_stdin::read_text(&args.text)?, args.summary.as_deref());
     let sent = match args.as_user {
         true => caller.send_as_user(&args.name, text, summary, now())?,
         false => caller.send(&args.name, text, summary, now())?,

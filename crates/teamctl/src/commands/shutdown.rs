@@ -1,6 +1,6 @@
 //! `teamctl shutdown`: asks members to shut down, waits, and prints how each of them ended.
 
-use super::message_input;
+use super::text_or_stdin;
 use crate::context::CommandContext;
 use crate::output;
 use protocol::control::{AgentExit, ExitsReply, MemberSelection, Request, ShutdownMembersRequest};
@@ -44,7 +44,7 @@ pub(crate) fn run(context: &CommandContext, args: &ShutdownArgs) -> Result<ExitC
     let team = context.team_name(&context.root()?)?;
     let request = ShutdownMembersRequest {
         targets: MemberSelection { team, names: args.names.clone() },
-        reason: args.reason.as_deref().map(message_input::read_text).transpose()?,
+        reason: args.reason.as_deref().map(text_or_stdin::read_text).transpose()?,
         grace_ms: u64::try_from(args.grace.as_millis()).unwrap_or(u64::MAX),
         force: args.force,
         no_wait: args.no_wait,

@@ -1,6 +1,6 @@
 //! `teamctl spawn`: starts a teammate, in a pane or without one, and waits until it runs.
 
-use super::message_input;
+use super::text_or_stdin;
 use crate::command_rewriter;
 use crate::context::CommandContext;
 use crate::output;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 pub(crate) fn run(context: &CommandContext, mut args: SpawnOptions) -> Result<ExitCode, ErrorReport> {
     context.require_lead("spawn")?;
-    args.prompt = args.prompt.as_deref().map(message_input::read_text).transpose()?;
+    args.prompt = args.prompt.as_deref().map(text_or_stdin::read_text).transpose()?;
     let mut request = spawn_request(context, args.clone())?;
     if !context.args.quiet {
         profile_warnings(&request)

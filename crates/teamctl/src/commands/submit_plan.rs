@@ -1,6 +1,6 @@
 //! `teamctl submit-plan`: submits the plan of a teammate in plan mode.
 
-use super::message_input;
+use super::text_or_stdin;
 use crate::context::CommandContext;
 use crate::output;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -31,7 +31,7 @@ pub(crate) fn run(context: &CommandContext, args: &SubmitPlanArgs) -> Result<Exi
             ErrorReport::new(ErrorKind::MissingPath, format!("cannot read {}: {error}", file.display()))
                 .with_help("or hand it in on standard input: teamctl submit-plan -")
         })?,
-        None => message_input::standard_input()?,
+        None => text_or_stdin::standard_input()?,
     };
     let result = caller.submit_plan(&plan, now())?;
     let sentence = result["message"].as_str().unwrap_or_default().to_owned();

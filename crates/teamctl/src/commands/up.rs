@@ -1,21 +1,21 @@
 //! `teamctl up`: starts teamd in a detached tmux session unless teamd runs already. Waits until
 //! teamd is ready.
 
-mod daemon_text;
 mod resume;
+mod status_lines;
 
 use crate::command_rewriter;
 use crate::context::CommandContext;
 use crate::output;
 use client::daemon_start::{DaemonStart, start_unless_running};
 use client::daemon_tmux_server::{TMUX_NAME, TmuxTarget};
-use daemon_text::{budget_line, daemon_line};
 use profile::ProfileRegistry;
 use protocol::error::ErrorReport;
 use serde_json::json;
+use status_lines::{budget_line, daemon_line};
 use std::process::ExitCode;
 
-pub(super) use daemon_text::suspended_line;
+pub(super) use status_lines::suspended_line;
 
 /// Start teamd in a detached tmux session, unless it runs
 ///

@@ -11,7 +11,7 @@ use crate::core::effect::{Effect, Effects};
 use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::{FileJob, InboxScanResult, MessageHeader};
 use crate::core::members::plan_approval_respawn;
-use crate::core::notices::NoticeKind;
+use crate::core::notice_queue::NoticeKind;
 use crate::core::pane_labels::update_label;
 use crate::core::schedule_scans::schedule_request_scan;
 use crate::core::state::agent::Agent;

@@ -13,7 +13,7 @@ use crate::core::state::retry_cache::CallStart;
 use crate::core::tasks::next_task;
 use crate::core::teams::{create, delete, policy};
 use crate::core::turns::activity;
-use crate::core::{hooks, interrupts, lead_session, read_only_calls, worktrees};
+use crate::core::{create_worktree, hooks, interrupts, lead_session, read_only_calls};
 use protocol::control::{Call, HookReport, LongPollRequest, PROTOCOL_VERSION, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 
@@ -47,7 +47,7 @@ fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
         Request::Status => read_only_calls::reply_status(context, client, &DialogCheck::NotChecked),
         Request::StatusWithScreens => status_with_dialogs::query_status_with_screens(context, client),
         Request::CreateTeam(create) => create::create(context, client, create),
-        Request::CreateWorktree(order) => worktrees::create_worktree(context, client, order),
+        Request::CreateWorktree(order) => create_worktree::create_worktree(context, client, order),
         Request::Spawn(order) => spawn::spawn(context, client, order),
         Request::Shutdown(order) => shutdown::request_member_shutdown(context, client, &order),
         Request::Kill(targets) => shutdown::kill(context, client, &targets),

@@ -6,6 +6,8 @@
 use crate::core::approvals::handle_requests_scanned;
 use crate::core::config_scan_results::handle_config_checked;
 use crate::core::context::{Context, FollowUp, send_reply};
+use crate::core::create_worktree::handle_worktree_recorded;
+use crate::core::create_worktree::{fail_creation, finish_creation, record_proposal};
 use crate::core::effect::{Effect, Effects};
 use crate::core::event::CoreEvent;
 use crate::core::event_time::Now;
@@ -21,7 +23,7 @@ use crate::core::members::shutdown::{handle_request_sent, handle_shutdown_answer
 use crate::core::members::{agent_start, cleanup, exit, spawn};
 use crate::core::panes::visibility::handle_hidden_panes_written;
 use crate::core::panes::{layout, status_with_dialogs, visibility};
-use crate::core::schedule_scans::{schedule_config_scan, watch_session_team};
+use crate::core::schedule_scans::schedule_config_scan;
 use crate::core::shims::acknowledge_exit;
 use crate::core::show_notice::{handle_notice_shown, show_next_notice, show_notice_outside_tmux};
 use crate::core::state::daemon::State;
@@ -29,11 +31,10 @@ use crate::core::tasks::{next_task, task_scan_results};
 use crate::core::teams::delete::handle_worktrees_removed;
 use crate::core::teams::{budget, create, delete, policy};
 use crate::core::turns::no_output;
-use crate::core::worktrees::handle_worktree_recorded;
-use crate::core::worktrees::{fail_creation, finish_creation, record_proposal};
+use crate::core::watches::watch_session_team;
 use crate::core::{
-    approvals, client_calls, deadlines, hooks, inbox_changes, long_poll, read_only_calls, rescan, shims,
-    worktrees,
+    approvals, client_calls, create_worktree, deadlines, hooks, inbox_changes, long_poll, read_only_calls,
+    rescan, shims,
 };
 use protocol::control::{RemovedWorktrees, Reply};
 use protocol::error::ErrorReport;
@@ -79,7 +80,7 @@ fn run_follow_ups(context: &mut Context) {
         match follow_up {
             FollowUp::RetryForName(NameWaiter { client, call }) => match call {
                 NameCall::Spawn(request) => spawn::spawn(context, client, request),
-                NameCall::Worktree(request) => worktrees::create_worktree(context, client, request),
+                NameCall::Worktree(request) => create_worktree::create_worktree(context, client, request),
             },
             FollowUp::DeleteTeam { client, order } => delete::remove_worktrees(context, client, order),
         }

@@ -14,7 +14,7 @@ use crate::core::jobs::file_jobs::FileJob;
 use crate::core::lead_session;
 use crate::core::long_poll::{hold_long_poll, release_long_poll, release_reply};
 use crate::core::members::plan_approval_respawn;
-use crate::core::notices::NoticeKind;
+use crate::core::notice_queue::NoticeKind;
 use crate::core::roster::record::{AgentPane, AgentRecord, ApprovalDelivery, PromptDelivery};
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;

@@ -7,16 +7,16 @@ use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::watch_command::WatchPurpose;
 use crate::core::members::cleanup;
+use crate::core::panes::hidden_panes::write_all_hidden_panes;
 use crate::core::panes::visibility;
-use crate::core::schedule_scans::{
-    request_watches, schedule_all_request_scans, schedule_task_scan, write_all_hidden_panes,
-};
+use crate::core::schedule_scans::{schedule_all_request_scans, schedule_task_scan};
 use crate::core::state::daemon::State;
 use crate::core::state::settings::WatcherState;
 use crate::core::state::team::{ScanState, TeamState};
 use crate::core::tasks::next_task;
 use crate::core::teams::budget;
 use crate::core::turns::no_output;
+use crate::core::watches::request_watches;
 use protocol::error::ErrorReport;
 use protocol::event::EventKind;
 use protocol::name::TeamName;

@@ -5,7 +5,7 @@
 use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::jobs::pane_jobs::PaneJob;
-use crate::core::notices::NoticeText;
+use crate::core::notice_queue::NoticeText;
 use crate::core::state::daemon::State;
 
 /// At most one notice, and not sooner than a second after the last one.

@@ -10,7 +10,7 @@ use protocol::control::{
 };
 use protocol::delivery::Delivery;
 use protocol::name::{AgentName, TeamName};
-use protocol::turn_program::{PerTurnProgram, TurnProgram};
+use protocol::shim_turn_program::{PerTurnProgram, TurnProgram};
 
 pub(super) const TEAMS: [&str; 2] = ["red", "blue"];
 const NAMES: [&str; 4] = ["ann", "bob", "cid", "eve"];

@@ -1,7 +1,7 @@
 //! Formats an entry of an inbox for people.
 
 use crate::output::{paint, sanitize};
-use client::display_text::message_text;
+use client::message_text::message_text;
 use protocol::message::InboxEntry;
 use protocol::single_line_and_shell_quote::single_line;
 

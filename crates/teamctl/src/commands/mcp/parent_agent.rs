@@ -5,7 +5,7 @@
 //! program share can't name the agent either.
 
 use client::process_table::self_and_ancestors;
-use protocol::control::shim_command;
+use protocol::control::shim_subcommands;
 use std::collections::BTreeMap;
 use std::path::Path;
 use store::env_var;
@@ -100,7 +100,7 @@ fn parse_variables(environ: &[u8]) -> AgentEnvironment {
 fn shim_socket(cmdline: &[u8]) -> Option<&Path> {
     let mut words = split_nul(cmdline);
     let is_shim = Path::new(words.next()?).file_name().is_some_and(|name| name == "teamd-shim");
-    let runs_agent = is_shim && words.next() == Some(shim_command::RUN);
+    let runs_agent = is_shim && words.next() == Some(shim_subcommands::RUN);
     words.skip_while(|word| *word != "--socket").nth(1).filter(|_| runs_agent).map(Path::new)
 }
 

@@ -3,7 +3,8 @@
 
 use crate::commands::up::suspended_line;
 use crate::output::{paint, sanitize};
-use client::display_text::{budget_text, short_duration, time_budget_text};
+use client::budget_text::{budget_text, time_budget_text};
+use client::short_duration::short_duration;
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::{AbandonedTask, FailedTask, MemberView, TaskCounts, TeamView};
 use protocol::control::{Activity, MemberFlag, PastMember, WorktreeStatus};

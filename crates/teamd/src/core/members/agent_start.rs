@@ -27,7 +27,7 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 use protocol::id::AgentId;
 use protocol::permission_mode::PermissionMode;
-use protocol::turn_program::TurnProgram;
+use protocol::shim_turn_program::TurnProgram;
 
 /// How long a spawn whose member can be registered waits for other spawns, in milliseconds. About a
 /// dozen panes open in that time. One write of config.json then registers all members of a team.

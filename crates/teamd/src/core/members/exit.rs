@@ -13,7 +13,7 @@ use crate::core::members::plan_approval_respawn::PLAN_APPROVED;
 use crate::core::members::restart_policy::NextSpawn;
 use crate::core::members::termination::STOPPED_WHILE_STARTING;
 use crate::core::members::{agent_start, plan_approval_respawn, restart_policy};
-use crate::core::notices::NoticeKind;
+use crate::core::notice_queue::NoticeKind;
 use crate::core::roster::UNKNOWN_START;
 use crate::core::roster::record::AgentRecord;
 use crate::core::state::agent::Agent;

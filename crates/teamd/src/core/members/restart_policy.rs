@@ -11,7 +11,7 @@ use crate::core::effect::Effect;
 use crate::core::event_time::Now;
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
 use crate::core::id::SpawnId;
-use crate::core::notices::NoticeKind;
+use crate::core::notice_queue::NoticeKind;
 use crate::core::roster::record::AgentRecord;
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::schedule_scans::schedule_task_scan;

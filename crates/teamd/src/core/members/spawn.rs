@@ -18,7 +18,7 @@ use crate::core::state::names::{NameChoice, choose_free_name, exiting_holder};
 use crate::core::state::worktree_holds::{check_worktree, expire_holds, recorded_worktree, release_name};
 use protocol::control::Backend;
 use protocol::control::SpawnRequest;
-use protocol::control::shim_command;
+use protocol::control::shim_subcommands;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
 use std::path::{Path, PathBuf};
@@ -163,7 +163,7 @@ fn new_agent(
 fn shim_argv(state: &State, id: &SpawnId) -> Vec<String> {
     let words = [
         state.settings.shim_program.to_string_lossy().into_owned(),
-        shim_command::RUN.to_owned(),
+        shim_subcommands::RUN.to_owned(),
         id.as_str().to_owned(),
         "--socket".to_owned(),
         state.settings.socket.to_string_lossy().into_owned(),
@@ -179,5 +179,5 @@ fn headless_shim_argv(state: &State, id: &SpawnId, log: &Path) -> Vec<String> {
 
 /// The command into which tmux pipes the output of a pane.
 fn output_logger_argv(state: &State, log: &Path) -> Vec<PathBuf> {
-    vec![state.settings.shim_program.clone(), shim_command::LOG.into(), log.to_owned()]
+    vec![state.settings.shim_program.clone(), shim_subcommands::LOG.into(), log.to_owned()]
 }

@@ -6,7 +6,7 @@ pub(crate) mod respawn_record;
 mod saved_lifecycle;
 pub(crate) mod usage_totals;
 
-use crate::core::notices::Notice;
+use crate::core::notice_queue::Notice;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord};
 use protocol::control::{Layout, LeadProcess, PastMember, SpawnRequest};

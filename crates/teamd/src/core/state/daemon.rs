@@ -5,7 +5,7 @@
 //! files.
 
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::notices::{Notice, NoticeQueue};
+use crate::core::notice_queue::{Notice, NoticeQueue};
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::roster::{ROSTER_VERSION, Roster};
 use crate::core::state::agent::{Agent, LeadSession};

@@ -8,6 +8,7 @@ use crate::core::state::team::{NameReservation, TeamState};
 use protocol::control::{SpawnRequest, WorktreeStatus};
 use protocol::error::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
+use std::path::PathBuf;
 use worktree::WorktreeRecord;
 
 /// Frees reserved names whose member was not spawned in time.
@@ -71,4 +72,11 @@ pub(crate) fn check_not_deleting(name: &TeamName, team: &TeamState) -> Result<()
     let error =
         ErrorReport::new(ErrorKind::Refused, format!("cannot do that: {name} {BEING_DELETED_SUFFIX}"));
     Err(error.with_help("it is over in a moment; what is left then: teamctl status"))
+}
+
+/// Removes worktrees from the roster.
+pub(crate) fn forget_worktrees(state: &mut State, team: &TeamName, paths: &[PathBuf]) {
+    let Some(team) = state.teams.get_mut(team) else { return };
+    team.worktrees.retain(|worktree| !paths.contains(&worktree.record.path));
+    state.has_roster_changed |= !paths.is_empty();
 }

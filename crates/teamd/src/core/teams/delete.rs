@@ -14,9 +14,8 @@ use crate::core::state::lookup::{has_members_error, living_ids, no_such_team_err
 use crate::core::state::names::names_between_spawns;
 use crate::core::state::team::{Deletion, NameReservation};
 use crate::core::state::waiters::{AfterExits, ExitWaiter};
-use crate::core::state::worktree_holds::check_not_deleting;
+use crate::core::state::worktree_holds::{check_not_deleting, forget_worktrees};
 use crate::core::tasks::next_task;
-use crate::core::worktrees::forget_worktrees;
 use protocol::control::{DeleteTeamReply, DeleteTeamRequest, RemovedWorktrees, Reply};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;

@@ -6,7 +6,7 @@ use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
-use crate::core::notices::NoticeKind;
+use crate::core::notice_queue::NoticeKind;
 use crate::core::recovery;
 use crate::core::state::daemon::State;
 use crate::core::state::logged_state::EventLogCursor;

@@ -10,8 +10,8 @@ use crate::core::lifecycle::Lifecycle;
 use protocol::control::{Backend, RestartPolicy};
 use protocol::control::{LocatePaneReply, MemberAddress, TurnStatus};
 use protocol::payload::IdleReason;
+use protocol::shim_turn_program::{TurnProgram, Worker};
 use protocol::task::Task;
-use protocol::turn_program::{TurnProgram, Worker};
 use std::sync::Arc;
 
 pub(crate) fn worker_request(name: &str, change: impl FnOnce(&mut SpawnRequest)) -> Request {

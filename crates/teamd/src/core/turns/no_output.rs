@@ -6,7 +6,7 @@ use crate::core::effect::Effect;
 use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::notices::NoticeKind;
+use crate::core::notice_queue::NoticeKind;
 use crate::core::roster::record::AgentPane;
 use crate::core::state::agent::Agent;
 use protocol::control::Activity;

@@ -8,7 +8,7 @@ pub(crate) mod member_batch;
 pub(crate) mod members;
 pub(crate) mod queue;
 pub(crate) mod reopen_root;
-pub(crate) mod rescan_cache;
+pub(crate) mod rescan_diff;
 pub(crate) mod roster;
 pub(crate) mod teams;
 #[cfg(test)]

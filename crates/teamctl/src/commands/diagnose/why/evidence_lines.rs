@@ -3,7 +3,7 @@
 use super::blocked_tasks::unfinished_task;
 use super::evidence::Evidence;
 use super::system_probe::ServerState;
-use client::display_text::short_duration;
+use client::short_duration::short_duration;
 use protocol::task::Task;
 use protocol::timestamp::iso8601;
 

@@ -9,7 +9,7 @@ use super::evidence_lines::{abandoned_task_line, with_time};
 use super::member_history::SpawnExit;
 use super::next_commands::{logs, release_and_logs};
 use super::system_snapshot::DaemonProbe;
-use client::display_text::short_duration;
+use client::short_duration::short_duration;
 
 /// The daemon's description of an exit contains this if the tmux server has exited.
 const TMUX_GONE: &str = "tmux gone";

@@ -5,7 +5,7 @@ use super::diagnosis::Diagnosis;
 use super::evidence::{Evidence, OpenRequestEvidence};
 use super::evidence_lines::{count_noun, with_time};
 use super::next_commands::answer_commands;
-use client::display_text::short_duration;
+use client::short_duration::short_duration;
 use protocol::control::MemberFlag;
 use protocol::event::EventKind;
 use protocol::member_request::MemberRequestKind;

@@ -7,7 +7,7 @@ use super::diagnosis::Diagnosis;
 use super::evidence::Evidence;
 use super::evidence_lines::{activity_line, count_noun, task_label, with_time};
 use super::next_commands::{assign_task, look_at_output, release_and_logs, resolve_blocker};
-use client::display_text::short_duration;
+use client::short_duration::short_duration;
 use protocol::control::{Activity, MemberStatus};
 use protocol::delivery::{Delivery, DeliveryPoint};
 use protocol::message::Message;

@@ -15,7 +15,7 @@ use crate::core::state::daemon::State;
 use crate::core::state::lookup::{going_down_error, no_such_team_error};
 use crate::core::state::names::{NameChoice, choose_free_name, exiting_holder};
 use crate::core::state::team::NameReservation;
-use crate::core::state::worktree_holds::{check_not_deleting, expire_holds};
+use crate::core::state::worktree_holds::{check_not_deleting, expire_holds, forget_worktrees};
 use protocol::control::{Reply, WorktreeReply, WorktreeRequest};
 use protocol::error::ErrorReport;
 use protocol::name::{AgentName, TeamName};
@@ -142,10 +142,4 @@ pub(crate) fn fail_creation(
         team.reserved_names.remove(name);
     }
     send_reply(context, client, Err(error));
-}
-
-pub(crate) fn forget_worktrees(state: &mut State, team: &TeamName, paths: &[PathBuf]) {
-    let Some(team) = state.teams.get_mut(team) else { return };
-    team.worktrees.retain(|worktree| !paths.contains(&worktree.record.path));
-    state.has_roster_changed |= !paths.is_empty();
 }

@@ -1,0 +1,28 @@
+//! A team's usage and limits as people see them.
+
+use crate::short_duration::short_duration;
+use protocol::control::BudgetStatus;
+use protocol::usage::{format_count, format_dollars};
+
+/// The elapsed part of the team's time limit, such as `2h of 8h`. `None` without a time limit.
+pub fn time_budget_text(budget: &BudgetStatus, now: u64) -> Option<String> {
+    budget.max_time_ms.map(|limit| {
+        format!("{} of {}", short_duration(now.saturating_sub(budget.started_at)), short_duration(limit))
+    })
+}
+
+/// Text for a team's usage and limits, such as `12 of 200 turns, 2h of 8h, 12.3k of 5.0M tokens,
+/// $0.42`. `time` is the part about the time limit, such as `2h of 8h`.
+pub fn budget_text(budget: &BudgetStatus, time: Option<String>) -> String {
+    let turns = budget.max_turns.map(|limit| format!("{} of {limit} turns", budget.turns));
+    let with_limit = |count: u64, limit: Option<u64>, format: fn(u64) -> String| match limit {
+        Some(limit) => Some(format!("{} of {}", format(count), format(limit))),
+        None => (count > 0).then(|| format(count)),
+    };
+    let tokens = with_limit(budget.usage.tokens, budget.max_tokens, format_count)
+        .map(|count| format!("{count} tokens"));
+    let cost = with_limit(budget.usage.microdollars, budget.max_microdollars, format_dollars);
+    let exhausted = budget.exhausted_reason.as_ref().map(|reason| format!("stopped: {reason}"));
+    // The most important part comes first, because the line may be cut off.
+    [exhausted, turns, time, tokens, cost].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}

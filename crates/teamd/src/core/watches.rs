@@ -1,0 +1,29 @@
+//! Requests watches of the teams' directories.
+
+use crate::core::context::Context;
+use crate::core::effect::Effect;
+use crate::core::jobs::watch_command::WatchPurpose;
+use protocol::name::TeamName;
+
+/// Asks the watcher to watch the directories of all teams. The files are scanned only after the
+/// watches are in place, so that no change is missed. Only one such request is under way at a time.
+/// Returns whether this call has sent one.
+pub(crate) fn request_watches(context: &mut Context, purpose: WatchPurpose) -> bool {
+    let due = context.state.watch_setup.try_start();
+    if due {
+        // Watches are requested for the directories of all teams: a directory that was removed and
+        // created again needs a new watch. For a directory that has a watch, nothing changes.
+        let teams =
+            context.state.team_names().into_iter().chain(std::mem::take(&mut context.state.new_directories));
+        context.effects.extend(teams.map(|team| Effect::WatchTeam { team }));
+        context.effects.push(Effect::ConfirmWatches(purpose));
+    }
+    due
+}
+
+/// Watches the directory of a session team (the own team of a Claude Code session). The watch
+/// starts as soon as the directory exists, before config.json shows that it is a session team.
+pub(crate) fn watch_session_team(context: &mut Context, team: TeamName) {
+    context.state.new_directories.insert(team);
+    request_watches(context, WatchPurpose::Scan);
+}
