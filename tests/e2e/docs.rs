@@ -37,7 +37,7 @@ pages! {
     requests_runs_as_printed "docs/requests.md"
     run_runs_as_printed "docs/run.md"
     sixty_seconds_runs_as_printed "docs/sixty-seconds.md"
-    team_file_runs_as_printed "docs/team-file.md"
+    run_file_runs_as_printed "docs/run-file.md"
     troubleshooting_runs_as_printed "docs/troubleshooting.md"
     when_runs_as_printed "docs/when.md"
     worktrees_runs_as_printed "docs/worktrees.md"

@@ -262,8 +262,8 @@ fn with_driven_program(
     Launch { turns: Some(TurnProgram::Driven(agent)), prompt_prefix: String::new(), ..launch }
 }
 
-/// The command line of a spawn that resumes the session of the previous spawn. `None` if a resumed
-/// session needs no other command line than a new session.
+/// The command line of a spawn that resumes the session of the previous spawn. `None` if the same
+/// command line starts a new session and resumes one.
 fn resume_argv(program: &ProgramSpec, facts: &LaunchFacts<'_>, options: &[String]) -> Option<ResumeArgv> {
     let args = program.delivery.resume_args();
     if args.is_empty() {

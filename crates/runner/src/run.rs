@@ -150,7 +150,7 @@ fn open_team<'a>(
     Ok(RunState::new(run.observer, task_times, team, origin))
 }
 
-/// The directories whose changes wake the run. They contain the event log, the tasks and the
+/// The directories whose changes are watched. They contain the event log, the tasks and the
 /// inboxes.
 fn watched_directories(root: &Root, state_dir: &StateDir, file: &RunFile) -> [PathBuf; 3] {
     let name = file.name.as_str();

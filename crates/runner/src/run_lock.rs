@@ -31,8 +31,8 @@ pub(crate) enum RunNote {
 }
 
 impl RunNote {
-    /// Parses the first line of the lock file. If a run was killed while it wrote its note, the
-    /// rest of an older note may follow that line.
+    /// Parses the first line of the lock file, which is the note of the last run. If that run was
+    /// killed while it wrote, the rest of an older, longer note may follow.
     fn parse(text: &str) -> RunNote {
         let line = text.split_inclusive('\n').next().unwrap_or_default();
         let code = line.strip_prefix(DELETING_PREFIX).and_then(|code| code.trim_end().parse().ok());

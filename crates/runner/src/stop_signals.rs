@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) struct StopRequests(Arc<AtomicUsize>);
 
 impl StopRequests {
-    /// Catches SIGINT and SIGTERM from now on. Each signal wakes the run through `notifier`.
+    /// Catches SIGINT and SIGTERM from now on. Each signal reaches the run through `notifier`.
     pub(crate) fn install(notifier: WatchNotifier) -> Result<StopRequests, ErrorReport> {
         let signal_error = |error: std::io::Error| {
             ErrorReport::new(ErrorKind::Internal, format!("cannot catch signals: {error}"))

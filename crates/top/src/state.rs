@@ -169,10 +169,10 @@ impl UiState {
         self.selected[self.panel as usize] = selected;
     }
 
-    /// Stores the key and the index of each panel's selected item, so that a selection can be kept
-    /// when items are added or removed. Items that are selected only by default are stored too,
-    /// because the screen shows them as selected. In the message panel the default stays the newest
-    /// message until a key selects another message.
+    /// Stores the identity and the index of each panel's selected item, so that a selection can be
+    /// kept when items are added or removed. Items that are selected only by default are stored
+    /// too, because the screen shows them as selected. The message panel is different: it shows the
+    /// newest message as selected until the user selects another message.
     pub(crate) fn pin_selection(&mut self) {
         for panel in Panel::ALL {
             let follows = panel == Panel::Messages && self.selected[panel as usize].is_none();

@@ -73,8 +73,8 @@ fn is_from_sender_of(update: &LeadUpdate, message: &Message) -> bool {
     matches!(update, LeadUpdate::Message { message: other, .. } if other.from == message.from)
 }
 
-/// The counter and the entries of an update, if `message` repeats the update's message. `None`
-/// otherwise. Payloads of the protocol never count as repetitions.
+/// If `message` repeats the message of `update`: how often that message was sent, and its inbox
+/// entries. `None` otherwise. A protocol payload is never a repetition.
 fn repeated_message<'r>(
     update: &'r mut LeadUpdate,
     message: &Message,

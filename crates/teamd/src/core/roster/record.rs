@@ -225,8 +225,8 @@ impl std::fmt::Debug for SharedRecord {
 /// What the hooks of a program have reported, as far as later hook events need it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HookState {
-    /// The ancestors of the first hook that reported in the session, the nearest process first.
-    /// Empty until a hook has reported in this spawn.
+    /// The processes above the first hook that reported in this spawn, its parent first. Empty until
+    /// then.
     pub(crate) ancestors: Vec<Process>,
     /// The ids of the messages that were delivered last.
     pub(crate) delivered_ids: Vec<u64>,
