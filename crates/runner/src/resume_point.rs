@@ -52,3 +52,57 @@ impl ResumePoint {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::team_config::TeamConfig;
+    use store::{Durability, Root};
+
+    /// The resume point as a text.
+    fn determine(existing: ExistingTeam, note: RunNote, after_run: AfterRun) -> String {
+        let team_text = |team: &Option<Team>| if team.is_some() { "a team" } else { "no team" };
+        match ResumePoint::determine(existing, note, after_run) {
+            ControlFlow::Break(_) => "nothing".to_owned(),
+            ControlFlow::Continue(ResumePoint::Work(team)) => format!("work with {}", team_text(&team)),
+            ControlFlow::Continue(ResumePoint::DeleteTeam(_)) => "delete".to_owned(),
+            ControlFlow::Continue(ResumePoint::FinishDeletion { team, exit_code }) => {
+                format!("finish the deletion of {}, exit code {exit_code}", team_text(&team))
+            }
+        }
+    }
+
+    #[test]
+    fn resume_point_follows_from_the_team_the_note_and_the_option() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(&dir.path().join("r"), dir.path(), Durability::Process).unwrap();
+        let team = root.create_team(&TeamConfig::parse(r#"{"name":"t","members":[]}"#).unwrap()).unwrap();
+        let finished = || ExistingTeam::Finished(team.clone());
+        let unfinished = || ExistingTeam::Unfinished { team: team.clone(), is_incomplete: false };
+        let incomplete = || ExistingTeam::Unfinished { team: team.clone(), is_incomplete: true };
+        let missing = || ExistingTeam::Missing;
+        let (keep, delete, deleting) = (RunNote::KeepTeam, RunNote::DeleteTeam, RunNote::Deleting(3));
+        let finish_with_team = "finish the deletion of a team, exit code 3";
+        let finish_without_team = "finish the deletion of no team, exit code 3";
+        // The last two columns: the results with `--keep-team` and without this option.
+        let table: [(&dyn Fn() -> ExistingTeam, RunNote, &str, &str); 12] = [
+            (&finished, keep, "nothing", "nothing"),
+            (&finished, delete, "nothing", "delete"),
+            (&finished, deleting, "nothing", finish_with_team),
+            (&unfinished, keep, "work with a team", "work with a team"),
+            (&unfinished, delete, "work with a team", "work with a team"),
+            (&unfinished, deleting, "work with a team", "work with a team"),
+            (&incomplete, keep, "work with a team", "work with a team"),
+            (&incomplete, delete, "work with a team", "work with a team"),
+            (&incomplete, deleting, finish_without_team, finish_without_team),
+            (&missing, keep, "work with no team", "work with no team"),
+            (&missing, delete, "work with no team", "work with no team"),
+            (&missing, deleting, finish_without_team, finish_without_team),
+        ];
+        for (row, (existing, note, with_keep_team, by_default)) in table.into_iter().enumerate() {
+            let results = [AfterRun::KeepTeam, AfterRun::DeleteTeam]
+                .map(|after_run| determine(existing(), note, after_run));
+            assert_eq!(results, [with_keep_team, by_default], "row {row}, {note:?}");
+        }
+    }
+}
