@@ -232,7 +232,10 @@ mod tests {
     #[test]
     fn lead_gets_its_tools_and_the_rule_of_delegate_mode() {
         let text = render_survey("team-lead", &config("", ""), Interactivity::Unknown);
-        assert!(text.contains("SpawnTeammate") && !text.contains("delegate") && !text.contains("respond ID"));
+        assert!(text.contains("SpawnTeammate"), "{text}");
+        for absent in ["delegate", "answer-shutdown"] {
+            assert!(!text.contains(absent), "{absent}: {text}");
+        }
         let text = render_survey("team-lead", &config(r#","mode":"delegate""#, ""), Interactivity::Unknown);
         assert!(text.contains("you edit no files"), "{text}");
     }
