@@ -95,3 +95,54 @@ impl EarlyEvents<'_> {
         Some(OpenedSession { session, messages: self.messages, usage: self.usage, exit: self.exit })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::open_session::{ModeSupport, SessionHistory};
+    use crate::pane_printer::Styling;
+    use agent_client_protocol::v1::schema::SessionId;
+    use protocol::usage::UsageScope;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    fn finish_with(events: Vec<AcpEvent>) -> Option<OpenedSession> {
+        let (sender, mut queue) = unbounded_channel();
+        events.into_iter().for_each(|event| sender.send(event).unwrap());
+        let session = AcpSession {
+            id: SessionId::new("s-1"),
+            modes: ModeSupport::Unsupported,
+            history: SessionHistory::Empty,
+            load_failure: None,
+        };
+        let mut printer = PanePrinter::new(std::io::stdout(), Styling::Plain);
+        let early = EarlyEvents {
+            messages: Vec::new(),
+            usage: UsageTracker::new(UsageScope::Turn),
+            exit: ProgramExit::default(),
+            printer: &mut printer,
+        };
+        early.finish(session, &mut queue)
+    }
+
+    fn exited() -> AcpEvent {
+        AcpEvent::ProgramExited("exit 3".to_owned())
+    }
+
+    #[test]
+    fn exit_in_the_queue_is_kept_when_the_session_opens() {
+        let opened = finish_with(vec![exited(), AcpEvent::ShimMessage(ToDriver::Cancel)]).unwrap();
+        assert!(opened.exit.has_begun());
+        assert_eq!(opened.exit.exit_text("agent"), "agent has ended: exit 3");
+        assert!(matches!(opened.messages[..], [ToDriver::Cancel]), "{:?}", opened.messages);
+        assert!(!finish_with(vec![]).unwrap().exit.has_begun());
+    }
+
+    #[test]
+    fn closed_shim_connection_in_the_queue_ends_the_driver() {
+        let shim_closed = || AcpEvent::ShimClosed("the shim is gone".to_owned());
+        for events in [vec![shim_closed()], vec![exited(), shim_closed()], vec![shim_closed(), exited()]] {
+            let queued = format!("{events:?}");
+            assert!(finish_with(events).is_none(), "{queued}");
+        }
+    }
+}
