@@ -8,6 +8,7 @@ mod deregister;
 mod environments;
 mod inbox_scan;
 mod member_batch;
+mod respawn_registration;
 
 use crate::core::event::CoreEvent;
 use crate::core::exit_record::ExitRecord;
