@@ -9,8 +9,11 @@ use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::state::daemon::State;
 use crate::core::state::logged_state::EventLogCursor;
 use crate::core::tests::hooks;
+use crate::core::tests::shutdown::next_daemon;
 use crate::core::{deadlines, recovery};
-use protocol::control::{HookEvent, HookReport, ResumeMembersRequest, SetPolicyRequest, TurnStatus};
+use protocol::control::{
+    HookEvent, HookReport, RestartPolicy, ResumeMembersRequest, SetPolicyRequest, TurnStatus,
+};
 use protocol::event::EventKind;
 use protocol::policy::Policy;
 use protocol::usage::{Usage, UsageReport};
@@ -150,6 +153,30 @@ fn whoever_was_killed_just_then_does_not_rest() {
     assert!(state.pending_respawns.is_empty(), "up --resume would bring it back");
     report_exit(&mut state, &bob, 51, ExitReport::Exit(0));
     assert_eq!(state.pending_respawns.len(), 1);
+}
+
+/// The time limit passes while no daemon runs. Recovery suspends the other members.
+#[test]
+fn killed_member_is_not_suspended_if_recovery_finds_the_time_limit_passed() {
+    let policy = Policy { max_time_ms: Some(5_000), ..Policy::default() };
+    let mut before = state_with_policy(policy.clone());
+    let restarted = |name| worker_request(name, |order| order.restart = RestartPolicy::OnFailure);
+    let ann = start_member_with(&mut before, restarted("ann"), 50);
+    let bob = start_member_with(&mut before, restarted("bob"), 51);
+    let kill = Request::Kill(MemberSelection { team: survey_team(), names: vec!["ann".into()] });
+    send_call(&mut before, 9, kill);
+    let mut state = next_daemon(&before);
+    state.teams.get_mut(&survey_team()).unwrap().policy = policy;
+    let late = Now { wall: NOW.wall + 9_000, mono: NOW.mono + 9_000 };
+    assert!(reports_exhausted(&recovery::recover(&mut state, late)));
+    let mut report_killed = |spawn: &SpawnId| {
+        let ended = Some(ExitReport::Signal(9));
+        let report = FileResult::ExitReportRead { spawn: spawn.clone(), ended };
+        handle_event(&mut state, CoreEvent::FileJobDone(report), late);
+        state.pending_respawns.iter().map(|pending| pending.request.name.to_string()).collect::<Vec<_>>()
+    };
+    assert!(report_killed(&ann).is_empty(), "teamctl up --resume would start ann again");
+    assert_eq!(report_killed(&bob), ["bob"]);
 }
 
 /// Whoever failed just then comes back with all others alone.

@@ -302,7 +302,7 @@ fn a_shutdown_that_was_under_way_goes_on_after_a_crash() {
 }
 
 /// The state of the next daemon, which has only what the roster file has.
-fn next_daemon(before: &State) -> State {
+pub(crate) fn next_daemon(before: &State) -> State {
     let roster = serde_json::from_value(serde_json::to_value(before.to_roster()).unwrap()).unwrap();
     State::new(before.settings.clone(), roster, EventLogCursor::default())
 }
