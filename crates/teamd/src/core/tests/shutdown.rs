@@ -1,12 +1,16 @@
 //! Ends that are asked for, and what is told of an end.
 
 use super::*;
-use crate::core::effect::Effect;
+use crate::core::effect::{Effect, Effects};
 use crate::core::event::CoreEvent;
 use crate::core::exit_record::ReportTo;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, ShutdownAnswer};
 use crate::core::jobs::pane_jobs::PaneJob;
-use crate::core::lifecycle::{Lifecycle, StopStage, Stopping};
+use crate::core::lifecycle::{
+    AgentProcess, Exited, Lifecycle, PendingShutdown, ShutdownRequests, StartStage, Starting, StopCause,
+    StopStage, Stopping, WithoutApproval,
+};
+use crate::core::members::shutdown;
 use crate::core::recovery;
 use crate::core::state::daemon::State;
 use crate::core::state::logged_state::EventLogCursor;
@@ -369,5 +373,51 @@ fn a_kill_that_was_under_way_is_for_good_after_a_crash() {
         }
         assert!(state.pending_respawns.is_empty(), "it would come back");
         assert_eq!(state.teams[&survey_team()].past_members[0].description, "killed (signal 9)");
+    }
+}
+
+/// Each lifecycle, and each stage of `Stopping`, once: only a stopping agent gets new deadlines,
+/// and only an unanswered request is sent again.
+#[test]
+fn recover_shutdown_changes_only_stopping_agents() {
+    let process = AgentProcess::default;
+    let requests =
+        || ShutdownRequests { ids: vec![RequestId::parse("shutdown-1@ann").unwrap()], ..Default::default() };
+    let stopping = |stage| Lifecycle::Stopping(Stopping { process: process(), shutdown: requests(), stage });
+    let requested = |deadline, resend_at| {
+        let without_approval = WithoutApproval::Terminate;
+        let reason = Some("enough".to_owned());
+        stopping(StopStage::Requested(PendingShutdown { reason, deadline, resend_at, without_approval }))
+    };
+    let approved = |deadline| stopping(StopStage::Approved { deadline });
+    let terminating = |deadline| stopping(StopStage::Terminating { cause: StopCause::Handover, deadline });
+    let starting = Lifecycle::Starting(Starting {
+        process: process(),
+        reply_to: Some(1),
+        stage: StartStage::Launching,
+        deadline: 5,
+    });
+    let running = Lifecycle::Running(process());
+    let exited = Lifecycle::Exited(Exited::new(process(), requests(), None));
+    let at = |ms| NOW.mono + ms;
+    for (before, after, sent) in [
+        (starting.clone(), starting, 0),
+        (running.clone(), running, 0),
+        (requested(0, 0), requested(at(30_000), at(10_000)), 1),
+        (approved(0), approved(at(5_000)), 0),
+        (terminating(0), terminating(at(5_000)), 0),
+        (exited.clone(), exited, 0),
+    ] {
+        let mut state = new_state();
+        let ann = start_member(&mut state, "ann", 50);
+        let agent = state.agents.get_mut(&ann).unwrap();
+        agent.record.lifecycle = before;
+        let mut effects = Effects::default();
+        shutdown::recover_shutdown(agent, NOW, &mut effects);
+        assert_eq!(format!("{:?}", agent.record.lifecycle), format!("{after:?}"));
+        let effects = effects.into_vec();
+        let is_request =
+            |effect: &Effect| matches!(effect, Effect::File(FileJob::SendShutdownRequest { .. }));
+        assert!(effects.len() == sent && effects.iter().all(is_request), "{after:?}: {effects:?}");
     }
 }
