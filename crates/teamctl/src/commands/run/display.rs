@@ -9,7 +9,7 @@ use protocol::error::ErrorReport;
 use runner::{RunObserver, RunProgress};
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Write, stdout};
 
 /// How many event lines the table shows.
 const RECENT_LINES: usize = 8;
@@ -32,8 +32,9 @@ impl RunDisplay<'_> {
     pub(super) fn new(context: &CommandContext) -> RunDisplay<'_> {
         let mode = match context.args.json || context.args.quiet {
             true => DisplayMode::Silent,
-            false if std::io::stdout().is_terminal() => {
-                DisplayMode::Table(LiveTable::new(command_rewriter::suggested_commands(context)))
+            false if stdout().is_terminal() => {
+                let suggested_commands = command_rewriter::suggested_commands(context);
+                DisplayMode::Table(LiveTable::new(Box::new(stdout()), suggested_commands))
             }
             false => DisplayMode::Lines,
         };
@@ -98,8 +99,8 @@ struct LiveTable {
     suggested_commands: SuggestedCommands,
 }
 
-#[derive(Default)]
 struct TableState {
+    terminal: Box<dyn Write>,
     is_drawn: bool,
     recent: VecDeque<String>,
     /// What to print when the table has left the terminal.
@@ -107,8 +108,9 @@ struct TableState {
 }
 
 impl LiveTable {
-    fn new(suggested_commands: SuggestedCommands) -> LiveTable {
-        LiveTable { state: RefCell::default(), suggested_commands }
+    fn new(terminal: Box<dyn Write>, suggested_commands: SuggestedCommands) -> LiveTable {
+        let state = TableState { terminal, is_drawn: false, recent: VecDeque::new(), deferred: Vec::new() };
+        LiveTable { state: RefCell::new(state), suggested_commands }
     }
 
     fn is_drawn(&self) -> bool {
@@ -124,24 +126,30 @@ impl LiveTable {
     }
 
     fn draw(&self, progress: &RunProgress) {
-        self.enter();
-        let state = self.state.borrow();
+        let mut state = self.state.borrow_mut();
+        state.enter();
         let recent: Vec<&str> = state.recent.iter().map(String::as_str).collect();
         let (width, height) = output::terminal_size().unwrap_or((80, 24));
         let palette = if output::supports_color() { Palette::Colored } else { Palette::Plain };
         let size = TerminalSize { width, height };
         let lines = render(progress, &recent, size, palette, &self.suggested_commands);
         let lines: Vec<String> = lines.into_iter().map(|line| format!("{line}\x1b[K")).collect();
-        write(&format!("\x1b[H{}\x1b[J", lines.join("\r\n")));
+        state.write(&format!("\x1b[H{}\x1b[J", lines.join("\r\n")));
+    }
+}
+
+impl TableState {
+    fn enter(&mut self) {
+        if !self.is_drawn {
+            self.is_drawn = true;
+            // Alternate screen, no cursor, no wrapping: the terminal clips lines that are too wide.
+            self.write("\x1b[?1049h\x1b[?25l\x1b[?7l");
+        }
     }
 
-    fn enter(&self) {
-        let mut state = self.state.borrow_mut();
-        if !state.is_drawn {
-            state.is_drawn = true;
-            // Alternate screen, no cursor, no wrapping: the terminal clips lines that are too wide.
-            write("\x1b[?1049h\x1b[?25l\x1b[?7l");
-        }
+    /// Writes to the terminal. Errors are ignored, because the next frame replaces this one.
+    fn write(&mut self, text: &str) {
+        self.terminal.write_all(text.as_bytes()).and_then(|()| self.terminal.flush()).ok();
     }
 }
 
@@ -149,14 +157,65 @@ impl Drop for LiveTable {
     fn drop(&mut self) {
         let state = self.state.get_mut();
         if state.is_drawn {
-            write("\x1b[?7h\x1b[?25h\x1b[?1049l");
+            state.write("\x1b[?7h\x1b[?25h\x1b[?1049l");
         }
         state.deferred.drain(..).for_each(|print| print());
     }
 }
 
-/// Writes to standard output. Errors are ignored, because the next frame replaces this one.
-fn write(text: &str) {
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).ok();
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::GlobalArgs;
+    use std::io;
+    use std::rc::Rc;
+
+    const LEAVE_ALTERNATE_SCREEN: &str = "\x1b[?1049l";
+
+    /// A terminal that keeps what is written to it.
+    #[derive(Clone, Default)]
+    struct FakeTerminal(Rc<RefCell<Vec<u8>>>);
+
+    impl FakeTerminal {
+        /// What was written since the last call.
+        fn take_text(&self) -> String {
+            String::from_utf8(self.0.take()).unwrap()
+        }
+    }
+
+    impl Write for FakeTerminal {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn show_warning(display: &RunDisplay, terminal: &FakeTerminal, text: &'static str) {
+        let mut terminal = terminal.clone();
+        display.print_or_keep(Box::new(move || terminal.write_all(text.as_bytes()).unwrap()));
+    }
+
+    #[test]
+    fn warnings_are_deferred_after_the_first_draw_and_printed_on_drop() {
+        let args = GlobalArgs { root: None, socket: None, team: None, json: false, quiet: false };
+        let context = CommandContext::new(args);
+        let terminal = FakeTerminal::default();
+        let table = LiveTable::new(Box::new(terminal.clone()), SuggestedCommands::default());
+        let display = RunDisplay { context: &context, mode: DisplayMode::Table(table) };
+        show_warning(&display, &terminal, "early;");
+        assert_eq!(terminal.take_text(), "early;", "nothing is drawn yet");
+        let DisplayMode::Table(table) = &display.mode else { unreachable!() };
+        table.draw(&RunProgress::default());
+        show_warning(&display, &terminal, "first;");
+        table.draw(&RunProgress::default());
+        show_warning(&display, &terminal, "second;");
+        let drawn = terminal.take_text();
+        assert!(!drawn.contains("first") && !drawn.contains(LEAVE_ALTERNATE_SCREEN), "{drawn:?}");
+        drop(display);
+        let left = terminal.take_text();
+        assert!(left.ends_with(&format!("{LEAVE_ALTERNATE_SCREEN}first;second;")), "{left:?}");
+    }
 }
