@@ -179,12 +179,12 @@ fn send_shutdown_and_kill_keys_work() {
     assert_eq!((&asked["type"], &asked["reason"]), (&json!("shutdown_request"), &json!("enough")));
     top.wait_for_text("ann          stopping ");
     top.press("K");
-    top.wait_for_text("kill ann: K once more");
+    top.wait_for_text("kill ann: press K again");
     top.press("Escape");
     top.wait_for_text("q:quit");
     assert!(house.member("ann").is_some());
     top.press("K");
-    top.wait_for_text("kill ann: K once more");
+    top.wait_for_text("kill ann: press K again");
     top.press("K");
     top.wait_for_text(" killed ");
     house.shut_down();
@@ -314,7 +314,7 @@ fn q_quits_at_once_and_commands_continue() {
     top.choose("ann");
     let stopped = PausedProcess::new(teamd.id());
     top.press("K");
-    top.wait_for_text("kill ann: K once more");
+    top.wait_for_text("kill ann: press K again");
     top.press("K");
     top.wait_for_text("q:quit");
     top.press("q");

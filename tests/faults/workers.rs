@@ -37,7 +37,8 @@ pub(crate) fn spawn_with_retries(house: &TestEnv, words: &[&str]) {
     let mut is_again = false;
     house.wait_until("it is spawned", || {
         let ran = house.teamctl_with(words, &[]);
-        let is_not_free = ran.code == 73 && ran.stderr.contains("it has ended, and is not off the team yet");
+        let is_not_free =
+            ran.code == 73 && ran.stderr.contains("it has exited, but is not removed from the team yet");
         let is_there = ran.code == 0 || (is_again && ran.code == 73 && !is_not_free);
         assert!(is_there || is_not_free || ran.code == 65, "{ran:?}");
         is_again |= ran.code == 65;

@@ -3,8 +3,8 @@
 
 use crate::daemon_command::{daemon_args, daemon_path};
 use crate::daemon_start_lock;
-use crate::daemon_tmux_server::TmuxTarget;
 use crate::directory_watcher::{DirectoryWatcher, WatchEvent};
+use crate::select_tmux_server::TmuxTarget;
 use crate::start_in_tmux_session;
 use crate::team_context::TeamContext;
 use protocol::control::StatusReply;

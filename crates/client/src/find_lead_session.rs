@@ -7,7 +7,7 @@ use store::read_leads_file;
 
 /// The lead session in whose terminal the caller runs. `None` if the caller's terminal belongs to
 /// no lead session, or if leads.json cannot be read.
-pub fn led_by_this_session(directories: &Directories) -> Option<LeadProcess> {
+pub fn find_lead_session(directories: &Directories) -> Option<LeadProcess> {
     let leads = read_leads_file(&directories.state_dir).leads;
     if leads.is_empty() {
         return None;

@@ -7,7 +7,7 @@
 //! to a person. A session with another path belongs to the daemon of another root.
 
 use crate::daemon_command::{daemon_args, daemon_path};
-use crate::daemon_tmux_server::TmuxTarget;
+use crate::select_tmux_server::TmuxTarget;
 use crate::team_context::TeamContext;
 use crate::tmux_escape::{escape_for_tmux, tmux_failed};
 use protocol::error::{ErrorKind, ErrorReport};

@@ -4,10 +4,10 @@
 //! The environment of an agent contains all these values. Any other caller acts as the lead.
 
 use crate::connection::Connection;
-use crate::find_lead_session::led_by_this_session;
+use crate::find_lead_session::find_lead_session;
 use crate::next_task_client::NextTaskClient;
 use crate::reply_payload::{ReplyPayload, payload_of};
-use crate::request_timeout::request_timeout;
+use crate::reply_timeout::reply_timeout;
 use protocol::control::{
     Call, PROTOCOL_VERSION, Reply, Request, Response, StatusReply, WorktreeReply, WorktreeRequest,
 };
@@ -138,7 +138,7 @@ impl TeamContext {
             [_] => Ok(teams),
             [] => Err(ErrorReport::new(ErrorKind::NotFound, "cannot find a team: there is none")
                 .with_help("make one with: teamctl create NAME")),
-            _ => match led_by_this_session(&self.directories()?) {
+            _ => match find_lead_session(&self.directories()?) {
                 Some(lead) => Ok(vec![team_by_name(root, lead.team.as_str())?]),
                 None => Ok(teams),
             },
@@ -205,7 +205,7 @@ impl TeamContext {
 
     fn call_daemon_with(&self, token: Option<String>, request: Request) -> Result<Reply, ErrorReport> {
         let mut connection = Connection::open(&self.socket()?)?;
-        connection.set_timeout(request_timeout(&request))?;
+        connection.set_timeout(reply_timeout(&request))?;
         let idempotency_key = Some(uuid::Uuid::new_v4().to_string());
         match connection.call(&Call { version: PROTOCOL_VERSION, token, idempotency_key, request })? {
             Response::Done(reply) => Ok(*reply),

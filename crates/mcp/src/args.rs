@@ -1,6 +1,6 @@
 //! Arguments of `teamd-mcp`, as `teamctl mcp` writes them.
 
-use client::flag_args::{FlagArgs, FlagKind};
+use client::started_program_args::{FlagKind, StartedProgramArgs};
 use protocol::error::ErrorReport;
 use protocol::name::{AgentName, TeamName};
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ impl ServerArgs {
     pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<ServerArgs, ErrorReport> {
         let known = ["--root", "--state-dir", "--socket", "--member", "--team"];
         let kind = |flag: &str| known.contains(&flag).then_some(FlagKind::Value);
-        let flags = FlagArgs::parse(arguments, "teamctl mcp", kind)?;
+        let flags = StartedProgramArgs::parse(arguments, "teamctl mcp", kind)?;
         Ok(ServerArgs {
             root: flags.require("--root")?.into(),
             state_dir: flags.require("--state-dir")?.into(),

@@ -42,8 +42,7 @@ impl ServerContext {
     /// The team of [`ServerContext::team`], or an error if there is none.
     pub(crate) fn require_team(&self) -> Result<TeamName, ErrorReport> {
         self.team().ok_or_else(|| {
-            let message =
-                "cannot tell which team is meant: none was made here, and none was named at the start";
+            let message = "no team is known: this server created none, and was started without --team";
             ErrorReport::new(ErrorKind::NotFound, message).with_help(
                 "make one with TeamCreate, or let the person start this server with: teamctl mcp --team NAME",
             )

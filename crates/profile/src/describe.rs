@@ -1,7 +1,7 @@
 //! Descriptions of a profile that do not depend on a member, for `teamctl profiles` and its checks.
 
 use crate::profile::{InstructionDelivery, Profile, ProgramSpec};
-use crate::settings_patch::SettingsPatch;
+use crate::settings_entry::SettingsEntry;
 use protocol::delivery::Delivery;
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ impl Profile {
     }
 
     /// The settings that the program needs to take part in a team.
-    pub fn settings_patches(&self) -> &[SettingsPatch] {
+    pub fn settings_patches(&self) -> &[SettingsEntry] {
         self.program_spec().map_or(&[], |program| &program.settings)
     }
 

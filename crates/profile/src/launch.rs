@@ -27,7 +27,8 @@ use std::path::Path;
 
 /// The first prompt of an agent that needs one although neither the caller nor the team provides a
 /// text.
-const READY_PROMPT: &str = "You are a member of a team. Say in a word that you are there: what there is to do comes to you by itself.";
+const READY_PROMPT: &str =
+    "You are a member of a team. Reply with one word. Your work comes to you later, without your asking.";
 
 /// What a profile contributes to a spawn request.
 #[derive(Debug, Default, PartialEq)]

@@ -14,7 +14,7 @@ pub mod parse_agent_type;
 mod profile;
 pub mod program_lookup;
 mod registry;
-pub mod settings_patch;
+pub mod settings_entry;
 pub mod spawn_environment;
 pub mod spawn_request;
 mod template;

@@ -5,7 +5,7 @@
 mod delivery;
 
 use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec, TurnDelivery};
-use crate::settings_patch;
+use crate::settings_entry;
 use crate::toml_table::TomlTable;
 use delivery::{check_session, parse_delivery, variables_in_args};
 use protocol::deferred_variables;
@@ -91,7 +91,7 @@ fn parse_program(keys: &mut TomlTable<'_>) -> Result<ProgramSpec, ErrorReport> {
         env: parse_env(keys)?,
         keep_env: keys.take_strings("keep_env")?,
         remove_env: keys.take_strings("remove_env")?,
-        settings: settings_patch::parse_settings_patches(keys)?,
+        settings: settings_entry::parse_settings_entries(keys)?,
         dialogs: keys.take_strings("dialogs")?,
         version_args: keys.take_strings("version_args")?,
         help_args: keys.take_strings("help_args")?,

@@ -1,6 +1,6 @@
 //! A parsed and checked profile. [`crate::parse`] makes it from a TOML file.
 
-use crate::settings_patch::SettingsPatch;
+use crate::settings_entry::SettingsEntry;
 use protocol::delivery::Delivery;
 use protocol::shim_turn_program::SessionSource;
 use protocol::usage::{UsagePaths, UsageScope};
@@ -62,7 +62,7 @@ pub(crate) struct ProgramSpec {
     pub(crate) keep_env: Vec<String>,
     /// Variables that this program does not inherit.
     pub(crate) remove_env: Vec<String>,
-    pub(crate) settings: Vec<SettingsPatch>,
+    pub(crate) settings: Vec<SettingsEntry>,
     /// Texts that the screen shows while a dialog waits for a key.
     pub(crate) dialogs: Vec<String>,
     /// Arguments that make the program print its version. Empty if they are unknown.

@@ -338,10 +338,10 @@ impl fmt::Display for EventKind {
                 write!(f, "{summary}, and waits for the answer: {request_id}")
             }
             EventKind::RequestAnswered { request_id, approved: true, answered_by } => {
-                write!(f, "has a yes by {} to {request_id}", answered_by.as_str())
+                write!(f, "was approved by {}: {request_id}", answered_by.as_str())
             }
             EventKind::RequestAnswered { request_id, approved: false, answered_by } => {
-                write!(f, "has a no by {} to {request_id}", answered_by.as_str())
+                write!(f, "was denied by {}: {request_id}", answered_by.as_str())
             }
             EventKind::RequestWithdrawn { request_id } => {
                 write!(f, "waits no longer for the answer to {request_id}")

@@ -10,11 +10,11 @@ mod policy;
 mod references;
 mod table_reader;
 mod task;
-mod validation_error;
+mod validation_errors;
 
 pub(crate) use policy::RunPolicy;
 pub(crate) use task::TaskSpec;
-pub use validation_error::ValidationError;
+pub use validation_errors::ValidationError;
 
 use member::{MemberDefaults, RunMember};
 use profile::spawn_request;
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use table_reader::TableReader;
 use toml::de::DeTable;
-use validation_error::{Located, ValidationErrors};
+use validation_errors::{Located, ValidationErrors};
 
 /// The largest run file, in bytes.
 const MAX_FILE_BYTES: u64 = 8 << 20;

@@ -70,12 +70,12 @@ pub(crate) enum StartReport {
     NotSent,
 }
 
-/// Opens the team files and checks that the programs exist. This happens before the shim reports to
-/// the daemon that the agent runs.
+/// Opens the team files and checks that the programs of a new and of a resumed session exist. This
+/// happens before the shim reports to the daemon that the agent runs.
 ///
 /// # Errors
 ///
-/// What is missing, as a sentence for people.
+/// A sentence that says which file or program is missing.
 pub(crate) fn prepare(
     start: &StartAgent,
     setup: &TurnSetup,
@@ -290,8 +290,8 @@ impl ShimExecutor<'_> {
         )
     }
 
-    /// Handles an event. Returns an event for the turn loop, or `None` if there is nothing that the
-    /// turn loop must handle.
+    /// Handles one input of the shim, such as a message of the daemon or the exit of a process.
+    /// Returns what follows for the turn loop, or `None` if the turn loop has nothing to do.
     fn handle_event(&mut self, event: ShimEvent, deadline: Option<Instant>) -> Option<ExecutorEvent> {
         self.turn.iter_mut().for_each(TurnProcess::advance);
         self.driven.iter_mut().for_each(DrivenAgent::advance);

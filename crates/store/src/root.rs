@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::file::{CorruptBackups, IoContext, TempFile, sync_dir};
 use crate::journal::storage::Journal;
 use crate::private_dir::{check_trusted, create_private_dir};
-use crate::root_handles::RootHandles;
+use crate::shared_root_state::SharedRootState;
 use crate::stale_files::remove_temp_files;
 use crate::team_file_names::{CONFIG_FILE, INBOXES_DIR, TASKS_DIR, TEAMS_DIR};
 use crate::team_handle::Team;
@@ -34,7 +34,7 @@ const PROBE_NAME: &str = "probe";
 
 /// A handle of a root. A clone shares the open directories.
 #[derive(Debug, Clone)]
-pub struct Root(Arc<RootHandles>);
+pub struct Root(Arc<SharedRootState>);
 
 impl Root {
     /// Opens the root at `path`. If the root or one of its directories `teams` and `tasks` is
@@ -57,7 +57,7 @@ impl Root {
         let foreign_io = IoContext { durability, backups: CorruptBackups::new_disabled() };
         let answers = AnswerLog::new(state_dir.join(ANSWERS_DIR));
         let journal = Journal::new(state_dir.join(JOURNAL_DIR));
-        Ok(Root(Arc::new(RootHandles {
+        Ok(Root(Arc::new(SharedRootState {
             dir,
             teams,
             tasks,

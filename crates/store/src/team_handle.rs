@@ -8,7 +8,7 @@ use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::IoContext;
 use crate::journal::storage::Journal;
-use crate::root_handles::RootHandles;
+use crate::shared_root_state::SharedRootState;
 use crate::tasks::cache::TaskCache;
 use crate::team_file_names::{CONFIG_FILE, INBOXES_DIR};
 use protocol::answer_capabilities::Capabilities;
@@ -33,7 +33,7 @@ pub(crate) enum ConfigWait {
 
 #[derive(Debug)]
 struct TeamHandles {
-    root: Arc<RootHandles>,
+    root: Arc<SharedRootState>,
     name: TeamName,
     dir: DirHandle,
     inboxes: OnceLock<DirHandle>,
@@ -43,7 +43,7 @@ struct TeamHandles {
 }
 
 impl Team {
-    pub(crate) fn new(root: Arc<RootHandles>, name: TeamName, dir: DirHandle) -> Team {
+    pub(crate) fn new(root: Arc<SharedRootState>, name: TeamName, dir: DirHandle) -> Team {
         let (inboxes, tasks) = (OnceLock::new(), OnceLock::new());
         let (config, task_cache) = (ConfigCache::default(), TaskCache::default());
         Team(
@@ -71,7 +71,7 @@ impl Team {
     /// team was deleted or its directories were replaced. Does not check the root's directories.
     pub fn is_current(&self) -> bool {
         let name = self.0.name.as_str();
-        let RootHandles { teams, tasks: lists, .. } = &*self.0.root;
+        let SharedRootState { teams, tasks: lists, .. } = &*self.0.root;
         teams.has_same_dir(name, &self.0.dir)
             && self.0.inboxes.get().is_none_or(|inboxes| self.0.dir.has_same_dir(INBOXES_DIR, inboxes))
             && self.0.tasks.get().is_none_or(|tasks| lists.has_same_dir(name, tasks))
@@ -179,7 +179,7 @@ impl Team {
         self.0.root.member_capabilities(&self.0.name, name)
     }
 
-    pub(crate) fn root_handles(&self) -> &Arc<RootHandles> {
+    pub(crate) fn root_handles(&self) -> &Arc<SharedRootState> {
         &self.0.root
     }
 

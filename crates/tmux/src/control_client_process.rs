@@ -57,15 +57,14 @@ pub(crate) struct ControlClient {
 /// of the server. `$@` is the complete command line of the client.
 ///
 /// - The shell becomes the client by `exec`, so `$$` is the process id of the client.
-/// - `ControlClient::kill` waits until the watcher has closed its standard error, because the
-///   session is gone by then. The watcher must therefore exist until its last command has ended.
-///   The `:` at the end ensures this: without it the shell could replace itself by the last command
-///   with `exec`.
+/// - The part in parentheses is the watcher. `ControlClient::kill` takes the session as gone once
+///   the watcher has closed its standard error. So the watcher must outlive its last command. The
+///   `:` at the end ensures this: without it the shell could become that command by `exec`.
 /// - When the watcher kills the session, another server may listen at the address and may have a
 ///   session with the same name. So the watcher kills the session only if the session's option
 ///   `@teamd_server_epoch` names the server that replies.
-/// - The watcher prints nothing, not even an error that the client has already exited. If the
-///   watcher wrote to its standard error, which is a closed socket by then, SIGPIPE would kill it.
+/// - The watcher prints nothing, not even an error. Its standard error is the socket that it reads
+///   from. After teamd's exit the other end is closed, so SIGPIPE would kill a watcher that prints.
 const WATCHER_SCRIPT: &str = r#"
 (
     read -r nothing <&2; kill -9 $$ 2>/dev/null

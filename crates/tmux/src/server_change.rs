@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A change that tmux reports without being asked. tmux does not report every change: it reports
-/// none for panes of sessions other than the hidden session of the client.
+/// none for panes of sessions other than that of the control client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerNotice {
     /// Windows, panes or sessions may have changed. The caller lists the panes again.

@@ -1,6 +1,6 @@
 //! Arguments of `teamd-top`, as `teamctl top` writes them.
 
-use client::flag_args::{FlagArgs, FlagKind};
+use client::started_program_args::{FlagKind, StartedProgramArgs};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::ffi::OsString;
@@ -35,7 +35,7 @@ pub(crate) enum ScreenKind {
 impl ScreenArgs {
     /// Parses the arguments.
     pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<ScreenArgs, ErrorReport> {
-        let flags = FlagArgs::parse(arguments, "teamctl top", |flag| match flag {
+        let flags = StartedProgramArgs::parse(arguments, "teamctl top", |flag| match flag {
             "--root" | "--state-dir" | "--socket" | "--team" => Some(FlagKind::Value),
             "--popup" => Some(FlagKind::Switch),
             _ => None,

@@ -14,20 +14,20 @@ use ratatui::text::Span;
 
 /// The lines of the help page.
 const HELP: &[&str] = &[
-    "up down j k      one line             PgUp PgDn g G  a page, begin, end",
-    "Tab, Shift-Tab   the next part, the one before",
-    "Enter            all of it: member and pane, message, request, task",
-    "Esc              back; in the lists: no filter any more",
+    "up down j k      one line             PgUp PgDn g G  a page, start, end",
+    "Tab, Shift-Tab   the next panel, the previous one",
+    "Enter            show it in full: member and pane, message, request, task",
+    "Esc              back; in the lists: remove the filter",
     "s                send a message to that member (its sender, owner, asker)",
     "x                ask it to shut down; the reason may be empty",
-    "K                kill it: K once more does it, any other key does not",
+    "K                kill it: press K again to do it, any other key to cancel",
     "a                go to its pane; tmux says how to come back",
-    "y  n             a request's yes and no, once it was shown to its end",
-    "/                show only what has these words in it",
-    "^L               draw all of it again",
-    "q                leave; the team goes on",
+    "y  n             approve or deny a request, after it was shown to its end",
+    "/                show only items that contain these words",
+    "^L               draw the screen again",
+    "q                quit; the team keeps running",
     "",
-    "Times are clock times: since when something is so.",
+    "Times are clock times: since when the state lasts.",
 ];
 
 /// Draws the whole screen.
@@ -238,7 +238,7 @@ impl Painter<'_> {
             BottomLine::KeyHelp => self.draw_line(0, y, &[Span::raw(self.key_help())]),
             BottomLine::ConfirmKill(name) => {
                 let name = self.state.capabilities.printable_line(name);
-                let text = format!("kill {name}: K once more does it, any other key does not");
+                let text = format!("kill {name}: press K again to do it, any other key to cancel");
                 self.draw_line(0, y, &[Span::styled(text, strong)]);
             }
             BottomLine::Prompt(prompt) => {

@@ -1,6 +1,6 @@
 //! A snapshot of a team: plain data. Two snapshots are equal if nothing has changed between them.
 //! Times are stored as clock times, which stay correct while the snapshot is on the screen. Texts
-//! are stored as other programs wrote them, without escapes.
+//! are stored exactly as other programs wrote them; drawing replaces control characters.
 
 use protocol::id::TaskId;
 use std::sync::Arc;

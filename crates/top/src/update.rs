@@ -7,7 +7,7 @@ use crate::ui_event::{ActionResult, BackgroundAction, Key, PaneAvailability, UiE
 use std::sync::Arc;
 
 /// The reason of a denial if the person typed no reason. The protocol requires a reason.
-const DEFAULT_DENY_REASON: &str = "a person has said no";
+const DEFAULT_DENY_REASON: &str = "a person denied it";
 
 /// Changes the state after an event, and returns the effects to run.
 pub(crate) fn update(state: &mut UiState, event: UiEvent) -> Vec<UiEffect> {

@@ -6,7 +6,7 @@
 use crate::created_branch::{create_branch, delete_unused_branch};
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
-use crate::proposal::WorktreeProposal;
+use crate::propose_worktree::WorktreeProposal;
 use crate::record::{WorktreeRecord, WorktreeState};
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError, remove_dir};

@@ -42,8 +42,8 @@ pub enum KeepReason {
 }
 
 /// The text of [`KeepReason::PathMissing`].
-const PATH_MISSING_TEXT: &str = "not there, and git has it on its list: moved away, or its disk is not mounted; \
-                         git worktree prune forgets what is gone for good";
+const PATH_MISSING_TEXT: &str = "the directory is missing, but git still lists the worktree: it was moved, or its disk is not mounted; \
+                         git worktree prune removes the entry";
 
 /// Writes the reason as one line without control characters. Control characters in a path or in the
 /// text of a lock are escaped.

@@ -9,7 +9,7 @@
 //!
 //! A caller uses the functions in this order:
 //!
-//! 1. [`propose_worktree`] chooses a branch and creates an empty directory. The caller stores the
+//! 1. [`propose_worktree()`] chooses a branch and creates an empty directory. The caller stores the
 //!    record that the proposal contains.
 //! 2. [`WorktreeProposal::add`] lets git fill the directory.
 //! 3. [`WorktreeRecord::keep_reasons`] looks for unsaved work.
@@ -29,7 +29,7 @@ mod keep_reason;
 mod local_commits;
 mod open_worktree;
 mod processes_using;
-mod proposal;
+mod propose_worktree;
 mod record;
 mod remove;
 mod repository;
@@ -47,7 +47,7 @@ mod unsaved_work;
 pub use error::Error;
 pub use git_command::GitEnvironment;
 pub use keep_reason::{KeepReason, escape_controls};
-pub use proposal::{WorktreeOptions, WorktreeProposal, propose_worktree};
+pub use propose_worktree::{WorktreeOptions, WorktreeProposal, propose_worktree};
 pub use record::{WorktreeRecord, WorktreeState};
 pub use remove::RemoveOutcome;
 pub use repository::{ListedWorktree, common_git_dir, list_worktrees, worktrees_directory};

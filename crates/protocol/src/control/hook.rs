@@ -50,8 +50,9 @@ pub enum HookEvent {
     TurnStarted {
         /// A line for people, such as `message from bob` or `task 3: count the lines`.
         summary: String,
-        /// Ids of the delivered messages that are still unread (`InboxEntry::message_id`). If the
-        /// program has received the messages, they are marked as read at the end of the turn.
+        /// Ids of the messages in the prompt that are not marked as read yet
+        /// (`InboxEntry::message_id`). They are marked at the end of the turn, if the program has worked on the
+        /// prompt.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         delivered_ids: Vec<u64>,
     },

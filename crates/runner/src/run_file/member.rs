@@ -2,7 +2,7 @@
 //! built by the same code as the request of `teamctl spawn`.
 
 use crate::run_file::table_reader::TableReader;
-use crate::run_file::validation_error::{Located, ValidationErrors, nearest_help};
+use crate::run_file::validation_errors::{Located, ValidationErrors, nearest_help};
 use profile::ProfileRegistry;
 use profile::spawn_request::{self, SpawnOptions};
 use protocol::control::{Backend, RestartPolicy, SpawnRequest};

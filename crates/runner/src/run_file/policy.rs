@@ -1,7 +1,7 @@
 //! Parses the table `[policy]` of a run file or policy file.
 
 use crate::run_file::table_reader::TableReader;
-use crate::run_file::validation_error::ValidationErrors;
+use crate::run_file::validation_errors::ValidationErrors;
 use protocol::duration;
 use protocol::policy::TaskCommandPolicy;
 use protocol::policy::{Approver, Policy as TeamPolicy, PolicyRule, RuleAction, TimeoutAction};

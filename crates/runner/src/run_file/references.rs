@@ -5,7 +5,7 @@
 //! error in another key would be missing there.
 
 use crate::run_file::table_reader::TableReader;
-use crate::run_file::validation_error::{Located, ValidationErrors, nearest_help};
+use crate::run_file::validation_errors::{Located, ValidationErrors, nearest_help};
 use protocol::name::AgentName;
 use std::collections::{HashMap, HashSet};
 

@@ -1,7 +1,7 @@
 //! Reads the values of a TOML table by key. If a value has the wrong type, a validation error is
 //! added, and the key counts as missing.
 
-use crate::run_file::validation_error::{Located, ValidationErrors, nearest_help};
+use crate::run_file::validation_errors::{Located, ValidationErrors, nearest_help};
 use serde_json::{Map, Number, Value};
 use std::ops::Range;
 use toml::Spanned;

@@ -2,7 +2,7 @@
 
 use crate::metadata_keys::{ABANDONED_KEY, RETRIES_KEY};
 use crate::run_file::table_reader::TableReader;
-use crate::run_file::validation_error::ValidationErrors;
+use crate::run_file::validation_errors::ValidationErrors;
 use protocol::control::SpawnRequest;
 use protocol::name::AgentName;
 use protocol::shim_turn_program::TurnProgram;

@@ -1,7 +1,7 @@
 //! Finds out which agent or lead session a hook belongs to. An agent has teamd's environment
 //! variables. A lead session is recognized by the first process of the hook's terminal.
 
-use client::find_lead_session::led_by_this_session;
+use client::find_lead_session::find_lead_session;
 use client::team_context::TeamContext;
 use protocol::control::LeadProcess;
 use protocol::error::ErrorReport;
@@ -41,5 +41,5 @@ pub(crate) fn hook_owner(context: &TeamContext) -> Result<Option<HookOwner>, Err
     if context.token().is_some() && env_var("TEAMD_MEMBER").is_some() {
         return Ok(Some(HookOwner::Teammate));
     }
-    Ok(led_by_this_session(&context.directories()?).map(|lead| HookOwner::Lead(Box::new(lead))))
+    Ok(find_lead_session(&context.directories()?).map(|lead| HookOwner::Lead(Box::new(lead))))
 }

@@ -68,8 +68,8 @@ fn oldest_message(
     matches: impl Fn(&Message) -> bool,
 ) -> Option<(InboxEntry, Message)> {
     let messages = unread.iter().filter_map(|entry| Some((entry, entry.unread().filter(|m| matches(m))?)));
-    // If two messages have the same time, the first one in the file is taken. An invalid time
-    // counts as the latest time.
+    // Of several messages with the same time, this is the first in the file. A message with an
+    // invalid time comes last.
     let found = messages.min_by_key(|(_, message)| parse_iso8601(&message.timestamp).unwrap_or(u64::MAX));
     found.map(|(entry, message)| (entry.clone(), message.clone()))
 }

@@ -9,7 +9,7 @@ mod peer_messages;
 mod permission_conversion;
 mod permissions;
 mod plan_mode;
-mod plan_mode_long_lived;
+mod plan_mode_by_respawn;
 pub(crate) mod prompt_for_hooks;
 mod prompt_text;
 pub(crate) mod reply_text;

@@ -4,7 +4,7 @@
 
 use super::condense_lead_inbox::{LeadUpdate, lead_updates};
 use super::inbox_action::{self, InboxAction};
-use super::plan_mode_long_lived::plan_approval_in;
+use super::plan_mode_by_respawn::plan_approval_in;
 use super::prompt_text::{TurnSubject, idle_text, lead_text, shutdown_request_text};
 use super::team_files::TeamFiles;
 use super::turn_outcome::{TaskSettlement, TurnOutcome, idle_notification, settle};

@@ -20,8 +20,8 @@ use uuid::Uuid;
 pub(crate) struct TurnBuilder {
     program: TurnProgram,
     session: SessionState,
-    /// The directory of the file for a prompt that is too long for an argument. `prompt_file` is
-    /// its name.
+    /// The directory for the file with a prompt that is too long for an argument. `prompt_file` is
+    /// the name of the file.
     state_dir: PathBuf,
     prompt_file: String,
     has_prompt_file: bool,

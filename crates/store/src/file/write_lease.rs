@@ -25,8 +25,8 @@ impl WriteLease<'_> {
 
         /// The value in `fcntl(2)`; `libc` does not define it.
         const F_SETSIG: c_int = 10;
-        // The kernel sends a signal when another process waits for the lease. The default SIGIO
-        // would end this process; SIGURG is ignored.
+        // The kernel sends a signal when another process opens the leased file. The default signal,
+        // SIGIO, would end this process. SIGURG has no effect.
         (set_lease(file, F_SETSIG, SIGURG) && set_lease(file, F_SETLEASE, F_WRLCK as c_int))
             .then_some(WriteLease(file))
     }

@@ -42,7 +42,7 @@ impl JournalEntry {
     /// The entry as a line of the journal, with a line feed before and after the text. So the entry
     /// never continues an incomplete line that a crash left.
     pub(super) fn to_line(&self) -> String {
-        let text = serde_json::to_string(self).expect("a note has nothing that JSON cannot hold");
+        let text = serde_json::to_string(self).expect("a journal entry can always be written as JSON");
         format!("\n{text}\n")
     }
 }

@@ -17,15 +17,15 @@ impl Caller {
     pub fn answer_request(&self, id: &str, answer: &Answer, at_ms: u64) -> Result<Value, ErrorReport> {
         require_lead(&self.name, "answer a request")?;
         if matches!(answer, Answer::Deny { reason } if reason.trim().is_empty()) {
-            let message = "cannot deny without a reason: it is what the member goes on with";
+            let message = "cannot deny without a reason: the member needs it to continue";
             return Err(ErrorReport::new(ErrorKind::Usage, message));
         }
         let requests = self.team.requests();
         let request = requests.find(id)?;
         requests.answer(&request, answer, AnsweredBy::Lead, at_ms)?;
-        let answer_word = if matches!(answer, Answer::Approve(_)) { "yes" } else { "no" };
+        let answer_word = if matches!(answer, Answer::Approve(_)) { "approved" } else { "denied" };
         let (id, from) = (request.request.id(), &request.from);
-        let sentence = format!("{from} has a {answer_word} to {id}.");
+        let sentence = format!("{answer_word} {id} of {from}");
         Ok(json!({"success": true, "message": sentence, "request_id": id, "target": from}))
     }
 

@@ -1,8 +1,8 @@
 //! `teamctl down`: shuts down all agents and stops the daemon. With `--suspend`, `teamctl up
 //! --resume` can start the members again.
 
+use super::daemon_status_lines::suspended_line;
 use super::shutdown::{exit_code, exit_line, print_exits};
-use super::up::suspended_line;
 use crate::command_rewriter;
 use crate::context::CommandContext;
 use crate::output;

@@ -8,7 +8,7 @@ use super::create::{default_create_request, sanitized_team_name};
 use crate::context::CommandContext;
 use crate::output;
 use client::controlling_terminal::controlling_terminal;
-use client::find_lead_session::led_by_this_session;
+use client::find_lead_session::find_lead_session;
 use protocol::control::{CreateTeamReply, LeadProcess, Request, SetLeadRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -48,7 +48,7 @@ pub(crate) fn run(context: &CommandContext, args: &LeadArgs) -> Result<ExitCode,
 }
 
 fn release_lead(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
-    let team = match led_by_this_session(&context.directories()?) {
+    let team = match find_lead_session(&context.directories()?) {
         Some(lead) => lead.team,
         // From another terminal a person names the team.
         None if context.args.team.is_some() => context.team_name(&context.root()?)?,

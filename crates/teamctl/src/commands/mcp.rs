@@ -7,7 +7,7 @@
 mod parent_agent;
 
 use crate::context::CommandContext;
-use client::find_lead_session::led_by_this_session;
+use client::find_lead_session::find_lead_session;
 use client::team_context::member_name;
 use parent_agent::{AgentEnvironment, ExpectedRoot, ParentAgent, parent_agent};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -162,7 +162,7 @@ fn checked_identity(context: &CommandContext, identity: McpIdentity) -> Result<M
         }
         Some(_) => Ok(identity),
         None => Ok(McpIdentity {
-            team: led_by_this_session(&context.directories()?).map(|lead| lead.team),
+            team: find_lead_session(&context.directories()?).map(|lead| lead.team),
             ..identity
         }),
     }

@@ -7,6 +7,7 @@ pub(crate) mod broadcast;
 pub(crate) mod capture;
 pub(crate) mod completions;
 pub(crate) mod create;
+mod daemon_status_lines;
 pub(crate) mod delete;
 pub(crate) mod deny;
 pub(crate) mod diagnose;

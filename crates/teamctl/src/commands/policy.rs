@@ -41,7 +41,7 @@ pub(crate) fn run(context: &CommandContext, args: &PolicyArgs) -> Result<ExitCod
     };
     let request = SetPolicyRequest { team: team.clone(), policy: policy.clone() };
     context.request::<()>(Request::SetPolicy(request))?;
-    let sentence = format!("The policy of {team} is another now.\n{}", policy_text(&policy));
+    let sentence = format!("replaced the policy of {team}\n{}", policy_text(&policy));
     output::print_result(context, &json!({"team": team, "policy": policy}), &sentence);
     Ok(ExitCode::SUCCESS)
 }
@@ -50,27 +50,24 @@ pub(crate) fn run(context: &CommandContext, args: &PolicyArgs) -> Result<ExitCod
 pub(super) fn policy_text(policy: &TeamPolicy) -> String {
     let rules = match policy.rules.len() {
         0 => String::new(),
-        count => format!(" where none of {count} rules decides"),
+        count => format!(" if none of {count} rules matches"),
     };
     let mut lines = vec![
         format!("plans are answered by {}", approver_text(policy.plan_approver)),
-        format!(
-            "questions for permission are answered by {}{rules}",
-            approver_text(policy.permission_approver)
-        ),
+        format!("permission requests are answered by {}{rules}", approver_text(policy.permission_approver)),
     ];
     if let Some(ms) = policy.answer_timeout_ms {
         let action = match policy.on_timeout {
-            TimeoutAction::Wait => "it waits on",
-            TimeoutAction::Deny => "the answer is no",
-            TimeoutAction::Approve => "the answer is yes",
+            TimeoutAction::Wait => "the request stays open",
+            TimeoutAction::Deny => "it is denied",
+            TimeoutAction::Approve => "it is approved",
         };
         lines.push(format!("after {} without an answer {action}", short_duration(ms)));
     }
     lines.extend(policy.max_turns.map(|turns| format!("at most {turns} turns")));
     lines.extend(policy.max_tokens.map(|tokens| format!("at most {} tokens", format_count(tokens))));
     lines.extend(policy.max_microdollars.map(|cost| format!("at most {}", format_dollars(cost))));
-    lines.extend(policy.max_time_ms.map(|ms| format!("at most {} from its making on", short_duration(ms))));
+    lines.extend(policy.max_time_ms.map(|ms| format!("at most {} after its creation", short_duration(ms))));
     lines.join("\n")
 }
 

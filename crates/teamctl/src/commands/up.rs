@@ -2,27 +2,24 @@
 //! teamd is ready.
 
 mod resume;
-mod status_lines;
 
 use crate::command_rewriter;
+use crate::commands::daemon_status_lines::{budget_line, daemon_line, suspended_line};
 use crate::context::CommandContext;
 use crate::output;
 use client::daemon_start::{DaemonStart, start_unless_running};
-use client::daemon_tmux_server::{TMUX_NAME, TmuxTarget};
+use client::select_tmux_server::{TMUX_NAME, TmuxTarget};
 use profile::ProfileRegistry;
 use protocol::error::ErrorReport;
 use serde_json::json;
-use status_lines::{budget_line, daemon_line};
 use std::process::ExitCode;
-
-pub(super) use status_lines::suspended_line;
 
 /// Start teamd in a detached tmux session, unless it runs
 ///
-/// The tmux server is that of $TMUX, else one named teamd. The session is named teamd. After a
-/// crash teamd starts on the same server and session, where its panes are. The command returns when
-/// teamd is ready. With --resume it also starts the members that down --suspend or a reboot has
-/// suspended, and returns when they run. Each continues its tasks in its worktree, and its session
+/// The tmux server is that of $TMUX, else one named teamd. The session is named teamd. If teamd has
+/// crashed, the command starts it again on the same server, where its panes still are. The command
+/// returns when teamd is ready. With --resume it also starts the members that down --suspend or a
+/// reboot has suspended, and returns when these members run. Each continues its tasks in its worktree, and its session
 /// if its program can resume one. It does not get its first prompt again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl up\n  teamctl up --resume\n  teamctl up --root ~/work/.claude")]

@@ -7,7 +7,7 @@ use crate::core::id::ConnId;
 use crate::core::jobs::pane_jobs::PaneVisibility;
 use crate::core::members::{permission_mode, respawn, shutdown, spawn};
 use crate::core::panes::dialog_flag::DialogCheck;
-use crate::core::panes::{layout, status_with_dialogs, visibility};
+use crate::core::panes::{set_layout, status_with_dialogs, visibility};
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::retry_cache::CallStart;
 use crate::core::tasks::next_task;
@@ -59,7 +59,7 @@ fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
         Request::CapturePane(capture) => read_only_calls::capture(context, client, &capture),
         Request::HidePane(who) => visibility::set_visibility(context, client, &who, PaneVisibility::Hidden),
         Request::ShowPane(who) => visibility::set_visibility(context, client, &who, PaneVisibility::Shown),
-        Request::SetLayout(order) => layout::set_layout(context, client, &order),
+        Request::SetLayout(order) => set_layout::set_layout(context, client, &order),
         Request::NextTask(asked) => next_task::query_next_task(context, client, asked),
         Request::ReportActivity(activity) => {
             activity::report_own_activity(context, client, call.token.as_deref(), activity);

@@ -13,7 +13,7 @@ use crate::core::lifecycle::{NameCall, NameWaiter};
 use crate::core::roster::MemberWorktree;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{going_down_error, no_such_team_error};
-use crate::core::state::names::{NameChoice, choose_free_name, exiting_holder};
+use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_holder};
 use crate::core::state::team::NameReservation;
 use crate::core::state::worktree_holds::{check_not_deleting, expire_holds, forget_worktrees};
 use protocol::control::{Reply, WorktreeReply, WorktreeRequest};

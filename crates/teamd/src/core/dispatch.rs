@@ -22,7 +22,7 @@ use crate::core::members::permission_mode::handle_mode_set;
 use crate::core::members::shutdown::{handle_request_sent, handle_shutdown_answers};
 use crate::core::members::{agent_start, cleanup, exit, spawn};
 use crate::core::panes::visibility::handle_hidden_panes_written;
-use crate::core::panes::{layout, status_with_dialogs, visibility};
+use crate::core::panes::{set_layout, status_with_dialogs, visibility};
 use crate::core::schedule_scans::schedule_config_scan;
 use crate::core::shims::acknowledge_exit;
 use crate::core::show_notice::{handle_notice_shown, show_next_notice, show_notice_outside_tmux};
@@ -205,7 +205,7 @@ fn handle_pane_result(context: &mut Context, done: PaneResult) {
         }
         PaneResult::PanesVisible { spawns } => visibility::handle_panes_visible(context, &spawns),
         PaneResult::LayoutApplied { client, team, layout, result } => {
-            layout::handle_layout_applied(context, client, team, layout, result);
+            set_layout::handle_layout_applied(context, client, team, layout, result);
         }
         PaneResult::PaneCaptured { client, result } => {
             read_only_calls::handle_pane_captured(context, client, result);

@@ -3,7 +3,7 @@
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::PaneJob;
-use crate::core::jobs::watch_command::WatchPurpose;
+use crate::core::jobs::watcher_command::WatchPurpose;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::roster::record::AgentRecord;
 use protocol::control::{Process, Response, ToShim};

@@ -4,7 +4,7 @@ use crate::core::effect::Wake;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::file_jobs::FileResult;
 use crate::core::jobs::pane_jobs::PaneResult;
-use crate::core::jobs::watch_command::WatchPurpose;
+use crate::core::jobs::watcher_command::WatchPurpose;
 use crate::core::jobs::worktree_jobs::WorktreeResult;
 use protocol::control::{Call, FromShim, Process, ShimHello};
 use protocol::error::ErrorReport;

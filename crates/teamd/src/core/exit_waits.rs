@@ -6,7 +6,7 @@ use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::roster::respawn_record::PendingRespawn;
 use crate::core::state::daemon::State;
-use crate::core::state::names::is_of_member;
+use crate::core::state::member_names::is_of_member;
 use crate::core::state::waiters::AfterExits;
 use protocol::control::{AgentExit, ExitsReply, Reply};
 
@@ -71,8 +71,8 @@ pub(crate) fn mark_suspended(state: &State, ended: &mut [AgentExit]) {
 }
 
 /// The effect that replies to a client that waits for exits. The reply is sent only after the
-/// roster was saved with these exits, because only the roster records the exit of a member that had
-/// no process.
+/// roster was saved with these exits, because if a spawn ends before its program was started, no
+/// shim reports an exit, and only the roster has it.
 pub(crate) fn reply_exits(client: ConnId, ended: Vec<AgentExit>) -> Effect {
     Effect::File(FileJob::ReplyWhenSaved {
         client,

@@ -5,7 +5,7 @@ use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::jobs::watch_command::WatchPurpose;
+use crate::core::jobs::watcher_command::WatchPurpose;
 use crate::core::members::cleanup;
 use crate::core::panes::hidden_panes::write_all_hidden_panes;
 use crate::core::panes::visibility;

@@ -2,7 +2,7 @@
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
-use crate::core::jobs::watch_command::WatchPurpose;
+use crate::core::jobs::watcher_command::WatchPurpose;
 use protocol::name::TeamName;
 
 /// Asks the watcher to watch the directories of all teams. The files are scanned only after the

@@ -9,7 +9,7 @@ use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::PaneJob;
-use crate::core::jobs::watch_command::WatchCommand;
+use crate::core::jobs::watcher_command::WatcherCommand;
 use crate::io::children::Children;
 use crate::io::control_socket::Connections;
 use crate::io::daemon_terminal::DaemonTerminal;
@@ -31,7 +31,7 @@ pub(crate) struct EffectRunner {
     pub(crate) connections: Connections,
     pub(crate) files: JobSender,
     pub(crate) panes: Sender<PaneJob>,
-    pub(crate) watcher: Sender<WatchCommand>,
+    pub(crate) watcher: Sender<WatcherCommand>,
     pub(crate) overflow: OverflowFlag,
     pub(crate) events: UnboundedSender<CoreEvent>,
     pub(crate) wake_sockets: WakeSockets,
@@ -79,14 +79,14 @@ impl EffectRunner {
                 self.children.reap();
             }
             // Sending to a thread cannot fail: the thread runs as long as the daemon.
-            Effect::WatchRoot => drop(self.watcher.send(WatchCommand::WatchRoot)),
-            Effect::WatchTeam { team } => drop(self.watcher.send(WatchCommand::WatchTeam(team))),
-            Effect::UnwatchTeam { team } => drop(self.watcher.send(WatchCommand::UnwatchTeam(team))),
+            Effect::WatchRoot => drop(self.watcher.send(WatcherCommand::WatchRoot)),
+            Effect::WatchTeam { team } => drop(self.watcher.send(WatcherCommand::WatchTeam(team))),
+            Effect::UnwatchTeam { team } => drop(self.watcher.send(WatcherCommand::UnwatchTeam(team))),
             Effect::ConfirmWatches(purpose) => {
-                drop(self.watcher.send(WatchCommand::ConfirmWatches(purpose)));
+                drop(self.watcher.send(WatcherCommand::ConfirmWatches(purpose)));
             }
             Effect::CreateBarrier { barrier } => {
-                drop(self.watcher.send(WatchCommand::CreateBarrier(barrier)));
+                drop(self.watcher.send(WatcherCommand::CreateBarrier(barrier)));
             }
             Effect::File(job) => self.files.push(job),
             Effect::Pane(job) => drop(self.panes.send(job)),

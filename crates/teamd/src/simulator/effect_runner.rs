@@ -3,7 +3,7 @@
 use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, collect_batch};
-use crate::core::jobs::watch_command::WatchCommand;
+use crate::core::jobs::watcher_command::WatcherCommand;
 use crate::simulator::shim::{ShimStage, SimulatedShim};
 use crate::simulator::simulation::Simulation;
 use std::collections::VecDeque;
@@ -59,7 +59,7 @@ impl Simulation {
                     daemon.wake_sockets.remove(&spawn);
                 }
             }
-            Effect::CreateBarrier { barrier } => self.send_to_watcher(WatchCommand::CreateBarrier(barrier)),
+            Effect::CreateBarrier { barrier } => self.send_to_watcher(WatcherCommand::CreateBarrier(barrier)),
             Effect::File(job) => {
                 if let Some(daemon) = &mut self.daemon {
                     push_file_job(&mut daemon.files, job);
@@ -81,12 +81,12 @@ impl Simulation {
                 self.send_event(CoreEvent::ShimStarted { spawn, result: Ok(pid) });
             }
             Effect::ShowNotice { .. } => {}
-            Effect::WatchRoot => self.send_to_watcher(WatchCommand::WatchRoot),
-            Effect::WatchTeam { team } => self.send_to_watcher(WatchCommand::WatchTeam(team)),
+            Effect::WatchRoot => self.send_to_watcher(WatcherCommand::WatchRoot),
+            Effect::WatchTeam { team } => self.send_to_watcher(WatcherCommand::WatchTeam(team)),
             Effect::ConfirmWatches(purpose) => {
-                self.send_to_watcher(WatchCommand::ConfirmWatches(purpose));
+                self.send_to_watcher(WatcherCommand::ConfirmWatches(purpose));
             }
-            Effect::UnwatchTeam { team } => self.send_to_watcher(WatchCommand::UnwatchTeam(team)),
+            Effect::UnwatchTeam { team } => self.send_to_watcher(WatcherCommand::UnwatchTeam(team)),
             Effect::Log(event) if self.disk.log.is_some() => {
                 let line = serde_json::to_string(&event).expect("it can be written");
                 self.run_effect(Effect::File(FileJob::AppendEvent(line)));

@@ -9,7 +9,7 @@ use crate::core::event_time::Now;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::PaneJob;
-use crate::core::jobs::watch_command::WatchCommand;
+use crate::core::jobs::watcher_command::WatcherCommand;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::recovery::recover;
 use crate::core::state::daemon::State;
@@ -49,7 +49,7 @@ pub(super) struct SimulatedDaemon {
     pub(super) worktrees: VecDeque<WorktreeJob>,
     pub(super) scans: ScanMemory,
     /// The commands for the watcher thread.
-    pub(super) watch_commands: VecDeque<WatchCommand>,
+    pub(super) watch_commands: VecDeque<WatcherCommand>,
     /// Results of jobs that the event loop has not received yet.
     pub(super) results: VecDeque<CoreEvent>,
     /// The spawns whose wake sockets the daemon has.
@@ -326,7 +326,7 @@ impl Simulation {
         self.log(|| line);
     }
 
-    pub(super) fn send_to_watcher(&mut self, ask: WatchCommand) {
+    pub(super) fn send_to_watcher(&mut self, ask: WatcherCommand) {
         self.daemon.iter_mut().for_each(|daemon| daemon.watch_commands.push_back(ask.clone()));
     }
 
@@ -334,16 +334,16 @@ impl Simulation {
     pub(super) fn run_watch_command(&mut self) {
         let Some(daemon) = &mut self.daemon else { return };
         match daemon.watch_commands.pop_front() {
-            Some(WatchCommand::WatchRoot) => daemon.scans.watched.clear(),
-            Some(WatchCommand::WatchTeam(team)) => drop(daemon.scans.watched.insert(team)),
-            Some(WatchCommand::UnwatchTeam(team)) => drop(daemon.scans.watched.remove(&team)),
-            Some(WatchCommand::CreateBarrier(_)) if !self.is_fault_free && self.rng.u8(..) < 60 => {
+            Some(WatcherCommand::WatchRoot) => daemon.scans.watched.clear(),
+            Some(WatcherCommand::WatchTeam(team)) => drop(daemon.scans.watched.insert(team)),
+            Some(WatcherCommand::UnwatchTeam(team)) => drop(daemon.scans.watched.remove(&team)),
+            Some(WatcherCommand::CreateBarrier(_)) if !self.is_fault_free && self.rng.u8(..) < 60 => {
                 self.send_event(CoreEvent::BarrierFailed);
             }
-            Some(WatchCommand::CreateBarrier(barrier)) => {
+            Some(WatcherCommand::CreateBarrier(barrier)) => {
                 self.disk.pending_events.push_back(WatcherEvent::Barrier(barrier));
             }
-            Some(WatchCommand::ConfirmWatches(purpose)) => {
+            Some(WatcherCommand::ConfirmWatches(purpose)) => {
                 self.send_event(CoreEvent::WatchesAdded(purpose));
             }
             None => {}

@@ -119,7 +119,7 @@ fn short_request_is_answered_with_one_key() {
     );
     let mut without_reason = state_with_request("asks to use Bash");
     let denied = teamctl_args(&press_keys(&mut without_reason, &[Key::Char('n'), Key::Enter]));
-    assert_eq!(denied, ["deny --reason=a person has said no -- perm-1"]);
+    assert_eq!(denied, ["deny --reason=a person denied it -- perm-1"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod report;
 mod stale_files;
 mod state_files;
 mod system;
-mod task_links;
+mod tasks;
 mod team_files;
 mod unsupervised_members;
 mod worktrees;
@@ -102,7 +102,7 @@ fn check_teams(root: &Root, mode: FixMode, report: &mut DoctorReport) {
         match root.team(&name) {
             Ok(team) => {
                 team_files::check(&team, report);
-                task_links::check(&team, mode, report);
+                tasks::check(&team, mode, report);
             }
             Err(error) => report.fail_with_error("teams", error),
         }

@@ -3,7 +3,7 @@
 
 use crate::context::CommandContext;
 use crate::output::{self, sanitize};
-use client::find_lead_session::led_by_this_session;
+use client::find_lead_session::find_lead_session;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::member_request::Answer;
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ pub(in crate::commands) fn answer_request(
     context.require_lead("answer a request")?;
     let (caller, at) = (context.caller_in(team_of_request(context, id)?)?, now());
     // In the terminal of a lead session, the answer may come from the program and not from a person.
-    let result = match led_by_this_session(&context.directories()?) {
+    let result = match find_lead_session(&context.directories()?) {
         Some(_) => caller.answer_request_as_program(id, answer, at)?,
         None => caller.answer_request(id, answer, at)?,
     };

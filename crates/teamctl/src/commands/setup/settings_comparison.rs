@@ -2,7 +2,7 @@
 //! Fills in the paths of teamd's programs. Finds the entries that are missing, and the entries that
 //! an older installation of teamd has added.
 
-use profile::settings_patch::{OwnPrograms, fill_setting, is_teamd_setting};
+use profile::settings_entry::{OwnPrograms, fill_setting, is_teamd_setting};
 use serde_json::Value;
 use toml::{Table, Value as Template};
 

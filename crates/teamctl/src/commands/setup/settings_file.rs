@@ -1,7 +1,7 @@
 //! Reads a program's settings file and computes what it should contain.
 
 use super::{merge_json, merge_toml};
-use profile::settings_patch::{OwnPrograms, SettingsFormat, SettingsPatch};
+use profile::settings_entry::{OwnPrograms, SettingsEntry, SettingsFormat};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::sibling_program::installed_program;
 use similar::TextDiff;
@@ -24,7 +24,7 @@ impl SettingsFile {
     /// `InvalidData` if the file can't be parsed, or if it has an entry of another program under a
     /// name that teamd needs.
     pub(in crate::commands) fn read(
-        patch: &SettingsPatch,
+        patch: &SettingsEntry,
         project: &Path,
     ) -> Result<SettingsFile, ErrorReport> {
         let settings = ForeignSettings::read(&settings_path(patch, project)?)?;
@@ -67,7 +67,7 @@ impl SettingsFile {
 }
 
 /// The path of the patch's file. An environment variable of the program can relocate its directory.
-fn settings_path(patch: &SettingsPatch, project: &Path) -> Result<PathBuf, ErrorReport> {
+fn settings_path(patch: &SettingsEntry, project: &Path) -> Result<PathBuf, ErrorReport> {
     let file = patch.file.as_str();
     let relocated = patch.relocated_by.iter().find_map(|(variable, default_directory)| {
         let directory = PathBuf::from(env_var(variable)?);

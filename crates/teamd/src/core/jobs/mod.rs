@@ -2,5 +2,5 @@
 
 pub(crate) mod file_jobs;
 pub(crate) mod pane_jobs;
-pub(crate) mod watch_command;
+pub(crate) mod watcher_command;
 pub(crate) mod worktree_jobs;

@@ -16,7 +16,7 @@ use crate::core::roster::record::AgentRecord;
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::daemon::{DaemonShutdown, State};
-use crate::core::state::names::is_of_member;
+use crate::core::state::member_names::is_of_member;
 use protocol::control::RestartPolicy;
 use protocol::control::{AgentExit, PastMember};
 use protocol::event::{Event, EventKind};

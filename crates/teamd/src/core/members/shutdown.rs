@@ -24,7 +24,7 @@ use crate::core::roster::record::AgentRecord;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::lookup::{find_member, living_ids, no_such_team_error};
-use crate::core::state::names::is_between_spawns;
+use crate::core::state::member_names::is_between_spawns;
 use crate::core::state::waiters::{AfterExits, ExitWaiter};
 use protocol::control::{AgentExit, MemberSelection, ShutdownMembersRequest};
 use protocol::error::{ErrorKind, ErrorReport};

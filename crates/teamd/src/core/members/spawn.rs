@@ -14,7 +14,7 @@ use crate::core::state::agent::Agent;
 use crate::core::state::budget::exhausted_error;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{going_down_error, no_such_team_error, pane_neighbors, team_layout};
-use crate::core::state::names::{NameChoice, choose_free_name, exiting_holder};
+use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_holder};
 use crate::core::state::worktree_holds::{check_worktree, expire_holds, recorded_worktree, release_name};
 use protocol::control::Backend;
 use protocol::control::SpawnRequest;

@@ -2,6 +2,6 @@
 
 pub(crate) mod dialog_flag;
 pub(crate) mod hidden_panes;
-pub(crate) mod layout;
+pub(crate) mod set_layout;
 pub(crate) mod status_with_dialogs;
 pub(crate) mod visibility;

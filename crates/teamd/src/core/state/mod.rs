@@ -5,7 +5,7 @@ pub(crate) mod budget;
 pub(crate) mod daemon;
 pub(crate) mod logged_state;
 pub(crate) mod lookup;
-pub(crate) mod names;
+pub(crate) mod member_names;
 pub(crate) mod next_task_queries;
 pub(crate) mod retry_cache;
 pub(crate) mod settings;

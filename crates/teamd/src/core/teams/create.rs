@@ -5,7 +5,7 @@ use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::jobs::watch_command::WatchPurpose;
+use crate::core::jobs::watcher_command::WatchPurpose;
 use crate::core::members::{restart_policy, termination};
 use crate::core::roster::TeamUsage;
 use crate::core::state::team::TeamState;

@@ -11,7 +11,7 @@ use crate::core::members::restart_policy;
 use crate::core::members::shutdown::kill_and_wait;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{has_members_error, living_ids, no_such_team_error};
-use crate::core::state::names::names_between_spawns;
+use crate::core::state::member_names::names_between_spawns;
 use crate::core::state::team::{Deletion, NameReservation};
 use crate::core::state::waiters::{AfterExits, ExitWaiter};
 use crate::core::state::worktree_holds::{check_not_deleting, forget_worktrees};

@@ -166,7 +166,7 @@ fn where_no_number_fits_behind_a_name_a_shorter_one_is_asked_for() {
     start_member_with(&mut state, worker_request(&longest, |_| ()), 50);
     let effects = send_call(&mut state, 9, worker_request(&longest, |order| order.unique = true));
     let Some(protocol::control::Response::Failed(fault)) = reply(&effects, 9) else { panic!("{effects:?}") };
-    assert!(fault.help.as_ref().unwrap().starts_with("take a shorter name"), "{fault:?}");
+    assert!(fault.help.as_ref().unwrap().starts_with("choose a shorter name"), "{fault:?}");
 }
 
 /// Its lead was told that it comes back. The pane of the last start opens after all, and is closed.

@@ -4,7 +4,7 @@ use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
-use crate::core::jobs::watch_command::WatchPurpose;
+use crate::core::jobs::watcher_command::WatchPurpose;
 use protocol::error::{ErrorKind, ErrorReport};
 
 #[test]

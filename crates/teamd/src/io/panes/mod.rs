@@ -1,10 +1,10 @@
 //! The panes thread: opens, labels, hides and closes the agents' panes in tmux.
 
-pub(crate) mod close_batch;
+pub(crate) mod choose_close_batch;
 pub(crate) mod dialogs;
-pub(crate) mod known_windows;
 pub(crate) mod layout;
 pub(crate) mod open;
+pub(crate) mod open_batch;
 pub(crate) mod thread;
 pub(crate) mod visibility;
 pub(crate) mod window_space;

@@ -8,8 +8,8 @@
 use crate::core::event::CoreEvent;
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult, PaneVisibility};
 use crate::core::roster::record::AgentPane;
-use crate::io::panes::known_windows::OpenBatch;
-use crate::io::panes::{close_batch, window_space};
+use crate::io::panes::open_batch::OpenBatch;
+use crate::io::panes::{choose_close_batch, window_space};
 use crate::io::thread_start_error::thread_error;
 use protocol::control::{CapturePaneReply, Layout};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -126,7 +126,7 @@ impl PaneManager {
     /// If tmux does not close a pane in this round trip, its job stays in the queue and closes the
     /// pane later. Does nothing if there is only one pane to close.
     pub(super) fn close_batch(&mut self, waiting: &mut VecDeque<PaneJob>) {
-        let batch = close_batch::first_of_each_window(waiting);
+        let batch = choose_close_batch::choose_close_batch(waiting);
         if batch.len() < 2 {
             return;
         }

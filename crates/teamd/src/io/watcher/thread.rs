@@ -4,7 +4,7 @@
 //! changes. The event loop must not wait for that, so this thread does.
 
 use crate::core::event::CoreEvent;
-use crate::core::jobs::watch_command::WatchCommand;
+use crate::core::jobs::watcher_command::WatcherCommand;
 use crate::io::thread_start_error::thread_error;
 use crate::io::watcher::barrier::Barriers;
 use crate::io::watcher::file_watcher::{FileWatcher, WatchSinks};
@@ -30,24 +30,24 @@ impl WatcherThread {
 
     /// Starts the watcher thread and watches the root. Returns the queue of commands for the
     /// thread. The daemon does not wait for this thread when it exits.
-    pub(crate) fn start(self) -> Result<Sender<WatchCommand>, ErrorReport> {
+    pub(crate) fn start(self) -> Result<Sender<WatcherCommand>, ErrorReport> {
         let (commands, queue) = channel();
-        commands.send(WatchCommand::WatchRoot).ok();
+        commands.send(WatcherCommand::WatchRoot).ok();
         let thread = std::thread::Builder::new().name("watcher".into()).spawn(move || self.run(&queue));
         thread.map(|_| commands).map_err(|error| thread_error(&error))
     }
 
-    fn run(mut self, queue: &Receiver<WatchCommand>) {
+    fn run(mut self, queue: &Receiver<WatcherCommand>) {
         for command in queue {
             failpoint::hit("watch.command");
             match command {
-                WatchCommand::WatchRoot => self.watch_root(),
-                WatchCommand::WatchTeam(team) => self.watch_team(&team),
-                WatchCommand::UnwatchTeam(team) => {
+                WatcherCommand::WatchRoot => self.watch_root(),
+                WatcherCommand::WatchTeam(team) => self.watch_team(&team),
+                WatcherCommand::UnwatchTeam(team) => {
                     self.watcher.iter_mut().for_each(|watcher| watcher.unwatch_team(&team));
                 }
-                WatchCommand::CreateBarrier(barrier) => self.create_barrier(barrier),
-                WatchCommand::ConfirmWatches(purpose) => self.send(CoreEvent::WatchesAdded(purpose)),
+                WatcherCommand::CreateBarrier(barrier) => self.create_barrier(barrier),
+                WatcherCommand::ConfirmWatches(purpose) => self.send(CoreEvent::WatchesAdded(purpose)),
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use super::report::DoctorReport;
 use crate::context::CommandContext;
-use client::daemon_tmux_server::{self, TMUX_NAME};
+use client::select_tmux_server::{self, TMUX_NAME};
 use protocol::control::StatusReply;
 use protocol::roster_file::RosterFile;
 use std::os::unix::net::UnixStream;
@@ -97,7 +97,7 @@ fn candidate_servers(status: Option<&StatusReply>) -> Vec<TmuxServerArgs> {
 /// The tagged panes of a server. Empty if the server is not running.
 fn tagged_panes(server: &TmuxServerArgs) -> Vec<OrphanPane> {
     let arguments = ["list-panes", "-a", "-F", PANE_FORMAT];
-    let list = daemon_tmux_server::tmux_output(server, &arguments).unwrap_or_default();
+    let list = select_tmux_server::tmux_output(server, &arguments).unwrap_or_default();
     let mut panes: Vec<OrphanPane> =
         list.lines().filter_map(|line| OrphanPane::parse(server, line)).collect();
     // tmux lists a window once for each session that it is linked to.

@@ -24,7 +24,7 @@ pub enum SettingsFormat {
 /// What one settings file must contain.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SettingsPatch {
+pub struct SettingsEntry {
     /// The path: `~/…`, or relative to the project's directory.
     pub file: String,
     pub format: SettingsFormat,
@@ -77,8 +77,8 @@ pub fn is_teamd_setting(template: &str, text: &str) -> bool {
     template == text
 }
 
-pub(crate) fn parse_settings_patches(keys: &mut TomlTable<'_>) -> Result<Vec<SettingsPatch>, ErrorReport> {
-    let patches: Vec<SettingsPatch> = keys.take("settings", WANTED)?.unwrap_or_default();
+pub(crate) fn parse_settings_entries(keys: &mut TomlTable<'_>) -> Result<Vec<SettingsEntry>, ErrorReport> {
+    let patches: Vec<SettingsEntry> = keys.take("settings", WANTED)?.unwrap_or_default();
     for patch in &patches {
         if !is_safe_relative_path(&patch.file) {
             return Err(

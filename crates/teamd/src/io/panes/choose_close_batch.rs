@@ -12,7 +12,7 @@ const MAX_BATCH: usize = 4;
 /// Selects the panes to close in one round trip: the first pane of each window among the
 /// `ClosePane` jobs at the head of the queue. Returns each pane with the position of its job in the
 /// queue.
-pub(super) fn first_of_each_window(waiting: &VecDeque<PaneJob>) -> Vec<(usize, PaneToKill)> {
+pub(super) fn choose_close_batch(waiting: &VecDeque<PaneJob>) -> Vec<(usize, PaneToKill)> {
     let mut windows = BTreeSet::new();
     let closing = waiting.iter().map_while(|job| match job {
         PaneJob::ClosePane { pane, owner, window, .. } => {
@@ -42,7 +42,7 @@ mod tests {
         let mut waiting: VecDeque<PaneJob> =
             panes.into_iter().map(|(pane, window)| close_job(pane, window)).collect();
         let positions = |waiting: &VecDeque<PaneJob>| {
-            first_of_each_window(waiting).into_iter().map(|(at, _)| at).collect::<Vec<_>>()
+            choose_close_batch(waiting).into_iter().map(|(at, _)| at).collect::<Vec<_>>()
         };
         assert_eq!(positions(&waiting), [0, 3, 4, 5]);
         waiting.insert(4, PaneJob::CheckHiddenPanes { panes: Vec::new() });

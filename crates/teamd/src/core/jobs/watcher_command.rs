@@ -4,7 +4,7 @@ use protocol::name::TeamName;
 
 /// A command for the file watcher. Commands run in order.
 #[derive(Debug, Clone)]
-pub(crate) enum WatchCommand {
+pub(crate) enum WatcherCommand {
     /// Watch a root directory that was opened again. One more command for each team follows.
     WatchRoot,
     WatchTeam(TeamName),

@@ -2,7 +2,7 @@
 //!
 //! The output has all fields of the entry in the file. If the entry cannot be parsed as a JSON
 //! value, the output has only the fields that teamd knows. If the entry is not a valid message, the
-//! output has the kind `fault` and the error.
+//! output has the kind `invalid` and the error.
 
 use super::inbox_text::{InboxEntry, Message};
 use crate::json::replace_lone_surrogates;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 impl InboxEntry {
     /// The entry as JSON, with the added keys `index` and `kind`. The kind is the payload's type,
-    /// or `message` for plain text.
+    /// or `text` for plain text.
     pub fn to_json(&self) -> Value {
         let mut object = entry_value(self);
         object["index"] = json!(self.index);

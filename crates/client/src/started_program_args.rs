@@ -15,14 +15,14 @@ pub enum FlagKind {
 
 /// The parsed arguments of a program that `teamctl` starts.
 #[derive(Debug)]
-pub struct FlagArgs {
+pub struct StartedProgramArgs {
     /// Each flag with its value, in the order of the arguments. The value of a switch is empty.
     flags: Vec<(String, OsString)>,
     /// The command that starts the program, for the help of errors.
     command: &'static str,
 }
 
-impl FlagArgs {
+impl StartedProgramArgs {
     /// Parses `arguments`. The function `kind` returns the kind of a flag, or `None` for a flag
     /// that the program does not know.
     ///
@@ -33,8 +33,8 @@ impl FlagArgs {
         arguments: impl IntoIterator<Item = OsString>,
         command: &'static str,
         kind: impl Fn(&str) -> Option<FlagKind>,
-    ) -> Result<FlagArgs, ErrorReport> {
-        let mut parsed = FlagArgs { flags: Vec::new(), command };
+    ) -> Result<StartedProgramArgs, ErrorReport> {
+        let mut parsed = StartedProgramArgs { flags: Vec::new(), command };
         let mut arguments = arguments.into_iter();
         while let Some(flag) = arguments.next() {
             let flag = flag.to_string_lossy().into_owned();

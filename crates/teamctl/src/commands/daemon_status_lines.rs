@@ -1,4 +1,4 @@
-//! Lines about the daemon and suspended members, for `teamctl up` and `teamctl down`.
+//! Lines about the daemon, suspended members and exhausted budgets, for several commands.
 
 use crate::command_rewriter::rewrite_commands;
 use crate::context::CommandContext;
@@ -6,7 +6,7 @@ use client::suggested_commands::SuggestedCommands;
 use protocol::control::{StatusReply, TeamStatus};
 
 /// The line about the daemon. `state` is `is ready` or `runs already`.
-pub(super) fn daemon_line(status: &StatusReply, state: &str) -> String {
+pub(in crate::commands) fn daemon_line(status: &StatusReply, state: &str) -> String {
     let daemon = &status.daemon;
     let tmux = daemon.tmux.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
     format!("teamd {state}: pid {}, root {}, tmux {tmux}.", daemon.pid, daemon.root.display())
@@ -23,7 +23,7 @@ pub(in crate::commands) fn suspended_line(count: usize, commands: &SuggestedComm
 }
 
 /// Says that the team's budget is exhausted and how to raise it. `None`: it is not exhausted.
-pub(super) fn budget_line(context: &CommandContext, team: &TeamStatus) -> Option<String> {
+pub(in crate::commands) fn budget_line(context: &CommandContext, team: &TeamStatus) -> Option<String> {
     let reason = team.budget.as_ref()?.exhausted_reason.as_ref()?;
     let help = format!("give it more with: teamctl policy FILE -t {}", team.name);
     Some(format!("No member of {} is started: {reason}.\n  {}", team.name, rewrite_commands(context, &help)))

@@ -13,7 +13,7 @@ use protocol::name::{AgentName, TeamName};
 use std::path::PathBuf;
 
 #[derive(Debug)]
-pub(crate) struct RootHandles {
+pub(crate) struct SharedRootState {
     pub(crate) dir: DirHandle,
     pub(crate) teams: DirHandle,
     pub(crate) tasks: DirHandle,
@@ -27,7 +27,7 @@ pub(crate) struct RootHandles {
     pub(crate) state_dir: PathBuf,
 }
 
-impl RootHandles {
+impl SharedRootState {
     /// Whether the open directories are still the ones at their paths.
     pub(crate) fn is_current(&self) -> bool {
         self.dir.is_at_its_path()

@@ -76,9 +76,9 @@ pub(crate) fn choose_free_name(
         let gone = state.member(team, wanted).is_some_and(|agent| agent.record.lifecycle.is_exited());
         let hint = match gone {
             true => format!(
-                "it has ended, and is not off the team yet: try again, or see: teamctl events -t {team}"
+                "it has exited, but is not removed from the team yet: try again, or see: teamctl events -t {team}"
             ),
-            false if may_differ => "take a shorter name: behind this one no number fits".to_owned(),
+            false if may_differ => "choose a shorter name, so that a number can be appended".to_owned(),
             false => "take another name, or let --unique choose one".to_owned(),
         };
         let message = format!("cannot spawn {wanted}: {team} has a member of that name");

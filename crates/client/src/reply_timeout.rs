@@ -1,11 +1,11 @@
-//! Timeouts of requests to the daemon.
+//! How long a client waits for the reply to a call.
 
 use protocol::control::Request;
 use std::time::Duration;
 
 /// How long a client waits for the daemon's reply to `request`. The daemon's own deadlines are
 /// shorter. So if this timeout passes, the daemon process is stopped or hangs.
-pub fn request_timeout(request: &Request) -> Duration {
+pub fn reply_timeout(request: &Request) -> Duration {
     match request {
         Request::Status
         | Request::StatusWithScreens
