@@ -151,7 +151,7 @@ pub struct ShutdownMembersRequest {
 }
 
 /// Deletes a team (docs/protocol.md section 7, TeamDelete).
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeleteTeamRequest {
     /// The team.

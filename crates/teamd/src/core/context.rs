@@ -31,7 +31,7 @@ pub(crate) enum FollowUp {
     /// cleanup of the member that had the name has failed.
     RetryForName(NameWaiter),
     /// Continues a deletion, because all members of the team have exited.
-    DeleteTeam { client: ConnId, order: DeleteTeamRequest },
+    DeleteTeam { client: Option<ConnId>, order: DeleteTeamRequest },
 }
 
 impl Context<'_> {

@@ -75,7 +75,7 @@ fn observe_sleep(context: &mut Context) {
 
 /// Handles calls again that waited for a member's name, and continues the deletion of teams whose
 /// members have exited.
-fn run_follow_ups(context: &mut Context) {
+pub(crate) fn run_follow_ups(context: &mut Context) {
     while let Some(follow_up) = context.follow_ups.pop_front() {
         match follow_up {
             FollowUp::RetryForName(NameWaiter { client, call }) => match call {

@@ -47,14 +47,14 @@ pub(crate) fn reply_to_finished_waiters(context: &mut Context) {
     context.state.exit_waiters = pending;
     for mut waiting in done {
         match waiting.after.clone() {
-            AfterExits::Reply => context.effects.push(reply_exits(waiting.client, waiting.ended)),
-            AfterExits::Delete(order) => {
-                context.follow_ups.push_back(FollowUp::DeleteTeam { client: waiting.client, order });
+            AfterExits::Reply(client) => context.effects.push(reply_exits(client, waiting.ended)),
+            AfterExits::Delete(client, order) => {
+                context.follow_ups.push_back(FollowUp::DeleteTeam { client, order });
             }
-            AfterExits::StopDaemon => {
+            AfterExits::StopDaemon(client) => {
                 mark_suspended(context.state, &mut waiting.ended);
-                context.state.final_reply_to = Some(waiting.client);
-                context.effects.push(reply_exits(waiting.client, waiting.ended));
+                context.state.final_reply_to = Some(client);
+                context.effects.push(reply_exits(client, waiting.ended));
             }
         }
     }

@@ -3,6 +3,7 @@
 //! shims. Cleanups that the last daemon did not finish start again.
 
 use crate::core::context::Context;
+use crate::core::dispatch::run_follow_ups;
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
@@ -13,14 +14,13 @@ use crate::core::rescan;
 use crate::core::schedule_scans::schedule_config_scan;
 use crate::core::state::agent::LeadSession;
 use crate::core::state::daemon::State;
-use crate::core::teams::budget;
+use crate::core::teams::{budget, delete};
 use protocol::name::TeamName;
 
 /// Recovers from the roster. Returns the effects of the start.
 pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
     let mut context = Context::new(state, now);
     recover_all(&mut context);
-    debug_assert!(context.follow_ups.is_empty(), "no client waits at the start");
     context.effects.into_vec()
 }
 
@@ -39,6 +39,8 @@ fn recover_all(context: &mut Context) {
     for id in &ids {
         recover_agent(context, id);
     }
+    delete::resume_deletions(context);
+    run_follow_ups(context);
     // A missing config.json causes no file event, so each config.json is scanned now.
     teams.iter().for_each(|team| schedule_config_scan(context, team));
     context.effects.extend(context.state.lead_sessions.values().map(LeadSession::watch_effect));

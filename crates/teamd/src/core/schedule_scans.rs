@@ -4,6 +4,7 @@ use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::{FileJob, RegisteredMember, RosterMembers};
 use crate::core::panes::hidden_panes::restore_hidden_panes;
+use crate::core::state::team::TeamState;
 use crate::core::watches::watch_session_team;
 use protocol::name::TeamName;
 
@@ -42,7 +43,10 @@ pub(crate) fn schedule_config_scan(context: &mut Context, team: &TeamName) {
         }
         return;
     }
-    if context.state.teams.get_mut(team).is_some_and(|known| known.config_scan.try_start()) {
+    // The scan would restore the config.json of a team whose deletion has removed it.
+    let needs_scan =
+        |known: &mut TeamState| known.accepted_deletion().is_none() && known.config_scan.try_start();
+    if context.state.teams.get_mut(team).is_some_and(needs_scan) {
         scan_config(context, team);
     }
 }

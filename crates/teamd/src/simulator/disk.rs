@@ -209,7 +209,7 @@ impl SimulatedDisk {
                 FileResult::DeletableChecked { client, order, result: self.check_writable() }
             }
             FileJob::DeleteTeam { client, order: DeleteTeamRequest { team, .. }, removed_worktrees } => {
-                let result = self.check_writable();
+                let result = self.check_writable().and_then(|()| self.check_saved());
                 if result.is_ok() {
                     self.teams.remove(&team);
                     self.versions.retain(|(of, _), _| *of != team);

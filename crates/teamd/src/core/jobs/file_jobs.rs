@@ -94,9 +94,9 @@ pub(crate) enum FileJob {
     /// Check that the roster is saved, so that git may fill the worktree that it names.
     ConfirmWorktreeRecorded { creation: Box<WorktreeCreation> },
     /// Check whether the files of a team can be deleted, before its worktrees are removed.
-    CheckDeletable { client: ConnId, order: DeleteTeamRequest },
-    /// Delete the files of a team whose worktrees are removed.
-    DeleteTeam { client: ConnId, order: DeleteTeamRequest, removed_worktrees: RemovedWorktrees },
+    CheckDeletable { client: Option<ConnId>, order: DeleteTeamRequest },
+    /// Delete the files of a team whose worktrees are removed, if the roster on disk has the deletion.
+    DeleteTeam { client: Option<ConnId>, order: DeleteTeamRequest, removed_worktrees: RemovedWorktrees },
 }
 
 /// The result of a registration.
@@ -273,12 +273,12 @@ pub(crate) enum FileResult {
         result: Result<(), ErrorReport>,
     },
     DeletableChecked {
-        client: ConnId,
+        client: Option<ConnId>,
         order: DeleteTeamRequest,
         result: Result<(), ErrorReport>,
     },
     TeamDeleted {
-        client: ConnId,
+        client: Option<ConnId>,
         team: TeamName,
         result: Result<(), ErrorReport>,
         worktrees: RemovedWorktrees,

@@ -36,7 +36,7 @@ pub(crate) enum WorktreeJob {
     /// anything. Processes below the shims `shim_pids` do not count as users of a worktree, because
     /// they end with the members.
     CheckUnsaved {
-        client: ConnId,
+        client: Option<ConnId>,
         order: DeleteTeamRequest,
         worktrees: Vec<MemberWorktree>,
         shim_pids: BTreeSet<u32>,
@@ -44,7 +44,12 @@ pub(crate) enum WorktreeJob {
     /// Remove all worktrees of a team. If a worktree has unsaved work and the deletion request does
     /// not name that worktree, none is removed. Unsaved work in a named worktree is moved below the
     /// directory `trash`.
-    RemoveAll { client: ConnId, order: DeleteTeamRequest, worktrees: Vec<MemberWorktree>, trash: PathBuf },
+    RemoveAll {
+        client: Option<ConnId>,
+        order: DeleteTeamRequest,
+        worktrees: Vec<MemberWorktree>,
+        trash: PathBuf,
+    },
 }
 
 /// Whether the path of a worktree exists.
@@ -69,10 +74,10 @@ pub(crate) enum WorktreeResult {
     Filled { creation: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, path: WorktreePath },
     /// `result` is an error if a worktree can't be removed, as far as that is known while the
     /// members still run.
-    UnsavedChecked { client: ConnId, order: DeleteTeamRequest, result: Result<(), ErrorReport> },
+    UnsavedChecked { client: Option<ConnId>, order: DeleteTeamRequest, result: Result<(), ErrorReport> },
     /// `removed_worktrees` says what became of each worktree, even after an error.
     RemovedAll {
-        client: ConnId,
+        client: Option<ConnId>,
         order: DeleteTeamRequest,
         removed_worktrees: RemovedWorktrees,
         result: Result<(), ErrorReport>,

@@ -87,7 +87,7 @@ pub(crate) fn request_member_shutdown(context: &mut Context, client: ConnId, ord
                 let ended = rested.into_iter().chain(asked.flatten().collect::<Vec<_>>()).collect();
                 return context.effects.push(reply_exits(client, ended));
             }
-            request_and_wait(context, ExitWaiter::new(client, &ids, rested, AfterExits::Reply), &question);
+            request_and_wait(context, ExitWaiter::new(&ids, rested, AfterExits::Reply(client)), &question);
         }
     }
 }
@@ -98,7 +98,7 @@ pub(crate) fn kill(context: &mut Context, client: ConnId, order: &MemberSelectio
         Ok(ids) => {
             cancel_suspend(context.state, &ids);
             let rested = restart_policy::cancel_and_report(context, &order.team, &order.names);
-            kill_and_wait(context, ExitWaiter::new(client, &ids, rested, AfterExits::Reply));
+            kill_and_wait(context, ExitWaiter::new(&ids, rested, AfterExits::Reply(client)));
         }
     }
 }
@@ -144,7 +144,7 @@ pub(crate) fn shut_down_daemon(context: &mut Context, client: ConnId, closing: D
         suspend_on_exit(context.state, &all);
     }
     let question = ShutdownTerms::forced("teamd is going down", DOWN_GRACE);
-    request_and_wait(context, ExitWaiter::new(client, &all, between, AfterExits::StopDaemon), &question);
+    request_and_wait(context, ExitWaiter::new(&all, between, AfterExits::StopDaemon(client)), &question);
 }
 
 /// Requests the shutdown of all members of a team. No client waits for it.

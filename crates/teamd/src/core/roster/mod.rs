@@ -9,7 +9,7 @@ pub(crate) mod usage_totals;
 use crate::core::notice_queue::Notice;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord};
-use protocol::control::{Layout, LeadProcess, PastMember, SpawnRequest};
+use protocol::control::{DeleteTeamRequest, Layout, LeadProcess, PastMember, SpawnRequest};
 use protocol::name::{AgentName, TeamName};
 use protocol::roster_file::RosterFile;
 use protocol::usage::Usage;
@@ -40,6 +40,9 @@ pub(crate) struct Roster {
     /// deleted.
     pub(crate) worktrees: BTreeMap<TeamName, Vec<MemberWorktree>>,
     pub(crate) usage: BTreeMap<TeamName, TeamUsage>,
+    /// Deletions of teams that were accepted and are not complete.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) deletions: Vec<DeleteTeamRequest>,
     /// Notices that were not shown yet.
     pub(crate) pending_notices: Vec<Notice>,
 }

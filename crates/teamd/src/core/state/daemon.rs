@@ -14,10 +14,10 @@ use crate::core::state::next_task_queries::NextTaskQueue;
 use crate::core::state::retry_cache::RetryCache;
 use crate::core::state::settings::{DaemonSettings, WatcherState};
 use crate::core::state::sleep_clock::SleepClock;
-use crate::core::state::team::{ScanState, TeamState};
+use crate::core::state::team::{Deletion, ScanState, TeamState};
 use crate::core::state::waiters::{ExitWaiter, InterruptWaiter, QueuedRegistration, ScreenWaiters};
 use protocol::color::Color;
-use protocol::control::{Activity, Layout, PastMember};
+use protocol::control::{Activity, DeleteTeamRequest, Layout, PastMember};
 use protocol::error::ErrorReport;
 use protocol::id::UniqueMillis;
 use protocol::name::{AgentName, TeamName};
@@ -241,6 +241,7 @@ impl State {
                 .collect(),
             worktrees: self.teams.iter().map(|(name, team)| (name.clone(), team.worktrees.clone())).collect(),
             usage: self.teams.iter().map(|(name, team)| (name.clone(), team.usage.clone())).collect(),
+            deletions: self.teams.values().filter_map(TeamState::accepted_deletion).cloned().collect(),
             lead_sessions: self.lead_sessions.values().map(|leading| leading.lead.clone()).collect(),
             pending_notices: self.notices.pending(),
         }
@@ -268,11 +269,17 @@ fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<T
             worktrees: roster.worktrees.remove(&name).unwrap_or_default(),
             layout: roster.layouts.remove(&name).unwrap_or_default(),
             usage: roster.usage.remove(&name).unwrap_or_default(),
+            deletion: restore_deletion(&roster.deletions, &name),
             ..TeamState::default()
         };
         (name, team)
     });
     teams.collect()
+}
+
+fn restore_deletion(saved: &[DeleteTeamRequest], team: &TeamName) -> Option<Deletion> {
+    let order = saved.iter().find(|order| order.team == *team)?.clone();
+    Some(Deletion::Accepted { order, killed: Vec::new() })
 }
 
 /// The pending respawn that the roster has instead of a respawn whose pane is still being opened.

@@ -4,7 +4,7 @@ use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
 use crate::core::roster::{MemberWorktree, TeamUsage};
 use crate::core::state::logged_state::{LoggedRequests, LoggedTask};
 use crate::core::state::task_board::TaskBoard;
-use protocol::control::{Layout, PastMember};
+use protocol::control::{DeleteTeamRequest, Layout, PastMember};
 use protocol::id::{RequestId, TaskId};
 use protocol::name::AgentName;
 use protocol::policy::{AnsweredBy, Policy};
@@ -66,8 +66,13 @@ pub(crate) enum Deletion {
     /// The team still has members. Before one of them is killed, the daemon checks whether the
     /// team's files or worktrees prevent the deletion.
     Checking,
-    /// These members are being killed for the deletion.
-    EndingMembers(Vec<String>),
+    /// The deletion was accepted: the members are killed, then the worktrees are removed, then the
+    /// files. The roster has the request from now on, so that the next daemon completes it.
+    Accepted {
+        order: DeleteTeamRequest,
+        /// The members that the deletion kills.
+        killed: Vec<String>,
+    },
 }
 
 /// Why a name is reserved.
@@ -88,6 +93,14 @@ pub(crate) struct TrackedRequest {
 }
 
 impl TeamState {
+    /// The request of a deletion that was accepted.
+    pub(crate) fn accepted_deletion(&self) -> Option<&DeleteTeamRequest> {
+        match &self.deletion {
+            Some(Deletion::Accepted { order, .. }) => Some(order),
+            Some(Deletion::Checking) | None => None,
+        }
+    }
+
     /// Whether the task board has all changes that were reported.
     pub(crate) fn is_task_scan_current(&self) -> bool {
         self.task_scan == ScanState::Idle && self.unscanned_tasks.is_empty()

@@ -4,24 +4,18 @@ use crate::core::id::{ConnId, SpawnId};
 use protocol::control::{AgentExit, DeleteTeamRequest};
 use std::collections::BTreeSet;
 
-/// A client that waits for the exits of agents.
+/// A client that waits for the exits of agents, or a deletion that does.
 #[derive(Debug)]
 pub(crate) struct ExitWaiter {
-    pub(crate) client: ConnId,
     pub(crate) pending: BTreeSet<SpawnId>,
     pub(crate) ended: Vec<AgentExit>,
     pub(crate) after: AfterExits,
 }
 
 impl ExitWaiter {
-    /// A client that waits for `ids`. `ended` are reply entries that need no wait.
-    pub(crate) fn new(
-        client: ConnId,
-        ids: &BTreeSet<SpawnId>,
-        ended: Vec<AgentExit>,
-        then: AfterExits,
-    ) -> ExitWaiter {
-        ExitWaiter { client, pending: ids.clone(), ended, after: then }
+    /// Waits for `ids`. `ended` are reply entries that need no wait.
+    pub(crate) fn new(ids: &BTreeSet<SpawnId>, ended: Vec<AgentExit>, after: AfterExits) -> ExitWaiter {
+        ExitWaiter { pending: ids.clone(), ended, after }
     }
 }
 
@@ -29,11 +23,12 @@ impl ExitWaiter {
 #[derive(Debug, Clone)]
 pub(crate) enum AfterExits {
     /// The client gets its reply.
-    Reply,
-    /// The worktrees and files of the team are deleted.
-    Delete(DeleteTeamRequest),
-    /// The daemon ends.
-    StopDaemon,
+    Reply(ConnId),
+    /// The worktrees and files of the team are deleted. Without a client, the next daemon completes
+    /// a deletion.
+    Delete(Option<ConnId>, DeleteTeamRequest),
+    /// The client gets its reply, and the daemon ends.
+    StopDaemon(ConnId),
 }
 
 /// Clients that wait for the status with dialogs (which programs wait at a dialog on their screen).

@@ -12,7 +12,7 @@ use crate::core::members::shutdown::kill_and_wait;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{has_members_error, living_ids, no_such_team_error};
 use crate::core::state::member_names::names_between_spawns;
-use crate::core::state::team::{Deletion, NameReservation};
+use crate::core::state::team::{Deletion, NameReservation, TeamState};
 use crate::core::state::waiters::{AfterExits, ExitWaiter};
 use crate::core::state::worktree_holds::{check_not_deleting, forget_worktrees};
 use crate::core::tasks::next_task;
@@ -28,7 +28,7 @@ pub(crate) fn delete(context: &mut Context, client: ConnId, order: DeleteTeamReq
     }
     let names = remaining_members(context.state, &order.team);
     if names.is_empty() {
-        return kill_members(context, client, order);
+        return kill_members(context, Some(client), order);
     }
     if !order.force {
         return send_reply(context, client, Err(has_members_error(&order.team, &names)));
@@ -37,7 +37,15 @@ pub(crate) fn delete(context: &mut Context, client: ConnId, order: DeleteTeamReq
     if let Some(team) = context.state.teams.get_mut(&order.team) {
         team.deletion = Some(Deletion::Checking);
     }
-    context.effects.push(Effect::File(FileJob::CheckDeletable { client, order }));
+    context.effects.push(Effect::File(FileJob::CheckDeletable { client: Some(client), order }));
+}
+
+/// Completes the deletions that an earlier daemon had accepted.
+pub(crate) fn resume_deletions(context: &mut Context) {
+    let accepted = context.state.teams.values().filter_map(TeamState::accepted_deletion).cloned();
+    for order in accepted.collect::<Vec<_>>() {
+        kill_members(context, None, order);
+    }
 }
 
 /// The names of all members, including those with a pending respawn.
@@ -48,19 +56,20 @@ fn remaining_members(state: &State, team: &TeamName) -> Vec<String> {
 
 /// Kills the members of a team that is to be deleted, after a check has found nothing that prevents
 /// the deletion. That check is repeated once the members have exited.
-pub(crate) fn kill_members(context: &mut Context, client: ConnId, order: DeleteTeamRequest) {
-    let names = remaining_members(context.state, &order.team);
+pub(crate) fn kill_members(context: &mut Context, client: Option<ConnId>, order: DeleteTeamRequest) {
+    let killed = remaining_members(context.state, &order.team);
     if let Some(team) = context.state.teams.get_mut(&order.team) {
-        team.deletion = Some(Deletion::EndingMembers(names));
+        team.deletion = Some(Deletion::Accepted { order: order.clone(), killed });
+        context.state.has_roster_changed = true;
     }
     restart_policy::cancel_respawns(context, &order.team, &[]);
     let ids = living_ids(context.state, &order.team);
-    kill_and_wait(context, ExitWaiter::new(client, &ids, Vec::new(), AfterExits::Delete(order)));
+    kill_and_wait(context, ExitWaiter::new(&ids, Vec::new(), AfterExits::Delete(client, order)));
 }
 
 /// Deletes the files of a team without worktrees.
 pub(crate) fn delete_files(
-    client: ConnId,
+    client: Option<ConnId>,
     order: DeleteTeamRequest,
     removed_worktrees: RemovedWorktrees,
     effects: &mut Effects,
@@ -71,19 +80,22 @@ pub(crate) fn delete_files(
 /// Handles the end of a deletion, or its failure.
 pub(crate) fn handle_team_deleted(
     context: &mut Context,
-    client: ConnId,
+    client: Option<ConnId>,
     team: &TeamName,
     result: Result<(), ErrorReport>,
     removed_worktrees: RemovedWorktrees,
 ) {
     let was = context.state.teams.get_mut(team).and_then(|team| team.deletion.take());
+    // The earlier daemon may have died after the last file was deleted.
+    let is_gone = |error: &ErrorReport| client.is_none() && error.kind == ErrorKind::NotFound;
+    let result = result.or_else(|error| if is_gone(&error) { Ok(()) } else { Err(error) });
+    context.state.has_roster_changed |= was.is_some();
     if result.is_ok() {
         restart_policy::cancel_respawns(context, team, &[]);
         next_task::drop_team_queries(context, team);
         context.state.teams.remove(team);
         // A team without a lead session causes an error here, which does not matter.
         lead_session::release_lead(context, team).ok();
-        context.state.has_roster_changed = true;
         context.effects.push(Effect::UnwatchTeam { team: team.clone() });
         context.effects.push(Effect::log_team(team, EventKind::TeamDeleted));
     }
@@ -93,7 +105,16 @@ pub(crate) fn handle_team_deleted(
         let team_name = team.clone();
         Reply::DeleteTeam(DeleteTeamReply { success: true, message, team_name, worktrees: removed_worktrees })
     });
-    send_reply(context, client, reply);
+    match (client, reply) {
+        (Some(client), reply) => send_reply(context, client, reply),
+        (None, Ok(_)) => {}
+        (None, Err(error)) => context.effects.push(Effect::log_team(
+            team,
+            EventKind::Error {
+                message: format!("the deletion of {team} was not completed: {}", error.message),
+            },
+        )),
+    }
 }
 
 /// Adds to an error what was done before it: exits of members and removed worktrees.
@@ -103,8 +124,8 @@ fn add_partial_effects(
     was: Option<Deletion>,
 ) -> ErrorReport {
     let ended = match was {
-        Some(Deletion::EndingMembers(names)) if !names.is_empty() => {
-            Some(format!("{} ended", names.join(", ")))
+        Some(Deletion::Accepted { killed, .. }) if !killed.is_empty() => {
+            Some(format!("{} ended", killed.join(", ")))
         }
         _ => None,
     };
@@ -141,7 +162,7 @@ pub(crate) fn check_deletable(state: &State, order: &DeleteTeamRequest) -> Resul
 
 /// Removes the worktrees of a team that has no members left, and then the team's files. The files
 /// thread first checks whether the files can be deleted.
-pub(crate) fn remove_worktrees(context: &mut Context, client: ConnId, order: DeleteTeamRequest) {
+pub(crate) fn remove_worktrees(context: &mut Context, client: Option<ConnId>, order: DeleteTeamRequest) {
     match context.state.teams.get(&order.team) {
         Some(team) if !team.worktrees.is_empty() => {
             context.effects.push(Effect::File(FileJob::CheckDeletable { client, order }));
@@ -153,7 +174,7 @@ pub(crate) fn remove_worktrees(context: &mut Context, client: ConnId, order: Del
 /// Handles the result of checking the files.
 pub(crate) fn handle_deletion_checked(
     context: &mut Context,
-    client: ConnId,
+    client: Option<ConnId>,
     order: DeleteTeamRequest,
     result: Result<(), ErrorReport>,
 ) {
@@ -194,7 +215,7 @@ pub(crate) fn handle_deletion_checked(
 /// the roster until the team is deleted.
 pub(crate) fn handle_worktrees_removed(
     context: &mut Context,
-    client: ConnId,
+    client: Option<ConnId>,
     order: DeleteTeamRequest,
     removed_worktrees: RemovedWorktrees,
     result: Result<(), ErrorReport>,

@@ -5,6 +5,8 @@ use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::lifecycle::Lifecycle;
+use crate::core::recovery::recover;
+use crate::core::tests::shutdown::next_daemon;
 use protocol::control::WorktreeRequest;
 use protocol::error::ErrorReport;
 
@@ -24,7 +26,7 @@ fn waiting_call(name: &str) -> Request {
 /// What the files say to a delete by force.
 fn deletable_checked(client: u64, result: Result<(), ErrorReport>) -> CoreEvent {
     let order = DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees: vec![] };
-    CoreEvent::FileJobDone(FileResult::DeletableChecked { client, order, result })
+    CoreEvent::FileJobDone(FileResult::DeletableChecked { client: Some(client), order, result })
 }
 
 fn sends_end(effects: &[Effect]) -> bool {
@@ -33,7 +35,7 @@ fn sends_end(effects: &[Effect]) -> bool {
 
 fn team_deleted(client: u64, result: Result<(), ErrorReport>) -> CoreEvent {
     CoreEvent::FileJobDone(FileResult::TeamDeleted {
-        client,
+        client: Some(client),
         team: survey_team(),
         result,
         worktrees: Default::default(),
@@ -110,4 +112,52 @@ fn going_down_ends_agents_without_a_team_too() {
     assert!(
         reply_value(&effects, 2).is_some() && effects.iter().any(|effect| matches!(effect, Effect::Exit))
     );
+}
+
+#[test]
+fn next_daemon_completes_an_accepted_deletion() {
+    let mut state = new_state();
+    let ann = start_member(&mut state, "ann", 1);
+    send_call(&mut state, 2, forced_delete_request());
+    let mut undecided = next_daemon(&state);
+    recover(&mut undecided, NOW);
+    assert!(undecided.teams[&survey_team()].deletion.is_none(), "nobody has accepted it yet");
+    handle_event(&mut state, deletable_checked(2, Ok(())), NOW);
+    let mut state = next_daemon(&state);
+    recover(&mut state, NOW);
+    assert_eq!(error_kind(&send_call(&mut state, 4, spawn_request("bob")), 4), Some(ErrorKind::Refused));
+    let effects = handle_event(&mut state, shim_connected(&ann, 51, 1, Some(99)), NOW);
+    assert!(sends_end(&effects), "{effects:?}");
+    handle_event(&mut state, exit_reported(51, ExitReport::Signal(9)), NOW);
+    handle_event(&mut state, pane_closed(&ann), NOW);
+    let effects = handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, None), NOW);
+    assert!(deletes_files(&effects), "{effects:?}");
+    // This daemon dies too, after the last file was deleted.
+    let mut state = next_daemon(&state);
+    let effects = recover(&mut state, NOW);
+    assert!(deletes_files(&effects), "{effects:?}");
+    let restores = |job: &FileJob| matches!(job, FileJob::CheckConfig { .. });
+    assert!(!has_file_job(&effects, restores), "a scan would write config.json again: {effects:?}");
+    let gone = ErrorReport::new(ErrorKind::NotFound, "no such team");
+    let deleted = FileResult::TeamDeleted {
+        client: None,
+        team: survey_team(),
+        result: Err(gone),
+        worktrees: Default::default(),
+    };
+    handle_event(&mut state, CoreEvent::FileJobDone(deleted), NOW);
+    assert!(state.teams.is_empty() && state.to_roster().deletions.is_empty());
+}
+
+fn deletes_files(effects: &[Effect]) -> bool {
+    has_file_job(effects, |job| matches!(job, FileJob::DeleteTeam { .. }))
+}
+
+#[test]
+fn failed_deletion_is_not_tried_again_by_the_next_daemon() {
+    let mut state = new_state();
+    send_call(&mut state, 2, forced_delete_request());
+    assert_eq!(state.to_roster().deletions.len(), 1);
+    handle_event(&mut state, team_deleted(2, Err(ErrorReport::new(ErrorKind::Io, "no"))), NOW);
+    assert!(state.to_roster().deletions.is_empty());
 }

@@ -212,7 +212,7 @@ fn with_its_team_goes_what_is_asked_of_it() {
     send_call(&mut state, 7, next_task_call());
     handle_event(&mut state, CoreEvent::BarrierReached { barrier: 1 }, NOW);
     let deleted = FileResult::TeamDeleted {
-        client: 8,
+        client: Some(8),
         team: survey_team(),
         result: Ok(()),
         worktrees: Default::default(),

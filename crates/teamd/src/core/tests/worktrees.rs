@@ -210,7 +210,7 @@ fn a_team_goes_only_after_its_worktrees_and_what_is_refused_stays() {
     };
     let effects = send_call(&mut state, 3, Request::DeleteTeam(delete("/home/u")));
     assert_eq!(error_kind(&effects, 3), Some(ErrorKind::Usage), "a path of somebody else's");
-    let may = |result| FileResult::DeletableChecked { client: 3, order: delete(""), result };
+    let may = |result| FileResult::DeletableChecked { client: Some(3), order: delete(""), result };
     let refused = || protocol::error::ErrorReport::new(ErrorKind::Refused, "unsaved");
     let effects = send_call(&mut state, 3, Request::DeleteTeam(delete("")));
     assert!(
@@ -232,7 +232,7 @@ fn a_team_goes_only_after_its_worktrees_and_what_is_refused_stays() {
         assert_eq!(error_kind(&send_call(&mut state, 4, request), 4), Some(ErrorKind::Refused), "meanwhile");
     }
     let removed_worktrees = |removed_worktrees, result| WorktreeResult::RemovedAll {
-        client: 3,
+        client: Some(3),
         order: delete(""),
         removed_worktrees,
         result,
@@ -260,21 +260,21 @@ fn nobody_is_ended_for_a_delete_that_a_worktree_refuses_and_what_comes_later_is_
     let lives = |state: &State| matches!(state.agents[&bob].record.lifecycle, Lifecycle::Running(_));
     let look = |state: &mut State| {
         send_call(state, 3, forced_delete_request());
-        let may = FileResult::DeletableChecked { client: 3, order: order(), result: Ok(()) };
+        let may = FileResult::DeletableChecked { client: Some(3), order: order(), result: Ok(()) };
         let effects = handle_event(state, CoreEvent::FileJobDone(may), NOW);
         let is_look = |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::CheckUnsaved { shim_pids, .. }) if *shim_pids == [5].into());
         assert!(effects.iter().any(is_look) && lives(state), "{effects:?}");
     };
     let unsaved = || Err(protocol::error::ErrorReport::new(ErrorKind::Refused, "unsaved"));
     look(&mut state);
-    let looked = |result| WorktreeResult::UnsavedChecked { client: 3, order: order(), result };
+    let looked = |result| WorktreeResult::UnsavedChecked { client: Some(3), order: order(), result };
     let effects = handle_result(&mut state, looked(unsaved()));
     assert!(error_kind(&effects, 3) == Some(ErrorKind::Refused) && lives(&state), "{effects:?}");
     look(&mut state);
     assert!(reply(&handle_result(&mut state, looked(Ok(()))), 3).is_none());
     assert!(matches!(state.agents[&bob].record.lifecycle, Lifecycle::Stopping(..)));
     let removed_worktrees = WorktreeResult::RemovedAll {
-        client: 3,
+        client: Some(3),
         order: order(),
         removed_worktrees: RemovedWorktrees::default(),
         result: unsaved(),
@@ -302,8 +302,10 @@ fn what_went_before_it_failed_is_told_and_forgotten() {
     };
     let removed_worktrees = RemovedWorktrees { trashed: vec![trashed], ..RemovedWorktrees::default() };
     let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "cannot remove bob's"));
-    let effects =
-        handle_result(&mut state, WorktreeResult::RemovedAll { client: 3, order, removed_worktrees, result });
+    let effects = handle_result(
+        &mut state,
+        WorktreeResult::RemovedAll { client: Some(3), order, removed_worktrees, result },
+    );
     let Some(Response::Failed(fault)) = reply(&effects, 3) else { panic!("{effects:?}") };
     assert!(
         fault.message.starts_with("cannot remove bob's") && fault.message.contains("/state/trash/x/README")

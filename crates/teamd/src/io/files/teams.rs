@@ -66,18 +66,21 @@ impl FilesThread {
         self.open_deletable(order)?.check_deletable().map_err(ErrorReport::from)
     }
 
-    /// Opens a team that is about to be deleted.
+    /// Opens a team that is about to be deleted. A crash may have cut off an earlier deletion, so
+    /// the team need not have a config.json.
     ///
     /// # Errors
     ///
     /// If the request has no `force` and config.json has members besides the lead. Another program
     /// may have added these members, and they may still run.
     fn open_deletable(&self, order: &DeleteTeamRequest) -> Result<Team, ErrorReport> {
-        let team = self.root.team(&order.team).map_err(ErrorReport::from)?;
-        let config = (!order.force)
-            .then(|| team.as_repairer().cached_config())
-            .transpose()
-            .map_err(ErrorReport::from)?;
+        let Some(team) = self.root.open_team_without_config(&order.team)? else {
+            return self.root.team(&order.team).map_err(ErrorReport::from);
+        };
+        let config = match (!order.force).then(|| team.as_repairer().cached_config()) {
+            None | Some(Err(Error::NoSuchTeam { .. })) => None,
+            Some(config) => Some(config?),
+        };
         let members = config.iter().flat_map(|config| &config.members);
         let others: Vec<String> = members.filter(|m| !m.name.is_lead()).map(|m| m.name.to_string()).collect();
         if !others.is_empty() {
@@ -88,6 +91,8 @@ impl FilesThread {
 
     /// Deletes the files of a team.
     pub(super) fn delete(&mut self, order: &DeleteTeamRequest) -> Result<(), ErrorReport> {
+        // The roster on disk must have the deletion, so that the next daemon completes it.
+        self.check_saved()?;
         let (name, team) = (&order.team, self.open_deletable(order)?);
         team.delete().map_err(ErrorReport::from)?;
         self.teams.remove(name);

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "the tests act as a foreign program")]
 
 mod config_scan;
+mod delete;
 mod deregister;
 mod environments;
 mod inbox_scan;
