@@ -8,6 +8,7 @@ use crate::config_cache::{BaseVersion, CachedConfig, parse_or_reuse};
 use crate::error::Error;
 use crate::file::{
     HALF_WRITTEN_TIMEOUT, JsonShape, KnownFile, has_multigrain_timestamps, modify_file, read_and_parse,
+    read_raw,
 };
 use crate::team_file_names::CONFIG_FILE;
 use crate::team_handle::{ConfigWait, Team};
@@ -78,6 +79,12 @@ impl Team {
         let config = config.map_err(|error| self.malformed_error(&error))?;
         self.config_cache().set(&config, snapshot.stable_version());
         Ok(config)
+    }
+
+    /// Reads the team's config without waiting. `None` if the file is missing or invalid now.
+    pub fn config_if_valid(&self) -> Option<TeamConfig> {
+        let snapshot = read_raw(self.dir(), CONFIG_FILE, JsonShape::Object.limit()).ok()??;
+        TeamConfig::parse(std::str::from_utf8(&snapshot.into_bytes()).ok()?).ok()
     }
 
     /// Appends a member. The caller must be the only process that changes members.

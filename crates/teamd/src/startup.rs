@@ -122,11 +122,10 @@ impl Startup {
         let logged_counts = event_log_cursor.inboxes.clone();
         let mut state = State::new(self.settings, self.roster, event_log_cursor);
         state.restore_activity(|team, name| {
-            self.root.team(team).ok()?.as_repairer().cached_config().ok()?.member(name)?.is_active
+            self.root.team(team).ok()?.config_if_valid()?.member(name)?.is_active
         });
         state.load_policies(|team| read_policy(&self.state_dir, team));
-        let (files, files_handle) =
-            files_thread::start(self.root, self.state_dir, logged_counts, events.clone())?;
+        let files = files_thread::start(self.root, self.state_dir, logged_counts, events.clone())?;
         let processes = ProcessWatcher::start(events.clone());
         let processes = processes.map_err(|error| {
             ErrorReport::new(ErrorKind::Internal, format!("cannot watch processes: {error}"))
@@ -148,12 +147,11 @@ impl Startup {
         watch_signals(&events)?;
         run_event_loop(&mut state, &mut runner, &mut queue, &mut new_connections).await;
         runner.connections.flush().await;
-        // The control socket is removed first. The files thread and the panes thread then finish
+        // The control socket is removed first. The files threads and the panes thread then finish
         // their queued jobs. The watcher thread has no jobs to finish, so the daemon does not wait
         // for it.
         bound.remove();
-        drop(runner);
-        files_handle.join().ok();
+        runner.finish();
         panes.handle.join().ok();
         state.root_error.map_or(Ok(()), Err)
     }
@@ -228,11 +226,9 @@ fn invalid_roster_error(path: &Path, error: &serde_json::Error) -> ErrorReport {
 /// that the team has already.
 fn add_unknown_teams(root: &Root, roster: &mut Roster) {
     for name in root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_claude_session()) {
-        let member_count = || {
-            root.team(&name)
-                .and_then(|team| team.as_repairer().cached_config())
-                .map_or(0, |config| config.members.len())
-        };
+        // The start waits for no team, so a config that is invalid now counts as empty.
+        let config = || root.team(&name).ok()?.config_if_valid();
+        let member_count = || config().map_or(0, |config| config.members.len());
         roster.joined_counts.entry(name.clone()).or_insert_with(|| member_count().saturating_sub(1) as u64);
     }
 }

@@ -132,6 +132,8 @@ pub(crate) fn rescan_all(context: &mut Context) {
 /// Schedules a scan of all files.
 fn scan_files(context: &mut Context) {
     context.effects.push(Effect::File(FileJob::RescanFiles { teams: context.state.team_names() }));
+    let teams = context.state.teams.keys().cloned();
+    context.effects.extend(teams.map(|team| Effect::File(FileJob::FindMissingMessages { team })));
     context.effects.push(Effect::File(FileJob::ListSessionTeams));
 }
 

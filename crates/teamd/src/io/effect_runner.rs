@@ -81,7 +81,10 @@ impl EffectRunner {
             // Sending to a thread cannot fail: the thread runs as long as the daemon.
             Effect::WatchRoot => drop(self.watcher.send(WatcherCommand::WatchRoot)),
             Effect::WatchTeam { team } => drop(self.watcher.send(WatcherCommand::WatchTeam(team))),
-            Effect::UnwatchTeam { team } => drop(self.watcher.send(WatcherCommand::UnwatchTeam(team))),
+            Effect::UnwatchTeam { team } => {
+                self.files.close_lane(&team);
+                drop(self.watcher.send(WatcherCommand::UnwatchTeam(team)));
+            }
             Effect::ConfirmWatches(purpose) => {
                 drop(self.watcher.send(WatcherCommand::ConfirmWatches(purpose)));
             }
@@ -103,6 +106,12 @@ impl EffectRunner {
             Effect::Exit => return ControlFlow::Break(()),
         }
         ControlFlow::Continue(())
+    }
+
+    /// Ends the threads, and waits until the files threads have finished their jobs.
+    pub(crate) fn finish(self) {
+        let EffectRunner { files, .. } = self;
+        files.finish();
     }
 
     /// Starts to watch the shim `process`, or reports its exit if it has exited.

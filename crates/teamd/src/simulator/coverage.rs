@@ -142,6 +142,7 @@ fn file_job_name(job: &FileJob) -> &'static str {
         FileJob::WriteLeadSession { .. } => "FileJob::WriteLeadSession",
         FileJob::ProbeWatcher => "FileJob::ProbeWatcher",
         FileJob::RescanFiles { .. } => "FileJob::RescanFiles",
+        FileJob::FindMissingMessages { .. } => "FileJob::FindMissingMessages",
         FileJob::AcknowledgeExit { .. } => "FileJob::AcknowledgeExit",
         FileJob::ConfirmWorktreeRecorded { .. } => "FileJob::ConfirmWorktreeRecorded",
         FileJob::CheckDeletable { .. } => "FileJob::CheckDeletable",

@@ -100,6 +100,7 @@ impl SimulatedDisk {
         match job {
             FileJob::ProbeWatcher if self.is_reporting_changes => results.push_back(CoreEvent::ProbeSeen),
             FileJob::RescanFiles { teams } => results.extend(scans.diff(&teams, &self.versions)),
+            FileJob::FindMissingMessages { .. } => {}
             FileJob::ScanTasks { team, selection: which, queries } => {
                 let known = self.teams.get(&team).into_iter();
                 let members = known.flat_map(|team| team.members.keys().cloned()).collect();
@@ -238,6 +239,7 @@ impl SimulatedDisk {
             FileJob::WriteLeadSession { .. }
             | FileJob::ProbeWatcher
             | FileJob::RescanFiles { .. }
+            | FileJob::FindMissingMessages { .. }
             | FileJob::ScanInbox { .. }
             | FileJob::ScanTasks { .. } => return None,
         })

@@ -2,11 +2,12 @@
 
 use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
-use crate::core::jobs::file_jobs::{FileJob, collect_batch};
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_lanes::Lane;
 use crate::core::jobs::watcher_command::WatcherCommand;
 use crate::simulator::shim::{ShimStage, SimulatedShim};
 use crate::simulator::simulation::Simulation;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 impl Simulation {
     /// Runs effects in order.
@@ -110,17 +111,20 @@ impl Simulation {
     }
 }
 
-/// Reorders the queue of file jobs as the files thread does: independent jobs come first, then the
-/// jobs that form a batch.
-pub(super) fn collect_next_batch(files: &mut VecDeque<FileJob>) {
-    let Some(first) = files.pop_front() else { return };
-    let mut ahead = Vec::new();
-    let next_if = |is_wanted: &dyn Fn(&FileJob) -> bool| match files.front() {
-        Some(job) if is_wanted(job) => files.pop_front(),
-        _ => None,
-    };
-    let together = collect_batch(first, next_if, |aside| ahead.push(aside));
-    ahead.into_iter().chain(together).rev().for_each(|job| files.push_front(job));
+/// Takes a random file job that may run now: the first of its lane, and for a team no earlier job
+/// saves a roster or an environment.
+pub(super) fn take_file_job(files: &mut VecDeque<FileJob>, rng: &mut fastrand::Rng) -> Option<FileJob> {
+    let mut lanes = BTreeSet::new();
+    let mut has_save = false;
+    let mut runnable = Vec::new();
+    for (index, job) in files.iter().enumerate() {
+        let lane = job.lane();
+        if lanes.insert(lane.clone()) && (lane == Lane::Daemon || !has_save) {
+            runnable.push(index);
+        }
+        has_save |= job.is_save();
+    }
+    files.remove(*rng.choice(&runnable)?)
 }
 
 /// Adds a file job to the queue. Like `JobSender::push`, it replaces a roster that waits in the

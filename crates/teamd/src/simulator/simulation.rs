@@ -18,7 +18,7 @@ use crate::core::state::settings::DaemonSettings;
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::coverage::Coverage;
 use crate::simulator::disk::SimulatedDisk;
-use crate::simulator::effect_runner::collect_next_batch;
+use crate::simulator::effect_runner::take_file_job;
 use crate::simulator::hooked_programs::HookedProgram;
 use crate::simulator::member_requests::AskedRequest;
 use crate::simulator::scan_memory::{ScanMemory, WatcherEvent};
@@ -301,11 +301,10 @@ impl Simulation {
         self.daemon.as_ref().is_some_and(|daemon| !daemon.events.is_empty() || due(daemon))
     }
 
-    /// The files thread runs its next job.
+    /// A files thread runs its next job.
     pub(super) fn run_file_job(&mut self) {
         let Some(daemon) = &mut self.daemon else { return };
-        collect_next_batch(&mut daemon.files);
-        let Some(job) = daemon.files.pop_front() else { return };
+        let Some(job) = take_file_job(&mut daemon.files, &mut self.rng) else { return };
         let line = if self.log_level == LogLevel::Off { String::new() } else { format!("files: {job:?}") };
         self.coverage.record_file_job(&job);
         let answer = match &job {

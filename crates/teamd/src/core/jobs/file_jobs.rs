@@ -4,7 +4,7 @@ use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::worktree_jobs::WorktreeCreation;
 use crate::core::lifecycle::ShutdownApproval;
 use crate::core::roster::Roster;
-use crate::core::roster::record::{AgentRecord, SharedRecord};
+use crate::core::roster::record::SharedRecord;
 use protocol::control::{
     Activity, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport, NextTaskRequest,
     RemovedWorktrees, Reply, SetPolicyRequest, VisibilityReply,
@@ -79,7 +79,7 @@ pub(crate) enum FileJob {
     WriteHiddenPanes { team: TeamName, panes: Vec<String>, reply_to: Option<(ConnId, VisibilityReply)> },
     /// List the session teams.
     ListSessionTeams,
-    /// Reply to a client once all earlier jobs are done.
+    /// Reply to a client once the roster is saved.
     ReplyWhenSaved { client: ConnId, reply: Box<Reply> },
     /// Write `leadSessionId` of a team to config.json.
     WriteLeadSession { team: TeamName, session: String },
@@ -89,6 +89,8 @@ pub(crate) enum FileJob {
     ProbeWatcher,
     /// Find all changes since the last rescan, because the watcher may have missed some of them.
     RescanFiles { teams: Vec<TeamName> },
+    /// Find the inboxes of a team that lack a message of the journal. No file event announces them.
+    FindMissingMessages { team: TeamName },
     /// Check that the roster is saved, so that the shim may discard its exit report.
     AcknowledgeExit { conn: ConnId },
     /// Check that the roster is saved, so that git may fill the worktree that it names.
@@ -343,53 +345,4 @@ pub(crate) enum ModeRoute {
     /// switched: a native program writes the mode itself, and for other programs the shim reports
     /// the mode to the daemon, which writes it.
     ByMessage,
-}
-
-/// Collects the registrations (or deregistrations) of members of one team that are run together
-/// with the job `first`. `next_if` takes the next job from the queue if the given predicate accepts
-/// that job. Jobs that change only the daemon's own files may overtake the batch: `aside` runs them
-/// at once.
-pub(crate) fn collect_batch(
-    first: FileJob,
-    mut next_if: impl FnMut(&dyn Fn(&FileJob) -> bool) -> Option<FileJob>,
-    mut aside: impl FnMut(FileJob),
-) -> Vec<FileJob> {
-    let mut all = vec![first];
-    while let Some(job) = next_if(&|job| belongs_to_batch(&all, job)) {
-        match is_independent(&job) {
-            true => aside(job),
-            false => all.push(job),
-        }
-    }
-    all
-}
-
-fn belongs_to_batch(all: &[FileJob], job: &FileJob) -> bool {
-    let Some(first) = all.first().and_then(member_of) else { return false };
-    let is_like = |record: &AgentRecord| {
-        let same =
-            |other: &FileJob| member_of(other).is_some_and(|other| other.request.name == record.request.name);
-        record.request.team == first.request.team && !all.iter().any(same)
-    };
-    let same_kind = all.first().is_some_and(|it| std::mem::discriminant(it) == std::mem::discriminant(job));
-    is_independent(job) || same_kind && member_of(job).is_some_and(is_like)
-}
-
-/// The member that the job registers or deregisters.
-fn member_of(job: &FileJob) -> Option<&AgentRecord> {
-    match job {
-        FileJob::RegisterMember { record, .. } | FileJob::DeregisterMember { record } => Some(record),
-        _ => None,
-    }
-}
-
-/// Whether the job changes only the daemon's own files, and may overtake other jobs.
-pub(crate) fn is_independent(job: &FileJob) -> bool {
-    matches!(
-        job,
-        FileJob::SaveRoster(_)
-            | FileJob::SaveEnvironment { .. }
-            | FileJob::AcknowledgeExit { .. }
-            | FileJob::AppendEvent(_)
-    )
 }

@@ -279,7 +279,7 @@ fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<T
 
 fn restore_deletion(saved: &[DeleteTeamRequest], team: &TeamName) -> Option<Deletion> {
     let order = saved.iter().find(|order| order.team == *team)?.clone();
-    Some(Deletion::Accepted { order, killed: Vec::new() })
+    Some(Deletion::Accepted { order, killed: Vec::new(), joined: Vec::new() })
 }
 
 /// The pending respawn that the roster has instead of a respawn whose pane is still being opened.

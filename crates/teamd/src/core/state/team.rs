@@ -1,5 +1,6 @@
 //! The state of one team: its files at the last scan, running scans, and open requests.
 
+use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
 use crate::core::roster::{MemberWorktree, TeamUsage};
 use crate::core::state::logged_state::{LoggedRequests, LoggedTask};
@@ -72,6 +73,8 @@ pub(crate) enum Deletion {
         order: DeleteTeamRequest,
         /// The members that the deletion kills.
         killed: Vec<String>,
+        /// Clients that sent the same request again. They get the same reply.
+        joined: Vec<ConnId>,
     },
 }
 

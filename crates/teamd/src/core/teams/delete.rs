@@ -23,6 +23,9 @@ use protocol::name::TeamName;
 use std::path::PathBuf;
 
 pub(crate) fn delete(context: &mut Context, client: ConnId, order: DeleteTeamRequest) {
+    if join_same_deletion(context.state, client, &order) {
+        return;
+    }
     if let Err(error) = check_deletable(context.state, &order) {
         return send_reply(context, client, Err(error));
     }
@@ -38,6 +41,18 @@ pub(crate) fn delete(context: &mut Context, client: ConnId, order: DeleteTeamReq
         team.deletion = Some(Deletion::Checking);
     }
     context.effects.push(Effect::File(FileJob::CheckDeletable { client: Some(client), order }));
+}
+
+/// Lets the client wait for a deletion that was accepted for the same request. So a client whose
+/// daemon died can send its request again. Returns false if there is no such deletion.
+fn join_same_deletion(state: &mut State, client: ConnId, request: &DeleteTeamRequest) -> bool {
+    match state.teams.get_mut(&request.team).and_then(|team| team.deletion.as_mut()) {
+        Some(Deletion::Accepted { order, joined, .. }) if order == request => {
+            joined.push(client);
+            true
+        }
+        _ => false,
+    }
 }
 
 /// Completes the deletions that an earlier daemon had accepted.
@@ -59,7 +74,7 @@ fn remaining_members(state: &State, team: &TeamName) -> Vec<String> {
 pub(crate) fn kill_members(context: &mut Context, client: Option<ConnId>, order: DeleteTeamRequest) {
     let killed = remaining_members(context.state, &order.team);
     if let Some(team) = context.state.teams.get_mut(&order.team) {
-        team.deletion = Some(Deletion::Accepted { order: order.clone(), killed });
+        team.deletion = Some(Deletion::Accepted { order: order.clone(), killed, joined: Vec::new() });
         context.state.has_roster_changed = true;
     }
     restart_policy::cancel_respawns(context, &order.team, &[]);
@@ -99,21 +114,24 @@ pub(crate) fn handle_team_deleted(
         context.effects.push(Effect::UnwatchTeam { team: team.clone() });
         context.effects.push(Effect::log_team(team, EventKind::TeamDeleted));
     }
+    let clients: Vec<ConnId> = client.into_iter().chain(joined_clients(was.as_ref())).collect();
     let result = result.map_err(|error| add_partial_effects(error, &removed_worktrees, was));
     let message = format!("Cleaned up directories and worktrees for team \"{team}\"");
     let reply = result.map(|()| {
         let team_name = team.clone();
         Reply::DeleteTeam(DeleteTeamReply { success: true, message, team_name, worktrees: removed_worktrees })
     });
-    match (client, reply) {
-        (Some(client), reply) => send_reply(context, client, reply),
-        (None, Ok(_)) => {}
-        (None, Err(error)) => context.effects.push(Effect::log_team(
-            team,
-            EventKind::Error {
-                message: format!("the deletion of {team} was not completed: {}", error.message),
-            },
-        )),
+    if let (true, Err(error)) = (clients.is_empty(), &reply) {
+        let message = format!("the deletion of {team} was not completed: {}", error.message);
+        context.effects.push(Effect::log_team(team, EventKind::Error { message }));
+    }
+    clients.into_iter().for_each(|client| send_reply(context, client, reply.clone()));
+}
+
+fn joined_clients(deletion: Option<&Deletion>) -> Vec<ConnId> {
+    match deletion {
+        Some(Deletion::Accepted { joined, .. }) => joined.clone(),
+        Some(Deletion::Checking) | None => Vec::new(),
     }
 }
 

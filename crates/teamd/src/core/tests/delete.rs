@@ -50,7 +50,7 @@ fn nobody_comes_from_the_accepted_delete_to_its_end() {
     opened_spawn_id(&send_call(&mut state, 3, spawn_request("eve")));
     assert!(!sends_end(&send_call(&mut state, 2, forced_delete_request())), "first it is looked");
     let refused = |state: &mut State| {
-        [spawn_request("bob"), waiting_call("bob"), forced_delete_request()]
+        [spawn_request("bob"), waiting_call("bob"), delete_request()]
             .map(|request| error_kind(&send_call(state, 4, request), 4))
             == [Some(ErrorKind::Refused); 3]
     };
@@ -145,7 +145,9 @@ fn next_daemon_completes_an_accepted_deletion() {
         result: Err(gone),
         worktrees: Default::default(),
     };
-    handle_event(&mut state, CoreEvent::FileJobDone(deleted), NOW);
+    assert!(reply(&send_call(&mut state, 8, forced_delete_request()), 8).is_none(), "it waits too");
+    let effects = handle_event(&mut state, CoreEvent::FileJobDone(deleted), NOW);
+    assert!(reply_value(&effects, 8).is_some(), "{effects:?}");
     assert!(state.teams.is_empty() && state.to_roster().deletions.is_empty());
 }
 

@@ -228,7 +228,7 @@ fn a_team_goes_only_after_its_worktrees_and_what_is_refused_stays() {
         removes_worktrees(&effects)
             && !has_file_job(&effects, |job| matches!(job, FileJob::DeleteTeam { .. }))
     );
-    for request in [spawn_request("bob"), worktree_request("bob"), Request::DeleteTeam(delete(""))] {
+    for request in [spawn_request("bob"), worktree_request("bob"), delete_request()] {
         assert_eq!(error_kind(&send_call(&mut state, 4, request), 4), Some(ErrorKind::Refused), "meanwhile");
     }
     let removed_worktrees = |removed_worktrees, result| WorktreeResult::RemovedAll {

@@ -53,7 +53,8 @@ impl FilesThread {
         PendingRegistration { record, at }: &PendingRegistration,
     ) -> Result<PreparedRegistration, ErrorReport> {
         self.check_saved()?;
-        if let Some(error) = self.failed_environments.remove(&record.respawn.environment_file) {
+        let failed = self.shared.saves().failed_environments.remove(&record.respawn.environment_file);
+        if let Some(error) = failed {
             return Err(error);
         }
         worktrees::check_ownership(record)?;

@@ -1,4 +1,4 @@
-//! The files thread: reads and writes the files of teams and the daemon's own state files.
+//! The files threads: read and writes the files of teams and the daemon's own state files.
 
 pub(crate) mod config_scan;
 pub(crate) mod environments;
@@ -10,6 +10,7 @@ pub(crate) mod queue;
 pub(crate) mod reopen_root;
 pub(crate) mod rescan_diff;
 pub(crate) mod roster;
+pub(crate) mod shared;
 pub(crate) mod teams;
 #[cfg(test)]
 pub(crate) mod tests;

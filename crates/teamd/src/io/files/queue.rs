@@ -1,5 +1,6 @@
-//! The queue of file jobs for the files thread. Jobs run in order, except the jobs that write the
-//! roster: if several rosters wait, only the newest is written, at the position of the oldest.
+//! The queues of file jobs: one for each lane. Jobs of a lane run in order, except the jobs that
+//! write the roster: if several rosters wait, only the newest is written, at the position of the
+//! oldest.
 //!
 //! The newest roster may therefore be written before other jobs that were queued earlier. This is
 //! safe even if the daemon is killed between the two:
@@ -11,89 +12,177 @@
 //!
 //! A roster must not be written later than its position in the queue. The roster on disk must name
 //! an agent before the agent runs, and must contain an exit before the lead is notified of the
-//! exit.
+//! exit. So a job of a team waits for all rosters and environments that were queued before it.
 
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::roster::Roster;
-use std::collections::VecDeque;
+use crate::core::jobs::file_lanes::Lane;
+use crate::io::files::shared::SharedFiles;
+use protocol::name::TeamName;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
-/// The newest roster that waits to be written.
-type NewestRoster = Arc<Mutex<Option<Roster>>>;
-
-/// An entry of the queue.
+/// An entry of a queue.
 #[derive(Debug)]
-enum QueueEntry {
+struct QueueEntry {
+    job: QueuedJob,
+    /// How many saves must be done before the job runs.
+    after_saves: u64,
+}
+
+#[derive(Debug)]
+enum QueuedJob {
     Job(Box<FileJob>),
     /// The position at which the newest roster is written.
     Roster,
 }
 
-/// The sending end of the queue of file jobs. All jobs of one event are sent together, so that the
-/// files thread wakes up only once.
-#[derive(Debug)]
+/// Starts the thread of a lane. The thread begins once the thread of the lane's former team has
+/// ended.
+type StartLane = Box<dyn Fn(Lane, JobReceiver, Option<JoinHandle<()>>) -> io::Result<JoinHandle<()>> + Send>;
+
+/// The sending end of all queues. All jobs of one event are sent together, so that each lane wakes
+/// up only once.
 pub(crate) struct JobSender {
-    pending: Vec<QueueEntry>,
-    entries: Sender<Vec<QueueEntry>>,
-    newest: NewestRoster,
+    shared: Arc<SharedFiles>,
+    pending: Vec<(Lane, QueueEntry)>,
+    /// How many jobs that save a roster or an environment were queued.
+    saves: u64,
+    lanes: HashMap<Lane, RunningLane>,
+    /// The threads of lanes that were closed and may still have a job.
+    closing: HashMap<Lane, JoinHandle<()>>,
+    start_lane: StartLane,
 }
 
-/// The receiving end of the queue of file jobs: an iterator that ends when the sender is dropped
-/// and all jobs have been taken.
-#[derive(Debug)]
+/// A lane with its thread, which ends when the sender is dropped and all jobs are done.
+struct RunningLane {
+    entries: Sender<Vec<QueueEntry>>,
+    thread: JoinHandle<()>,
+}
+
+/// The receiving end of a queue: an iterator that ends when the sender is dropped and all jobs have
+/// been taken.
 pub(super) struct JobReceiver {
+    shared: Arc<SharedFiles>,
     entries: Receiver<Vec<QueueEntry>>,
     received: VecDeque<QueueEntry>,
-    newest: NewestRoster,
     /// The next job, if `next_if` has read it and left it in the queue.
-    next: Option<FileJob>,
+    next: Option<(FileJob, u64)>,
+    /// How many saves the jobs that were taken need.
+    after_saves: u64,
 }
 
-pub(super) fn new_queue() -> (JobSender, JobReceiver) {
-    let (sender, receiver) = channel();
-    let newest = NewestRoster::default();
-    let jobs = JobSender { pending: Vec::new(), entries: sender, newest: newest.clone() };
-    (jobs, JobReceiver { entries: receiver, received: VecDeque::new(), newest, next: None })
+impl fmt::Debug for JobSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobSender").field("lanes", &self.lanes.keys()).finish_non_exhaustive()
+    }
 }
 
 impl JobSender {
+    pub(super) fn new(
+        shared: Arc<SharedFiles>,
+        start_lane: impl Fn(Lane, JobReceiver, Option<JoinHandle<()>>) -> io::Result<JoinHandle<()>>
+        + Send
+        + 'static,
+    ) -> JobSender {
+        JobSender {
+            shared,
+            pending: Vec::new(),
+            saves: 0,
+            lanes: HashMap::new(),
+            closing: HashMap::new(),
+            start_lane: Box::new(start_lane),
+        }
+    }
+
+    /// Starts the lane of the daemon's own files.
+    ///
+    /// # Errors
+    ///
+    /// If its thread cannot be started.
+    pub(super) fn start_daemon_lane(&mut self) -> io::Result<()> {
+        let lane = self.new_lane(Lane::Daemon)?;
+        self.lanes.insert(Lane::Daemon, lane);
+        Ok(())
+    }
+
     /// Adds a job to the jobs that the next [`JobSender::flush`] sends.
     pub(crate) fn push(&mut self, job: FileJob) {
-        let entry = match job {
-            FileJob::SaveRoster(roster) => match swap_roster(&self.newest, Some(roster)) {
+        let lane = job.lane();
+        let is_save = job.is_save();
+        let job = match job {
+            FileJob::SaveRoster(roster) => match self.shared.swap_roster(Some(roster)) {
                 Some(_) => return,
-                None => QueueEntry::Roster,
+                None => QueuedJob::Roster,
             },
-            job => QueueEntry::Job(Box::new(job)),
+            job => QueuedJob::Job(Box::new(job)),
         };
-        self.pending.push(entry);
+        self.pending.push((lane, QueueEntry { job, after_saves: self.saves }));
+        self.saves += u64::from(is_save);
     }
 
-    /// Sends the jobs to the thread. If the thread has ended, they are dropped.
+    /// Sends the jobs to the lanes. If a lane has ended, its jobs are dropped.
     pub(crate) fn flush(&mut self) {
-        if !self.pending.is_empty() {
-            self.entries.send(std::mem::take(&mut self.pending)).ok();
+        let mut by_lane: Vec<(Lane, Vec<QueueEntry>)> = Vec::new();
+        for (lane, entry) in std::mem::take(&mut self.pending) {
+            match by_lane.iter_mut().find(|(other, _)| *other == lane) {
+                Some((_, entries)) => entries.push(entry),
+                None => by_lane.push((lane, vec![entry])),
+            }
+        }
+        for (lane, entries) in by_lane {
+            self.lane(lane).inspect(|running| drop(running.entries.send(entries)));
         }
     }
-}
 
-impl Iterator for JobReceiver {
-    type Item = FileJob;
+    /// The lane, which is started if it does not run. If its thread cannot be started, the lane of
+    /// the daemon runs the job: then teams may wait for each other, but no job is lost.
+    fn lane(&mut self, lane: Lane) -> Option<&RunningLane> {
+        if !self.lanes.contains_key(&lane) {
+            match self.new_lane(lane.clone()) {
+                Ok(running) => drop(self.lanes.insert(lane.clone(), running)),
+                Err(error) => {
+                    tracing::warn!("cannot start a thread for {lane:?}: {error}");
+                    return self.lanes.get(&Lane::Daemon);
+                }
+            }
+        }
+        self.lanes.get(&lane)
+    }
 
-    fn next(&mut self) -> Option<FileJob> {
-        if let Some(job) = self.next.take() {
-            return Some(job);
+    fn new_lane(&mut self, lane: Lane) -> io::Result<RunningLane> {
+        let (entries, receiver) = channel();
+        let queue = JobReceiver::new(Arc::clone(&self.shared), receiver);
+        let predecessor = self.closing.remove(&lane);
+        Ok(RunningLane { entries, thread: (self.start_lane)(lane, queue, predecessor)? })
+    }
+
+    /// Ends the lane of a team that was deleted. A later team of the same name gets a new lane.
+    pub(crate) fn close_lane(&mut self, team: &TeamName) {
+        self.closing.retain(|_, thread| !thread.is_finished());
+        let lane = Lane::Team(team.clone());
+        if let Some(RunningLane { thread, .. }) = self.lanes.remove(&lane) {
+            self.closing.insert(lane, thread);
         }
-        while self.received.is_empty() {
-            self.received.extend(self.entries.recv().ok()?);
-        }
-        let entry = self.received.pop_front()?;
-        self.resolve(entry)
+    }
+
+    /// Waits until all jobs are done, and ends all lanes.
+    pub(crate) fn finish(mut self) {
+        self.flush();
+        let closing = self.closing.into_values();
+        let running = self.lanes.into_values().map(|RunningLane { thread, .. }| thread);
+        closing.chain(running).for_each(|thread| drop(thread.join()));
     }
 }
 
 impl JobReceiver {
+    fn new(shared: Arc<SharedFiles>, entries: Receiver<Vec<QueueEntry>>) -> JobReceiver {
+        JobReceiver { shared, entries, received: VecDeque::new(), next: None, after_saves: 0 }
+    }
+
     /// Takes the next job if one waits and `is_wanted` accepts it. Never blocks.
     pub(super) fn next_if(&mut self, is_wanted: impl FnOnce(&FileJob) -> bool) -> Option<FileJob> {
         if self.next.is_none() {
@@ -103,57 +192,120 @@ impl JobReceiver {
             let entry = self.received.pop_front()?;
             self.next = self.resolve(entry);
         }
-        self.next.take_if(|job| is_wanted(job))
+        let (job, after_saves) = self.next.take_if(|(job, _)| is_wanted(job))?;
+        self.after_saves = self.after_saves.max(after_saves);
+        Some(job)
+    }
+
+    /// Waits for the saves that were queued before the jobs that were taken.
+    pub(super) fn wait_for_saves(&self) {
+        self.shared.wait_for_saves(self.after_saves);
     }
 
     /// The job of an entry.
-    fn resolve(&self, entry: QueueEntry) -> Option<FileJob> {
-        match entry {
-            QueueEntry::Job(job) => Some(*job),
-            QueueEntry::Roster => swap_roster(&self.newest, None).map(FileJob::SaveRoster),
-        }
+    fn resolve(&self, QueueEntry { job, after_saves }: QueueEntry) -> Option<(FileJob, u64)> {
+        let job = match job {
+            QueuedJob::Job(job) => Some(*job),
+            QueuedJob::Roster => self.shared.swap_roster(None).map(FileJob::SaveRoster),
+        };
+        Some((job?, after_saves))
     }
 }
 
-fn swap_roster(newest: &NewestRoster, roster: Option<Roster>) -> Option<Roster> {
-    std::mem::replace(&mut *newest.lock().unwrap_or_else(PoisonError::into_inner), roster)
+impl Iterator for JobReceiver {
+    type Item = FileJob;
+
+    fn next(&mut self) -> Option<FileJob> {
+        let (job, after_saves) = match self.next.take() {
+            Some(next) => next,
+            None => {
+                while self.received.is_empty() {
+                    self.received.extend(self.entries.recv().ok()?);
+                }
+                let entry = self.received.pop_front()?;
+                self.resolve(entry)?
+            }
+        };
+        self.after_saves = self.after_saves.max(after_saves);
+        Some(job)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::roster::Roster;
+    use protocol::control::CreateTeamRequest;
+    use protocol::name::AgentName;
+    use protocol::policy::Policy;
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+    use store::{Durability, Root};
 
     fn roster(version: u32) -> FileJob {
         FileJob::SaveRoster(Roster { version, ..Roster::default() })
     }
 
-    /// The remaining jobs as text. A roster is shown as its version.
-    fn remaining_jobs(queue: JobReceiver) -> Vec<String> {
-        let to_text = |job| match job {
+    fn scan(team: &str) -> FileJob {
+        FileJob::ScanRequests { team: TeamName::parse(team).unwrap() }
+    }
+
+    fn to_text(job: &FileJob) -> String {
+        match job {
             FileJob::SaveRoster(roster) => roster.version.to_string(),
+            FileJob::ScanRequests { team } => format!("scan {team}"),
             job => format!("{job:?}"),
+        }
+    }
+
+    fn shared_files() -> (tempfile::TempDir, Arc<SharedFiles>) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(&dir.path().join("root"), dir.path(), Durability::Process).unwrap();
+        (dir, Arc::new(SharedFiles::new(root, BTreeMap::new())))
+    }
+
+    /// A sender whose lanes do not run by themselves, and their queues.
+    type WaitingLanes = Arc<Mutex<HashMap<Lane, JobReceiver>>>;
+
+    fn waiting_lanes(shared: &Arc<SharedFiles>) -> (JobSender, WaitingLanes) {
+        let queues = WaitingLanes::default();
+        let started = Arc::clone(&queues);
+        let start = move |lane, queue, _| {
+            started.lock().unwrap().insert(lane, queue);
+            std::thread::Builder::new().spawn(|| {})
         };
-        queue.map(to_text).collect()
+        (JobSender::new(Arc::clone(shared), start), queues)
+    }
+
+    fn take_queue(queues: &WaitingLanes, lane: &Lane) -> JobReceiver {
+        queues.lock().unwrap().remove(lane).unwrap()
     }
 
     #[test]
-    fn the_newest_waiting_roster_takes_the_place_of_the_oldest() {
-        let (mut jobs, mut queue) = new_queue();
+    fn newest_waiting_roster_takes_the_place_of_the_oldest() {
+        let (_dir, shared) = shared_files();
+        let (mut jobs, queues) = waiting_lanes(&shared);
         for job in [roster(1), FileJob::ProbeWatcher, roster(2), FileJob::ListSessionTeams, roster(3)] {
             jobs.push(job);
         }
         jobs.flush();
-        assert!(matches!(queue.next(), Some(FileJob::SaveRoster(Roster { version: 3, .. }))));
+        let mut queue = take_queue(&queues, &Lane::Daemon);
+        assert_eq!(queue.next().as_ref().map(to_text).as_deref(), Some("3"));
         // A roster that is queued afterwards gets a new place.
         jobs.push(roster(4));
-        jobs.flush();
-        drop(jobs);
-        assert_eq!(remaining_jobs(queue), ["ProbeWatcher", "ListSessionTeams", "4"]);
+        jobs.finish();
+        assert_eq!(
+            queue.map(|job| to_text(&job)).collect::<Vec<_>>(),
+            ["ProbeWatcher", "ListSessionTeams", "4"]
+        );
     }
 
     #[test]
     fn next_if_keeps_a_rejected_job_and_never_blocks() {
-        let (mut jobs, mut queue) = new_queue();
+        let (_dir, shared) = shared_files();
+        let (mut jobs, queues) = waiting_lanes(&shared);
+        jobs.start_daemon_lane().unwrap();
+        let mut queue = take_queue(&queues, &Lane::Daemon);
         assert!(queue.next_if(|_| true).is_none());
         jobs.push(FileJob::ProbeWatcher);
         jobs.push(roster(1));
@@ -161,15 +313,100 @@ mod tests {
         assert!(queue.next_if(|job| matches!(job, FileJob::ListSessionTeams)).is_none());
         jobs.push(roster(2));
         jobs.flush();
-        assert!(matches!(
-            queue.next_if(|job| matches!(job, FileJob::ProbeWatcher)),
-            Some(FileJob::ProbeWatcher)
-        ));
-        assert!(matches!(queue.next_if(|_| true), Some(FileJob::SaveRoster(Roster { version: 2, .. }))));
+        let probe = queue.next_if(|job| matches!(job, FileJob::ProbeWatcher));
+        assert!(matches!(probe, Some(FileJob::ProbeWatcher)));
+        assert_eq!(queue.next_if(|_| true).as_ref().map(to_text).as_deref(), Some("2"));
         jobs.push(FileJob::ProbeWatcher);
         jobs.flush();
         assert!(queue.next_if(|_| false).is_none());
-        drop(jobs);
-        assert_eq!(remaining_jobs(queue), ["ProbeWatcher"]);
+        jobs.finish();
+        assert_eq!(queue.count(), 1);
+    }
+
+    /// Runs the jobs on real threads. A scan of the team `stuck` ends only after `release`.
+    #[test]
+    fn stuck_team_delays_neither_other_teams_nor_the_daemon() {
+        let (_dir, shared) = shared_files();
+        let (release, released) = channel::<()>();
+        let released = Arc::new(Mutex::new(released));
+        let (done, results) = channel();
+        let start = {
+            let shared = Arc::clone(&shared);
+            move |_, queue: JobReceiver, _| {
+                let (shared, released, done) = (Arc::clone(&shared), Arc::clone(&released), done.clone());
+                std::thread::Builder::new().spawn(move || {
+                    let mut queue = queue;
+                    while let Some(job) = queue.next() {
+                        queue.wait_for_saves();
+                        if to_text(&job) == "scan stuck" {
+                            released.lock().unwrap().recv().ok();
+                        }
+                        if job.is_save() {
+                            shared.count_save();
+                        }
+                        done.send(to_text(&job)).unwrap();
+                    }
+                })
+            }
+        };
+        let mut jobs = JobSender::new(Arc::clone(&shared), start);
+        for job in [scan("stuck"), roster(1), scan("other"), FileJob::ProbeWatcher] {
+            jobs.push(job);
+        }
+        jobs.flush();
+        let mut first: Vec<String> = results.iter().take(3).collect();
+        assert!(first.iter().position(|job| job == "1") < first.iter().position(|job| job == "scan other"));
+        first.sort();
+        assert_eq!(first, ["1", "ProbeWatcher", "scan other"]);
+        drop(release);
+        jobs.finish();
+        assert_eq!(results.iter().collect::<Vec<_>>(), ["scan stuck"]);
+    }
+
+    #[test]
+    fn new_lane_begins_after_the_closed_lane_of_the_same_team() {
+        let (_dir, shared) = shared_files();
+        let predecessors = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&predecessors);
+        let start = move |_, queue: JobReceiver, predecessor: Option<JoinHandle<()>>| {
+            seen.lock().unwrap().push(predecessor.is_some());
+            std::thread::Builder::new().spawn(move || {
+                predecessor.into_iter().for_each(|thread| thread.join().unwrap());
+                queue.for_each(drop);
+            })
+        };
+        let mut jobs = JobSender::new(Arc::clone(&shared), start);
+        let team = TeamName::parse("survey").unwrap();
+        for _ in 0..2 {
+            jobs.push(scan("survey"));
+            jobs.flush();
+            jobs.close_lane(&team);
+            assert!(jobs.lanes.is_empty());
+        }
+        jobs.finish();
+        assert_eq!(*predecessors.lock().unwrap(), [false, true]);
+    }
+
+    #[test]
+    fn each_job_of_a_team_is_in_the_lane_of_that_team() {
+        let create = CreateTeamRequest {
+            team: TeamName::parse("survey").unwrap(),
+            description: None,
+            agent_type: None,
+            model: None,
+            cwd: "/".into(),
+            unique: false,
+            policy: Policy::default(),
+            lead_mode: None,
+        };
+        let name = AgentName::lead();
+        let team = create.team.clone();
+        let jobs = [
+            FileJob::WriteActivity { team: team.clone(), name, is_active: true },
+            FileJob::CreateTeam { client: 1, create, created_at: 1 },
+            scan("survey"),
+        ];
+        assert!(jobs.iter().all(|job| job.lane() == Lane::Team(team.clone())));
+        assert_eq!(roster(1).lane(), Lane::Daemon);
     }
 }

@@ -1,58 +1,85 @@
 //! Opens the root again if its directories are removed or moved while the daemon runs.
 //!
 //! After a move, the directories that the daemon has open are no longer at the root's path, and
-//! other programs do not use them. Before its next job, the files thread opens the directories that
+//! other programs do not use them. Before its next job, a files thread opens the directories that
 //! are at the root's path now, and locks them. The lock ensures that at most one daemon uses these
 //! directories.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::FileJob;
+use crate::io::files::shared::{CurrentRoot, lock};
 use crate::io::files::thread::FilesThread;
 use crate::io::single_instance;
 use protocol::error::{ErrorKind, ErrorReport};
+use std::sync::Arc;
+use store::Root;
 
 impl FilesThread {
-    /// Opens the root again if its directories were replaced. Sends the result as an event.
+    /// Opens the root again if its directories were replaced. Sends the result as an event. Uses
+    /// the new root if another thread has opened it again.
     ///
     /// `job` is the job that runs after this check. If directories of the root are missing, they
     /// are created only if `job` creates a team.
     pub(super) fn check_root(&mut self, job: &FileJob) {
-        if self.is_root_lost || self.root.is_current() {
+        let shared = Arc::clone(&self.shared);
+        let mut current = lock(&shared.root);
+        self.use_root(&current);
+        if current.is_lost || current.root.is_current() {
             return;
         }
         // If directories are missing, a user may have moved them and may be about to put another
         // directory or a link in their place. So the daemon does not create them.
-        if !self.root.has_directories() && !matches!(job, FileJob::CreateTeam { .. }) {
+        if !current.root.has_directories() && !matches!(job, FileJob::CreateTeam { .. }) {
             self.events.send(CoreEvent::WatchFailed).ok();
             return;
         }
-        let opened = self.reopen_root();
-        self.is_root_lost = opened.is_err();
+        let opened = current.reopen();
+        self.use_root(&current);
         self.events.send(CoreEvent::RootReopened(opened)).ok();
     }
 
-    /// Opens and locks the directories that are at the root's path now.
+    fn use_root(&mut self, current: &CurrentRoot) {
+        if self.root_generation != current.generation {
+            std::mem::take(&mut self.teams).keys().for_each(|team| self.inboxes.forget_team(team));
+            (self.root, self.root_generation) = (current.root.clone(), current.generation);
+        }
+    }
+}
+
+impl CurrentRoot {
+    /// Opens the root again.
     ///
     /// # Errors
     ///
-    /// If the root's path leads to another directory than when the daemon started, or if another
-    /// daemon holds the lock.
-    fn reopen_root(&mut self) -> Result<(), ErrorReport> {
-        let root = self.root.reopen()?;
-        let (old, new) = (self.root.path(), root.path());
-        if old != new {
-            // A client that uses this path now expects the socket of another daemon.
-            let message =
-                format!("cannot supervise {} any more: it leads to {}", old.display(), new.display());
-            return Err(ErrorReport::new(ErrorKind::MissingPath, message)
-                .with_help("start a teamd there: teamctl up"));
-        }
-        // If only `tasks` was removed, the new root has the locked directory and could not lock it.
-        self.root.unlock()?;
-        single_instance::lock_root(&root)?;
-        failpoint::hit("files.root");
-        std::mem::take(&mut self.teams).keys().for_each(|team| self.inboxes.forget_team(team));
-        self.root = root;
+    /// The errors of [`reopen_and_lock`]. The root then counts as lost.
+    fn reopen(&mut self) -> Result<(), ErrorReport> {
+        let opened = reopen_and_lock(&self.root);
+        self.is_lost = opened.is_err();
+        self.root = opened?;
+        self.generation += 1;
         Ok(())
     }
+}
+
+/// Opens and locks the directories that are at the root's path now.
+///
+/// # Errors
+///
+/// If the root's path leads to another directory than when the daemon started, or if another daemon
+/// holds the lock.
+fn reopen_and_lock(before: &Root) -> Result<Root, ErrorReport> {
+    let root = before.reopen()?;
+    let (old, new) = (before.path(), root.path());
+    if old != new {
+        // A client that uses this path now expects the socket of another daemon.
+        let message = format!("cannot supervise {} any more: it leads to {}", old.display(), new.display());
+        return Err(
+            ErrorReport::new(ErrorKind::MissingPath, message).with_help("start a teamd there: teamctl up")
+        );
+    }
+    // If only `tasks` was removed, the new root has the locked directory and could not lock it.
+    before.unlock()?;
+    single_instance::lock_root(&root)?;
+    failpoint::hit("files.root");
+    Ok(root)
 }

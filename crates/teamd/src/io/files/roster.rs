@@ -9,7 +9,8 @@ use store::Error;
 impl FilesThread {
     /// Writes the roster, and removes the environments that it does not name.
     pub(super) fn save_roster(&mut self, roster: &Roster) -> Result<(), ErrorReport> {
-        self.roster_error = self.write_roster(roster).map_err(ErrorReport::from).err();
+        let written = self.write_roster(roster).map_err(ErrorReport::from);
+        self.shared.saves().roster_error = written.err();
         self.check_saved()?;
         let removed = self.remove_unused_environments(roster);
         self.log_error("remove an unused environment", removed);
@@ -23,7 +24,7 @@ impl FilesThread {
     ///
     /// The error of the last write.
     pub(super) fn check_saved(&self) -> Result<(), ErrorReport> {
-        self.roster_error.clone().map_or(Ok(()), Err)
+        self.shared.saves().roster_error.clone().map_or(Ok(()), Err)
     }
 
     fn write_roster(&mut self, roster: &Roster) -> Result<(), Error> {

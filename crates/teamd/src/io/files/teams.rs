@@ -2,6 +2,7 @@
 
 use crate::core::state::lookup::has_members_error;
 use crate::io::files::config_scan::backup_file;
+use crate::io::files::shared::lock;
 use crate::io::files::thread::FilesThread;
 use protocol::control::{CreateTeamReply, CreateTeamRequest, DeleteTeamRequest};
 use protocol::error::ErrorReport;
@@ -20,7 +21,10 @@ impl FilesThread {
     pub(super) fn create(&mut self, create: &CreateTeamRequest, at: u64) -> Result<CreateTeamReply, Error> {
         let mut name = create.team.clone();
         for n in 2.. {
-            match self.try_create(create, &name, at) {
+            lock(&self.shared.creating).insert(name.clone());
+            let created = self.try_create(create, &name, at);
+            lock(&self.shared.creating).remove(&name);
+            match created {
                 Err(Error::AlreadyExists { .. }) if create.unique && n < MAX_NAME_ATTEMPTS => {
                     name = numbered_name(&create.team, n)?;
                 }
@@ -110,7 +114,8 @@ impl FilesThread {
                 .find_map(|prefix| file.strip_prefix(prefix)?.strip_suffix(".json"));
             let Some(team) = name.and_then(|name| TeamName::parse(name).ok()) else { continue };
             let exists = || !matches!(self.root.team(&team), Err(Error::NoSuchTeam { .. }));
-            if !known.contains(&team) && !exists() {
+            let is_being_created = || lock(&self.shared.creating).contains(&team);
+            if !known.contains(&team) && !is_being_created() && !exists() {
                 self.state.remove(&file)?;
             }
         }

@@ -14,11 +14,13 @@ mod respawn_registration;
 use crate::core::event::CoreEvent;
 use crate::core::exit_record::ExitRecord;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, InboxScanResult, RegisteredMember, RosterMembers};
+use crate::core::jobs::file_lanes::Lane;
 use crate::core::lifecycle::{AgentProcess, Exited, Lifecycle, ShutdownRequests};
 use crate::core::roster::Roster;
 use crate::core::roster::record::{AgentRecord, HookState};
 use crate::core::roster::respawn_record::RespawnRecord;
 use crate::io::files::members;
+use crate::io::files::shared::SharedFiles;
 use crate::io::files::thread::{FilesThread, ROSTER_FILE};
 use protocol::control::{Activity, CreateTeamRequest};
 use protocol::error::ErrorReport;
@@ -30,6 +32,7 @@ use protocol::policy::TaskCommandPolicy;
 use protocol::team_config::TeamConfig;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
+use std::sync::Arc;
 use store::{Durability, Error, NewTask, Root, StateDir, Team};
 
 /// A files thread with its root and state directory below `at`.
@@ -39,7 +42,8 @@ fn new_files_thread(at: &Path, logged_counts: BTreeMap<(TeamName, AgentName), us
     let root = Root::open(&root, at, Durability::Process).unwrap();
     let state = StateDir::open(&at.join("state")).unwrap();
     let (events, _) = tokio::sync::mpsc::unbounded_channel();
-    FilesThread::new(root, state, logged_counts, events)
+    let shared = Arc::new(SharedFiles::new(root, logged_counts));
+    FilesThread::new(shared, Arc::new(state), &Lane::Team(survey_team()), events)
 }
 
 fn survey_team() -> TeamName {

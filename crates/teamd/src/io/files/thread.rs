@@ -1,20 +1,19 @@
-//! The files thread: runs file jobs in order, so that the event loop never waits for a disk or a
-//! file lock.
+//! A files thread: runs the file jobs of one lane in order, so that the event loop never waits for a
+//! disk or a file lock, and teams do not wait for each other.
 //!
-//! The files thread is the only thread of the daemon that changes files under the root. Each job
-//! contains all data that it needs. The result of a job is sent to the event loop as an event.
+//! Only the thread of a team changes the team's files. Each job contains all data that it needs. The
+//! result of a job is sent to the event loop as an event.
 
 use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
-use crate::core::jobs::file_jobs::{
-    FileJob, FileResult, RestoreRule, TaskSelection, collect_batch, is_independent,
-};
+use crate::core::jobs::file_jobs::{FileJob, FileResult, RestoreRule, TaskSelection};
+use crate::core::jobs::file_lanes::{Lane, collect_batch};
 use crate::io::files::event_log;
 use crate::io::files::inbox_scan::InboxScanner;
-use crate::io::files::queue;
 use crate::io::files::queue::{JobReceiver, JobSender};
 use crate::io::files::rescan_diff::RescanCache;
+use crate::io::files::shared::{SharedFiles, lock};
 use crate::io::thread_start_error::thread_error;
 use protocol::control::LeadProcess;
 use protocol::error::ErrorReport;
@@ -32,10 +31,14 @@ use tokio::sync::mpsc::UnboundedSender;
 /// The name of the roster in the state directory.
 pub(crate) const ROSTER_FILE: &str = protocol::roster_file::RosterFile::FILE_NAME;
 
-/// The state of the files thread.
+/// The state of a files thread.
 pub(super) struct FilesThread {
+    pub(super) shared: Arc<SharedFiles>,
     pub(super) root: Root,
-    pub(super) state: StateDir,
+    /// The generation of `root`. If another thread has opened the root again, the shared root has a
+    /// later one.
+    pub(super) root_generation: u64,
+    pub(super) state: Arc<StateDir>,
     pub(super) rescan_cache: RescanCache,
     pub(super) inboxes: InboxScanner,
     /// Open teams. They are kept because a handle caches its team's tasks.
@@ -48,19 +51,12 @@ pub(super) struct FilesThread {
     /// The environment files that the last roster named. `None` before the first roster is written,
     /// and after an unused file could not be removed.
     pub(super) environments: Option<BTreeSet<String>>,
-    /// Environments that could not be saved, with the error for the registration of their member.
-    pub(super) failed_environments: BTreeMap<String, ErrorReport>,
-    /// The error of the last roster write. `None` if the roster on disk is current.
-    pub(super) roster_error: Option<ErrorReport>,
     /// The content of leads.json. `None` if this daemon has not written the file yet.
     pub(super) leads: Option<Vec<LeadProcess>>,
-    /// The root was replaced and could not be opened again, so the daemon exits.
-    pub(super) is_root_lost: bool,
     pub(super) events: UnboundedSender<CoreEvent>,
 }
 
-/// Starts the files thread. The thread ends when the sender of jobs is dropped and all jobs are
-/// done.
+/// Starts the thread for the daemon's own files. The sender of jobs starts the threads of teams.
 ///
 /// `logged_counts` says how many entries of each inbox the event log has already.
 pub(crate) fn start(
@@ -68,22 +64,48 @@ pub(crate) fn start(
     state: StateDir,
     logged_counts: BTreeMap<(TeamName, AgentName), usize>,
     events: UnboundedSender<CoreEvent>,
-) -> Result<(JobSender, std::thread::JoinHandle<()>), ErrorReport> {
-    let (jobs, queue) = queue::new_queue();
-    let mut files = FilesThread::new(root, state, logged_counts, events);
-    let thread = std::thread::Builder::new().name("files".into()).spawn(move || files.run(queue));
-    thread.map(|thread| (jobs, thread)).map_err(|error| thread_error(&error))
+) -> Result<JobSender, ErrorReport> {
+    start_lanes(Arc::new(SharedFiles::new(root, logged_counts)), Arc::new(state), events)
+}
+
+pub(super) fn start_lanes(
+    shared: Arc<SharedFiles>,
+    state: Arc<StateDir>,
+    events: UnboundedSender<CoreEvent>,
+) -> Result<JobSender, ErrorReport> {
+    let for_lanes = Arc::clone(&shared);
+    let start_lane = move |lane: Lane, queue, predecessor: Option<std::thread::JoinHandle<()>>| {
+        let (shared, state, events) = (Arc::clone(&for_lanes), Arc::clone(&state), events.clone());
+        let run = move || {
+            predecessor.into_iter().for_each(|thread| drop(thread.join()));
+            FilesThread::new(shared, state, &lane, events).run(queue);
+        };
+        std::thread::Builder::new().name("files".into()).spawn(run)
+    };
+    let mut jobs = JobSender::new(shared, start_lane);
+    jobs.start_daemon_lane().map_err(|error| thread_error(&error))?;
+    Ok(jobs)
 }
 
 impl FilesThread {
     pub(super) fn new(
-        root: Root,
-        state: StateDir,
-        logged_counts: BTreeMap<(TeamName, AgentName), usize>,
+        shared: Arc<SharedFiles>,
+        state: Arc<StateDir>,
+        lane: &Lane,
         events: UnboundedSender<CoreEvent>,
     ) -> FilesThread {
+        let logged_counts = match lane {
+            Lane::Team(team) => shared.take_logged_counts(team),
+            Lane::Daemon => BTreeMap::new(),
+        };
+        let (root, root_generation) = {
+            let current = lock(&shared.root);
+            (current.root.clone(), current.generation)
+        };
         FilesThread {
+            shared,
             root,
+            root_generation,
             state,
             rescan_cache: RescanCache::default(),
             inboxes: InboxScanner::new(logged_counts),
@@ -91,10 +113,7 @@ impl FilesThread {
             config_backups: BTreeMap::new(),
             deregistered: VecDeque::new(),
             environments: None,
-            failed_environments: BTreeMap::new(),
-            roster_error: None,
             leads: None,
-            is_root_lost: false,
             events,
         }
     }
@@ -102,21 +121,13 @@ impl FilesThread {
     pub(super) fn run(&mut self, mut queue: JobReceiver) {
         while let Some(job) = queue.next() {
             failpoint::hit("files.job");
-            if !is_independent(&job) && !matches!(job, FileJob::ReplyWhenSaved { .. }) {
+            if job.uses_root() {
                 self.check_root(&job);
             }
-            let batch = collect_batch(
-                job,
-                |is_wanted| queue.next_if(is_wanted),
-                |independent| self.run_single(independent),
-            );
+            let batch = collect_batch(job, |is_wanted| queue.next_if(is_wanted));
+            queue.wait_for_saves();
             self.run_member_batch(batch).into_iter().for_each(|result| self.report(result));
         }
-    }
-
-    pub(super) fn run_single(&mut self, job: FileJob) {
-        failpoint::hit("files.job");
-        self.run_job(job).into_iter().for_each(|result| self.report(result));
     }
 
     /// Sends a result to the event loop. If the loop has ended, the result is dropped.
@@ -129,16 +140,17 @@ impl FilesThread {
     pub(super) fn run_job(&mut self, job: FileJob) -> Option<FileResult> {
         let done = match job {
             FileJob::SaveRoster(roster) => {
-                return self.save_roster(&roster).err().map(FileResult::RosterNotSaved);
+                let saved = self.save_roster(&roster);
+                self.shared.count_save();
+                return saved.err().map(FileResult::RosterNotSaved);
             }
             FileJob::AppendEvent(line) => {
                 return self.run_unanswered("log", |files| event_log::append_event(&files.state, &line));
             }
             FileJob::SaveEnvironment { file, env } => {
-                match to_error(self.save_environment(&file, &env)) {
-                    Ok(()) => self.failed_environments.remove(&file),
-                    Err(error) => self.failed_environments.insert(file, error),
-                };
+                let saved = to_error(self.save_environment(&file, &env));
+                self.shared.saves().record_environment(file, saved);
+                self.shared.count_save();
                 return None;
             }
             FileJob::WriteMode { team, name, mode } => {
@@ -166,6 +178,10 @@ impl FilesThread {
             }
             FileJob::RescanFiles { teams } => {
                 self.rescan(&teams);
+                return None;
+            }
+            FileJob::FindMissingMessages { team } => {
+                self.find_missing_messages(&team);
                 return None;
             }
             FileJob::CheckConfig { team, members } => {
@@ -332,25 +348,26 @@ impl FilesThread {
     }
 
     /// Rescans the files of `teams`. Sends an event for each file that has changed since the last
-    /// rescan, and for each inbox that lacks a message of the journal. Also removes leftover files
-    /// of deleted teams.
+    /// rescan. Also removes leftover files of deleted teams.
     pub(super) fn rescan(&mut self, teams: &[TeamName]) {
         self.log_error("forget a team", self.remove_orphaned_files(teams));
         self.log_error("remove a probe", self.root.remove_probes());
         for event in self.rescan_cache.diff(self.root.path(), teams) {
             self.events.send(event).ok();
         }
-        for name in teams.iter().filter(|name| !name.is_claude_session()) {
-            let inboxes = self
-                .open_team(name)
-                .and_then(|team| self.inboxes.inboxes_with_missing(&team))
-                .unwrap_or_default();
-            for file in inboxes {
-                let inbox = file.trim_end_matches(".json").to_owned();
-                self.events
-                    .send(CoreEvent::InboxChanged { team: name.clone(), inbox, owner_wake: Wake::Needed })
-                    .ok();
-            }
+    }
+
+    /// Sends an event for each inbox of a team that lacks a message of the journal.
+    pub(super) fn find_missing_messages(&mut self, name: &TeamName) {
+        let inboxes = self
+            .open_team(name)
+            .and_then(|team| self.inboxes.inboxes_with_missing(&team))
+            .unwrap_or_default();
+        for file in inboxes {
+            let inbox = file.trim_end_matches(".json").to_owned();
+            self.events
+                .send(CoreEvent::InboxChanged { team: name.clone(), inbox, owner_wake: Wake::Needed })
+                .ok();
         }
     }
 

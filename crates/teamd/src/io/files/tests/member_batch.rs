@@ -2,19 +2,16 @@
 
 use super::*;
 use crate::core::exit_record::{ExitOutcome, ReportTo};
-use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration, collect_batch};
-use crate::core::roster::Roster;
-use crate::io::files::queue;
+use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration};
+use crate::core::jobs::file_lanes::collect_batch;
+use crate::io::files::thread::start_lanes;
 
 /// The results of jobs that all wait in the queue when the files thread starts.
 fn results_of(files: &mut FilesThread, jobs: Vec<FileJob>) -> Vec<FileResult> {
     let (events, mut receiver) = tokio::sync::mpsc::unbounded_channel();
-    files.events = events;
-    let (mut sender, queue) = queue::new_queue();
+    let mut sender = start_lanes(Arc::clone(&files.shared), Arc::clone(&files.state), events).unwrap();
     jobs.into_iter().for_each(|job| sender.push(job));
-    sender.flush();
-    drop(sender);
-    files.run(queue);
+    sender.finish();
     let received = std::iter::from_fn(|| receiver.try_recv().ok());
     received
         .filter_map(|event| if let CoreEvent::FileJobDone(done) = event { Some(done) } else { None })
@@ -66,59 +63,29 @@ fn member_names(team: &Team) -> Vec<String> {
 }
 
 #[test]
-fn consecutive_registrations_form_a_batch_and_independent_jobs_run_first() {
+fn consecutive_registrations_form_a_batch() {
     let counts = |jobs: Vec<FileJob>| {
         let mut waiting = VecDeque::from(jobs);
-        let (first, mut independent) = (waiting.pop_front().unwrap(), 0);
+        let first = waiting.pop_front().unwrap();
         let next_if = |wanted: &dyn Fn(&FileJob) -> bool| match waiting.front() {
             Some(job) if wanted(job) => waiting.pop_front(),
             _ => None,
         };
-        let batch = collect_batch(first, next_if, |_| independent += 1);
-        (batch.len(), independent, waiting.len())
+        let batch = collect_batch(first, next_if);
+        (batch.len(), waiting.len())
     };
-    let log = || FileJob::AppendEvent("{}".to_owned());
-    let roster = FileJob::SaveRoster(Roster::default());
-    let acknowledge = FileJob::AcknowledgeExit { conn: 1 };
-    let jobs = vec![
-        registration_job("ann", 7),
-        log(),
-        environment_job("bob"),
-        registration_job("bob", 7),
-        acknowledge,
-        roster,
+    let scan = || FileJob::ScanRequests { team: survey_team() };
+    assert_eq!(counts(vec![registration_job("ann", 7), registration_job("bob", 7), scan()]), (2, 1));
+    let interrupted = vec![
+        deregistration_job("ann", 7),
+        deregistration_job("bob", 7),
+        scan(),
+        deregistration_job("eve", 7),
     ];
-    assert_eq!(counts(jobs), (2, 4, 0));
-    assert_eq!(
-        counts(vec![
-            deregistration_job("ann", 7),
-            deregistration_job("bob", 7),
-            log(),
-            FileJob::ProbeWatcher,
-            deregistration_job("eve", 7)
-        ]),
-        (2, 1, 2)
-    );
-    assert_eq!(
-        counts(vec![registration_job("ann", 7), registration_job("ANN", 8)]),
-        (1, 0, 1),
-        "one job per name"
-    );
-    assert_eq!(
-        counts(vec![deregistration_job("ann", 7), registration_job("bob", 8)]),
-        (1, 0, 1),
-        "one kind of job"
-    );
-    assert_eq!(
-        counts(vec![log(), log(), deregistration_job("ann", 7)]),
-        (1, 0, 2),
-        "no other job changes its place"
-    );
-    let mut other = registration_job("bob", 7);
-    if let FileJob::RegisterMember { record, .. } = &mut other {
-        record.request_mut().team = TeamName::parse("other").unwrap();
-    }
-    assert_eq!(counts(vec![registration_job("ann", 7), other]), (1, 0, 1), "one team");
+    assert_eq!(counts(interrupted), (2, 2));
+    assert_eq!(counts(vec![registration_job("ann", 7), registration_job("ANN", 8)]), (1, 1), "one per name");
+    assert_eq!(counts(vec![deregistration_job("ann", 7), registration_job("bob", 8)]), (1, 1), "one kind");
+    assert_eq!(counts(vec![scan(), scan(), deregistration_job("ann", 7)]), (1, 2), "no other job");
 }
 
 #[test]

@@ -1,0 +1,104 @@
+//! The order in which file jobs run.
+//!
+//! Each team has a lane, and the daemon's own files have one. The jobs of a lane run in order. Lanes
+//! run at the same time, so a team whose files are locked or damaged does not delay other teams. One
+//! rule holds between lanes: a job of a team waits for all rosters and environments that were queued
+//! before it.
+
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::roster::record::AgentRecord;
+use protocol::name::TeamName;
+
+/// The queue in which a job waits.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Lane {
+    /// Files in the state directory that do not belong to one team, and lists of all teams.
+    Daemon,
+    Team(TeamName),
+}
+
+impl FileJob {
+    /// The lane of the job.
+    pub(crate) fn lane(&self) -> Lane {
+        let team = match self {
+            FileJob::SaveRoster(_)
+            | FileJob::AppendEvent(_)
+            | FileJob::SaveEnvironment { .. }
+            | FileJob::ReadExitReport { .. }
+            | FileJob::ListSessionTeams
+            | FileJob::ReplyWhenSaved { .. }
+            | FileJob::ReadOutputTimes { .. }
+            | FileJob::ProbeWatcher
+            | FileJob::RescanFiles { .. }
+            | FileJob::AcknowledgeExit { .. }
+            | FileJob::ConfirmWorktreeRecorded { .. } => return Lane::Daemon,
+            FileJob::RegisterMember { record, .. } | FileJob::DeregisterMember { record } => {
+                &record.request.team
+            }
+            FileJob::CreateTeam { create, .. } => &create.team,
+            FileJob::ApplyModeChange { change, .. } => &change.team,
+            FileJob::SavePolicy { order, .. } => &order.team,
+            FileJob::CheckDeletable { order, .. } | FileJob::DeleteTeam { order, .. } => &order.team,
+            FileJob::SendShutdownRequest { team, .. }
+            | FileJob::ReadShutdownAnswers { team, .. }
+            | FileJob::ScanTasks { team, .. }
+            | FileJob::ScanInbox { team, .. }
+            | FileJob::FindMissingMessages { team }
+            | FileJob::ScanRequests { team }
+            | FileJob::WriteAnswer { team, .. }
+            | FileJob::WriteMode { team, .. }
+            | FileJob::WriteActivity { team, .. }
+            | FileJob::CheckConfig { team, .. }
+            | FileJob::WriteHiddenPanes { team, .. }
+            | FileJob::WriteLeadSession { team, .. } => team,
+        };
+        Lane::Team(team.clone())
+    }
+
+    /// Whether later jobs of all teams wait for this job.
+    pub(crate) fn is_save(&self) -> bool {
+        matches!(self, FileJob::SaveRoster(_) | FileJob::SaveEnvironment { .. })
+    }
+
+    /// Whether the job reads or writes below the root.
+    pub(crate) fn uses_root(&self) -> bool {
+        match self.lane() {
+            Lane::Team(_) => true,
+            Lane::Daemon => matches!(
+                self,
+                FileJob::ListSessionTeams | FileJob::ProbeWatcher | FileJob::RescanFiles { .. }
+            ),
+        }
+    }
+}
+
+/// Collects the registrations (or deregistrations) of members of one team that are run together
+/// with the job `first`. `next_if` takes the next job of the lane if the given predicate accepts
+/// that job.
+pub(crate) fn collect_batch(
+    first: FileJob,
+    mut next_if: impl FnMut(&dyn Fn(&FileJob) -> bool) -> Option<FileJob>,
+) -> Vec<FileJob> {
+    let mut all = vec![first];
+    while let Some(job) = next_if(&|job| belongs_to_batch(&all, job)) {
+        all.push(job);
+    }
+    all
+}
+
+fn belongs_to_batch(all: &[FileJob], job: &FileJob) -> bool {
+    let same_kind =
+        all.first().is_some_and(|first| std::mem::discriminant(first) == std::mem::discriminant(job));
+    let has_same_name = |record: &AgentRecord| {
+        all.iter().filter_map(member_of).any(|other| other.request.name == record.request.name)
+    };
+    same_kind && member_of(job).is_some_and(|record| !has_same_name(record))
+}
+
+/// The member that the job registers or deregisters.
+fn member_of(job: &FileJob) -> Option<&AgentRecord> {
+    match job {
+        FileJob::RegisterMember { record, .. } | FileJob::DeregisterMember { record } => Some(record),
+        _ => None,
+    }
+}

@@ -1,0 +1,100 @@
+//! What the threads of all lanes share: the root, and whether the daemon's own files are saved.
+
+use crate::core::roster::Roster;
+use protocol::error::ErrorReport;
+use protocol::name::{AgentName, TeamName};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use store::Root;
+
+/// The state that the lanes share.
+pub(super) struct SharedFiles {
+    pub(super) root: Mutex<CurrentRoot>,
+    saves: Mutex<Saves>,
+    save_done: Condvar,
+    /// The newest roster that waits to be written.
+    newest_roster: Mutex<Option<Roster>>,
+    /// Teams that are being created. Their policy and config backup are written before their
+    /// directory exists.
+    pub(super) creating: Mutex<BTreeSet<TeamName>>,
+    /// How many entries of each inbox the event log has, until the lane of the team takes the
+    /// numbers.
+    logged_counts: Mutex<BTreeMap<(TeamName, AgentName), usize>>,
+}
+
+/// The root as the daemon has opened it last.
+pub(super) struct CurrentRoot {
+    pub(super) root: Root,
+    /// How often the root was opened again.
+    pub(super) generation: u64,
+    /// The root was replaced and could not be opened again, so the daemon exits.
+    pub(super) is_lost: bool,
+}
+
+/// Which rosters and environments are saved.
+#[derive(Default)]
+pub(super) struct Saves {
+    /// How many jobs that save a roster or an environment are done.
+    done: u64,
+    /// The error of the last roster write. `None` if the roster on disk is current.
+    pub(super) roster_error: Option<ErrorReport>,
+    /// Environments that could not be saved, with the error for the registration of their member.
+    pub(super) failed_environments: BTreeMap<String, ErrorReport>,
+}
+
+impl SharedFiles {
+    pub(super) fn new(root: Root, logged_counts: BTreeMap<(TeamName, AgentName), usize>) -> SharedFiles {
+        SharedFiles {
+            root: Mutex::new(CurrentRoot { root, generation: 0, is_lost: false }),
+            saves: Mutex::default(),
+            save_done: Condvar::new(),
+            newest_roster: Mutex::default(),
+            creating: Mutex::default(),
+            logged_counts: Mutex::new(logged_counts),
+        }
+    }
+
+    /// Puts a roster in the place of the one that waits, or takes the one that waits.
+    pub(super) fn swap_roster(&self, roster: Option<Roster>) -> Option<Roster> {
+        std::mem::replace(&mut *lock(&self.newest_roster), roster)
+    }
+
+    pub(super) fn saves(&self) -> MutexGuard<'_, Saves> {
+        lock(&self.saves)
+    }
+
+    /// Counts a job that has saved a roster or an environment, or has failed to.
+    pub(super) fn count_save(&self) {
+        self.saves().done += 1;
+        self.save_done.notify_all();
+    }
+
+    /// Waits until the first `count` jobs that save a roster or an environment are done.
+    pub(super) fn wait_for_saves(&self, count: u64) {
+        let waiting = self.save_done.wait_while(self.saves(), |saves| saves.done < count);
+        drop(waiting.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Takes the numbers of a team.
+    pub(super) fn take_logged_counts(&self, team: &TeamName) -> BTreeMap<(TeamName, AgentName), usize> {
+        let mut counts = lock(&self.logged_counts);
+        let (taken, left) = std::mem::take(&mut *counts).into_iter().partition(|((of, _), _)| of == team);
+        *counts = left;
+        taken
+    }
+}
+
+impl Saves {
+    /// Records whether an environment was saved.
+    pub(super) fn record_environment(&mut self, file: String, saved: Result<(), ErrorReport>) {
+        match saved {
+            Ok(()) => self.failed_environments.remove(&file),
+            Err(error) => self.failed_environments.insert(file, error),
+        };
+    }
+}
+
+/// Locks a mutex, also if a thread has panicked while it held the lock.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
