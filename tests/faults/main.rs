@@ -21,6 +21,7 @@ mod random_kills;
 mod recovery_time;
 mod soak;
 mod stopped_lock_holder;
+mod team_lives_under_kills;
 mod tmux_arguments;
 mod tmux_server_kills;
 mod workers;

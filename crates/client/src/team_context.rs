@@ -126,6 +126,20 @@ impl TeamContext {
         }
     }
 
+    /// Name of the team that is to be deleted: like [`TeamContext::team_name`], but a team that the
+    /// options name need not have a `config.json`, because a crash may have cut off its deletion.
+    ///
+    /// # Errors
+    ///
+    /// As [`TeamContext::team_name`].
+    pub fn team_name_for_deletion(&self, root: &Root) -> Result<TeamName, ErrorReport> {
+        let named = self.options.team.as_ref().and_then(|name| TeamName::parse(name).ok());
+        match named {
+            Some(name) if root.open_team_without_config(&name)?.is_some() => Ok(name),
+            _ => self.team_name(root),
+        }
+    }
+
     /// The teams that the caller may mean. If the options name a team, this is only that team. If
     /// several teams exist and the caller runs in a lead session, this is only the team that the
     /// session leads. Otherwise these are all teams except session teams.

@@ -35,7 +35,7 @@ pub(crate) fn run(context: &CommandContext, args: &DeleteArgs) -> Result<ExitCod
     context.require_lead("delete a team")?;
     let context = context.with_team_argument(args.name.as_deref());
     let request = DeleteTeamRequest {
-        team: context.team_name(&context.root()?)?,
+        team: context.team_name_for_deletion(&context.root()?)?,
         force: args.force,
         discard_worktrees: args.discard.iter().map(|path| recorded_path(path)).collect::<Result<_, _>>()?,
     };

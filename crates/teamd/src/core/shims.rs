@@ -5,7 +5,7 @@ use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::interrupts;
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::lifecycle::Lifecycle;
+use crate::core::lifecycle::{Lifecycle, OnExit};
 use crate::core::members::{agent_start, cleanup, exit, restart_policy, termination};
 use crate::core::turns::activity;
 use protocol::control::{FromShim, InterruptReply, Process, ShimHello, ToShim};
@@ -51,6 +51,12 @@ fn continue_spawn(context: &mut Context, conn: ConnId, id: &SpawnId, hello: &Shi
             adopt_agent(context, id, conn);
             activity::resume_turn(context, id, hello.turn_status.clone());
         }
+        Lifecycle::Stopping(stopping)
+            if hello.agent_pid.or(stopping.process.agent_pid).is_none()
+                && stopping.process.on_exit != OnExit::Suspend =>
+        {
+            give_up_stopped_start(context, id, conn);
+        }
         Lifecycle::Stopping(_) => {
             record_agent_pid(context, id, hello.agent_pid);
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Adopted });
@@ -93,6 +99,13 @@ fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
             cleanup::start_cleanup(context, id, None);
         }
     }
+}
+
+/// Gives up a spawn that an earlier daemon began and that is being stopped. Its shim was never told
+/// to start the agent, so nothing can answer a shutdown request.
+fn give_up_stopped_start(context: &mut Context, id: &SpawnId, conn: ConnId) {
+    context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
+    cleanup::start_cleanup(context, id, None);
 }
 
 pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, said: FromShim) {

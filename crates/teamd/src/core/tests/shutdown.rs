@@ -421,3 +421,24 @@ fn recover_shutdown_changes_only_stopping_agents() {
         assert!(effects.len() == sent && effects.iter().all(is_request), "{after:?}: {effects:?}");
     }
 }
+
+/// The daemon died before it told the shim to start the agent, so nothing can answer the request.
+#[test]
+fn start_that_was_cut_off_is_given_up_when_it_is_asked_to_shut_down() {
+    let mut before = new_state();
+    let ann = opened_spawn_id(&send_call(&mut before, 1, spawn_request("ann")));
+    for event in [pane_opened(&ann, 50), shim_connected(&ann, 50, 50, None)] {
+        handle_event(&mut before, event, NOW);
+    }
+    let mut state = next_daemon(&before);
+    recovery::recover(&mut state, NOW);
+    send_call(&mut state, 9, shutdown_request());
+    let effects = handle_event(&mut state, shim_connected(&ann, 51, 50, None), NOW);
+    let refuses =
+        |effect: &Effect| matches!(effect, Effect::SendToShim { conn: 51, message: ToShim::Refused });
+    assert!(effects.iter().any(refuses), "{effects:?}");
+    handle_event(&mut state, pane_closed(&ann), NOW);
+    let effects = handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, None), NOW);
+    let effects = with_replies(&mut state, effects);
+    assert!(reply_value(&effects, 9).is_some() && state.agents.is_empty(), "{effects:?}");
+}
