@@ -309,3 +309,59 @@ fn control_characters_never_reach_the_terminal() {
     assert!(!borders.contains(steers), "{borders:?}");
     house.shut_down();
 }
+
+#[test]
+fn removed_socket_is_made_again() {
+    let house = TestEnv::with_team();
+    house.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sleep", "3600"]).expect_success();
+    let directory = socket_directory(&house);
+    let pid = house.daemon_pid();
+    let removals: [&dyn Fn(); 3] = [
+        &|| std::fs::remove_file(directory.join("control.sock")).unwrap(),
+        &|| {
+            std::fs::remove_file(directory.join("control.sock")).unwrap();
+            std::fs::remove_dir(&directory).unwrap();
+        },
+        &|| {
+            let mut mv = house.command("mv");
+            mv.arg(directory.join("control.sock")).arg(directory.join("old"));
+            assert!(mv.status().unwrap().success());
+        },
+    ];
+    for remove in removals {
+        remove();
+        let status = || Some(house.teamctl(["status"])).filter(|ran| ran.code == 0);
+        house.wait_until("the daemon answers at its socket", status).expect_success();
+        assert_eq!(house.daemon_pid(), pid, "it is the same daemon");
+        let mode = std::fs::metadata(directory.join("control.sock")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
+    house.shut_down();
+}
+
+#[test]
+fn daemon_is_found_from_any_environment_of_the_same_user() {
+    let house = TestEnv::with_team();
+    let pid = house.daemon_pid();
+    let other = house.path("elsewhere").display().to_string();
+    let environments: [&[(&str, &str)]; 3] = [
+        &[("XDG_RUNTIME_DIR", &other)],
+        &[("XDG_STATE_HOME", &other)],
+        &[("XDG_RUNTIME_DIR", &other), ("XDG_STATE_HOME", &other)],
+    ];
+    for environment in environments {
+        let status = house.teamctl_with(&["status", "--json"], environment);
+        assert_eq!(status.code, 0, "{environment:?}: {status:#?}");
+        assert_eq!(status.json()["daemon"]["pid"].as_u64(), Some(u64::from(pid)));
+        let up = house.teamctl_with(&["up"], environment).expect_success();
+        assert!(up.contains(&format!("runs already: pid {pid}")), "{up}");
+        house
+            .teamctl_with(&["spawn", "ann", "--backend", "in-process", "--", "sleep", "3600"], environment)
+            .expect_success();
+        house.teamctl_with(&["kill", "ann"], environment).expect_success();
+    }
+    house.teamctl_with(&["down"], environments[2]).expect_success();
+    assert_eq!(house.teamctl(["status"]).code, 69);
+    house.shut_down_after_kills();
+}

@@ -215,3 +215,30 @@ fn daemon_started_by_a_headless_agent_survives_it() {
     // That its own child is not left behind is seen at the end.
     house.shut_down();
 }
+
+/// The caller of `up` may hold a lock, as a cron job under `flock` does, and its directory may be removed.
+#[test]
+fn up_keeps_neither_directory_nor_descriptors_of_its_caller() {
+    let house = TestEnv::new();
+    let (tree, lock) = (house.path("tree"), house.path("lock"));
+    std::fs::create_dir(&tree).unwrap();
+    let script = format!("exec 9>{} && flock 9 && cd {} && teamctl up", lock.display(), tree.display());
+    let mut shell = house.command("sh");
+    shell.env("TMUX", format!("{},0,0", house.tmux_socket().display()));
+    let up = shell.arg("-c").arg(script).output().unwrap();
+    assert!(up.status.success(), "{up:?}");
+    house.teamctl(["create", "survey"]).expect_success();
+    for backend in ["tmux", "in-process"] {
+        let cwd = house.path("home").display().to_string();
+        house
+            .teamctl(["spawn", "ann", "--backend", backend, "--cwd", &cwd, "--", "sleep", "3600"])
+            .expect_success();
+        std::fs::File::open(&lock).unwrap().try_lock().expect("nothing holds the lock of the caller");
+        for pid in harness::TaggedProcesses::with_tag(&house.process_tag()).pids() {
+            let cwd = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+            assert!(!cwd.starts_with(&tree), "{pid} stands in {}", cwd.display());
+        }
+        house.teamctl(["kill", "ann"]).expect_success();
+    }
+    house.shut_down();
+}

@@ -47,6 +47,11 @@ impl TaggedProcesses {
         self.processes.iter().map(|(pid, command, _)| format!("{pid} {command}")).collect()
     }
 
+    /// The pid of each.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        self.processes.iter().map(|(pid, ..)| *pid)
+    }
+
     /// Waits until all have ended; false if the time is over before.
     pub fn exit_within(&self, wait: Duration) -> bool {
         let until = Instant::now() + wait;

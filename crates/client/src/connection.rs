@@ -18,6 +18,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// How long a connection may take. Only a daemon whose process is stopped, or that is flooded with
+/// connections, takes longer than a moment.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// An open connection to the control socket.
 #[derive(Debug)]
 pub struct Connection {
@@ -28,18 +32,14 @@ pub struct Connection {
 
 impl Connection {
     /// Connects to the socket at `path`. Checks that the process at the other end has the same uid
-    /// as this process.
+    /// as this process. If the daemon's process is stopped and its queue of connections is full,
+    /// waits at most [`CONNECT_TIMEOUT`].
     ///
     /// # Errors
     ///
-    /// [`Error::NotRunning`], [`Error::WrongUser`].
+    /// [`Error::NotRunning`], [`Error::Unresponsive`], [`Error::WrongUser`].
     pub fn open(path: &Path) -> Result<Connection, Error> {
-        failpoint::hit("client.connect");
-        let stream = UnixStream::connect(path);
-        Connection::from_stream(
-            path,
-            stream.map_err(|source| Error::NotRunning { path: path.to_owned(), source })?,
-        )
+        Connection::open_within(path, CONNECT_TIMEOUT)
     }
 
     /// Connects like [`Connection::open`], but never blocks. A daemon process that is stopped
@@ -49,8 +49,12 @@ impl Connection {
     ///
     /// [`Error::Unresponsive`] if the queue is full; otherwise as for [`Connection::open`].
     pub fn open_without_blocking(path: &Path) -> Result<Connection, Error> {
+        Connection::open_within(path, Duration::ZERO)
+    }
+
+    fn open_within(path: &Path, timeout: Duration) -> Result<Connection, Error> {
         failpoint::hit("client.connect");
-        let stream = connect_without_blocking(path).map_err(|errno| match errno {
+        let stream = connect_within(path, timeout).map_err(|errno| match errno {
             Errno::EAGAIN => Error::Unresponsive(path.to_owned()),
             errno => Error::NotRunning { path: path.to_owned(), source: errno.into() },
         })?;
@@ -184,12 +188,19 @@ impl Connection {
     }
 }
 
-fn connect_without_blocking(path: &Path) -> nix::Result<UnixStream> {
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let fd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
-    connect(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
+/// Connects to a socket. Fails with `EAGAIN` if the queue of the socket is full for `timeout`.
+fn connect_within(path: &Path, timeout: Duration) -> nix::Result<UnixStream> {
+    let fd = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
     let stream = UnixStream::from(fd);
-    stream.set_nonblocking(false).map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))?;
+    let to_errno = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(0));
+    // The timeout of writes is also that of `connect` for a Unix socket.
+    match timeout {
+        Duration::ZERO => stream.set_nonblocking(true).map_err(to_errno)?,
+        timeout => stream.set_write_timeout(Some(timeout)).map_err(to_errno)?,
+    }
+    connect(stream.as_raw_fd(), &UnixAddr::new(path)?)?;
+    stream.set_nonblocking(false).map_err(to_errno)?;
+    stream.set_write_timeout(None).map_err(to_errno)?;
     Ok(stream)
 }
 
@@ -212,7 +223,9 @@ mod tests {
                 Err(error) => break error,
             }
         };
-        std::fs::remove_file(path).unwrap();
         assert!(matches!(last, Error::Unresponsive(_)) && !queued.is_empty(), "{last}");
+        let last = Connection::open_within(&path, Duration::from_millis(20)).unwrap_err();
+        assert!(matches!(last, Error::Unresponsive(_)), "it waits only for a moment: {last}");
+        std::fs::remove_file(path).unwrap();
     }
 }

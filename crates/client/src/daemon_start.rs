@@ -4,6 +4,7 @@
 use crate::daemon_command::{daemon_args, daemon_path};
 use crate::daemon_start_lock;
 use crate::directory_watcher::{DirectoryWatcher, WatchEvent};
+use crate::inherited_descriptors::close_inherited_descriptors;
 use crate::select_tmux_server::TmuxTarget;
 use crate::start_in_tmux_session;
 use crate::team_context::TeamContext;
@@ -83,6 +84,8 @@ fn start_daemon(
         };
         return Ok(other.map_or(DaemonStart::Failed { code, message }, DaemonStart::AlreadyRunning));
     }
+    // The tmux server, which may be started now, outlives this command.
+    close_inherited_descriptors();
     let (server, server_warning) = server.server_or_that_of_panes(&context.directories()?.state_dir);
     let session_warning =
         start_in_tmux_session::start_in_tmux_session(context, &server, socket, no_output_after.as_deref())?;

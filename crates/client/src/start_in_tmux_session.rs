@@ -11,7 +11,7 @@ use crate::select_tmux_server::TmuxTarget;
 use crate::team_context::TeamContext;
 use crate::tmux_escape::{escape_for_tmux, tmux_failed};
 use protocol::error::{ErrorKind, ErrorReport};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 use store::env_var;
 
@@ -130,5 +130,10 @@ fn close_on_exit_args(window: &str) -> [String; 7] {
 }
 
 fn run_tmux(server: &TmuxTarget, words: &[String]) -> Result<Output, ErrorReport> {
-    server.tmux_command().args(words).output().map_err(|error| tmux_failed(&error))
+    // A tmux server keeps the working directory of the command that starts it. The caller's directory
+    // may be a worktree, which could then not be removed.
+    let home = env_var("HOME").map(PathBuf::from).filter(|home| home.is_dir());
+    let mut tmux = server.tmux_command();
+    tmux.current_dir(home.as_deref().unwrap_or(Path::new("/")));
+    tmux.args(words).output().map_err(|error| tmux_failed(&error))
 }

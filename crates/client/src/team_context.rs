@@ -4,6 +4,8 @@
 //! The environment of an agent contains all these values. Any other caller acts as the lead.
 
 use crate::connection::Connection;
+use crate::error::Error;
+use crate::find_daemon::find_other_socket;
 use crate::find_lead_session::find_lead_session;
 use crate::next_task_client::NextTaskClient;
 use crate::reply_payload::{ReplyPayload, payload_of};
@@ -24,7 +26,7 @@ use store::{Caller, Durability, Root, StateDir, Team, env_var};
 pub struct TeamOptions {
     /// The root: the directory with `teams/` and `tasks/`.
     pub root: Option<PathBuf>,
-    /// Path of the daemon's control socket.
+    /// Path of the control socket of a daemon that is started from this environment.
     pub socket: Option<PathBuf>,
     /// Name of the team.
     pub team: Option<String>,
@@ -93,9 +95,37 @@ impl TeamContext {
         }
     }
 
+    /// Path of the control socket of the running daemon, which may have been started from another
+    /// environment (see [`find_other_socket`]).
+    pub fn daemon_socket(&self) -> Result<PathBuf, ErrorReport> {
+        let expected = self.socket()?;
+        let other = if expected.exists() { None } else { self.other_socket()? };
+        Ok(other.unwrap_or(expected))
+    }
+
+    /// The socket of a daemon that was started from another environment. `None` if there is none, or
+    /// if the options name a socket.
+    fn other_socket(&self) -> Result<Option<PathBuf>, ErrorReport> {
+        match self.options.socket {
+            Some(_) => Ok(None),
+            None => Ok(find_other_socket(&self.root_path()?, &self.directories()?)),
+        }
+    }
+
+    /// Connects to the running daemon.
+    fn connect(&self) -> Result<Connection, ErrorReport> {
+        match Connection::open(&self.socket()?) {
+            Err(error @ Error::NotRunning { .. }) => match self.other_socket()? {
+                Some(other) => Ok(Connection::open(&other)?),
+                None => Err(error.into()),
+            },
+            connection => Ok(connection?),
+        }
+    }
+
     /// A client that asks the daemon for a member's next task.
     pub fn next_task_client(&self) -> Result<NextTaskClient, ErrorReport> {
-        Ok(NextTaskClient::new(self.socket()?))
+        Ok(NextTaskClient::new(self.daemon_socket()?))
     }
 
     /// The state directory: teamd's own files for this root.
@@ -218,7 +248,7 @@ impl TeamContext {
     }
 
     fn call_daemon_with(&self, token: Option<String>, request: Request) -> Result<Reply, ErrorReport> {
-        let mut connection = Connection::open(&self.socket()?)?;
+        let mut connection = self.connect()?;
         connection.set_timeout(reply_timeout(&request))?;
         let idempotency_key = Some(uuid::Uuid::new_v4().to_string());
         match connection.call(&Call { version: PROTOCOL_VERSION, token, idempotency_key, request })? {

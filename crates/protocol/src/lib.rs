@@ -95,6 +95,7 @@ pub mod instructions;
 pub mod json;
 #[cfg(feature = "schema")]
 pub mod json_schema;
+pub mod lock_holder;
 pub mod member_request;
 pub mod message;
 pub mod name;

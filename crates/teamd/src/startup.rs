@@ -7,7 +7,8 @@ use crate::core::state::daemon::State;
 use crate::core::state::settings::DaemonSettings;
 use crate::event_loop::{run_event_loop, watch_signals};
 use crate::io::children::Children;
-use crate::io::control_socket::{Connections, accept};
+use crate::io::control_listener::ControlListener;
+use crate::io::control_socket::Connections;
 use crate::io::daemon_terminal::DaemonTerminal;
 use crate::io::effect_runner::EffectRunner;
 use crate::io::files::thread::ROSTER_FILE;
@@ -15,7 +16,7 @@ use crate::io::files::{environments, event_log, members, teams, thread as files_
 use crate::io::panes::thread::{self as panes_thread, TmuxLocation};
 use crate::io::process_watcher::ProcessWatcher;
 use crate::io::resource_limits::SavedLimits;
-use crate::io::single_instance::{BoundSocket, InstanceLock};
+use crate::io::single_instance::InstanceLock;
 use crate::io::wake_sockets::WakeSockets;
 use crate::io::watcher::barrier::Barriers;
 use crate::io::watcher::file_watcher::OverflowFlag;
@@ -23,6 +24,7 @@ use crate::io::watcher::thread::WatcherThread;
 use crate::io::{daemon_log, process_watcher, single_instance};
 use protocol::control::LeadsFile;
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::lock_holder::LockHolder;
 use protocol::name::TeamName;
 use protocol::policy::Policy;
 use protocol::sibling_program::installed_program;
@@ -33,8 +35,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use store::{Durability, Root, StateDir, own_program};
 use tmux::ServerAddress;
-use tokio::net::UnixStream;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::unbounded_channel;
 
 /// Starts the daemon and runs it until it is stopped by a signal or by `teamctl down`. With the
 /// argument `--check`, only checks that the daemon could start.
@@ -84,7 +85,9 @@ impl Startup {
             std::path::absolute(&socket).map_err(|error| ErrorReport::from_io("find", &socket, &error))?;
         single_instance::check_path_length(&socket)?;
         single_instance::check_socket_directory(&socket)?;
-        let lock = InstanceLock::acquire(&directories.state_dir.join("teamd.lock"), root.path(), &socket)?;
+        leave_working_directory(&directories.state_dir);
+        let lock =
+            InstanceLock::acquire(&directories.state_dir.join(LockHolder::FILE_NAME), root.path(), &socket)?;
         single_instance::lock_root(&root)?;
         if !args.check {
             daemon_log::start(args, &directories.state_dir)?;
@@ -130,6 +133,7 @@ impl Startup {
         let processes = processes.map_err(|error| {
             ErrorReport::new(ErrorKind::Internal, format!("cannot watch processes: {error}"))
         })?;
+        let (accepted, mut new_connections) = unbounded_channel();
         let mut runner = EffectRunner {
             connections: Connections::default(),
             files,
@@ -142,29 +146,25 @@ impl Startup {
             children: Children::new(self.limits),
             unwatched_processes: HashMap::new(),
             terminal: DaemonTerminal::start(),
+            listener: ControlListener::start(state.settings.socket.clone(), accepted, events.clone())?,
         };
-        let (mut new_connections, bound) = listen(&state.settings.socket)?;
         watch_signals(&events)?;
         run_event_loop(&mut state, &mut runner, &mut queue, &mut new_connections).await;
         runner.connections.flush().await;
         // The control socket is removed first. The files threads and the panes thread then finish
         // their queued jobs. The watcher thread has no jobs to finish, so the daemon does not wait
         // for it.
-        bound.remove();
         runner.finish();
         panes.handle.join().ok();
         state.root_error.map_or(Ok(()), Err)
     }
 }
 
-/// Binds the control socket. Returns the accepted connections, and the socket to remove at exit.
-fn listen(socket: &Path) -> Result<(UnboundedReceiver<UnixStream>, BoundSocket), ErrorReport> {
-    let (accepted, new_connections) = unbounded_channel();
-    let (listener, bound) = single_instance::bind(socket)?;
-    let listener = tokio::net::UnixListener::from_std(listener)
-        .map_err(|error| ErrorReport::new(ErrorKind::Internal, format!("cannot listen: {error}")))?;
-    tokio::spawn(accept(listener, accepted));
-    Ok((new_connections, bound))
+/// Changes to the state directory. A daemon that stayed in the directory of its caller would keep a
+/// worktree from being removed, and a disk from being unmounted.
+fn leave_working_directory(state_dir: &Path) {
+    let changed = std::env::set_current_dir(state_dir).or_else(|_| std::env::set_current_dir("/"));
+    changed.unwrap_or_else(|error| tracing::warn!("cannot leave the working directory: {error}"));
 }
 
 /// Reads the roster from the state directory. If the file is missing, returns an empty roster.

@@ -123,7 +123,7 @@ fn long_poll(invocation: &HookInvocation<'_>, started_at: Instant) -> Result<Opt
     let call =
         Call { version: PROTOCOL_VERSION, token: invocation.context.token(), idempotency_key: None, request };
     Ok(LongPoll::new(
-        invocation.context.socket()?,
+        invocation.context.daemon_socket()?,
         call,
         started_at + invocation.protocol.max_wait(),
         &controlling_terminal(),

@@ -56,7 +56,7 @@ pub(crate) fn run(context: &CommandContext, args: &McpArgs) -> Result<ExitCode, 
     let program = server_path()?;
     let mut command = Command::new(&program);
     command.arg("--root").arg(context.root_path()?).arg("--state-dir").arg(context.directories()?.state_dir);
-    command.arg("--socket").arg(context.socket()?).args(["--member", identity.name.as_str()]);
+    command.arg("--socket").arg(context.daemon_socket()?).args(["--member", identity.name.as_str()]);
     command.args(identity.team.iter().flat_map(|team| ["--team", team.as_str()]));
     let error = command.exec();
     let message = format!("cannot start {}: {error}", program.display());
@@ -67,7 +67,7 @@ pub(crate) fn run(context: &CommandContext, args: &McpArgs) -> Result<ExitCode, 
 /// no member. If an agent is found, this function executes `teamctl` again with the agent's
 /// environment variables, which name the member.
 fn identify_by_parent(context: &CommandContext, args: &McpArgs) -> Result<(), ErrorReport> {
-    let socket = context.socket().unwrap_or_default();
+    let socket = context.daemon_socket().unwrap_or_default();
     let expected = context.args.root.as_deref().map(|root| ExpectedRoot { root, socket: &socket });
     match parent_agent(expected) {
         ParentAgent::Known(variables) => exec_self_as_agent(&variables),

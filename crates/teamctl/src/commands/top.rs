@@ -64,7 +64,7 @@ pub(crate) fn run(context: &CommandContext, args: &TopArgs) -> Result<ExitCode, 
         "--state-dir".into(),
         context.directories()?.state_dir.into(),
         "--socket".into(),
-        context.socket()?.into(),
+        context.daemon_socket()?.into(),
     ]);
     arguments.extend(teams.iter().flat_map(|team| ["--team".into(), team.as_str().into()]));
     if args.popup {

@@ -125,6 +125,7 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
         CoreEvent::WatchFailed => rescan::handle_watch_failed(context),
         CoreEvent::RootReopened(opened) => rescan::handle_root_reopened(context, opened),
         CoreEvent::WatcherOverflow => rescan::handle_overflow(context),
+        CoreEvent::SocketDirectoryChanged => context.effects.push(Effect::CheckSocket),
         CoreEvent::FileJobDone(done) => handle_file_result(context, done),
         CoreEvent::PaneJobDone(done) => handle_pane_result(context, done),
         CoreEvent::WorktreeJobDone(done) => handle_worktree_result(context, done),

@@ -95,6 +95,8 @@ pub(crate) enum Effect {
     ShowNotice { text: String, argv: Vec<String> },
     /// Write an event to the event log and the daemon's terminal. The effect runner sets its time.
     Log(Event),
+    /// Make the control socket again if it was removed.
+    CheckSocket,
     /// End the event loop.
     Exit,
 }
@@ -122,6 +124,7 @@ impl Effect {
             Effect::StartShim { .. } => "effect.start-shim",
             Effect::ShowNotice { .. } => "effect.show-notice",
             Effect::Log(_) => "effect.log",
+            Effect::CheckSocket => "effect.check-socket",
             Effect::Exit => "effect.exit",
         }
     }

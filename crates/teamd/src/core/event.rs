@@ -51,6 +51,8 @@ pub(crate) enum CoreEvent {
     RootReopened(Result<(), ErrorReport>),
     /// The watcher has lost events.
     WatcherOverflow,
+    /// Something was removed from the directory of the control socket, or the directory itself.
+    SocketDirectoryChanged,
     /// The files thread finished a job.
     FileJobDone(FileResult),
     /// The panes thread finished a job.

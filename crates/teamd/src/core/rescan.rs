@@ -117,6 +117,7 @@ pub(crate) fn rescan_all(context: &mut Context) {
         false => scan_files(context),
     }
     context.effects.push(Effect::RetryProcessWatches);
+    context.effects.push(Effect::CheckSocket);
     cleanup::retry_failed_cleanups(context);
     context.effects.extend(write_all_hidden_panes(context.state));
     context.effects.extend(visibility::check_hidden_panes(context.state));

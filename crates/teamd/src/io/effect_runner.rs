@@ -11,6 +11,7 @@ use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::jobs::watcher_command::WatcherCommand;
 use crate::io::children::Children;
+use crate::io::control_listener::ControlListener;
 use crate::io::control_socket::Connections;
 use crate::io::daemon_terminal::DaemonTerminal;
 use crate::io::files::queue::JobSender;
@@ -41,6 +42,7 @@ pub(crate) struct EffectRunner {
     pub(crate) unwatched_processes: HashMap<SpawnId, Process>,
     /// The terminal that the daemon runs in.
     pub(crate) terminal: DaemonTerminal,
+    pub(crate) listener: ControlListener,
 }
 
 impl EffectRunner {
@@ -103,14 +105,17 @@ impl EffectRunner {
                 self.children.run_notifier(&argv);
             }
             Effect::Log(event) => self.log(protocol::event::Event { time: iso8601(wall), ..event }),
+            Effect::CheckSocket => self.listener.ensure_bound(),
             Effect::Exit => return ControlFlow::Break(()),
         }
         ControlFlow::Continue(())
     }
 
-    /// Ends the threads, and waits until the files threads have finished their jobs.
+    /// Removes the control socket, ends the threads, and waits until the files threads have finished
+    /// their jobs.
     pub(crate) fn finish(self) {
-        let EffectRunner { files, .. } = self;
+        let EffectRunner { files, listener, .. } = self;
+        listener.remove();
         files.finish();
     }
 

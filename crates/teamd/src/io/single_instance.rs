@@ -45,7 +45,8 @@ pub(crate) struct InstanceLock {
 }
 
 impl InstanceLock {
-    /// Takes the lock on the file `path` and writes the daemon's pid into the file. If another
+    /// Takes the lock on the file `path` and writes the daemon's pid and the path of its control
+    /// socket into the file, each as one line. If another
     /// daemon holds the lock and is about to exit, waits until it has exited. `socket` is the
     /// control socket of `root`.
     ///
@@ -69,9 +70,9 @@ impl InstanceLock {
             Err(TryLockError::Error(error)) => return Err(io("lock", &error)),
         }
         failpoint::hit("instance.locked");
-        let pid = std::process::id().to_string();
+        let text = protocol::lock_holder::LockHolder { pid: std::process::id(), socket: socket.to_owned() };
         let written =
-            file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(pid.as_bytes()));
+            file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(&text.to_bytes()));
         written.map_err(|error| io("write", &error))?;
         Ok(InstanceLock { _file: file })
     }
@@ -102,9 +103,9 @@ fn wait_briefly() {
 
 /// Reads the pid in the lock file. `None` if the file has none.
 fn read_holder_pid(file: &mut File) -> Option<i32> {
-    let mut pid = String::new();
-    file.rewind().and_then(|()| file.read_to_string(&mut pid)).ok()?;
-    pid.trim().parse().ok()
+    let mut bytes = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut bytes)).ok()?;
+    i32::try_from(protocol::lock_holder::LockHolder::parse(&bytes)?.pid).ok()
 }
 
 /// Waits for the daemon that holds the lock to exit. Returns whether it has exited. `pid` is the
@@ -170,10 +171,15 @@ pub(crate) struct BoundSocket {
 }
 
 impl BoundSocket {
+    /// Whether this socket is still at its path.
+    pub(crate) fn is_at_its_path(&self) -> bool {
+        let is_same = |meta: &Metadata| meta.dev() == self.device && meta.ino() == self.inode;
+        std::fs::symlink_metadata(&self.path).as_ref().is_ok_and(is_same)
+    }
+
     /// Removes the socket file, unless another daemon's socket is at the path.
     pub(crate) fn remove(&self) {
-        let is_same = |meta: &Metadata| meta.dev() == self.device && meta.ino() == self.inode;
-        if std::fs::symlink_metadata(&self.path).as_ref().is_ok_and(is_same) {
+        if self.is_at_its_path() {
             failpoint::hit("instance.unbind");
             std::fs::remove_file(&self.path).ok();
         }

@@ -81,6 +81,7 @@ fn event_name(event: &CoreEvent) -> &'static str {
         CoreEvent::WatchFailed => "CoreEvent::WatchFailed",
         CoreEvent::RootReopened(_) => "CoreEvent::RootReopened",
         CoreEvent::WatcherOverflow => "CoreEvent::WatcherOverflow",
+        CoreEvent::SocketDirectoryChanged => "CoreEvent::SocketDirectoryChanged",
         CoreEvent::FileJobDone(_) => "CoreEvent::FileJobDone",
         CoreEvent::PaneJobDone(_) => "CoreEvent::PaneJobDone",
         CoreEvent::WorktreeJobDone(_) => "CoreEvent::WorktreeJobDone",
@@ -111,6 +112,7 @@ fn effect_name(effect: &Effect) -> &'static str {
         Effect::StartShim { .. } => "Effect::StartShim",
         Effect::ShowNotice { .. } => "Effect::ShowNotice",
         Effect::Log(_) => "Effect::Log",
+        Effect::CheckSocket => "Effect::CheckSocket",
         Effect::Exit => "Effect::Exit",
     }
 }

@@ -102,6 +102,7 @@ impl Simulation {
             Effect::WakeAgent { wake: Wake::Done, .. }
             | Effect::RetryProcessWatches
             | Effect::Log(_)
+            | Effect::CheckSocket
             | Effect::Exit => {}
         }
     }

@@ -43,7 +43,8 @@ pub(super) fn inject_random_fault(simulation: &mut Simulation) {
                     simulation.disk.pending_events.clear();
                     CoreEvent::WatcherOverflow
                 }
-                100..200 => CoreEvent::WatchFailed,
+                100..180 => CoreEvent::WatchFailed,
+                180..200 => CoreEvent::SocketDirectoryChanged,
                 200..250 => CoreEvent::RootReopened(Ok(())),
                 _ => CoreEvent::RootReopened(Err(ErrorReport::new(
                     ErrorKind::NoDaemon,

@@ -65,7 +65,7 @@ fn probe_daemon(context: &CommandContext) -> Result<(Option<StatusReply>, Daemon
         }
         Err(error) if error.kind == ErrorKind::NoDaemon => Ok((None, DaemonProbe::NotRunning)),
         Err(error) if error.kind == ErrorKind::Timeout => {
-            Ok((None, DaemonProbe::Unresponsive(system_probe::probe_socket(&context.socket()?))))
+            Ok((None, DaemonProbe::Unresponsive(system_probe::probe_socket(&context.daemon_socket()?))))
         }
         Err(error) => Err(error),
     }

@@ -1,0 +1,49 @@
+//! The content of `teamd.lock` in the state directory: which daemon holds the lock, and where it
+//! listens. Clients read it if no daemon listens where they expect it.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// The daemon that holds the lock, or that held it last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockHolder {
+    pub pid: u32,
+    /// The path of the control socket.
+    pub socket: PathBuf,
+}
+
+impl LockHolder {
+    /// Name of the file in the state directory.
+    pub const FILE_NAME: &str = "teamd.lock";
+
+    /// The content of the file: the pid and the path, each as one line.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        [self.pid.to_string().as_bytes(), b"\n", self.socket.as_os_str().as_bytes(), b"\n"].concat()
+    }
+
+    /// Parses the content of the file. The path is empty if the file has none. `None` if the file has
+    /// no pid.
+    pub fn parse(bytes: &[u8]) -> Option<LockHolder> {
+        let mut parts = bytes.splitn(2, |byte| *byte == b'\n');
+        let pid = std::str::from_utf8(parts.next()?).ok()?.trim().parse().ok()?;
+        let path = parts.next().unwrap_or_default();
+        let path = path.strip_suffix(b"\n").unwrap_or(path);
+        Some(LockHolder { pid, socket: PathBuf::from(OsStr::from_bytes(path)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_is_parsed_as_it_was_written() {
+        let holder = LockHolder { pid: 7, socket: "/run/a b\nc/control.sock".into() };
+        assert_eq!(LockHolder::parse(&holder.to_bytes()), Some(holder));
+        assert_eq!(LockHolder::parse(b"7"), Some(LockHolder { pid: 7, socket: PathBuf::new() }));
+        for invalid in [&b""[..], b"\n", b"x\n/run/s\n"] {
+            assert_eq!(LockHolder::parse(invalid), None);
+        }
+    }
+}
