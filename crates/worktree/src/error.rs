@@ -37,6 +37,14 @@ pub enum Error {
         /// What differs, as a clause.
         why: &'static str,
     },
+    /// A file system is mounted in the worktree. Its files would be deleted with the worktree.
+    #[error("cannot remove {}: a file system is mounted at {}", worktree.display(), mount.display())]
+    MountPoint {
+        /// The worktree.
+        worktree: PathBuf,
+        /// Where the file system is mounted.
+        mount: PathBuf,
+    },
     /// The worktree was written to after it was saved, or while it was saved.
     #[error("cannot remove {}: it changed while it was saved", .0.display())]
     ChangedWhileSaving(PathBuf),

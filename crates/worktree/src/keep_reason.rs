@@ -35,6 +35,8 @@ pub enum KeepReason {
     Submodule(PathBuf),
     /// Ids of processes that use the worktree or have a file of it open.
     InUse(Vec<u32>),
+    /// A file system is mounted at this path, which is the worktree or in it.
+    MountPoint(PathBuf),
     /// The path does not exist, but git still lists the worktree.
     PathMissing,
     /// The worktree could not be checked; the error.
@@ -66,6 +68,7 @@ impl fmt::Display for KeepReason {
             KeepReason::OperationInProgress(operation) => format!("in the middle of a {operation}"),
             KeepReason::Submodule(path) => format!("work in the submodule {}", path.display()),
             KeepReason::InUse(pids) => format!("in use by {}", process_list_text(pids)),
+            KeepReason::MountPoint(path) => format!("a file system is mounted at {}", path.display()),
             KeepReason::PathMissing => PATH_MISSING_TEXT.to_owned(),
             KeepReason::CheckFailed(error) => error.clone(),
         };

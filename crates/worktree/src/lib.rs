@@ -27,6 +27,7 @@ mod fingerprint;
 mod git_command;
 mod keep_reason;
 mod local_commits;
+mod mount_points;
 mod open_worktree;
 mod processes_using;
 mod propose_worktree;

@@ -9,6 +9,7 @@ use crate::error::{Error, io_error};
 use crate::fingerprint::WorktreeFingerprint;
 use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
 use crate::keep_reason::KeepReason;
+use crate::mount_points::check_no_mount_point;
 use crate::open_worktree::Worktree;
 use crate::record::{WorktreeRecord, WorktreeState};
 use crate::save::SavedWorktree;
@@ -84,8 +85,9 @@ impl WorktreeRecord {
 }
 
 impl Worktree<'_> {
-    /// Runs `git worktree remove`.
+    /// Runs `git worktree remove`, if no file system is mounted in the worktree.
     fn git_remove(&self, force: &[&str]) -> Result<(), Error> {
+        check_no_mount_point(self.path())?;
         let git = Git::with_git_dir(&self.record.common_git_dir, self.environment);
         let mut arguments = vec![OsStr::new("worktree"), OsStr::new("remove")];
         arguments.extend(force.iter().map(OsStr::new));

@@ -13,6 +13,7 @@ use crate::error::{Error, io_error};
 use crate::fingerprint::{RepositoryFingerprint, WorktreeFingerprint};
 use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
 use crate::local_commits;
+use crate::mount_points::check_no_mount_point;
 use crate::open_worktree::Worktree;
 use crate::record::WorktreeRecord;
 use crate::restore_instructions::SavedPart;
@@ -42,10 +43,12 @@ impl WorktreeRecord {
     ///
     /// # Errors
     ///
-    /// [`Error::NotRecorded`]; [`Error::ChangedWhileSaving`] if the worktree was written to
-    /// meanwhile; [`Error::Io`] and the errors of every git command if something can't be saved.
+    /// [`Error::NotRecorded`]; [`Error::MountPoint`]; [`Error::ChangedWhileSaving`] if the worktree
+    /// was written to meanwhile; [`Error::Io`] and the errors of every git command if something can't be saved.
     pub fn save(&self, directory: &Path, environment: &GitEnvironment) -> Result<SavedWorktree, Error> {
         let worktree = self.open(environment)?;
+        // The worktree can't be removed after it was saved, so the caller learns this first.
+        check_no_mount_point(&self.path)?;
         create_private_dir(directory)?;
         worktree.save_parts(directory).inspect_err(|error| {
             let text = format!("Not complete: {error}. The worktree was not removed.\n");

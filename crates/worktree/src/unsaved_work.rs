@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::git_command::GitEnvironment;
 use crate::keep_reason::KeepReason;
 use crate::local_commits::{self, HeadState};
+use crate::mount_points::mount_points_below;
 use crate::open_worktree::Worktree;
 use crate::record::{WorktreeRecord, WorktreeState};
 use crate::repository::list_worktrees;
@@ -72,6 +73,7 @@ impl Worktree<'_> {
         reasons.extend(lock_reasons(&self.git_dir));
         reasons.extend(operations_in_progress(&self.git_dir));
         reasons.extend(self.submodules_with_unsaved_work()?.into_iter().map(KeepReason::Submodule));
+        reasons.extend(mount_points_below(self.path())?.into_iter().map(KeepReason::MountPoint));
         // This check comes last, because the other checks take long and processes may start
         // meanwhile.
         let pids = processes_using::processes_using(self.path());

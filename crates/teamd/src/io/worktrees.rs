@@ -302,6 +302,10 @@ fn to_error(error: Error) -> ErrorReport {
             report(ErrorKind::AlreadyExists).with_help("name another branch, or none")
         }
         Error::NotRecorded { .. } | Error::PathNotUtf8(_) => report(ErrorKind::Refused),
+        Error::MountPoint { mount, .. } => {
+            let unmount = format!("umount {}", shell_quote(&mount.to_string_lossy()));
+            report(ErrorKind::Refused).with_help(format!("unmount it first: {unmount}"))
+        }
         Error::ChangedWhileSaving(_) => {
             report(ErrorKind::Refused).with_help("see who works in it, and try again")
         }

@@ -256,3 +256,34 @@ fn reason_is_one_line() {
         }
     }
 }
+
+#[allow(clippy::print_stderr, reason = "a test that did not run says so")]
+fn report_skip(why: &str) {
+    eprintln!("SKIPPED: {why}");
+}
+
+/// Runs `mount` or `umount`. False if this user may not mount.
+fn run_mount(arguments: &[&str]) -> bool {
+    Command::new(arguments[0]).args(&arguments[1..]).stderr(Stdio::null()).status().unwrap().success()
+}
+
+#[test]
+fn mounted_file_system_prevents_every_removal() {
+    let repo = TestRepository::new();
+    let tree = repo.create_worktree();
+    // An ignored cache directory is deleted without a question otherwise.
+    write_file(&tree.path.join("cache/CACHEDIR.TAG"), "Signature: 8a477f597d28d172789f06886806bc55\n");
+    let (elsewhere, mount) = (repo.directory.path().join("elsewhere"), tree.path.join("cache/modules"));
+    write_file(&elsewhere.join("precious"), "x");
+    std::fs::create_dir(&mount).unwrap();
+    if !run_mount(&["mount", "--bind", path_str(&elsewhere), path_str(&mount)]) {
+        return report_skip("only a user who may mount can test mounts");
+    }
+    let mount = canonicalize(&mount).unwrap();
+    assert_kept(&repo, &tree, &[KeepReason::MountPoint(mount.clone())]);
+    let saved = tree.save(&repo.directory.path().join("trash"), &repo.git_environment());
+    assert!(matches!(saved, Err(crate::Error::MountPoint { mount: found, .. }) if found == mount));
+    assert!(elsewhere.join("precious").exists());
+    assert!(run_mount(&["umount", path_str(&mount)]));
+    assert_eq!(repo.remove(&tree), RemoveOutcome::Removed);
+}

@@ -1,0 +1,69 @@
+//! File systems that are mounted below a worktree. Git would delete the files in them together with
+//! the worktree, although they are somewhere else.
+
+use crate::error::{Error, io_error};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// The table of mounts that this process sees.
+const MOUNT_TABLE: &str = "/proc/self/mountinfo";
+
+/// Returns the mount points at `directory` and below it, sorted.
+///
+/// # Errors
+///
+/// `Io` if the table of mounts or the directory cannot be read.
+pub(crate) fn mount_points_below(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let directory = directory.canonicalize().map_err(io_error("find", directory))?;
+    let table = std::fs::read(MOUNT_TABLE).map_err(io_error("read", Path::new(MOUNT_TABLE)))?;
+    let mut found: Vec<PathBuf> = table
+        .split(|byte| *byte == b'\n')
+        .filter_map(parse_mount_point)
+        .filter(|mount| mount.starts_with(&directory))
+        .collect();
+    found.sort();
+    Ok(found)
+}
+
+/// Checks that nothing is mounted at `directory` or below it.
+///
+/// # Errors
+///
+/// [`Error::MountPoint`] with the first mount point.
+pub(crate) fn check_no_mount_point(directory: &Path) -> Result<(), Error> {
+    match mount_points_below(directory)?.into_iter().next() {
+        Some(mount) => Err(Error::MountPoint { worktree: directory.to_owned(), mount }),
+        None => Ok(()),
+    }
+}
+
+/// The mount point in a line of the table: the fifth field, in which a blank is `\040`.
+fn parse_mount_point(line: &[u8]) -> Option<PathBuf> {
+    let field = line.split(|byte| *byte == b' ').nth(4)?;
+    let mut path = Vec::new();
+    let mut rest = field;
+    while let Some((byte, after)) = rest.split_first() {
+        let escaped = (*byte == b'\\').then(|| after.get(..3).and_then(octal)).flatten();
+        path.push(escaped.unwrap_or(*byte));
+        rest = if escaped.is_some() { &after[3..] } else { after };
+    }
+    Some(PathBuf::from(OsString::from_vec(path)))
+}
+
+fn octal(digits: &[u8]) -> Option<u8> {
+    u8::from_str_radix(std::ffi::OsStr::from_bytes(digits).to_str()?, 8).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_point_with_blanks_is_parsed() {
+        let line = b"36 35 98:0 /mnt1 /a\\040b\\134c rw,noatime master:1 - ext3 /dev/root rw";
+        assert_eq!(parse_mount_point(line), Some(PathBuf::from("/a b\\c")));
+        assert_eq!(parse_mount_point(b"36 35 98:0 /"), None);
+        assert_eq!(parse_mount_point(b"36 35 98:0 / /x\\04"), Some(PathBuf::from("/x\\04")));
+    }
+}
