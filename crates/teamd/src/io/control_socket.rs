@@ -11,29 +11,25 @@
 
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
-use crate::io::process_watcher;
-use protocol::control::framing::{LineAssembler, MAX_LINE_BYTES, encode};
-use protocol::control::{Call, FromShim, Process, Request};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use crate::io::connection_reader::ConnectionReader;
+use protocol::control::Response;
+use protocol::control::framing::encode;
+use protocol::error::{ErrorKind, ErrorReport};
 use serde::Serialize;
 use std::collections::HashMap;
-use std::io::IoSliceMut;
-use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::io::Interest;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
-/// Maximum number of open connections, of shims and clients together.
-const MAX_CONNECTIONS: usize = 512;
-/// How long a JSON object may take from its first byte to its last. For the first object of a
-/// connection, the time starts when the connection is accepted.
-const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum number of open connections of clients. Connections of members do not count: their number
+/// is limited only by the descriptors that the daemon may open.
+const MAX_CLIENTS: usize = 512;
+/// Maximum number of client connections of one process, so that no process takes all of them.
+const MAX_CLIENTS_OF_PROCESS: usize = 256;
 /// Maximum number of reply bytes that wait for a client to read: four objects of maximum size.
 const MAX_UNREAD_BYTES: usize = 4 * protocol::control::framing::MAX_OBJECT_BYTES;
 /// How long the daemon waits when it exits until a client has read its last reply.
@@ -56,9 +52,22 @@ pub(crate) struct Connections {
     pending_wake_sockets: PendingWakeSockets,
 }
 
+/// Who is at the other end of a connection, as far as the daemon knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PeerKind {
+    /// It has not sent a complete call yet.
+    Unknown,
+    Client,
+    /// A shim, or a hook that waits for work of its member.
+    Member,
+}
+
 /// The writing side of a connection.
 #[derive(Debug)]
 struct ConnectionWriter {
+    /// The pid of the client or shim.
+    pid: u32,
+    kind: Arc<Mutex<PeerKind>>,
     queue: UnboundedSender<Outgoing>,
     task: JoinHandle<()>,
     stream: Arc<UnixStream>,
@@ -67,20 +76,46 @@ struct ConnectionWriter {
 }
 
 impl ConnectionWriter {
+    fn kind(&self) -> PeerKind {
+        *self.kind.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_member(&self) -> bool {
+        self.kind() == PeerKind::Member
+    }
+
+    /// Closes the connection without writing what is queued.
+    fn close_at_once(&self) {
+        self.task.abort();
+        rustix::net::shutdown(&*self.stream, rustix::net::Shutdown::Both).ok();
+    }
+
     /// Queues lines for the client. Closes the connection if the client does not read its replies.
     fn send(&self, conn: ConnId, lines: Vec<u8>) {
         if self.unread_bytes.fetch_add(lines.len(), Ordering::Relaxed) + lines.len() > MAX_UNREAD_BYTES {
             tracing::warn!(conn, "closed a connection: the peer does not read its replies");
-            self.task.abort();
-            rustix::net::shutdown(&*self.stream, rustix::net::Shutdown::Both).ok();
+            self.close_at_once();
         } else {
             self.queue.send(Outgoing::Lines(lines)).ok();
         }
     }
 }
 
+/// The error for a client that gets no connection.
+fn too_many_clients_error(pid: u32, of_process: usize, clients: usize) -> ErrorReport {
+    let (message, help) = if of_process >= MAX_CLIENTS_OF_PROCESS {
+        let message =
+            format!("cannot connect to teamd: the process {pid} has {of_process} connections already");
+        (message, "let it close some of them".to_owned())
+    } else {
+        let message = format!("cannot connect to teamd: {clients} clients wait for a reply already");
+        (message, "see what they are: pgrep -a teamctl".to_owned())
+    };
+    ErrorReport::new(ErrorKind::Timeout, message).with_help(help)
+}
+
 /// The received wake sockets by connection, shared with the tasks that read.
-type PendingWakeSockets = Arc<Mutex<HashMap<ConnId, OwnedFd>>>;
+pub(super) type PendingWakeSockets = Arc<Mutex<HashMap<ConnId, OwnedFd>>>;
 
 impl Connections {
     /// Sends a JSON object to the client or shim. If the connection is closed, drops the object.
@@ -122,14 +157,39 @@ impl Connections {
         self.pending_wake_sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn)
     }
 
-    /// Number of connections, including those that are being closed.
-    fn count(&mut self) -> usize {
+    /// Makes room for one more client of the process `pid`. If there are too many, closes the oldest
+    /// connection on which no call has come.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such connection.
+    fn make_room(&mut self, pid: u32) -> Result<(), ErrorReport> {
         self.closing.retain(|task| !task.is_finished());
-        self.writers.len() + self.closing.len()
+        let clients: Vec<(ConnId, &ConnectionWriter)> = self
+            .writers
+            .iter()
+            .map(|(conn, writer)| (*conn, writer))
+            .filter(|(_, it)| !it.is_member())
+            .collect();
+        let of_process = clients.iter().filter(|(_, writer)| writer.pid == pid).count();
+        let is_full = clients.len() + self.closing.len() >= MAX_CLIENTS;
+        if !is_full && of_process < MAX_CLIENTS_OF_PROCESS {
+            return Ok(());
+        }
+        let closable = |(_, writer): &&(ConnId, &ConnectionWriter)| {
+            writer.kind() == PeerKind::Unknown && (is_full || writer.pid == pid)
+        };
+        let oldest = clients.iter().filter(closable).map(|(conn, _)| *conn).min();
+        let oldest = oldest.ok_or_else(|| too_many_clients_error(pid, of_process, clients.len()))?;
+        if let Some(writer) = self.writers.remove(&oldest) {
+            tracing::warn!(conn = oldest, pid = writer.pid, "closed an idle connection: there are too many");
+            writer.close_at_once();
+        }
+        Ok(())
     }
 
-    /// Starts to serve a new connection. Drops the connection if its client has another uid, or if
-    /// [`MAX_CONNECTIONS`] connections are open already.
+    /// Starts to serve a new connection. Drops the connection if its client has another uid. If
+    /// there are too many clients, replies with an error.
     pub(crate) fn accept_connection(
         &mut self,
         conn: ConnId,
@@ -139,20 +199,30 @@ impl Connections {
         let peer = stream.peer_cred();
         let is_same_user = peer.as_ref().is_ok_and(|peer| peer.uid() == nix::unistd::geteuid().as_raw());
         let pid = peer.ok().and_then(|peer| peer.pid()).and_then(|pid| u32::try_from(pid).ok());
-        let (true, Some(pid)) = (is_same_user && self.count() < MAX_CONNECTIONS, pid) else {
+        let (true, Some(pid)) = (is_same_user, pid) else {
             return tracing::warn!(conn, "rejected a connection");
         };
+        if let Err(error) = self.make_room(pid) {
+            tracing::warn!(conn, pid, "rejected a connection: {}", error.message);
+            let reply = encode(&Response::Failed(error)).unwrap_or_default();
+            return drop(stream.try_write(&reply));
+        }
+        let kind = Arc::new(Mutex::new(PeerKind::Unknown));
         let (queue, outgoing) = unbounded_channel();
         let stream = Arc::new(stream);
         let unread_bytes = Arc::new(AtomicUsize::new(0));
         let task = tokio::spawn(write(stream.clone(), outgoing, unread_bytes.clone()));
-        self.writers.insert(conn, ConnectionWriter { queue, task, stream: stream.clone(), unread_bytes });
+        self.writers.insert(
+            conn,
+            ConnectionWriter { pid, kind: kind.clone(), queue, task, stream: stream.clone(), unread_bytes },
+        );
         let reader = ConnectionReader {
             conn,
             pid,
             stream,
             wake_sockets: self.pending_wake_sockets.clone(),
             events: events.clone(),
+            kind,
             is_shim: false,
         };
         tokio::spawn(reader.run());
@@ -215,164 +285,57 @@ async fn write_all(stream: &UnixStream, mut bytes: &[u8]) -> std::io::Result<()>
     Ok(())
 }
 
-/// The reading side of a connection.
-struct ConnectionReader {
-    conn: ConnId,
-    /// The pid of the client or shim.
-    pid: u32,
-    stream: Arc<UnixStream>,
-    wake_sockets: PendingWakeSockets,
-    events: UnboundedSender<CoreEvent>,
-    /// The peer has sent [`Request::ConnectShim`]: all further messages are a shim's reports.
-    is_shim: bool,
-}
-
-impl ConnectionReader {
-    /// Reads until the connection closes, and reports that it has closed.
-    async fn run(mut self) {
-        if let Err(reason) = self.read().await {
-            tracing::debug!(conn = self.conn, "connection closed: {reason}");
-        }
-        self.events.send(CoreEvent::ConnectionClosed { conn: self.conn }).ok();
-    }
-
-    /// Reads lines, assembles them to JSON objects and sends an event for each object. Returns `Ok`
-    /// if the client or shim closed the connection.
-    async fn read(&mut self) -> Result<(), Box<dyn std::error::Error>> {
-        let mut assembler = LineAssembler::default();
-        let mut pending = Vec::new();
-        let mut buffer = vec![0; 16 * 1024];
-        let mut deadline = Some(Instant::now() + MESSAGE_TIMEOUT);
-        loop {
-            let read = read_with_timeout(deadline, self.receive(&mut buffer)).await?;
-            if read == 0 {
-                return Ok(());
-            }
-            pending.extend_from_slice(&buffer[..read]);
-            while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = pending.drain(..=end).collect();
-                if let Some(text) = assembler.push_line(std::str::from_utf8(&line[..end])?)? {
-                    self.handle_message(&text)?;
-                    deadline = None;
-                }
-            }
-            if pending.len() > MAX_LINE_BYTES {
-                return Err("a line of over 64 KiB".into());
-            }
-            if !pending.is_empty() || assembler.is_incomplete() {
-                deadline.get_or_insert_with(|| Instant::now() + MESSAGE_TIMEOUT);
-            }
-        }
-    }
-
-    /// Reads bytes, and keeps one file descriptor that is sent with them: the shim's end of its
-    /// wake socket pair. Further descriptors are closed.
-    async fn receive(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.stream
-            .async_io(Interest::READABLE, || {
-                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-                let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-                let flags = RecvFlags::CMSG_CLOEXEC;
-                let got = recvmsg(&*self.stream, &mut [IoSliceMut::new(buffer)], &mut ancillary, flags)?;
-                for message in ancillary.drain() {
-                    if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-                        let mut sockets = self.wake_sockets.lock().unwrap_or_else(PoisonError::into_inner);
-                        sockets.extend(descriptors.map(|descriptor| (self.conn, descriptor)));
-                    }
-                }
-                Ok(got.bytes)
-            })
-            .await
-    }
-
-    /// Sends the event for one JSON object `text` that a client or shim has sent.
-    ///
-    /// # Errors
-    ///
-    /// The caller must close the connection after an error. Errors are: a message of a shim is not
-    /// valid, the shim has exited, or the event loop has ended.
-    fn handle_message(&mut self, text: &str) -> Result<(), Box<dyn std::error::Error>> {
-        failpoint::hit("connection.received");
-        let conn = self.conn;
-        let event = if self.is_shim {
-            CoreEvent::ShimReported { conn, report: serde_json::from_str::<FromShim>(text)? }
-        } else {
-            let call: Call = match serde_json::from_str(text) {
-                Ok(call) => call,
-                Err(error) => return Ok(self.events.send(invalid_call(conn, text, &error))?),
-            };
-            match call.request {
-                Request::ConnectShim(hello) => {
-                    self.is_shim = true;
-                    CoreEvent::ShimConnected { conn, hello, peer: peer_process(self.pid)? }
-                }
-                _ => CoreEvent::ClientCall { client: conn, call: Box::new(call) },
-            }
-        };
-        self.events.send(event)?;
-        Ok(())
-    }
-}
-
-/// Waits until `receive` completes, or until `deadline` if there is one.
-///
-/// While no JSON object is incomplete, the caller passes no deadline, because a client may wait for
-/// its reply for any length of time.
-async fn read_with_timeout(
-    deadline: Option<Instant>,
-    receive: impl Future<Output = std::io::Result<usize>>,
-) -> std::io::Result<usize> {
-    match deadline {
-        Some(deadline) => tokio::time::timeout_at(deadline, receive).await?,
-        None => receive.await,
-    }
-}
-
-/// The event for a call `text` that cannot be parsed. The event has the protocol version of the
-/// call if the version can be read, because a client of another release may send calls that this
-/// daemon does not know.
-fn invalid_call(client: ConnId, text: &str, error: &serde_json::Error) -> CoreEvent {
-    #[derive(serde::Deserialize)]
-    struct CallVersion {
-        /// Version 1 of the protocol names this key `v`.
-        #[serde(alias = "v")]
-        version: u32,
-    }
-    let version = serde_json::from_str(text).ok().map(|call: CallVersion| call.version);
-    CoreEvent::InvalidCall { client, version, error: error.to_string() }
-}
-
-/// The pid and start time of the process at the other end of a connection.
-///
-/// # Errors
-///
-/// If that process has exited.
-fn peer_process(pid: u32) -> Result<Process, Box<dyn std::error::Error>> {
-    let start_time = process_watcher::start_time(pid)?.ok_or("the peer has exited")?;
-    Ok(Process { pid, start_time })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn a_closing_connection_counts_until_its_last_reply_is_written() {
+    /// Accepts a connection. Returns whether it was accepted, and the other end.
+    fn accept_one(connections: &mut Connections, conn: ConnId) -> (bool, UnixStream) {
         let (events, _queue) = unbounded_channel();
+        let (daemon_end, peer_end) = UnixStream::pair().unwrap();
+        connections.accept_connection(conn, daemon_end, &events);
+        (connections.writers.contains_key(&conn), peer_end)
+    }
+
+    fn set_kind(connections: &Connections, conn: ConnId, kind: PeerKind) {
+        *connections.writers[&conn].kind.lock().unwrap() = kind;
+    }
+
+    #[tokio::test]
+    async fn closing_connection_counts_until_its_last_reply_is_written() {
         let mut connections = Connections::default();
-        let accept = |connections: &mut Connections, conn| {
-            let (daemon_end, peer_end) = UnixStream::pair().unwrap();
-            connections.accept_connection(conn, daemon_end, &events);
-            (connections.writers.contains_key(&conn), peer_end)
-        };
         let (replies_read, wait) = tokio::sync::watch::channel(());
-        for _ in 0..MAX_CONNECTIONS {
+        for _ in 0..MAX_CLIENTS {
             let mut wait = wait.clone();
             connections.closing.push(tokio::spawn(async move { drop(wait.changed().await) }));
         }
-        assert!(!accept(&mut connections, 1).0);
+        assert!(!accept_one(&mut connections, 1).0);
         drop((replies_read, wait));
         connections.closing.pop().unwrap().await.unwrap();
-        assert!(accept(&mut connections, 2).0);
+        assert!(accept_one(&mut connections, 2).0);
+    }
+
+    #[tokio::test]
+    async fn oldest_silent_connection_gives_way_and_a_client_is_told_that_there_are_too_many() {
+        let mut connections = Connections::default();
+        let mut ends: Vec<UnixStream> = Vec::new();
+        let limit = MAX_CLIENTS_OF_PROCESS as ConnId;
+        for conn in 0..limit {
+            ends.push(accept_one(&mut connections, conn).1);
+        }
+        set_kind(&connections, 0, PeerKind::Client);
+        let (is_accepted, end) = accept_one(&mut connections, limit);
+        assert!(is_accepted && connections.writers.contains_key(&0) && !connections.writers.contains_key(&1));
+        ends.push(end);
+        connections.writers.keys().for_each(|conn| set_kind(&connections, *conn, PeerKind::Client));
+        let (is_accepted, end) = accept_one(&mut connections, limit + 1);
+        end.readable().await.unwrap();
+        let mut reply = vec![0; 4096];
+        let length = end.try_read(&mut reply).unwrap();
+        let reply = String::from_utf8_lossy(&reply[..length]).into_owned();
+        assert!(!is_accepted && reply.contains("connections already"), "{reply}");
+        // Members do not count.
+        set_kind(&connections, 0, PeerKind::Member);
+        assert!(accept_one(&mut connections, limit + 2).0);
     }
 }

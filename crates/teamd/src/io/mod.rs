@@ -2,6 +2,7 @@
 //! changes, process exits, socket calls and finished jobs to the core as events.
 
 pub(crate) mod children;
+mod connection_reader;
 pub(crate) mod control_listener;
 pub(crate) mod control_socket;
 pub(crate) mod daemon_log;

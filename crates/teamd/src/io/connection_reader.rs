@@ -1,0 +1,162 @@
+//! Reads from one connection of the control socket, and turns each JSON object into an event.
+
+use crate::core::event::CoreEvent;
+use crate::core::id::ConnId;
+use crate::io::control_socket::{PeerKind, PendingWakeSockets};
+use crate::io::process_watcher;
+use protocol::control::framing::{LineAssembler, MAX_LINE_BYTES};
+use protocol::control::{Call, FromShim, Process, Request};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
+
+/// How long a JSON object may take from its first byte to its last. For the first object of a
+/// connection, the time starts when the connection is accepted.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The reading side of a connection.
+pub(super) struct ConnectionReader {
+    pub(super) conn: ConnId,
+    /// The pid of the client or shim.
+    pub(super) pid: u32,
+    pub(super) stream: Arc<UnixStream>,
+    pub(super) wake_sockets: PendingWakeSockets,
+    pub(super) events: UnboundedSender<CoreEvent>,
+    pub(super) kind: Arc<Mutex<PeerKind>>,
+    /// The peer has sent [`Request::ConnectShim`]: all further messages are a shim's reports.
+    pub(super) is_shim: bool,
+}
+
+impl ConnectionReader {
+    /// Reads until the connection closes, and reports that it has closed.
+    pub(super) async fn run(mut self) {
+        if let Err(reason) = self.read().await {
+            tracing::debug!(conn = self.conn, "connection closed: {reason}");
+        }
+        self.events.send(CoreEvent::ConnectionClosed { conn: self.conn }).ok();
+    }
+
+    /// Reads lines, assembles them to JSON objects and sends an event for each object. Returns `Ok`
+    /// if the client or shim closed the connection.
+    async fn read(&mut self) -> Result<(), Box<dyn std::error::Error>> {
+        let mut assembler = LineAssembler::default();
+        let mut pending = Vec::new();
+        let mut buffer = vec![0; 16 * 1024];
+        let mut deadline = Some(Instant::now() + MESSAGE_TIMEOUT);
+        loop {
+            let read = read_with_timeout(deadline, self.receive(&mut buffer)).await?;
+            if read == 0 {
+                return Ok(());
+            }
+            pending.extend_from_slice(&buffer[..read]);
+            while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = pending.drain(..=end).collect();
+                if let Some(text) = assembler.push_line(std::str::from_utf8(&line[..end])?)? {
+                    self.handle_message(&text)?;
+                    deadline = None;
+                }
+            }
+            if pending.len() > MAX_LINE_BYTES {
+                return Err("a line of over 64 KiB".into());
+            }
+            if !pending.is_empty() || assembler.is_incomplete() {
+                deadline.get_or_insert_with(|| Instant::now() + MESSAGE_TIMEOUT);
+            }
+        }
+    }
+
+    /// Reads bytes, and keeps one file descriptor that is sent with them: the shim's end of its
+    /// wake socket pair. Further descriptors are closed.
+    async fn receive(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.stream
+            .async_io(Interest::READABLE, || {
+                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+                let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+                let flags = RecvFlags::CMSG_CLOEXEC;
+                let got = recvmsg(&*self.stream, &mut [IoSliceMut::new(buffer)], &mut ancillary, flags)?;
+                for message in ancillary.drain() {
+                    if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                        let mut sockets = self.wake_sockets.lock().unwrap_or_else(PoisonError::into_inner);
+                        sockets.extend(descriptors.map(|descriptor| (self.conn, descriptor)));
+                    }
+                }
+                Ok(got.bytes)
+            })
+            .await
+    }
+
+    /// Sends the event for one JSON object `text` that a client or shim has sent.
+    ///
+    /// # Errors
+    ///
+    /// The caller must close the connection after an error. Errors are: a message of a shim is not
+    /// valid, the shim has exited, or the event loop has ended.
+    fn handle_message(&mut self, text: &str) -> Result<(), Box<dyn std::error::Error>> {
+        failpoint::hit("connection.received");
+        let conn = self.conn;
+        let event = if self.is_shim {
+            CoreEvent::ShimReported { conn, report: serde_json::from_str::<FromShim>(text)? }
+        } else {
+            let call: Call = match serde_json::from_str(text) {
+                Ok(call) => call,
+                Err(error) => return Ok(self.events.send(invalid_call(conn, text, &error))?),
+            };
+            let is_member = matches!(call.request, Request::ConnectShim(_) | Request::LongPoll(_));
+            let kind = if is_member { PeerKind::Member } else { PeerKind::Client };
+            *self.kind.lock().unwrap_or_else(PoisonError::into_inner) = kind;
+            match call.request {
+                Request::ConnectShim(hello) => {
+                    self.is_shim = true;
+                    CoreEvent::ShimConnected { conn, hello, peer: peer_process(self.pid)? }
+                }
+                _ => CoreEvent::ClientCall { client: conn, call: Box::new(call) },
+            }
+        };
+        self.events.send(event)?;
+        Ok(())
+    }
+}
+
+/// Waits until `receive` completes, or until `deadline` if there is one.
+///
+/// While no JSON object is incomplete, the caller passes no deadline, because a client may wait for
+/// its reply for any length of time.
+async fn read_with_timeout(
+    deadline: Option<Instant>,
+    receive: impl Future<Output = std::io::Result<usize>>,
+) -> std::io::Result<usize> {
+    match deadline {
+        Some(deadline) => tokio::time::timeout_at(deadline, receive).await?,
+        None => receive.await,
+    }
+}
+
+/// The event for a call `text` that cannot be parsed. The event has the protocol version of the
+/// call if the version can be read, because a client of another release may send calls that this
+/// daemon does not know.
+fn invalid_call(client: ConnId, text: &str, error: &serde_json::Error) -> CoreEvent {
+    #[derive(serde::Deserialize)]
+    struct CallVersion {
+        /// Version 1 of the protocol names this key `v`.
+        #[serde(alias = "v")]
+        version: u32,
+    }
+    let version = serde_json::from_str(text).ok().map(|call: CallVersion| call.version);
+    CoreEvent::InvalidCall { client, version, error: error.to_string() }
+}
+
+/// The pid and start time of the process at the other end of a connection.
+///
+/// # Errors
+///
+/// If that process has exited.
+fn peer_process(pid: u32) -> Result<Process, Box<dyn std::error::Error>> {
+    let start_time = process_watcher::start_time(pid)?.ok_or("the peer has exited")?;
+    Ok(Process { pid, start_time })
+}
