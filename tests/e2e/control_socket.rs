@@ -310,6 +310,12 @@ fn control_characters_never_reach_the_terminal() {
     house.shut_down();
 }
 
+fn move_away(house: &TestEnv, path: &Path) {
+    let mut mv = house.command("mv");
+    mv.arg(path).arg(path.with_extension("old"));
+    assert!(mv.status().unwrap().success());
+}
+
 #[test]
 fn removed_socket_is_made_again() {
     let house = TestEnv::with_team();
@@ -318,15 +324,8 @@ fn removed_socket_is_made_again() {
     let pid = house.daemon_pid();
     let removals: [&dyn Fn(); 3] = [
         &|| std::fs::remove_file(directory.join("control.sock")).unwrap(),
-        &|| {
-            std::fs::remove_file(directory.join("control.sock")).unwrap();
-            std::fs::remove_dir(&directory).unwrap();
-        },
-        &|| {
-            let mut mv = house.command("mv");
-            mv.arg(directory.join("control.sock")).arg(directory.join("old"));
-            assert!(mv.status().unwrap().success());
-        },
+        &|| move_away(&house, &directory),
+        &|| move_away(&house, &directory.join("control.sock")),
     ];
     for remove in removals {
         remove();
@@ -337,6 +336,7 @@ fn removed_socket_is_made_again() {
         assert_eq!(mode & 0o777, 0o600);
     }
     assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
+    std::fs::remove_file(directory.with_extension("old").join("control.sock")).unwrap();
     house.shut_down();
 }
 

@@ -57,3 +57,21 @@ fn no_member_can_be_spawned_during_delete() {
     assert!(delete.wait().unwrap().success());
     house.shut_down();
 }
+
+#[test]
+fn team_that_another_program_makes_is_known_at_once() {
+    let house = TestEnv::with_daemon();
+    let config = serde_json::json!({
+        "name": "hand", "createdAt": 1, "leadAgentId": "team-lead@hand", "leadSessionId": "s",
+        "members": [{"agentId": "team-lead@hand", "name": "team-lead", "agentType": "team-lead", "joinedAt": 1,
+            "tmuxPaneId": "", "cwd": "/", "subscriptions": []}],
+    });
+    house.write_file("root/teams/hand/config.json", config.to_string());
+    let spawn = ["-t", "hand", "spawn", "ann", "--backend", "in-process", "--", "sleep", "3600"];
+    house.teamctl(spawn).expect_success();
+    assert_eq!(house.json(["-t", "hand", "status"])["teams"][0]["members"][0]["name"], "ann");
+    house.teamctl(["-t", "hand", "kill", "ann"]).expect_success();
+    house.teamctl(["delete", "hand"]).expect_success();
+    assert!(!house.path("root/teams/hand").exists());
+    house.shut_down();
+}

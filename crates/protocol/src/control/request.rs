@@ -99,6 +99,41 @@ pub enum Request {
     ConnectShim(ShimHello),
 }
 
+impl Request {
+    /// The existing team that the request is about. `None` if it is about no single team, or if it
+    /// creates the team.
+    pub fn team(&self) -> Option<&TeamName> {
+        match self {
+            Request::CreateWorktree(request) => Some(&request.team),
+            Request::Spawn(request) => Some(&request.team),
+            Request::Shutdown(request) => Some(&request.targets.team),
+            Request::Kill(members) => Some(&members.team),
+            Request::Interrupt(member)
+            | Request::LocatePane(member)
+            | Request::HidePane(member)
+            | Request::ShowPane(member) => Some(&member.team),
+            Request::CapturePane(request) => Some(&request.team),
+            Request::SetMode(request) => Some(&request.team),
+            Request::SetPolicy(request) => Some(&request.team),
+            Request::DeleteTeam(request) => Some(&request.team),
+            Request::SetLayout(request) => Some(&request.team),
+            Request::NextTask(request) => Some(&request.team),
+            Request::SetLead(SetLeadRequest::Take(lead)) => Some(&lead.team),
+            Request::SetLead(SetLeadRequest::Release(team)) => Some(team),
+            Request::ResumeMembers(request) => request.team.as_ref(),
+            Request::Status
+            | Request::StatusWithScreens
+            | Request::CreateTeam(_)
+            | Request::ReportActivity(_)
+            | Request::ReportHook(_)
+            | Request::LongPoll(_)
+            | Request::StopDaemon
+            | Request::StopDaemonAndSuspend
+            | Request::ConnectShim(_) => None,
+        }
+    }
+}
+
 /// Creates a team (docs/protocol.md section 7, TeamCreate).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -4,6 +4,7 @@
 use crate::core::context::{Context, error_reply, send_reply};
 use crate::core::effect::{Effect, Effects};
 use crate::core::id::ConnId;
+use crate::core::jobs::file_jobs::{FileJob, WaitingCall};
 use crate::core::jobs::pane_jobs::PaneVisibility;
 use crate::core::members::{permission_mode, respawn, shutdown, spawn};
 use crate::core::panes::dialog_flag::DialogCheck;
@@ -11,11 +12,12 @@ use crate::core::panes::{set_layout, status_with_dialogs, visibility};
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::retry_cache::CallStart;
 use crate::core::tasks::next_task;
-use crate::core::teams::{create, delete, policy};
+use crate::core::teams::{adopt, create, delete, policy};
 use crate::core::turns::activity;
 use crate::core::{create_worktree, hooks, interrupts, lead_session, read_only_calls};
 use protocol::control::{Call, HookReport, LongPollRequest, PROTOCOL_VERSION, Request};
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::TeamName;
 
 pub(crate) fn handle_call(context: &mut Context, client: ConnId, call: Call) {
     if let Err(error) = check_version(&call).and_then(|()| check_permission(context.state, &call)) {
@@ -42,7 +44,35 @@ pub(crate) fn handle_invalid_call(client: ConnId, version: Option<u32>, why: &st
     effects.push(error_reply(client, error));
 }
 
+/// Passes a call to its handler. If the daemon does not know the team of the call, it first looks
+/// for the team's files.
 fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
+    let is_unknown = |team: &&TeamName| !team.is_claude_session() && !context.state.teams.contains_key(*team);
+    match call.request.team().filter(is_unknown).cloned() {
+        Some(team) => {
+            let waiting = Some(WaitingCall { client, call: Box::new(call) });
+            context.effects.push(Effect::File(FileJob::FindTeam { team, waiting }));
+        }
+        None => handle_request(context, client, call),
+    }
+}
+
+/// Handles the result of looking for a team, and the call that has waited for it.
+pub(crate) fn handle_team_found(
+    context: &mut Context,
+    team: TeamName,
+    member_count: Option<usize>,
+    waiting: Option<WaitingCall>,
+) {
+    if let Some(count) = member_count {
+        adopt::adopt_team(context, team, count);
+    }
+    if let Some(WaitingCall { client, call }) = waiting {
+        handle_request(context, client, *call);
+    }
+}
+
+fn handle_request(context: &mut Context, client: ConnId, call: Call) {
     match call.request {
         Request::Status => read_only_calls::reply_status(context, client, &DialogCheck::NotChecked),
         Request::StatusWithScreens => status_with_dialogs::query_status_with_screens(context, client),

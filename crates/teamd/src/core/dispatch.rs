@@ -182,7 +182,10 @@ fn handle_file_result(context: &mut Context, done: FileResult) {
         FileResult::TeamDeleted { client, team, result, worktrees } => {
             delete::handle_team_deleted(context, client, &team, result, worktrees);
         }
-        FileResult::SessionTeamsListed { teams } => rescan::handle_session_teams(context, &teams),
+        FileResult::TeamsListed { teams } => rescan::handle_teams_listed(context, teams),
+        FileResult::TeamFound { team, member_count, waiting } => {
+            client_calls::handle_team_found(context, team, member_count, waiting);
+        }
         FileResult::HiddenPanesWritten { client, reply, result } => {
             handle_hidden_panes_written(context, client, reply, result);
         }

@@ -135,7 +135,7 @@ fn scan_files(context: &mut Context) {
     context.effects.push(Effect::File(FileJob::RescanFiles { teams: context.state.team_names() }));
     let teams = context.state.teams.keys().cloned();
     context.effects.extend(teams.map(|team| Effect::File(FileJob::FindMissingMessages { team })));
-    context.effects.push(Effect::File(FileJob::ListSessionTeams));
+    context.effects.push(Effect::File(FileJob::ListTeams));
 }
 
 /// Scans the files once all watches are in place.
@@ -150,8 +150,18 @@ pub(crate) fn handle_watches_added(context: &mut Context, purpose: WatchPurpose)
     }
 }
 
+/// Handles the list of all teams in the root. Another program may have created some of them.
+pub(crate) fn handle_teams_listed(context: &mut Context, teams: Vec<TeamName>) {
+    let (sessions, others): (Vec<TeamName>, Vec<TeamName>) =
+        teams.into_iter().partition(TeamName::is_claude_session);
+    let unknown = others.into_iter().filter(|team| !context.state.teams.contains_key(team));
+    let find = |team| Effect::File(FileJob::FindTeam { team, waiting: None });
+    context.effects.extend(unknown.map(find).collect::<Vec<_>>());
+    update_session_teams(context, &sessions);
+}
+
 /// Updates the session teams. `there` are the ones that exist now.
-pub(crate) fn handle_session_teams(context: &mut Context, there: &[TeamName]) {
+fn update_session_teams(context: &mut Context, there: &[TeamName]) {
     let gone: Vec<TeamName> =
         context.state.session_teams.keys().filter(|team| !there.contains(team)).cloned().collect();
     for team in gone {

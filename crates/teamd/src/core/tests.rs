@@ -144,6 +144,16 @@ fn with_replies(state: &mut State, effects: Vec<Effect>) -> Vec<Effect> {
     all
 }
 
+/// Handles the result of looking for a team that the daemon does not know.
+fn find_team(state: &mut State, effects: Vec<Effect>, member_count: Option<usize>) -> Vec<Effect> {
+    let find = effects.into_iter().find_map(|effect| match effect {
+        Effect::File(FileJob::FindTeam { team, waiting }) => Some((team, waiting)),
+        _ => None,
+    });
+    let (team, waiting) = find.expect("the daemon looks for the team");
+    handle_event(state, CoreEvent::FileJobDone(FileResult::TeamFound { team, member_count, waiting }), NOW)
+}
+
 fn exit_reported(conn: u64, how: ExitReport) -> CoreEvent {
     CoreEvent::ShimReported { conn, report: FromShim::Exited(how) }
 }

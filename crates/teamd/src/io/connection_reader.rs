@@ -2,13 +2,14 @@
 
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
-use crate::io::control_socket::{PeerKind, PendingWakeSockets};
 use crate::io::process_watcher;
 use protocol::control::framing::{LineAssembler, MAX_LINE_BYTES};
 use protocol::control::{Call, FromShim, Process, Request};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use std::collections::HashMap;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::Interest;
@@ -19,6 +20,19 @@ use tokio::time::Instant;
 /// How long a JSON object may take from its first byte to its last. For the first object of a
 /// connection, the time starts when the connection is accepted.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Who is at the other end of a connection, as far as the daemon knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PeerKind {
+    /// It has not sent a complete call yet.
+    Unknown,
+    Client,
+    /// A shim, or a hook that waits for work of its member.
+    Member,
+}
+
+/// The received wake sockets by connection, shared with the tasks that read.
+pub(super) type PendingWakeSockets = Arc<Mutex<HashMap<ConnId, OwnedFd>>>;
 
 /// The reading side of a connection.
 pub(super) struct ConnectionReader {

@@ -104,6 +104,9 @@ fn watch_directory(path: &Path, events: &UnboundedSender<CoreEvent>) -> Option<R
         }
     };
     let mut watcher = notify::recommended_watcher(report).ok()?;
-    watcher.watch(path.parent()?, RecursiveMode::NonRecursive).ok()?;
+    let directory = path.parent()?;
+    watcher.watch(directory, RecursiveMode::NonRecursive).ok()?;
+    // A watch of a directory does not report that the directory was moved away.
+    watcher.watch(directory.parent()?, RecursiveMode::NonRecursive).ok();
     Some(watcher)
 }

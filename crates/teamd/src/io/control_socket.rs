@@ -11,7 +11,7 @@
 
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
-use crate::io::connection_reader::ConnectionReader;
+use crate::io::connection_reader::{ConnectionReader, PeerKind, PendingWakeSockets};
 use protocol::control::Response;
 use protocol::control::framing::encode;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -50,16 +50,6 @@ pub(crate) struct Connections {
     closing: Vec<JoinHandle<()>>,
     /// Wake sockets that were received from shims and are not assigned to an agent yet.
     pending_wake_sockets: PendingWakeSockets,
-}
-
-/// Who is at the other end of a connection, as far as the daemon knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PeerKind {
-    /// It has not sent a complete call yet.
-    Unknown,
-    Client,
-    /// A shim, or a hook that waits for work of its member.
-    Member,
 }
 
 /// The writing side of a connection.
@@ -113,9 +103,6 @@ fn too_many_clients_error(pid: u32, of_process: usize, clients: usize) -> ErrorR
     };
     ErrorReport::new(ErrorKind::Timeout, message).with_help(help)
 }
-
-/// The received wake sockets by connection, shared with the tasks that read.
-pub(super) type PendingWakeSockets = Arc<Mutex<HashMap<ConnId, OwnedFd>>>;
 
 impl Connections {
     /// Sends a JSON object to the client or shim. If the connection is closed, drops the object.

@@ -193,8 +193,13 @@ impl SimulatedDisk {
                 let (client, reply) = tell?;
                 FileResult::HiddenPanesWritten { client, reply, result }
             }
-            FileJob::ListSessionTeams => {
-                FileResult::SessionTeamsListed { teams: self.session_teams.keys().cloned().collect() }
+            FileJob::ListTeams => {
+                let teams = self.session_teams.keys().chain(self.teams.keys()).cloned().collect();
+                FileResult::TeamsListed { teams }
+            }
+            FileJob::FindTeam { team, waiting } => {
+                let member_count = self.teams.get(&team).map(|files| files.members.len() + 1);
+                FileResult::TeamFound { team, member_count, waiting }
             }
             FileJob::ReadOutputTimes { logs } => {
                 FileResult::OutputTimes { written: logs.into_iter().map(|(spawn, _)| (spawn, 0)).collect() }

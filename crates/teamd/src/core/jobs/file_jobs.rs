@@ -6,7 +6,7 @@ use crate::core::lifecycle::ShutdownApproval;
 use crate::core::roster::Roster;
 use crate::core::roster::record::SharedRecord;
 use protocol::control::{
-    Activity, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport, NextTaskRequest,
+    Activity, Call, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport, NextTaskRequest,
     RemovedWorktrees, Reply, SetPolicyRequest, VisibilityReply,
 };
 use protocol::error::ErrorReport;
@@ -77,8 +77,11 @@ pub(crate) enum FileJob {
     /// Write to config.json which panes of a team are hidden. After that, the client in `reply_to`
     /// gets its reply.
     WriteHiddenPanes { team: TeamName, panes: Vec<String>, reply_to: Option<(ConnId, VisibilityReply)> },
-    /// List the session teams.
-    ListSessionTeams,
+    /// List all teams in the root.
+    ListTeams,
+    /// Find a team that the daemon does not know, because another program may have created it. The
+    /// call in `waiting` is handled after that.
+    FindTeam { team: TeamName, waiting: Option<WaitingCall> },
     /// Reply to a client once the roster is saved.
     ReplyWhenSaved { client: ConnId, reply: Box<Reply> },
     /// Write `leadSessionId` of a team to config.json.
@@ -99,6 +102,13 @@ pub(crate) enum FileJob {
     CheckDeletable { client: Option<ConnId>, order: DeleteTeamRequest },
     /// Delete the files of a team whose worktrees are removed, if the roster on disk has the deletion.
     DeleteTeam { client: Option<ConnId>, order: DeleteTeamRequest, removed_worktrees: RemovedWorktrees },
+}
+
+/// A call that is handled once the daemon knows whether its team exists.
+#[derive(Debug)]
+pub(crate) struct WaitingCall {
+    pub(crate) client: ConnId,
+    pub(crate) call: Box<Call>,
 }
 
 /// The result of a registration.
@@ -265,8 +275,15 @@ pub(crate) enum FileResult {
         creation: Box<WorktreeCreation>,
         result: Result<(), ErrorReport>,
     },
-    SessionTeamsListed {
+    TeamsListed {
         teams: Vec<TeamName>,
+    },
+    /// `member_count` is the number of entries in the team's config, with the lead. `None` if there
+    /// is no such team, or its config is invalid now.
+    TeamFound {
+        team: TeamName,
+        member_count: Option<usize>,
+        waiting: Option<WaitingCall>,
     },
     /// The hidden panes are in config.json.
     HiddenPanesWritten {

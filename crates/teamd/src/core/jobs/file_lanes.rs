@@ -25,7 +25,7 @@ impl FileJob {
             | FileJob::AppendEvent(_)
             | FileJob::SaveEnvironment { .. }
             | FileJob::ReadExitReport { .. }
-            | FileJob::ListSessionTeams
+            | FileJob::ListTeams
             | FileJob::ReplyWhenSaved { .. }
             | FileJob::ReadOutputTimes { .. }
             | FileJob::ProbeWatcher
@@ -44,6 +44,7 @@ impl FileJob {
             | FileJob::ScanTasks { team, .. }
             | FileJob::ScanInbox { team, .. }
             | FileJob::FindMissingMessages { team }
+            | FileJob::FindTeam { team, .. }
             | FileJob::ScanRequests { team }
             | FileJob::WriteAnswer { team, .. }
             | FileJob::WriteMode { team, .. }
@@ -64,10 +65,9 @@ impl FileJob {
     pub(crate) fn uses_root(&self) -> bool {
         match self.lane() {
             Lane::Team(_) => true,
-            Lane::Daemon => matches!(
-                self,
-                FileJob::ListSessionTeams | FileJob::ProbeWatcher | FileJob::RescanFiles { .. }
-            ),
+            Lane::Daemon => {
+                matches!(self, FileJob::ListTeams | FileJob::ProbeWatcher | FileJob::RescanFiles { .. })
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Teams: creation, deletion, policy, budget.
 
+pub(crate) mod adopt;
 pub(crate) mod budget;
 pub(crate) mod create;
 pub(crate) mod delete;

@@ -396,7 +396,7 @@ fn what_members_of_a_session_ask_is_told_and_left_to_its_lead() {
     let session = TeamName::parse("session-0123abcd").unwrap();
     handle_event(
         &mut state,
-        CoreEvent::FileJobDone(FileResult::SessionTeamsListed { teams: vec![session.clone()] }),
+        CoreEvent::FileJobDone(FileResult::TeamsListed { teams: vec![session.clone()] }),
         NOW,
     );
     let payload = Payload::parse(PERMISSION);

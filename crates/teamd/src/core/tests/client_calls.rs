@@ -84,3 +84,23 @@ fn while_the_daemon_goes_down_nobody_new_comes() {
     send_call(&mut state, 9, Request::StopDaemon);
     assert_eq!(error_kind(&send_call(&mut state, 10, spawn_request("bob")), 10), Some(ErrorKind::Refused));
 }
+
+#[test]
+fn team_of_another_program_is_adopted_by_the_first_call_about_it() {
+    let mut state = new_state();
+    state.teams.clear();
+    let effects = send_call(&mut state, 2, spawn_request("ann"));
+    let effects = find_team(&mut state, effects, None);
+    assert_eq!(error_kind(&effects, 2), Some(ErrorKind::NotFound));
+    let effects = send_call(&mut state, 3, spawn_request("ann"));
+    let effects = find_team(&mut state, effects, Some(4));
+    opened_spawn_id(&effects);
+    assert!(state.teams.contains_key(&survey_team()));
+    let saves_team = |job: &FileJob| matches!(job, FileJob::SaveRoster(roster) if roster.joined_counts.contains_key(&survey_team()));
+    assert!(has_file_job(&effects, saves_team), "{effects:?}");
+    // A second result, of a call that came meanwhile, changes nothing.
+    let known = state.teams[&survey_team()].joined_count;
+    let again = FileResult::TeamFound { team: survey_team(), member_count: Some(9), waiting: None };
+    handle_event(&mut state, CoreEvent::FileJobDone(again), NOW);
+    assert_eq!(state.teams[&survey_team()].joined_count, known);
+}

@@ -285,7 +285,7 @@ mod tests {
     fn newest_waiting_roster_takes_the_place_of_the_oldest() {
         let (_dir, shared) = shared_files();
         let (mut jobs, queues) = waiting_lanes(&shared);
-        for job in [roster(1), FileJob::ProbeWatcher, roster(2), FileJob::ListSessionTeams, roster(3)] {
+        for job in [roster(1), FileJob::ProbeWatcher, roster(2), FileJob::ListTeams, roster(3)] {
             jobs.push(job);
         }
         jobs.flush();
@@ -294,10 +294,7 @@ mod tests {
         // A roster that is queued afterwards gets a new place.
         jobs.push(roster(4));
         jobs.finish();
-        assert_eq!(
-            queue.map(|job| to_text(&job)).collect::<Vec<_>>(),
-            ["ProbeWatcher", "ListSessionTeams", "4"]
-        );
+        assert_eq!(queue.map(|job| to_text(&job)).collect::<Vec<_>>(), ["ProbeWatcher", "ListTeams", "4"]);
     }
 
     #[test]
@@ -310,7 +307,7 @@ mod tests {
         jobs.push(FileJob::ProbeWatcher);
         jobs.push(roster(1));
         jobs.flush();
-        assert!(queue.next_if(|job| matches!(job, FileJob::ListSessionTeams)).is_none());
+        assert!(queue.next_if(|job| matches!(job, FileJob::ListTeams)).is_none());
         jobs.push(roster(2));
         jobs.flush();
         let probe = queue.next_if(|job| matches!(job, FileJob::ProbeWatcher));

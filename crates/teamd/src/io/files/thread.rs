@@ -189,11 +189,20 @@ impl FilesThread {
                 let snapshot = self.log_error("repair config.json", snapshot).unwrap_or_default();
                 FileResult::ConfigChecked { team, snapshot }
             }
-            FileJob::ListSessionTeams => {
-                let teams = self.log_error("list session teams", self.root.teams())?;
-                let teams: Vec<TeamName> = teams.into_iter().filter(TeamName::is_claude_session).collect();
-                self.log_error("delete records of ended sessions", self.root.delete_session_records(&teams));
-                FileResult::SessionTeamsListed { teams }
+            FileJob::ListTeams => {
+                let teams = self.log_error("list the teams", self.root.teams())?;
+                let sessions: Vec<TeamName> =
+                    teams.iter().filter(|team| team.is_claude_session()).cloned().collect();
+                self.log_error(
+                    "delete records of ended sessions",
+                    self.root.delete_session_records(&sessions),
+                );
+                FileResult::TeamsListed { teams }
+            }
+            FileJob::FindTeam { team, waiting } => {
+                let config = self.open_team(&team).ok().and_then(|team| team.config_if_valid());
+                let member_count = config.map(|config| config.members.len());
+                FileResult::TeamFound { team, member_count, waiting }
             }
             FileJob::WriteHiddenPanes { team, panes, reply_to: Some((client, reply)) } => {
                 FileResult::HiddenPanesWritten {
