@@ -33,7 +33,7 @@ pub struct Connection {
 impl Connection {
     /// Connects to the socket at `path`. Checks that the process at the other end has the same uid
     /// as this process. If the daemon's process is stopped and its queue of connections is full,
-    /// waits at most [`CONNECT_TIMEOUT`].
+    /// waits at most five seconds.
     ///
     /// # Errors
     ///
