@@ -38,7 +38,10 @@ pub struct SpawnOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "PROFILE", conflicts_with = "command"))]
     pub profile: Option<String>,
     /// Its first message; - is standard input
-    #[cfg_attr(feature = "clap", arg(long, value_name = "P", conflicts_with = "prompt_file"))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "P", conflicts_with = "prompt_file", allow_hyphen_values = true)
+    )]
     pub prompt: Option<String>,
     /// Its first message, from a file
     #[cfg_attr(feature = "clap", arg(long, value_name = "F"))]

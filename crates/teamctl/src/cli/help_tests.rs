@@ -67,3 +67,25 @@ fn examples_in_the_help_of_every_command_can_be_parsed() {
     assert_eq!(errors("Examples:\n  nothing up"), ["x: unknown program: nothing up"]);
     assert_eq!(errors("Examples:\n  teamctl stauts 'a b'"), ["x: cannot parse: teamctl stauts 'a b'"]);
 }
+
+#[test]
+fn every_option_with_a_text_takes_one_that_begins_with_a_dash() {
+    let texts: [&[&str]; 12] = [
+        &["spawn", "ann", "--prompt", "- first"],
+        &["create", "survey", "--description", "- first"],
+        &["send", "ann", "- first", "--summary", "- first"],
+        &["broadcast", "- first", "--summary", "- first"],
+        &["shutdown", "ann", "--reason", "- first"],
+        &["deny", "perm-1", "--reason", "- first"],
+        &["answer-shutdown", "shutdown-1", "--reason", "- first"],
+        &["task", "create", "- first", "--json"],
+        &["task", "create", "count", "--description", "- first", "--active-form", "-counting"],
+        &["task", "update", "1", "--subject", "- first"],
+        &["task", "update", "1", "--description", "- first"],
+        &["task", "update", "1", "--active-form", "- first"],
+    ];
+    for words in texts {
+        let parsed = Cli::try_parse_from([&["teamctl"], words].concat());
+        assert!(parsed.is_ok(), "{words:?}: {}", parsed.unwrap_err());
+    }
+}

@@ -26,7 +26,7 @@ pub(crate) struct AnswerShutdownArgs {
     #[arg(long, requires = "reason")]
     reject: bool,
     /// Why the request is rejected
-    #[arg(long, value_name = "R", conflicts_with = "approve")]
+    #[arg(long, value_name = "R", conflicts_with = "approve", allow_hyphen_values = true)]
     reason: Option<String>,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct BroadcastArgs {
     #[arg(allow_hyphen_values = true)]
     text: String,
     /// A summary in a few words
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", allow_hyphen_values = true)]
     summary: Option<String>,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct CreateArgs {
     #[arg(value_name = "TEAM")]
     name: Option<String>,
     /// The team's purpose; - reads it from standard input
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
     description: Option<String>,
     /// The lead's agent type
     #[arg(long, value_name = "T")]

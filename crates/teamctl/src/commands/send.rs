@@ -23,7 +23,7 @@ pub(crate) struct SendArgs {
     #[arg(allow_hyphen_values = true)]
     text: String,
     /// A summary in a few words
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", allow_hyphen_values = true)]
     summary: Option<String>,
     /// Deliver the text as if a person typed it to the agent: unchanged, before all other messages;
     /// for the lead or a person

@@ -26,7 +26,7 @@ pub(crate) struct ShutdownArgs {
     #[arg(long)]
     all: bool,
     /// The reason, which the agent sees; - reads it from standard input
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "R", allow_hyphen_values = true)]
     reason: Option<String>,
     /// The grace period: how long an answer may take
     #[arg(long, value_name = "D", default_value = "30s", value_parser = duration::parse)]

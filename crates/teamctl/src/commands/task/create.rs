@@ -20,12 +20,13 @@ use store::{NewTask, Team};
 )]
 pub(super) struct CreateTaskArgs {
     /// What to do, in the imperative
+    #[arg(allow_hyphen_values = true)]
     subject: String,
     /// What to do, in detail
-    #[arg(long, value_name = "D", default_value = "")]
+    #[arg(long, value_name = "D", default_value = "", allow_hyphen_values = true)]
     description: String,
     /// What is shown while the task is in progress: "counting the lines"
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     active_form: Option<String>,
     /// A task that must be completed first; may be given several times
     #[arg(long, value_name = "ID", value_delimiter = ',')]

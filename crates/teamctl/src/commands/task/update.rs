@@ -22,13 +22,13 @@ pub(super) struct UpdateTaskArgs {
     /// Id of the task
     id: TaskId,
     /// What to do
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     subject: Option<String>,
     /// What to do, in detail
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     description: Option<String>,
     /// What is shown while the task is in progress
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     active_form: Option<String>,
     /// The new status; pending releases the task, deleted removes it
     #[arg(long, value_enum, value_name = "S")]
