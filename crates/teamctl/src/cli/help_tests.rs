@@ -77,7 +77,7 @@ fn every_option_with_a_text_takes_one_that_begins_with_a_dash() {
         &["broadcast", "- first", "--summary", "- first"],
         &["shutdown", "ann", "--reason", "- first"],
         &["deny", "perm-1", "--reason", "- first"],
-        &["answer-shutdown", "shutdown-1", "--reason", "- first"],
+        &["answer-shutdown", "shutdown-1", "--reject", "--reason", "- first"],
         &["task", "create", "- first", "--json"],
         &["task", "create", "count", "--description", "- first", "--active-form", "-counting"],
         &["task", "update", "1", "--subject", "- first"],

@@ -5,7 +5,7 @@ use crate::output::{self, paint, sanitize};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::single_line_and_shell_quote::single_line;
-use protocol::task::Task;
+use protocol::task::{Task, find_task};
 use protocol::team_config::Member;
 use serde_json::json;
 use std::borrow::Borrow;
@@ -22,7 +22,7 @@ pub(super) fn task_row<T: Borrow<Task>>(task: &Task, all: &[T], members: &[Membe
         sanitize(&status(task)),
         task.owner.as_ref().map_or_else(|| "-".to_owned(), |owner| colored_owner(owner, members)),
         sanitize(&single_line(&task.subject)),
-        join_ids(&task.open_blockers(all)),
+        sanitize(&blocker_list(&task.open_blockers(all), all)),
     ]
 }
 
@@ -36,8 +36,7 @@ pub(super) fn task_page<T: Borrow<Task>>(task: &Task, all: &[T]) -> String {
         ("active form", task.active_form.clone()),
         ("failure", task.failure().map(str::to_owned)),
         ("blocks", id_list(&task.blocks)),
-        ("blocked by", id_list(&task.blocked_by)),
-        ("of these open", id_list(&task.open_blockers(all))),
+        ("blocked by", (!task.blocked_by.is_empty()).then(|| blocker_list(&task.blocked_by, all))),
         ("metadata", task.metadata.as_ref().map(|metadata| json!(metadata).to_string())),
     ];
     lines.extend(optional.iter().filter_map(|(name, text)| Some(field_line(name, text.as_deref()?))));
@@ -67,6 +66,20 @@ fn id_list(tasks: &[TaskId]) -> Option<String> {
     (!tasks.is_empty()).then(|| join_ids(tasks))
 }
 
+/// The blockers, each with what it waits for: `1 (completed), 5 (in progress, ann), 7 (pending)`.
+fn blocker_list<T: Borrow<Task>>(blockers: &[TaskId], all: &[T]) -> String {
+    let text = |id: &TaskId| match find_task(all, *id) {
+        None => format!("{id} (deleted)"),
+        Some(task) => {
+            let status = if task.failure().is_some() { "failed".to_owned() } else { task.status.to_string() };
+            let owner = task.owner.as_ref().filter(|_| !task.status.is_closed());
+            let owner = owner.map_or_else(String::new, |owner| format!(", {}", single_line(owner.as_str())));
+            format!("{id} ({}{owner})", status.replace('_', " "))
+        }
+    };
+    blockers.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
 fn join_ids(tasks: &[TaskId]) -> String {
     tasks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -85,7 +98,13 @@ mod tests {
         let object = all[1].to_json(&all);
         assert_eq!((&object["available"], &object["open_blockers"]), (&json!(false), &json!(["1"])));
         assert_eq!(task_row(&all[0], &all, &[])[1], "in_progress (failed)");
-        assert_eq!(task_row(&all[1], &all, &[]), ["2", "pending", "-", "b c", "1"]);
+        assert_eq!(task_row(&all[1], &all, &[]), ["2", "pending", "-", "b c", "1 (failed)"]);
+        assert!(task_page(&all[1], &all).contains("  blocked by: 1 (failed)"));
+        let closed = parse(r#"{"id":"3","subject":"c","status":"completed","owner":"ann"}"#);
+        let worked_on = parse(r#"{"id":"4","subject":"d","status":"in_progress","owner":"bob"}"#);
+        let blocked = parse(r#"{"id":"5","subject":"e","status":"pending","blockedBy":["3","4","9"]}"#);
+        let page = task_page(&blocked, &[closed, worked_on]);
+        assert!(page.contains("  blocked by: 3 (completed), 4 (in progress, bob), 9 (deleted)"), "{page}");
         assert!(task_page(&all[0], &all).contains("  failure: exit 1"));
     }
 }
