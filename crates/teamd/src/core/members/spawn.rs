@@ -132,6 +132,7 @@ fn new_agent(
     if respawn.environment_file.is_empty() {
         respawn.environment_file = format!("{}.json", spawn_id.as_str());
     }
+    let respawned_mode = respawn.approved_mode.or(respawn.mode);
     let record = AgentRecord {
         spawn_id,
         token: new_uuid().simple().to_string(),
@@ -142,7 +143,7 @@ fn new_agent(
         hook_state: HookState::default(),
         worktree: recorded_worktree(context.state, &request),
         // A respawn starts in the permission mode of the previous spawn.
-        config_mode: respawn.approved_mode.or(respawn.mode).map(|mode| mode.to_string()),
+        config_mode: respawned_mode.map(|mode| mode.to_string()).or_else(|| request.mode.clone()),
         no_output_turn: None,
         spawned_at: context.now.wall,
         lifecycle: Lifecycle::Starting(Starting {

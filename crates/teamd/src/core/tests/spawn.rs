@@ -7,6 +7,7 @@ use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
+use crate::core::tests::turns::worker_request;
 use protocol::error::ErrorReport;
 
 fn count_start_messages(effects: &[Effect]) -> usize {
@@ -208,4 +209,17 @@ fn a_closed_connection_is_no_death_and_a_dead_join_is() {
     );
     let effects = handle_event(&mut state, CoreEvent::ProcessDied { spawn: ann.clone() }, NOW);
     assert!(has_file_job(&effects, |job| matches!(job, FileJob::ReadExitReport { .. })));
+}
+
+#[test]
+fn permission_mode_of_the_spawn_is_in_status_and_config_from_the_first_moment() {
+    let mut state = new_state();
+    let request = worker_request("ann", |request| request.mode = Some("bypassPermissions".to_owned()));
+    let ann = opened_spawn_id(&send_call(&mut state, 1, request));
+    handle_event(&mut state, pane_opened(&ann, 50), NOW);
+    let mut effects = handle_event(&mut state, shim_connected(&ann, 50, 50, None), NOW);
+    let later = crate::core::event_time::Now { mono: NOW.mono + 1_000, wall: NOW.wall + 1_000 };
+    effects.extend(handle_event(&mut state, CoreEvent::DeadlineReached, later));
+    let registers_mode = |job: &FileJob| matches!(job, FileJob::RegisterMember { record, .. } if record.config_mode.as_deref() == Some("bypassPermissions"));
+    assert!(has_file_job(&effects, registers_mode), "{effects:?}");
 }
