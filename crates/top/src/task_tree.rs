@@ -82,7 +82,7 @@ fn task_item<T: Borrow<Task>>(
 ) -> TaskItem {
     let owner = task.owner.as_ref().map(ToString::to_string);
     let details = details(task, state, all);
-    TaskItem { id: task.id, depth, state, owner, subject: task.subject.clone(), waits_for, details }
+    TaskItem { id: task.id, depth, state, owner, subject: task.title().to_owned(), waits_for, details }
 }
 
 fn details<T: Borrow<Task>>(task: &Task, state: TaskState, all: &[T]) -> String {

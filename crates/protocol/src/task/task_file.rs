@@ -165,6 +165,13 @@ impl Task {
         self.metadata.as_ref()?.get("failure")?.as_str()
     }
 
+    /// What is shown for the task: its active form, such as `counting the lines`, while it is in
+    /// progress, and otherwise its subject.
+    pub fn title(&self) -> &str {
+        let active_form = self.active_form.as_deref().filter(|form| !form.trim().is_empty());
+        active_form.filter(|_| self.status == TaskStatus::InProgress).unwrap_or(&self.subject)
+    }
+
     /// The tasks that still block this task. A blocker without a file does not block: the file was
     /// deleted with its task, or removed after the task was completed.
     pub fn open_blockers<T: Borrow<Task>>(&self, all: &[T]) -> Vec<TaskId> {
@@ -403,5 +410,17 @@ mod tests {
             [("status", Some(Value::from("completed"))), ("owner", None), ("new", Some(Value::from(1)))];
         let expected = r#"{"id":"1","future":1000.0,"status":"completed","new":1}"#;
         assert_eq!(with_fields(text, &fields).unwrap(), expected);
+    }
+
+    #[test]
+    fn active_form_is_the_title_while_the_task_is_in_progress() {
+        let title = |status: &str, form: &str| {
+            let text = format!(r#"{{"id":"1","subject":"count","status":"{status}","activeForm":"{form}"}}"#);
+            Task::parse(&text).unwrap().title().to_owned()
+        };
+        assert_eq!(title("in_progress", "counting"), "counting");
+        assert_eq!(title("pending", "counting"), "count");
+        assert_eq!(title("completed", "counting"), "count");
+        assert_eq!(title("in_progress", " "), "count");
     }
 }

@@ -235,7 +235,7 @@ fn is_abandoned(logged: &LoggedTask, living: &[AgentName]) -> bool {
 fn update_task_labels(context: &mut Context, team: &TeamName, board: &TaskBoard) {
     let mut working: BTreeMap<&AgentName, &str> = BTreeMap::new();
     for task in board.in_progress().filter(|task| task.failure().is_none()) {
-        task.owner.as_ref().map(|owner| working.entry(owner).or_insert(&task.subject));
+        task.owner.as_ref().map(|owner| working.entry(owner).or_insert(task.title()));
     }
     for agent in context.state.agents.values_mut().filter(|agent| agent.record.request.team == *team) {
         let task = working.get(&agent.record.request.name).copied();
