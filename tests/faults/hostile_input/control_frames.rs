@@ -152,7 +152,6 @@ fn wrong_types(siege: &mut HostileRun) -> Vec<u8> {
         json!({"team": 7}),
         json!({"team": "t", "name": {}}),
     ];
-    let field = fields[siege.rng.usize(0..fields.len())].clone();
     let kinds = [
         "create_team",
         "create_worktree",
@@ -177,10 +176,16 @@ fn wrong_types(siege: &mut HostileRun) -> Vec<u8> {
         "connect_shim",
         "nothing",
     ];
-    let kind = kinds[siege.rng.usize(0..kinds.len())];
-    let error = serde_json::from_value::<Request>(json!({ kind: field })).unwrap_err().to_string();
-    assert_eq!(error.contains("unknown variant"), kind == "nothing", "{kind}: {error}");
-    call(json!({ kind: field }))
+    // Some fields fit some requests. Each name must be one that the daemon knows.
+    loop {
+        let kind = kinds[siege.rng.usize(0..kinds.len())];
+        let field = &fields[siege.rng.usize(0..fields.len())];
+        if let Err(error) = serde_json::from_value::<Request>(json!({ kind: field })) {
+            let error = error.to_string();
+            assert_eq!(error.contains("unknown variant"), kind == "nothing", "{kind}: {error}");
+            return call(json!({ kind: field }));
+        }
+    }
 }
 
 /// Whoever is meant is nobody, or has no name.
