@@ -15,15 +15,16 @@ use std::path::{Path, PathBuf};
 /// this environment. Looks at these places, in this order:
 ///
 /// 1. the socket that the lock file in the state directory of this environment names;
-/// 2. the socket that the lock file of the process names which holds the lock on `teams` of the
-///    root. This finds a daemon with another state directory.
+/// 2. the process that holds the lock on `teams` of the root: the socket that its lock file names.
+///    This finds a daemon with another state directory.
 pub fn find_other_socket(root: &Path, directories: &Directories) -> Option<PathBuf> {
     let lock_file = directories.state_dir.join(LockHolder::FILE_NAME);
-    let other = named_socket(&lock_file).or_else(|| socket_of_root_holder(root));
+    let other = named_socket(&lock_file).or_else(|| socket_of_root_holder(root, directories));
     other.filter(|socket| *socket != directories.control_socket())
 }
 
-/// The socket that a lock file names, if a daemon listens there.
+/// The socket that a lock file names, if a daemon listens there. A daemon whose process is stopped
+/// listens too.
 fn named_socket(lock_file: &Path) -> Option<PathBuf> {
     let holder = LockHolder::parse(&std::fs::read(lock_file).ok()?)?;
     let connected = Connection::open_without_blocking(&holder.socket);
@@ -31,13 +32,16 @@ fn named_socket(lock_file: &Path) -> Option<PathBuf> {
 }
 
 /// The socket of the process that holds the lock on the directory `teams` of the root.
-fn socket_of_root_holder(root: &Path) -> Option<PathBuf> {
+fn socket_of_root_holder(root: &Path, directories: &Directories) -> Option<PathBuf> {
     let inode = std::fs::metadata(root.join("teams")).ok()?.ino();
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     holders(&locks, inode).into_iter().find_map(|pid| {
         let open_files = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
         let paths = open_files.filter_map(|entry| std::fs::read_link(entry.path()).ok());
-        let mut lock_files = paths.filter(|path| path.ends_with(LockHolder::FILE_NAME));
+        // The name of a state directory is a hash of the root, so the lock file is of this root.
+        let is_of_root =
+            |path: &Path| path.parent().and_then(Path::file_name) == directories.state_dir.file_name();
+        let mut lock_files = paths.filter(|path| path.ends_with(LockHolder::FILE_NAME) && is_of_root(path));
         lock_files.find_map(|lock_file| named_socket(&lock_file))
     })
 }

@@ -1,5 +1,5 @@
-//! File descriptors that this process has inherited, for example the lock of `flock` or a pipe of a
-//! test runner. A tmux server or daemon that keeps them open would hold that lock or pipe for good.
+//! File descriptors that this process has inherited, for example a lock that flock(1) holds or a pipe
+//! of a test runner. A tmux server that inherits them holds the lock or pipe as long as it runs.
 
 use std::os::fd::RawFd;
 
@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 const CLOSE_ON_EXEC: u32 = 0o2_000_000;
 
 /// Closes all descriptors above standard error that programs started by this process would inherit.
-/// The descriptors that this process has opened itself stay open, because they are closed on exec.
+/// The descriptors that this process has opened itself are left alone: they are closed on exec.
 pub(crate) fn close_inherited_descriptors() {
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let numbers: Vec<RawFd> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();

@@ -1,5 +1,5 @@
 //! File systems that are mounted below a worktree. Git would delete the files in them together with
-//! the worktree, although they are somewhere else.
+//! the worktree, although they belong to another file system.
 
 use crate::error::{Error, io_error};
 use std::ffi::OsString;
@@ -38,7 +38,8 @@ pub(crate) fn check_no_mount_point(directory: &Path) -> Result<(), Error> {
     }
 }
 
-/// The mount point in a line of the table: the fifth field, in which a blank is `\040`.
+/// The mount point in a line of the table: the fifth field. Special characters are octal escapes, for
+/// example a blank is `\040`.
 fn parse_mount_point(line: &[u8]) -> Option<PathBuf> {
     let field = line.split(|byte| *byte == b' ').nth(4)?;
     let mut path = Vec::new();

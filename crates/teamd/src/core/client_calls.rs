@@ -64,8 +64,11 @@ pub(crate) fn handle_team_found(
     member_count: Option<usize>,
     waiting: Option<WaitingCall>,
 ) {
-    if let Some(count) = member_count {
-        adopt::adopt_team(context, team, count);
+    match member_count {
+        Some(count) => adopt::adopt_team(context, team, count),
+        None if context.state.teams.contains_key(&team) => {}
+        // Nothing is left to do for this name.
+        None => context.effects.push(Effect::UnwatchTeam { team }),
     }
     if let Some(WaitingCall { client, call }) = waiting {
         handle_request(context, client, *call);

@@ -58,7 +58,7 @@ impl ControlListener {
         }
         match listen(&self.path, &self.accepted) {
             Ok((socket, accept_task)) => {
-                tracing::warn!("{} was removed: made it again", self.path.display());
+                tracing::warn!("{} was removed or replaced: made it again", self.path.display());
                 self.socket = socket;
                 std::mem::replace(&mut self.accept_task, accept_task).abort();
                 self._watcher = watch_directory(&self.path, &self.events);
@@ -88,8 +88,8 @@ fn listen(
     Ok((socket, tokio::spawn(accept(listener, accepted.clone()))))
 }
 
-/// Sends [`CoreEvent::SocketDirectoryChanged`] when something is removed from the socket's directory,
-/// or the directory itself.
+/// Sends [`CoreEvent::SocketDirectoryChanged`] when an entry of the socket's directory is removed or
+/// renamed, or the directory itself.
 fn watch_directory(path: &Path, events: &UnboundedSender<CoreEvent>) -> Option<RecommendedWatcher> {
     let events = events.clone();
     let report = move |event: notify::Result<notify::Event>| {
@@ -106,7 +106,8 @@ fn watch_directory(path: &Path, events: &UnboundedSender<CoreEvent>) -> Option<R
     let mut watcher = notify::recommended_watcher(report).ok()?;
     let directory = path.parent()?;
     watcher.watch(directory, RecursiveMode::NonRecursive).ok()?;
-    // A watch of a directory does not report that the directory was moved away.
+    // A watch of a directory does not report that the directory was moved away, so its parent is
+    // watched too.
     watcher.watch(directory.parent()?, RecursiveMode::NonRecursive).ok();
     Some(watcher)
 }

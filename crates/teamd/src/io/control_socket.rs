@@ -25,8 +25,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-/// Maximum number of open connections of clients. Connections of members do not count: their number
-/// is limited only by the descriptors that the daemon may open.
+/// Maximum number of open connections of clients. Shims and hooks that wait for work do not count:
+/// their number is limited only by the descriptors that the daemon may open.
 const MAX_CLIENTS: usize = 512;
 /// Maximum number of client connections of one process, so that no process takes all of them.
 const MAX_CLIENTS_OF_PROCESS: usize = 256;
@@ -98,7 +98,7 @@ fn too_many_clients_error(pid: u32, of_process: usize, clients: usize) -> ErrorR
             format!("cannot connect to teamd: the process {pid} has {of_process} connections already");
         (message, "let it close some of them".to_owned())
     } else {
-        let message = format!("cannot connect to teamd: {clients} clients wait for a reply already");
+        let message = format!("cannot connect to teamd: {clients} connections of clients are open already");
         (message, "see what they are: pgrep -a teamctl".to_owned())
     };
     ErrorReport::new(ErrorKind::Timeout, message).with_help(help)

@@ -80,7 +80,7 @@ impl EffectRunner {
                 self.unwatched_processes.remove(&spawn);
                 self.children.reap();
             }
-            // Sending to a thread cannot fail: the thread runs as long as the daemon.
+            // Sending to the watcher cannot fail: its thread runs as long as the daemon.
             Effect::WatchRoot => drop(self.watcher.send(WatcherCommand::WatchRoot)),
             Effect::WatchTeam { team } => drop(self.watcher.send(WatcherCommand::WatchTeam(team))),
             Effect::UnwatchTeam { team } => {

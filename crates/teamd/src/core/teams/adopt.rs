@@ -1,5 +1,5 @@
-//! Adopts a team that another program has created. The daemon can spawn members into the team and
-//! delete it. It does not end members that the team has already.
+//! Takes in a team that another program has created. The daemon can then spawn members into the team
+//! and delete it. Members that were in the team before are not ended by it.
 
 use crate::core::context::Context;
 use crate::core::jobs::watcher_command::WatchPurpose;
@@ -8,8 +8,8 @@ use crate::core::state::team::TeamState;
 use crate::core::watches::request_watches;
 use protocol::name::TeamName;
 
-/// Adopts a team whose config has `member_count` entries, with the lead. Does nothing if the team is
-/// known.
+/// Takes in a team whose config has `member_count` entries, including the lead. Does nothing if the
+/// team is known.
 pub(crate) fn adopt_team(context: &mut Context, team: TeamName, member_count: usize) {
     if context.state.teams.contains_key(&team) {
         return;

@@ -12,7 +12,9 @@
 //!
 //! A roster must not be written later than its position in the queue. The roster on disk must name
 //! an agent before the agent runs, and must contain an exit before the lead is notified of the
-//! exit. So a job of a team waits for all rosters and environments that were queued before it.
+//! exit. A registration must know whether the environment of the agent was saved. So a job of a team
+//! waits for all saves that were queued before it. A save is a job that writes a roster or an
+//! environment.
 
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::file_lanes::Lane;
@@ -40,8 +42,8 @@ enum QueuedJob {
     Roster,
 }
 
-/// Starts the thread of a lane. The thread begins once the thread of the lane's former team has
-/// ended.
+/// Starts the thread of a lane. The thread begins once the thread of an earlier lane of a team with
+/// the same name has ended.
 type StartLane = Box<dyn Fn(Lane, JobReceiver, Option<JoinHandle<()>>) -> io::Result<JoinHandle<()>> + Send>;
 
 /// The sending end of all queues. All jobs of one event are sent together, so that each lane wakes
@@ -54,13 +56,17 @@ pub(crate) struct JobSender {
     lanes: HashMap<Lane, RunningLane>,
     /// The threads of lanes that were closed and may still have a job.
     closing: HashMap<Lane, JoinHandle<()>>,
+    /// Lanes that are closed after the next flush.
+    to_close: Vec<Lane>,
     start_lane: StartLane,
 }
 
-/// A lane with its thread, which ends when the sender is dropped and all jobs are done.
+/// A lane that takes jobs.
 struct RunningLane {
     entries: Sender<Vec<QueueEntry>>,
-    thread: JoinHandle<()>,
+    /// The thread ends when `entries` is dropped and all jobs are done. `None` if no thread could be
+    /// started: then the lane of the daemon runs the jobs of this lane.
+    thread: Option<JoinHandle<()>>,
 }
 
 /// The receiving end of a queue: an iterator that ends when the sender is dropped and all jobs have
@@ -71,7 +77,7 @@ pub(super) struct JobReceiver {
     received: VecDeque<QueueEntry>,
     /// The next job, if `next_if` has read it and left it in the queue.
     next: Option<(FileJob, u64)>,
-    /// How many saves the jobs that were taken need.
+    /// The highest `after_saves` of the jobs taken so far.
     after_saves: u64,
 }
 
@@ -94,6 +100,7 @@ impl JobSender {
             saves: 0,
             lanes: HashMap::new(),
             closing: HashMap::new(),
+            to_close: Vec::new(),
             start_lane: Box::new(start_lane),
         }
     }
@@ -124,7 +131,7 @@ impl JobSender {
         self.saves += u64::from(is_save);
     }
 
-    /// Sends the jobs to the lanes. If a lane has ended, its jobs are dropped.
+    /// Sends the jobs to the lanes. If the thread of a lane has panicked, its jobs are dropped.
     pub(crate) fn flush(&mut self) {
         let mut by_lane: Vec<(Lane, Vec<QueueEntry>)> = Vec::new();
         for (lane, entry) in std::mem::take(&mut self.pending) {
@@ -133,20 +140,24 @@ impl JobSender {
                 None => by_lane.push((lane, vec![entry])),
             }
         }
+        // The lane of the daemon may also run the jobs of a team, and these may wait for its saves.
+        by_lane.sort_by_key(|(lane, _)| *lane != Lane::Daemon);
         for (lane, entries) in by_lane {
             self.lane(lane).inspect(|running| drop(running.entries.send(entries)));
         }
+        std::mem::take(&mut self.to_close).into_iter().for_each(|lane| self.end_lane(lane));
     }
 
-    /// The lane, which is started if it does not run. If its thread cannot be started, the lane of
-    /// the daemon runs the job: then teams may wait for each other, but no job is lost.
+    /// Returns the lane, and starts it if it does not run. If its thread cannot be started, the lane
+    /// of the daemon runs its jobs: then teams may wait for each other, but no job is lost.
     fn lane(&mut self, lane: Lane) -> Option<&RunningLane> {
         if !self.lanes.contains_key(&lane) {
             match self.new_lane(lane.clone()) {
                 Ok(running) => drop(self.lanes.insert(lane.clone(), running)),
                 Err(error) => {
                     tracing::warn!("cannot start a thread for {lane:?}: {error}");
-                    return self.lanes.get(&Lane::Daemon);
+                    let entries = self.lanes.get(&Lane::Daemon)?.entries.clone();
+                    self.lanes.insert(lane.clone(), RunningLane { entries, thread: None });
                 }
             }
         }
@@ -157,23 +168,26 @@ impl JobSender {
         let (entries, receiver) = channel();
         let queue = JobReceiver::new(Arc::clone(&self.shared), receiver);
         let predecessor = self.closing.remove(&lane);
-        Ok(RunningLane { entries, thread: (self.start_lane)(lane, queue, predecessor)? })
+        Ok(RunningLane { entries, thread: Some((self.start_lane)(lane, queue, predecessor)?) })
     }
 
-    /// Ends the lane of a team that was deleted. A later team of the same name gets a new lane.
+    /// Ends the lane of a team that does not exist any more, after the jobs that are queued. A later
+    /// team of the same name gets a new lane.
     pub(crate) fn close_lane(&mut self, team: &TeamName) {
+        self.to_close.push(Lane::Team(team.clone()));
+    }
+
+    fn end_lane(&mut self, lane: Lane) {
         self.closing.retain(|_, thread| !thread.is_finished());
-        let lane = Lane::Team(team.clone());
-        if let Some(RunningLane { thread, .. }) = self.lanes.remove(&lane) {
-            self.closing.insert(lane, thread);
-        }
+        let thread = self.lanes.remove(&lane).and_then(|running| running.thread);
+        thread.into_iter().for_each(|thread| drop(self.closing.insert(lane.clone(), thread)));
     }
 
     /// Waits until all jobs are done, and ends all lanes.
     pub(crate) fn finish(mut self) {
         self.flush();
         let closing = self.closing.into_values();
-        let running = self.lanes.into_values().map(|RunningLane { thread, .. }| thread);
+        let running = self.lanes.into_values().filter_map(|RunningLane { thread, .. }| thread);
         closing.chain(running).for_each(|thread| drop(thread.join()));
     }
 }
@@ -197,12 +211,12 @@ impl JobReceiver {
         Some(job)
     }
 
-    /// Waits for the saves that were queued before the jobs that were taken.
+    /// Waits until all saves that were queued before the taken jobs are done.
     pub(super) fn wait_for_saves(&self) {
         self.shared.wait_for_saves(self.after_saves);
     }
 
-    /// The job of an entry.
+    /// The job of an entry: for the position of a roster, the newest roster.
     fn resolve(&self, QueueEntry { job, after_saves }: QueueEntry) -> Option<(FileJob, u64)> {
         let job = match job {
             QueuedJob::Job(job) => Some(*job),
@@ -264,7 +278,7 @@ mod tests {
         (dir, Arc::new(SharedFiles::new(root, BTreeMap::new())))
     }
 
-    /// A sender whose lanes do not run by themselves, and their queues.
+    /// The queues of lanes that do not run by themselves.
     type WaitingLanes = Arc<Mutex<HashMap<Lane, JobReceiver>>>;
 
     fn waiting_lanes(shared: &Arc<SharedFiles>) -> (JobSender, WaitingLanes) {
@@ -375,9 +389,9 @@ mod tests {
         let mut jobs = JobSender::new(Arc::clone(&shared), start);
         let team = TeamName::parse("survey").unwrap();
         for _ in 0..2 {
+            jobs.close_lane(&team);
             jobs.push(scan("survey"));
             jobs.flush();
-            jobs.close_lane(&team);
             assert!(jobs.lanes.is_empty());
         }
         jobs.finish();

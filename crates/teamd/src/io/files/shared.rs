@@ -1,4 +1,4 @@
-//! What the threads of all lanes share: the root, and whether the daemon's own files are saved.
+//! The state that the threads of all lanes share.
 
 use crate::core::roster::Roster;
 use protocol::error::ErrorReport;
@@ -17,21 +17,21 @@ pub(super) struct SharedFiles {
     /// Teams that are being created. Their policy and config backup are written before their
     /// directory exists.
     pub(super) creating: Mutex<BTreeSet<TeamName>>,
-    /// How many entries of each inbox the event log has, until the lane of the team takes the
-    /// numbers.
+    /// How many entries of each inbox the event log has, until the lane of the team takes over these
+    /// counts.
     logged_counts: Mutex<BTreeMap<(TeamName, AgentName), usize>>,
 }
 
 /// The root as the daemon has opened it last.
 pub(super) struct CurrentRoot {
     pub(super) root: Root,
-    /// How often the root was opened again.
+    /// How many times the root was opened again.
     pub(super) generation: u64,
     /// The root was replaced and could not be opened again, so the daemon exits.
     pub(super) is_lost: bool,
 }
 
-/// Which rosters and environments are saved.
+/// Progress and errors of the saves: the jobs that write a roster or an environment.
 #[derive(Default)]
 pub(super) struct Saves {
     /// How many jobs that save a roster or an environment are done.
@@ -54,7 +54,7 @@ impl SharedFiles {
         }
     }
 
-    /// Puts a roster in the place of the one that waits, or takes the one that waits.
+    /// `Some`: replaces the waiting roster. `None`: takes it. Returns the roster that waited.
     pub(super) fn swap_roster(&self, roster: Option<Roster>) -> Option<Roster> {
         std::mem::replace(&mut *lock(&self.newest_roster), roster)
     }
@@ -75,7 +75,7 @@ impl SharedFiles {
         drop(waiting.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Takes the numbers of a team.
+    /// Takes over the counts of a team.
     pub(super) fn take_logged_counts(&self, team: &TeamName) -> BTreeMap<(TeamName, AgentName), usize> {
         let mut counts = lock(&self.logged_counts);
         let (taken, left) = std::mem::take(&mut *counts).into_iter().partition(|((of, _), _)| of == team);
