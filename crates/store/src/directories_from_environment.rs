@@ -22,8 +22,8 @@ pub fn resolve_root_path(named: Option<&Path>) -> Result<PathBuf, ErrorReport> {
 /// The directories of teamd for a root. `root` must be canonical.
 pub fn directories_for_root(root: &Path) -> Directories {
     let environment = DirectoryEnvironment {
-        runtime_dir: env_path("XDG_RUNTIME_DIR"),
-        state_home: env_path("XDG_STATE_HOME"),
+        runtime_dir: xdg_path("XDG_RUNTIME_DIR"),
+        state_home: xdg_path("XDG_STATE_HOME"),
         home: env_path("HOME"),
         uid: geteuid().as_raw(),
     };
@@ -32,4 +32,9 @@ pub fn directories_for_root(root: &Path) -> Directories {
 
 fn env_path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// The XDG Base Directory Specification says that a relative path is ignored.
+fn xdg_path(name: &str) -> Option<PathBuf> {
+    env_path(name).filter(|path| path.is_absolute())
 }

@@ -1,5 +1,6 @@
 //! The daemon's command line.
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Parser, ValueEnum};
 use protocol::duration;
 use std::path::PathBuf;
@@ -21,16 +22,16 @@ pub(crate) struct Args {
     #[arg(long, env = "TEAMD_ROOT", value_name = "DIR", hide_env_values = true)]
     pub(crate) root: Option<PathBuf>,
     /// The control socket [default: in the runtime directory, one per root]
-    #[arg(long, env = "TEAMD_SOCKET", value_name = "PATH", hide_env_values = true)]
+    #[arg(long, env = "TEAMD_SOCKET", value_name = "PATH", hide_env_values = true, value_parser = absolute_path())]
     pub(crate) socket: Option<PathBuf>,
     /// The tmux server's socket [default: that of $TMUX]
-    #[arg(short = 'S', value_name = "SOCKET", conflicts_with = "tmux_name")]
+    #[arg(short = 'S', value_name = "SOCKET", conflicts_with = "tmux_name", value_parser = absolute_path())]
     pub(crate) tmux_socket: Option<PathBuf>,
     /// The tmux server's name; started if there is none [default without $TMUX: teamd]
     #[arg(short = 'L', value_name = "NAME")]
     pub(crate) tmux_name: Option<String>,
     /// The log [default: one file a start in logs/teamd in the state directory]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = absolute_path())]
     pub(crate) log_file: Option<PathBuf>,
     /// Log format
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
@@ -47,6 +48,11 @@ pub(crate) struct Args {
     /// Log debug messages
     #[arg(short, long)]
     pub(crate) verbose: bool,
+}
+
+/// Makes a path absolute, because the daemon leaves its working directory.
+fn absolute_path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(std::path::absolute)
 }
 
 /// The log's form.

@@ -80,9 +80,6 @@ impl Startup {
         let state_dir = StateDir::open(&directories.state_dir).map_err(ErrorReport::from)?;
         let root = Root::open(&canonical, &directories.state_dir, durability).map_err(ErrorReport::from)?;
         let socket = args.socket.clone().unwrap_or_else(|| directories.control_socket());
-        // The path must be absolute, because shims get it and run in other working directories.
-        let socket =
-            std::path::absolute(&socket).map_err(|error| ErrorReport::from_io("find", &socket, &error))?;
         single_instance::check_path_length(&socket)?;
         single_instance::check_socket_directory(&socket)?;
         leave_working_directory(&directories.state_dir);
@@ -98,6 +95,7 @@ impl Startup {
         roster.invalidate_after_reboot(process_watcher::boot_id());
         add_unknown_teams(&root, &mut roster);
         remove_deleted_teams(&root, &state_dir, &mut roster);
+        keep_newer_teams(&root, &mut roster);
         roster.load_environments(|file| environments::read_environment(&state_dir, file));
         remove_stale_files(&root, &state_dir, &roster);
         failpoint::hit("start.tidied");
@@ -256,6 +254,18 @@ pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut R
     }
 }
 
+/// Removes from the roster the deletions of teams whose name another team has now.
+///
+/// An earlier daemon was killed after it had deleted such a team, and before it saved the roster. Then
+/// another program created a team of the same name.
+fn keep_newer_teams(root: &Root, roster: &mut Roster) {
+    roster.deletions.retain(|deletion| {
+        let team = root.team(&deletion.order.team).ok();
+        let config = team.and_then(|team| team.config_if_valid());
+        config.is_none_or(|config| config.created_at <= deletion.accepted_at)
+    });
+}
+
 /// Removes files that killed daemons have left: temporary files, environments and exit reports that
 /// no member of the roster needs. If a file cannot be removed, the error is only logged, because
 /// such a file does no harm.
@@ -347,6 +357,8 @@ fn tmux_location(args: &Args) -> TmuxLocation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::roster::AcceptedDeletion;
+    use protocol::control::DeleteTeamRequest;
     use store::Durability;
 
     #[test]
@@ -368,6 +380,26 @@ mod tests {
         assert!(state.names().unwrap().contains(&"config-backup-half.json".to_owned()));
         assert!(!state.names().unwrap().contains(&"config-backup-gone.json".to_owned()));
         subdirs.iter().for_each(|dir| assert_eq!(dir.names().unwrap(), ["half.jsonl"]));
+    }
+
+    #[test]
+    fn deletion_is_kept_for_its_own_team_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("root");
+        let files = StateDir::open(&path.join("teams/survey")).unwrap();
+        let config = br#"{"name":"survey","createdAt":1000,"members":[]}"#;
+        files.replace("config.json", config).unwrap();
+        let root = Root::open(&path, dir.path(), Durability::Process).unwrap();
+        let is_kept = |accepted_at: u64| {
+            let team = TeamName::parse("survey").unwrap();
+            let order = DeleteTeamRequest { team, force: true, discard_worktrees: Vec::new() };
+            let deletions = vec![AcceptedDeletion { order, accepted_at }];
+            let mut roster = Roster { deletions, ..Roster::default() };
+            keep_newer_teams(&root, &mut roster);
+            !roster.deletions.is_empty()
+        };
+        assert!(is_kept(1000), "the team was created before the deletion was accepted");
+        assert!(!is_kept(999));
     }
 
     #[test]

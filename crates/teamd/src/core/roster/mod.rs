@@ -42,9 +42,17 @@ pub(crate) struct Roster {
     pub(crate) usage: BTreeMap<TeamName, TeamUsage>,
     /// Deletions of teams that were accepted and are not complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) deletions: Vec<DeleteTeamRequest>,
+    pub(crate) deletions: Vec<AcceptedDeletion>,
     /// Notices that were not shown yet.
     pub(crate) pending_notices: Vec<Notice>,
+}
+
+/// The deletion of a team that was accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AcceptedDeletion {
+    pub(crate) order: DeleteTeamRequest,
+    /// In milliseconds since the epoch. A team of the same name that was created later is not deleted.
+    pub(crate) accepted_at: u64,
 }
 
 /// A git worktree of a member. The roster gets this entry before git creates the worktree. The

@@ -7,7 +7,7 @@
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::notice_queue::{Notice, NoticeQueue};
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
-use crate::core::roster::{ROSTER_VERSION, Roster};
+use crate::core::roster::{AcceptedDeletion, ROSTER_VERSION, Roster};
 use crate::core::state::agent::{Agent, LeadSession};
 use crate::core::state::logged_state::EventLogCursor;
 use crate::core::state::next_task_queries::NextTaskQueue;
@@ -17,7 +17,7 @@ use crate::core::state::sleep_clock::SleepClock;
 use crate::core::state::team::{Deletion, ScanState, TeamState};
 use crate::core::state::waiters::{ExitWaiter, InterruptWaiter, QueuedRegistration, ScreenWaiters};
 use protocol::color::Color;
-use protocol::control::{Activity, DeleteTeamRequest, Layout, PastMember};
+use protocol::control::{Activity, Layout, PastMember};
 use protocol::error::ErrorReport;
 use protocol::id::UniqueMillis;
 use protocol::name::{AgentName, TeamName};
@@ -277,9 +277,9 @@ fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<T
     teams.collect()
 }
 
-fn restore_deletion(saved: &[DeleteTeamRequest], team: &TeamName) -> Option<Deletion> {
-    let order = saved.iter().find(|order| order.team == *team)?.clone();
-    Some(Deletion::Accepted { order, killed: Vec::new(), joined: Vec::new() })
+fn restore_deletion(saved: &[AcceptedDeletion], team: &TeamName) -> Option<Deletion> {
+    let accepted = saved.iter().find(|accepted| accepted.order.team == *team)?.clone();
+    Some(Deletion::Accepted { accepted, killed: Vec::new(), joined: Vec::new() })
 }
 
 /// The pending respawn that the roster has instead of a respawn whose pane is still being opened.

@@ -2,10 +2,10 @@
 
 use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
-use crate::core::roster::{MemberWorktree, TeamUsage};
+use crate::core::roster::{AcceptedDeletion, MemberWorktree, TeamUsage};
 use crate::core::state::logged_state::{LoggedRequests, LoggedTask};
 use crate::core::state::task_board::TaskBoard;
-use protocol::control::{DeleteTeamRequest, Layout, PastMember};
+use protocol::control::{Layout, PastMember};
 use protocol::id::{RequestId, TaskId};
 use protocol::name::AgentName;
 use protocol::policy::{AnsweredBy, Policy};
@@ -70,7 +70,7 @@ pub(crate) enum Deletion {
     /// The deletion was accepted: the members are killed, then the worktrees are removed, then the
     /// files. The roster has the request from now on, so that the next daemon completes it.
     Accepted {
-        order: DeleteTeamRequest,
+        accepted: AcceptedDeletion,
         /// The members that the deletion kills.
         killed: Vec<String>,
         /// Clients that sent the same request again. They get the same reply.
@@ -96,10 +96,9 @@ pub(crate) struct TrackedRequest {
 }
 
 impl TeamState {
-    /// The request of a deletion that was accepted.
-    pub(crate) fn accepted_deletion(&self) -> Option<&DeleteTeamRequest> {
+    pub(crate) fn accepted_deletion(&self) -> Option<&AcceptedDeletion> {
         match &self.deletion {
-            Some(Deletion::Accepted { order, .. }) => Some(order),
+            Some(Deletion::Accepted { accepted, .. }) => Some(accepted),
             Some(Deletion::Checking) | None => None,
         }
     }

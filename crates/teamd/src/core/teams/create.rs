@@ -9,6 +9,7 @@ use crate::core::jobs::watcher_command::WatchPurpose;
 use crate::core::members::{restart_policy, termination};
 use crate::core::roster::TeamUsage;
 use crate::core::state::team::TeamState;
+use crate::core::state::worktree_holds::check_not_deleting;
 use crate::core::tasks::next_task;
 use crate::core::teams::budget;
 use crate::core::watches::request_watches;
@@ -21,6 +22,10 @@ pub(crate) fn create(context: &mut Context, client: ConnId, create: CreateTeamRe
     if create.team.is_claude_session() {
         let message = format!("cannot create {}: names in session-* belong to Claude Code", create.team);
         let error = ErrorReport::new(ErrorKind::NotPermitted, message).with_help("take another name");
+        return send_reply(context, client, Err(error));
+    }
+    let accepted = context.state.teams.get(&create.team).filter(|team| team.accepted_deletion().is_some());
+    if let Some(Err(error)) = accepted.map(|team| check_not_deleting(&create.team, team)) {
         return send_reply(context, client, Err(error));
     }
     context.effects.push(Effect::File(FileJob::CreateTeam { client, create, created_at: context.now.wall }));

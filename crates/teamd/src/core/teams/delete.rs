@@ -9,6 +9,7 @@ use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::lead_session;
 use crate::core::members::restart_policy;
 use crate::core::members::shutdown::kill_and_wait;
+use crate::core::roster::AcceptedDeletion;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{has_members_error, living_ids, no_such_team_error};
 use crate::core::state::member_names::names_between_spawns;
@@ -47,7 +48,7 @@ pub(crate) fn delete(context: &mut Context, client: ConnId, order: DeleteTeamReq
 /// daemon died can send its request again. Returns false if there is no such deletion.
 fn join_same_deletion(state: &mut State, client: ConnId, request: &DeleteTeamRequest) -> bool {
     match state.teams.get_mut(&request.team).and_then(|team| team.deletion.as_mut()) {
-        Some(Deletion::Accepted { order, joined, .. }) if order == request => {
+        Some(Deletion::Accepted { accepted, joined, .. }) if accepted.order == *request => {
             joined.push(client);
             true
         }
@@ -57,8 +58,8 @@ fn join_same_deletion(state: &mut State, client: ConnId, request: &DeleteTeamReq
 
 /// Completes the deletions that an earlier daemon had accepted.
 pub(crate) fn resume_deletions(context: &mut Context) {
-    let accepted = context.state.teams.values().filter_map(TeamState::accepted_deletion).cloned();
-    for order in accepted.collect::<Vec<_>>() {
+    let accepted = context.state.teams.values().filter_map(TeamState::accepted_deletion);
+    for order in accepted.map(|accepted| accepted.order.clone()).collect::<Vec<_>>() {
         kill_members(context, None, order);
     }
 }
@@ -74,7 +75,10 @@ fn remaining_members(state: &State, team: &TeamName) -> Vec<String> {
 pub(crate) fn kill_members(context: &mut Context, client: Option<ConnId>, order: DeleteTeamRequest) {
     let killed = remaining_members(context.state, &order.team);
     if let Some(team) = context.state.teams.get_mut(&order.team) {
-        team.deletion = Some(Deletion::Accepted { order: order.clone(), killed, joined: Vec::new() });
+        let by_earlier_daemon = team.accepted_deletion().cloned();
+        let accepted = by_earlier_daemon
+            .unwrap_or_else(|| AcceptedDeletion { order: order.clone(), accepted_at: context.now.wall });
+        team.deletion = Some(Deletion::Accepted { accepted, killed, joined: Vec::new() });
         context.state.has_roster_changed = true;
     }
     restart_policy::cancel_respawns(context, &order.team, &[]);
@@ -101,9 +105,7 @@ pub(crate) fn handle_team_deleted(
     removed_worktrees: RemovedWorktrees,
 ) {
     let was = context.state.teams.get_mut(team).and_then(|team| team.deletion.take());
-    // The earlier daemon may have died after the last file was deleted.
-    let is_gone = |error: &ErrorReport| client.is_none() && error.kind == ErrorKind::NotFound;
-    let result = result.or_else(|error| if is_gone(&error) { Ok(()) } else { Err(error) });
+    let result = accept_missing_files(client, result);
     context.state.has_roster_changed |= was.is_some();
     if result.is_ok() {
         restart_policy::cancel_respawns(context, team, &[]);
@@ -126,6 +128,15 @@ pub(crate) fn handle_team_deleted(
         context.effects.push(Effect::log_team(team, EventKind::Error { message }));
     }
     clients.into_iter().for_each(|client| send_reply(context, client, reply.clone()));
+}
+
+/// The files of a team may be gone if the deletion was accepted by an earlier daemon, which has no
+/// client here.
+fn accept_missing_files(client: Option<ConnId>, result: Result<(), ErrorReport>) -> Result<(), ErrorReport> {
+    match result {
+        Err(error) if client.is_none() && error.kind == ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
 }
 
 fn joined_clients(deletion: Option<&Deletion>) -> Vec<ConnId> {
@@ -196,7 +207,8 @@ pub(crate) fn handle_deletion_checked(
     order: DeleteTeamRequest,
     result: Result<(), ErrorReport>,
 ) {
-    if let Err(error) = result {
+    // Without its files, the team still has its worktrees.
+    if let Err(error) = accept_missing_files(client, result) {
         return handle_team_deleted(context, client, &order.team, Err(error), RemovedWorktrees::default());
     }
     let Some(team) = context.state.teams.get(&order.team) else { return };

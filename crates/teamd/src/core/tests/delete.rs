@@ -7,8 +7,9 @@ use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::lifecycle::Lifecycle;
 use crate::core::recovery::recover;
 use crate::core::tests::shutdown::next_daemon;
-use protocol::control::WorktreeRequest;
+use protocol::control::{CreateTeamRequest, WorktreeRequest};
 use protocol::error::ErrorReport;
+use protocol::policy::Policy;
 
 fn waiting_call(name: &str) -> Request {
     let name = AgentName::parse(name).unwrap();
@@ -149,6 +150,38 @@ fn next_daemon_completes_an_accepted_deletion() {
     let effects = handle_event(&mut state, CoreEvent::FileJobDone(deleted), NOW);
     assert!(reply_value(&effects, 8).is_some(), "{effects:?}");
     assert!(state.teams.is_empty() && state.to_roster().deletions.is_empty());
+}
+
+#[test]
+fn name_of_a_team_that_is_being_deleted_is_not_free() {
+    let mut state = new_state();
+    send_call(&mut state, 2, forced_delete_request());
+    let create = || {
+        Request::CreateTeam(CreateTeamRequest {
+            team: survey_team(),
+            description: None,
+            agent_type: None,
+            model: None,
+            cwd: "/".into(),
+            unique: false,
+            policy: Policy::default(),
+            lead_mode: None,
+        })
+    };
+    assert_eq!(error_kind(&send_call(&mut state, 3, create()), 3), Some(ErrorKind::Refused));
+    handle_event(&mut state, team_deleted(2, Ok(())), NOW);
+    let effects = send_call(&mut state, 3, create());
+    assert!(has_file_job(&effects, |job| matches!(job, FileJob::CreateTeam { .. })), "{effects:?}");
+}
+
+#[test]
+fn acceptance_keeps_its_time_in_the_next_daemon() {
+    let mut state = new_state();
+    send_call(&mut state, 2, forced_delete_request());
+    let saved = state.to_roster().deletions;
+    let mut state = next_daemon(&state);
+    recover(&mut state, Now { wall: NOW.wall + 60_000, ..NOW });
+    assert_eq!(state.to_roster().deletions, saved);
 }
 
 fn deletes_files(effects: &[Effect]) -> bool {

@@ -6,10 +6,12 @@ use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::lifecycle::Lifecycle;
+use crate::core::recovery::recover;
 use crate::core::roster::MemberWorktree;
 use crate::core::state::daemon::State;
 use crate::core::state::logged_state::EventLogCursor;
 use crate::core::tests;
+use crate::core::tests::shutdown::next_daemon;
 use protocol::control::{RemovedWorktrees, WorktreeRequest};
 use worktree::{GitEnvironment, WorktreeProposal, WorktreeRecord};
 
@@ -282,6 +284,23 @@ fn nobody_is_ended_for_a_delete_that_a_worktree_refuses_and_what_comes_later_is_
     let effects = handle_result(&mut state, removed_worktrees);
     let Some(Response::Failed(fault)) = reply(&effects, 3) else { panic!("{effects:?}") };
     assert!(fault.message.contains("bob ended"), "{}", fault.message);
+}
+
+#[test]
+fn accepted_deletion_removes_worktrees_of_a_team_without_files() {
+    let mut state = new_state();
+    send_call(&mut state, 1, worktree_request("ann"));
+    worktree_proposed(&mut state);
+    worktree_filled(&mut state);
+    send_call(&mut state, 3, forced_delete_request());
+    let mut state = next_daemon(&state);
+    recover(&mut state, NOW);
+    let order = DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees: vec![] };
+    let gone = Err(protocol::error::ErrorReport::new(ErrorKind::NotFound, "no such team"));
+    let checked = FileResult::DeletableChecked { client: None, order, result: gone };
+    let effects = handle_event(&mut state, CoreEvent::FileJobDone(checked), NOW);
+    let removes = |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::RemoveAll { .. }));
+    assert!(effects.iter().any(removes), "{effects:?}");
 }
 
 #[test]

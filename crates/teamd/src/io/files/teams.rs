@@ -114,8 +114,9 @@ impl FilesThread {
                 .find_map(|prefix| file.strip_prefix(prefix)?.strip_suffix(".json"));
             let Some(team) = name.and_then(|name| TeamName::parse(name).ok()) else { continue };
             let exists = || !matches!(self.root.team(&team), Err(Error::NoSuchTeam { .. }));
-            let is_being_created = || lock(&self.shared.creating).contains(&team);
-            if !known.contains(&team) && !is_being_created() && !exists() {
+            // While this lock is held, no other lane begins to create the team.
+            let creating = lock(&self.shared.creating);
+            if !known.contains(&team) && !creating.contains(&team) && !exists() {
                 self.state.remove(&file)?;
             }
         }
