@@ -170,11 +170,11 @@ fn remove_members(team: &Team, members: &[Deregistration]) -> Vec<Result<(), Err
 }
 
 /// Calls `act` once with all items. If that call fails, calls `act` for each item alone, so that
-/// each item has its own result.
+/// each item has its own result. A single item is tried again too, because the client that waits for
+/// the exit gets its reply after this attempt.
 fn run_together_or_each<T>(items: &[T], act: impl Fn(&[T]) -> Result<(), Error>) -> Vec<Result<(), Error>> {
     match if items.is_empty() { Ok(()) } else { act(items) } {
         Ok(()) => items.iter().map(|_| Ok(())).collect(),
-        Err(error) if items.len() == 1 => vec![Err(error)],
         Err(_) => items.iter().map(|item| act(std::slice::from_ref(item))).collect(),
     }
 }
