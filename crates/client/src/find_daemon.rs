@@ -8,18 +8,17 @@ use crate::connection::Connection;
 use crate::error::Error;
 use protocol::directories::Directories;
 use protocol::lock_holder::LockHolder;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The socket at which a daemon of `root` listens, other than the one in the runtime directory of
-/// this environment. Looks at these places, in this order:
+/// The socket at which the daemon of a root listens, other than the one in the runtime directory of
+/// this environment. `directories` are those of the root. Looks at these places, in this order:
 ///
 /// 1. the socket that the lock file in the state directory of this environment names;
-/// 2. the process that holds the lock on `teams` of the root: the socket that its lock file names.
-///    This finds a daemon with another state directory.
-pub fn find_other_socket(root: &Path, directories: &Directories) -> Option<PathBuf> {
+/// 2. the socket that a lock file of the root in another state directory names, if a process has that
+///    file open.
+pub fn find_other_socket(directories: &Directories) -> Option<PathBuf> {
     let lock_file = directories.state_dir.join(LockHolder::FILE_NAME);
-    let other = named_socket(&lock_file).or_else(|| socket_of_root_holder(root, directories));
+    let other = named_socket(&lock_file).or_else(|| socket_of_other_state_dir(&directories.state_dir));
     other.filter(|socket| *socket != directories.control_socket())
 }
 
@@ -31,29 +30,19 @@ fn named_socket(lock_file: &Path) -> Option<PathBuf> {
     matches!(connected, Ok(_) | Err(Error::Unresponsive(_))).then_some(holder.socket)
 }
 
-/// The socket of the process that holds the lock on the directory `teams` of the root.
-fn socket_of_root_holder(root: &Path, directories: &Directories) -> Option<PathBuf> {
-    let inode = std::fs::metadata(root.join("teams")).ok()?.ino();
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    holders(&locks, inode).into_iter().find_map(|pid| {
-        let open_files = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
-        let paths = open_files.filter_map(|entry| std::fs::read_link(entry.path()).ok());
-        // The name of a state directory is a hash of the root, so the lock file is of this root.
-        let is_of_root =
-            |path: &Path| path.parent().and_then(Path::file_name) == directories.state_dir.file_name();
-        let mut lock_files = paths.filter(|path| path.ends_with(LockHolder::FILE_NAME) && is_of_root(path));
-        lock_files.find_map(|lock_file| named_socket(&lock_file))
-    })
-}
-
-/// The pids that hold a flock on a file with this inode. `locks` is the content of `/proc/locks`.
-fn holders(locks: &str, inode: u64) -> Vec<u32> {
-    let holder = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, "FLOCK", _, "WRITE", pid, file, ..] = words[..] else { return None };
-        (file.rsplit(':').next()?.parse() == Ok(inode)).then(|| pid.parse().ok()).flatten()
-    };
-    locks.lines().filter_map(holder).collect()
+/// The socket of a process that has the root's lock file open in another state directory.
+///
+/// `/proc/locks` would name the process at once, but it is read in pieces, and misses locks while
+/// other processes take and release theirs.
+fn socket_of_other_state_dir(state_dir: &Path) -> Option<PathBuf> {
+    let processes = std::fs::read_dir("/proc").ok()?.flatten();
+    let open_files =
+        processes.filter_map(|process| std::fs::read_dir(process.path().join("fd")).ok()).flatten();
+    let paths = open_files.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    // The name of a state directory is a hash of the root, so the lock file is of this root.
+    let is_of_root = |path: &PathBuf| path.parent().and_then(Path::file_name) == state_dir.file_name();
+    let mut lock_files = paths.filter(|path| path.ends_with(LockHolder::FILE_NAME) && is_of_root(path));
+    lock_files.find_map(|lock_file| named_socket(&lock_file))
 }
 
 #[cfg(test)]
@@ -67,10 +56,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let directories = Directories { runtime_dir: path("run"), state_dir: path("state") };
-        for name in ["run", "state", "other", "root"] {
+        for name in ["run", "state", "other"] {
             std::fs::create_dir(path(name)).unwrap();
         }
-        let find = || find_other_socket(&path("root"), &directories);
+        let find = || find_other_socket(&directories);
         let write = |socket: PathBuf| {
             let text = LockHolder { pid: 1, socket }.to_bytes();
             std::fs::File::create(path("state/teamd.lock")).unwrap().write_all(&text).unwrap();
@@ -86,9 +75,25 @@ mod tests {
     }
 
     #[test]
-    fn holders_of_a_flock_are_parsed() {
-        let locks = "1: FLOCK  ADVISORY  WRITE 42 fe:00:77 0 EOF\n2: POSIX  ADVISORY  WRITE 43 fe:00:77 0 EOF\n\
-                     3: FLOCK  ADVISORY  WRITE 44 fe:00:78 0 EOF\n";
-        assert_eq!(holders(locks, 77), [42]);
+    fn open_lock_file_in_another_state_directory_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for name in ["a/hash", "b/hash", "b/other"] {
+            std::fs::create_dir_all(path(name)).unwrap();
+        }
+        let _listener = UnixListener::bind(path("s")).unwrap();
+        let write = |name: &str| {
+            let mut file = std::fs::File::create(path(name)).unwrap();
+            file.write_all(&LockHolder { pid: 1, socket: path("s") }.to_bytes()).unwrap();
+            file
+        };
+        let directories = Directories { runtime_dir: path("run"), state_dir: path("a/hash") };
+        let of_other_root = write("b/other/teamd.lock");
+        let closed = write("b/hash/teamd.lock");
+        drop(closed);
+        assert_eq!(find_other_socket(&directories), None);
+        let open = write("b/hash/teamd.lock");
+        assert_eq!(find_other_socket(&directories), Some(path("s")));
+        drop((of_other_root, open));
     }
 }

@@ -108,7 +108,7 @@ impl TeamContext {
     fn other_socket(&self) -> Result<Option<PathBuf>, ErrorReport> {
         match self.options.socket {
             Some(_) => Ok(None),
-            None => Ok(find_other_socket(&self.root_path()?, &self.directories()?)),
+            None => Ok(find_other_socket(&self.directories()?)),
         }
     }
 

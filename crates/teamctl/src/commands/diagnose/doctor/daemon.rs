@@ -27,10 +27,9 @@ pub(super) fn check(context: &CommandContext, report: &mut DoctorReport) -> Opti
 /// root. If the daemon does not hold the lock on `root/teams`, the directory that it locked was
 /// removed or moved.
 pub(super) fn check_root(root: &Path, status: &StatusReply, report: &mut DoctorReport) {
-    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
     let (pid, shown) = (status.daemon.pid, root.display());
     let teams = std::fs::metadata(root.join("teams")).map(|metadata| metadata.ino()).ok();
-    let locked = locked_inodes(&locks, pid);
+    let locked = locked_inodes(&read_open_file_infos(pid), pid);
     // Some systems, such as containers, do not list the locks of other processes.
     if locked.is_empty() || teams.is_some_and(|teams| locked.contains(&teams)) {
         return;
@@ -44,7 +43,14 @@ pub(super) fn check_root(root: &Path, status: &StatusReply, report: &mut DoctorR
     report.warn("daemon", message, fix);
 }
 
-/// The inodes on which the process holds a flock. `locks` is the content of `/proc/locks`.
+/// What the kernel says about the open files of a process, with their locks. `/proc/locks` has all
+/// locks of the system, but it is read in pieces, and misses locks while others are taken and released.
+fn read_open_file_infos(pid: u32) -> String {
+    let infos = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
+    infos.filter_map(|info| std::fs::read_to_string(info.path()).ok()).collect()
+}
+
+/// The inodes on which the process holds a flock. `locks` has lines as in `/proc/locks`.
 fn locked_inodes(locks: &str, pid: u32) -> Vec<u64> {
     let inode = |line: &str| {
         let mut words = line.split_whitespace().skip_while(|word| *word != "FLOCK").skip(3);
@@ -81,5 +87,17 @@ mod tests {
         assert!(
             locked_inodes("", 70).is_empty() && locked_inodes("nothing: of the FLOCK kind", 70).is_empty()
         );
+    }
+
+    #[test]
+    fn flock_of_an_open_file_is_found() {
+        let file = tempfile::tempfile().unwrap();
+        let is_locked = || {
+            let pid = std::process::id();
+            locked_inodes(&read_open_file_infos(pid), pid).contains(&file.metadata().unwrap().ino())
+        };
+        assert!(!is_locked());
+        file.lock().unwrap();
+        assert!(is_locked());
     }
 }
