@@ -19,6 +19,7 @@ use protocol::control::{LaunchArgv, ResumeArgv};
 use protocol::deferred_variables::{self, escape_variables, guard_leading_dash};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::permission_mode::PermissionMode;
 use protocol::shim_turn_program::{DrivenProgram, MAX_ARGUMENT_BYTES, PerTurnProgram, TurnProgram, Worker};
 use protocol::sibling_program::installed_program;
 use protocol::usage::UsageScope;
@@ -286,11 +287,12 @@ fn driver_command(
     facts: &LaunchFacts<'_>,
 ) -> Vec<String> {
     let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
-    let bypass = "bypassPermissions";
+    let bypass = PermissionMode::BypassPermissions;
     // The value of `--unrestricted-mode` is the session mode that bypasses permissions. If the
     // sessions have no such mode but the program itself was started in it, the value is empty: it
     // then stands for the program's default session mode.
-    let anywhere = modes.get(bypass).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
+    let anywhere =
+        modes.get(bypass.as_str()).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
     let anywhere = anywhere.into_iter().flat_map(|mode| ["--unrestricted-mode".to_owned(), mode]);
     let usage_scope = ["--usage-scope".to_owned(), usage_scope.as_str().to_owned()];
     [path.to_string_lossy().into_owned()].into_iter().chain(anywhere).chain(usage_scope).collect()
@@ -299,14 +301,16 @@ fn driver_command(
 /// The program's id of the session mode to start in. An agent of a read-only type starts in plan
 /// mode.
 fn initial_mode(modes: &BTreeMap<String, String>, facts: &LaunchFacts<'_>) -> Option<String> {
-    modes.get(if facts.is_read_only() { plan_mode::PLAN } else { facts.mode? }).cloned()
+    let mode = if facts.is_read_only() { plan_mode::PLAN } else { facts.mode? };
+    modes.get(mode.as_str()).cloned()
 }
 
 /// The permission modes that the agent can be switched to while it runs, each with the program's
 /// own mode id. An agent of a read-only type can only be in plan mode, even after its plan was
 /// approved.
 fn reachable_modes(modes: &BTreeMap<String, String>, facts: &LaunchFacts<'_>) -> BTreeMap<String, String> {
-    let is_reachable = |(mode, _): &(&String, &String)| !facts.is_read_only() || *mode == plan_mode::PLAN;
+    let is_reachable =
+        |(mode, _): &(&String, &String)| !facts.is_read_only() || *mode == plan_mode::PLAN.as_str();
     modes.iter().filter(is_reachable).map(|(mode, id)| (mode.clone(), id.clone())).collect()
 }
 

@@ -7,13 +7,15 @@ use crate::profile::Profile;
 use crate::program_lookup::{program_exists, program_not_found};
 use crate::registry::ProfileRegistry;
 use crate::spawn_environment;
+#[cfg(feature = "clap")]
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use protocol::control;
 use protocol::control::{Backend, RestartPolicy};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::instructions::Interactivity;
 use protocol::name::{AgentName, TeamName};
-use protocol::permission_mode::is_read_only_type;
+use protocol::permission_mode::{PermissionMode, is_read_only_type};
 use protocol::team_config::{Member, TeamConfig};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -54,8 +56,8 @@ pub struct SpawnOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "M"))]
     pub model: Option<String>,
     /// Its permission mode
-    #[cfg_attr(feature = "clap", arg(long, value_name = "MODE", value_parser = ["default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk", "auto"]))]
-    pub mode: Option<String>,
+    #[cfg_attr(feature = "clap", arg(long, value_name = "MODE", value_parser = one_of(PermissionMode::ALL.map(|mode| (mode.as_str(), mode)))))]
+    pub mode: Option<PermissionMode>,
     /// Where it works [default: here]
     #[cfg_attr(feature = "clap", arg(long, value_name = "D"))]
     pub cwd: Option<PathBuf>,
@@ -66,8 +68,8 @@ pub struct SpawnOptions {
     pub worktree: Option<Option<String>>,
     /// Where it runs: in a pane of the team's windows (tmux), in a window of its own, or without a pane
     /// (in-process), where its output goes into its log alone [default: tmux]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = ["tmux", "window", "in-process"]))]
-    pub backend: Option<String>,
+    #[cfg_attr(feature = "clap", arg(long, value_parser = one_of(Backend::ALL.map(|backend| (backend.as_str(), backend)))))]
+    pub backend: Option<Backend>,
     /// A tool that it may use without asking; may be repeated
     #[cfg_attr(feature = "clap", arg(long, value_name = "TOOL"))]
     pub allow: Vec<String>,
@@ -76,8 +78,8 @@ pub struct SpawnOptions {
     pub deny: Vec<String>,
     /// Whether it is started again when it fails: a crash, or an exit code other than 0. After 0.5 s, then 1 s,
     /// 2 s and so on, five times in ten minutes at most [default: never]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = ["never", "on-failure"]))]
-    pub restart: Option<String>,
+    #[cfg_attr(feature = "clap", arg(long, value_parser = one_of(RestartPolicy::ALL.map(|policy| (policy.as_str(), policy)))))]
+    pub restart: Option<RestartPolicy>,
     /// A variable of its environment, beside the caller's own; may be repeated
     #[cfg_attr(feature = "clap", arg(long, value_name = "K=V"))]
     pub env: Vec<String>,
@@ -87,6 +89,18 @@ pub struct SpawnOptions {
     /// The agent itself: a program and its arguments
     #[cfg_attr(feature = "clap", arg(last = true, value_name = "CMD"))]
     pub command: Vec<String>,
+}
+
+/// Parses the value of an option that is one of `choices`, which are pairs of name and value.
+#[cfg(feature = "clap")]
+fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
+    choices: [(&'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    let names = choices.map(|(name, _)| name);
+    PossibleValuesParser::new(names).try_map(move |text| {
+        let found = choices.iter().find(|(name, _)| *name == text);
+        found.map(|(_, value)| *value).ok_or_else(|| format!("one of {}", names.join(", ")))
+    })
 }
 
 /// Adds the list of built-in profiles to the help.
@@ -135,8 +149,6 @@ pub fn build_spawn_request(
     let cwd = spawn_environment::resolve_directory(options.cwd.as_deref())?;
     let prompt = spawn_environment::read_prompt(options.prompt.clone(), options.prompt_file.as_deref())?;
     let definition = read_agent_type(root, options.agent_type.as_deref())?;
-    let (backend, restart) =
-        (parse_backend(options.backend.as_deref())?, parse_restart_policy(options.restart.as_deref())?);
     let requested_env = spawn_environment::parse_env_options(&options.env)?;
     let profile = select_profile(&options, &cwd, &search_path(&requested_env))?;
     options.model = choose_model(&options, definition.as_ref(), profile.as_ref(), config);
@@ -153,7 +165,7 @@ pub fn build_spawn_request(
     let launch = build_launch(&options, &facts, profile.as_ref())?;
     let env = build_environment(root, &launch, requested_env);
     check_program(&launch, &cwd, &env)?;
-    let resolved = ResolvedSpawn { team, name, stand_in, cwd, env, prompt, backend, restart };
+    let resolved = ResolvedSpawn { team, name, stand_in, cwd, env, prompt };
     Ok(resolved.into_request(options, launch))
 }
 
@@ -166,8 +178,6 @@ struct ResolvedSpawn {
     cwd: PathBuf,
     env: BTreeMap<String, String>,
     prompt: String,
-    backend: Backend,
-    restart: RestartPolicy,
 }
 
 impl ResolvedSpawn {
@@ -191,8 +201,8 @@ impl ResolvedSpawn {
             delivery: launch.delivery,
             dialog_patterns: launch.dialog_patterns,
             turns: launch.turns,
-            backend: self.backend,
-            restart: self.restart,
+            backend: options.backend.unwrap_or_default(),
+            restart: options.restart.unwrap_or_default(),
             worktree: None,
         }
     }
@@ -288,8 +298,8 @@ fn build_launch(
         agent_type: options.agent_type.as_deref(),
         definition: facts.definition,
         model: options.model.as_deref(),
-        mode: options.mode.as_deref(),
-        lead_mode: facts.config.and_then(lead_of).and_then(|lead| lead.mode.as_deref()),
+        mode: options.mode,
+        lead_mode: facts.config.and_then(lead_of).and_then(|lead| lead.mode.as_ref()?.parse().ok()),
         allow: &options.allow,
         deny: &options.deny,
         is_plan_approved: false,
@@ -310,7 +320,7 @@ fn instructions(facts: &MemberFacts<'_>) -> String {
 
 /// The launch of a command without a profile. Options that need a profile are refused.
 fn launch_command(options: &SpawnOptions) -> Result<Launch, ErrorReport> {
-    if options.mode.as_deref() == Some("plan") {
+    if options.mode == Some(PermissionMode::Plan) {
         let message = "cannot start a command in the mode plan: nothing says how it only reads";
         return Err(
             ErrorReport::new(ErrorKind::Usage, message).with_help("write a profile for it: docs/agents.md")
@@ -336,30 +346,6 @@ fn placeholder_name() -> AgentName {
     AgentName::new_unchecked(&format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
 }
 
-fn parse_backend(value: Option<&str>) -> Result<Backend, ErrorReport> {
-    match value {
-        None | Some("tmux") => Ok(Backend::Tmux),
-        Some("window") => Ok(Backend::Window),
-        Some("in-process") => Ok(Backend::InProcess),
-        Some(other) => Err(ErrorReport::new(
-            ErrorKind::Usage,
-            format!("cannot use the backend {other}: there is no such"),
-        )
-        .with_help("there is: tmux, window, in-process")),
-    }
-}
-
-fn parse_restart_policy(value: Option<&str>) -> Result<RestartPolicy, ErrorReport> {
-    match value {
-        None | Some("never") => Ok(RestartPolicy::Never),
-        Some("on-failure") => Ok(RestartPolicy::OnFailure),
-        Some(other) => {
-            Err(ErrorReport::new(ErrorKind::Usage, format!("cannot restart {other}: there is no such rule"))
-                .with_help("there is: never, on-failure"))
-        }
-    }
-}
-
 /// The definition of the agent type. `None` if the type has no file; most types have none.
 fn read_agent_type(root: &Path, agent_type: Option<&str>) -> Result<Option<AgentType>, ErrorReport> {
     let Some(agent_type) = agent_type else { return Ok(None) };
@@ -379,18 +365,6 @@ fn lead_of(config: &TeamConfig) -> Option<&Member> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_backend_that_can_not_be_had_is_an_error() {
-        assert_eq!(
-            (parse_backend(None), parse_restart_policy(None)),
-            (Ok(Backend::Tmux), Ok(RestartPolicy::Never))
-        );
-        assert_eq!(parse_backend(Some("window")), Ok(Backend::Window));
-        assert_eq!(parse_backend(Some("screen")).map_err(|error| error.kind), Err(ErrorKind::Usage));
-        assert_eq!(parse_restart_policy(Some("on-failure")), Ok(RestartPolicy::OnFailure));
-        assert_eq!(parse_restart_policy(Some("always")).map_err(|error| error.kind), Err(ErrorKind::Usage));
-    }
 
     #[test]
     fn the_help_tells_of_every_built_in_profile() {

@@ -37,6 +37,5 @@ pub fn rebuild_for_worktree(
     };
     let config = root.team(&request.team).and_then(|team| team.config()).ok();
     let again = build_spawn_request(root.path(), request.team.clone(), config.as_ref(), options)?;
-    let (backend, restart) = (request.backend, request.restart);
-    Ok(control::SpawnRequest { backend, restart, worktree: Some(worktree.path), ..again })
+    Ok(control::SpawnRequest { worktree: Some(worktree.path), ..again })
 }

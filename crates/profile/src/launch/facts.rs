@@ -5,7 +5,7 @@ use crate::parse_agent_type::AgentType;
 use crate::template::{base_name, encode_value, fill};
 use protocol::deferred_variables::escape_variables;
 use protocol::name::{AgentName, TeamName};
-use protocol::permission_mode::is_read_only_type;
+use protocol::permission_mode::{PermissionMode, is_read_only_type};
 
 /// What is known about a member before its program starts.
 #[derive(Debug)]
@@ -25,9 +25,9 @@ pub struct LaunchFacts<'a> {
     /// The definition of `agent_type`. `None` if the type has no file.
     pub definition: Option<&'a AgentType>,
     pub model: Option<&'a str>,
-    pub mode: Option<&'a str>,
+    pub mode: Option<PermissionMode>,
     /// The permission mode of the team's lead.
-    pub lead_mode: Option<&'a str>,
+    pub lead_mode: Option<PermissionMode>,
     pub allow: &'a [String],
     pub deny: &'a [String],
     /// Whether this launch is for the spawn that carries out an approved plan.

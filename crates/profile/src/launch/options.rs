@@ -9,13 +9,11 @@ use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProgramSpec};
 use crate::template::{base_name, encode_value, fill, variables_in};
 use protocol::deferred_variables::escape_variables;
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::permission_mode::PermissionMode;
 use std::collections::BTreeMap;
 
 /// Stands for the arguments of the current permission mode in each turn.
 const MODE: &str = "{mode}";
-
-/// The permission mode in which the program asks for no permission.
-const BYPASS: &str = "bypassPermissions";
 
 impl Profile {
     pub(crate) fn option_arguments(
@@ -59,12 +57,14 @@ impl Profile {
     ) -> Result<Vec<&'a [String]>, ErrorReport> {
         if let Some(agent_type) = read_only_type(program, facts) {
             return match facts.mode {
-                None | Some("default" | "plan") => Ok(vec![self.read_only_arguments(program, agent_type)?]),
+                None | Some(PermissionMode::Default | PermissionMode::Plan) => {
+                    Ok(vec![self.read_only_arguments(program, agent_type)?])
+                }
                 Some(mode) => Err(mode_conflicts_with_type(agent_type, mode)),
             };
         }
         let type_arguments = facts.agent_type.and_then(|agent_type| program.agent_types.get(agent_type));
-        let mode = facts.mode.or_else(|| default_mode(program, facts));
+        let mode = facts.mode.map(PermissionMode::as_str).or_else(|| default_mode(program, facts));
         let mode = mode.map(|mode| self.mode_arguments(program, mode)).transpose()?;
         let mode = mode.filter(|_| !program.has_runtime_modes(facts));
         Ok(type_arguments.map(Vec::as_slice).into_iter().chain(mode).collect())
@@ -163,11 +163,12 @@ impl Profile {
 /// The permission mode of a member whose spawn request names no mode. If the lead is in
 /// `bypassPermissions`, a teammate with native delivery gets that mode too, provided that the
 /// profile has it. Otherwise the default mode of the profile is used.
-fn default_mode<'a>(program: &'a ProgramSpec, facts: &LaunchFacts<'a>) -> Option<&'a str> {
-    let inherits =
-        matches!(program.delivery, DeliverySpec::Native { .. }) && program.modes.contains_key(BYPASS);
+fn default_mode<'a>(program: &'a ProgramSpec, facts: &LaunchFacts<'_>) -> Option<&'a str> {
+    let bypass = PermissionMode::BypassPermissions;
+    let inherits = matches!(program.delivery, DeliverySpec::Native { .. })
+        && program.modes.contains_key(bypass.as_str());
     match facts.lead_mode {
-        Some(BYPASS) if inherits => Some(BYPASS),
+        Some(mode) if inherits && mode == bypass => Some(bypass.as_str()),
         _ => program.default_mode.as_deref(),
     }
 }
@@ -209,7 +210,7 @@ pub fn read_only_unsupported(what: &str, agent_type: &str) -> ErrorReport {
         .with_help("leave --agent-type out, or take a --profile that can plan")
 }
 
-fn mode_conflicts_with_type(agent_type: &str, mode: &str) -> ErrorReport {
+fn mode_conflicts_with_type(agent_type: &str, mode: PermissionMode) -> ErrorReport {
     let message =
         format!("cannot start an agent of type {agent_type} in the mode {mode}: that type only reads");
     ErrorReport::new(ErrorKind::Usage, message).with_help("leave --mode away, or take another --agent-type")

@@ -7,15 +7,16 @@ use super::facts::LaunchFacts;
 use crate::profile::{DeliverySpec, Profile, ProfileKind, ProgramSpec};
 use protocol::control::LaunchArgv;
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::permission_mode::PermissionMode;
 use protocol::plan_mode_prompts::{PLAN_PROMPT, SUBMIT_PLAN_PROMPT};
 use std::collections::BTreeMap;
 
 /// The read-only permission mode in which an agent makes a plan.
-pub(super) const PLAN: &str = "plan";
+pub(super) const PLAN: PermissionMode = PermissionMode::Plan;
 
 /// The permission mode for carrying out a plan if the approval names no mode, or names one that the
 /// program does not have.
-const DEFAULT: &str = "default";
+const DEFAULT: PermissionMode = PermissionMode::Default;
 
 /// The first prompt of an agent that was respawned in its old session.
 const RESPAWN_PROMPT: &str =
@@ -44,20 +45,21 @@ impl Profile {
             _ => program.modes.keys().collect(),
         };
         if let Some(missing) =
-            [PLAN, DEFAULT].into_iter().find(|wanted| !modes.iter().any(|mode| mode == wanted))
+            [PLAN, DEFAULT].into_iter().find(|wanted| !modes.iter().any(|mode| *mode == wanted.as_str()))
         {
             return Err(self.plan_mode_unsupported(program, missing));
         }
         if matches!(program.delivery, DeliverySpec::Acp { .. }) {
             return Ok(BTreeMap::new());
         }
-        let launch_in = |mode: &String| {
+        let launch_in = |name: &String| {
+            let mode = name.parse().ok().filter(|mode| *mode != PLAN)?;
             let facts = LaunchFacts { mode: Some(mode), is_plan_approved: true, ..*facts };
             // A mode that the member's agent type rules out is skipped.
             let launch = self.build_single_launch(&facts).ok()?;
-            Some((mode.clone(), LaunchArgv { argv: launch.argv, resume_argv: launch.resume_argv }))
+            Some((name.clone(), LaunchArgv { argv: launch.argv, resume_argv: launch.resume_argv }))
         };
-        Ok(modes.into_iter().filter(|mode| *mode != PLAN).filter_map(launch_in).collect())
+        Ok(modes.into_iter().filter_map(launch_in).collect())
     }
 
     /// The instructions to plan, for a member in plan mode. They are put before the member's first
@@ -90,7 +92,7 @@ impl Profile {
 
     /// The error for a profile that lacks the mode `missing`. It needs both the plan mode and a
     /// mode for carrying out the plan, because otherwise the member could never leave plan mode.
-    fn plan_mode_unsupported(&self, program: &ProgramSpec, missing: &str) -> ErrorReport {
+    fn plan_mode_unsupported(&self, program: &ProgramSpec, missing: PermissionMode) -> ErrorReport {
         let table =
             if matches!(program.delivery, DeliverySpec::Acp { .. }) { "session_modes" } else { "modes" };
         let message =

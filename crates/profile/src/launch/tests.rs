@@ -96,7 +96,7 @@ fn claude_keeps_a_session_of_ours_and_gets_its_text_on_standard_input() {
     let mut member = member();
     member.allow = vec!["Edit".to_owned(), "Bash(git log:*)".to_owned()];
     let claude = built_in_profile("claude-turn").unwrap().unwrap();
-    let facts = LaunchFacts { model: Some("opus"), mode: Some("plan"), ..member.facts() };
+    let facts = LaunchFacts { model: Some("opus"), mode: Some(PermissionMode::Plan), ..member.facts() };
     let launch = claude.build_launch(&facts).unwrap();
     assert_eq!(launch.program(), Some("claude"));
     let agent = turns(launch);
@@ -112,7 +112,7 @@ fn claude_keeps_a_session_of_ours_and_gets_its_text_on_standard_input() {
 #[test]
 fn codex_gets_its_options_before_the_verb_that_resumes() {
     let facts = member();
-    let facts = LaunchFacts { model: Some("m"), mode: Some("acceptEdits"), ..facts.facts() };
+    let facts = LaunchFacts { model: Some("m"), mode: Some(PermissionMode::AcceptEdits), ..facts.facts() };
     let agent = turns(built_in_profile("codex-turn").unwrap().unwrap().build_launch(&facts).unwrap());
     assert_eq!(agent.first_argv.join(" "), "codex exec --json --skip-git-repo-check -m m {mode} -");
     assert_eq!(
@@ -158,7 +158,8 @@ fn a_tool_stands_alone_or_with_the_others_and_options_come_last_by_default() {
 fn what_the_program_has_no_argument_for_is_refused() {
     let mut member = member();
     let plain = profile("delivery = \"turn\"\nprogram = \"p\"\nmodes = { plan = [] }");
-    let error = plain.build_launch(&LaunchFacts { mode: Some("auto"), ..member.facts() }).unwrap_err();
+    let error =
+        plain.build_launch(&LaunchFacts { mode: Some(PermissionMode::Auto), ..member.facts() }).unwrap_err();
     assert_eq!((error.kind, error.help.as_deref()), (ErrorKind::Usage, Some("it has: plan")));
     member.allow = vec!["Edit".to_owned()];
     let error = plain.build_launch(&member.facts()).unwrap_err();
@@ -245,7 +246,7 @@ fn who_plans_is_asked_for_a_plan_and_started_again_in_any_mode_of_its_own() {
     let text = format!(
         "delivery = \"hook\"\nprogram = \"p\"\nprompt_args = [\"{{prompt}}\"]\nresume_args = [\"-r\", \"{{session}}\"]\n{modes}"
     );
-    let facts = LaunchFacts { mode: Some("plan"), prompt: "count", ..member.facts() };
+    let facts = LaunchFacts { mode: Some(PermissionMode::Plan), prompt: "count", ..member.facts() };
     let launch = profile(&text).build_launch(&facts).unwrap();
     assert_eq!(launch.argv[..2], ["p", "--read"]);
     assert!(launch.argv[2].contains(PLAN_PROMPT) && launch.argv[2].ends_with("count"), "{launch:#?}");
@@ -275,14 +276,15 @@ fn who_could_not_leave_plan_mode_is_not_started_in_it() {
         (format!("{acp}modes = {{ plan = [] }}"), "no plan in `session_modes`"),
         (format!("{acp}session_modes = {{ plan = \"r\" }}"), "no default in `session_modes`"),
     ] {
-        let error =
-            profile(&text).build_launch(&LaunchFacts { mode: Some("plan"), ..member.facts() }).unwrap_err();
+        let error = profile(&text)
+            .build_launch(&LaunchFacts { mode: Some(PermissionMode::Plan), ..member.facts() })
+            .unwrap_err();
         assert!(error.kind == ErrorKind::Usage && error.message.contains(missing), "{error}");
     }
     let error = built_in_profile("worker")
         .unwrap()
         .unwrap()
-        .build_launch(&LaunchFacts { mode: Some("plan"), ..member.facts() });
+        .build_launch(&LaunchFacts { mode: Some(PermissionMode::Plan), ..member.facts() });
     assert!(error.unwrap_err().message.contains("makes no plans"));
 }
 
@@ -295,12 +297,12 @@ fn a_type_that_only_reads_is_never_let_write() {
         |agent_type, mode| profile(text).build_launch(&LaunchFacts { agent_type, mode, ..member.facts() });
     let first = |agent_type, mode| turns(order(agent_type, mode).unwrap()).first_argv.join(" ");
     assert_eq!(first(Some("Explore"), None), "p r");
-    assert_eq!(first(Some("Explore"), Some("default")), "p r");
-    assert_eq!(first(Some("tester"), Some("acceptEdits")), "p t {mode}");
+    assert_eq!(first(Some("Explore"), Some(PermissionMode::Default)), "p r");
+    assert_eq!(first(Some("tester"), Some(PermissionMode::AcceptEdits)), "p t {mode}");
     assert_eq!(first(Some("whatever"), None), "p {mode}");
     assert_eq!(turns(order(Some("tester"), None).unwrap()).mode_args["acceptEdits"], ["w"]);
     assert!(turns(order(Some("Explore"), None).unwrap()).mode_args.is_empty(), "it stays so");
-    assert_eq!(order(Some("Explore"), Some("acceptEdits")).unwrap_err().kind, ErrorKind::Usage);
+    assert_eq!(order(Some("Explore"), Some(PermissionMode::AcceptEdits)).unwrap_err().kind, ErrorKind::Usage);
     let plans = "delivery = \"turn\"\nprogram = \"p\"\nmodes = { plan = [\"r\"], acceptEdits = [\"w\"] }\ndefault_mode = \"acceptEdits\"";
     let explore = LaunchFacts { agent_type: Some("Explore"), ..member.facts() };
     assert_eq!(turns(profile(plans).build_launch(&explore).unwrap()).first_argv, ["p", "r"], "as it plans");
@@ -353,10 +355,13 @@ fn claude_asks_by_default_and_shares_its_leads_freedom_from_asking() {
     assert_eq!(argv(None, None)[..7], identity);
     let last = |mode, lead_mode| argv(mode, lead_mode)[17 - 2..].join(" ");
     assert_eq!(last(None, None), "--permission-mode default");
-    assert_eq!(last(None, Some("acceptEdits")), "--permission-mode default");
-    assert_eq!(last(None, Some("bypassPermissions")), "--dangerously-skip-permissions");
-    assert_eq!(last(Some("plan"), Some("bypassPermissions")), "--plan-mode-required");
-    assert_eq!(last(Some("delegate"), None), "--permission-mode acceptEdits");
+    assert_eq!(last(None, Some(PermissionMode::AcceptEdits)), "--permission-mode default");
+    assert_eq!(last(None, Some(PermissionMode::BypassPermissions)), "--dangerously-skip-permissions");
+    assert_eq!(
+        last(Some(PermissionMode::Plan), Some(PermissionMode::BypassPermissions)),
+        "--plan-mode-required"
+    );
+    assert_eq!(last(Some(PermissionMode::Delegate), None), "--permission-mode acceptEdits");
     assert!(!argv(None, None).iter().any(|argument| argument.contains("lead-verify-key")));
 }
 

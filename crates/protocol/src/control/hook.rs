@@ -30,7 +30,7 @@ pub struct HookReport {
 }
 
 /// A process, identified by pid and start time, so that a reused pid is not mistaken for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Process {
     /// The process id.

@@ -3,6 +3,7 @@
 
 use crate::delivery::Delivery;
 use crate::name::{AgentName, TeamName};
+use crate::permission_mode::PermissionMode;
 use crate::shim_turn_program::TurnProgram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -52,7 +53,7 @@ pub struct SpawnRequest {
     /// The model for the member's entry.
     pub model: Option<String>,
     /// The permission mode.
-    pub mode: Option<String>,
+    pub mode: Option<PermissionMode>,
     /// How messages reach the agent.
     pub delivery: Delivery,
     /// Texts of the program's dialogs, as its screen shows them.
@@ -133,6 +134,9 @@ pub enum Backend {
 }
 
 impl Backend {
+    /// All backends.
+    pub const ALL: [Backend; 3] = [Backend::Tmux, Backend::Window, Backend::InProcess];
+
     /// The name on the command line and in `teamctl status`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -162,6 +166,19 @@ pub enum RestartPolicy {
     /// The teammate is started again under the same name, after a crash or an exit code other than
     /// 0.
     OnFailure,
+}
+
+impl RestartPolicy {
+    /// All restart policies.
+    pub const ALL: [RestartPolicy; 2] = [RestartPolicy::Never, RestartPolicy::OnFailure];
+
+    /// The name on the command line and in run files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RestartPolicy::Never => "never",
+            RestartPolicy::OnFailure => "on-failure",
+        }
+    }
 }
 
 #[cfg(test)]

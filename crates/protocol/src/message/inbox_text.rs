@@ -6,6 +6,7 @@
 
 use crate::json::{Array, FieldError, JsonError, Object, apply_edits};
 use crate::name::AgentName;
+use crate::payload::Payload;
 use crate::timestamp::iso8601;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -38,6 +39,13 @@ impl Message {
     pub fn new(from: &AgentName, text: String, at_ms: u64) -> Message {
         let timestamp = iso8601(at_ms);
         Message { from: from.to_string(), text, summary: None, timestamp, color: None, read: false }
+    }
+
+    /// Whether this message has the sender and the text of `earlier`, the previous message of that
+    /// sender. A payload never repeats another.
+    pub fn repeats(&self, earlier: &Message) -> bool {
+        (&self.from, &self.text) == (&earlier.from, &earlier.text)
+            && Payload::detect_type(&self.text).is_none()
     }
 }
 

@@ -69,15 +69,12 @@ pub(crate) fn parse_member(
         command: command.unwrap_or_default(),
         ..parse_options(&member, defaults, errors)
     };
-    let backend = member.one_of("backend", &BACKENDS, errors).unwrap_or_default();
-    let restart = member.one_of("restart", &RESTARTS, errors).unwrap_or_default();
     if is_command_invalid {
         return None;
     }
     let resolved =
         resolve_program(&member, options, cwd.as_deref().unwrap_or(defaults.cwd), defaults, errors)?;
-    let request = SpawnRequest { backend, restart, ..resolved.request };
-    (name.is_some() && cwd.is_some()).then_some(RunMember { request, ..resolved })
+    (name.is_some() && cwd.is_some()).then_some(resolved)
 }
 
 /// Parses the options that do not depend on other keys. Name, command and directory are parsed
@@ -88,12 +85,16 @@ fn parse_options(
     errors: &mut ValidationErrors,
 ) -> SpawnOptions {
     let text = |key: &str, errors: &mut ValidationErrors| member.string(key, errors).map(|text| text.value);
-    let modes = PermissionMode::ALL.map(|mode| (mode.as_str(), mode.as_str()));
+    let modes = PermissionMode::ALL.map(|mode| (mode.as_str(), mode));
+    let backends = Backend::ALL.map(|backend| (backend.as_str(), backend));
+    let policies = RestartPolicy::ALL.map(|policy| (policy.as_str(), policy));
     SpawnOptions {
         prompt: parse_prompt(member, defaults.directory, errors),
         agent_type: text("agent_type", errors),
         model: text("model", errors).or_else(|| defaults.model.clone()),
-        mode: member.one_of("mode", &modes, errors).map(str::to_owned),
+        mode: member.one_of("mode", &modes, errors),
+        backend: member.one_of("backend", &backends, errors),
+        restart: member.one_of("restart", &policies, errors),
         env: parse_env(member, errors),
         profile: text("profile", errors),
         allow: parse_list(member, "allow", errors).unwrap_or_default(),
@@ -107,11 +108,6 @@ fn parse_list(member: &TableReader, key: &str, errors: &mut ValidationErrors) ->
     let list = member.strings(key, errors)?.value;
     Some(list.into_iter().map(|text| text.value).collect())
 }
-
-const BACKENDS: [(&str, Backend); 3] =
-    [("tmux", Backend::Tmux), ("window", Backend::Window), ("in-process", Backend::InProcess)];
-const RESTARTS: [(&str, RestartPolicy); 2] =
-    [("never", RestartPolicy::Never), ("on-failure", RestartPolicy::OnFailure)];
 
 fn agent_name(name: &Located<String>, errors: &mut ValidationErrors) -> Option<AgentName> {
     match AgentName::parse(&name.value) {

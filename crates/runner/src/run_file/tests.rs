@@ -2,6 +2,7 @@
 
 use super::*;
 use protocol::control::{Backend, RestartPolicy};
+use protocol::permission_mode::PermissionMode;
 use protocol::policy::TaskCommandPolicy;
 use protocol::policy::{Approver, PolicyRule, RuleAction, TimeoutAction};
 use std::time::Duration;
@@ -128,8 +129,8 @@ blocked_by = ["count", "count"]
     let [ann, bob] = run.members.as_slice() else { panic!("{:?}", run.members) };
     assert_eq!((ann.backend, ann.restart), (Backend::InProcess, RestartPolicy::OnFailure));
     assert_eq!(
-        (ann.model.as_deref(), ann.mode.as_deref(), &ann.cwd),
-        (Some("m1"), Some("acceptEdits"), &src)
+        (ann.model.as_deref(), ann.mode, &ann.cwd),
+        (Some("m1"), Some(PermissionMode::AcceptEdits), &src)
     );
     assert_eq!((ann.env["A"].as_str(), ann.agent_type.as_deref()), ("1", Some("counter")));
     assert_eq!((bob.argv.join(" ").as_str(), bob.model.as_deref()), ("sh -c true", Some("m2")));

@@ -3,7 +3,7 @@
 //! itself is not changed.
 
 use protocol::message::{InboxEntry, Message};
-use protocol::payload::{IdleNotification, Payload};
+use protocol::payload::IdleNotification;
 
 /// One update for the lead, with all inbox entries for which it stands.
 #[derive(Debug, PartialEq)]
@@ -80,10 +80,7 @@ fn repeated_message<'r>(
     message: &Message,
 ) -> Option<(&'r mut usize, &'r mut Vec<InboxEntry>)> {
     match update {
-        LeadUpdate::Message { message: first, times, entries }
-            if (&first.from, &first.text) == (&message.from, &message.text)
-                && Payload::detect_type(&first.text).is_none() =>
-        {
+        LeadUpdate::Message { message: first, times, entries } if message.repeats(first) => {
             Some((times, entries))
         }
         _ => None,

@@ -16,7 +16,7 @@ use crate::core::pane_labels::update_label;
 use crate::core::schedule_scans::schedule_request_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
-use crate::core::state::team::{GivenAnswer, RequestStage, ScanState, TrackedRequest};
+use crate::core::state::team::{GivenAnswer, RequestStage, TrackedRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::{Event, EventKind};
 use protocol::id::RequestId;
@@ -38,7 +38,7 @@ pub(crate) fn apply_messages(
     owner: &AgentName,
     mail: &InboxScanResult,
 ) {
-    let Some(known) = context.state.team_mut(team) else { return };
+    let Some(known) = context.state.watched_team_mut(team) else { return };
     let messages = || mail.known.iter().chain(&mail.new);
     let opens = owner.is_lead() && messages().any(|message| message.is_request());
     let closes = !known.open_requests.is_empty()
@@ -106,28 +106,30 @@ pub(crate) fn handle_requests_scanned(
     team: &TeamName,
     result: Result<store::RequestScanResult, ErrorReport>,
 ) {
-    let Some(known) = context.state.team_mut(team) else { return };
-    let again = std::mem::take(&mut known.request_scan) == ScanState::RunningRescanNeeded;
+    let Some(known) = context.state.watched_team_mut(team) else { return };
+    let again = known.request_scan.finish();
     known.is_request_scan_needed = result.is_err();
     match result {
         Err(error) => {
             context.effects.push(Effect::log_team(team, EventKind::Error { message: error.message }));
         }
         Ok(store::RequestScanResult { open, answered, withdrawn, plans_timed_out_twice: overlooked }) => {
-            known.unanswered_planners = overlooked;
+            if let Some(known) = context.state.teams.get_mut(team) {
+                known.unanswered_planners = overlooked;
+            }
             let named = open.iter().map(|request| request.request.id().clone());
             let named: BTreeSet<RequestId> =
                 named.chain(answered.iter().map(|answered| answered.request_id.clone())).collect();
             answered.iter().for_each(|answered| close_answered(context, team, answered));
             withdrawn.iter().for_each(|key| close_withdrawn(context, team, key));
-            let Some(known) = context.state.team_mut(team) else { return };
+            let Some(known) = context.state.watched_team_mut(team) else { return };
             let is_open =
                 |key: &(AgentName, RequestId)| open.iter().any(|request| request_key(request) == *key);
             known
                 .open_requests
                 .retain(|key, pending| is_open(key) || matches!(pending.stage, RequestStage::Answering(_)));
             open.into_iter().for_each(|request| track_request(context, team, request));
-            if let Some(known) = context.state.team_mut(team) {
+            if let Some(known) = context.state.watched_team_mut(team) {
                 known.logged_requests.forget_closed(&named);
             }
             update_open_requests(context, team);
@@ -140,7 +142,7 @@ pub(crate) fn handle_requests_scanned(
 
 /// Closes an answered request and logs the answer, unless the answer is logged already.
 fn close_answered(context: &mut Context, team: &TeamName, answered: &store::AnsweredRequest) {
-    let Some(known) = context.state.team_mut(team) else { return };
+    let Some(known) = context.state.watched_team_mut(team) else { return };
     let key = (answered.member.clone(), answered.request_id.clone());
     let given = match known.open_requests.get(&key).map(|pending| pending.stage) {
         // The files thread is writing this answer, and its result follows.
@@ -162,7 +164,7 @@ fn close_answered(context: &mut Context, team: &TeamName, answered: &store::Answ
 
 /// Closes a withdrawn request and logs the withdrawal, unless the withdrawal is logged already.
 fn close_withdrawn(context: &mut Context, team: &TeamName, key: &(AgentName, RequestId)) {
-    let Some(known) = context.state.team_mut(team) else { return };
+    let Some(known) = context.state.watched_team_mut(team) else { return };
     // The files thread refuses to answer a withdrawn request, and a scan follows.
     let answering = known
         .open_requests
@@ -191,7 +193,11 @@ fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
         .state
         .member(team, &request.from)
         .map(|agent| agent.record.request.cwd.to_string_lossy().into_owned());
-    let Some(known) = context.state.team_mut(team) else { return };
+    let supervised = context.state.teams.get(team);
+    let policy = supervised.map(|known| known.policy.clone()).unwrap_or_default();
+    let waits = request.request.kind() == MemberRequestKind::Plan
+        && supervised.is_some_and(|known| known.unanswered_planners.contains(&request.from));
+    let Some(known) = context.state.watched_team_mut(team) else { return };
     let key = request_key(&request);
     if known.open_requests.get(&key).is_some_and(|pending| pending.stage != RequestStage::WriteFailed) {
         return;
@@ -200,12 +206,10 @@ fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
     if news {
         context.effects.push(request_opened_effect(team, &request));
     }
-    let decision = known.policy.decide(&request.request, &cwd.unwrap_or_else(|| request.cwd.clone()));
+    let decision = policy.decide(&request.request, &cwd.unwrap_or_else(|| request.cwd.clone()));
     let waited = if news { 0 } else { context.now.wall.saturating_sub(request.asked_at) };
-    let waits =
-        request.request.kind() == MemberRequestKind::Plan && known.unanswered_planners.contains(&key.0);
-    let until = answer_deadline(&known.policy, waited, context.now).filter(|_| !waits);
-    if waits && news && known.policy.timeout_decision().is_some() {
+    let until = answer_deadline(&policy, waited, context.now).filter(|_| !waits);
+    if waits && news && policy.timeout_decision().is_some() {
         let error = EventKind::Error { message: unanswered_plans_message(&key.0) };
         context.effects.push(Effect::Log(Event::for_member(team, &key.0, error)));
     }
@@ -215,7 +219,7 @@ fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
         PolicyDecision::Ask(_) => {}
         decided => write_policy_answer(team, &mut pending, decided, context.now, &mut context.effects),
     }
-    if let Some(known) = context.state.team_mut(team) {
+    if let Some(known) = context.state.watched_team_mut(team) {
         known.open_requests.insert(key, pending);
     }
 }
@@ -245,7 +249,7 @@ fn unanswered_plans_message(name: &AgentName) -> String {
 
 /// Applies a new policy to the open requests that wait for an answer.
 pub(crate) fn reapply_policy(context: &mut Context, team: &TeamName) {
-    let Some(known) = context.state.teams.get_mut(team) else { return };
+    let Some(known) = context.state.watched_team_mut(team) else { return };
     let waits = |pending: &TrackedRequest| matches!(pending.stage, RequestStage::Waiting { .. });
     let (waiting, others) =
         std::mem::take(&mut known.open_requests).into_iter().partition(|(_, pending)| waits(pending));
@@ -293,7 +297,7 @@ pub(crate) fn handle_answer_written(
     id: &RequestId,
     result: Result<(), ErrorReport>,
 ) {
-    let Some(known) = context.state.teams.get_mut(team) else { return };
+    let Some(known) = context.state.watched_team_mut(team) else { return };
     let key = (from.clone(), id.clone());
     let Some(pending) = known.open_requests.get_mut(&key) else { return };
     let RequestStage::Answering(given) = pending.stage else { return };
@@ -320,7 +324,7 @@ pub(crate) fn handle_answer_written(
 
 /// Closes a request that the lead or a person has answered.
 fn close_by_lead(context: &mut Context, team: &TeamName, key: (AgentName, RequestId), given: GivenAnswer) {
-    let waits = context.state.team_mut(team).and_then(|known| known.open_requests.get(&key));
+    let waits = context.state.watched_team_mut(team).and_then(|known| known.open_requests.get(&key));
     if waits.is_some_and(|pending| matches!(pending.stage, RequestStage::Waiting { .. })) {
         close_request(context, team, &key, given);
         update_open_requests(context, team);
@@ -328,7 +332,7 @@ fn close_by_lead(context: &mut Context, team: &TeamName, key: (AgentName, Reques
 }
 
 fn close_request(context: &mut Context, team: &TeamName, key: &(AgentName, RequestId), given: GivenAnswer) {
-    if let Some(known) = context.state.team_mut(team) {
+    if let Some(known) = context.state.watched_team_mut(team) {
         known.open_requests.remove(key);
         known.logged_requests.closed.insert(key.1.clone());
     }
@@ -342,7 +346,7 @@ fn close_request(context: &mut Context, team: &TeamName, key: &(AgentName, Reque
 
 /// When the next open request or notice is due, in milliseconds on the monotonic clock.
 pub(crate) fn next_answer_deadline(state: &State) -> Option<u64> {
-    let pending = state.teams.values().flat_map(|known| known.open_requests.values());
+    let pending = state.teams.values().flat_map(|known| known.watched.open_requests.values());
     pending.filter_map(TrackedRequest::deadline).chain(state.notices.next_due()).min()
 }
 
@@ -351,6 +355,7 @@ pub(crate) fn answer_overdue_requests(context: &mut Context) {
     for (team, known) in &mut context.state.teams {
         let Some(decision) = known.policy.timeout_decision() else { continue };
         let over = known
+            .watched
             .open_requests
             .values_mut()
             .filter(|pending| pending.deadline().is_some_and(|at| at <= context.now.mono));
@@ -366,6 +371,7 @@ fn update_open_requests(context: &mut Context, team: &TeamName) {
     let asks = |agent: &Agent| {
         let waits = |pending: &&TrackedRequest| !matches!(pending.stage, RequestStage::Answering(_));
         let is_owner = known
+            .watched
             .open_requests
             .iter()
             .filter(|(key, _)| key.0 == agent.record.request.name)

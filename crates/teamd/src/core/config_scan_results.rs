@@ -5,7 +5,6 @@ use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::ConfigSnapshot;
 use crate::core::members::{cleanup, permission_mode};
 use crate::core::schedule_scans::{schedule_config_scan, schedule_request_scan};
-use crate::core::state::team::ScanState;
 use crate::core::turns::activity;
 use protocol::event::EventKind;
 use protocol::name::TeamName;
@@ -13,11 +12,7 @@ use protocol::name::TeamName;
 /// Handles the result of a config.json scan. If the scan has repaired a damaged file, members that
 /// could not be removed from the damaged file are removed now.
 pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, seen: ConfigSnapshot) {
-    let again = context
-        .state
-        .teams
-        .get_mut(team)
-        .is_some_and(|known| std::mem::take(&mut known.config_scan) == ScanState::RunningRescanNeeded);
+    let again = context.state.teams.get_mut(team).is_some_and(|known| known.config_scan.finish());
     for (name, activity) in activity::config_activity_changes(context.state, team, &seen.activities) {
         if seen.repaired.is_none() {
             activity::apply_config_activity(context, team, &name, activity);

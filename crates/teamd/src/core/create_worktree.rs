@@ -12,7 +12,7 @@ use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePa
 use crate::core::lifecycle::{NameCall, NameWaiter};
 use crate::core::roster::MemberWorktree;
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::{going_down_error, no_such_team_error};
+use crate::core::state::lookup::{going_down_error, no_such_team_error, supervised_team};
 use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_holder};
 use crate::core::state::team::NameReservation;
 use crate::core::state::worktree_holds::{check_not_deleting, expire_holds, forget_worktrees};
@@ -59,7 +59,7 @@ fn check_request(state: &State, order: &WorktreeRequest) -> Result<AgentName, Er
     if state.daemon_shutdown.is_in_progress() {
         return Err(going_down_error("make a worktree", "teamctl up"));
     }
-    let team = state.teams.get(&order.team).ok_or_else(|| no_such_team_error(state, &order.team))?;
+    let team = supervised_team(state, &order.team)?;
     check_not_deleting(&order.team, team)?;
     // A client that was killed before it got the reply may ask again for the same worktree. So a
     // name that is reserved for a worktree without an agent counts as free. If two clients ask for

@@ -11,7 +11,7 @@ use crate::core::create_worktree::{fail_creation, finish_creation, record_propos
 use crate::core::effect::{Effect, Effects};
 use crate::core::event::CoreEvent;
 use crate::core::event_time::Now;
-use crate::core::id::ConnId;
+use crate::core::id::{ConnId, WatchId};
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::PaneResult;
 use crate::core::jobs::worktree_jobs::WorktreeResult;
@@ -33,8 +33,8 @@ use crate::core::teams::{budget, create, delete, policy};
 use crate::core::turns::no_output;
 use crate::core::watches::watch_session_team;
 use crate::core::{
-    approvals, client_calls, create_worktree, deadlines, hooks, inbox_changes, long_poll, read_only_calls,
-    rescan, shims,
+    approvals, client_calls, create_worktree, deadlines, hooks, inbox_changes, lead_session, long_poll,
+    read_only_calls, rescan, shims,
 };
 use protocol::control::{RemovedWorktrees, Reply};
 use protocol::error::ErrorReport;
@@ -111,7 +111,10 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
         }
         CoreEvent::ShimReported { conn, report: said } => shims::handle_shim_report(context, conn, said),
         CoreEvent::ConnectionClosed { conn } => handle_connection_closed(context, conn),
-        CoreEvent::ProcessDied { spawn } => exit::handle_process_died(context, &spawn),
+        CoreEvent::ProcessDied { watch: WatchId::Shim(spawn) } => exit::handle_shim_died(context, &spawn),
+        CoreEvent::ProcessDied { watch: WatchId::Lead { team, process } } => {
+            lead_session::handle_lead_died(context, &team, process);
+        }
         CoreEvent::InboxChanged { team, inbox, owner_wake } => {
             inbox_changes::handle_inbox_changed(context, &team, &inbox, owner_wake);
         }

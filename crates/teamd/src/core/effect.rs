@@ -1,6 +1,6 @@
 //! Effects: what the core wants done. `crate::io::effect_runner` runs them in order.
 
-use crate::core::id::{ConnId, SpawnId};
+use crate::core::id::{ConnId, SpawnId, WatchId};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::jobs::watcher_command::WatchPurpose;
@@ -62,8 +62,10 @@ pub(crate) enum Effect {
     CloseConnection { conn: ConnId },
     /// Watch the shim of an agent, and use the wake socket that came over its connection.
     SuperviseShim { conn: ConnId, spawn: SpawnId, team: TeamName, name: AgentName, process: Process },
-    /// Watch a shim that is known only from the roster.
-    WatchProcess { spawn: SpawnId, process: Process },
+    /// Watch a shim that is known only from the roster, or the process of a lead session.
+    WatchProcess { watch: WatchId, process: Process },
+    /// End the watch of a process.
+    UnwatchProcess { watch: WatchId },
     /// Retry the process watches that have failed.
     RetryProcessWatches,
     /// Wake an agent by one byte on its wake socket, unless `wake` says that the watcher has woken
@@ -71,7 +73,7 @@ pub(crate) enum Effect {
     WakeAgent { spawn: SpawnId, wake: Wake },
     /// Kill a shim.
     KillShim { spawn: SpawnId },
-    /// Close the file descriptors of an agent.
+    /// Close the file descriptors of an agent, and end the watch of its shim.
     CloseHandles { spawn: SpawnId },
     /// Watch a root directory that was opened again. One more effect for each team follows.
     WatchRoot,
@@ -109,7 +111,9 @@ impl Effect {
             Effect::SendToShim { .. } => "effect.send-to-shim",
             Effect::CloseConnection { .. } => "effect.close-connection",
             Effect::SuperviseShim { .. } => "effect.supervise-shim",
-            Effect::WatchProcess { .. } | Effect::RetryProcessWatches => "effect.watch-process",
+            Effect::WatchProcess { .. } | Effect::UnwatchProcess { .. } | Effect::RetryProcessWatches => {
+                "effect.watch-process"
+            }
             Effect::WakeAgent { .. } => "effect.wake-agent",
             Effect::KillShim { .. } => "effect.kill-shim",
             Effect::CloseHandles { .. } => "effect.close-handles",

@@ -1,7 +1,7 @@
 //! Core events: everything to which the daemon reacts. `crate::core::dispatch` handles them.
 
 use crate::core::effect::Wake;
-use crate::core::id::{ConnId, SpawnId};
+use crate::core::id::{ConnId, SpawnId, WatchId};
 use crate::core::jobs::file_jobs::FileResult;
 use crate::core::jobs::pane_jobs::PaneResult;
 use crate::core::jobs::watcher_command::WatchPurpose;
@@ -26,8 +26,8 @@ pub(crate) enum CoreEvent {
     ShimReported { conn: ConnId, report: FromShim },
     /// A connection of a shim or client was closed. A shim may reconnect.
     ConnectionClosed { conn: ConnId },
-    /// The pidfd of a shim shows that the shim is dead.
-    ProcessDied { spawn: SpawnId },
+    /// A watched process has exited.
+    ProcessDied { watch: WatchId },
     /// An inbox file was written. `inbox` is the name of the inbox's owner, taken from the file
     /// name. `owner_wake` says whether the watcher has already woken the owner.
     InboxChanged { team: TeamName, inbox: String, owner_wake: Wake },

@@ -1,11 +1,22 @@
 //! The ids of connections and spawns.
 
+use protocol::control::Process;
+use protocol::name::TeamName;
 use serde::{Deserialize, Serialize};
 use tmux::PaneTag;
 use uuid::Uuid;
 
 /// A connection to the control socket, numbered in the order of arrival.
 pub(crate) type ConnId = u64;
+
+/// A watched process. Its exit is reported with this id.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum WatchId {
+    /// The shim of a spawn.
+    Shim(SpawnId),
+    /// The first process of the terminal in which the lead session of a team runs.
+    Lead { team: TeamName, process: Process },
+}
 
 /// A random UUID.
 #[cfg(not(test))]

@@ -31,7 +31,7 @@ pub(crate) fn handle_inbox_changed(context: &mut Context, team: &TeamName, inbox
 
 fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox: &str) {
     let guard = restore_rule(context.state, team, &AgentName::new_unchecked(inbox));
-    let Some(known) = context.state.team_mut(team) else { return };
+    let Some(known) = context.state.watched_team_mut(team) else { return };
     if known.inbox_scans.entry(inbox.to_owned()).or_default().try_start() {
         context.effects.push(Effect::File(FileJob::ScanInbox {
             team: team.clone(),
@@ -68,7 +68,7 @@ pub(crate) fn handle_inbox_scanned(
     inbox: &str,
     result: Result<InboxScanResult, ErrorReport>,
 ) {
-    let Some(known) = context.state.team_mut(team) else { return };
+    let Some(known) = context.state.watched_team_mut(team) else { return };
     let again = known.inbox_scans.remove(inbox) == Some(ScanState::RunningRescanNeeded);
     let more = result.as_ref().is_ok_and(|mail| mail.has_more);
     match result {

@@ -4,7 +4,7 @@ use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::{find_member, no_such_team_error};
+use crate::core::state::lookup::find_member;
 use crate::core::state::waiters::InterruptWaiter;
 use protocol::control::{InterruptReply, MemberAddress, Reply, ToShim};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -12,10 +12,7 @@ use protocol::event::EventKind;
 
 /// Interrupts the turn of an agent. The reply comes once the turn has ended.
 pub(crate) fn interrupt(context: &mut Context, client: ConnId, who: &MemberAddress) {
-    let found = match context.state.teams.contains_key(&who.team) {
-        true => find_member(context.state, &who.team, &who.name),
-        false => Err(no_such_team_error(context.state, &who.team)),
-    };
+    let found = find_member(context.state, &who.team, &who.name);
     let reached = found.and_then(|agent| match (agent.record.has_turns(), agent.record.lifecycle.conn()) {
         _ if agent.record.lifecycle.is_starting() => Err(not_started_error(who)),
         (true, Some(conn)) => Ok((agent.record.spawn_id.clone(), conn)),

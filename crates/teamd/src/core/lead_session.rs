@@ -6,12 +6,12 @@
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::hook_origin::{HookSession, ignored_reply, lead_hook_session, unknown_caller_error};
-use crate::core::id::{ConnId, SpawnId};
+use crate::core::id::{ConnId, WatchId};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::long_poll::{hold_long_poll, release_long_poll, wake_long_poll};
 use crate::core::roster::record::HookState;
 use crate::core::state::agent::LeadSession;
-use crate::core::state::lookup::no_such_team_error;
+use crate::core::state::lookup::supervised_team;
 use protocol::control::{
     HookEvent, HookReply, HookReport, LeadProcess, LongPollEnd, Process, Reply, SetLeadRequest,
 };
@@ -33,9 +33,7 @@ pub(crate) fn handle_lead_order(context: &mut Context, client: ConnId, order: Se
 }
 
 fn take_lead(context: &mut Context, lead: LeadProcess) -> Result<(), ErrorReport> {
-    if !context.state.teams.contains_key(&lead.team) {
-        return Err(no_such_team_error(context.state, &lead.team));
-    }
+    supervised_team(context.state, &lead.team)?;
     let same = |other: &LeadProcess| (other.pid, other.start_time) == (lead.pid, lead.start_time);
     let leads = || context.state.lead_sessions.values().map(|leading| &leading.lead);
     if let Some(other) = leads().find(|other| same(other) && other.team != lead.team) {
@@ -69,20 +67,17 @@ pub(crate) fn release_lead(context: &mut Context, team: &TeamName) -> Result<(),
     };
     let mut leading = context.state.lead_sessions.remove(team).ok_or_else(missing)?;
     release_long_poll(&mut leading.long_poll, LongPollEnd::AgentExited, &mut context.effects);
-    context.effects.push(Effect::CloseHandles { spawn: leading.watch_id });
+    context.effects.push(Effect::UnwatchProcess { watch: leading.watch_id() });
     context.state.has_roster_changed = true;
     Ok(())
 }
 
-/// Ends the lead session whose process has died. Returns whether the id was one of a lead session.
-pub(crate) fn handle_lead_died(context: &mut Context, watch_id: &SpawnId) -> bool {
-    let team = context
-        .state
-        .lead_sessions
-        .iter()
-        .find(|(_, leading)| leading.watch_id == *watch_id)
-        .map(|(team, _)| team.clone());
-    team.is_some_and(|team| release_lead(context, &team).is_ok())
+/// Ends the lead session of a team, because its process has died. Ignored if another process leads
+/// the team by now.
+pub(crate) fn handle_lead_died(context: &mut Context, team: &TeamName, process: Process) {
+    if context.state.lead_sessions.get(team).is_some_and(|leading| leading.process() == process) {
+        release_lead(context, team).ok();
+    }
 }
 
 pub(crate) fn handle_lead_hook(
@@ -138,7 +133,14 @@ pub(crate) fn wake_lead(context: &mut Context, team: &TeamName) {
 impl LeadSession {
     /// The effect that watches the process of the session.
     pub(crate) fn watch_effect(&self) -> Effect {
-        let process = Process { pid: self.lead.pid, start_time: self.lead.start_time };
-        Effect::WatchProcess { spawn: self.watch_id.clone(), process }
+        Effect::WatchProcess { watch: self.watch_id(), process: self.process() }
+    }
+
+    fn watch_id(&self) -> WatchId {
+        WatchId::Lead { team: self.lead.team.clone(), process: self.process() }
+    }
+
+    fn process(&self) -> Process {
+        Process { pid: self.lead.pid, start_time: self.lead.start_time }
     }
 }

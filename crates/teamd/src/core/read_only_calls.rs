@@ -9,9 +9,7 @@ use crate::core::panes::dialog_flag::{DialogCheck, dialog_flag};
 use crate::core::state::agent::Agent;
 use crate::core::state::budget::budget_status;
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::{
-    find_member, no_pane_error, no_such_team_error, pane_and_tag, tmux_gone_error,
-};
+use crate::core::state::lookup::{find_member, no_pane_error, pane_and_tag, tmux_gone_error};
 use crate::core::state::worktree_holds::worktree_reply;
 use protocol::control::Backend;
 use protocol::control::{
@@ -149,11 +147,8 @@ fn turn_evidence(turn: &TurnStatus) -> String {
 }
 
 pub(crate) fn locate(context: &mut Context, client: ConnId, locate: &MemberAddress) {
-    let result = match context.state.teams.contains_key(&locate.team) {
-        true => find_member(context.state, &locate.team, &locate.name)
-            .and_then(|agent| find_location(context.state, agent)),
-        false => Err(no_such_team_error(context.state, &locate.team)),
-    };
+    let result = find_member(context.state, &locate.team, &locate.name)
+        .and_then(|agent| find_location(context.state, agent));
     send_reply(context, client, result.map(Reply::LocatePane));
 }
 

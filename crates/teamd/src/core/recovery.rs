@@ -6,7 +6,7 @@ use crate::core::context::Context;
 use crate::core::dispatch::run_follow_ups;
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
-use crate::core::id::SpawnId;
+use crate::core::id::{SpawnId, WatchId};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::lifecycle::Lifecycle;
 use crate::core::members::{cleanup, exit, restart_policy, shutdown};
@@ -73,7 +73,9 @@ fn recover_agent(context: &mut Context, id: &SpawnId) {
         return exit::handle_exit_report(context, id, report);
     }
     match lifecycle.process().shim {
-        Some(process) => context.effects.push(Effect::WatchProcess { spawn: id.clone(), process }),
+        Some(process) => {
+            context.effects.push(Effect::WatchProcess { watch: WatchId::Shim(id.clone()), process });
+        }
         None => {
             let token = agent.record.token.clone();
             context.effects.push(Effect::File(FileJob::ReadExitReport { spawn: id.clone(), token }));

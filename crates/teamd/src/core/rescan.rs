@@ -12,7 +12,7 @@ use crate::core::panes::visibility;
 use crate::core::schedule_scans::{schedule_all_request_scans, schedule_task_scan};
 use crate::core::state::daemon::State;
 use crate::core::state::settings::WatcherState;
-use crate::core::state::team::{ScanState, TeamState};
+use crate::core::state::team::WatchedTeam;
 use crate::core::tasks::next_task;
 use crate::core::teams::budget;
 use crate::core::turns::no_output;
@@ -145,7 +145,7 @@ pub(crate) fn handle_watches_added(context: &mut Context, purpose: WatchPurpose)
     }
     scan_files(context);
     postpone_rescan(context.state, context.now);
-    if std::mem::take(&mut context.state.watch_setup) == ScanState::RunningRescanNeeded {
+    if context.state.watch_setup.finish() {
         rescan_soon(context);
     }
 }
@@ -172,12 +172,9 @@ fn update_session_teams(context: &mut Context, there: &[TeamName]) {
     let mut is_new = false;
     for team in there {
         if !context.state.session_teams.contains_key(team) {
-            let told = context.state.previous_cursor.tasks.remove(team).unwrap_or_default();
-            let told_asked = context.state.previous_cursor.requests.remove(team).unwrap_or_default();
-            context.state.session_teams.insert(
-                team.clone(),
-                TeamState { logged_tasks: told, logged_requests: told_asked, ..TeamState::default() },
-            );
+            let cursor = &mut context.state.previous_cursor;
+            let watched = WatchedTeam::with_logged_state(cursor, team);
+            context.state.session_teams.insert(team.clone(), watched);
             schedule_task_scan(context, team);
             is_new = true;
         }

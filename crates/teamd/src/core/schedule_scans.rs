@@ -11,7 +11,7 @@ use protocol::name::TeamName;
 /// Schedules a scan of the team's requests. Any number of changes during a scan cause one more
 /// scan.
 pub(crate) fn schedule_request_scan(context: &mut Context, team: &TeamName) {
-    let Some(known) = context.state.team_mut(team) else { return };
+    let Some(known) = context.state.watched_team_mut(team) else { return };
     if known.request_scan.try_start() {
         context.effects.push(Effect::File(FileJob::ScanRequests { team: team.clone() }));
     }
@@ -21,7 +21,7 @@ pub(crate) fn schedule_request_scan(context: &mut Context, team: &TeamName) {
 pub(crate) fn schedule_request_scan_if_open(context: &mut Context, team: &TeamName) {
     if context
         .state
-        .team_mut(team)
+        .watched_team_mut(team)
         .is_some_and(|known| known.is_request_scan_needed || !known.open_requests.is_empty())
     {
         schedule_request_scan(context, team);
@@ -66,7 +66,7 @@ fn scan_config(context: &mut Context, team: &TeamName) {
 
 /// Schedules a scan of the team's tasks. Any number of changes during a scan cause one more scan.
 pub(crate) fn schedule_task_scan(context: &mut Context, team: &TeamName) {
-    let Some(known) = context.state.team_mut(team) else { return };
+    let Some(known) = context.state.watched_team_mut(team) else { return };
     if known.task_scan.try_start() {
         let which = known.unscanned_tasks.take_all();
         let queries = std::mem::take(&mut known.next_task_queries);

@@ -23,7 +23,7 @@ use crate::core::dispatch::handle_event;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::event_time::Now;
-use crate::core::id::SpawnId;
+use crate::core::id::{SpawnId, WatchId};
 use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration};
 use crate::core::jobs::pane_jobs::{OpenedPane, PaneJob, PaneResult};
 use crate::core::lifecycle::{Lifecycle, ShutdownApproval};

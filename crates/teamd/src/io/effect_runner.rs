@@ -6,7 +6,7 @@
 
 use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
-use crate::core::id::SpawnId;
+use crate::core::id::WatchId;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::jobs::watcher_command::WatcherCommand;
@@ -39,7 +39,7 @@ pub(crate) struct EffectRunner {
     pub(crate) processes: ProcessWatcher,
     pub(crate) children: Children,
     /// Processes that could not be watched. [`Effect::RetryProcessWatches`] tries again.
-    pub(crate) unwatched_processes: HashMap<SpawnId, Process>,
+    pub(crate) unwatched_processes: HashMap<WatchId, Process>,
     /// The terminal that the daemon runs in.
     pub(crate) terminal: DaemonTerminal,
     pub(crate) listener: ControlListener,
@@ -63,21 +63,21 @@ impl EffectRunner {
                 if let Some(fd) = self.connections.take_wake_socket(conn) {
                     self.wake_sockets.insert(spawn.clone(), WakeSocket { team, name, fd });
                 }
-                self.watch_process(spawn, process);
+                self.watch_process(WatchId::Shim(spawn), process);
             }
-            Effect::WatchProcess { spawn, process } => self.watch_process(spawn, process),
+            Effect::WatchProcess { watch, process } => self.watch_process(watch, process),
+            Effect::UnwatchProcess { watch } => self.unwatch_process(&watch),
             Effect::RetryProcessWatches => {
                 self.children.reap();
                 let again: Vec<_> = self.unwatched_processes.drain().collect();
-                again.into_iter().for_each(|(spawn, process)| self.watch_process(spawn, process));
+                again.into_iter().for_each(|(watch, process)| self.watch_process(watch, process));
             }
             Effect::WakeAgent { spawn, wake: Wake::Needed } => self.wake_sockets.wake(&spawn),
             Effect::WakeAgent { wake: Wake::Done, .. } => {}
-            Effect::KillShim { spawn } => self.processes.kill(&spawn),
+            Effect::KillShim { spawn } => self.processes.kill(&WatchId::Shim(spawn)),
             Effect::CloseHandles { spawn } => {
                 self.wake_sockets.remove(&spawn);
-                self.processes.unwatch(&spawn);
-                self.unwatched_processes.remove(&spawn);
+                self.unwatch_process(&WatchId::Shim(spawn));
                 self.children.reap();
             }
             // Sending to the watcher cannot fail: its thread runs as long as the daemon.
@@ -119,20 +119,25 @@ impl EffectRunner {
         files.finish();
     }
 
-    /// Starts to watch the shim `process`, or reports its exit if it has exited.
-    fn watch_process(&mut self, spawn: SpawnId, process: Process) {
-        if self.processes.is_watching(&spawn) {
+    fn unwatch_process(&mut self, watch: &WatchId) {
+        self.processes.unwatch(watch);
+        self.unwatched_processes.remove(watch);
+    }
+
+    /// Starts to watch a process, or reports its exit if it has exited.
+    fn watch_process(&mut self, watch: WatchId, process: Process) {
+        if self.processes.is_watching(&watch) {
             return;
         }
-        match self.processes.watch(&spawn, process) {
-            WatchOutcome::Alive => drop(self.unwatched_processes.remove(&spawn)),
+        match self.processes.watch(&watch, process) {
+            WatchOutcome::Alive => drop(self.unwatched_processes.remove(&watch)),
             WatchOutcome::Dead => {
-                self.unwatched_processes.remove(&spawn);
-                self.events.send(CoreEvent::ProcessDied { spawn }).ok();
+                self.unwatched_processes.remove(&watch);
+                self.events.send(CoreEvent::ProcessDied { watch }).ok();
             }
             WatchOutcome::Unknown(error) => {
                 tracing::warn!("cannot watch process {}, and try again later: {error}", process.pid);
-                self.unwatched_processes.insert(spawn, process);
+                self.unwatched_processes.insert(watch, process);
             }
         }
     }

@@ -6,7 +6,7 @@
 //! `unsafe`.
 
 use crate::core::event::CoreEvent;
-use crate::core::id::SpawnId;
+use crate::core::id::WatchId;
 use protocol::control::Process;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
@@ -81,13 +81,13 @@ pub(crate) enum WatchOutcome {
     Unknown(io::Error),
 }
 
-/// The watched processes, each by the spawn id that its exit is reported with.
+/// The watched processes, each by the id that its exit is reported with.
 #[derive(Debug)]
 pub(crate) struct ProcessWatcher {
     epoll: Arc<OwnedFd>,
-    /// The spawn of each number that epoll reports. A number is never reused.
-    watched: Arc<Mutex<HashMap<u64, SpawnId>>>,
-    pidfds: HashMap<SpawnId, OwnedFd>,
+    /// The id of each number that epoll reports. A number is never reused.
+    watched: Arc<Mutex<HashMap<u64, WatchId>>>,
+    pidfds: HashMap<WatchId, OwnedFd>,
     next: u64,
 }
 
@@ -95,7 +95,7 @@ impl ProcessWatcher {
     /// Starts the thread that reports exits. The thread runs until the daemon exits.
     pub(crate) fn start(events: UnboundedSender<CoreEvent>) -> io::Result<ProcessWatcher> {
         let epoll = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
-        let watched: Arc<Mutex<HashMap<u64, SpawnId>>> = Arc::default();
+        let watched: Arc<Mutex<HashMap<u64, WatchId>>> = Arc::default();
         let (sleeper, names) = (epoll.clone(), watched.clone());
         std::thread::Builder::new()
             .name("processes".into())
@@ -103,16 +103,16 @@ impl ProcessWatcher {
         Ok(ProcessWatcher { epoll, watched, pidfds: HashMap::new(), next: 0 })
     }
 
-    pub(crate) fn is_watching(&self, spawn: &SpawnId) -> bool {
-        self.pidfds.contains_key(spawn)
+    pub(crate) fn is_watching(&self, watch: &WatchId) -> bool {
+        self.pidfds.contains_key(watch)
     }
 
     /// Starts to watch a process.
-    pub(crate) fn watch(&mut self, spawn: &SpawnId, process: Process) -> WatchOutcome {
+    pub(crate) fn watch(&mut self, watch: &WatchId, process: Process) -> WatchOutcome {
         match self.open(process) {
             Ok(None) => WatchOutcome::Dead,
             Err(error) => WatchOutcome::Unknown(error),
-            Ok(Some(pidfd)) => match self.add_to_epoll(spawn, pidfd) {
+            Ok(Some(pidfd)) => match self.add_to_epoll(watch, pidfd) {
                 Ok(()) => WatchOutcome::Alive,
                 Err(error) => WatchOutcome::Unknown(error),
             },
@@ -130,36 +130,36 @@ impl ProcessWatcher {
         Ok((start_time(process.pid)? == Some(process.start_time)).then_some(pidfd))
     }
 
-    fn add_to_epoll(&mut self, spawn: &SpawnId, pidfd: OwnedFd) -> io::Result<()> {
+    fn add_to_epoll(&mut self, watch: &WatchId, pidfd: OwnedFd) -> io::Result<()> {
         self.next += 1;
-        self.names().insert(self.next, spawn.clone());
+        self.names().insert(self.next, watch.clone());
         let once = EventFlags::IN | EventFlags::ONESHOT;
         epoll::add(&*self.epoll, &pidfd, EventData::new_u64(self.next), once)?;
-        self.pidfds.insert(spawn.clone(), pidfd);
+        self.pidfds.insert(watch.clone(), pidfd);
         Ok(())
     }
 
     /// Sends SIGKILL to the shim alone. Does nothing if the shim is not watched.
-    pub(crate) fn kill(&self, spawn: &SpawnId) {
-        let Some(pidfd) = self.pidfds.get(spawn) else { return };
+    pub(crate) fn kill(&self, watch: &WatchId) {
+        let Some(pidfd) = self.pidfds.get(watch) else { return };
         if let Err(error) = pidfd_send_signal(pidfd, Signal::KILL) {
             tracing::debug!("cannot kill a shim: {error}");
         }
     }
 
     /// Ends the watch and closes the pidfd.
-    pub(crate) fn unwatch(&mut self, spawn: &SpawnId) {
-        self.pidfds.remove(spawn);
-        self.names().retain(|_, watched| watched != spawn);
+    pub(crate) fn unwatch(&mut self, watch: &WatchId) {
+        self.pidfds.remove(watch);
+        self.names().retain(|_, watched| watched != watch);
     }
 
-    fn names(&self) -> std::sync::MutexGuard<'_, HashMap<u64, SpawnId>> {
+    fn names(&self) -> std::sync::MutexGuard<'_, HashMap<u64, WatchId>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The thread's loop: sends [`CoreEvent::ProcessDied`] for each process that exits.
-fn report_deaths(epoll: &OwnedFd, names: &Mutex<HashMap<u64, SpawnId>>, events: &UnboundedSender<CoreEvent>) {
+fn report_deaths(epoll: &OwnedFd, names: &Mutex<HashMap<u64, WatchId>>, events: &UnboundedSender<CoreEvent>) {
     let mut ready = Vec::with_capacity(16);
     loop {
         // If a signal interrupts the wait, the next call returns the pending events.
@@ -167,8 +167,8 @@ fn report_deaths(epoll: &OwnedFd, names: &Mutex<HashMap<u64, SpawnId>>, events: 
         for event in ready.drain(..) {
             failpoint::hit("process.died");
             let name = names.lock().unwrap_or_else(PoisonError::into_inner).remove(&event.data.u64());
-            if let Some(spawn) = name
-                && events.send(CoreEvent::ProcessDied { spawn }).is_err()
+            if let Some(watch) = name
+                && events.send(CoreEvent::ProcessDied { watch }).is_err()
             {
                 return;
             }
@@ -179,12 +179,13 @@ fn report_deaths(epoll: &OwnedFd, names: &Mutex<HashMap<u64, SpawnId>>, events: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::id::SpawnId;
 
     #[test]
     fn a_reused_pid_counts_as_exited() {
         let mut processes = ProcessWatcher::start(tokio::sync::mpsc::unbounded_channel().0).unwrap();
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-        let (pid, spawn) = (child.id(), SpawnId::generate());
+        let (pid, spawn) = (child.id(), WatchId::Shim(SpawnId::generate()));
         let start = start_time(pid).unwrap().unwrap();
         let other = Process { pid, start_time: start + 1 };
         assert!(matches!(processes.watch(&spawn, other), WatchOutcome::Dead));

@@ -97,6 +97,7 @@ fn effect_name(effect: &Effect) -> &'static str {
         Effect::CloseConnection { .. } => "Effect::CloseConnection",
         Effect::SuperviseShim { .. } => "Effect::SuperviseShim",
         Effect::WatchProcess { .. } => "Effect::WatchProcess",
+        Effect::UnwatchProcess { .. } => "Effect::UnwatchProcess",
         Effect::RetryProcessWatches => "Effect::RetryProcessWatches",
         Effect::WakeAgent { .. } => "Effect::WakeAgent",
         Effect::KillShim { .. } => "Effect::KillShim",

@@ -2,6 +2,7 @@
 
 use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
+use crate::core::id::WatchId;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::file_lanes::Lane;
 use crate::core::jobs::watcher_command::WatcherCommand;
@@ -38,15 +39,15 @@ impl Simulation {
                 self.daemon.iter_mut().for_each(|daemon| {
                     daemon.wake_sockets.insert(spawn.clone());
                 });
-                self.run_effect(Effect::WatchProcess { spawn, process });
+                self.run_effect(Effect::WatchProcess { watch: WatchId::Shim(spawn), process });
             }
-            Effect::WatchProcess { spawn, process } => {
+            Effect::WatchProcess { watch, process } => {
                 let shim = self.shims.get(&process.pid).is_some_and(SimulatedShim::is_alive);
                 let lives = shim || self.lead_processes.contains(&process.pid);
                 let Some(daemon) = &mut self.daemon else { return };
                 match lives {
-                    true => drop(daemon.watched.insert(spawn, process.pid)),
-                    false => daemon.events.push_back(CoreEvent::ProcessDied { spawn }),
+                    true => drop(daemon.watched.insert(watch, process.pid)),
+                    false => daemon.events.push_back(CoreEvent::ProcessDied { watch }),
                 }
             }
             Effect::KillShim { spawn } => {
@@ -56,8 +57,13 @@ impl Simulation {
             }
             Effect::CloseHandles { spawn } => {
                 if let Some(daemon) = &mut self.daemon {
-                    daemon.watched.remove(&spawn);
                     daemon.wake_sockets.remove(&spawn);
+                    daemon.watched.remove(&WatchId::Shim(spawn));
+                }
+            }
+            Effect::UnwatchProcess { watch } => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.watched.remove(&watch);
                 }
             }
             Effect::CreateBarrier { barrier } => self.send_to_watcher(WatcherCommand::CreateBarrier(barrier)),

@@ -10,6 +10,7 @@ use protocol::control::{
 };
 use protocol::delivery::Delivery;
 use protocol::name::{AgentName, TeamName};
+use protocol::permission_mode::PermissionMode;
 use protocol::shim_turn_program::{PerTurnProgram, TurnProgram};
 
 pub(super) const TEAMS: [&str; 2] = ["red", "blue"];
@@ -189,7 +190,7 @@ impl Simulation {
             order.argv = vec!["plan".to_owned()];
         }
         if plans {
-            order.mode = Some("plan".to_owned());
+            order.mode = Some(PermissionMode::Plan);
             self.planning_spawns.insert(request_id.to_owned());
         }
     }

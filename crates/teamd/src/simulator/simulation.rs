@@ -6,7 +6,7 @@ use crate::core::dispatch::handle_event;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::event_time::Now;
-use crate::core::id::{ConnId, SpawnId};
+use crate::core::id::{ConnId, SpawnId, WatchId};
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::jobs::watcher_command::WatcherCommand;
@@ -55,7 +55,9 @@ pub(super) struct SimulatedDaemon {
     /// The spawns whose wake sockets the daemon has.
     pub(super) wake_sockets: BTreeSet<SpawnId>,
     /// The pids of watched processes.
-    pub(super) watched: BTreeMap<SpawnId, u32>,
+    pub(super) watched: BTreeMap<WatchId, u32>,
+    /// The roster that the core saved last, as text.
+    saved_roster: String,
 }
 
 /// The whole simulated system.
@@ -245,7 +247,9 @@ impl Simulation {
             results: VecDeque::new(),
             wake_sockets: BTreeSet::new(),
             watched: BTreeMap::new(),
+            saved_roster: String::new(),
         });
+        self.check_roster_saved(&effects);
         self.run_effects(effects);
     }
 
@@ -289,10 +293,20 @@ impl Simulation {
         let effects = handle_event(&mut daemon.state, event, now);
         let wakes = effects.iter().any(|effect| matches!(effect, Effect::WakeAgent { .. }));
         self.log(|| line);
+        self.check_roster_saved(&effects);
         if wakes {
             self.check_offers();
         }
         self.run_effects(effects);
+    }
+
+    /// Checks that the core saves the roster in each event that changes it.
+    fn check_roster_saved(&mut self, effects: &[Effect]) {
+        let Some(daemon) = &mut self.daemon else { return };
+        let roster = roster_text(&daemon.state);
+        let is_saved = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::SaveRoster(_))));
+        assert!(is_saved || roster == daemon.saved_roster, "{roster}\nis not saved: {}", daemon.saved_roster);
+        daemon.saved_roster = roster;
     }
 
     /// Whether the event loop has an event or a passed deadline to handle.
@@ -381,12 +395,12 @@ impl Simulation {
         let Some(daemon) = &mut self.daemon else { return };
         let (shims, leads) = (&self.shims, &self.lead_processes);
         let dead = |pid: &u32| !shims.get(pid).is_some_and(SimulatedShim::is_alive) && !leads.contains(pid);
-        let Some(spawn) = daemon.watched.iter().find(|(_, pid)| dead(pid)).map(|(spawn, _)| spawn.clone())
+        let Some(watch) = daemon.watched.iter().find(|(_, pid)| dead(pid)).map(|(watch, _)| watch.clone())
         else {
             return;
         };
-        daemon.watched.remove(&spawn);
-        daemon.events.push_back(CoreEvent::ProcessDied { spawn });
+        daemon.watched.remove(&watch);
+        daemon.events.push_back(CoreEvent::ProcessDied { watch });
     }
 
     pub(super) fn has_unreported_death(&self) -> bool {
@@ -394,4 +408,18 @@ impl Simulation {
         let dead = |pid: &u32| !shims.get(pid).is_some_and(SimulatedShim::is_alive) && !leads.contains(pid);
         self.daemon.as_ref().is_some_and(|daemon| daemon.watched.values().any(dead))
     }
+}
+
+/// The roster as text, without the data that the core saves with the next change only: the turns of
+/// a team that has no limit of turns, and the tracking task of a starting member. A deregistration
+/// finds a tracking task without its id.
+fn roster_text(state: &State) -> String {
+    let mut roster = state.to_roster();
+    let unlimited = state.teams.iter().filter(|(_, known)| known.policy.max_turns.is_none());
+    for (team, _) in unlimited {
+        roster.usage.entry(team.clone()).and_modify(|usage| usage.turns = 0);
+    }
+    let starting = roster.records.iter_mut().filter(|record| record.lifecycle.is_starting());
+    starting.for_each(|record| record.tracking_task = None);
+    serde_json::to_string(&roster).expect("a roster has nothing that JSON cannot hold")
 }

@@ -2,7 +2,7 @@
 //! a row, the message is shown once. Messages from other members in between do not matter.
 
 use protocol::message::InboxEntry;
-use protocol::payload::{IdleNotification, Payload};
+use protocol::payload::IdleNotification;
 use std::collections::HashMap;
 
 /// Consecutive entries of one sender with the same content.
@@ -31,11 +31,9 @@ pub(super) fn collapse_repeats(entries: &[InboxEntry]) -> Vec<RepeatedEntry<'_>>
 /// text. One of them read and the other unread is no repeat.
 fn is_repeat(previous: &InboxEntry, entry: &InboxEntry) -> bool {
     let (Ok(first), Ok(second)) = (&previous.message, &entry.message) else { return false };
-    let is_same_content = || match IdleNotification::is_bare_in(&first.text) {
-        true => IdleNotification::is_bare_in(&second.text),
-        false => first.text == second.text && Payload::detect_type(&first.text).is_none(),
-    };
-    first.from == second.from && previous.unread().is_some() == entry.unread().is_some() && is_same_content()
+    let are_turn_ends = || [first, second].iter().all(|message| IdleNotification::is_bare_in(&message.text));
+    previous.unread().is_some() == entry.unread().is_some()
+        && (second.repeats(first) || first.from == second.from && are_turn_ends())
 }
 
 #[cfg(test)]

@@ -225,8 +225,7 @@ fn start_agent_message(state: &State, spawn: &SpawnId, lead_session: &str) -> Op
 /// last spawn.
 fn turn_program(record: &AgentRecord) -> Option<TurnProgram> {
     let mut program = record.request.turns.clone()?;
-    let mode = record.respawn.mode;
-    let other = mode.filter(|mode| record.request.mode.as_deref() != Some(mode.as_str()));
+    let other = record.respawn.mode.filter(|mode| record.request.mode != Some(*mode));
     if let (TurnProgram::Driven(driven), Some(mode)) = (&mut program, other) {
         let known = driven.mode_ids.get(mode.as_str()).cloned();
         driven.initial_mode = known.or_else(|| driven.initial_mode.take());
@@ -261,8 +260,7 @@ fn launch_argv(record: &AgentRecord, lead_session: &str) -> Vec<String> {
 
 /// The permission mode of the previous spawn, or else of the spawn request.
 fn initial_mode(record: &AgentRecord) -> Option<PermissionMode> {
-    let requested = || record.request.mode.as_deref().and_then(|mode| mode.parse().ok());
-    record.respawn.mode.or_else(requested)
+    record.respawn.mode.or(record.request.mode)
 }
 
 /// The stage of the member's plan at the start of this spawn. A member that must plan starts each

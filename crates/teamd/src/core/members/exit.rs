@@ -5,6 +5,7 @@ use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
 use crate::core::id::SpawnId;
+use crate::core::interrupts;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence};
 use crate::core::lifecycle::{Lifecycle, OnExit, StopCause, StopStage, Stopping};
@@ -18,7 +19,6 @@ use crate::core::roster::UNKNOWN_START;
 use crate::core::roster::record::AgentRecord;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::DaemonShutdown;
-use crate::core::{interrupts, lead_session};
 use protocol::control::{ExitReport, SpawnRequest};
 use protocol::event::EventKind;
 
@@ -52,11 +52,8 @@ pub(crate) fn handle_pane_inspected(context: &mut Context, id: &SpawnId, seen: P
 /// Handles the death of a shim. The files thread reads the exit report that the shim may have left
 /// in a file. If there is no exit report, the shim was killed, and the files thread also kills the
 /// processes that ran below the shim.
-pub(crate) fn handle_process_died(context: &mut Context, id: &SpawnId) {
-    let Some(agent) = context.state.agents.get(id) else {
-        lead_session::handle_lead_died(context, id);
-        return;
-    };
+pub(crate) fn handle_shim_died(context: &mut Context, id: &SpawnId) {
+    let Some(agent) = context.state.agents.get(id) else { return };
     match &agent.record.lifecycle {
         Lifecycle::Exited(_) => {}
         // tmux is being asked about the exit report, which came before the death.

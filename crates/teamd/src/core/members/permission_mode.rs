@@ -8,7 +8,7 @@ use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::{FileJob, ModeChange, ModeRoute};
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::{find_member, no_such_team_error};
+use crate::core::state::lookup::{find_member, supervised_team};
 use protocol::control::{Reply, SetModeReply, SetModeRequest, SpawnRequest, TurnStatus};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -19,11 +19,9 @@ use protocol::permission_mode::{PermissionMode, is_read_only_type};
 use std::collections::HashMap;
 
 pub(crate) fn set_permission_mode(context: &mut Context, client: ConnId, order: SetModeRequest) {
-    let told = match context.state.teams.contains_key(&order.team) {
-        false => Err(no_such_team_error(context.state, &order.team)),
-        true => resolve_target(context.state, &order),
-    };
-    match told {
+    let target =
+        supervised_team(context.state, &order.team).and_then(|_| resolve_target(context.state, &order));
+    match target {
         Err(error) => send_reply(context, client, Err(error)),
         Ok((name, telling)) => {
             let change = ModeChange { team: order.team, name, mode: order.mode };

@@ -75,6 +75,7 @@ pub(crate) fn start_handover(context: &mut Context, id: &SpawnId) {
         stage: termination(StopCause::Handover, context.now),
     });
     release_long_poll(&mut agent.long_poll, LongPollEnd::AgentExited, &mut context.effects);
+    context.state.has_roster_changed = true;
     send_terminate(context, id);
 }
 

@@ -7,7 +7,7 @@ use crate::core::members::spawn;
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnStart};
 use crate::core::state::budget::{exhausted_error, is_exhausted};
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::{going_down_error, no_such_team_error};
+use crate::core::state::lookup::{going_down_error, supervised_team};
 use crate::core::state::team::Deletion;
 use protocol::control::{Reply, ResumeMembersReply, ResumeMembersRequest, SpawnRequest};
 use protocol::name::{AgentName, TeamName};
@@ -16,8 +16,7 @@ use std::collections::BTreeMap;
 /// Resumes suspended members. The client gets its reply before the members have started. Each start
 /// is logged in the same way as a respawn after a failure.
 pub(crate) fn resume_members(context: &mut Context, client: ConnId, order: &ResumeMembersRequest) {
-    if let Some(team) = order.team.as_ref().filter(|team| !context.state.teams.contains_key(team)) {
-        let error = no_such_team_error(context.state, team);
+    if let Some(Err(error)) = order.team.as_ref().map(|team| supervised_team(context.state, team)) {
         return send_reply(context, client, Err(error));
     }
     if context.state.daemon_shutdown.is_in_progress() {

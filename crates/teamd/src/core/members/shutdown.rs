@@ -23,7 +23,7 @@ use crate::core::pane_labels::update_label;
 use crate::core::roster::record::AgentRecord;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::{DaemonShutdown, State};
-use crate::core::state::lookup::{find_member, living_ids, no_such_team_error};
+use crate::core::state::lookup::{find_member, living_ids, supervised_team};
 use crate::core::state::member_names::is_between_spawns;
 use crate::core::state::waiters::{AfterExits, ExitWaiter};
 use protocol::control::{AgentExit, MemberSelection, ShutdownMembersRequest};
@@ -223,9 +223,7 @@ fn request_and_wait(context: &mut Context, waiting: ExitWaiter, question: &Shutd
 
 /// The agents of the given members, or of the whole team if no names are given.
 fn resolve_targets(state: &State, targets: &MemberSelection) -> Result<BTreeSet<SpawnId>, ErrorReport> {
-    if !state.teams.contains_key(&targets.team) {
-        return Err(no_such_team_error(state, &targets.team));
-    }
+    supervised_team(state, &targets.team)?;
     if targets.names.is_empty() {
         return Ok(living_ids(state, &targets.team));
     }

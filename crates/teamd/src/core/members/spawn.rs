@@ -13,7 +13,7 @@ use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord};
 use crate::core::state::agent::Agent;
 use crate::core::state::budget::exhausted_error;
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::{going_down_error, no_such_team_error, pane_neighbors, team_layout};
+use crate::core::state::lookup::{going_down_error, pane_neighbors, supervised_team, team_layout};
 use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_holder};
 use crate::core::state::worktree_holds::{check_worktree, expire_holds, recorded_worktree, release_name};
 use protocol::control::Backend;
@@ -95,9 +95,7 @@ fn check_request(state: &State, order: &SpawnRequest) -> Result<AgentName, Error
     if state.daemon_shutdown.is_in_progress() {
         return Err(going_down_error("spawn", "teamctl up"));
     }
-    if !state.teams.contains_key(&order.team) {
-        return Err(no_such_team_error(state, &order.team));
-    }
+    supervised_team(state, &order.team)?;
     if let Some(error) = exhausted_error(state, &order.team) {
         return Err(error);
     }
@@ -143,7 +141,7 @@ fn new_agent(
         hook_state: HookState::default(),
         worktree: recorded_worktree(context.state, &request),
         // A respawn starts in the permission mode of the previous spawn.
-        config_mode: respawned_mode.map(|mode| mode.to_string()).or_else(|| request.mode.clone()),
+        config_mode: respawned_mode.or(request.mode).map(|mode| mode.to_string()),
         no_output_turn: None,
         spawned_at: context.now.wall,
         lifecycle: Lifecycle::Starting(Starting {

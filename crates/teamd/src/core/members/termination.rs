@@ -49,6 +49,7 @@ pub(crate) fn terminate_approved(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Lifecycle::Stopping(stopping) = &mut agent.record.lifecycle else { return };
     stopping.stage = termination(StopCause::Approved, context.now);
+    context.state.has_roster_changed = true;
     send_terminate(context, id);
 }
 

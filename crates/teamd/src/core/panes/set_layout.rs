@@ -4,7 +4,7 @@ use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::pane_jobs::PaneJob;
-use crate::core::state::lookup::no_such_team_error;
+use crate::core::state::lookup::supervised_team;
 use protocol::control::{Layout, Reply, SetLayoutReply, SetLayoutRequest};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
@@ -12,8 +12,7 @@ use protocol::name::TeamName;
 /// Sets the layout of a team's windows. Once tmux has applied the layout, it is kept for later
 /// windows.
 pub(crate) fn set_layout(context: &mut Context, client: ConnId, order: &SetLayoutRequest) {
-    if !context.state.teams.contains_key(&order.team) {
-        let error = no_such_team_error(context.state, &order.team);
+    if let Err(error) = supervised_team(context.state, &order.team) {
         return send_reply(context, client, Err(error));
     }
     let owners = context

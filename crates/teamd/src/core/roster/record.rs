@@ -7,6 +7,7 @@ use crate::core::roster::saved_lifecycle;
 use protocol::color::Color;
 use protocol::control::{Backend, Process, SpawnRequest};
 use protocol::id::TaskId;
+use protocol::permission_mode::PermissionMode;
 use protocol::shim_turn_program::TurnProgram;
 use protocol::usage::Usage;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -111,7 +112,7 @@ impl AgentRecord {
 
     /// Whether the member must have a plan approved before it works.
     pub(crate) fn requires_plan(&self) -> bool {
-        self.request.mode.as_deref() == Some("plan")
+        self.request.mode == Some(PermissionMode::Plan)
     }
 
     /// Whether the member plans, and its plan is not approved.

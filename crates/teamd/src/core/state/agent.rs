@@ -1,6 +1,6 @@
 //! The state of a supervised agent, and of a session that leads a team.
 
-use crate::core::id::{ConnId, SpawnId};
+use crate::core::id::ConnId;
 use crate::core::roster::record::{HookState, SharedRecord};
 use protocol::control::{Activity, LeadProcess, TurnStatus};
 use protocol::id::TaskId;
@@ -70,8 +70,6 @@ impl Default for LongPollState {
 #[derive(Debug)]
 pub(crate) struct LeadSession {
     pub(crate) lead: LeadProcess,
-    /// The id by which the process of the session is watched.
-    pub(crate) watch_id: SpawnId,
     /// When the lead's turn started, in milliseconds since the epoch.
     pub(crate) turn_since: u64,
     pub(crate) long_poll: LongPollState,
@@ -83,7 +81,6 @@ impl LeadSession {
     pub(crate) fn new(lead: LeadProcess) -> LeadSession {
         LeadSession {
             lead,
-            watch_id: SpawnId::generate(),
             turn_since: 0,
             long_poll: LongPollState::default(),
             hook_state: HookState::default(),

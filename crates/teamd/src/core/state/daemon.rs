@@ -14,7 +14,7 @@ use crate::core::state::next_task_queries::NextTaskQueue;
 use crate::core::state::retry_cache::RetryCache;
 use crate::core::state::settings::{DaemonSettings, WatcherState};
 use crate::core::state::sleep_clock::SleepClock;
-use crate::core::state::team::{Deletion, ScanState, TeamState};
+use crate::core::state::team::{Deletion, ScanState, TeamState, WatchedTeam};
 use crate::core::state::waiters::{ExitWaiter, InterruptWaiter, QueuedRegistration, ScreenWaiters};
 use protocol::color::Color;
 use protocol::control::{Activity, Layout, PastMember};
@@ -32,7 +32,7 @@ pub(crate) struct State {
     pub(crate) boot_id: Option<String>,
     pub(crate) teams: BTreeMap<TeamName, TeamState>,
     /// Teams of Claude Code's own sessions. The daemon watches and logs them, and changes nothing.
-    pub(crate) session_teams: BTreeMap<TeamName, TeamState>,
+    pub(crate) session_teams: BTreeMap<TeamName, WatchedTeam>,
     /// What the event log has about session teams that the daemon has not found since its start.
     pub(crate) previous_cursor: EventLogCursor,
     pub(crate) agents: BTreeMap<SpawnId, Agent>,
@@ -154,8 +154,11 @@ impl State {
     }
 
     /// A supervised team or a session team.
-    pub(crate) fn team_mut(&mut self, team: &TeamName) -> Option<&mut TeamState> {
-        if team.is_claude_session() { self.session_teams.get_mut(team) } else { self.teams.get_mut(team) }
+    pub(crate) fn watched_team_mut(&mut self, team: &TeamName) -> Option<&mut WatchedTeam> {
+        match team.is_claude_session() {
+            true => self.session_teams.get_mut(team),
+            false => self.teams.get_mut(team).map(|known| &mut known.watched),
+        }
     }
 
     /// The names of all teams, the supervised ones first.
@@ -262,10 +265,9 @@ fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<T
     let joined_counts = std::mem::take(&mut roster.joined_counts);
     let teams = joined_counts.into_iter().map(|(name, joined_count)| {
         let team = TeamState {
+            watched: WatchedTeam::with_logged_state(cursor, &name),
             joined_count,
-            logged_tasks: cursor.tasks.remove(&name).unwrap_or_default(),
             past_members: roster.past_members.remove(&name).unwrap_or_default(),
-            logged_requests: cursor.requests.remove(&name).unwrap_or_default(),
             worktrees: roster.worktrees.remove(&name).unwrap_or_default(),
             layout: roster.layouts.remove(&name).unwrap_or_default(),
             usage: roster.usage.remove(&name).unwrap_or_default(),

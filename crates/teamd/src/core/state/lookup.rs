@@ -4,6 +4,7 @@ use crate::core::id::SpawnId;
 use crate::core::roster::record::AgentPane;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
+use crate::core::state::team::TeamState;
 use protocol::control::Backend;
 use protocol::control::Layout;
 use protocol::did_you_mean::did_you_mean;
@@ -27,12 +28,14 @@ pub(crate) fn living_ids(state: &State, team: &TeamName) -> BTreeSet<SpawnId> {
         .collect()
 }
 
-/// The member of that name. An error if there is none, or if its cleanup has failed.
+/// The member of that name. An error if there is no such team or member, or if the member's cleanup
+/// has failed.
 pub(crate) fn find_member<'a>(
     state: &'a State,
     team: &TeamName,
     name: &str,
 ) -> Result<&'a Agent, ErrorReport> {
+    supervised_team(state, team)?;
     let bare = strip_team(name, team);
     AgentName::parse(bare)
         .ok()
@@ -58,6 +61,11 @@ pub(crate) fn team_layout(state: &State, team: &TeamName) -> Layout {
     state.teams.get(team).map(|team| team.layout).unwrap_or_default()
 }
 
+/// The team of that name. An error if the daemon does not supervise it.
+pub(crate) fn supervised_team<'a>(state: &'a State, team: &TeamName) -> Result<&'a TeamState, ErrorReport> {
+    state.teams.get(team).ok_or_else(|| no_such_team_error(state, team))
+}
+
 /// The error for an unknown team, or a team of another program.
 pub(crate) fn no_such_team_error(state: &State, team: &TeamName) -> ErrorReport {
     if team.is_claude_session() {
@@ -77,9 +85,6 @@ pub(crate) fn pane_and_tag(
     name: &str,
     what: &str,
 ) -> Result<(AgentPane, tmux::PaneTag), ErrorReport> {
-    if !state.teams.contains_key(team) {
-        return Err(no_such_team_error(state, team));
-    }
     let agent = find_member(state, team, name)?;
     let pane = agent.record.pane.clone().ok_or_else(|| no_pane_error(team, name, what))?;
     Ok((pane, agent.record.spawn_id.pane_tag()))

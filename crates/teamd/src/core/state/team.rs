@@ -3,36 +3,24 @@
 use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
 use crate::core::roster::{AcceptedDeletion, MemberWorktree, TeamUsage};
-use crate::core::state::logged_state::{LoggedRequests, LoggedTask};
+use crate::core::state::logged_state::{EventLogCursor, LoggedRequests, LoggedTask};
 use crate::core::state::task_board::TaskBoard;
 use protocol::control::{Layout, PastMember};
 use protocol::id::{RequestId, TaskId};
-use protocol::name::AgentName;
+use protocol::name::{AgentName, TeamName};
 use protocol::policy::{AnsweredBy, Policy};
 use std::collections::{BTreeMap, BTreeSet};
 use store::OpenRequest;
 
-/// A team that the daemon watches.
+/// A team that the daemon supervises.
 #[derive(Debug, Default)]
 pub(crate) struct TeamState {
+    /// The team's files at the last scan, and their running scans.
+    pub(crate) watched: WatchedTeam,
     /// How many members have ever joined. Decides the color of the next one.
     pub(crate) joined_count: u64,
-    /// The state of the task scan.
-    pub(crate) task_scan: ScanState,
-    /// The tasks that the next scan must read.
-    pub(crate) unscanned_tasks: TaskSelection,
-    /// The states of inbox scans, by the name of the file.
-    pub(crate) inbox_scans: BTreeMap<String, ScanState>,
     /// The state of the config scan.
     pub(crate) config_scan: ScanState,
-    /// Queries that the next task scan answers.
-    pub(crate) next_task_queries: Vec<NextTaskQuery>,
-    /// The tasks at the last scan.
-    pub(crate) task_board: TaskBoard,
-    /// The error of the last task scan, as it was logged.
-    pub(crate) task_scan_error: Option<String>,
-    /// The tasks as the event log has them.
-    pub(crate) logged_tasks: BTreeMap<TaskId, LoggedTask>,
     /// Members whose last spawn has ended, the latest last.
     pub(crate) past_members: Vec<PastMember>,
     /// The worktrees of current and past members.
@@ -45,20 +33,39 @@ pub(crate) struct TeamState {
     pub(crate) layout: Layout,
     /// The policy for requests and budget.
     pub(crate) policy: Policy,
-    /// The state of the request scan.
-    pub(crate) request_scan: ScanState,
-    /// The open requests, by member and id.
-    pub(crate) open_requests: BTreeMap<(AgentName, RequestId), TrackedRequest>,
-    /// The last request scan has failed, and the next rescan must repeat it.
-    pub(crate) is_request_scan_needed: bool,
     /// Members whose last two plans were rejected by timeout. Their next plan waits for a person.
     pub(crate) unanswered_planners: BTreeSet<AgentName>,
-    /// The requests as the event log has them.
-    pub(crate) logged_requests: LoggedRequests,
     /// The usage of the team.
     pub(crate) usage: TeamUsage,
     /// When the time limit of the team is reached, in milliseconds on the monotonic clock.
     pub(crate) time_limit_at: Option<u64>,
+}
+
+/// What the daemon knows of a team's files: of a supervised team, and of a session team.
+#[derive(Debug, Default)]
+pub(crate) struct WatchedTeam {
+    /// The state of the task scan.
+    pub(crate) task_scan: ScanState,
+    /// The tasks that the next scan must read.
+    pub(crate) unscanned_tasks: TaskSelection,
+    /// Queries that the next task scan answers.
+    pub(crate) next_task_queries: Vec<NextTaskQuery>,
+    /// The tasks at the last scan.
+    pub(crate) task_board: TaskBoard,
+    /// The error of the last task scan, as it was logged.
+    pub(crate) task_scan_error: Option<String>,
+    /// The tasks as the event log has them.
+    pub(crate) logged_tasks: BTreeMap<TaskId, LoggedTask>,
+    /// The states of inbox scans, by the name of the file.
+    pub(crate) inbox_scans: BTreeMap<String, ScanState>,
+    /// The state of the request scan.
+    pub(crate) request_scan: ScanState,
+    /// The last request scan has failed, and the next rescan must repeat it.
+    pub(crate) is_request_scan_needed: bool,
+    /// The open requests, by member and id.
+    pub(crate) open_requests: BTreeMap<(AgentName, RequestId), TrackedRequest>,
+    /// The requests as the event log has them.
+    pub(crate) logged_requests: LoggedRequests,
 }
 
 /// The stage of a deletion.
@@ -100,6 +107,17 @@ impl TeamState {
         match &self.deletion {
             Some(Deletion::Accepted { accepted, .. }) => Some(accepted),
             Some(Deletion::Checking) | None => None,
+        }
+    }
+}
+
+impl WatchedTeam {
+    /// A team of which no file was scanned yet. The team takes what the cursor has of it.
+    pub(crate) fn with_logged_state(cursor: &mut EventLogCursor, team: &TeamName) -> WatchedTeam {
+        WatchedTeam {
+            logged_tasks: cursor.tasks.remove(team).unwrap_or_default(),
+            logged_requests: cursor.requests.remove(team).unwrap_or_default(),
+            ..WatchedTeam::default()
         }
     }
 
@@ -155,5 +173,9 @@ impl ScanState {
         let due = *self == ScanState::Idle;
         *self = if due { ScanState::Running } else { ScanState::RunningRescanNeeded };
         due
+    }
+    /// Ends a scan. Returns whether another must follow.
+    pub(crate) fn finish(&mut self) -> bool {
+        std::mem::take(self) == ScanState::RunningRescanNeeded
     }
 }

@@ -3,7 +3,7 @@
 use crate::core::event_time::Now;
 use crate::core::roster::MemberWorktree;
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::no_such_team_error;
+use crate::core::state::lookup::supervised_team;
 use crate::core::state::team::{NameReservation, TeamState};
 use protocol::control::{SpawnRequest, WorktreeStatus};
 use protocol::error::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
@@ -25,7 +25,7 @@ pub(crate) fn is_name_held(state: &State, team: &TeamName, name: &AgentName) -> 
 
 /// Checks the worktree of a spawn request, if it has one.
 pub(crate) fn check_worktree(state: &State, order: &SpawnRequest) -> Result<(), ErrorReport> {
-    let team = state.teams.get(&order.team).ok_or_else(|| no_such_team_error(state, &order.team))?;
+    let team = supervised_team(state, &order.team)?;
     check_not_deleting(&order.team, team)?;
     let Some(path) = &order.worktree else { return Ok(()) };
     match recorded_worktree(state, order) {

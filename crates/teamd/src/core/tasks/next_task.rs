@@ -17,7 +17,8 @@ use protocol::control::{NextTaskHint, NextTaskRequest, Reply};
 use protocol::name::TeamName;
 
 pub(crate) fn query_next_task(context: &mut Context, client: ConnId, request: NextTaskRequest) {
-    if context.state.watcher_state != WatcherState::Active || context.state.team_mut(&request.team).is_none()
+    if context.state.watcher_state != WatcherState::Active
+        || context.state.watched_team_mut(&request.team).is_none()
     {
         return reply_next_task(context, client, NextTaskHint::Unknown);
     }
@@ -32,7 +33,7 @@ pub(crate) fn query_next_task(context: &mut Context, client: ConnId, request: Ne
 pub(crate) fn handle_barrier_reached(context: &mut Context, barrier: u64) {
     for query in context.state.next_task_queue.take_ready(barrier) {
         let team = query.request.team.clone();
-        match context.state.team_mut(&team) {
+        match context.state.watched_team_mut(&team) {
             None => reply_next_task(context, query.client, NextTaskHint::Unknown),
             Some(known) if known.is_task_scan_current() => {
                 let next = known.task_board.next(&query.request);
@@ -61,7 +62,7 @@ pub(crate) fn answer_unknown(context: &mut Context, queries: Vec<NextTaskQuery>)
 
 /// Answers the queries of a deleted team.
 pub(crate) fn drop_team_queries(context: &mut Context, team: &TeamName) {
-    let asks = context.state.team_mut(team).map(|known| std::mem::take(&mut known.next_task_queries));
+    let asks = context.state.watched_team_mut(team).map(|known| std::mem::take(&mut known.next_task_queries));
     answer_unknown(context, asks.unwrap_or_default());
 }
 

@@ -11,7 +11,6 @@ use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::logged_state::{LoggedTask, LoggedTaskState, new_events};
 use crate::core::state::task_board::TaskBoard;
-use crate::core::state::team::ScanState;
 use crate::core::tasks::next_task;
 use protocol::control::Activity;
 use protocol::delivery::Delivery;
@@ -25,7 +24,7 @@ use std::sync::Arc;
 
 /// Schedules a scan of a changed task.
 pub(crate) fn handle_task_changed(context: &mut Context, team: &TeamName, task: TaskId) {
-    if let Some(known) = context.state.team_mut(team) {
+    if let Some(known) = context.state.watched_team_mut(team) {
         known.unscanned_tasks.add(task);
     }
     schedule_task_scan(context, team);
@@ -39,10 +38,10 @@ pub(crate) fn handle_tasks_scanned(
     result: Result<Arc<Vec<Arc<Task>>>, ErrorReport>,
     queries: Vec<NextTaskQuery>,
 ) {
-    let Some(known) = context.state.team_mut(team) else {
+    let Some(known) = context.state.watched_team_mut(team) else {
         return next_task::answer_unknown(context, queries);
     };
-    let again = std::mem::take(&mut known.task_scan) == ScanState::RunningRescanNeeded;
+    let again = known.task_scan.finish();
     match result {
         Err(error) => {
             known.unscanned_tasks = TaskSelection::All;
@@ -63,7 +62,7 @@ fn apply_tasks(
     tasks: Arc<Vec<Arc<Task>>>,
     queries: Vec<NextTaskQuery>,
 ) {
-    let Some(known) = context.state.team_mut(team) else { return };
+    let Some(known) = context.state.watched_team_mut(team) else { return };
     known.task_scan_error = None;
     let was_done = are_all_completed(&known.logged_tasks);
     let mut board = std::mem::take(&mut known.task_board);
@@ -78,14 +77,14 @@ fn apply_tasks(
         notify_if_all_done(context.state, team);
     }
     update_task_labels(context, team, &board);
-    if let Some(known) = context.state.team_mut(team) {
+    if let Some(known) = context.state.watched_team_mut(team) {
         known.task_board = board;
     }
 }
 
 /// Logs the error of a scan once. Rescans repeat the scan, and may repeat the error.
 fn log_scan_error(context: &mut Context, team: &TeamName, why: String) {
-    let Some(known) = context.state.team_mut(team) else { return };
+    let Some(known) = context.state.watched_team_mut(team) else { return };
     if known.task_scan_error.as_ref() != Some(&why) {
         known.task_scan_error = Some(why.clone());
         context.effects.push(Effect::log_team(team, EventKind::Error { message: why }));
@@ -147,7 +146,7 @@ fn log_changes(
 ) {
     let living: Vec<AgentName> =
         members.iter().cloned().chain(current_members(context.state, team)).collect();
-    let Some(known) = context.state.team_mut(team) else { return };
+    let Some(known) = context.state.watched_team_mut(team) else { return };
     let looked: BTreeSet<TaskId> = board.in_progress().map(|task| task.id).chain(changed).collect();
     let looked = looked.into_iter().filter_map(|id| board.task(id));
     for task in looked.filter(|task| !task.is_internal()) {
@@ -174,7 +173,7 @@ fn log_changes(
 }
 
 fn log_deleted_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
-    let Some(known) = context.state.team_mut(team) else { return };
+    let Some(known) = context.state.watched_team_mut(team) else { return };
     if known.logged_tasks.len() > board.visible_count() {
         let there: BTreeSet<TaskId> = board.ids().collect();
         let gone = known.logged_tasks.keys().filter(|id| !there.contains(*id));
@@ -189,8 +188,9 @@ fn log_deleted_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) 
 /// this function only if a task was not completed at the scan before.
 fn notify_if_all_done(state: &mut State, team: &TeamName) {
     let Some(known) = state.teams.get(team) else { return };
-    if are_all_completed(&known.logged_tasks) {
-        state.notices.add_all_tasks_done(team, known.logged_tasks.len());
+    let tasks = &known.watched.logged_tasks;
+    if are_all_completed(tasks) {
+        state.notices.add_all_tasks_done(team, tasks.len());
     }
 }
 

@@ -11,7 +11,7 @@ use crate::core::members::restart_policy;
 use crate::core::members::shutdown::kill_and_wait;
 use crate::core::roster::AcceptedDeletion;
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::{has_members_error, living_ids, no_such_team_error};
+use crate::core::state::lookup::{has_members_error, living_ids, supervised_team};
 use crate::core::state::member_names::names_between_spawns;
 use crate::core::state::team::{Deletion, NameReservation, TeamState};
 use crate::core::state::waiters::{AfterExits, ExitWaiter};
@@ -170,7 +170,7 @@ fn add_partial_effects(
 
 /// Checks whether a team can be deleted, before any member is killed.
 pub(crate) fn check_deletable(state: &State, order: &DeleteTeamRequest) -> Result<(), ErrorReport> {
-    let team = state.teams.get(&order.team).ok_or_else(|| no_such_team_error(state, &order.team))?;
+    let team = supervised_team(state, &order.team)?;
     check_not_deleting(&order.team, team)?;
     if team.reserved_names.values().any(|held| *held == NameReservation::Creating) {
         let message = format!("cannot delete {}: a worktree is being made for it", order.team);

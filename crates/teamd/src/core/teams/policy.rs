@@ -5,19 +5,16 @@ use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::state::lookup::no_such_team_error;
+use crate::core::state::lookup::supervised_team;
 use crate::core::teams::budget;
 use protocol::control::{Reply, SetPolicyRequest};
 use protocol::error::ErrorReport;
 
 pub(crate) fn set_policy(context: &mut Context, client: ConnId, order: SetPolicyRequest) {
-    match context.state.teams.get(&order.team).map(|known| known.policy == order.policy) {
-        None => {
-            let error = no_such_team_error(context.state, &order.team);
-            send_reply(context, client, Err(error));
-        }
-        Some(true) => send_reply(context, client, Ok(Reply::Ack)),
-        Some(false) => context.effects.push(Effect::File(FileJob::SavePolicy { client, order })),
+    match supervised_team(context.state, &order.team).map(|known| known.policy == order.policy) {
+        Err(error) => send_reply(context, client, Err(error)),
+        Ok(true) => send_reply(context, client, Ok(Reply::Ack)),
+        Ok(false) => context.effects.push(Effect::File(FileJob::SavePolicy { client, order })),
     }
 }
 

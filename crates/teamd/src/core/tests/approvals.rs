@@ -215,6 +215,7 @@ fn after_a_restart_a_request_is_neither_told_again_nor_waits_anew() {
         .teams
         .get_mut(&survey_team())
         .unwrap()
+        .watched
         .logged_requests
         .opened
         .insert(RequestId::parse("perm-1").unwrap());
@@ -242,7 +243,7 @@ fn an_answer_that_could_not_be_written_is_tried_again_and_one_that_was_given_is_
         1
     );
     assert!(written_answer(&requests_scanned(&mut state, Vec::new(), NOW)).is_empty());
-    assert!(state.teams[&survey_team()].open_requests.is_empty());
+    assert!(state.teams[&survey_team()].watched.open_requests.is_empty());
 }
 
 /// Another policy is written.
@@ -268,7 +269,7 @@ fn another_policy_decides_what_waits_anew_and_what_it_leaves_to_somebody_is_not_
     assert_eq!((written_answer(&effects).len(), shown_notices(&effects)), (0, 0));
     // 1.4 s of the 5 are over.
     assert!(written_answer(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(4_500))).is_empty());
-    assert_eq!(state.teams[&survey_team()].open_requests.len(), 1);
+    assert_eq!(state.teams[&survey_team()].watched.open_requests.len(), 1);
     let effects =
         policy_replaced(&mut state, Policy { permission_approver: Approver::Auto, ..timed.clone() });
     assert_eq!(written_answer(&effects), [true]);
@@ -315,6 +316,7 @@ fn an_answer_is_told_once_however_it_is_found() {
         .teams
         .get_mut(&survey_team())
         .unwrap()
+        .watched
         .logged_requests
         .opened
         .insert(RequestId::parse("perm-1").unwrap());
@@ -439,9 +441,9 @@ fn who_takes_back_what_it_asked_is_told_once_whichever_daemon_heard_it() {
     assert!(withdrawn(&mut state).is_empty(), "nobody was told that it asked");
     requests_scanned(&mut state, open_requests(), NOW);
     assert_eq!(withdrawn(&mut state), ["request_withdrawn"]);
-    assert!(withdrawn(&mut state).is_empty() && state.teams[&survey_team()].open_requests.is_empty());
+    assert!(withdrawn(&mut state).is_empty() && state.teams[&survey_team()].watched.open_requests.is_empty());
     let mut later = state_with_policy(Policy::default());
-    later.teams.get_mut(&survey_team()).unwrap().logged_requests.opened.insert(ann.1.clone());
+    later.teams.get_mut(&survey_team()).unwrap().watched.logged_requests.opened.insert(ann.1.clone());
     assert_eq!(withdrawn(&mut later), ["request_withdrawn"], "an earlier daemon's");
 }
 

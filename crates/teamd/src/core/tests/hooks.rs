@@ -102,7 +102,7 @@ fn what_comes_of_an_earlier_life_is_nobodys_word() {
     handle_event(&mut state, exit_reported(50, ExitReport::Exit(1)), NOW);
     let effects = handle_event(&mut state, shim_connected(&old, 52, 50, Some(3)), NOW);
     assert!(matches!(effects[0], Effect::SendToShim { conn: 52, message: ToShim::Refused }), "{effects:?}");
-    handle_event(&mut state, CoreEvent::ProcessDied { spawn: old }, NOW);
+    handle_event(&mut state, CoreEvent::ProcessDied { watch: WatchId::Shim(old) }, NOW);
     assert_eq!(format!("{:?}", status_of(&mut state)), before);
     assert!(matches!(state.agents[&new].record.lifecycle, Lifecycle::Running(_)));
     send_hook_event(&mut state, &its, turn_started("x".to_owned()));
@@ -325,8 +325,13 @@ fn one_session_leads_a_team_until_it_leaves_or_ends() {
     assert_eq!(error_kind(&send_call(&mut state, 4, release.clone()), 4), None);
     assert_eq!(error_kind(&send_call(&mut state, 5, release), 5), Some(ErrorKind::NotFound));
     send_call(&mut state, 6, take_lead(8));
-    let life = state.lead_sessions[&survey_team()].watch_id.clone();
-    handle_event(&mut state, CoreEvent::ProcessDied { spawn: life }, NOW);
+    let died = |pid| {
+        let process = Process { pid, start_time: 5 };
+        CoreEvent::ProcessDied { watch: WatchId::Lead { team: survey_team(), process } }
+    };
+    handle_event(&mut state, died(7), NOW);
+    assert_eq!(state.lead_sessions.len(), 1, "the process that led before");
+    handle_event(&mut state, died(8), NOW);
     assert!(state.lead_sessions.is_empty());
 }
 

@@ -298,7 +298,7 @@ fn a_session_is_set_to_no_mode_that_it_has_not() {
 fn who_plans_and_has_handed_in_nothing_is_said_to_need_a_turn() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
-    state.agents.get_mut(&ann).unwrap().record.request_mut().mode = Some("plan".to_owned());
+    state.agents.get_mut(&ann).unwrap().record.request_mut().mode = Some(PermissionMode::Plan);
     let mut hint = |asks: &[MemberRequestKind]| {
         state.agents.get_mut(&ann).unwrap().open_requests = asks.iter().copied().collect();
         let order =

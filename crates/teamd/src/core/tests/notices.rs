@@ -82,8 +82,8 @@ fn that_all_is_done_is_told_when_it_becomes_so_and_not_by_the_next_daemon() {
         "again, with something new"
     );
     let mut next = State::new(state.settings.clone(), state.to_roster(), EventLogCursor::default());
-    next.teams.get_mut(&survey_team()).unwrap().logged_tasks =
-        state.teams[&survey_team()].logged_tasks.clone();
+    next.teams.get_mut(&survey_team()).unwrap().watched.logged_tasks =
+        state.teams[&survey_team()].watched.logged_tasks.clone();
     assert!(
         shown_notice(&scan_tasks(&mut next, tasks_with(&["completed", "completed", "completed"]))).is_empty()
     );

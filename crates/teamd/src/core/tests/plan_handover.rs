@@ -22,7 +22,7 @@ fn start_planner(feed: Delivery) -> Request {
         let resume = ResumeArgv { argv: vec![mode.to_owned(), "{session}".to_owned()] };
         LaunchArgv { argv: vec![mode.to_owned()], resume_argv: Some(resume) }
     };
-    (order.argv, order.mode, order.delivery) = (vec!["plan".into()], Some("plan".into()), feed);
+    (order.argv, order.mode, order.delivery) = (vec!["plan".into()], Some(PermissionMode::Plan), feed);
     order.has_deferred_variables = true;
     order.approved = [("default".to_owned(), life("ask")), ("acceptEdits".to_owned(), life("edit"))].into();
     Request::Spawn(order)

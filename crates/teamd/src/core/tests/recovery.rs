@@ -217,7 +217,7 @@ fn an_untaken_offer_is_looked_at_again_at_the_rescan() {
         queries: Vec::new(),
     });
     handle_event(&mut state, looked, NOW);
-    assert_eq!(state.teams[&survey_team()].task_scan, ScanState::Idle);
+    assert_eq!(state.teams[&survey_team()].watched.task_scan, ScanState::Idle);
     state.rescan_at = 0;
     let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(60_000));
     let looks = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::ScanTasks { .. })));
@@ -416,7 +416,7 @@ fn a_start_that_nobody_saw_through_is_no_life_to_be_followed_by_another() {
             serde_json::from_value(serde_json::to_value(state.to_roster()).unwrap()).unwrap();
         let mut state = State::new(state.settings.clone(), roster, EventLogCursor::default());
         recovery::recover(&mut state, NOW);
-        handle_event(&mut state, CoreEvent::ProcessDied { spawn: ann.clone() }, NOW);
+        handle_event(&mut state, CoreEvent::ProcessDied { watch: WatchId::Shim(ann.clone()) }, NOW);
         handle_event(
             &mut state,
             CoreEvent::FileJobDone(FileResult::ExitReportRead { spawn: ann.clone(), ended: None }),

@@ -4,11 +4,12 @@ use super::*;
 use crate::core::deadlines::next_deadline;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
-use crate::core::id::SpawnId;
+use crate::core::id::{SpawnId, WatchId};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::tests::turns::worker_request;
 use protocol::error::ErrorReport;
+use protocol::permission_mode::PermissionMode;
 
 fn count_start_messages(effects: &[Effect]) -> usize {
     effects.iter().filter(|e| matches!(e, Effect::SendToShim { message: ToShim::StartAgent(_), .. })).count()
@@ -103,7 +104,7 @@ fn nobody_waits_long_for_anothers_pane() {
 #[test]
 fn who_is_given_up_while_it_waits_for_another_is_not_put_on_the_team() {
     let (mut state, all) = two_of_three_connected();
-    handle_event(&mut state, CoreEvent::ProcessDied { spawn: all[0].clone() }, NOW);
+    handle_event(&mut state, CoreEvent::ProcessDied { watch: WatchId::Shim(all[0].clone()) }, NOW);
     let gone = Err(ErrorReport::new(ErrorKind::Timeout, "no pane"));
     let effects = handle_event(
         &mut state,
@@ -207,14 +208,14 @@ fn a_closed_connection_is_no_death_and_a_dead_join_is() {
             .iter()
             .any(|effect| matches!(effect, Effect::SendToShim { conn: 51, message: ToShim::Adopted }))
     );
-    let effects = handle_event(&mut state, CoreEvent::ProcessDied { spawn: ann.clone() }, NOW);
+    let effects = handle_event(&mut state, CoreEvent::ProcessDied { watch: WatchId::Shim(ann.clone()) }, NOW);
     assert!(has_file_job(&effects, |job| matches!(job, FileJob::ReadExitReport { .. })));
 }
 
 #[test]
 fn permission_mode_of_the_spawn_is_in_status_and_config_from_the_first_moment() {
     let mut state = new_state();
-    let request = worker_request("ann", |request| request.mode = Some("bypassPermissions".to_owned()));
+    let request = worker_request("ann", |request| request.mode = Some(PermissionMode::BypassPermissions));
     let ann = opened_spawn_id(&send_call(&mut state, 1, request));
     handle_event(&mut state, pane_opened(&ann, 50), NOW);
     let mut effects = handle_event(&mut state, shim_connected(&ann, 50, 50, None), NOW);

@@ -153,7 +153,7 @@ fn after_a_start_of_the_machine_whoever_ran_rests_but_for_those_that_are_started
     let mut state = State::new(before.settings.clone(), roster, EventLogCursor::default());
     recovery::recover(&mut state, NOW);
     for life in [&ann, &bob] {
-        handle_event(&mut state, CoreEvent::ProcessDied { spawn: life.clone() }, NOW);
+        handle_event(&mut state, CoreEvent::ProcessDied { watch: WatchId::Shim(life.clone()) }, NOW);
         handle_event(
             &mut state,
             CoreEvent::FileJobDone(FileResult::ExitReportRead { spawn: life.clone(), ended: None }),

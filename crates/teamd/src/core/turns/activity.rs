@@ -7,7 +7,7 @@ use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::members::permission_mode;
 use crate::core::pane_labels::update_label;
-use crate::core::roster::record::{AgentRecord, SharedRecord};
+use crate::core::roster::record::SharedRecord;
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
@@ -87,20 +87,26 @@ pub(crate) fn report_own_activity(
     token: Option<&str>,
     activity: Activity,
 ) {
-    let mine = |agent: &&mut Agent| token == Some(agent.record.token.as_str());
-    if let Some(agent) =
-        context.state.agents.values_mut().find(mine).filter(|agent| !agent.record.has_turns())
-    {
-        agent.has_reported_activity = true;
-        if agent.activity != activity {
-            context.effects.push(Effect::log_member(&agent.record, activity_event(activity)));
-            if activity == Activity::Active {
-                context.started_turns.push(agent.record.request.team.clone());
-            }
-        }
-        set_activity(agent, activity, context.now, &mut context.effects);
+    let is_caller = |agent: &&Agent| token == Some(agent.record.token.as_str()) && !agent.record.has_turns();
+    let caller = context.state.agents.values().find(is_caller).map(|agent| agent.record.spawn_id.clone());
+    if let Some(id) = caller {
+        apply_activity(context, &id, activity);
     }
     send_reply(context, client, Ok(Reply::Ack));
+}
+
+/// Applies an activity of which no turn is known, and logs it if it is new.
+fn apply_activity(context: &mut Context, id: &SpawnId, activity: Activity) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
+    agent.has_reported_activity = true;
+    if agent.activity == activity {
+        return;
+    }
+    context.effects.push(Effect::log_member(&agent.record, activity_event(activity)));
+    if activity == Activity::Active {
+        context.started_turns.push(agent.record.request.team.clone());
+    }
+    set_activity(agent, activity, context.now, &mut context.effects);
 }
 
 /// The members whose activity in config.json has changed since the last scan. An unchanged entry is
@@ -128,32 +134,26 @@ pub(crate) fn apply_config_activity(
     name: &AgentName,
     activity: Activity,
 ) {
-    let is_member =
-        |agent: &&mut Agent| agent.record.request.team == *team && agent.record.request.name == *name;
-    let Some(agent) = context.state.agents.values_mut().find(is_member) else { return };
+    let Some(agent) = context.state.member(team, name) else { return };
     if agent.record.request.delivery != Delivery::Native || !agent.record.lifecycle.has_agent() {
         return;
     }
-    agent.has_reported_activity = true;
+    let id = agent.record.spawn_id.clone();
     if agent.activity != activity {
-        context.state.has_roster_changed |= record_session(&mut agent.record, activity);
-        context.effects.push(Effect::log_member(&agent.record, activity_event(activity)));
-        if activity == Activity::Active {
-            context.started_turns.push(agent.record.request.team.clone());
-        }
-        set_activity(agent, activity, context.now, &mut context.effects);
+        record_session(context, &id, activity);
     }
+    apply_activity(context, &id, activity);
 }
 
 /// Records that the program has a session once the program has had a turn. The session has the id
-/// of this spawn. Returns whether the session was not recorded before.
-fn record_session(record: &mut AgentRecord, activity: Activity) -> bool {
-    let had_turn = activity == Activity::Active || !record.request.prompt.is_empty();
-    let is_new = had_turn && record.respawn.session.is_none();
-    if is_new {
-        record.respawn.session = Some(record.spawn_id.as_str().to_owned());
+/// of this spawn.
+fn record_session(context: &mut Context, id: &SpawnId, activity: Activity) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
+    let had_turn = activity == Activity::Active || !agent.record.request.prompt.is_empty();
+    if had_turn && agent.record.respawn.session.is_none() {
+        agent.record.respawn.session = Some(id.as_str().to_owned());
+        context.state.has_roster_changed = true;
     }
-    is_new
 }
 
 fn activity_event(activity: Activity) -> EventKind {
