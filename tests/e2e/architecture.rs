@@ -189,15 +189,16 @@ fn camel_case(word: &str) -> String {
 }
 
 /// A pane's first process closes its own where no daemon is there to do it; both ask tmux first whose it is. `doctor`
-/// spells the command, with that question, and runs none but a list.
+/// spells the command, with that question, and runs none but a list. The control client closes only the idle pane of
+/// its own session.
 #[test]
 fn only_one_module_closes_panes() {
     let doctor = "teamctl/src/commands/diagnose/doctor/orphan_panes.rs";
     assert_eq!(
         files_using_commands(&["kill-pane"]),
-        ["shim/src/close_own_pane.rs", doctor, "tmux/src/kill_pane.rs"]
+        ["shim/src/close_own_pane.rs", doctor, "tmux/src/control_client_process.rs", "tmux/src/kill_pane.rs"]
     );
-    let others = files_using_commands(&["kill-server", "kill-window"]);
+    let others = files_using_commands(&["kill-server", "kill-session", "kill-window"]);
     assert!(others.is_empty(), "{others:?}: panes are closed one by one, and only ours");
 }
 

@@ -274,3 +274,19 @@ fn headless_agent_has_the_daemons_original_limits() {
     assert!(teamd.wait().unwrap().success());
     house.shut_down();
 }
+
+/// The session of the control client was used last, so tmux chooses it for a command without a target.
+#[test]
+fn window_that_was_opened_without_a_target_stays_with_the_user() {
+    let house = TestEnv::with_team();
+    let window = house.tmux(["new-window", "-d", "-P", "-F", "#{window_id}", "sleep", "3600"]);
+    let session = || house.tmux(["display-message", "-p", "-t", &window, "#{session_name}"]);
+    house.wait_until("the window is in a session of the user", || {
+        (!session().starts_with("_teamd-")).then_some(())
+    });
+    house.teamctl(["down"]).expect_success();
+    let windows = house.tmux(["list-windows", "-a", "-F", "#{window_id}"]);
+    assert!(windows.lines().any(|line| line == window), "{windows}");
+    house.tmux(["kill-window", "-t", &window]);
+    house.shut_down();
+}

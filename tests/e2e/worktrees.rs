@@ -92,7 +92,8 @@ fn files_below(top: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
             match entry.file_type().unwrap() {
                 _ if entry.file_name() == ".git" => {}
                 kind if kind.is_dir() => left.push(name),
-                _ => drop(found.insert(name.clone(), std::fs::read(top.join(&name)).unwrap())),
+                // A temporary file of git may be gone by now.
+                _ => found.extend(std::fs::read(top.join(&name)).ok().map(|content| (name, content))),
             }
         }
     }

@@ -6,7 +6,8 @@
 //! watcher process runs beside the client. The watcher reads from a socket; this process holds the
 //! other end and never writes to it. When this process exits, the kernel closes that end. The
 //! watcher then kills the client, so that the server forgets the client at once, and then kills the
-//! hidden session.
+//! idle pane: the only pane that the hidden session has. A session without panes ends. If another
+//! program has put a window into the hidden session meanwhile, that window stays.
 //!
 //! With the tmux option `destroy-unattached` no watcher would be needed, but this option is
 //! dangerous. If another client exits while this client is exiting, tmux destroys the session of
@@ -21,11 +22,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use tmux_interface::{NewSession, SetOption, TmuxCommand};
+use tmux_interface::{NewSession, RunShell, SetOption, TmuxCommand};
 
 use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
 use crate::{Error, subprocess};
+
+/// The name of a hidden session begins with this. The process id and a number follow.
+pub(crate) const CONTROL_SESSION_PREFIX: &str = "_teamd-control-";
 
 /// Whether tmux starts a server if none is running.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +45,7 @@ pub(crate) struct StartedClient {
     pub(crate) stdout: ChildStdout,
 }
 
-/// A running control client. Drop kills it and its session.
+/// A running control client. Drop kills it and the idle pane of its session.
 pub(crate) struct ControlClient {
     child: Child,
     /// This process's end of a socket pair. The other end is the standard error of watcher and
@@ -60,15 +64,15 @@ pub(crate) struct ControlClient {
 /// - The part in parentheses is the watcher. `ControlClient::kill` takes the session as gone once
 ///   the watcher has closed its standard error. So the watcher must outlive its last command. The
 ///   `:` at the end ensures this: without it the shell could become that command by `exec`.
-/// - When the watcher kills the session, another server may listen at the address and may have a
-///   session with the same name. So the watcher kills the session only if the session's option
+/// - When the watcher kills the idle pane, another server may listen at the address and may have a
+///   session with the same name. So the watcher kills the pane only if the session's option
 ///   `@teamd_server_epoch` names the server that replies.
 /// - The watcher prints nothing, not even an error. Its standard error is the socket that it reads
 ///   from. After teamd's exit the other end is closed, so SIGPIPE would kill a watcher that prints.
 const WATCHER_SCRIPT: &str = r#"
 (
     read -r nothing <&2; kill -9 $$ 2>/dev/null
-    "$1" "$2" "$3" "$4" if-shell -F -t "=$0:" '#{==:#{@teamd_server_epoch},#{pid} #{start_time}}' "kill-session -t =$0" 2>/dev/null
+    "$1" "$2" "$3" "$4" if-shell -F -t "=$0:" '#{==:#{@teamd_server_epoch},#{pid} #{start_time}}' "run-shell -t '=$0:' -C 'kill-pane -t #{@teamd_idle_pane}'" 2>/dev/null
     :
 ) </dev/null >/dev/null &
 exec "$@"
@@ -106,7 +110,7 @@ impl ControlClient {
         Ok(StartedClient { client: ControlClient { child, watcher_socket, stderr }, stdin, stdout })
     }
 
-    /// Kills the client and its session. Returns what the client printed on standard error.
+    /// Kills the client and the idle pane of its session. Returns what the client printed on standard error.
     pub(crate) fn kill(&mut self) -> String {
         // These calls fail only if the watcher or the client has exited already.
         drop(self.watcher_socket.shutdown(Shutdown::Write));
@@ -137,7 +141,7 @@ fn with_watcher(command: &Command, session: &str) -> Command {
 /// The commands set options of this session only. They are in the same command list that creates
 /// the session, so the user's settings never apply to it. With these options the session survives a
 /// moment without a client and ends when the process in its pane ends. When the session ends, its
-/// client ends too.
+/// client ends too. The option `@teamd_idle_pane` holds the id of that pane.
 fn hidden_session_commands(name: &str) -> CommandList {
     let session = NewSession::new().not_update_env().start_directory("/").session_name(name);
     let mut session = session.width(80).height(24).build();
@@ -147,10 +151,13 @@ fn hidden_session_commands(name: &str) -> CommandList {
     for word in ["/bin/sh", "-c", "while read -r nothing; do :; done"] {
         session.push_param(word);
     }
-    let session_option = SetOption::new().format().target_pane(format!("={name}:"));
+    let option = |option, value| {
+        SetOption::new().format().target_pane(format!("={name}:")).option(option).value(value).build()
+    };
     let window_option = SetOption::new().window().target_pane(format!("={name}:"));
     CommandList::new(&session)
-        .with_command(&session_option.option("@teamd_server_epoch").value("#{pid} #{start_time}").build())
+        .with_command(&option("@teamd_server_epoch", "#{pid} #{start_time}"))
+        .with_command(&option("@teamd_idle_pane", "#{pane_id}"))
         .with_command(&set_session_option(name, "destroy-unattached", "off"))
         .with_command(&set_session_option(name, "detach-on-destroy", "on"))
         .with_command(&set_session_option(name, "status", "off"))
@@ -166,15 +173,21 @@ pub(crate) fn set_session_option(
     SetOption::new().target_pane(format!("={session}:")).option(option).value(value).build()
 }
 
+/// Returns the command that kills the idle pane of a hidden session. A session without panes ends.
+pub(crate) fn kill_idle_pane_command(name: &str) -> TmuxCommand<'static> {
+    let kill = RunShell::new().tmux_command().target_pane(format!("={name}:"));
+    kill.shell_command("kill-pane -t #{@teamd_idle_pane}").build()
+}
+
 /// Returns the process id in the name of a hidden session. `None` if `name` is another session's.
 pub(crate) fn session_pid(name: &str) -> Option<u32> {
-    name.strip_prefix("_teamd-control-")?.split_once('-')?.0.parse().ok()
+    name.strip_prefix(CONTROL_SESSION_PREFIX)?.split_once('-')?.0.parse().ok()
 }
 
 /// Returns a name for a hidden session that this process has not used yet.
 fn new_session_name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("_teamd-control-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!("{CONTROL_SESSION_PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 #[cfg(test)]

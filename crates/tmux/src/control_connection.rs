@@ -193,7 +193,7 @@ impl ControlReader {
         while stdout.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
             match parser.push_line(line.strip_suffix(b"\n").unwrap_or(&line)) {
                 Some(ControlEvent::Block(block)) => self.handle_block(block),
-                Some(ControlEvent::Changed) => self.notices.notify(ServerNotice::Changed),
+                Some(ControlEvent::OwnSessionsUsed) => self.notices.notify(ServerNotice::OwnSessionsUsed),
                 None => {}
             }
             line.clear();

@@ -42,8 +42,8 @@ impl ControlBlock {
 pub(crate) enum ControlEvent {
     /// The line ends a block.
     Block(ControlBlock),
-    /// Windows, panes or sessions may have changed.
-    Changed,
+    /// A window, a pane or a client of others may be in a session of this crate.
+    OwnSessionsUsed,
 }
 
 /// Builds blocks from lines.
@@ -60,21 +60,12 @@ struct OpenBlock {
     lines: Vec<Vec<u8>>,
 }
 
-/// The control-mode notifications after which the caller should list the panes again. They are
-/// described in `tmux(1)`, section CONTROL MODE. Notifications about the output of a pane are not
-/// in this list.
-const CHANGE_NOTIFICATIONS: [&[u8]; 10] = [
-    b"%layout-change",
-    b"%pane-mode-changed",
-    b"%session-changed",
-    b"%session-window-changed",
-    b"%sessions-changed",
-    b"%unlinked-window-add",
-    b"%unlinked-window-close",
-    b"%window-add",
-    b"%window-close",
-    b"%window-pane-changed",
-];
+/// The control-mode notifications after which a session of this crate may have a window, a pane or a
+/// client of others. They are described in `tmux(1)`, section CONTROL MODE. tmux sends
+/// `%layout-change` and `%window-add` for the hidden session only, and the other two for every
+/// session.
+const CHANGE_NOTIFICATIONS: [&[u8]; 4] =
+    [b"%client-session-changed", b"%layout-change", b"%unlinked-window-add", b"%window-add"];
 
 impl ControlParser {
     /// Handles the next line, without its newline. `None` if the line completes nothing.
@@ -95,7 +86,7 @@ impl ControlParser {
             return None;
         }
         let name = line.split(|b| *b == b' ').next().unwrap_or_default();
-        CHANGE_NOTIFICATIONS.contains(&name).then_some(ControlEvent::Changed)
+        CHANGE_NOTIFICATIONS.contains(&name).then_some(ControlEvent::OwnSessionsUsed)
     }
 
     fn finish_block(&mut self, outcome: BlockStatus) -> Option<ControlBlock> {
@@ -159,7 +150,7 @@ mod tests {
             .into_iter()
             .map(|event| match event {
                 ControlEvent::Block(block) => block.origin,
-                ControlEvent::Changed => panic!("unexpected change event"),
+                ControlEvent::OwnSessionsUsed => panic!("unexpected change event"),
             })
             .collect();
         assert_eq!(origins, [BlockOrigin::Other, BlockOrigin::Other]);
@@ -169,7 +160,7 @@ mod tests {
     fn notifications_outside_blocks_are_changes() {
         let stream =
             b"%exit spoofed\n%end 1 2 1\nhello\n\n%output %1 abc\n%message x\n%window-add @2\n%window-addx\n";
-        assert_eq!(parse(stream), [ControlEvent::Changed]);
+        assert_eq!(parse(stream), [ControlEvent::OwnSessionsUsed]);
     }
 
     #[test]

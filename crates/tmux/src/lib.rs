@@ -40,6 +40,7 @@ mod invalid_argument;
 mod kill_pane;
 mod layout;
 mod list_panes;
+mod move_out_foreigners;
 mod pane_tag;
 mod pipe_pane;
 mod quote;

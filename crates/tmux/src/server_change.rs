@@ -1,13 +1,13 @@
-//! Notices to the caller: the server may have changed, or its connection has ended.
+//! Notices to the caller: someone may have used a session of this crate, or the connection has ended.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A change that tmux reports without being asked. tmux does not report every change: it reports
-/// none for panes of sessions other than that of the control client.
+/// A change that tmux reports without being asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerNotice {
-    /// Windows, panes or sessions may have changed. The caller lists the panes again.
-    Changed,
+    /// A window, a pane or a client of others may be in a session of this crate. The caller calls
+    /// [`TmuxServer::move_out_foreigners`](crate::TmuxServer::move_out_foreigners).
+    OwnSessionsUsed,
     /// The connection ended without a request of the caller. The server may be gone. The next call
     /// tries to connect again.
     Disconnected,

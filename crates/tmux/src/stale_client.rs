@@ -10,22 +10,22 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use tmux_interface::{KillSession, ListClients, ListSessions};
+use tmux_interface::{ListClients, ListPanes};
 
 use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
 use crate::condition::{all_of, if_then};
-use crate::control_client_process::session_pid;
+use crate::control_client_process::{kill_idle_pane_command, session_pid};
 use crate::deadline::Deadline;
 use crate::subprocess;
 
 /// How long to wait until the watcher process of the exited daemon has removed the hidden session.
-/// After that time the watcher has probably been killed too, so this module kills the session
-/// itself.
+/// After that time the watcher has probably been killed too, so this module kills the idle pane of
+/// the session itself.
 const STALE_CLIENT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Waits for up to 500 ms until no hidden session of an exited daemon is left. Then kills the
-/// hidden sessions that are still left. Returns at once if no tmux server is running.
+/// Waits for up to 500 ms until no hidden session of an exited daemon is left. Then kills the idle
+/// panes of those that are still left. Returns at once if no tmux server is running.
 ///
 /// The loop has no pause, but it does not keep a processor busy, because each check starts a tmux
 /// process and waits for it.
@@ -34,33 +34,35 @@ pub(crate) fn wait_or_remove(tmux: &TmuxEndpoint, deadline: Deadline) {
     let mut stale = stale_sessions(tmux, deadline);
     while !stale.is_empty() {
         if Instant::now() >= end {
-            return stale.iter().for_each(|name| kill_session(tmux, name, deadline));
+            return stale.iter().for_each(|name| kill_idle_pane(tmux, name, deadline));
         }
         stale = stale_sessions(tmux, deadline);
     }
 }
 
-/// Kills the hidden session `name` if it was created on this server for a control client and has no
-/// client.
+/// Kills the idle pane of the hidden session `name`, if the session was created on this server for a
+/// control client and has no client. The session then ends, unless another program has put a window
+/// into it.
 ///
-/// A session that still has a client is not killed. Its daemon may run in another container, where
+/// A session that still has a client is left alone. Its daemon may run in another container, where
 /// its process id cannot be checked from here.
-fn kill_session(tmux: &TmuxEndpoint, name: &str, deadline: Deadline) {
-    let kill = KillSession::new().target_session(format!("={name}")).build();
+fn kill_idle_pane(tmux: &TmuxEndpoint, name: &str, deadline: Deadline) {
     let created_here = "#{==:#{@teamd_server_epoch},#{pid} #{start_time}}";
     let guarded = if_then(
         &format!("={name}:"),
         &all_of(created_here, "#{==:#{session_attached},0}"),
-        &CommandList::new(&kill),
+        &CommandList::new(&kill_idle_pane_command(name)),
     );
-    // If killing the session fails, the next daemon waits for it again. Nothing else happens.
+    // If killing the pane fails, the next daemon waits for its session again. Nothing else happens.
     drop(guarded.map(|guarded| subprocess::run(tmux, &guarded, deadline)));
 }
 
 /// Returns the names of hidden sessions whose process has exited. Empty if no server replies.
 fn stale_sessions(tmux: &TmuxEndpoint, deadline: Deadline) -> BTreeSet<String> {
     let clients = ListClients::new().format("#{session_name}").build();
-    let sessions = ListSessions::new().format("#{session_name}").build();
+    // A hidden session without its idle pane has windows of other programs, and stays.
+    let is_idle_pane = "#{==:#{pane_id},#{@teamd_idle_pane}}";
+    let sessions = ListPanes::new().all().filter(is_idle_pane).format("#{session_name}").build();
     let Ok(reply) = subprocess::run(tmux, &CommandList::new(&clients).with_command(&sessions), deadline)
     else {
         return BTreeSet::new();

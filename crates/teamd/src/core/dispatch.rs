@@ -13,7 +13,7 @@ use crate::core::event::CoreEvent;
 use crate::core::event_time::Now;
 use crate::core::id::{ConnId, WatchId};
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
-use crate::core::jobs::pane_jobs::PaneResult;
+use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::jobs::worktree_jobs::WorktreeResult;
 use crate::core::lifecycle::{NameCall, NameWaiter};
 use crate::core::members::agent_start::handle_member_registered;
@@ -131,6 +131,7 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
         CoreEvent::SocketDirectoryChanged => context.effects.push(Effect::CheckSocket),
         CoreEvent::FileJobDone(done) => handle_file_result(context, done),
         CoreEvent::PaneJobDone(done) => handle_pane_result(context, done),
+        CoreEvent::OwnTmuxSessionsUsed => context.effects.push(Effect::Pane(PaneJob::MoveOutForeigners)),
         CoreEvent::WorktreeJobDone(done) => handle_worktree_result(context, done),
         CoreEvent::DeadlineReached => deadlines::handle_deadline(context),
         CoreEvent::Signal(name) => handle_signal(name, &mut context.effects),

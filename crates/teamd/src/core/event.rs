@@ -57,6 +57,8 @@ pub(crate) enum CoreEvent {
     FileJobDone(FileResult),
     /// The panes thread finished a job.
     PaneJobDone(PaneResult),
+    /// A window, a pane or a client of others may be in a tmux session of the daemon.
+    OwnTmuxSessionsUsed,
     /// A git job has finished.
     WorktreeJobDone(WorktreeResult),
     /// The nearest deadline passed.

@@ -84,6 +84,7 @@ fn event_name(event: &CoreEvent) -> &'static str {
         CoreEvent::SocketDirectoryChanged => "CoreEvent::SocketDirectoryChanged",
         CoreEvent::FileJobDone(_) => "CoreEvent::FileJobDone",
         CoreEvent::PaneJobDone(_) => "CoreEvent::PaneJobDone",
+        CoreEvent::OwnTmuxSessionsUsed => "CoreEvent::OwnTmuxSessionsUsed",
         CoreEvent::WorktreeJobDone(_) => "CoreEvent::WorktreeJobDone",
         CoreEvent::DeadlineReached => "CoreEvent::DeadlineReached",
         CoreEvent::Signal(_) => "CoreEvent::Signal",
@@ -194,6 +195,7 @@ fn pane_job_name(job: &PaneJob) -> &'static str {
         PaneJob::ApplyLayout { .. } => "PaneJob::ApplyLayout",
         PaneJob::CapturePane { .. } => "PaneJob::CapturePane",
         PaneJob::FindDialogs { .. } => "PaneJob::FindDialogs",
+        PaneJob::MoveOutForeigners => "PaneJob::MoveOutForeigners",
     }
 }
 

@@ -238,7 +238,8 @@ impl Simulation {
         let effects = recover(&mut state, self.now);
         self.daemon = Some(SimulatedDaemon {
             state,
-            events: VecDeque::new(),
+            // The control client's own session is reported, too.
+            events: VecDeque::from([CoreEvent::OwnTmuxSessionsUsed]),
             files: VecDeque::new(),
             panes: VecDeque::new(),
             worktrees: VecDeque::new(),

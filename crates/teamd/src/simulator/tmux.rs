@@ -151,7 +151,7 @@ impl SimulatedTmux {
                 }
             }
             PaneJob::NotifyAttached { text, .. } => PaneResult::AttachedNotified { unseen: Some(text) },
-            PaneJob::SetLabel { .. } => return (None, outcome),
+            PaneJob::SetLabel { .. } | PaneJob::MoveOutForeigners => return (None, outcome),
         };
         (Some(CoreEvent::PaneJobDone(done)), outcome)
     }

@@ -89,7 +89,7 @@ fn arguments_are_passed_unchanged_by_subprocess() {
     on_default_servers(|fixture| {
         let (mut server, notices) = fixture.connect();
         let team = create_team(&mut server);
-        fixture.write_tmux_wrapper("case \" $* \" in *' -C '*) exit 1;; esac");
+        fixture.write_tmux_wrapper("case \" $* \" in *' -C new-session '*) exit 1;; esac");
         fixture.run(["detach-client", "-s", &fixture.hidden_sessions()[0]]);
         while notices.recv_timeout(std::time::Duration::from_secs(9)).unwrap()
             != tmux::ServerNotice::Disconnected

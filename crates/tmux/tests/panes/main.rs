@@ -13,6 +13,7 @@
 mod control_parser;
 mod hidden_panes;
 mod injection;
+mod move_out_foreigners;
 mod ownership;
 mod pane_lifecycle;
 mod server_failures;

@@ -91,7 +91,7 @@ fn drop_leaves_no_session() {
         drop(server);
         fixture.wait_for("closed");
         assert!(fixture.hidden_sessions().is_empty());
-        assert!(notices.try_iter().all(|notice| notice == ServerNotice::Changed));
+        assert!(notices.try_iter().all(|notice| notice == ServerNotice::OwnSessionsUsed));
     });
 }
 
@@ -137,9 +137,10 @@ fn connect_waits_for_the_stale_client() {
         let name = format!("_teamd-control-{}-0", u32::MAX);
         let create = ["new-session", "-d", "-s", &name, "--", "sleep", "1000", ";"].into_iter();
         fixture.run(create.chain(["set-option", "-t", &name, "destroy-unattached", "off"]));
+        fixture.run(["set-option", "-F", "-t", &name, "@teamd_idle_pane", "#{pane_id}"]);
         // The wrapper kills the session after the second check, as the watcher would.
         fixture.write_tmux_wrapper(&format!(
-            "log={}; case \"$*\" in *list-clients*) echo check >>$log ;; *-C*) echo client >>$log ;; *) false ;; esac &&
+            "log={}; case \"$*\" in *list-clients*) echo check >>$log ;; *' -C new-session '*) echo client >>$log ;; *) false ;; esac &&
              [ \"$(cat $log | tr '\\n' ' ')\" = 'check check ' ] && '{}' -S '{}' kill-session -t ={name}",
             fixture.path("log").display(),
             fixture.tmux.display(),
@@ -158,6 +159,7 @@ fn only_the_stale_session_is_removed() {
         for name in [&stale, &user_session] {
             let create = ["new-session", "-d", "-s", name, "--", "sleep", "1000", ";"].into_iter();
             fixture.run(create.chain(["set-option", "-t", name, "destroy-unattached", "off"]));
+            fixture.run(["set-option", "-F", "-t", name, "@teamd_idle_pane", "#{pane_id}"]);
         }
         fixture.run(["set-option", "-F", "-t", &stale, "@teamd_server_epoch", "#{pid} #{start_time}"]);
         let (server, _) = fixture.connect();

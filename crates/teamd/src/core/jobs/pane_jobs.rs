@@ -43,6 +43,8 @@ pub(crate) enum PaneJob {
     CapturePane { client: ConnId, pane: PaneId, owner: PaneTag, lines: Option<u32> },
     /// Find the panes that show a dialog.
     FindDialogs { panes: Vec<DialogPane> },
+    /// Move windows, panes and clients of others out of the daemon's own sessions.
+    MoveOutForeigners,
 }
 
 /// A pane that tmux must open, in which a shim runs. tmux places the pane in a window that has one

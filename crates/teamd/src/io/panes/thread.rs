@@ -17,7 +17,8 @@ use protocol::name::TeamName;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use tmux::{
-    Error, KillOutcome, PaneId, PaneRow, PaneTag, ServerAddress, ServerEpoch, SessionId, TmuxServer, WindowId,
+    Error, KillOutcome, PaneId, PaneRow, PaneTag, ServerAddress, ServerEpoch, ServerNotice, SessionId,
+    TmuxServer, WindowId,
 };
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -107,7 +108,7 @@ impl PaneManager {
             if !waiting.iter().any(|job| matches!(job, PaneJob::OpenPane(_) | PaneJob::MovePane { .. })) {
                 self.apply_pending_layouts();
             }
-            if !matches!(waiting.front(), Some(PaneJob::OpenPane(_))) {
+            if !matches!(waiting.front(), Some(PaneJob::OpenPane(_) | PaneJob::MoveOutForeigners)) {
                 self.batch = None;
             }
             self.close_batch(&mut waiting);
@@ -190,6 +191,12 @@ impl PaneManager {
                 let result = result.map_err(to_error);
                 Some(PaneResult::PaneMoved { client, spawn, visibility, result })
             }
+            PaneJob::MoveOutForeigners => {
+                if let Err(error) = self.connect().and_then(TmuxServer::move_out_foreigners) {
+                    tracing::debug!("cannot move other people's windows out of teamd's sessions: {error}");
+                }
+                None
+            }
             PaneJob::CheckHiddenPanes { panes } => {
                 match self.connect().and_then(|server| server.list_panes()) {
                     Ok(rows) => {
@@ -228,7 +235,13 @@ impl PaneManager {
             self.last_window.clear();
             self.batch = None;
             self.pending_layouts.clear();
-            self.server = Some(TmuxServer::connect(&self.tmux_location.address, Box::new(|_| {}))?);
+            let events = self.events.clone();
+            let handle_notice = move |notice| {
+                if notice == ServerNotice::OwnSessionsUsed {
+                    events.send(CoreEvent::OwnTmuxSessionsUsed).ok();
+                }
+            };
+            self.server = Some(TmuxServer::connect(&self.tmux_location.address, Box::new(handle_notice))?);
         }
         Ok(self.server.as_mut().expect("the server was set above"))
     }

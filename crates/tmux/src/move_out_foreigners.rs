@@ -1,0 +1,110 @@
+//! Keeps the sessions of this crate free of the windows, panes and clients of others.
+//!
+//! A tmux command without a target uses the session that was used last. That can be the hidden
+//! session of the control client or the session of hidden panes: `tmux new-window`, typed outside of
+//! tmux, then puts its window there, where nobody sees the window.
+
+use tmux_interface::{
+    BreakPane, ListClients, ListPanes, ListSessions, MoveWindow, SwitchClient, TmuxCommand,
+};
+
+use crate::command_list::CommandList;
+use crate::control_client_process::CONTROL_SESSION_PREFIX;
+use crate::{Error, PaneId, PaneTag, SessionId, TmuxServer, WindowId};
+
+/// A pane in a session of this crate.
+struct PlacedPane {
+    window: WindowId,
+    pane: PaneId,
+    owner: PaneOwner,
+}
+
+#[derive(PartialEq, Eq)]
+enum PaneOwner {
+    /// The idle pane of a hidden session, or a tagged pane.
+    Teamd,
+    Foreign,
+}
+
+impl TmuxServer {
+    /// Moves all windows and panes of others out of the sessions of this crate, and switches the
+    /// clients of others out of the hidden sessions. They get into the session that was used last
+    /// of all other sessions, where tmux would have put them without the sessions of this crate.
+    /// Does nothing if there is no other session.
+    ///
+    /// # Errors
+    ///
+    /// `UnexpectedReply` if one row of tmux's lists does not parse.
+    pub fn move_out_foreigners(&mut self) -> Result<(), Error> {
+        let mut call = self.call("move other people's windows out of teamd's sessions");
+        let [sessions, panes, clients] = call.run_array(&lists())?;
+        let sessions = sessions.parse_lines(parse_session)?;
+        let panes = panes.parse_lines(parse_pane)?;
+        let clients = clients.text()?;
+        let Some((_, target)) = sessions.into_iter().max() else { return Ok(()) };
+        let windows = window_commands(&panes, target);
+        let clients = clients.lines().filter(|name| !name.is_empty());
+        let clients = clients.map(|name| {
+            let switch = SwitchClient::new().not_update_env().target_client(name.to_owned());
+            switch.target_session(target.to_string()).build()
+        });
+        let commands: Vec<CommandList> =
+            windows.into_iter().chain(clients).map(|command| CommandList::new(&command)).collect();
+        if !commands.is_empty() {
+            // A window or client that is gone by now causes an error, which changes nothing.
+            call.run_all(&commands, crate::call_with_deadline::OnDisconnect::Retry)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the commands that list the sessions of others, the panes in the sessions of this crate,
+/// and the clients of others in the hidden sessions.
+fn lists() -> [CommandList; 3] {
+    let own = "#{m:_teamd-*,#{session_name}}";
+    let sessions = ListSessions::new().filter(format!("#{{?{own},0,1}}"));
+    let sessions = sessions.format("#{session_activity} #{session_id}").build();
+    let is_own =
+        format!("#{{||:#{{==:#{{pane_id}},#{{@teamd_idle_pane}}}},#{{!=:{},}}}}", PaneTag::TAG_FORMAT);
+    let panes = ListPanes::new().all().filter(own);
+    let panes = panes.format(format!("#{{window_id}} #{{pane_id}} {is_own}")).build();
+    // Every control client of this crate has the flag `no-output`.
+    let in_hidden_session = format!("#{{m:{CONTROL_SESSION_PREFIX}*,#{{session_name}}}}");
+    let is_foreign = "#{?#{m:*no-output*,#{client_flags}},0,1}";
+    let name = format!("#{{?#{{&&:{in_hidden_session},{is_foreign}}},#{{client_name}},}}");
+    let clients = ListClients::new().format(name).build();
+    [CommandList::new(&sessions), CommandList::new(&panes), CommandList::new(&clients)]
+}
+
+/// Parses when a session was used last, in seconds since the epoch, and its id.
+fn parse_session(line: &str) -> Option<(u64, SessionId)> {
+    let (activity, session) = line.split_once(' ')?;
+    Some((activity.parse().ok()?, session.parse().ok()?))
+}
+
+fn parse_pane(line: &str) -> Option<PlacedPane> {
+    let mut fields = line.split(' ');
+    let (window, pane) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    let owner = if fields.next()? == "1" { PaneOwner::Teamd } else { PaneOwner::Foreign };
+    Some(PlacedPane { window, pane, owner })
+}
+
+/// Returns the commands that move foreign windows to the session `target`. A foreign pane in a
+/// window of this crate gets a window of its own there.
+fn window_commands(panes: &[PlacedPane], target: SessionId) -> Vec<TmuxCommand<'static>> {
+    let is_shared = |window| panes.iter().any(|pane| pane.window == window && pane.owner == PaneOwner::Teamd);
+    let mut moved: Vec<WindowId> = Vec::new();
+    let mut commands = Vec::new();
+    for pane in panes.iter().filter(|pane| pane.owner == PaneOwner::Foreign) {
+        let place = format!("{target}:");
+        if is_shared(pane.window) {
+            let source = pane.pane.to_string();
+            commands.push(BreakPane::new().detached().src_pane(source).dst_window(place).build());
+        } else if !moved.contains(&pane.window) {
+            moved.push(pane.window);
+            let source = pane.window.to_string();
+            commands.push(MoveWindow::new().detached().src_window(source).dst_window(place).build());
+        }
+    }
+    commands
+}
