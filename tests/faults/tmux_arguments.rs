@@ -142,7 +142,7 @@ fn arguments_survive_the_control_connection() {
         desk.assert_arrived(&words);
     }
     assert!(
-        notices.try_iter().all(|notice| notice == ServerNotice::Changed),
+        notices.try_iter().all(|notice| notice == ServerNotice::OwnSessionsUsed),
         "it was one connection throughout"
     );
     desk.finish(server);

@@ -222,7 +222,7 @@ impl AcpDriver<'_> {
     }
 
     async fn finish_turn(&mut self, result: Result<PromptResponse, Error>) {
-        // A program that ends fails its open requests. The event loop reports the exit instead.
+        // When the program ends, its open requests fail. The event loop reports the exit instead.
         if self.exit.has_begun() && result.is_err() {
             return;
         }

@@ -85,8 +85,8 @@ fn replace_by_rename(path: &Path, permissions: Option<Permissions>, bytes: &[u8]
     temp_file.persist(path).map(drop).map_err(|error| error.error)
 }
 
-/// Resolves symbolic links in `path`. If the file does not exist, only those of its directory are
-/// resolved. Returns an error if `access` does not allow the resolved path.
+/// Resolves symbolic links in `path`. If the file does not exist, only the links in its directory's
+/// path are resolved. Returns an error if `access` does not allow the resolved path.
 fn resolve_path(path: &Path, access: FileAccess) -> Result<PathBuf, String> {
     let failed = |error: std::io::Error| format!("cannot reach {}: {error}", path.display());
     let resolved = match path.canonicalize() {

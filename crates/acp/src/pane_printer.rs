@@ -1,6 +1,6 @@
-//! Prints into the pane what the agent does: the agent's text as it arrives, its thoughts dimmed,
-//! and one line for each step of a tool call or of the agent's plan. Control characters in these
-//! texts are escaped, so that no text can control the terminal.
+//! Prints into the pane what the agent does. The agent's text is printed as it arrives, and its
+//! thoughts dimmed. Each step of a tool call or of the agent's plan is one line. Control characters
+//! in these texts are escaped, so that no text can control the terminal.
 
 use agent_client_protocol::v1::schema::{
     ContentBlock, ContentChunk, PlanEntryStatus, SessionUpdate, ToolCallContent, ToolCallStatus,
@@ -12,7 +12,7 @@ use std::io::Write;
 /// How many lines of a tool's output are printed.
 const MAX_TOOL_LINES: usize = 5;
 
-/// Where the cursor is: at the start of a line, or behind a text of that kind.
+/// Where the cursor is: at the start of a line, or after some of the agent's text or thoughts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CursorState {
     LineStart,

@@ -26,9 +26,9 @@ pub(crate) fn permission_question(id: u64, request: &RequestPermissionRequest) -
     }
 }
 
-/// The name of the tool in a tool call: the program's own name, or, if the program reports none,
-/// the name of Claude Code's tool of the same kind. With these common names, a policy rule for a
-/// tool applies to the members of all programs.
+/// The name of the tool in a tool call: the program's own name. If the program reports none, the
+/// name of Claude Code's tool of the same kind. With these common names, a policy rule for a tool
+/// applies to the members of all programs.
 fn tool_name(fields: &ToolCallUpdateFields) -> String {
     if let Some(name) = fields.name.as_ref().filter(|name| !name.is_empty()) {
         return name.clone();
@@ -51,7 +51,7 @@ fn tool_name(fields: &ToolCallUpdateFields) -> String {
 /// of the tool call.
 ///
 /// The result contains every path that the tool call names, because the policy's rules check all
-/// paths. The title of a command goes into the result only as a caption for people, and no rule may
+/// paths. The title of a command goes into the result only as a caption for people. No rule may
 /// allow a command because of its caption.
 fn tool_input(fields: &ToolCallUpdateFields) -> Value {
     let given = fields.raw_input.as_ref().and_then(Value::as_object).filter(|input| !input.is_empty());

@@ -3,7 +3,7 @@
 use crate::pane_printer::chunk_text;
 use agent_client_protocol::v1::schema::SessionUpdate;
 
-/// How much of a reply is kept, in bytes. Plans have a page or two.
+/// How much of a reply is kept, in bytes. A reply can contain a plan of one or two pages.
 const MAX_REPLY_BYTES: usize = 64 << 10;
 
 /// The reply of one turn.

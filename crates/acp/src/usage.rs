@@ -39,9 +39,9 @@ impl UsageTracker {
         }
     }
 
-    /// Starts a turn. A cost that was reported before the first turn is not part of any turn,
-    /// because a program that loads a session reports that session's earlier cost. A cost that is
-    /// reported after the end of a turn is part of the next turn.
+    /// Starts a turn. A cost that was reported before the first turn is not part of any turn. For a
+    /// program that loads a session, it is that session's earlier cost. A cost that is reported
+    /// after the end of a turn is part of the next turn.
     pub(crate) fn start_turn(&mut self, history: SessionHistory) {
         let cost_of_new = (history == SessionHistory::Empty).then_some(0);
         self.cost_before = self.cost_before.or(self.cost).or(cost_of_new);

@@ -84,7 +84,7 @@ fn start_daemon(
         };
         return Ok(other.map_or(DaemonStart::Failed { code, message }, DaemonStart::AlreadyRunning));
     }
-    // The tmux server, which may be started now, outlives this command.
+    // A tmux server that is started now would keep these descriptors open after this command.
     close_inherited_descriptors();
     let (server, server_warning) = server.server_or_that_of_panes(&context.directories()?.state_dir);
     let session_warning =

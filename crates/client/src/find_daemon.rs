@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 /// this environment. `directories` are those of the root. Looks at these places, in this order:
 ///
 /// 1. the socket that the lock file in the state directory of this environment names;
-/// 2. the socket that a lock file of the root in another state directory names, if a process has that
-///    file open.
+/// 2. the socket that a lock file of the root in another state directory names, if a process has
+///    that file open.
 pub fn find_other_socket(directories: &Directories) -> Option<PathBuf> {
     let lock_file = directories.state_dir.join(LockHolder::FILE_NAME);
     let other = named_socket(&lock_file).or_else(|| socket_of_other_state_dir(&directories.state_dir));

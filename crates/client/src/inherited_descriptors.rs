@@ -1,5 +1,5 @@
-//! File descriptors that this process has inherited, for example a lock that flock(1) holds or a pipe
-//! of a test runner. A tmux server that inherits them holds the lock or pipe as long as it runs.
+//! Closes inherited file descriptors, for example a lock of flock(1) or a pipe of a test runner. A
+//! tmux server that inherits them holds the lock or pipe as long as it runs.
 
 use std::os::fd::RawFd;
 

@@ -29,8 +29,8 @@ pub fn open_requests(policy: &Policy, scan: RequestScanResult) -> Vec<RequestVie
 }
 
 /// When the policy will answer the request because of a timeout, and whether it will approve the
-/// request. The time is an estimate: it is counted from the time in the request, but the daemon
-/// counts from the moment when it noticed the request.
+/// request. The time is an estimate, counted from the time in the request. The daemon counts from
+/// the moment when it noticed the request.
 fn policy_answer_at(policy: &Policy, request: &OpenRequest) -> Option<(u64, bool)> {
     let needs_answer = matches!(policy.decide(&request.request, &request.cwd), PolicyDecision::Ask(_));
     let approved = matches!(policy.timeout_decision()?, PolicyDecision::Approve(_));

@@ -1,8 +1,8 @@
 //! Selects the tmux server on which teamd is started.
 //!
-//! If agents of an earlier daemon still run in panes, the server of these panes is selected,
-//! because no other server can show or close them. Otherwise the server of `$TMUX` is selected.
-//! Without `$TMUX`, it is a server with a given name.
+//! If agents of an earlier daemon still run in panes, the server of these panes is selected: no
+//! other server can show or close them. Otherwise the server of `$TMUX` is selected. Without
+//! `$TMUX`, it is a server with a given name.
 
 use crate::program_output;
 use std::path::{Path, PathBuf};

@@ -130,8 +130,8 @@ fn close_on_exit_args(window: &str) -> [String; 7] {
 }
 
 fn run_tmux(server: &TmuxTarget, words: &[String]) -> Result<Output, ErrorReport> {
-    // A tmux server keeps the working directory of the command that starts it. The caller's directory
-    // may be a worktree, which could then not be removed.
+    // A tmux server keeps the working directory of the command that starts it. The caller's
+    // directory may be a worktree, which could then not be removed.
     let home = env_var("HOME").map(PathBuf::from).filter(|home| home.is_dir());
     let mut tmux = server.tmux_command();
     tmux.current_dir(home.as_deref().unwrap_or(Path::new("/")));

@@ -103,8 +103,8 @@ impl TeamContext {
         Ok(other.unwrap_or(expected))
     }
 
-    /// The socket of a daemon that was started from another environment. `None` if there is none, or
-    /// if the options name a socket.
+    /// The socket of a daemon that was started from another environment. `None` if there is none,
+    /// or if the options name a socket.
     fn other_socket(&self) -> Result<Option<PathBuf>, ErrorReport> {
         match self.options.socket {
             Some(_) => Ok(None),
@@ -156,8 +156,8 @@ impl TeamContext {
         }
     }
 
-    /// Name of the team that is to be deleted: like [`TeamContext::team_name`], but a team that the
-    /// options name need not have a `config.json`, because a crash may have cut off its deletion.
+    /// Like [`TeamContext::team_name`], for a team that is to be deleted. A team that the options
+    /// name need not have a `config.json`, because a crash may have cut off its deletion.
     ///
     /// # Errors
     ///

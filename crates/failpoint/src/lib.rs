@@ -2,11 +2,11 @@
 //! change that outlives the process (such as a file write) has one failpoint before it and one
 //! after it.
 //!
-//! The action of a failpoint is to kill the process, stop it, make it panic, or make the next
-//! system call fail as on a full disk. A release build has no failpoints. A debug build uses the
-//! directory that `$TEAMD_FAILPOINTS` names. Each time a process reaches a failpoint, it adds a
-//! line to the file `hits` in that directory. The file `armed` can name one failpoint and its
-//! action (see `directory.rs`).
+//! The action of a failpoint kills the process, stops it, makes it panic, or makes the next system
+//! call fail as on a full disk. A release build has no failpoints. A debug build uses the directory
+//! that `$TEAMD_FAILPOINTS` names. Each time a process reaches a failpoint, it adds a line to the
+//! file `hits` in that directory. The file `armed` can name one failpoint and its action (see
+//! `directory.rs`).
 
 #[cfg(debug_assertions)]
 mod directory;

@@ -31,7 +31,7 @@ impl TeamctlCommand {
         self
     }
 
-    /// Adds an option if there is a value. `teamctl` cannot take the value for a flag.
+    /// Adds an option as `--name=VALUE`, so that `teamctl` cannot take VALUE for a flag.
     pub(crate) fn option(mut self, name: &str, value: Option<&str>) -> TeamctlCommand {
         self.args.extend(value.map(|value| format!("--{name}={value}")));
         self
@@ -47,7 +47,7 @@ impl TeamctlCommand {
         }
     }
 
-    /// Adds an argument that was checked before: it cannot be a flag.
+    /// Adds a positional argument. The caller has checked that it cannot be taken for a flag.
     pub(crate) fn arg(mut self, argument: impl Into<String>) -> TeamctlCommand {
         self.args.push(argument.into());
         self

@@ -1,5 +1,5 @@
-//! Agent types that a user defines in a file of Claude Code's format: front matter between two
-//! lines of dashes, then the body with the agent's instructions.
+//! Agent types that a user defines in a file of Claude Code's format. The file has front matter
+//! between two lines of dashes, then the body with the agent's instructions.
 //!
 //! A program that reads these files itself gets only the name of the agent type. For other programs
 //! this module parses the file.
@@ -53,8 +53,8 @@ pub fn parse_agent_type(text: &str) -> AgentType {
     AgentType { model, tools, body: body.trim().to_owned() }
 }
 
-/// The values of `key` in front matter. They are either on the key's own line, separated by commas
-/// and optionally in brackets, or on the lines below the key, each after a dash.
+/// The values of `key` in front matter. They are on the key's own line, separated by commas and
+/// optionally in brackets, or on the lines below, each after a dash.
 fn front_matter_values(front: &str, key: &str) -> Vec<String> {
     let mut lines = front.lines().skip_while(|line| line.split(':').next() != Some(key));
     let Some((_, inline)) = lines.next().and_then(|line| line.split_once(':')) else { return Vec::new() };

@@ -118,8 +118,8 @@ pub(crate) struct TurnDelivery {
 
 /// The way in which messages reach a program, with the settings of that way.
 ///
-/// `resume_args` are the arguments of a spawn that resumes the session of the previous spawn. Empty if
-/// they are the same as the program's `args`.
+/// `resume_args` are the arguments of a spawn that resumes the session of the previous spawn. Empty
+/// if they are the same as the program's `args`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum DeliverySpec {
     /// The program reads the team files itself.

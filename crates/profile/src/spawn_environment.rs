@@ -32,8 +32,8 @@ pub fn parse_env_options(options: &[String]) -> Result<BTreeMap<String, String>,
     options.iter().map(pair).collect()
 }
 
-/// The environment of a new agent. It consists of the caller's variables, without those that only
-/// the caller itself may have. The profile's variables override these, and the variables of the
+/// The environment of a new agent. It consists of the caller's variables, without those that are
+/// meant only for the caller. The profile's variables override these, and the variables of the
 /// spawn request override both.
 ///
 /// The environment of the tmux server is not used, because an unrelated program may have started

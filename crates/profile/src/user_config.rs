@@ -14,8 +14,8 @@ impl ProfileRegistry {
         self.read_user_config(|keys| keys.take("default_profile", "a text: the name of a profile"))
     }
 
-    /// The value of the key `notify_command`: the program that notifies a person, and its arguments
-    /// with `text` filled in.
+    /// The value of the key `notify_command`: the program that notifies a person, and its
+    /// arguments, in which `{text}` is replaced by `text`.
     pub fn notify_command(&self, text: &str) -> Result<Option<Vec<String>>, ErrorReport> {
         self.read_user_config(|keys| parse_notify_command(keys, text))
     }

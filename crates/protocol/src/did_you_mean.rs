@@ -20,9 +20,9 @@ pub fn did_you_mean<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<I
     (!near.is_empty()).then(|| format!("did you mean {}?", near.join(", ")))
 }
 
-/// Whether two names are similar. They are similar if at most two edits turn one name into the
-/// other, and these edits are at most half of the longer name's length. Names with the same first
-/// three characters are similar too.
+/// Whether two names are similar. This is so if they have the same first three characters, or if at
+/// most two edits turn one into the other. The edits may be at most half of the longer name's
+/// length.
 fn is_near(wanted: &str, name: &str, distance: usize) -> bool {
     let same = |(a, b): &(char, char)| a.eq_ignore_ascii_case(b);
     let beginning = wanted.chars().zip(name.chars()).take_while(same).count();

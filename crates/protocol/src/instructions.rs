@@ -31,7 +31,7 @@ pub enum Interactivity {
     /// Unknown; the lead has to find out.
     #[default]
     Unknown,
-    /// Nobody can talk to the lead. Its first answer ends its process.
+    /// No person can talk to the lead. Its first answer ends its process.
     NonInteractive,
 }
 

@@ -1,5 +1,5 @@
 //! The content of `teamd.lock` in the state directory: which daemon holds the lock, and where it
-//! listens. Clients read it if no daemon listens where they expect it.
+//! listens. Clients read the file if no daemon listens where they expect one.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -22,8 +22,8 @@ impl LockHolder {
         [self.pid.to_string().as_bytes(), b"\n", self.socket.as_os_str().as_bytes(), b"\n"].concat()
     }
 
-    /// Parses the content of the file. The path is empty if the file has none. `None` if the file has
-    /// no pid.
+    /// Parses the content of the file. The path is empty if the file has none. `None` if the file
+    /// has no pid.
     pub fn parse(bytes: &[u8]) -> Option<LockHolder> {
         let mut parts = bytes.splitn(2, |byte| *byte == b'\n');
         let pid = std::str::from_utf8(parts.next()?).ok()?.trim().parse().ok()?;

@@ -137,9 +137,9 @@ impl Policy {
 
     /// Parses the content of a policy file. Without a file, the result is the default policy.
     ///
-    /// If the file is invalid, the result is a policy under which only a person answers requests:
-    /// the file may have reserved answers for a person. A file with an unknown key is invalid. If
-    /// the key was ignored, a rule could match more than its author intended.
+    /// If the file is invalid, the result is a policy under which only a person answers requests,
+    /// because the file may have said so. A file with an unknown key is invalid. If the key was
+    /// ignored, a rule could match more than its author intended.
     pub fn parse_file(bytes: Option<&[u8]>) -> Policy {
         let only_person = || Policy {
             plan_approver: Approver::Person,

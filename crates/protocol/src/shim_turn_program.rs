@@ -1,5 +1,5 @@
-//! What runs the turns of a teammate: the built-in worker, an agent program that runs one process
-//! per turn, or an agent program behind a driver.
+//! What runs the turns of a teammate: the built-in worker, or an agent program. An agent program
+//! runs one process per turn, or one process behind a driver.
 
 use crate::usage::UsagePaths;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! Examines a team that existed before the run: whether the team belongs to the run file, what is
-//! left to do, and how the team's tasks differ from those in the file. This module changes nothing.
+//! Examines a team that existed before the run. Determines whether the team belongs to the run
+//! file, what is left to do, and how the team's tasks differ from the file's. Changes nothing.
 
 use crate::run_file::{RunFile, TaskSpec};
 use crate::task_fate::{MemberState, MemberStates, RetryRules, TaskFate, evaluate, run_file_key};
@@ -113,8 +113,9 @@ fn foreign_team_error(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Op
     })
 }
 
-/// Whether every task of the run file exists and is final. All members count as running here,
-/// although they have ended. So a task that a member could still do is not final.
+/// Whether every task of the run file exists, and all tasks of the team are final. All members
+/// count as running here, although they have ended. So a task that a member could still do is not
+/// final.
 pub(crate) fn is_complete(file: &RunFile, tasks: &[Task]) -> bool {
     let decision = evaluate(&RetryRules::from_file(file), tasks, &all_running(file));
     has_all_tasks(file, tasks)

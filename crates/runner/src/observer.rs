@@ -16,8 +16,8 @@ pub trait RunObserver {
     /// Whether progress is shown on a screen that must be redrawn each second.
     fn is_live(&self) -> bool;
 
-    /// Shows a sentence to the user. If it contains `teamctl` commands, the options of this
-    /// invocation are not part of them, and the observer adds these options.
+    /// Shows a sentence to the user. The observer adds the user's options, such as `--root`, to any
+    /// `teamctl` commands in the sentence.
     fn show_warning(&self, warning: &str);
 
     /// Shows an error that does not end the run.

@@ -40,9 +40,9 @@ pub struct RunRequest<'a> {
 ///
 /// # Errors
 ///
-/// Fails if the team exists and may not be resumed, if another run of the team is in progress, if
-/// teamd can't be started, or if a member can't be spawned. The error's help says how to resume the
-/// run.
+/// Fails if the team exists and may not be resumed, or if another run of the team is in progress.
+/// Also fails if teamd can't be started or a member can't be spawned. The error's help says how to
+/// resume the run.
 pub fn run_team(
     team_context: &TeamContext,
     request: RunRequest,
@@ -118,8 +118,8 @@ impl From<AfterRun> for RunNote {
     }
 }
 
-/// The retry rules for a run. If the run resumes a team, the rules have the owners of that team's
-/// tasks, and a warning is shown for each task that differs from the run file.
+/// The retry rules for a run. For a resumed run, they have the owners of the existing tasks, and
+/// each task that differs from the run file causes a warning.
 fn retry_rules(
     resume_point: &ResumePoint,
     file: &RunFile,

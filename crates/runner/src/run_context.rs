@@ -1,5 +1,5 @@
-//! The values that are set once per run: the caller's team, the run file, the daemon, and the
-//! sources of events that the run waits for.
+//! The values that are set once per run, such as the run file, the daemon, and the sources of
+//! events that the run waits for.
 
 use crate::daemon_keeper::{DaemonKeeper, Takedown};
 use crate::observer::RunObserver;

@@ -1,9 +1,9 @@
 //! Detects a stalled team: nothing happens although tasks are open. Without this, the run would
 //! never end.
 //!
-//! A team stalls, for example, if an agent releases a task that no other agent claims, or if an
-//! agent forgets a task that it has claimed. A team also stalls if members are suspended, for
-//! example because their tmux server was killed.
+//! For example, a team stalls if no agent claims a task that another agent has released. It also
+//! stalls if an agent forgets a task that it has claimed, or if members are suspended because their
+//! tmux server was killed.
 
 use crate::team_snapshot::TeamSnapshot;
 use protocol::control::{Activity, MemberFlag, MemberStatus};

@@ -1,5 +1,5 @@
-//! Decides what the run does, from the task list and the members' states: which tasks are released,
-//! and whether the run still waits for a task.
+//! Decides from the task list and the members' states what the run does: which tasks it releases,
+//! and whether it still waits for a task.
 //!
 //! The decision is a pure function of the last snapshot. Other modules read and change the files.
 
@@ -100,7 +100,7 @@ pub enum TaskFate {
 }
 
 impl TaskFate {
-    /// The same with its reason, which may come from an agent, changed by `change`.
+    /// The same fate, with `change` applied to its reason, which may come from an agent.
     pub(crate) fn with_text(&self, change: impl Fn(&str) -> String) -> TaskFate {
         match self {
             TaskFate::Failed(reason) => TaskFate::Failed(change(reason)),
@@ -231,8 +231,8 @@ fn release_or_fail(
     match claimer {
         _ if release.count > max_releases => (TaskFate::Failed(failure.to_owned()), None),
         MemberState::Running => (TaskFate::Waiting, Some(release)),
-        // The task waits for its owner. It is not released, because its owner would have to be a
-        // current member.
+        // The task waits for its owner. It is not released now, because only a current member can
+        // become the owner of a released task.
         MemberState::Respawning | MemberState::Suspended => (TaskFate::Waiting, None),
         MemberState::Gone => (TaskFate::Failed(failure.to_owned()), None),
     }

@@ -1,7 +1,7 @@
 //! The arguments of `teamd-shim`.
 //!
-//! They are parsed by hand, because a general parser would need more memory than the rest of the
-//! shim while the agent runs.
+//! The arguments are parsed by hand, because a general parser would need more memory than the rest
+//! of the shim while the agent runs.
 
 use protocol::control::shim_subcommands;
 use std::ffi::OsString;
@@ -10,7 +10,8 @@ use std::path::PathBuf;
 /// A parsed command line.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ShimCommand {
-    /// `run SPAWN --socket PATH [--headless LOG]`: start and supervise an agent. Called by the daemon.
+    /// `run SPAWN --socket PATH [--headless LOG]`: start and supervise an agent. Called by the
+    /// daemon.
     Run(ShimArgs),
     /// `log PATH`: write standard input to a log of bounded size. Called by tmux.
     Log(PathBuf),

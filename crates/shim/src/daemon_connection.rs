@@ -19,8 +19,8 @@ const INITIAL_BACKOFF: Duration = Duration::from_millis(20);
 /// daemon all shims are connected again soon.
 const MAX_BACKOFF: Duration = Duration::from_millis(250);
 
-/// How long sending one message may take. The limit is needed for a daemon that was stopped
-/// (SIGSTOP): once its buffers are full, sending blocks, and the shim must not block for long.
+/// How long sending one message may take. The limit is needed for a stopped daemon (SIGSTOP): once
+/// its buffers are full, sending blocks, and the shim must not block for long.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What ended a wait.

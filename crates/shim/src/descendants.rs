@@ -24,8 +24,8 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 /// signal, because it gets no SIGCHLD when a grandchild exits.
 const RESCAN_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How often the process tree is walked until two walks agree. If processes start and exit all the
-/// time, the table of all processes is read instead.
+/// How often the process tree is walked at most, until two walks agree. If processes start and exit
+/// all the time, the table of all processes is read instead.
 const MAX_TREE_WALKS: usize = 4;
 
 /// A callback for every child that was reaped, with the child's pid and exit status.
@@ -71,9 +71,9 @@ pub(crate) fn end_all(
     Remaining::Nothing
 }
 
-/// The processes that the shim does not end: the daemon with this pid, and the tmux server that the
-/// daemon was started in, if that server is a child of the shim. A tmux server that the agent
-/// starts becomes a child of the shim, because it moves itself into the background.
+/// The processes that the shim does not end: the daemon with this pid, and the tmux server in which
+/// it was started. The tmux server counts only if it is a child of the shim. A tmux server that the
+/// agent starts becomes a child of the shim, because it moves itself into the background.
 pub(crate) fn daemon_and_its_tmux(pid: u32) -> Vec<ProcessStat> {
     let has_name = |process: &ProcessStat, name: &str| {
         client::process_table::program_name(process.pid).is_some_and(|program| program.starts_with(name))
@@ -136,7 +136,7 @@ fn wait(signals: &ShimSignals, deadline: Instant) {
 
 /// Sends SIGSTOP to all descendants, until a scan finds no new ones. This is done before SIGKILL
 /// because of agents at their process limit: each killed process would make room for a new child of
-/// another one. A stopped process counts for the limit but starts no children.
+/// another process. A stopped process counts for the limit but starts no children.
 fn stop_all(exempt: &[ProcessStat], until: Instant) {
     let mut stopped = HashSet::new();
     while Instant::now() < until {

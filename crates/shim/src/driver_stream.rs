@@ -44,8 +44,8 @@ impl DriverStream {
         self.flush();
     }
 
-    /// Writes as much as the socket takes. Write errors are ignored: the shim is told of the
-    /// driver's exit.
+    /// Writes as much as the socket takes. Write errors are ignored: if the driver has exited,
+    /// SIGCHLD reports that.
     pub(crate) fn flush(&mut self) {
         while !self.outgoing.is_empty() {
             match (&self.stream).write(&self.outgoing) {

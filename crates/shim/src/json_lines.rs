@@ -1,4 +1,4 @@
-//! Values in a line of JSON, by key or by path.
+//! Finds values in a line of JSON, by key or by path.
 
 use serde_json::Value;
 
@@ -15,8 +15,8 @@ pub(crate) fn first_string(value: &Value, key: &str) -> Option<String> {
     }
 }
 
-/// The last string under `key`, at any depth. In each object a string directly under `key` comes
-/// before strings at greater depths.
+/// The last string under `key`, at any depth. In each object, a string directly under `key` takes
+/// precedence over deeper strings.
 pub(crate) fn last_string(value: &Value, key: &str) -> Option<String> {
     match value {
         Value::Object(fields) => {

@@ -215,9 +215,9 @@ impl OutputPty {
     /// Copies the rest of the output of a program that has exited. Returns the last lines of that
     /// output.
     ///
-    /// An empty master does not mean that all output was read, because a worker thread of the
-    /// kernel passes output from the slave to the master. So a sentinel is written to the slave:
-    /// when the sentinel arrives at the master, all earlier output has arrived too.
+    /// An empty master does not mean that all output was read: a worker thread of the kernel passes
+    /// output from the slave to the master. So a sentinel is written to the slave: when the
+    /// sentinel arrives at the master, all earlier output has arrived too.
     pub(crate) fn drain_and_take_tail(&mut self) -> String {
         let deadline = Instant::now() + DRAIN_TIMEOUT;
         self.sentinel.issue();

@@ -77,8 +77,8 @@ fn reset_signals() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Makes this process the foreground of its terminal. SIGTTOU is blocked during the call, because
-/// the kernel sends it to a background process that does this, and it would stop the process.
+/// Makes this process the foreground of its terminal. SIGTTOU is blocked during the call: the
+/// kernel sends it to a background process that calls tcsetpgrp, and it would stop the process.
 fn take_foreground() {
     let mut ttou = SigSet::empty();
     ttou.add(Signal::SIGTTOU);

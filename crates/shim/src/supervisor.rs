@@ -1,8 +1,8 @@
 //! Starts one agent, supervises it, and reports how it ended.
 //!
 //! The shim connects to the daemon and waits for the message that starts the agent. Then the shim
-//! starts the agent's program, or runs the agent's turns itself. The shim exits only when no
-//! descendant of the agent is left.
+//! starts the agent's program, or runs the agent's turns itself. The shim exits when no descendant
+//! of the agent is left, or when one can't be killed.
 //!
 //! Meanwhile the daemon may exit and be started again. The agent does not notice this, because the
 //! shim keeps both ends of the agent's wake socket open. The shim has no async runtime, so that it
@@ -203,7 +203,7 @@ impl Shim<'_> {
     }
 
     /// Waits until the agent exits or must end. Returns the time between SIGTERM and SIGKILL for
-    /// what is left.
+    /// the processes that are left.
     fn wait_for_end(&mut self, agent: &mut SupervisedAgent, output: &mut Option<OutputPty>) -> Duration {
         loop {
             output.iter_mut().for_each(OutputPty::copy_available);

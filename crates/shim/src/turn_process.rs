@@ -6,7 +6,6 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::io::Write;
 use std::process::{ChildStdin, ExitStatus};
 
-/// The process of one turn.
 pub(crate) struct TurnProcess {
     pub(crate) pid: u32,
     pub(crate) status: Option<ExitStatus>,
@@ -49,7 +48,7 @@ pub(crate) struct PendingStdin {
 
 impl PendingStdin {
     /// Writes as much text as the pipe takes at once. Returns the rest, or `None` if nothing is
-    /// left. In that case the pipe is closed.
+    /// left; the pipe is closed then.
     pub(crate) fn new(pipe: ChildStdin, text: String) -> Option<PendingStdin> {
         let flags = OFlag::from_bits_retain(fcntl(&pipe, FcntlArg::F_GETFL).ok()?);
         // Only the shim's end of the pipe becomes non-blocking. The program's end has a file

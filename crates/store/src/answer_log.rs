@@ -1,6 +1,6 @@
 //! Log of the answers to members' requests, one file for each team, in teamd's state directory.
-//! Newer versions of Claude Code delete an answer from the inbox after reading it. Without this
-//! log, the answered request would then count as open again.
+//! Newer versions of Claude Code delete an answer from the member's inbox after reading it. Without
+//! this log, the answered request would then count as open again.
 //!
 //! Every answer is first stored in the inbox and then added to the log as one line. If the process
 //! crashes between these two steps, only the inbox has the answer.
@@ -26,7 +26,6 @@ pub(crate) struct AnswerLog(PathBuf);
 pub struct AnsweredRequest {
     /// The member that made the request.
     pub member: AgentName,
-    /// The request.
     pub request_id: RequestId,
     /// Whether the request was approved.
     pub approved: bool,

@@ -1,8 +1,8 @@
 //! An open directory, whose entries are used by plain name.
 //!
 //! Every file and directory below a root is opened from such a directory, one path component at a
-//! time. Symbolic links are not followed. So a path that another process replaces during the access
-//! can't lead out of the root.
+//! time. Invariant: symbolic links below a root are not followed; `links_are_not_followed` checks
+//! it. So a path that another process replaces during the access can't lead out of the root.
 
 use crate::error::Error;
 use nix::dir::Dir;

@@ -34,7 +34,8 @@ fn env_path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// The XDG Base Directory Specification says that a relative path is ignored.
+/// The path in the variable `name`. `None` for a relative path: the XDG specification says to
+/// ignore it.
 fn xdg_path(name: &str) -> Option<PathBuf> {
     env_path(name).filter(|path| path.is_absolute())
 }

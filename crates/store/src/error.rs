@@ -36,7 +36,6 @@ pub enum Error {
     /// a file that has several hard links.
     #[error("cannot use {}: it is {what}", path.display())]
     UnexpectedFileType {
-        /// The path.
         path: PathBuf,
         /// The file type found there.
         what: &'static str,
@@ -69,7 +68,8 @@ pub enum Error {
         /// The field and its value.
         reason: String,
     },
-    /// Another program held the lock until the timeout, or the lock is not of the usual kind.
+    /// Another program held the lock until the timeout, or something other than an empty directory
+    /// is at the lock's path.
     #[error("cannot lock {}: {reason}", path.display())]
     Locked {
         /// The lock.
@@ -93,7 +93,6 @@ pub enum Error {
     NoSuchMember {
         /// The requested name.
         name: String,
-        /// The team.
         team: TeamName,
         /// The most similar names.
         nearest: Vec<String>,
@@ -105,13 +104,12 @@ pub enum Error {
     NoSuchTask {
         /// The requested id.
         id: TaskId,
-        /// The team.
         team: TeamName,
     },
     /// The name is in use.
     #[error("cannot create {what}: it exists already")]
     AlreadyExists {
-        /// `team X` or `member X`.
+        /// `team X`, `member X` or `file X`.
         what: String,
     },
     /// The team is a session team of Claude Code, which teamd does not change.
@@ -123,7 +121,6 @@ pub enum Error {
     /// Another member owns the task.
     #[error("cannot claim task {id}: {owner} has it")]
     TaskClaimed {
-        /// The task.
         id: TaskId,
         /// Its owner.
         owner: AgentName,
@@ -131,7 +128,6 @@ pub enum Error {
     /// The member that claims the task already owns it, and the task is in progress.
     #[error("cannot claim task {id}: {owner} has it already, and it is in progress")]
     AlreadyInProgress {
-        /// The task.
         id: TaskId,
         /// Its owner.
         owner: AgentName,
@@ -139,7 +135,6 @@ pub enum Error {
     /// The task has blockers that are not completed.
     #[error("cannot start task {id}: it waits for {}", join_ids(blockers))]
     TaskBlocked {
-        /// The task.
         id: TaskId,
         /// The open blockers.
         blockers: Vec<TaskId>,
@@ -173,7 +168,6 @@ pub enum Error {
     /// The task's current status does not allow the new one.
     #[error("cannot set task {id} to {to}: it is {from}")]
     InvalidTransition {
-        /// The task.
         id: TaskId,
         /// Its current status.
         from: String,
@@ -183,7 +177,6 @@ pub enum Error {
     /// The task has its new owner, but the message to the owner was not sent.
     #[error("task {id} has its owner, but {owner} could not be notified: {cause}")]
     OwnerNotNotified {
-        /// The task.
         id: TaskId,
         /// The new owner.
         owner: AgentName,
@@ -199,7 +192,7 @@ pub enum Error {
         /// The ids of the open requests.
         open: Vec<String>,
     },
-    /// Several requests have an id that begins like this, or two members used the same id.
+    /// Several requests have an id that begins with `id`, or two members used the same id.
     #[error("cannot answer {id}: it could be {}", candidates.join(", "))]
     AmbiguousRequest {
         /// The requested id.
@@ -210,7 +203,6 @@ pub enum Error {
     /// The request already has an answer.
     #[error("cannot answer {id}: it was answered with a {} already", if *approved { "yes" } else { "no" })]
     AlreadyAnswered {
-        /// The request.
         id: String,
         /// Whether that answer was an approval.
         approved: bool,
@@ -218,7 +210,6 @@ pub enum Error {
     /// The member that made the request has exited.
     #[error("cannot answer {id}: {from} has ended, and so has its request")]
     AskerGone {
-        /// The request.
         id: String,
         /// The member that made the request.
         from: AgentName,
@@ -226,7 +217,6 @@ pub enum Error {
     /// The member no longer waits for the answer.
     #[error("cannot answer {id}: {from} has taken it back, since the turn that asked is over")]
     Withdrawn {
-        /// The request.
         id: String,
         /// The member that made the request.
         from: AgentName,
@@ -234,7 +224,6 @@ pub enum Error {
     /// The answer is of the wrong kind for the request.
     #[error("cannot answer {id} like that: {reason}")]
     AnswerNotApplicable {
-        /// The request.
         id: String,
         /// Why the answer does not fit.
         reason: &'static str,
@@ -242,7 +231,6 @@ pub enum Error {
     /// The member's program can't act on this answer.
     #[error("cannot answer {id} like that: {}", unsupported_answer.reason)]
     UnsupportedAnswer {
-        /// The request.
         id: String,
         /// Why the program can't act on it, and what to do instead.
         unsupported_answer: UnsupportedAnswer,
@@ -250,7 +238,6 @@ pub enum Error {
     /// The team's directories contain files that teamd does not know.
     #[error("cannot delete team {team}: not known to us and kept: {}", join_paths(paths))]
     UnknownFiles {
-        /// The team.
         team: TeamName,
         /// The unknown files.
         paths: Vec<PathBuf>,

@@ -2,7 +2,7 @@
 //!
 //! A change of a shared file has two phases. The first phase needs no lock: it reads the file,
 //! builds the new content, and writes a temporary file in the same directory. The second phase
-//! holds the lock for less than a millisecond: it checks that the file is unchanged and renames the
+//! holds the lock for less than a millisecond. It checks that the file is unchanged and renames the
 //! temporary file to the file's name.
 //!
 //! Older versions of Claude Code give up at once when the lock is held, and lose their message. So

@@ -5,8 +5,8 @@
 //! byte for byte. An invalid file is copied to the state directory and left unchanged. The
 //! exception is the config of a team, which [`Team::repair_config`] rewrites.
 //!
-//! Only the module `file` writes and renames files. Only the module `backoff` sleeps, and every
-//! wait has a deadline.
+//! Invariant: only the module `file` writes and renames files, and only the module `backoff`
+//! sleeps; `clippy.toml` checks it. Every wait has a deadline.
 
 mod agent_type_file;
 mod answer_log;

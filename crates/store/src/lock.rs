@@ -5,9 +5,9 @@
 //! teamd's programs and is dead, its lock is stale at once ([`holder_liveness`]). The protocol is
 //! that of the npm package proper-lockfile 4.1.2 with its default options.
 //!
-//! A lock is an empty directory. A directory with content, or a file, is not a lock and is never
-//! removed. A holder that was stopped for a while may have lost its lock. So every holder checks
-//! [`Lock::is_ours`] before each change.
+//! A lock is an empty directory. Invariant: a directory with content, or a file, is not a lock and
+//! is never removed; `no_foreign_lock_or_file_is_removed` checks it. A holder that was stopped for
+//! a while may have lost its lock. So every holder checks [`Lock::is_ours`] before each change.
 
 mod flock;
 mod holder_liveness;
@@ -139,8 +139,8 @@ struct StaleCandidate<'d> {
 }
 
 impl<'d> StaleCandidate<'d> {
-    /// Checks a lock for the first time. `None` if the lock is held or released, or if it may not
-    /// be an empty directory. A directory that can't be opened may have content.
+    /// Checks a lock for the first time. `None` if the lock is held or released, or if its path
+    /// leads to something that is not known to be an empty directory.
     fn examine(dir: &'d DirHandle, name: String) -> Result<Option<StaleCandidate<'d>>, Error> {
         let mut watch = StaleWatch::new();
         watch.observe(dir, &name)?;

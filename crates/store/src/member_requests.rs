@@ -368,7 +368,7 @@ impl OpenRequest {
     }
 }
 
-/// Adds a request, or merges it with the earlier one if the member has repeated it.
+/// Adds a request, or merges it with the earlier request that it repeats.
 fn merge_repeat(requests: &mut Vec<OpenRequest>, request: OpenRequest) {
     let same =
         |known: &&mut OpenRequest| known.from == request.from && known.request.id() == request.request.id();
@@ -416,7 +416,7 @@ fn find_answer(
     answers.map(|(_, approved)| approved).reduce(|one, other| one || other)
 }
 
-/// The only open request among `found`. Otherwise the error that says why no request can be chosen.
+/// The only open request among `found`. If there is not exactly one, the error that says why.
 fn single_open(id: &str, found: Vec<ScannedRequest>) -> Result<OpenRequest, Error> {
     let (open, closed): (Vec<ScannedRequest>, Vec<ScannedRequest>) =
         found.into_iter().partition(|found| found.state == RequestState::Open);

@@ -32,7 +32,7 @@ pub struct ConfigDamage {
 enum ConfigFileState {
     Valid,
     Missing,
-    /// The file is not valid JSON. A copy is in the state directory.
+    /// The file is not valid JSON. Unless it is empty, a copy is in the state directory.
     Corrupt(Box<FileSnapshot>, ConfigDamage),
 }
 

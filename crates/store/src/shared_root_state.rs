@@ -20,9 +20,7 @@ pub(crate) struct SharedRootState {
     pub(crate) io: IoContext,
     /// The options for writes into the session teams of Claude Code.
     pub(crate) foreign_io: IoContext,
-    /// The log of the answers to members' requests.
     pub(crate) answer_log: AnswerLog,
-    /// The journal of all inboxes.
     pub(crate) journal: Journal,
     pub(crate) state_dir: PathBuf,
 }

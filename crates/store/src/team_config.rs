@@ -51,7 +51,7 @@ impl Team {
     /// long as another program may be in the middle of a write.
     ///
     /// # Errors
-    /// `NoSuchTeam`, `Malformed`, `Io`.
+    /// `NoSuchTeam`, `Corrupt`, `Malformed`, `Io`.
     pub fn config(&self) -> Result<TeamConfig, Error> {
         Ok(self.cached_config()?.team.clone())
     }
@@ -145,8 +145,8 @@ impl Team {
         Ok(())
     }
 
-    /// Changes the text of the config by `edit`. Returns `None` if `edit` returned `None` because
-    /// there was nothing to change.
+    /// Changes the text of the config by `edit`. Returns `None` if `edit` returned `None`, for
+    /// example because the member is missing.
     fn change_config(
         &self,
         kind: ConfigChange,

@@ -13,7 +13,7 @@ pub(crate) const CONFIG_FILE: &str = "config.json";
 pub(crate) const INBOXES_DIR: &str = "inboxes";
 /// The file in a task list whose lock covers the whole list. It is always empty.
 pub(crate) const LOCK_FILE: &str = ".lock";
-/// The file in a task list that holds the highest task id that was ever used.
+/// The file in a task list that holds the high-water mark of its task ids.
 pub(crate) const HIGH_WATER_MARK_FILE: &str = ".highwatermark";
 
 /// The file name of a task.

@@ -62,7 +62,6 @@ impl Team {
         self.1
     }
 
-    /// The name of the team.
     pub fn name(&self) -> &TeamName {
         &self.0.name
     }
@@ -114,7 +113,6 @@ impl Team {
         Error::NoSuchMember { name: name.to_owned(), team: self.0.name.clone(), nearest, is_suspended }
     }
 
-    /// The team's directory.
     pub(crate) fn dir(&self) -> &DirHandle {
         &self.0.dir
     }
@@ -169,7 +167,6 @@ impl Team {
         &self.0.root.teams
     }
 
-    /// The root directory.
     pub(crate) fn root_dir(&self) -> &DirHandle {
         &self.0.root.dir
     }

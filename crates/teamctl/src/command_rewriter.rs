@@ -1,5 +1,5 @@
-//! Adds the user's `--root`, `--socket` and `-t` to the `teamctl` commands in a help or error text,
-//! so that the user can type such a command as it is printed.
+//! Adds the user's `--root`, `--socket` and `-t` to the `teamctl` commands in a help or error text.
+//! So the user can type such a command as it is printed.
 
 use crate::context::CommandContext;
 use client::suggested_commands::SuggestedCommands;

@@ -1,8 +1,8 @@
 //! The program `teamctl`: works on a team from the command line.
 //!
-//! Each command has a file in `commands/`. The crate imports neither the daemon nor tmux nor an
-//! async runtime, so that a command starts within milliseconds, and so that no other program than
-//! the daemon supervises agents.
+//! Each command has a file in `commands/`. The crate imports neither tmux nor an async runtime, so
+//! that a command starts within milliseconds. It does not import the daemon either: only the daemon
+//! supervises agents.
 
 mod cli;
 mod command_rewriter;

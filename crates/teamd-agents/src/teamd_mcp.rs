@@ -1,4 +1,4 @@
-//! `teamd-mcp`: the verbs as tools for agents; see the library `mcp`.
+//! `teamd-mcp`: the commands of `teamctl` as MCP tools for agents; see the library `mcp`.
 
 use std::process::ExitCode;
 

@@ -256,8 +256,8 @@ pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut R
 
 /// Removes from the roster the deletions of teams whose name another team has now.
 ///
-/// An earlier daemon was killed after it had deleted such a team, and before it saved the roster. Then
-/// another program created a team of the same name.
+/// An earlier daemon was killed after it had deleted such a team, and before it saved the roster.
+/// Then another program created a team of the same name.
 fn keep_newer_teams(root: &Root, roster: &mut Roster) {
     roster.deletions.retain(|deletion| {
         let team = root.team(&deletion.order.team).ok();

@@ -51,8 +51,8 @@ impl TmuxCall<'_> {
         all_of(&self.server.epoch().condition(), condition)
     }
 
-    /// Returns a tmux format that is true if the tmux server is still the one to which this call is
-    /// connected, the pane has the tag `tag`, and no user has run `respawn-pane` in the pane.
+    /// Returns a tmux format that is true if the pane has the tag `tag` and no user has run
+    /// `respawn-pane` in it. On another tmux server than that of this call it is false.
     pub(crate) fn tag_condition(&self, tag: &PaneTag) -> String {
         self.on_this_server(&tag.owned_condition())
     }
@@ -123,8 +123,8 @@ impl TmuxCall<'_> {
     ///
     /// # Errors
     ///
-    /// `NotOwned` if the pane does not have the tag, so that no command has run; `Rejected` if tmux
-    /// refused a command; and the errors of [`TmuxServer::send`].
+    /// `NotOwned` if the pane does not have the tag; then no command has run. `Rejected` if tmux
+    /// refused a command. Otherwise the errors of [`TmuxServer::send`].
     pub(crate) fn run_if_tagged(
         &mut self,
         pane: PaneId,

@@ -1,15 +1,15 @@
 //! A control connection: a tmux client in control mode. This is the usual way in which commands
 //! reach the tmux server.
 //!
-//! The client is attached to a hidden session of its own, so it has no effect on the size, the
-//! focus or the environment of the user's sessions. The hidden session ends when this process
-//! exits, see [`crate::control_client_process`].
+//! The client is attached to a hidden session of its own. So it does not affect the size, the focus
+//! or the environment of the user's sessions. The hidden session ends when this process exits, see
+//! [`crate::control_client_process`].
 //!
-//! A reader thread reads the client's output and never blocks on anything else, because a client
-//! whose output is not read prevents the server from exiting. The thread that makes a call writes
-//! the commands itself: a separate writer thread might have to wait for a busy processor. After
-//! each command list the connection lets tmux print a nonce. The reply to the list is what tmux
-//! printed before that nonce.
+//! A client whose output is not read prevents the server from exiting. So a reader thread reads the
+//! output and never blocks on anything else. The thread that makes a call writes the commands
+//! itself: a separate writer thread might have to wait for a busy processor. After each command
+//! list the connection lets tmux print a nonce. The reply to the list is what tmux printed before
+//! that nonce.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::process::ChildStdin;

@@ -88,9 +88,9 @@ impl TmuxServer {
     ///
     /// # Errors
     ///
-    /// `NoSpace` if there is still no room, or if the window is zoomed and therefore cannot be
-    /// tiled; `InvalidArgument` if `argv` is not valid; `Rejected` if the window does not exist.
-    /// After `Timeout` and `Disconnected` the pane may exist.
+    /// `NoSpace` if there is still no room, or if the window cannot be tiled because it is zoomed.
+    /// `InvalidArgument` if `argv` is not valid. `Rejected` if the window does not exist. After
+    /// `Timeout` and `Disconnected` the pane may exist.
     pub fn split(&mut self, window: WindowId, argv: &[String]) -> Result<CreatedPane, Error> {
         let split = split_commands(window, argv)?;
         let mut call = self.call("split a window");
@@ -135,9 +135,8 @@ impl TmuxCall<'_> {
 /// Parses the reply to [`split_commands`]. `window` is the window that was split.
 ///
 /// # Errors
-///
-/// `NoSpace` if the window has no room for another pane; `Rejected` if tmux refused the split for
-/// another reason; `UnexpectedReply` if the reply does not parse.
+/// `NoSpace` if the window has no room for another pane. `Rejected` if tmux refused the split for
+/// another reason. `UnexpectedReply` if the reply does not parse.
 pub(crate) fn split_from_reply(reply: CommandReply, window: WindowId) -> Result<CreatedPane, Error> {
     match reply.parse(parse_created) {
         Err(error) if error.is_no_space() => Err(Error::NoSpace { window }),
@@ -171,7 +170,7 @@ fn with_program<'a>(
 }
 
 /// Returns the commands that split a window. The flag `-Z` is used only if the window is zoomed: it
-/// keeps a zoomed window zoomed, but it would also zoom a window that is not zoomed.
+/// keeps the window zoomed, but would also zoom any other window.
 pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<CommandList, InvalidArgument> {
     let window = window.to_string();
     let plain = SplitWindow::new().detached().print().format(CREATED_FORMAT).start_directory("/");
@@ -184,9 +183,9 @@ pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<Comman
 /// Returns the commands that make a window a teamd window.
 ///
 /// The commands set options of this window only. Two options show the labels on the pane borders.
-/// The option `@teamd_window` marks the window as created by teamd. The other options override
-/// settings of the user that would keep an untagged pane after its process has exited, rename the
-/// window, or send typed keys to all panes at once.
+/// The option `@teamd_window` marks the window as created by teamd. The others override settings of
+/// the user. Those could keep an untagged pane after its process has exited, rename the window, or
+/// send typed keys to all panes at once.
 pub(crate) fn configure_window_commands(window: WindowId) -> CommandList {
     let set = |name: &'static str, value: &'static str| {
         SetOption::new().window().target_pane(window.to_string()).option(name).value(value).build()

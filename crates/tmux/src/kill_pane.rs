@@ -130,9 +130,8 @@ impl TmuxCall<'_> {
 
     /// Whether `pane` exists, according to the reply to [`pane_id_command`].
     ///
-    /// If the pane is missing, tmux prints the id of another pane, or nothing. If the window of the
-    /// pane has just closed, tmux still knows the pane id but has no session for it, and the
-    /// command prints nothing.
+    /// If the pane is missing, tmux prints the id of another pane, or nothing. It prints nothing if
+    /// the pane's window has just closed: the pane id is still known, but has no session.
     fn pane_exists(&mut self, reply: CommandReply, pane: PaneId) -> Result<bool, Error> {
         let text = reply.text().unwrap_or_else(|_| "an error".to_owned());
         match text.parse::<PaneId>() {

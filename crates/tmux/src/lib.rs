@@ -12,9 +12,8 @@
 //! - Invariant: a command names a pane always by its id. Sessions that this crate creates are also
 //!   named by their exact name, which contains only plain characters. `invalid_names_are_rejected`
 //!   checks the names.
-//! - Invariant: text from other programs or people reaches tmux only as the value of an option or a
-//!   buffer, or in an argument vector, where tmux never expands formats. The tests in
-//!   `injection.rs` check this.
+//! - Invariant: text from other programs or people reaches tmux only as an option's value or in an
+//!   argument vector. tmux never expands formats there. The tests in `injection.rs` check this.
 //! - This crate uses only commands and formats that the manual of tmux 3.2 describes.
 
 #![warn(missing_docs)]

@@ -1,8 +1,8 @@
 //! Lists panes: which panes exist, and in which windows they are.
 //!
-//! A query for a single pane is a list with a filter, because tmux answers a direct query for a
-//! missing pane with the values of another pane. The fields of a row are numbers, flags and the
-//! tag, so each row is exactly one line.
+//! A query for a single pane is a list with a filter. To a direct query for a missing pane, tmux
+//! answers with the values of another pane. The fields of a row are numbers, flags and the tag, so
+//! each row is exactly one line.
 
 use tmux_interface::ListPanes;
 

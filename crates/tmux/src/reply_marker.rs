@@ -1,9 +1,8 @@
 //! Nonces: random words that no other program can print by chance or on purpose, because they do
 //! not exist before they are sent to tmux.
 //!
-//! A nonce marks the end of a reply, a command that was not run because its condition was false, or
-//! the border between two captured screens. So the output of a pane cannot be mistaken for such a
-//! mark.
+//! A nonce marks the end of a reply, a command whose condition was false, or the border between two
+//! captured screens. So the output of a pane cannot be mistaken for such a mark.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 

@@ -74,8 +74,8 @@ fn stale_sessions(tmux: &TmuxEndpoint, deadline: Deadline) -> BTreeSet<String> {
 
 /// Whether the process `pid` has exited. A zombie counts as exited.
 ///
-/// A process in another container also counts as exited, because it is not visible here. Its hidden
-/// session is then waited for in vain, which does no harm.
+/// A process in another container also counts as exited, because it is not visible here. Waiting
+/// for its hidden session to end is then useless, but does no harm.
 fn has_exited(pid: u32) -> bool {
     let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return true };
     String::from_utf8_lossy(&stat).rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X']))

@@ -25,9 +25,9 @@ impl TmuxServer {
     ///
     /// # Errors
     ///
-    /// `InvalidArgument` if `text` is longer than [`MAX_MESSAGE_BYTES`], does not begin with an
-    /// ASCII letter or digit, or contains a character other than ASCII letters, digits, spaces and
-    /// `@:_,()-`.
+    /// `InvalidArgument` if `text` is longer than [`MAX_MESSAGE_BYTES`] or does not begin with an
+    /// ASCII letter or digit. Also if it contains a character other than ASCII letters, digits,
+    /// spaces and `@:_,()-`.
     pub fn show_message(&mut self, text: &str, panes: &[PaneId]) -> Result<bool, Error> {
         if !is_safe_text(text) {
             return Err(InvalidArgument::new(text, "a message is letters, digits, spaces and @:_,()-").into());

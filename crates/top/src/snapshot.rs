@@ -67,7 +67,7 @@ impl Panel {
 
 /// An item of a panel.
 pub(crate) trait ListItem {
-    /// Identifies the item in its panel, whatever else changes.
+    /// A text that identifies the item in its panel and never changes.
     fn key(&self) -> String;
     /// The member that the keys act on: the one that gets a message, is killed or attached to.
     fn member_name(&self) -> Option<&str>;
@@ -123,14 +123,14 @@ pub(crate) struct TaskItem {
     pub(crate) details: String,
 }
 
-/// What a task needs next.
+/// The state of a task, as the screen shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TaskState {
     Failed,
-    /// It is in progress, but its owner has exited.
+    /// The task is in progress, but its owner has exited.
     Abandoned,
     Working,
-    /// It waits for other tasks.
+    /// The task waits for other tasks.
     Blocked,
     Ready,
     Done,

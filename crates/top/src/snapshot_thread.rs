@@ -1,6 +1,6 @@
-//! The thread that reads snapshots. It reads one when the daemon has exited, or when the event log,
-//! a member's log, a file of the team or the directory of the control socket has changed. It reads
-//! at most four snapshots per second.
+//! The thread that reads snapshots of the team. It reads one when the daemon exits, or when a file
+//! of the team, a log or the control socket's directory changes. It reads at most four snapshots
+//! per second.
 
 use crate::agent_log::agent_log_dir;
 use crate::args::ScreenArgs;

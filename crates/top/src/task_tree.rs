@@ -46,7 +46,7 @@ fn depth_first_order(open: &[&Task], blockers: &BTreeMap<TaskId, Vec<TaskId>>) -
         blockers.iter().for_each(|blocker| waiting.entry(*blocker).or_default().push(*id));
     }
     let (mut ordered, mut visited) = (Vec::new(), BTreeSet::new());
-    // Tasks of a cycle all have a blocker: each one that was not reached starts a tree.
+    // Every task of a cycle has a blocker, so the cycle has no root. Its first task is used.
     let roots = open.iter().filter(|task| blockers[&task.id].is_empty()).chain(open);
     for root in roots {
         let mut next = vec![Placement { id: root.id, depth: 0, parent: None }];

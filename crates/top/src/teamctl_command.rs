@@ -79,7 +79,7 @@ fn memory_file(text: &str) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// The form of a `teamctl` command about the team that a person can type in this environment.
+/// Builds `teamctl` commands about the team, as a person must type them in this environment.
 pub(crate) fn suggested_commands(arguments: &ScreenArgs) -> SuggestedCommands {
     let root = Root::open(&arguments.root, &arguments.state_dir, Durability::Process).ok();
     let teams = root.and_then(|root| root.teams().ok()).unwrap_or_default();
@@ -91,7 +91,7 @@ pub(crate) fn suggested_commands(arguments: &ScreenArgs) -> SuggestedCommands {
     )
 }
 
-/// The form of a `teamctl` command without a team that a person can type in this environment.
+/// Builds `teamctl` commands without a team, as a person must type them in this environment.
 pub(crate) fn commands_without_team(arguments: &ScreenArgs) -> SuggestedCommands {
     SuggestedCommands::with_options(
         location_args(arguments).into_iter().map(|argument| argument.to_string_lossy().into_owned()),

@@ -28,7 +28,7 @@ impl TmuxClient {
         listed.lines().filter_map(client).collect()
     }
 
-    /// Shows for 5 s in the client which key leads back. The message has no texts of others.
+    /// Shows for 5 s which key leads back. tmux expands formats in the text, so it is constant.
     pub(crate) fn show_return_key(&self) {
         let Some(now) = TmuxClient::list(&[]).into_iter().find(|client| client.name == self.name) else {
             return;

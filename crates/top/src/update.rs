@@ -268,7 +268,7 @@ fn submit_prompt(state: &mut UiState, InputPrompt { purpose, text }: InputPrompt
     match purpose {
         PromptPurpose::Filter => Vec::new(),
         PromptPurpose::Message(_) if text.is_empty() => Vec::new(),
-        // On standard input the list of processes does not show the text.
+        // The text goes to standard input, because the list of processes shows arguments.
         PromptPurpose::Message(to) => vec![teamctl_effect(&["send", "--", &to, "-"], text)],
         PromptPurpose::ShutdownReason(name) if text.is_empty() => {
             vec![teamctl_effect(&["shutdown", "--no-wait", "--", &name], "")]

@@ -18,7 +18,7 @@ pub enum KeepReason {
     IgnoredByStatus(Vec<PathBuf>),
     /// Number of commits on the worktree's branches that no other branch has, local or remote.
     Unpushed(u64),
-    /// Number of commits of a detached HEAD that no branch has.
+    /// Number of commits of a detached HEAD that no branch and no tag has.
     Detached(u64),
     /// Number of commits that only the worktree's own references and the reflog of its HEAD have.
     ReflogOnly(u64),

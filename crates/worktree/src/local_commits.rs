@@ -73,8 +73,8 @@ pub(crate) fn count_unpushed(
     git.output_number("count the commits", &arguments, b"")
 }
 
-/// Counts the commits of a detached HEAD that no branch has. The result is 0 if HEAD is on a
-/// branch.
+/// Counts the commits of a detached HEAD that no branch and no tag has. The result is 0 if HEAD is
+/// on a branch.
 ///
 /// # Errors
 ///

@@ -38,8 +38,8 @@ pub(crate) fn check_no_mount_point(directory: &Path) -> Result<(), Error> {
     }
 }
 
-/// The mount point in a line of the table: the fifth field. Special characters are octal escapes, for
-/// example a blank is `\040`.
+/// The mount point in a line of the table: the fifth field. Special characters are octal escapes:
+/// for example, a blank is `\040`.
 fn parse_mount_point(line: &[u8]) -> Option<PathBuf> {
     let field = line.split(|byte| *byte == b' ').nth(4)?;
     let mut path = Vec::new();

@@ -44,7 +44,8 @@ impl WorktreeRecord {
     /// # Errors
     ///
     /// [`Error::NotRecorded`]; [`Error::MountPoint`]; [`Error::ChangedWhileSaving`] if the worktree
-    /// was written to meanwhile; [`Error::Io`] and the errors of every git command if something can't be saved.
+    /// was written to meanwhile. If anything can't be saved, [`Error::Io`] or the error of a git
+    /// command.
     pub fn save(&self, directory: &Path, environment: &GitEnvironment) -> Result<SavedWorktree, Error> {
         let worktree = self.open(environment)?;
         // The worktree can't be removed after it was saved, so the caller learns this first.
@@ -171,8 +172,8 @@ impl Worktree<'_> {
             files.extend(write_patch(&git, options, fingerprint, &into.join(name))?.then_some(name));
         }
         // A submodule has a file `.git` that names the submodule's repository. If that repository
-        // belongs to this worktree, the file is left out: the repository is saved as a submodule,
-        // and its path will no longer exist.
+        // belongs to this worktree, the file is left out. The repository is saved on its own, and
+        // its path will no longer exist.
         let is_own_repository =
             |name: &Path| name.ends_with(".git") && submodule::points_into(&tree.join(name), &self.git_dir);
         let archive = into.join("changed-files.tar");

@@ -1,7 +1,7 @@
 //! Finds the stashes that were made in a worktree.
 //!
 //! Stashes belong to the repository, so they stay when a worktree is removed. But without the
-//! worktree, nobody can tell which member made a stash. Each stash names the branch and the commit
+//! worktree it is not known which member made a stash. Each stash names the branch and the commit
 //! on which it was made.
 
 use crate::error::Error;

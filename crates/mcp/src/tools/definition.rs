@@ -12,25 +12,25 @@ use std::sync::Arc;
 /// What a tool changes, in the protocol's terms. No tool reaches beyond the team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ToolEffect {
-    /// It changes nothing.
+    /// The tool changes nothing.
     ReadOnly,
-    /// It only adds.
+    /// The tool only adds something, such as a message.
     Additive,
-    /// It changes something; the same call twice has the same effect as once.
+    /// The tool changes something. The same call twice has the same effect as once.
     Idempotent,
-    /// It removes something.
+    /// The tool removes something.
     Destructive,
 }
 
 /// One tool: its description for clients and its implementation.
 pub(super) trait ToolDefinition {
-    /// The name by which it is called.
+    /// The name by which clients call the tool.
     const NAME: &'static str;
     /// The title, for people.
     const TITLE: &'static str;
     /// The description, for models.
     const DESCRIPTION: &'static str;
-    /// What it changes, for clients that decide whether to ask a person.
+    /// What the tool changes, for clients that decide whether to ask a person.
     const EFFECT: ToolEffect;
     /// The arguments.
     type Input: DeserializeOwned + JsonSchema + Send;

@@ -18,10 +18,8 @@ use store::{Caller, Inbox, require_lead};
 /// How many messages `ReadInbox` returns by default.
 const DEFAULT_LIMIT: usize = 50;
 
-/// The tool `ReadInbox`.
 pub(super) struct ReadInboxTool;
 
-/// Arguments of `ReadInbox`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadInboxInput {
@@ -97,10 +95,8 @@ fn open_inbox(caller: &Caller, name: Option<&str>) -> Result<Inbox, ErrorReport>
     Ok(caller.team().inbox(&owner))
 }
 
-/// The tool `MarkRead`.
 pub(super) struct MarkReadTool;
 
-/// Arguments of `MarkRead`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MarkReadInput {

@@ -15,7 +15,6 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use store::{now, require_lead};
 
-/// The tool `Requests`.
 pub(super) struct RequestsTool;
 
 impl ToolDefinition for RequestsTool {
@@ -34,10 +33,8 @@ impl ToolDefinition for RequestsTool {
     }
 }
 
-/// The tool `Approve`.
 pub(super) struct ApproveTool;
 
-/// Arguments of `Approve`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ApproveInput {
@@ -81,10 +78,8 @@ fn parse_mode(text: &str) -> Result<PermissionMode, ErrorReport> {
     })
 }
 
-/// The tool `Deny`.
 pub(super) struct DenyTool;
 
-/// Arguments of `Deny`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DenyInput {

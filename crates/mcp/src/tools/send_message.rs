@@ -1,7 +1,7 @@
-//! The tool `SendMessage`. Programs know two shapes of its arguments: an older one with `type`,
-//! `recipient` and `content`, and a later one with `to` and `message`, which is a text or an
-//! object. Both shapes are accepted by one flat struct, because clients accept no schema of a
-//! tagged enum. The arguments are parsed into a [`SendAction`] before any file is changed.
+//! The tool `SendMessage`. Programs know two shapes of its arguments. The older one has `type`,
+//! `recipient` and `content`. The later one has `to` and `message`, which is a text or an object.
+//! Both shapes are accepted by one flat struct, because clients accept no schema of a tagged enum.
+//! The arguments are parsed into a [`SendAction`] before any file is changed.
 
 use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::requests::answer_request;
@@ -19,10 +19,8 @@ use store::{ShutdownDecision, now, require_lead};
 /// How long a member may take to answer a shutdown request.
 const SHUTDOWN_GRACE: &str = "10m";
 
-/// The tool `SendMessage`.
 pub(super) struct SendMessageTool;
 
-/// Arguments of `SendMessage`.
 #[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SendMessageInput {
@@ -72,7 +70,7 @@ enum SendAction {
     AnswerPlan { request: RequestId, answer: RequestAnswer },
 }
 
-/// What is done with the team's files alone.
+/// An action that needs only the team's files.
 #[derive(Debug, PartialEq)]
 enum FileAction {
     Message { to: String, text: String, summary: Option<String> },
@@ -224,7 +222,7 @@ impl FlatInput {
         Ok(flat)
     }
 
-    /// Adds the fields of the later shape's object. They take precedence over the fields beside it.
+    /// Adds the fields of the later shape's object. They take precedence over the other arguments.
     fn merge_object(&mut self, object: &Map<String, Value>) -> Result<(), ErrorReport> {
         let text = |key: &str| object.get(key).and_then(Value::as_str).map(str::to_owned);
         let first = |keys: &[&str]| keys.iter().find_map(|key| text(key));

@@ -11,10 +11,8 @@ use serde_json::Value;
 use std::sync::Arc;
 use store::require_lead;
 
-/// The tool `SpawnTeammate`.
 pub(super) struct SpawnTeammateTool;
 
-/// Arguments of `SpawnTeammate`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SpawnTeammateInput {

@@ -14,10 +14,8 @@ use store::{Caller, NewTask, TaskUpdate as Update, now};
 
 const TASK_OUTPUT: &[Property] = &[required_property("task", "object")];
 
-/// The tool `TaskCreate`.
 pub(super) struct TaskCreateTool;
 
-/// Arguments of `TaskCreate`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct TaskCreateInput {
@@ -60,10 +58,8 @@ impl ToolDefinition for TaskCreateTool {
     }
 }
 
-/// The tool `TaskGet`.
 pub(super) struct TaskGetTool;
 
-/// Arguments of `TaskGet`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct TaskGetInput {
@@ -86,10 +82,8 @@ impl ToolDefinition for TaskGetTool {
     }
 }
 
-/// The tool `TaskList`.
 pub(super) struct TaskListTool;
 
-/// Arguments of `TaskList`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TaskListInput {
@@ -119,10 +113,8 @@ impl ToolDefinition for TaskListTool {
     }
 }
 
-/// The tool `TaskUpdate`.
 pub(super) struct TaskUpdateTool;
 
-/// Arguments of `TaskUpdate`.
 #[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub(super) struct TaskUpdateInput {

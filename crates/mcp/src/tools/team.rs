@@ -12,10 +12,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use store::require_lead;
 
-/// The tool `TeamCreate`.
 pub(super) struct TeamCreateTool;
 
-/// Arguments of `TeamCreate`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TeamCreateInput {
@@ -69,7 +67,6 @@ fn check_leads_no_team(context: &ServerContext) -> Result<(), ErrorReport> {
         .with_help("go on with that one, or end it: ask its members to shut down, then TeamDelete"))
 }
 
-/// The tool `TeamDelete`.
 pub(super) struct TeamDeleteTool;
 
 impl ToolDefinition for TeamDeleteTool {

@@ -15,10 +15,8 @@ const DEFAULT_SECONDS: u32 = 45;
 /// The longest timeout in seconds.
 const MAX_SECONDS: u32 = 600;
 
-/// The tool `Wait`.
 pub(super) struct WaitTool;
 
-/// Arguments of `Wait`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WaitInput {

@@ -12,7 +12,7 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::permission_mode::PermissionMode;
 use std::collections::BTreeMap;
 
-/// Stands for the arguments of the current permission mode in each turn.
+/// The deferred variable for the arguments of the permission mode, which may differ in each turn.
 const MODE: &str = "{mode}";
 
 impl Profile {
@@ -48,7 +48,7 @@ impl Profile {
     }
 
     /// The arguments for the agent type and the permission mode. For a read-only agent type there
-    /// are no arguments for the mode: if these contradicted the arguments of the type, the result
+    /// are no arguments for the mode. If they contradicted the arguments of the type, the result
     /// would depend on the program.
     fn type_and_mode_arguments<'a>(
         &self,
@@ -239,8 +239,8 @@ fn tool_arguments(
     Ok(arguments)
 }
 
-/// Returns an error if an argument would begin with a value that starts with a dash, because the
-/// program would take the argument for an option.
+/// Returns an error if an argument would begin with a value that starts with a dash. The program
+/// would take such an argument for an option.
 fn reject_option_like_value(template: &str, values: &[(&str, Option<&str>)]) -> Result<(), ErrorReport> {
     let begins =
         |name: &str, value: &str| template.starts_with(&format!("{{{name}}}")) && value.starts_with('-');

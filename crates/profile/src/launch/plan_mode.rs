@@ -63,7 +63,7 @@ impl Profile {
     }
 
     /// The instructions to plan, for a member in plan mode. They are put before the member's first
-    /// prompt. Empty for other permission modes.
+    /// prompt. Empty for other permission modes, or if `facts` has no prompt.
     ///
     /// # Errors
     ///
@@ -90,8 +90,8 @@ impl Profile {
         }
     }
 
-    /// The error for a profile that lacks the mode `missing`. It needs both the plan mode and a
-    /// mode for carrying out the plan, because otherwise the member could never leave plan mode.
+    /// The error for a profile that lacks the mode `missing`. A profile needs both the plan mode
+    /// and a mode for carrying out the plan: otherwise the member could never leave plan mode.
     fn plan_mode_unsupported(&self, program: &ProgramSpec, missing: PermissionMode) -> ErrorReport {
         let table =
             if matches!(program.delivery, DeliverySpec::Acp { .. }) { "session_modes" } else { "modes" };

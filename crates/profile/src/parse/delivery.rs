@@ -139,7 +139,7 @@ fn parse_session(keys: &TomlTable<'_>, given: Option<Value>) -> Result<SessionSo
     }
 }
 
-/// Reads the value of `key`, a table with `inner` alone, as in `{ output_key = "KEY" }`.
+/// Reads the value of `key`: a table with the single key `inner`, as in `{ output_key = "KEY" }`.
 fn parse_key(keys: &TomlTable<'_>, key: &str, inner: &str, value: &Value) -> Result<String, ErrorReport> {
     let table = value.as_table().filter(|table| table.len() == 1);
     let value = table.and_then(|table| table.get(inner)).and_then(Value::as_str);

@@ -51,8 +51,8 @@ pub enum HookEvent {
         /// A line for people, such as `message from bob` or `task 3: count the lines`.
         summary: String,
         /// Ids of the messages in the prompt that are not marked as read yet
-        /// (`InboxEntry::message_id`). They are marked at the end of the turn, if the program has worked on the
-        /// prompt.
+        /// (`InboxEntry::message_id`). They are marked at the end of the turn, if the program has
+        /// worked on the prompt.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         delivered_ids: Vec<u64>,
     },

@@ -277,8 +277,7 @@ pub struct MemberStatus {
     pub environment_file: String,
 }
 
-/// The reply to a `CreateTeamRequest` (docs/protocol.md section 7,
-/// TeamCreate).
+/// The reply to a `CreateTeamRequest` (docs/protocol.md section 7, TeamCreate).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreateTeamReply {
@@ -371,8 +370,7 @@ pub struct AgentExit {
     pub request_id: Option<String>,
 }
 
-/// The reply to a `DeleteTeamRequest` (docs/protocol.md section 7,
-/// TeamDelete).
+/// The reply to a `DeleteTeamRequest` (docs/protocol.md section 7, TeamDelete).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeleteTeamReply {

@@ -18,8 +18,8 @@ use std::path::PathBuf;
 #[derive(Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Call {
-    /// The version of the protocol that the caller speaks. The daemon refuses other versions than its
-    /// own.
+    /// The version of the protocol that the caller speaks. The daemon refuses other versions than
+    /// its own.
     pub version: u32,
     /// Secret of the agent that calls. `None` for a person or a lead session.
     #[serde(default, skip_serializing_if = "Option::is_none")]

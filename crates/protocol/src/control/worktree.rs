@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Creates a git worktree for a member that will be spawned. The member's name stays reserved for a
-/// while. `Debug` omits the environment, which can contain secrets.
+/// Creates a git worktree for a member that will be spawned. The member's name stays reserved for
+/// 30 s. `Debug` omits the environment, which can contain secrets.
 #[derive(Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorktreeRequest {

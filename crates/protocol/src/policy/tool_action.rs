@@ -1,7 +1,7 @@
 //! Finds the actions that a tool call would perform, from the tool's input.
 //!
 //! The input is any JSON value, and each agent program has its own key names. The agent that makes
-//! the request also writes the input, so unknown keys are not ignored: any text that can be a path
+//! the request also writes the input, so unknown keys are not ignored. Any text that can be a path
 //! counts as a path, under any key and at any depth. The only exception is text that a tool only
 //! writes or shows, such as the new content of a file.
 
@@ -218,8 +218,8 @@ pub(super) fn path_like_words(text: &str) -> impl Iterator<Item = &str> {
     words.map(move |word| value(word).flatten().map_or(word, |at| &word[at..]))
 }
 
-/// The path itself, and the other paths that a tool could read from the text `path`: without white
-/// space around it, or as a list of several paths.
+/// The path itself, and the other paths that a tool could read from it. These are the path without
+/// white space around it, and the parts of a list of paths.
 pub(super) fn path_variants(path: &str) -> impl Iterator<Item = &str> {
     let ends = |c: char| c.is_whitespace() || c.is_control() || "'\"`,:;|".contains(c);
     let parts = path.split(ends).filter(|part| is_path_like(part));

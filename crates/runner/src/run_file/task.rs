@@ -99,7 +99,7 @@ fn parse_task(
     Some(TaskSpec { key, subject, description, active_form, owner, blocked_by, metadata })
 }
 
-/// Reads the task's metadata. The task's key is not part of them yet.
+/// Reads the task's metadata, which does not contain the task's key yet.
 fn parse_metadata(task: &TableReader, errors: &mut ValidationErrors) -> Map<String, Value> {
     let mut metadata = Map::new();
     if let Some(command) = task.string("command", errors) {

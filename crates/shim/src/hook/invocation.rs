@@ -11,7 +11,6 @@ use client::team_context::TeamContext;
 use protocol::control::{HookEvent, HookReply, HookReport, Reply, Request};
 use protocol::error::ErrorReport;
 
-/// One call of a hook.
 pub(crate) struct HookInvocation<'a> {
     pub(super) context: &'a TeamContext,
     pub(super) owner: HookOwner,
@@ -49,7 +48,7 @@ impl HookInvocation<'_> {
         }
     }
 
-    /// Whether the program itself has reported this event, and not only the hook. The usage is read
+    /// Whether the program itself has reported this event, and not only the hook. Usage is read
     /// only at events of the program, because a program may write the usage of a turn as late as
     /// its next event.
     pub(super) fn is_reported_by_program(&self, event: &HookEvent) -> bool {

@@ -40,7 +40,7 @@ pub(super) fn deny_tool_response(input: &HookInput, reason: &str) -> String {
 ///
 /// # Errors
 ///
-/// `Io` if the program does not read the answer. In that case nothing was delivered.
+/// `Io` if the program does not read the answer. Nothing was delivered then.
 pub(super) fn write_response(text: &str) -> Result<(), ErrorReport> {
     let mut stdout = std::io::stdout().lock();
     let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());

@@ -68,7 +68,7 @@ fn oldest_message(
     matches: impl Fn(&Message) -> bool,
 ) -> Option<(InboxEntry, Message)> {
     let messages = unread.iter().filter_map(|entry| Some((entry, entry.unread().filter(|m| matches(m))?)));
-    // Of several messages with the same time, this is the first in the file. A message with an
+    // Of several messages with the same time, the first in the file is chosen. A message with an
     // invalid time comes last.
     let found = messages.min_by_key(|(_, message)| parse_iso8601(&message.timestamp).unwrap_or(u64::MAX));
     found.map(|(entry, message)| (entry.clone(), message.clone()))

@@ -16,9 +16,9 @@ use store::{InboxCursor, Team};
 
 /// How much earlier than the clock the modification time of a file may be: two ticks of the kernel.
 const MTIME_SLACK: Duration = Duration::from_millis(20);
-/// The most messages in a summary. [`SUMMARY_CHARS`] is the most characters of a message in it that
-/// has no summary of its own.
+/// The most messages in a summary.
 const MAX_MESSAGES: usize = 20;
+/// The most characters of a message that has no summary of its own.
 const SUMMARY_CHARS: usize = 80;
 
 /// For each member, how far the member's inbox was read.

@@ -69,7 +69,7 @@ impl OpenPermissionRequest {
     }
 }
 
-/// Shortens each text in `value` that the tool would write to `length` bytes. Other values are not
+/// Shortens to `length` bytes each text in `value` that the tool would write. Other values are not
 /// changed.
 fn shorten_value(value: &Value, length: usize) -> Value {
     match value {
@@ -100,8 +100,7 @@ fn shorten_text(text: &str, length: usize) -> String {
 }
 
 /// The answer that is sent to the agent's program. If the lead allows the tool only with a changed
-/// input, the answer is a denial that contains this input, because the protocol has no field for
-/// it.
+/// input, the answer is a denial that contains this input. The protocol has no field for the input.
 pub(super) fn answer_for_agent(request: &PermissionRequest, outcome: PermissionOutcome) -> PermissionAnswer {
     match outcome {
         PermissionOutcome::Error { error } => PermissionAnswer::Deny { reason: error },

@@ -79,8 +79,8 @@ impl TeamFiles {
         Ok(prompt.finish())
     }
 
-    /// The unread entries of the inbox. If the inbox is not valid JSON, the result is empty: the
-    /// daemon moves such a file away, and the agent can still work on tasks.
+    /// The unread entries of the inbox. Empty if the inbox is not valid JSON, so that the agent can
+    /// still work on tasks.
     fn unread_or_empty(&mut self) -> Result<Vec<InboxEntry>, ErrorReport> {
         match self.unread() {
             Err(error) if error.kind == ErrorKind::InvalidData => Ok(Vec::new()),

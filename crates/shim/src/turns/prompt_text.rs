@@ -1,6 +1,7 @@
-//! Builds the texts that agents get. Messages and tasks become XML-like elements. Their content is
-//! escaped, so that no message can close its element or open another one. Messages of a person are
-//! not put into an element.
+//! Builds the texts that agents get. Messages and tasks become XML-like elements. Invariant: no
+//! message can close its element or open another one, because its content is escaped;
+//! `no_text_closes_the_element_or_opens_another` checks it. Messages of a person are not put into
+//! an element.
 
 use protocol::id::RequestId;
 use protocol::message::Message;

@@ -275,8 +275,8 @@ impl TeamFiles {
     }
 
     /// The next task of the agent. The first choice is a task that the agent has in progress but
-    /// that has had no turn. The second choice is a pending task that the agent owns, and the third
-    /// is the task with the lowest id that the agent can claim.
+    /// that has had no turn. The second choice is a pending task that the agent owns. The third is
+    /// the task with the lowest id that the agent can claim.
     pub(super) fn next_task(&self) -> Result<Option<Task>, ErrorReport> {
         if !self.release_counts.is_empty() {
             return Ok(match self.unfinished_task()? {

@@ -33,7 +33,7 @@ pub(crate) struct TurnCommand {
 /// Why a turn did not start, as a sentence for people.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StartError {
-    /// The program is missing, so no turn of this agent can start.
+    /// No turn of this agent can start, for example because the program is missing.
     Permanent(String),
     /// Another error, such as a process limit. The next turn may start.
     Transient(String),
@@ -73,7 +73,6 @@ pub(crate) enum ExecutorEvent {
     SessionStarted(String),
     /// The agent asks for a permission. The turn waits for [`TurnExecutor::answer_permission`].
     PermissionAsked(PermissionQuestion),
-    /// The turn has ended.
     TurnEnded(TurnResult),
     /// The agent must end now, for example because the daemon ends it.
     Terminate,

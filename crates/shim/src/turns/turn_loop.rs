@@ -277,8 +277,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.files.mark_read(entries)
     }
 
-    /// The unread entries of the inbox. If the inbox is not valid JSON, the result is empty: the
-    /// daemon moves such a file away, and the agent can still work on tasks.
+    /// The unread entries of the inbox. Empty if the inbox is not valid JSON, so that the agent can
+    /// still work on tasks.
     pub(super) fn unread(&mut self) -> Result<Vec<InboxEntry>, ErrorReport> {
         match self.files.unread() {
             Err(error) if error.kind == ErrorKind::InvalidData => {
@@ -299,8 +299,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
             self.report_idle();
             return Ok(());
         }
-        // An error is not reported here: a damaged inbox of the lead may stay damaged for a long
-        // time, and the same error would be reported at every turn.
+        // An error is not reported here. The lead's inbox may stay damaged for a long time, and the
+        // same error would be reported at every turn.
         if self.files.send_queued().is_ok() {
             self.last_error = None;
         }

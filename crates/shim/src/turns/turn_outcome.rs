@@ -14,7 +14,6 @@ use store::now;
 /// How much of the last output line is stored in a task's metadata at most, in characters.
 const LAST_LINE_CHARS: usize = 160;
 
-/// The outcome of a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TurnOutcome {
     pub(super) reason: IdleReason,

@@ -1,8 +1,8 @@
 //! Reads a long JSON array in parts. Only one part is in memory at a time.
 //!
 //! The reader gives up if the file is not an array or if another program changes the file during
-//! the read. The caller then uses [`read_and_parse`](super::read_with_version::read_and_parse), which waits
-//! for a valid file or reports the error.
+//! the read. The caller then uses [`read_and_parse`](super::read_with_version::read_and_parse),
+//! which waits for a valid file or reports the error.
 
 use super::file_version::FileVersion;
 use super::read_with_version::{FileSnapshot, open_regular_file};

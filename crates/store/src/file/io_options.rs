@@ -3,7 +3,6 @@
 use super::corrupt_backup::CorruptBackups;
 use crate::durability::Durability;
 
-/// The options that all reads and writes of one root share.
 #[derive(Debug)]
 pub(crate) struct IoContext {
     /// What a write waits for before it returns.

@@ -35,8 +35,8 @@ impl KnownFile {
         self.version
     }
 
-    /// Whether the next change of this file is cheap: it writes only the changed bytes, without a
-    /// copy of the whole file and without a flush to the disk.
+    /// Whether the next change of this file is cheap: it neither copies the whole file nor waits
+    /// for a flush to the disk.
     pub(crate) fn is_cheap(&self, durability: Durability) -> bool {
         self.shadow.is_some() && self.durability.max(durability) == Durability::Process
     }

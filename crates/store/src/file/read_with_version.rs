@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use std::time::UNIX_EPOCH;
 
-    /// Kernels with multigrain timestamps never reach this case, so only a unit test covers it.
+    /// On kernels with multigrain timestamps, no other test would notice an error here.
     #[test]
     fn a_version_read_within_one_clock_tick_of_its_change_is_not_stable() {
         let changed = (1_771_000_000, 999_000_000);

@@ -126,8 +126,8 @@ impl<'d> LongFile<'d> {
     }
 
     /// Undoes the exchange. If another program replaced the staged copy after the exchange, that
-    /// program's newer file is put back. Returns whether the file's name no longer leads to the
-    /// staged copy.
+    /// program's newer file is put back. Returns whether the file's name leads to the old file
+    /// again.
     fn swap_back(&self, staged: &StagedCopy) -> bool {
         if rename_exchange(self.dir, &staged.name, self.name).is_err() {
             return false;

@@ -2,8 +2,8 @@
 //!
 //! The kernel grants a write lease only if the file is open exactly once. While the lease is held,
 //! every other `open` of the file waits. A network file system may grant a lease although another
-//! machine has the file open, and a layered file system although the file is open through another
-//! layer. So leases are used only on file systems that [`super::multigrain_timestamps`] knows.
+//! machine has the file open. A layered file system may do so although another layer has the file
+//! open. So leases are used only on file systems that [`super::multigrain_timestamps`] knows.
 //!
 //! The module has one `unsafe` call, because no library wraps `F_SETLEASE`.
 

@@ -1,7 +1,7 @@
 //! Reads the entries that were added to an inbox since an earlier read. If the file has only grown,
 //! reading continues where the last read ended. Otherwise the file is read from its start, to find
-//! the entry that the earlier read returned last. If the file can't be read in parts for two
-//! seconds, the whole file is read at once, which reports the error.
+//! the entry that the earlier read returned last. If reading in parts fails for two seconds, the
+//! whole file is read at once, which reports the error.
 
 use super::inbox_handle::Inbox;
 use super::message_id::{entry_uuid, hash_bytes};
@@ -14,7 +14,7 @@ use crate::file::{
 use protocol::message::InboxEntry;
 use uuid::Uuid;
 
-/// Number of bytes before the end of the last entry that must be unchanged.
+/// Number of bytes before a cursor that are hashed, to check later that they are unchanged.
 const FINGERPRINT_BYTES: usize = 512;
 /// Number of changes of the file during a read, after which the file is read whole.
 const MAX_CHANGES: u32 = 4;
@@ -35,7 +35,7 @@ pub struct InboxCursor {
     end_offset: u64,
     /// Hash of the bytes before `end_offset`.
     end_fingerprint: Uuid,
-    /// Id of the last entry, the same for a read and an unread entry.
+    /// Id of the last entry. Marking the entry read does not change the id.
     last_entry_id: Uuid,
     /// The file's version. `None` if it can't show whether the file has changed.
     identity: Option<FileVersion>,
@@ -49,16 +49,15 @@ impl InboxCursor {
 
     /// Number of unread entries before the cursor.
     ///
-    /// The count can be wrong in one case: a writer changes an entry in place without moving the
-    /// bytes behind the entry, so that the file seems only to have grown. Known writers do not
-    /// cause this case: they write `true` or `false` as the read flag, which differ in length.
+    /// The count is wrong if a writer changes an entry in place without moving the bytes behind the
+    /// entry. Known writers always move these bytes, because the read flags `true` and `false`
+    /// differ in length.
     pub fn unread_count(&self) -> usize {
         self.unread_count
     }
 
     /// Whether the inbox no longer begins with the entries before the previous cursor: entries were
-    /// removed or rewritten, or the file was replaced. In this case the read returned all entries
-    /// as new.
+    /// removed or rewritten, or the file was replaced. If so, the read returned all entries as new.
     pub fn is_reset(&self) -> bool {
         self.is_reset
     }
@@ -156,8 +155,8 @@ impl Inbox {
         self.read_new(cursor, CHUNK_BYTES)
     }
 
-    /// Applies `step` to all entries, oldest first. At most 256 KiB of entries are in memory at a
-    /// time.
+    /// Applies `step` to all entries, oldest first. Normally, at most 256 KiB of entries are in
+    /// memory at a time. If other programs keep rewriting the inbox, all entries are read at once.
     ///
     /// # Errors
     /// As [`Inbox::read`].

@@ -18,7 +18,6 @@ pub fn message_id(message: &Message) -> String {
     message_uuid(message).simple().to_string()
 }
 
-/// The id of a message.
 fn message_uuid(message: &Message) -> Uuid {
     hash_bytes(format!("{:?}", (&message.from, &message.timestamp, &message.text)).as_bytes())
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// A lost message is inserted before the messages that come after it in the journal, and after its
 /// sender's earlier messages. A sender may write the journal long after it has stored a message in
-/// the inbox. Messages that are not in the journal yet are ordered by their timestamps.
+/// the inbox. So messages that are not in the journal yet are ordered by their timestamps.
 pub(super) fn missing_messages<'m>(
     sent: &'m [(String, Message)],
     lost: &BTreeSet<String>,
@@ -46,7 +46,7 @@ pub(super) fn missing_messages<'m>(
     unique.map(|((place, _), (_, message))| (place, message)).collect()
 }
 
-/// The smallest indexes, in the inbox, of the messages that come after one message in the journal.
+/// For one message: the smallest inbox index of the later messages in the journal.
 struct NextPositions {
     any_sender: usize,
     same_sender: usize,

@@ -3,7 +3,7 @@
 //!
 //! teamd's programs write a new index after each change of the inbox. The index is stored next to
 //! the journal, outside the team files. Other programs change the inbox without a new index, so a
-//! reader checks the index before each use: the file must still have the inode, size and timestamps
+//! reader checks the index before each use. The file must still have the inode, size and timestamps
 //! that the index names. Without a valid index, the reader reads the whole inbox. That is never an
 //! error.
 //!

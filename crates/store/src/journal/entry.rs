@@ -47,7 +47,7 @@ impl JournalEntry {
     }
 }
 
-/// The id of an inbox entry, the same for a read and an unread entry.
+/// The id of an inbox entry. Marking the entry read does not change the id.
 pub(super) fn entry_id(entry: &InboxEntry) -> String {
     entry_uuid(entry).simple().to_string()
 }

@@ -19,7 +19,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 /// Size from which a journal file is rotated, in bytes. If the previous journal file was larger,
 /// the current file may grow to that size.
 const ROTATE_BYTES: u64 = 256 << 10;
-/// Maximum number of remembered ids that were read before their sender recorded them.
+/// Maximum number of remembered ids of messages that were read before their sender recorded them.
 const MAX_EARLY_READS: usize = 1_024;
 /// Number of times that restored messages may disappear from an inbox. After that many times, the
 /// program that reads the inbox is assumed to remove read messages itself.
@@ -54,9 +54,9 @@ enum MessageState {
     Restored,
 }
 
-/// The unread messages of one team. The keys are the inbox's file name and the message's id. The
-/// daemon has one reconciler for each team. [`InboxReconciler::read_journal`] reads new journal
-/// entries, and [`InboxReconciler::reconcile`] compares the unread messages with an inbox.
+/// The unread messages of one team, by the inbox's file name and the message's id. The daemon has
+/// one reconciler for each team. [`InboxReconciler::read_journal`] reads new journal entries, and
+/// [`InboxReconciler::reconcile`] compares the unread messages with an inbox.
 #[derive(Debug, Default)]
 pub struct InboxReconciler {
     files: [Option<JournalFile>; 2],
@@ -188,7 +188,7 @@ impl InboxReconciler {
         if gone.is_empty() {
             return Ok(Vec::new());
         }
-        // If a later step fails, the next call searches these messages again.
+        // If a later step fails, the next call searches for these messages again.
         open.iter_mut()
             .filter(|(id, open)| **open == MessageState::InInbox && gone.contains(*id))
             .for_each(|(_, open)| *open = MessageState::NotSeen);

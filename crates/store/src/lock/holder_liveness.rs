@@ -1,9 +1,10 @@
 //! Detects at once that the holder of a lock is dead, if the holder was one of teamd's programs.
 //!
-//! Such a holder creates the lock directory with the sticky bit, which no other program sets. Then
-//! the holder takes the kernel's file lock (flock) on the directory. The kernel releases the flock
-//! when the process ends for any reason. So a sticky lock whose flock stays free belongs to a dead
-//! process. No process id is needed; a process id would be useless across containers and reboots.
+//! A program of teamd creates the lock directory with the sticky bit, which no other program sets.
+//! Then the program takes the kernel's file lock (flock) on the directory. The kernel releases the
+//! flock when the process ends for any reason. So a sticky lock whose flock stays free belongs to a
+//! dead process. No process id is needed; a process id would be useless across containers and
+//! reboots.
 //!
 //! A process that is killed between `mkdir` and the flock leaves a sticky directory without a
 //! flock. A process that is stopped between them may find afterwards that another process has the
@@ -46,7 +47,7 @@ const UNPROBED_FOR: Duration = Duration::from_millis(25);
 /// Within this time after `mkdir`, no other process can have taken over a lock without the sticky
 /// bit. Processes take over such a lock only after ten seconds.
 const UNPROBED_WITHOUT_FLOCK: Duration = Duration::from_secs(5);
-/// Whether `mkdir` sets the sticky bit on this system. Otherwise the creator sets it afterwards.
+/// Whether `mkdir` sets the sticky bit on this system. If not, the creator sets it afterwards.
 const MKDIR_SETS_STICKY: bool = cfg!(target_os = "linux");
 
 /// A time shortly before a lock directory was created, by two clocks. Both are needed: the wall

@@ -24,7 +24,6 @@ impl Caller {
         Caller { team, name: me, state }
     }
 
-    /// The team.
     pub fn team(&self) -> &Team {
         &self.team
     }
@@ -57,8 +56,8 @@ impl Caller {
         message
     }
 
-    /// The team's policy, which the daemon writes. See [`Policy::parse_file`] for a missing or invalid
-    /// file.
+    /// The team's policy, which the daemon writes. See [`Policy::parse_file`] for a missing or
+    /// invalid file.
     pub fn policy(&self) -> Result<Policy, ErrorReport> {
         let bytes = StateDir::open(&self.state)?.read(&Policy::file_name(self.team.name()))?;
         Ok(Policy::parse_file(bytes.as_deref()))

@@ -2,8 +2,8 @@
 //! inbox separately. If the broadcast fails for some members, the result lists them.
 //!
 //! A text that is too long for an inbox is rejected. A teammate's text that would be parsed as a
-//! protocol message is rejected too. Otherwise an agent could be persuaded to send such a text,
-//! which would end other agents or approve requests.
+//! protocol message is rejected too. Such a text could end other agents or approve requests, and an
+//! agent can be persuaded to send it.
 
 use super::caller::Caller;
 use crate::error::Error;
@@ -30,7 +30,6 @@ pub struct SentMessage {
 /// A member whose inbox could not be written.
 #[derive(Debug, Clone)]
 pub struct FailedRecipient {
-    /// The member.
     pub name: AgentName,
     /// The error of the write.
     pub error: ErrorReport,
@@ -39,7 +38,6 @@ pub struct FailedRecipient {
 /// The result of a broadcast.
 #[derive(Debug, Clone)]
 pub struct BroadcastResult {
-    /// The message.
     pub message: Message,
     /// The members that got the message.
     pub stored: Vec<AgentName>,

@@ -27,7 +27,6 @@ const MAX_THREADS: usize = 4;
 pub(super) struct CachedTask {
     /// The id, from the file's name.
     pub(super) id: TaskId,
-    /// The parsed task.
     pub(super) task: Arc<Task>,
     /// Why the file can't be read. `task` is a placeholder then.
     pub(super) error: Option<String>,
@@ -85,8 +84,8 @@ impl TaskCache {
     }
 
     /// Reads the list if nothing is cached. A program that changes tasks calls this before it takes
-    /// a ticket, so that other programs do not wait for this read. With the ticket, only files that
-    /// have changed since are read again.
+    /// a ticket (the flock on the list), so that others do not wait for this read. With the ticket,
+    /// only files that have changed since are read again.
     pub(super) fn load_if_empty(&self, io: &IoContext, dir: &DirHandle) -> Result<(), Error> {
         if self.cached_tasks().is_some() { Ok(()) } else { self.refresh(io, dir).map(drop) }
     }

@@ -67,9 +67,9 @@ impl Tasks {
         }
     }
 
-    /// The lowest task that `owner` has in progress, without a failure and without open blockers.
-    /// An earlier spawn of the member was working on this task, and the current spawn resumes it.
-    /// Writes nothing.
+    /// The task with the lowest id that `owner` has in progress, without a failure and without open
+    /// blockers. An earlier spawn of the member was working on this task, and the current spawn
+    /// resumes it. Writes nothing.
     pub fn resumable_task(&self, owner: &AgentName) -> Result<Option<Task>, Error> {
         Ok(resumable_task(&self.list_cached()?, owner).cloned())
     }

@@ -23,7 +23,6 @@ use protocol::task::{Task, TaskStatus};
 use serde_json::{Map, Value};
 
 impl Tasks {
-    /// Creates a task.
     pub fn create(&self, new: NewTask) -> Result<Task, Error> {
         let mut created = self.create_all(vec![BatchTask { task: new, blocked_by_index: Vec::new() }])?;
         Ok(created.pop().expect("a batch of one task creates one"))
@@ -129,8 +128,8 @@ impl Tasks {
         Ok((name, temp_file))
     }
 
-    /// Renames the temporary files to the names of the task files. Returns false if the first name
-    /// is already in use by a program that does not take locks.
+    /// Renames the temporary files to the names of the task files. Returns false if another program
+    /// has changed the high-water mark or already uses the first name.
     fn put_files(
         &self,
         ticket: &Ticket,

@@ -1,5 +1,5 @@
-//! The high-water mark of a task list: the highest id of all deleted tasks. It ensures that no id
-//! is used again.
+//! The high-water mark of a task list: the highest id of all deleted tasks and of all batches. It
+//! ensures that no id is used again.
 
 use crate::backoff::Backoff;
 use crate::dir_handle::DirHandle;
@@ -9,7 +9,7 @@ use crate::team_file_names::HIGH_WATER_MARK_FILE;
 use protocol::id::TaskId;
 use std::time::Duration;
 
-/// The highest id of all deleted tasks, 0 for none, and the file that holds it.
+/// The high-water mark, 0 if there is none, and the file that holds it.
 pub(super) fn read_high_water_mark(dir: &DirHandle) -> Result<(u32, Option<FileSnapshot>), Error> {
     let mut backoff =
         Backoff::new(HALF_WRITTEN_TIMEOUT, Duration::from_millis(10), Duration::from_millis(300));

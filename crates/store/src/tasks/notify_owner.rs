@@ -1,5 +1,5 @@
-//! Notifies the owners of tasks. Owners are notified only after the locks of the list are released,
-//! so that no process holds the list's lock and an inbox's lock at once.
+//! Notifies the owners of tasks. Owners are notified only after the locks of the list are released.
+//! So no process holds the list's lock and an inbox's lock at once.
 
 use super::task_list::Tasks;
 use crate::clock::now;

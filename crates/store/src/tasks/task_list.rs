@@ -46,7 +46,7 @@ impl Tasks {
         Ticket::acquire(self.team.create_tasks_dir()?).map(drop)
     }
 
-    /// The highest id of all deleted tasks. 0 if no task was deleted.
+    /// The highest id of all deleted tasks and of all batches. 0 if there are none.
     ///
     /// # Errors
     /// If the high-water mark can't be read or is not a number. No task can be created then.

@@ -115,7 +115,6 @@ impl<'t> TaskTransaction<'t> {
         Error::Malformed { path: self.dir.join(&task_file_name(id)), reason }
     }
 
-    /// Edits the text of a task.
     pub(super) fn edit_text<E: ToString>(
         &mut self,
         id: TaskId,

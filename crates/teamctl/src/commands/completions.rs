@@ -21,7 +21,7 @@ pub(crate) fn run(args: &CompletionsArgs, command: &Command) -> Result<ExitCode,
     write_stdout(&completion_script(args.shell, command))
 }
 
-/// The script in memory. The generator panics if its output is closed early.
+/// The script, built in memory because the generator panics if its output is closed early.
 fn completion_script(shell: Shell, command: &Command) -> Vec<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut visible_commands(command), "teamctl", &mut script);

@@ -78,7 +78,7 @@ fn open_archive(path: &Path) -> Result<File, ErrorReport> {
     })
 }
 
-/// `path` is for errors.
+/// Reads and checks an archive. `path` is the archive's name in errors.
 fn read_archive(input: impl Read, path: &Path) -> Result<ImportedTeam, ErrorReport> {
     let unreadable = |error: std::io::Error| {
         // A message of the library may contain text of the file.

@@ -1,8 +1,8 @@
 //! `teamctl lead`: makes the session in this terminal the lead of a team.
 //!
-//! The daemon identifies the session by the first process of its terminal. Once the session is the
-//! lead, the hooks of the session's program deliver messages for the lead, and `teamctl` in this
-//! terminal works on the team.
+//! The daemon identifies the session by the first process of its terminal. While the session leads,
+//! the hooks of its program deliver the lead's messages, and `teamctl` in this terminal works on
+//! the team.
 
 use super::create::{default_create_request, sanitized_team_name};
 use crate::context::CommandContext;

@@ -100,8 +100,8 @@ fn print_chunk(context: &CommandContext, chunk: &[u8]) -> OutputState {
 }
 
 /// Finds the log file of the member; capital and small letters in `name` count as equal. The
-/// returned path contains the name of an existing file and never `name` itself, because a `name`
-/// such as `../x` would lead out of the directory.
+/// returned path is made from the name of an existing file. A `name` such as `../x` would lead out
+/// of the directory, so it is never part of the path.
 fn find_log(directory: &Path, name: &str) -> Result<PathBuf, ErrorReport> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

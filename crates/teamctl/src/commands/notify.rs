@@ -34,7 +34,7 @@ pub(crate) fn run(args: &NotifyArgs) -> Result<ExitCode, ErrorReport> {
     run_command(&command, &args.text, COMMAND_TIMEOUT).map(|()| ExitCode::SUCCESS)
 }
 
-/// The error without a configured command. The daemon drops it, because the command is optional.
+/// The error if no command is configured. The daemon ignores it, because the command is optional.
 fn missing_command_error(config: Option<PathBuf>) -> ErrorReport {
     let config = config.unwrap_or_else(|| "~/.config/teamd/config.toml".into()).display().to_string();
     ErrorReport::new(ErrorKind::Config, format!("cannot notify: {config} has no `notify_command`"))

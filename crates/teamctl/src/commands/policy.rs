@@ -1,4 +1,4 @@
-//! `teamctl policy`: prints a team's policy, or replaces it by that of a file.
+//! `teamctl policy`: prints a team's policy, or replaces it by the policy in a file.
 
 use super::run_file_errors::{FileUse, print_validation_errors};
 use crate::context::CommandContext;

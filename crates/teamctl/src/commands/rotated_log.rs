@@ -1,4 +1,4 @@
-//! Reads a log that is rotated: when the file `LOG` has reached its largest size, it is renamed to
+//! Reads a log that is rotated: a file `LOG` that has reached its maximum size is renamed to
 //! `LOG.1`, and a new `LOG` is started.
 
 use client::file_tail::FileTail;

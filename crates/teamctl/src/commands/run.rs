@@ -91,8 +91,8 @@ fn check_team_option(context: &CommandContext, name: &TeamName) -> Result<(), Er
     }
 }
 
-/// Prints the warnings about the profiles, each once: a profile was never tested with its program, or
-/// does not say how the program takes a first prompt.
+/// Prints each warning about the profiles once. A profile was never tried, or its agent gets no
+/// messages until a person types a prompt.
 fn print_profile_warnings(context: &CommandContext, file: &RunFile) {
     let warnings: BTreeSet<String> = file.members.iter().flat_map(profile_warnings).collect();
     if !context.args.quiet {

@@ -15,7 +15,7 @@ pub(super) enum FileUse {
     Policy,
 }
 
-/// Prints every validation error of a team file or policy file with its line and column. With
+/// Prints every validation error of a run file or policy file with its line and column. With
 /// `--json` it also prints one object with all errors. Returns the exit code.
 pub(super) fn print_validation_errors(
     context: &CommandContext,

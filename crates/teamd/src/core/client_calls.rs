@@ -1,5 +1,5 @@
-//! Handles calls of clients on the control socket: checks the protocol version and the caller's
-//! permission, detects calls that a client repeats, and passes each new call to its handler.
+//! Handles calls of clients on the control socket. Checks the protocol version and the caller's
+//! permission, detects repeated calls, and passes each new call to its handler.
 
 use crate::core::context::{Context, error_reply, send_reply};
 use crate::core::effect::{Effect, Effects};
@@ -67,7 +67,7 @@ pub(crate) fn handle_team_found(
     match member_count {
         Some(count) => adopt::adopt_team(context, team, count),
         None if context.state.teams.contains_key(&team) => {}
-        // Nothing is left to do for this name.
+        // This also ends the files thread that was started to look for the team.
         None => context.effects.push(Effect::UnwatchTeam { team }),
     }
     if let Some(WaitingCall { client, call }) = waiting {

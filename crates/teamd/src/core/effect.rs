@@ -79,7 +79,7 @@ pub(crate) enum Effect {
     WatchRoot,
     /// Watch the directories of a team.
     WatchTeam { team: TeamName },
-    /// Remove the watches of a deleted team.
+    /// Remove the watches of a team that does not exist, and end its files thread.
     UnwatchTeam { team: TeamName },
     /// Let the watcher report when all watches that were requested before are in place.
     ConfirmWatches(WatchPurpose),

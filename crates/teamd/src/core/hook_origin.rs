@@ -29,9 +29,9 @@ pub(crate) fn agent_hook_session(record: &AgentRecord, report: &HookReport) -> H
         |pid: Option<u32>| pid.is_some_and(|pid| report.ancestors.iter().any(|above| above.pid == pid));
     let process = record.lifecycle.process();
     if holds(process.shim.map(|shim| shim.pid)) && process.agent_pid.is_some() && !holds(process.agent_pid) {
-        // The hook ran below the shim, but not below the agent's process. So its program was
-        // started by the agent in a shell that has ended since, which made the program a child of
-        // the shim.
+        // The hook ran below the shim, but not below the agent's process. So the agent started the
+        // hook's program in a shell that has ended since, and the program became a child of the
+        // shim.
         return HookSession::OtherProgram;
     }
     identify_session(&record.hook_state, record.session.as_deref(), report)
@@ -99,7 +99,8 @@ mod tests {
         pids.iter().map(|pid| Process { pid: *pid, start_time: u64::from(*pid) }).collect()
     }
 
-    /// A session `old` with program 20 in shell 10, whose first hook ran in shell 21.
+    /// How a report relates to the session `old` of program 20 in shell 10, whose first hook ran in
+    /// shell 21.
     fn session_after(session: &str, pids: &[u32], said: HookEvent) -> HookSession {
         let heard =
             HookState { ancestors: ancestors(&[21, 20, 10]), delivered_ids: Vec::new(), dialog: None };

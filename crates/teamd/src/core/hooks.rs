@@ -28,7 +28,7 @@ use protocol::error::ErrorReport;
 use protocol::event::EventKind;
 use protocol::payload::IdleReason;
 
-/// Handles the report of a hook, of an agent or of a lead session.
+/// Handles the report of a hook that belongs to an agent or to a lead session.
 pub(crate) fn handle_hook_report(
     context: &mut Context,
     client: ConnId,

@@ -1,5 +1,5 @@
-//! Handles changes of inbox files: wakes the owner of the inbox, and scans the file for messages to
-//! log, answers to shutdown requests, and requests of members.
+//! Handles changes of inbox files: wakes the owner of the inbox and scans the file. The scan looks
+//! for messages to log, answers to shutdown requests, and requests of members.
 
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Wake};

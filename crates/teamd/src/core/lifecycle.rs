@@ -103,7 +103,7 @@ impl Lifecycle {
         matches!(self, Lifecycle::Starting(Starting { stage: StartStage::Opening { .. }, .. }))
     }
 
-    /// Whether the pane, or the process without one, is still being opened.
+    /// Whether the pane is still being opened, or a shim without a pane is still being started.
     pub(crate) fn awaits_shim(&self) -> bool {
         matches!(self, Lifecycle::Starting(Starting { stage: StartStage::Opening { shim_pid: None }, .. }))
     }

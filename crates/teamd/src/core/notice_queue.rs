@@ -1,6 +1,6 @@
-//! Notices tell people that a member waits for them, has exited or writes no output, that all tasks
-//! are completed, or that a budget is exhausted. Each notice is shown once. Notices that come
-//! within one second are shown as one text.
+//! Notices tell people that a member waits for them, has exited or writes no output. Others tell
+//! that all tasks are completed or a budget is exhausted. Each notice is shown once. Notices that
+//! come within one second are shown as one text.
 //!
 //! The roster keeps each notice until it was shown, so that the next daemon can show it. After a
 //! crash while a notice is being shown, the next daemon may show it again.

@@ -56,7 +56,7 @@ fn recover_all(context: &mut Context) {
     };
     context.effects.extend(sessions.map(written).map(Effect::File));
     rescan::rescan_all(context);
-    // The roster must be saved before all other effects run: the saved file must already have every
+    // The roster must be saved before all other effects run. The saved file must already have every
     // shutdown request, and every team that was added or removed.
     context.state.has_roster_changed = false;
     context.effects.insert_first(Effect::File(FileJob::SaveRoster(context.state.to_roster())));

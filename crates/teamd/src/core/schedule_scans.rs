@@ -17,7 +17,7 @@ pub(crate) fn schedule_request_scan(context: &mut Context, team: &TeamName) {
     }
 }
 
-/// Schedules a request scan if the team has open requests.
+/// Schedules a request scan if one is needed or the team has open requests.
 pub(crate) fn schedule_request_scan_if_open(context: &mut Context, team: &TeamName) {
     if context
         .state

@@ -1,6 +1,6 @@
-//! Shows notices to people: first as a line in the attached tmux clients (`io/panes/thread`). If no
-//! client shows it, the daemon's terminal rings the bell (`io/daemon_terminal`) and `teamctl notify` runs
-//! the user's command.
+//! Shows notices to people: first as a line in the attached tmux clients (`io/panes/thread`).
+//! Unless clients display all panes that the notice is about, the daemon's terminal rings the bell
+//! (`io/daemon_terminal`), and `teamctl notify` runs the user's command.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -8,7 +8,7 @@ use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::notice_queue::NoticeText;
 use crate::core::state::daemon::State;
 
-/// At most one notice, and not sooner than a second after the last one.
+/// Shows the next notice, but not sooner than a second after the last one.
 pub(crate) fn show_next_notice(context: &mut Context) {
     if let Some(notice) = context.state.notices.take_due(context.now.mono) {
         let effect = show_notice(context.state, notice);
@@ -16,7 +16,7 @@ pub(crate) fn show_next_notice(context: &mut Context) {
     }
 }
 
-/// The effect that shows a notice to attached tmux clients, or outside tmux if there is none.
+/// The effect that shows a notice to attached tmux clients, or outside tmux if there is no tmux.
 fn show_notice(state: &mut State, NoticeText { text, panes }: NoticeText) -> Effect {
     if state.settings.tmux_socket.is_some() {
         return Effect::Pane(PaneJob::NotifyAttached { text, panes });
@@ -25,8 +25,8 @@ fn show_notice(state: &mut State, NoticeText { text, panes }: NoticeText) -> Eff
     show_notice_outside_tmux(state, text)
 }
 
-/// Handles a notice that attached clients were shown. `unseen` is the text if no client shows its
-/// panes.
+/// Handles a notice that attached clients got. `unseen` is its text unless clients display all
+/// panes of the notice.
 pub(crate) fn handle_notice_shown(context: &mut Context, unseen: Option<String>) {
     context.state.notices.confirm_shown();
     context.effects.extend(unseen.map(|text| show_notice_outside_tmux(context.state, text)));

@@ -1,4 +1,4 @@
-//! Decisions, without a machine: events go in, effects come out.
+//! Tests of the core: events go in, effects come out.
 
 mod approvals;
 mod budgets;
@@ -124,7 +124,7 @@ fn agent_started(conn: u64) -> CoreEvent {
     CoreEvent::ShimReported { conn, report: FromShim::Started { pid: 99 } }
 }
 
-/// What the files thread is to have answered once all else is done.
+/// The result of the job `ReplyWhenSaved` in `effects`.
 fn reply_ready(effects: Vec<Effect>) -> CoreEvent {
     let settled = effects.into_iter().find_map(|effect| match effect {
         Effect::File(FileJob::ReplyWhenSaved { client, reply }) => {
@@ -135,7 +135,7 @@ fn reply_ready(effects: Vec<Effect>) -> CoreEvent {
     CoreEvent::FileJobDone(settled.expect("somebody is answered"))
 }
 
-/// These, and what follows once what they answer is on the disk.
+/// `effects`, with each job `ReplyWhenSaved` replaced by the effects of its result.
 fn with_replies(state: &mut State, effects: Vec<Effect>) -> Vec<Effect> {
     let (settled, mut all): (Vec<Effect>, Vec<Effect>) = effects
         .into_iter()
@@ -158,7 +158,7 @@ fn exit_reported(conn: u64, how: ExitReport) -> CoreEvent {
     CoreEvent::ShimReported { conn, report: FromShim::Exited(how) }
 }
 
-/// A running agent with its join on this connection.
+/// Starts a member whose shim has the connection `conn`.
 fn start_member(state: &mut State, name: &str, conn: u64) -> SpawnId {
     let spawn = opened_spawn_id(&send_call(state, 1, spawn_request(name)));
     let pid = u32::try_from(conn).unwrap();

@@ -24,7 +24,7 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Who is at the other end of a connection, as far as the daemon knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PeerKind {
-    /// It has not sent a complete call yet.
+    /// The peer has not sent a complete call yet.
     Unknown,
     Client,
     /// A shim, or a hook that waits for work of its member.
@@ -152,8 +152,7 @@ async fn read_with_timeout(
 }
 
 /// The event for a call `text` that cannot be parsed. The event has the protocol version of the
-/// call if the version can be read, because a client of another release may send calls that this
-/// daemon does not know.
+/// call if the version can be read: a client of another release may send unknown calls.
 fn invalid_call(client: ConnId, text: &str, error: &serde_json::Error) -> CoreEvent {
     #[derive(serde::Deserialize)]
     struct CallVersion {

@@ -88,8 +88,8 @@ fn listen(
     Ok((socket, tokio::spawn(accept(listener, accepted.clone()))))
 }
 
-/// Sends [`CoreEvent::SocketDirectoryChanged`] when an entry of the socket's directory is removed or
-/// renamed, or the directory itself.
+/// Sends [`CoreEvent::SocketDirectoryChanged`] when an entry of the socket's directory is removed
+/// or renamed, or the directory itself.
 fn watch_directory(path: &Path, events: &UnboundedSender<CoreEvent>) -> Option<RecommendedWatcher> {
     let events = events.clone();
     let report = move |event: notify::Result<notify::Event>| {

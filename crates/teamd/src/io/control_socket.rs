@@ -144,8 +144,8 @@ impl Connections {
         self.pending_wake_sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn)
     }
 
-    /// Makes room for one more client of the process `pid`. If there are too many, closes the oldest
-    /// connection on which no call has come.
+    /// Makes room for one more client of the process `pid`. If there are too many, closes the
+    /// oldest connection on which no call has come.
     ///
     /// # Errors
     ///

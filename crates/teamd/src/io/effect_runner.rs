@@ -1,8 +1,8 @@
 //! Runs the effects that the core returns, in order.
 //!
-//! File jobs are an exception: the effect runner collects the file jobs of one event and sends them
-//! to the files thread after all other effects of the event. The effect runner owns the daemon's
-//! connections, sockets and other file descriptors; the core's state has none.
+//! File jobs are an exception: those of one event are sent to the files threads together, after all
+//! other effects of the event. The effect runner owns the daemon's connections, sockets and other
+//! file descriptors; the core's state has none.
 
 use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
@@ -111,8 +111,8 @@ impl EffectRunner {
         ControlFlow::Continue(())
     }
 
-    /// Removes the control socket, ends the threads, and waits until the files threads have finished
-    /// their jobs.
+    /// Removes the control socket, ends the threads, and waits until the files threads have
+    /// finished their jobs.
     pub(crate) fn finish(self) {
         let EffectRunner { files, listener, .. } = self;
         listener.remove();

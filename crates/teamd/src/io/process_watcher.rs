@@ -30,7 +30,7 @@ const STAT_BUFFER: usize = 4096;
 /// # Errors
 ///
 /// If /proc/PID/stat cannot be read for another reason than a missing process, such as too many
-/// open files. In this case the process may still run.
+/// open files. The process may still run then.
 pub(crate) fn start_time(pid: u32) -> io::Result<Option<u64>> {
     let stat = match read_stat(pid) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

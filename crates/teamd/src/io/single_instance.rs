@@ -37,18 +37,17 @@ const SERVING_HOLDER_POLLS: u32 = 20;
 
 /// The lock file of the running daemon. The daemon holds the lock until it exits.
 ///
-/// The lock file is never deleted. If it were deleted, another daemon could create and lock a new
-/// file at the same path while the first daemon still holds the lock on the deleted file.
+/// The lock file is never deleted. Otherwise another daemon could lock a new file at the same path
+/// while the first daemon still holds the lock on the deleted file.
 #[derive(Debug)]
 pub(crate) struct InstanceLock {
     _file: File,
 }
 
 impl InstanceLock {
-    /// Takes the lock on the file `path` and writes the daemon's pid and the path of its control
-    /// socket into the file, each as one line. If another
-    /// daemon holds the lock and is about to exit, waits until it has exited. `socket` is the
-    /// control socket of `root`.
+    /// Takes the lock on the file `path`. Writes the daemon's pid and the path of its control
+    /// socket into the file, each as one line. If another daemon holds the lock and is about to
+    /// exit, waits until it has exited. `socket` is the control socket of `root`.
     ///
     /// # Errors
     ///
@@ -83,8 +82,8 @@ impl InstanceLock {
 ///
 /// The wait is needed because a new lock holder writes its pid shortly after it takes the lock.
 /// Until then the file has no pid or the pid of an earlier daemon. After [`HOLDER_PID_POLLS`] reads
-/// the pid in the file is returned even if no process has this pid, because the lock holder may run
-/// in another pid namespace.
+/// the pid is returned even if no process has this pid: the lock holder may run in another pid
+/// namespace.
 fn wait_for_holder_pid(file: &mut File) -> Option<i32> {
     let is_running =
         |pid: &i32| Pid::from_raw(*pid).is_some_and(|pid| pidfd_open(pid, PidfdFlags::empty()).is_ok());

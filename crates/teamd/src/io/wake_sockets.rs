@@ -1,9 +1,8 @@
 //! The daemon's ends of the agents' wake sockets.
 //!
 //! A wake only makes an agent check its inbox and tasks, so an unnecessary wake does no harm. If a
-//! message arrives, the thread of the file watcher wakes the owner of the inbox directly, because a
-//! detour through the thread of the event loop would take longer. The event loop sends all other
-//! wakes.
+//! message arrives, the thread of the file watcher wakes the owner of the inbox directly. A detour
+//! through the event loop would take longer. The event loop sends all other wakes.
 
 use crate::core::id::SpawnId;
 use protocol::name::{AgentName, TeamName};

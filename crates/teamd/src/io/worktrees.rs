@@ -1,8 +1,9 @@
 //! Runs git jobs: creates, checks and removes the worktrees of members.
 //!
 //! Each job has its own thread, because git can take seconds, and even minutes with the user's
-//! hooks and filters. The event loop and the files thread must not wait for git. git only fills and
-//! removes worktrees that are recorded in the roster on disk.
+//! hooks and filters. The event loop and the files thread must not wait for git. Invariant: git
+//! fills and removes only worktrees that the roster on disk names; the simulator (`check_recorded`)
+//! and `paths_in_files_are_never_deleted` check it.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};

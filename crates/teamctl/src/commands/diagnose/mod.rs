@@ -1,5 +1,5 @@
-//! Commands that find problems: `doctor` in the installation and its files, `why` in the work of a
-//! member, and `trace` in the delivery of a message.
+//! Commands that find problems. `doctor` checks the installation and its files, `why` the work of a
+//! member, and `trace` the delivery of a message.
 
 mod list_inbox_owners;
 

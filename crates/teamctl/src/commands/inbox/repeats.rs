@@ -28,7 +28,7 @@ pub(super) fn collapse_repeats(entries: &[InboxEntry]) -> Vec<RepeatedEntry<'_>>
 
 /// Whether the message `entry` repeats `previous`, the previous message of the same sender. This is
 /// so if both messages only report the end of a turn, or if both are text messages with the same
-/// text. One of them read and the other unread is no repeat.
+/// text. If only one of them is read, `entry` is no repeat.
 fn is_repeat(previous: &InboxEntry, entry: &InboxEntry) -> bool {
     let (Ok(first), Ok(second)) = (&previous.message, &entry.message) else { return false };
     let are_turn_ends = || [first, second].iter().all(|message| IdleNotification::is_bare_in(&message.text));

@@ -17,7 +17,7 @@ pub(in crate::commands) fn answer_request(
 ) -> Result<ExitCode, ErrorReport> {
     context.require_lead("answer a request")?;
     let (caller, at) = (context.caller_in(team_of_request(context, id)?)?, now());
-    // In the terminal of a lead session, the answer may come from the program and not from a person.
+    // In a lead session's terminal, the answer may come from the program and not from a person.
     let result = match find_lead_session(&context.directories()?) {
         Some(_) => caller.answer_request_as_program(id, answer, at)?,
         None => caller.answer_request(id, answer, at)?,
@@ -38,7 +38,7 @@ fn team_of_request(context: &CommandContext, id: &str) -> Result<Team, ErrorRepo
         match root.team(&name).and_then(|team| team.requests().find(id).map(|request| (team, request))) {
             Ok(team_and_request) => found.push(team_and_request),
             Err(Error::NoSuchRequest { .. }) => {}
-            // An error about exactly this request is kept.
+            // The kept error is about exactly this request, so it says more than others.
             Err(_) if rejection.as_ref().is_some_and(|error| is_about_request(error, id)) => {}
             Err(error) => rejection = Some(error),
         }

@@ -12,7 +12,7 @@ use toml::{Table, Value as Template};
 /// The text `held` with everything of `template` added. The error says why that is not possible.
 pub(super) fn merge_json(held: &str, template: &Table, own: &OwnPrograms) -> Result<String, String> {
     let held = if held.trim().is_empty() { "{}\n" } else { held };
-    // Outdated entries are removed first. Each takes a pass, because neighbors share a comma.
+    // A pass removes one outdated entry per list: the edits for two neighbors would overlap.
     let mut text = held.to_owned();
     loop {
         let cleaned = JsonMerge { root: &text, own, pass: MergePass::RemoveStale }.apply_pass(template)?;

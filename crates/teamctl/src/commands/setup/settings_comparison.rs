@@ -26,8 +26,8 @@ pub(super) fn missing_values(wanted: &[Template], held: &[Value], own: &OwnProgr
     wanted.iter().map(|wanted| fill_value(wanted, own)).filter(|wanted| !held.contains(wanted)).collect()
 }
 
-/// Whether `held`, an entry of the settings file, was added by teamd for one of the templates in
-/// `wanted`, but by an older release or by an installation at another path.
+/// Whether teamd added `held`, an entry of the settings file, for a template in `wanted`. Only true
+/// if an older release or an installation at another path added it.
 pub(super) fn is_outdated_entry(wanted: &[Template], held: &Value, own: &OwnPrograms) -> bool {
     wanted.iter().any(|wanted| is_teamd_entry(wanted, held) && fill_value(wanted, own) != *held)
 }

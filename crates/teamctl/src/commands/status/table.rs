@@ -1,5 +1,5 @@
-//! Formats teams and members for people. Each team gets a table whose usual rows fit into 80 columns,
-//! and below the table notes about what needs attention.
+//! Formats teams and members for people. Each team gets a table, whose usual rows fit into 80
+//! columns. Notes below the table say what needs attention.
 
 use crate::commands::daemon_status_lines::suspended_line;
 use crate::output::{paint, sanitize};
@@ -11,7 +11,7 @@ use protocol::control::{Activity, MemberFlag, PastMember, WorktreeStatus};
 use protocol::single_line_and_shell_quote::single_line;
 use store::now;
 
-/// Longer texts are cut in the table, in characters.
+/// The maximum length of a text in the table or the notes, in characters. Longer texts are cut.
 const CELL_WIDTH: usize = 40;
 
 /// The line above a table: the team, its task counts and its budget.
@@ -43,7 +43,7 @@ pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
     rows
 }
 
-/// The lines below the table: abandoned and failed tasks, a used-up budget, suspended members.
+/// The lines below the table: abandoned and failed tasks, an exhausted budget, suspended members.
 pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<String> {
     let abandoned = |task: &AbandonedTask| abandoned_task_line(task, commands);
     let suspended = team.past_members.iter().filter(|past| past.is_suspended).count();
@@ -159,7 +159,7 @@ fn abandoned_task_line(task: &AbandonedTask, commands: &SuggestedCommands) -> St
     format!("task {} was left by {}: {release}", task.id, task.owner)
 }
 
-/// Until the budget is raised, no member is started.
+/// The note about an exhausted budget, with the commands that let members start again.
 fn budget_line(reason: &str, suspended: usize, commands: &SuggestedCommands) -> String {
     let raise = commands.command(&["policy", "FILE"]);
     let resume = commands.command(&["up", "--resume"]);

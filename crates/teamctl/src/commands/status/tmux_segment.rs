@@ -8,15 +8,14 @@ use protocol::name::TeamName;
 /// The segment if no daemon answers.
 pub(super) const DAEMON_DOWN: &str = "#[fg=red]teamd down#[default]";
 
-/// Returns the segments of all teams, or of the team `only`. `survey 2/5 !1 x1 z1` means that two
-/// of the five members of `survey` are active, one waits for a person, one has failed, and one is
-/// suspended.
+/// Returns the segments of all teams, or of the team `only`. In `survey 2/5 !1 x1 z1`, two of the
+/// five members of `survey` are active. One waits for a person, one has failed, one is suspended.
 pub(super) fn segment_line(status: &StatusReply, only: Option<&TeamName>) -> String {
     let shown = status.teams.iter().filter(|team| only.is_none_or(|only| team.name == *only));
     shown.filter_map(team_segment).collect::<Vec<_>>().join("  ")
 }
 
-/// `None` if the team has no members.
+/// `None` if the team has no members, and no past member that has failed or is suspended.
 fn team_segment(team: &TeamStatus) -> Option<String> {
     let failed = team.past_members.iter().filter(|past| has_failed(past)).count();
     let suspended = team.past_members.iter().filter(|past| past.is_suspended).count();

@@ -66,7 +66,7 @@ fn id_list(tasks: &[TaskId]) -> Option<String> {
     (!tasks.is_empty()).then(|| join_ids(tasks))
 }
 
-/// The blockers, each with what it waits for: `1 (completed), 5 (in progress, ann), 7 (pending)`.
+/// The blockers with status, and open ones with owner: `1 (completed), 5 (in progress, ann)`.
 fn blocker_list<T: Borrow<Task>>(blockers: &[TaskId], all: &[T]) -> String {
     let text = |id: &TaskId| match find_task(all, *id) {
         None => format!("{id} (deleted)"),

@@ -33,9 +33,9 @@ pub(crate) enum FileJob {
     CreateTeam { client: ConnId, create: CreateTeamRequest, created_at: u64 },
     /// Save the environment of an agent, for its respawn and for clients.
     SaveEnvironment { file: String, env: BTreeMap<String, String> },
-    /// Register a member: add its entry to config.json, store its prompt as the first message in
-    /// its inbox, and create the internal task that tracks the member. For a respawn, the inbox
-    /// keeps the messages that the previous spawn got. `at` is in milliseconds since the epoch.
+    /// Register a member: add it to config.json, store its prompt as its first message, and create
+    /// the internal task that tracks it. For a respawn, the inbox keeps the messages that the
+    /// previous spawn got. `at` is in milliseconds since the epoch.
     RegisterMember { record: SharedRecord, at: u64 },
     /// Put the shutdown request with the id `request` into a member's inbox, unless the member has
     /// not read one of the requests `unless_unread` yet. If `unless_unread` contains `request`
@@ -51,8 +51,8 @@ pub(crate) enum FileJob {
     },
     /// Find the answers to these shutdown requests in the lead's inbox.
     ReadShutdownAnswers { team: TeamName, requests: Vec<RequestId> },
-    /// Deregister a member whose agent has exited: notify the lead if the exit record says so,
-    /// remove the member from config.json, and complete the task that tracks the member.
+    /// Deregister a member whose agent has exited. Notify the lead if the exit record says so,
+    /// remove the member from config.json, and complete the task that tracks it.
     DeregisterMember { record: SharedRecord },
     /// Read the exit report of a dead shim.
     ReadExitReport { spawn: SpawnId, token: String },
@@ -100,7 +100,8 @@ pub(crate) enum FileJob {
     ConfirmWorktreeRecorded { creation: Box<WorktreeCreation> },
     /// Check whether the files of a team can be deleted, before its worktrees are removed.
     CheckDeletable { client: Option<ConnId>, order: DeleteTeamRequest },
-    /// Delete the files of a team whose worktrees are removed, if the roster on disk has the deletion.
+    /// Delete the files of a team whose worktrees are removed, if the roster on disk has the
+    /// deletion.
     DeleteTeam { client: Option<ConnId>, order: DeleteTeamRequest, removed_worktrees: RemovedWorktrees },
 }
 
@@ -359,7 +360,7 @@ pub(crate) enum ModeRoute {
     /// Only through config.json.
     InConfig,
     /// By a message in the member's inbox. config.json gets the new mode once the member has
-    /// switched: a native program writes the mode itself, and for other programs the shim reports
-    /// the mode to the daemon, which writes it.
+    /// switched. A native program writes the mode itself. For other programs the shim reports the
+    /// mode, and the daemon writes it.
     ByMessage,
 }

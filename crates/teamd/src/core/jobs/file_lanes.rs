@@ -1,9 +1,9 @@
 //! The lane of each file job, and the jobs that run as a batch.
 //!
-//! Each team has a lane, and the daemon's own files have one. The jobs of a lane run in order. Lanes
-//! run at the same time, so a team whose files are locked or damaged does not delay other teams. One
-//! rule holds between lanes: a job of a team waits for all saves of rosters and environments that
-//! were queued before it.
+//! Each team has a lane, and the daemon's own files have one. The jobs of a lane run in order.
+//! Lanes run at the same time, so a team whose files are locked or damaged does not delay other
+//! teams. One rule holds between lanes: a job of a team waits for all saves of rosters and
+//! environments that were queued before it.
 
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::roster::record::AgentRecord;

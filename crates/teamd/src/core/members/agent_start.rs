@@ -1,5 +1,6 @@
-//! Starts of agents, from the open pane to the running agent. The shim may start its agent only
-//! after the member was added to config.json. So no agent ever runs that config.json does not list.
+//! Starts of agents, from the open pane to the running agent. Invariant: a shim is told to start
+//! its agent only after the member was added to config.json; the simulator checks it
+//! (`check_agent_start`).
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;

@@ -200,8 +200,8 @@ fn start_next_spawn(
         _ if process.on_exit == OnExit::Suspend => restart_policy::suspend(context, record),
         ExitCause::Handover => plan_approval_respawn::respawn_for_plan(context, record),
         ExitCause::Failure => match restart_policy::respawn_after_failure(context, record) {
-            // The restart policy allows no respawn, but the member is suspended in two cases: the
-            // machine was rebooted, or no shim has ever reported the start of the agent.
+            // The restart policy allows no respawn. The member is suspended if the machine was
+            // rebooted, or if no shim has ever reported the start of the agent.
             NextSpawn::NoRespawn if *report == ExitReport::Rebooted || process.agent_pid.is_none() => {
                 restart_policy::suspend(context, record)
             }
@@ -248,9 +248,9 @@ fn is_failure(how: &ExitReport) -> bool {
 }
 
 /// Whether the agent has run, so that the member may be respawned. If a daemon was killed while it
-/// started an agent, the roster can have a spawn whose start failed, and the client that asked for
-/// the spawn never got a success. Such a spawn has no exit report, because only a shim whose agent
-/// has ended leaves one.
+/// started an agent, the roster can have a spawn whose start failed. The client that asked for the
+/// spawn never got a success. Such a spawn has no exit report, because only a shim whose agent has
+/// ended leaves one.
 fn has_run(record: &AgentRecord, how: &ExitReport) -> bool {
     let unseen = matches!(how, ExitReport::ShimKilled | ExitReport::Rebooted);
     record.lifecycle.process().agent_pid.is_some() || !unseen || record.is_respawn()

@@ -2,9 +2,9 @@
 //! member is approved, its agent is terminated and respawned in the approved mode. The respawn
 //! resumes the program's session, if there is one.
 //!
-//! The roster is saved with the approval before the agent is terminated. After a crash at any
-//! point, the next daemon finds the old spawn, a pending respawn or the new spawn in the roster,
-//! and continues from there.
+//! The roster is saved with the approval before the agent is terminated. After a crash, the next
+//! daemon finds the old spawn, a pending respawn or the new spawn in the roster, and continues from
+//! there.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -114,8 +114,8 @@ pub(crate) fn respawn_for_plan(context: &mut Context, record: &AgentRecord) -> N
     next
 }
 
-/// How the approval of a plan reaches the new spawn: in the program's arguments if hooks deliver
-/// its messages and its session is resumed, and otherwise as a message.
+/// How the approval of a plan reaches the new spawn. If hooks deliver messages and the session is
+/// resumed, the approval is in the program's arguments. If not, it is a message.
 pub(crate) fn approval_delivery(request: &SpawnRequest, respawn: &RespawnRecord) -> ApprovalDelivery {
     let has_resume_argv = respawn.approved_launch(request).is_some_and(|launch| launch.resume_argv.is_some());
     if respawn.session.is_some() && has_resume_argv && request.delivery == Delivery::Hook {

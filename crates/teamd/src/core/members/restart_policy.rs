@@ -180,7 +180,7 @@ pub(crate) fn suspend_pending(pending: &mut PendingRespawn) {
     pending.respawn.failed_at.clear();
 }
 
-/// Lets the pending respawns start at once after a restart of the daemon: most of their backoff
+/// Lets the pending respawns start at once after a restart of the daemon. Most of their backoff
 /// (the delay after a failure) is over by then. Suspended members stay suspended.
 pub(crate) fn restore_deadlines(state: &mut State, now: Now) {
     for pending in state.pending_respawns.iter_mut().filter(|pending| !pending.is_suspended()) {

@@ -2,9 +2,9 @@
 //! gets a shutdown request may approve or reject it. If the request is forced, an agent that does
 //! not answer in time is terminated.
 //!
-//! An unanswered shutdown request is sent again under a new id, because old clients lose some
-//! messages. An answer counts only if it comes from the agent that was asked, and from the same
-//! spawn.
+//! An unanswered shutdown request is sent again under a new id, because older versions of Claude
+//! Code lose some messages. An answer counts only if it comes from the agent that was asked, and
+//! from the same spawn.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects, Wake};
@@ -147,7 +147,7 @@ pub(crate) fn shut_down_daemon(context: &mut Context, client: ConnId, closing: D
     request_and_wait(context, ExitWaiter::new(&all, between, AfterExits::StopDaemon(client)), &question);
 }
 
-/// Requests the shutdown of all members of a team. No client waits for it.
+/// Requests the shutdown of all members of a team, to suspend them. No client waits for it.
 pub(crate) fn request_team_shutdown(context: &mut Context, team: &TeamName, why: &str) {
     let question = ShutdownTerms::forced(why, BUDGET_GRACE);
     let all = living_ids(context.state, team);

@@ -1,4 +1,5 @@
-//! Terminates agents: TERM through the shim, then KILL of the shim.
+//! Terminates agents: the shim sends TERM and then KILL. If the shim does not exit, the daemon
+//! kills the shim.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -7,7 +8,7 @@ use crate::core::id::SpawnId;
 use crate::core::lifecycle::{Lifecycle, StopCause, StopStage, Stopping};
 use protocol::control::ToShim;
 
-/// How long a shim may take to end after KILL, in milliseconds.
+/// How long a shim may take to exit after it has sent KILL, in milliseconds.
 pub(crate) const KILL_GRACE: u64 = 3_000;
 
 /// The description of the exit of an agent that was stopped before it was known to run.

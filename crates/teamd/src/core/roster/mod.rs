@@ -51,12 +51,14 @@ pub(crate) struct Roster {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AcceptedDeletion {
     pub(crate) order: DeleteTeamRequest,
-    /// In milliseconds since the epoch. A team of the same name that was created later is not deleted.
+    /// In milliseconds since the epoch. A team of the same name that was created later is not
+    /// deleted.
     pub(crate) accepted_at: u64,
 }
 
-/// A git worktree of a member. The roster gets this entry before git creates the worktree. The
-/// daemon never removes a worktree that has no entry in the roster.
+/// A git worktree of a member. The roster gets this entry before git creates the worktree.
+/// Invariant: the daemon removes only worktrees that have an entry;
+/// `paths_in_files_are_never_deleted` checks it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MemberWorktree {
     pub(crate) member: AgentName,

@@ -36,14 +36,14 @@ impl AgentPane {
     }
 }
 
-/// The data of an agent that outlive the daemon. `saved_lifecycle` says which parts of the lifecycle
-/// do.
+/// The data of an agent that outlive the daemon. `saved_lifecycle` says which parts of the
+/// lifecycle do.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct AgentRecord {
     pub(crate) spawn_id: SpawnId,
     /// The spawn request: what the member is, and how its program is started. The request is in an
-    /// `Arc`, because it is large and never changes. The roster leaves out the environment, which may
-    /// hold secrets.
+    /// `Arc`, because it is large and never changes. The roster leaves out the environment, which
+    /// may hold secrets.
     #[serde(serialize_with = "serialize_without_environment")]
     pub(crate) request: Arc<SpawnRequest>,
     /// What the next spawn of the member needs to know of its earlier spawns.
@@ -226,8 +226,8 @@ impl std::fmt::Debug for SharedRecord {
 /// What the hooks of a program have reported, as far as later hook events need it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HookState {
-    /// The processes above the first hook that reported in this spawn, its parent first. Empty until
-    /// then.
+    /// The processes above the first hook that reported in this spawn, its parent first. Empty
+    /// until then.
     pub(crate) ancestors: Vec<Process>,
     /// The ids of the messages that were delivered last.
     pub(crate) delivered_ids: Vec<u64>,

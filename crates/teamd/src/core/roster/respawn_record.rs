@@ -1,5 +1,5 @@
-//! The data from which the next spawn of a member starts: after a failure, after the approval of a
-//! plan, or when a suspended member is resumed.
+//! The data from which the next spawn of a member starts. That spawn follows a failure, the
+//! approval of a plan, or the resumption of a suspended member.
 
 use crate::core::roster::usage_totals::UsageTotals;
 use protocol::control::{LaunchArgv, PlanStage, SpawnRequest};

@@ -44,11 +44,9 @@ pub(crate) struct State {
     pub(crate) registration_queue: Vec<QueuedRegistration>,
     /// Members that are to be respawned or resumed.
     pub(crate) pending_respawns: Vec<PendingRespawn>,
-    /// Notices for people.
     pub(crate) notices: NoticeQueue,
     /// When the machine woke last.
     pub(crate) sleep_clock: SleepClock,
-    /// Lead sessions, by team.
     pub(crate) lead_sessions: BTreeMap<TeamName, LeadSession>,
     /// Calls with an idempotency key, and their replies.
     pub(crate) retry_cache: RetryCache,

@@ -124,8 +124,8 @@ fn apply_task_event(tasks: &mut BTreeMap<TaskId, LoggedTask>, what: EventKind) {
     }
 }
 
-/// The events that must be logged for a task, in the order in which they must have happened. `logged`
-/// is the task as the log has it.
+/// The events that must be logged for a task, in the order in which they must have happened.
+/// `logged` is the task as the log has it.
 pub(crate) fn new_events(logged: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<EventKind> {
     let (id, subject, owner) = (task.id, task.subject.clone(), task.owner.clone());
     let now = LoggedTask::from_task(task);

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// How many replies are kept.
 const MAX_REPLIES: usize = 256;
 
-/// The calls with an idempotency key that are under way, and the replies to the latest other calls.
+/// The calls with an idempotency key that are under way, and the replies to the latest finished
+/// ones.
 #[derive(Debug, Default)]
 pub(crate) struct RetryCache {
     /// The replies, the newest last.

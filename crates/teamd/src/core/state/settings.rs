@@ -13,7 +13,6 @@ pub(crate) struct DaemonSettings {
     pub(crate) shim_program: PathBuf,
     /// The program `teamctl` of the same installation.
     pub(crate) teamctl_program: PathBuf,
-    /// The state directory.
     pub(crate) state_dir: PathBuf,
     pub(crate) pid: u32,
     /// How long a turn may go on without output before people are notified, in milliseconds.
@@ -22,7 +21,6 @@ pub(crate) struct DaemonSettings {
 }
 
 impl DaemonSettings {
-    /// Settings for tests.
     #[cfg(test)]
     pub(crate) fn for_tests() -> DaemonSettings {
         DaemonSettings {

@@ -47,7 +47,7 @@ impl TaskBoard {
         self.tasks.binary_search_by_key(&id, |task| task.id).ok().map(|at| &self.tasks[at])
     }
 
-    /// How many tasks there are, without tracking tasks.
+    /// How many tasks there are, without tracking tasks (internal tasks, one for each member).
     pub(crate) fn visible_count(&self) -> usize {
         self.visible_count
     }
@@ -70,9 +70,9 @@ impl TaskBoard {
         self.in_progress.iter().filter_map(|id| Some(&**self.task(*id)?))
     }
 
-    /// The task that the member would claim. If the query includes tasks in progress, this is a
-    /// task that the member has in progress. Otherwise it is a task that can start: the first one
-    /// that the member owns, or else the first one without an owner.
+    /// The task that the member would claim. The first choice is a task that the member has in
+    /// progress, if the query includes those. The next choices are the first startable task that
+    /// the member owns, and the first one without an owner.
     pub(crate) fn next(&self, asked: &NextTaskRequest) -> NextTaskHint {
         let back = asked.include_in_progress.then(|| self.resumable(&asked.owner)).flatten();
         let of = |owner: Option<&AgentName>| {

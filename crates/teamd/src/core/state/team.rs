@@ -19,7 +19,6 @@ pub(crate) struct TeamState {
     pub(crate) watched: WatchedTeam,
     /// How many members have ever joined. Decides the color of the next one.
     pub(crate) joined_count: u64,
-    /// The state of the config scan.
     pub(crate) config_scan: ScanState,
     /// Members whose last spawn has ended, the latest last.
     pub(crate) past_members: Vec<PastMember>,
@@ -35,7 +34,6 @@ pub(crate) struct TeamState {
     pub(crate) policy: Policy,
     /// Members whose last two plans were rejected by timeout. Their next plan waits for a person.
     pub(crate) unanswered_planners: BTreeSet<AgentName>,
-    /// The usage of the team.
     pub(crate) usage: TeamUsage,
     /// When the time limit of the team is reached, in milliseconds on the monotonic clock.
     pub(crate) time_limit_at: Option<u64>,
@@ -44,7 +42,6 @@ pub(crate) struct TeamState {
 /// What the daemon knows of a team's files: of a supervised team, and of a session team.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedTeam {
-    /// The state of the task scan.
     pub(crate) task_scan: ScanState,
     /// The tasks that the next scan must read.
     pub(crate) unscanned_tasks: TaskSelection,
@@ -58,9 +55,9 @@ pub(crate) struct WatchedTeam {
     pub(crate) logged_tasks: BTreeMap<TaskId, LoggedTask>,
     /// The states of inbox scans, by the name of the file.
     pub(crate) inbox_scans: BTreeMap<String, ScanState>,
-    /// The state of the request scan.
     pub(crate) request_scan: ScanState,
-    /// The last request scan has failed, and the next rescan must repeat it.
+    /// Whether a request scan is needed: the last one has failed, or an unfinished inbox scan has
+    /// shown a new or closed request.
     pub(crate) is_request_scan_needed: bool,
     /// The open requests, by member and id.
     pub(crate) open_requests: BTreeMap<(AgentName, RequestId), TrackedRequest>,

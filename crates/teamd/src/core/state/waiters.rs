@@ -24,8 +24,8 @@ impl ExitWaiter {
 pub(crate) enum AfterExits {
     /// The client gets its reply.
     Reply(ConnId),
-    /// The worktrees and files of the team are deleted. Without a client, the next daemon completes
-    /// a deletion.
+    /// The worktrees and files of the team are deleted. Without a client, this is a deletion that
+    /// an earlier daemon began.
     Delete(Option<ConnId>, DeleteTeamRequest),
     /// The client gets its reply, and the daemon ends.
     StopDaemon(ConnId),
@@ -37,7 +37,7 @@ pub(crate) enum AfterExits {
 pub(crate) struct ScreenWaiters {
     /// The clients for which screens are being captured.
     pub(crate) current: Option<Vec<ScreenWaiter>>,
-    /// The clients of the next batch.
+    /// The clients of the next group.
     pub(crate) queued: Vec<ScreenWaiter>,
 }
 

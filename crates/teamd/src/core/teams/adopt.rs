@@ -1,5 +1,5 @@
-//! Takes in a team that another program has created. The daemon can then spawn members into the team
-//! and delete it. Members that were in the team before are not ended by it.
+//! Adopts a team that another program has created. The daemon can then spawn members into the team
+//! and delete it. The daemon does not end members that were in the team before.
 
 use crate::core::context::Context;
 use crate::core::jobs::watcher_command::WatchPurpose;
@@ -8,7 +8,7 @@ use crate::core::state::team::TeamState;
 use crate::core::watches::request_watches;
 use protocol::name::TeamName;
 
-/// Takes in a team whose config has `member_count` entries, including the lead. Does nothing if the
+/// Adopts a team whose config has `member_count` entries, including the lead. Does nothing if the
 /// team is known.
 pub(crate) fn adopt_team(context: &mut Context, team: TeamName, member_count: usize) {
     if context.state.teams.contains_key(&team) {

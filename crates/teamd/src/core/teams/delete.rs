@@ -86,7 +86,7 @@ pub(crate) fn kill_members(context: &mut Context, client: Option<ConnId>, order:
     kill_and_wait(context, ExitWaiter::new(&ids, Vec::new(), AfterExits::Delete(client, order)));
 }
 
-/// Deletes the files of a team without worktrees.
+/// Deletes the files of a team that has no worktrees left.
 pub(crate) fn delete_files(
     client: Option<ConnId>,
     order: DeleteTeamRequest,
@@ -130,8 +130,8 @@ pub(crate) fn handle_team_deleted(
     clients.into_iter().for_each(|client| send_reply(context, client, reply.clone()));
 }
 
-/// The files of a team may be gone if the deletion was accepted by an earlier daemon, which has no
-/// client here.
+/// Accepts missing files in a deletion without a client. An earlier daemon accepted that deletion
+/// and may have deleted the files.
 fn accept_missing_files(client: Option<ConnId>, result: Result<(), ErrorReport>) -> Result<(), ErrorReport> {
     match result {
         Err(error) if client.is_none() && error.kind == ErrorKind::NotFound => Ok(()),
@@ -207,7 +207,7 @@ pub(crate) fn handle_deletion_checked(
     order: DeleteTeamRequest,
     result: Result<(), ErrorReport>,
 ) {
-    // Without its files, the team still has its worktrees.
+    // A team whose files are gone may still have worktrees to remove.
     if let Err(error) = accept_missing_files(client, result) {
         return handle_team_deleted(context, client, &order.team, Err(error), RemovedWorktrees::default());
     }
@@ -240,8 +240,8 @@ pub(crate) fn handle_deletion_checked(
     }
 }
 
-/// Handles the result of removing a team's worktrees: removes the worktrees that are gone from the
-/// roster, and deletes the team's files if there was no error. A worktree that was kept stays in
+/// Handles the result of removing a team's worktrees. Removes from the roster the worktrees that
+/// are gone, and deletes the team's files if there was no error. A worktree that was kept stays in
 /// the roster until the team is deleted.
 pub(crate) fn handle_worktrees_removed(
     context: &mut Context,

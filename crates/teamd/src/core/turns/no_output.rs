@@ -59,9 +59,9 @@ pub(crate) fn handle_output_times(context: &mut Context, written: Vec<(SpawnId, 
     }
 }
 
-/// Whether missing output of the agent must be reported: the agent is in a turn that was not
-/// reported before, and waits for no answer. After a restart of the daemon, nothing is reported
-/// until the shim, a hook or the agent has reported the turn again.
+/// Whether missing output of the agent must be reported: the agent waits for no answer, and is in a
+/// turn that was not reported yet for missing output. After a restart of the daemon, nothing is
+/// reported until the shim, a hook or the agent has reported the turn again.
 fn can_lack_output(agent: &Agent) -> bool {
     let told_of = agent.turn.is_some() || agent.has_reported_activity;
     let waits = !agent.open_requests.is_empty() || agent.record.hook_state.dialog.is_some();

@@ -1,8 +1,8 @@
-//! Scans a team's config.json: repairs what other programs have removed or damaged, and reports the
+//! Scans a team's config.json. Repairs what other programs have removed or damaged, and reports the
 //! activities and permission modes that members with native delivery have written.
 //!
-//! For each team that the daemon created, the state directory has a config backup: a copy of the
-//! last valid config.json without the members that are in the roster. A damaged config.json is
+//! For each team that the daemon created, the state directory has a config backup. It is a copy of
+//! the last valid config.json without the members that are in the roster. A damaged config.json is
 //! rebuilt from the backup and the roster. A team without a config backup was created by another
 //! program, and its config.json is not repaired.
 

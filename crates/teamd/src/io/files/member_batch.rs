@@ -1,8 +1,7 @@
 //! Registers or deregisters several members of a team with one change of config.json.
 //!
-//! If several jobs to register members of a team, or several jobs to deregister members of a team,
-//! follow each other in the queue, they run as a batch. Each job still has its own result, as if it
-//! had run alone.
+//! Jobs that register members of one team run as a batch if they follow each other in the queue. So
+//! do jobs that deregister members. Each job still has its own result, as if it had run alone.
 
 use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration};
 use crate::core::lifecycle::ShutdownApproval;
@@ -16,7 +15,7 @@ use protocol::name::AgentName;
 use protocol::team_config::Member;
 use store::{Error, Team};
 
-/// A member that is taken off its team.
+/// A member to deregister.
 struct Deregistration<'a> {
     record: &'a AgentRecord,
     /// The lead gets a message about the exit.
@@ -170,8 +169,8 @@ fn remove_members(team: &Team, members: &[Deregistration]) -> Vec<Result<(), Err
 }
 
 /// Calls `act` once with all items. If that call fails, calls `act` for each item alone, so that
-/// each item has its own result. A single item is tried again too, because the client that waits for
-/// the exit gets its reply after this attempt.
+/// each item has its own result. A single item is tried again too, because the client that waits
+/// for the exit gets its reply after this attempt.
 fn run_together_or_each<T>(items: &[T], act: impl Fn(&[T]) -> Result<(), Error>) -> Vec<Result<(), Error>> {
     match if items.is_empty() { Ok(()) } else { act(items) } {
         Ok(()) => items.iter().map(|_| Ok(())).collect(),

@@ -41,7 +41,7 @@ impl FilesThread {
     ///
     /// For a first spawn, marks earlier messages in the inbox as read and sends the prompt to the
     /// inbox. For a respawn, keeps unread messages except shutdown requests. It sends the prompt
-    /// again only if the program does not resume a session.
+    /// again only to a native program that resumes no session.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The files threads: read and writes the files of teams and the daemon's own state files.
+//! The files threads read and write the files of teams and the daemon's own state files.
 
 pub(crate) mod config_scan;
 pub(crate) mod environments;

@@ -1,5 +1,5 @@
 //! The queues of file jobs: one for each lane. Jobs of a lane run in order, except the jobs that
-//! write the roster: if several rosters wait, only the newest is written, at the position of the
+//! write the roster. If several rosters wait, only the newest is written, at the position of the
 //! oldest.
 //!
 //! The newest roster may therefore be written before other jobs that were queued earlier. This is
@@ -10,10 +10,11 @@
 //!   writes it again.
 //! - Only lines of the event log can be lost.
 //!
-//! A roster must not be written later than its position in the queue. The roster on disk must name
-//! an agent before the agent runs, and must contain an exit before the lead is notified of the
-//! exit. A registration must know whether the environment of the agent was saved. So a job of a team
-//! waits for all saves that were queued before it. A save is a job that writes a roster or an
+//! Invariant: a roster is never written later than its position in the queue;
+//! `newest_waiting_roster_takes_the_place_of_the_oldest` checks it. The roster on disk must name an
+//! agent before the agent runs, and must contain an exit before the lead is notified of the exit. A
+//! registration must know whether the environment of the agent was saved. So a job of a team waits
+//! for all saves that were queued before it. A save is a job that writes a roster or an
 //! environment.
 
 use crate::core::jobs::file_jobs::FileJob;
@@ -64,8 +65,8 @@ pub(crate) struct JobSender {
 /// A lane that takes jobs.
 struct RunningLane {
     entries: Sender<Vec<QueueEntry>>,
-    /// The thread ends when `entries` is dropped and all jobs are done. `None` if no thread could be
-    /// started: then the lane of the daemon runs the jobs of this lane.
+    /// The thread ends when `entries` is dropped and all jobs are done. `None` if no thread could
+    /// be started: then the lane of the daemon runs the jobs of this lane.
     thread: Option<JoinHandle<()>>,
 }
 
@@ -148,8 +149,8 @@ impl JobSender {
         std::mem::take(&mut self.to_close).into_iter().for_each(|lane| self.end_lane(lane));
     }
 
-    /// Returns the lane, and starts it if it does not run. If its thread cannot be started, the lane
-    /// of the daemon runs its jobs: then teams may wait for each other, but no job is lost.
+    /// Returns the lane, and starts it if it does not run. If its thread cannot be started, the
+    /// lane of the daemon runs its jobs. Then teams may wait for each other, but no job is lost.
     fn lane(&mut self, lane: Lane) -> Option<&RunningLane> {
         if !self.lanes.contains_key(&lane) {
             match self.new_lane(lane.clone()) {
@@ -171,8 +172,8 @@ impl JobSender {
         Ok(RunningLane { entries, thread: Some((self.start_lane)(lane, queue, predecessor)?) })
     }
 
-    /// Ends the lane of a team that does not exist any more, after the jobs that are queued. A later
-    /// team of the same name gets a new lane.
+    /// Ends the lane of a team that does not exist any more, after the jobs that are queued. A
+    /// later team of the same name gets a new lane.
     pub(crate) fn close_lane(&mut self, team: &TeamName) {
         self.to_close.push(Lane::Team(team.clone()));
     }

@@ -17,8 +17,8 @@ pub(super) struct SharedFiles {
     /// Teams that are being created. Their policy and config backup are written before their
     /// directory exists.
     pub(super) creating: Mutex<BTreeSet<TeamName>>,
-    /// How many entries of each inbox the event log has, until the lane of the team takes over these
-    /// counts.
+    /// How many entries of each inbox the event log has, until the lane of the team takes over
+    /// these counts.
     logged_counts: Mutex<BTreeMap<(TeamName, AgentName), usize>>,
 }
 

@@ -1,8 +1,8 @@
-//! A files thread: runs the file jobs of one lane in order, so that the event loop never waits for a
-//! disk or a file lock, and teams do not wait for each other.
+//! A files thread runs the file jobs of one lane in order. So the event loop never waits for a disk
+//! or a file lock, and teams do not wait for each other.
 //!
-//! Only the thread of a team changes the team's files. Each job contains all data that it needs. The
-//! result of a job is sent to the event loop as an event.
+//! Only the thread of a team changes the team's files. Each job contains all data that it needs.
+//! The result of a job is sent to the event loop as an event.
 
 use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
@@ -357,7 +357,7 @@ impl FilesThread {
     }
 
     /// Rescans the files of `teams`. Sends an event for each file that has changed since the last
-    /// rescan. Also removes leftover files of deleted teams.
+    /// rescan. Also removes stale files of deleted teams.
     pub(super) fn rescan(&mut self, teams: &[TeamName]) {
         self.log_error("forget a team", self.remove_orphaned_files(teams));
         self.log_error("remove a probe", self.root.remove_probes());
@@ -380,9 +380,9 @@ impl FilesThread {
         }
     }
 
-    /// Returns the rule for restoring messages in an inbox. This is `rule`, except that the result
-    /// is `Never` for the lead of a team that another program created, because the lead's program
-    /// may remove messages that it has read.
+    /// Returns the rule for restoring messages in an inbox. This is `rule`, except for the lead of
+    /// a team that another program created. The lead's program may remove messages that it has
+    /// read, so the result is `Never`.
     pub(super) fn restore_rule(&self, team: &TeamName, inbox: &str, rule: RestoreRule) -> RestoreRule {
         let is_lead = AgentName::new_unchecked(inbox).is_lead() && rule == RestoreRule::ForeignProgram;
         if is_lead && self.read_backup(team).is_none() { RestoreRule::Never } else { rule }

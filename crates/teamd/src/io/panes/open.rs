@@ -14,8 +14,8 @@ use tmux::{CreatedPane, Error, NextPane, PaneTag, SessionId, WindowId};
 impl PaneManager {
     /// Opens a pane, tags it, and pipes its output to the output logger.
     ///
-    /// `next` is the pane that the next job opens. If `next` belongs to the same team and its
-    /// window has space, the pane of `next` is created in the same round trip that tags this pane.
+    /// `next` is the pane that the next job opens. If `next` belongs to the same team and the
+    /// window has space, the round trip that tags this pane also creates the pane of `next`.
     pub(super) fn open(&mut self, opening: &PaneSpec, next: Option<&PaneSpec>) -> Result<OpenedPane, Error> {
         let PaneSpec { team, layout, .. } = opening;
         create_log_directory(&opening.log);
@@ -66,8 +66,8 @@ impl PaneManager {
     /// Creates a pane. If another tmux server has replaced the known one, connects to the new
     /// server.
     ///
-    /// `crowded` is a window of the team in which a split has just failed for lack of space. In
-    /// this case the panes of that window are tiled before they are split again.
+    /// `crowded` is a window of the team in which a split has just failed for lack of space. The
+    /// panes of that window are tiled before the window is split again.
     fn create_or_reconnect(
         &mut self,
         opening: &PaneSpec,
@@ -156,9 +156,9 @@ impl PaneManager {
         Ok(created)
     }
 
-    /// The tmux session in which the daemon creates windows: the session of the daemon's own pane,
-    /// or the session that the daemon created for its first window. `None` if the daemon has
-    /// neither.
+    /// The tmux session in which the daemon creates windows. This is the session of the daemon's
+    /// own pane, or the session that the daemon created for its first window. `None` if the daemon
+    /// has neither.
     pub(super) fn daemon_tmux_session(&mut self) -> Result<Option<SessionId>, Error> {
         if let (None, Some(pane)) = (self.tmux_session, self.tmux_location.pane) {
             self.tmux_session = self.connect()?.pane_session(pane).ok();

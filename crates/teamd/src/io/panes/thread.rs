@@ -28,8 +28,8 @@ pub(crate) struct TmuxLocation {
     pub(crate) address: ServerAddress,
     /// The pane that the daemon runs in. New windows are created in its tmux session.
     pub(crate) pane: Option<PaneId>,
-    /// Whether the user did not choose a tmux server. In this case the daemon can run without tmux:
-    /// if tmux is not installed, it supervises only agents without panes.
+    /// Whether the user did not choose a tmux server. If so, the daemon can run without tmux: if
+    /// tmux is not installed, it supervises only agents without panes.
     pub(crate) is_optional: bool,
 }
 

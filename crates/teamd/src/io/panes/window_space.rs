@@ -32,8 +32,9 @@ pub(super) fn team_windows(rows: &[PaneRow], owners: &[PaneTag]) -> BTreeSet<Win
     rows.iter().filter(is_team_pane).map(|row| row.window).collect()
 }
 
-/// Returns a window of the team with space for one more pane. It is never a window of the user,
-/// even if the user has moved an agent's pane to a window of their own.
+/// Returns a window of the team with space for one more pane. Invariant: this is never a window of
+/// the user, even if the user has moved an agent's pane there;
+/// `a_new_pane_goes_only_to_a_visible_window_of_its_team` checks it.
 pub(super) fn window_with_space(rows: &[PaneRow], owners: &[PaneTag], layout: Layout) -> Option<WindowId> {
     team_windows(rows, owners).into_iter().find(|window| {
         let panes: Vec<&PaneRow> = rows.iter().filter(|row| row.window == *window).collect();

@@ -71,9 +71,9 @@ pub(super) fn is_root_directory(root: &Path, path: &Path) -> bool {
     path == root || matches!(relative_parts(root, path).as_slice(), ["teams" | "tasks"])
 }
 
-/// The event for a change in a directory of the team `name`. Returns `None` unless the team belongs
-/// to a Claude Code session: other teams are created through the daemon, so their directories need
-/// no event.
+/// The event for a change in a directory of the team `name`. `None` unless the team belongs to a
+/// Claude Code session. For a new directory of another team, `handle_event` reports an overflow, so
+/// that the core rescans all files.
 pub(super) fn session_team_event(name: &str) -> Option<CoreEvent> {
     let team = TeamName::parse(name).ok().filter(TeamName::is_claude_session)?;
     Some(CoreEvent::SessionTeamChanged { team })
@@ -141,8 +141,8 @@ impl FileWatcher {
         })
     }
 
-    /// Creates the barrier with the number `barrier`. The watcher sends [`CoreEvent::BarrierReached`]
-    /// after the events of all earlier changes.
+    /// Creates the barrier with the number `barrier`. The watcher sends
+    /// [`CoreEvent::BarrierReached`] after the events of all earlier changes.
     ///
     /// # Errors
     ///
@@ -231,8 +231,8 @@ pub(super) fn wake_owner(event: CoreEvent, wake_sockets: &WakeSockets) -> CoreEv
 /// Whether the watcher can ignore an event of this kind.
 ///
 /// Of the access events, only the closing of a written file means that the file has changed. For a
-/// rename within a directory, `notify` sends an event for the old name, an event for the new name,
-/// and an event with both names. The event with both names is ignored.
+/// rename within a directory, `notify` sends an event for each name, and an event with both names.
+/// The event with both names is ignored.
 pub(super) fn is_irrelevant(kind: notify::EventKind) -> bool {
     use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
     match kind {

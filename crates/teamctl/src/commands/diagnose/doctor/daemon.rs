@@ -43,8 +43,8 @@ pub(super) fn check_root(root: &Path, status: &StatusReply, report: &mut DoctorR
     report.warn("daemon", message, fix);
 }
 
-/// What the kernel says about the open files of a process, with their locks. `/proc/locks` has all
-/// locks of the system, but it is read in pieces, and misses locks while others are taken and released.
+/// What the kernel says about the open files of a process, with their locks. `/proc/locks` is not
+/// used: it is read in pieces, and misses locks while others are taken and released.
 fn read_open_file_infos(pid: u32) -> String {
     let infos = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
     infos.filter_map(|info| std::fs::read_to_string(info.path()).ok()).collect()

@@ -1,6 +1,6 @@
 //! Finds tmux panes whose pane tag names a spawn that no roster has. Such panes remain if the
-//! daemon's state directory was lost. `doctor` prints the command that closes such a pane and never
-//! runs the command itself, because the pane tag does not prove that the pane belongs to this root.
+//! daemon's state directory was lost. `doctor` only prints the command that closes such a pane: the
+//! pane tag does not prove that the pane belongs to this root.
 
 use super::report::DoctorReport;
 use crate::context::CommandContext;
@@ -11,9 +11,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use store::env_var;
 
-/// The tmux format for one line about a pane. Its fields are: the pane id; the spawn id in the pane
-/// tag; `1` if the pane still runs the process that it ran when the tag was set; the command with
-/// which the pane was started.
+/// The tmux format for one line about a pane. Its fields are the pane id, the spawn id in the pane
+/// tag, a flag, and the command with which the pane was started. The flag is `1` if the pane still
+/// runs the process that it ran when the tag was set.
 const PANE_FORMAT: &str = "#{pane_id} #{s/[^A-Za-z0-9-]/_/:@teamd_spawn} #{==:#{@teamd_pane_pid},#{pane_pid}} #{pane_start_command}";
 
 /// A tmux server as an option of tmux and its value: `-S PATH` or `-L NAME`.

@@ -24,9 +24,9 @@ pub(super) struct Check {
 enum Severity {
     /// The check passed.
     Ok,
-    /// It works, but the user should know.
+    /// The check found a problem that does not keep teamd from working.
     Warn,
-    /// It does not work.
+    /// The check failed.
     Fail,
 }
 

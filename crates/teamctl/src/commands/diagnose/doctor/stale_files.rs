@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::{Root, Team};
 
-/// An older lock is stale: its holder would have touched it since.
+/// A lock older than this is stale: its holder would have touched it since.
 const LOCK_STALE_AFTER: Duration = Duration::from_secs(10);
-/// An older temporary file is abandoned: no writer takes so long.
+/// A temporary file older than this is abandoned: no writer takes so long.
 pub(super) const TEMP_ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
 /// A file that does not belong where it is.

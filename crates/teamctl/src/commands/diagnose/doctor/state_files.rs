@@ -38,7 +38,7 @@ pub(super) fn check(state: &Path, mode: FixMode, report: &mut DoctorReport) {
 }
 
 impl StateFile {
-    /// teamd replaces whole files, so only another program can leave one that cannot be parsed.
+    /// Checks that the file can be parsed. Only another program can have damaged it.
     fn check_parsable<T: DeserializeOwned>(&self, report: &mut DoctorReport) {
         let shown = self.path.display();
         let parsed = std::fs::read(&self.path)

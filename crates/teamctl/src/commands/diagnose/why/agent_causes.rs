@@ -9,7 +9,7 @@ use super::system_snapshot::DaemonProbe;
 use protocol::control::{MemberFlag, MemberStatus};
 use protocol::event::EventKind;
 
-/// What the daemon does with the agent. `what` ends the sentence.
+/// The cause for an agent that is being started or stopped. `what` ends the sentence.
 pub(super) fn transition_cause(evidence: &Evidence, cause: Cause, what: &str) -> Diagnosis {
     Diagnosis::new(cause, format!("{} is being {what}.", evidence.name))
         .with_evidence(activity_line(evidence))

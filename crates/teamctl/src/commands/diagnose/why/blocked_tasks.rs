@@ -47,7 +47,7 @@ fn final_blockers(task: &Task, tasks: &[Task]) -> TaskWait {
 }
 
 impl TaskWait {
-    /// Whether no member works on one of the blockers, so that the task would wait forever.
+    /// Whether some blocker has no member that works on it, so that the task would wait forever.
     pub(super) fn has_unowned_blocker(&self, members: &[AgentName]) -> bool {
         self.blockers.iter().any(|task| is_unowned(task, members))
     }

@@ -70,7 +70,7 @@ pub(super) enum Cause {
     Undelivered,
     /// All tasks that the member could start wait for other tasks.
     Blocked,
-    /// Like `Blocked`, and no member works on one of those other tasks.
+    /// Like `Blocked`, but each of these tasks has a blocker on which no member works.
     BlockersUnowned,
     /// The member is in plan mode.
     PlanMode,

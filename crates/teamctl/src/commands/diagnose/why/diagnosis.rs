@@ -16,9 +16,9 @@ pub(in crate::commands::diagnose) struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// Creates a diagnosis without evidence and commands. The sentence, and each line of evidence
-    /// that is added later, becomes a single line, so that a text of another program cannot imitate
-    /// a line of the output.
+    /// Creates a diagnosis without evidence and commands. The sentence becomes a single line, like
+    /// all evidence that is added later. So a text of another program cannot imitate a line of the
+    /// output.
     pub(super) fn new(cause: Cause, sentence: impl AsRef<str>) -> Diagnosis {
         let sentence = single_line(sentence.as_ref());
         Diagnosis { cause, sentence, evidence: Vec::new(), next: Vec::new() }

@@ -34,7 +34,7 @@ pub(super) fn activity_line(evidence: &Evidence) -> Option<String> {
     Some(with_time(&format!("{}; since", agent.evidence), agent.activity_since, evidence))
 }
 
-/// What a server that does not answer does instead.
+/// The state of a server that does not answer.
 pub(super) fn server_line(server: &ServerState) -> String {
     match server {
         ServerState::Unresponsive { pid: Some(pid), stopped: true } => {

@@ -1,6 +1,6 @@
-//! Derives the causes from the evidence and sorts them, the strongest first. First come causes that
-//! hide other causes or make them unimportant, then causes that a person must remove, then causes
-//! that go away without a person. This module reads no files.
+//! Derives the causes from the evidence and sorts them, the strongest first. Causes that hide other
+//! causes come first. Then come causes that a person must remove, and last causes that go away
+//! without a person. This module reads no files.
 
 use super::agent_causes::{disconnected_cause, shutdown_cause, stopped_process_cause, transition_cause};
 use super::cause::Cause;

@@ -1,4 +1,4 @@
-//! Causes in an inbox: it cannot be read, or its lock keeps everyone from writing.
+//! Causes in an inbox: it cannot be read, or its lock keeps all programs from writing.
 
 use super::cause::Cause;
 use super::diagnosis::Diagnosis;

@@ -73,7 +73,7 @@ fn dialog_cause(evidence: &Evidence, flags: &[MemberFlag]) -> Option<Diagnosis> 
     )
 }
 
-/// The lead is not supervised. Its evidence is the number of open requests and unread messages.
+/// The cause for the lead, with the number of open requests and unread messages as evidence.
 pub(super) fn lead_cause(evidence: &Evidence) -> Diagnosis {
     let sentence = format!("{} is the lead: a person, or a program that teamd does not run.", evidence.name);
     let requests =

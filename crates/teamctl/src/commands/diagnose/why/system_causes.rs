@@ -26,7 +26,7 @@ pub(super) fn disk_causes(evidence: &Evidence) -> impl Iterator<Item = Diagnosis
 pub(super) fn daemon_cause(evidence: &Evidence) -> Option<Diagnosis> {
     match &evidence.daemon {
         DaemonProbe::Running(_) => None,
-        // `up --resume` starts the daemon too.
+        // Another cause suggests `up --resume`, which starts the daemon too.
         DaemonProbe::NotRunning if evidence.is_suspended() => None,
         DaemonProbe::NotRunning => {
             let sentence =

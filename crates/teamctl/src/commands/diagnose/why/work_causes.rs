@@ -27,7 +27,7 @@ const MID_TURN_DELIVERY_MS: u64 = 60_000;
 /// working, this function also adds the cause `Working` or `Idle`.
 pub(super) fn add_work_causes(evidence: &Evidence, agent: &MemberStatus, causes: &mut Vec<Diagnosis>) {
     let is_idle = agent.activity == Activity::Idle;
-    // Of a program that asks for its messages itself, it may be unknown whether it is in a turn.
+    // If a program asks for its messages itself, it may be unknown whether it is in a turn.
     let is_free = is_idle || agent.delivery == Delivery::Pull;
     let hooks = no_hook_events_cause(evidence, agent);
     let hooks_work = hooks.is_none();
