@@ -1,7 +1,7 @@
 //! Starts the daemon in a tmux session, and waits until the daemon is ready. If a daemon is already
 //! running, nothing is started.
 
-use crate::daemon_command::{daemon_args, daemon_path};
+use crate::daemon_command_line::{daemon_args, daemon_path};
 use crate::daemon_start_lock;
 use crate::directory_watcher::{DirectoryWatcher, WatchEvent};
 use crate::inherited_descriptors::close_inherited_descriptors;

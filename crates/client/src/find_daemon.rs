@@ -6,8 +6,8 @@
 
 use crate::connection::Connection;
 use crate::error::Error;
+use protocol::daemon_lock_file::LockHolder;
 use protocol::directories::Directories;
-use protocol::lock_holder::LockHolder;
 use std::path::{Path, PathBuf};
 
 /// The socket at which the daemon of a root listens, other than the one in the runtime directory of

@@ -6,7 +6,7 @@
 pub mod budget_text;
 pub mod connection;
 pub mod controlling_terminal;
-pub mod daemon_command;
+pub mod daemon_command_line;
 pub mod daemon_pidfd;
 pub mod daemon_start;
 pub mod daemon_start_lock;
@@ -20,7 +20,7 @@ pub mod find_lead_session;
 mod inherited_descriptors;
 pub mod message_text;
 pub mod next_task_client;
-pub mod output_to_text;
+pub mod printable_lines;
 pub mod process_table;
 pub mod program_output;
 pub mod reply_payload;

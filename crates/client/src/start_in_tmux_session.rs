@@ -6,7 +6,7 @@
 //! session without that option is not used, even if it has the usual name. Such a session belongs
 //! to a person. A session with another path belongs to the daemon of another root.
 
-use crate::daemon_command::{daemon_args, daemon_path};
+use crate::daemon_command_line::{daemon_args, daemon_path};
 use crate::select_tmux_server::TmuxTarget;
 use crate::team_context::TeamContext;
 use crate::tmux_escape::{escape_for_tmux, tmux_failed};

@@ -5,13 +5,13 @@
 //! built-in profiles of the same name. The whole profile is parsed and checked before any part of
 //! it is used. Its command lines are argument vectors, which no shell interprets.
 
-mod describe;
 #[cfg(test)]
 mod dialog_tests;
 mod launch;
 mod parse;
 pub mod parse_agent_type;
 mod profile;
+mod profile_summary;
 pub mod program_lookup;
 mod registry;
 pub mod settings_entry;

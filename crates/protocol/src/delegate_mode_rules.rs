@@ -3,7 +3,7 @@
 //! In delegate mode a lead may spawn teammates, send messages, answer requests and change the task
 //! list. The mode restricts only the lead's program. A person at a terminal may run every command.
 
-use crate::shell_command::parse_plain_command;
+use crate::split_shell_command::parse_plain_command;
 use serde_json::Value;
 
 /// Tools of agent programs that only coordinate. Compared with the tool's full name.

@@ -78,6 +78,7 @@
 pub mod answer_capabilities;
 pub mod color;
 pub mod control;
+pub mod daemon_lock_file;
 pub mod deferred_variables;
 pub mod delegate_mode_rules;
 pub mod delivery;
@@ -95,7 +96,6 @@ pub mod instructions;
 pub mod json;
 #[cfg(feature = "schema")]
 pub mod json_schema;
-pub mod lock_holder;
 pub mod member_request;
 pub mod message;
 pub mod name;
@@ -105,10 +105,10 @@ pub mod plan_mode_prompts;
 pub mod policy;
 pub mod redact_variables;
 pub mod roster_file;
-pub mod shell_command;
 pub mod shim_turn_program;
 pub mod sibling_program;
 pub mod single_line_and_shell_quote;
+pub mod split_shell_command;
 pub mod task;
 pub mod team_config;
 pub mod timestamp;

@@ -6,8 +6,8 @@
 //! person stopped is not started again. The event log shows whether the daemon was stopped or has
 //! crashed.
 
-use crate::follow_event_log;
 use crate::observer::RunObserver;
+use crate::task_times;
 use client::daemon_pidfd;
 use client::daemon_start::{self, DaemonStart};
 use client::directory_watcher::WatchNotifier;
@@ -150,8 +150,7 @@ impl<'a> DaemonKeeper<'a> {
         }
         // The daemon closes its connections before it logs why it stops.
         self.daemon_pidfd.iter().for_each(daemon_pidfd::wait_for_exit);
-        if follow_event_log::was_daemon_taken_down(self.team_context.state_dir()?.path())?
-            && !self.is_responsive()
+        if task_times::was_daemon_taken_down(self.team_context.state_dir()?.path())? && !self.is_responsive()
         {
             return Err(self.takedown_error());
         }

@@ -1,8 +1,8 @@
 //! Examines a team that existed before the run. Determines whether the team belongs to the run
 //! file, what is left to do, and how the team's tasks differ from the file's. Changes nothing.
 
+use crate::run_decision::{MemberState, MemberStates, RetryRules, TaskFate, evaluate, run_file_key};
 use crate::run_file::{RunFile, TaskSpec};
-use crate::task_fate::{MemberState, MemberStates, RetryRules, TaskFate, evaluate, run_file_key};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::AgentName;

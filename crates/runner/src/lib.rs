@@ -8,13 +8,13 @@
 
 mod daemon_keeper;
 mod existing_team;
-mod follow_event_log;
 mod metadata_keys;
 mod observer;
 mod progress;
 mod resume_point;
 mod run;
 mod run_context;
+mod run_decision;
 mod run_file;
 mod run_lock;
 mod run_loop;
@@ -22,8 +22,8 @@ mod run_report;
 mod run_state;
 mod stall_detector;
 mod stop_signals;
-mod task_fate;
 mod task_results;
+mod task_times;
 mod team_setup;
 mod team_shutdown;
 mod team_snapshot;
@@ -33,9 +33,9 @@ pub use observer::RunObserver;
 pub use progress::{MemberProgress, RunProgress, TaskProgress};
 pub use resume_point::AfterRun;
 pub use run::{RunRequest, run_team};
+pub use run_decision::TaskFate;
 pub use run_file::{RunFile, ValidationError, read_policy_file, read_run_file};
 pub use run_report::RunReport;
-pub use task_fate::TaskFate;
 pub use task_results::{TaskOutcome, TaskResult, completed_count, short_duration};
 
 #[cfg(fuzzing)]

@@ -1,7 +1,7 @@
 //! The state of a run's tasks and members for display. All text is safe to print.
 
+use crate::run_decision::TaskFate;
 use crate::run_file::RunFile;
-use crate::task_fate::TaskFate;
 use protocol::control::{Activity, MemberFlag, MemberStatus};
 use protocol::escape_control_chars::visible;
 use protocol::name::AgentName;

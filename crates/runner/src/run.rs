@@ -2,16 +2,16 @@
 
 use crate::daemon_keeper::DaemonKeeper;
 use crate::existing_team::{self, IfTeamExists};
-use crate::follow_event_log::TaskTimes;
 use crate::observer::RunObserver;
 use crate::resume_point::{AfterRun, ResumePoint};
 use crate::run_context::RunContext;
+use crate::run_decision::RetryRules;
 use crate::run_file::RunFile;
 use crate::run_lock::{self, RunLock, RunNote};
 use crate::run_report::RunReport;
 use crate::run_state::{RunState, TeamOrigin};
 use crate::stop_signals::StopRequests;
-use crate::task_fate::RetryRules;
+use crate::task_times::TaskTimes;
 use crate::{run_loop, team_setup, team_shutdown};
 use client::directory_watcher::DirectoryWatcher;
 use client::team_context::TeamContext;

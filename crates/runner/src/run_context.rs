@@ -3,9 +3,9 @@
 
 use crate::daemon_keeper::{DaemonKeeper, Takedown};
 use crate::observer::RunObserver;
+use crate::run_decision::RetryRules;
 use crate::run_file::RunFile;
 use crate::stop_signals::StopRequests;
-use crate::task_fate::RetryRules;
 use client::directory_watcher::DirectoryWatcher;
 use client::team_context::TeamContext;
 use protocol::control::MemberStatus;

@@ -3,8 +3,8 @@
 //! the run.
 
 use crate::run_context::RunContext;
+use crate::run_decision::{ReleaseReason, TaskFate};
 use crate::run_state::{EndReason, RunEnd, RunState, TICK, TeamOrigin};
-use crate::task_fate::{ReleaseReason, TaskFate};
 use crate::{team_setup, team_shutdown, team_snapshot};
 use client::suggested_commands::SuggestedCommands;
 use protocol::error::{ErrorKind, ErrorReport};

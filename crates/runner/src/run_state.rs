@@ -2,12 +2,12 @@
 //! snapshot, and the reports to the observer.
 
 use crate::existing_team::{all_running, is_complete};
-use crate::follow_event_log::TaskTimes;
 use crate::observer::RunObserver;
 use crate::progress::{RunProgress, TaskProgress, member_progress, printable_line};
+use crate::run_decision::{RetryRules, RunDecision, TaskFate, evaluate, run_file_key};
 use crate::run_file::RunFile;
 use crate::stall_detector::StallDetector;
-use crate::task_fate::{RetryRules, RunDecision, TaskFate, evaluate, run_file_key};
+use crate::task_times::TaskTimes;
 use crate::team_snapshot::TeamSnapshot;
 use protocol::control::{Activity, MemberStatus};
 use protocol::error::ErrorReport;

@@ -82,7 +82,7 @@ fn has_lead_task(open_tasks: &[OpenTask]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task_fate::MemberState;
+    use crate::run_decision::MemberState;
     use protocol::task::Task;
 
     fn snapshot(activity: &str, status: &str, owner: &str) -> TeamSnapshot {

@@ -1,8 +1,8 @@
 //! The results of a run, one for each task, for people and as JSON.
 
-use crate::follow_event_log::TaskTimes;
+use crate::run_decision::{RunDecision, TaskFate, run_file_key};
 use crate::run_file::RunFile;
-use crate::task_fate::{RunDecision, TaskFate, run_file_key};
+use crate::task_times::TaskTimes;
 use protocol::id::TaskId;
 use protocol::task::{Task, TaskStatus};
 use serde::Serialize;

@@ -5,9 +5,9 @@
 //! that was created before its owner could be claimed by another member.
 
 use crate::run_context::RunContext;
+use crate::run_decision::{MemberState, MemberStates, ReleaseReason, TaskRelease, run_file_key};
 use crate::run_file::TaskSpec;
 use crate::run_state::RunState;
-use crate::task_fate::{MemberState, MemberStates, ReleaseReason, TaskRelease, run_file_key};
 use crate::team_snapshot::{self, TeamSnapshot};
 use client::team_context::TeamContext;
 use profile::spawn_request::SpawnOptions;

@@ -1,14 +1,14 @@
 //! The end of a run: shuts down the members, reads the results and deletes the team.
 
 use crate::existing_team::{all_running, retry_help};
-use crate::follow_event_log::TaskTimes;
 use crate::run_context::RunContext;
+use crate::run_decision::{RetryRules, evaluate};
 use crate::run_file::RunFile;
 use crate::run_lock::{RunLock, RunNote};
 use crate::run_report::{RunReport, early_end, exit_code};
 use crate::run_state::{EndReason, RunEnd, RunState, TICK};
-use crate::task_fate::{RetryRules, evaluate};
 use crate::task_results::{TaskOutcome, TaskResult, short_duration, task_results};
+use crate::task_times::TaskTimes;
 use crate::team_snapshot;
 use client::team_context::TeamContext;
 use protocol::control::{DeleteTeamRequest, MemberSelection, Reply, Request, ShutdownMembersRequest};

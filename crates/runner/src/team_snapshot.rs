@@ -1,7 +1,7 @@
 //! Reads a team's tasks and members at one moment, and makes single tasks pending again.
 
 use crate::run_context::RunContext;
-use crate::task_fate::{MemberState, MemberStates, ReleaseReason, TaskRelease};
+use crate::run_decision::{MemberState, MemberStates, ReleaseReason, TaskRelease};
 use protocol::control::{MemberStatus, TeamStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;

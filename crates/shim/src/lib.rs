@@ -12,7 +12,7 @@ mod descendants;
 mod driven_agent;
 mod driver_stream;
 mod hook;
-mod json_lines;
+mod json_lookup;
 mod output_log;
 mod output_pty;
 mod poll_timeout;

@@ -11,7 +11,7 @@ use crate::turn_interrupt::{InterruptStage, signal_group};
 use crate::turn_process::{PendingStdin, TurnProcess};
 use crate::turns::output_scanner::OutputFields;
 use crate::turns::team_files::TeamFiles;
-use crate::turns::turn_builder::TurnBuilder;
+use crate::turns::turn_command_builder::TurnBuilder;
 use crate::turns::turn_executor::{
     ExecutorEvent, StartError, TurnCommand, TurnEndKind, TurnExecutor, TurnInput, TurnResult,
 };

@@ -6,8 +6,8 @@
 mod cursor;
 mod inbox_handle;
 pub(crate) mod message_id;
-mod missing_messages;
 mod operations;
+mod restore_positions;
 mod tail_index;
 
 pub use cursor::InboxCursor;

@@ -11,8 +11,8 @@
 //! disk.
 
 mod entry;
-mod journal_entries;
 mod reconciler;
 pub(crate) mod storage;
+mod team_journal;
 
 pub use reconciler::{InboxChange, InboxReconciler, ReaderKind};

@@ -6,13 +6,13 @@
 //! place, the change takes the directory locks that all programs use. It takes the list's lock and,
 //! inside it, the lock of each file. New owners are notified after all locks are released.
 
-mod batch;
 pub(crate) mod cache;
 mod claim;
 mod create;
 mod high_water_mark;
 mod lock_queue_ticket;
 mod new_task;
+mod new_task_batch;
 mod notify_owner;
 mod task_list;
 mod transaction;

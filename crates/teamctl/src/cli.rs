@@ -232,7 +232,7 @@ mod tests {
         let names = command.get_subcommands().flat_map(|command| command.get_name_and_visible_aliases());
         let mut names: Vec<&str> = names.collect();
         names.sort_unstable();
-        assert_eq!(names, crate::command_rewriter::COMMAND_NAMES);
+        assert_eq!(names, crate::suggested_command_options::COMMAND_NAMES);
     }
 
     #[test]

@@ -5,10 +5,10 @@
 //! supervises agents.
 
 mod cli;
-mod command_rewriter;
 mod commands;
 mod context;
 mod output;
+mod suggested_command_options;
 
 use protocol::error::ErrorKind;
 use std::process::ExitCode;

@@ -4,8 +4,8 @@
 //! Control characters in text of agents are made visible. If the reader of the output closes the
 //! pipe early, that is no error.
 
-use crate::command_rewriter::rewrite_commands;
 use crate::context::CommandContext;
+use crate::suggested_command_options::rewrite_commands;
 use protocol::error::ErrorReport;
 use protocol::escape_control_chars::{visible, visible_json};
 use serde::Serialize;

@@ -5,11 +5,11 @@
 
 use tmux_interface::CapturePane;
 
-use crate::call_with_deadline::TmuxCall;
 use crate::command_list::CommandList;
-use crate::condition::{if_else, print_command};
 use crate::deadline::Deadline;
-use crate::{Error, PaneId, PaneTag, TmuxServer, reply_marker};
+use crate::if_shell::{if_else, print_command};
+use crate::tmux_call::TmuxCall;
+use crate::{Error, PaneId, PaneTag, TmuxServer, nonce};
 
 /// How many panes one command list captures. With more panes the argument vector of a tmux process
 /// would be too long. Such a process runs the list if there is no control connection.
@@ -69,8 +69,7 @@ impl TmuxServer {
 impl TmuxCall<'_> {
     /// Captures up to [`MAX_PANES_PER_COMMAND`] panes in one round trip.
     fn capture_chunk(&mut self, panes: &[TaggedPane]) -> Result<Vec<Option<String>>, Error> {
-        let delimiters =
-            ScreenDelimiters { end: reply_marker::generate(), not_owned: reply_marker::generate() };
+        let delimiters = ScreenDelimiters { end: nonce::generate(), not_owned: nonce::generate() };
         let mut commands = print_command(&delimiters.end);
         for TaggedPane { pane, tag } in panes {
             let capture = CapturePane::new().stdout().join().target_pane(pane.to_string()).build();

@@ -8,11 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use crate::address::TmuxEndpoint;
-use crate::condition::print_command;
 use crate::control_client_process::ServerStart;
 use crate::control_connection::ControlConnection;
 use crate::deadline::Deadline;
-use crate::server_change::NoticeSender;
+use crate::if_shell::print_command;
+use crate::server_notice::NoticeSender;
 use crate::{Error, ServerAddress, ServerEpoch, TmuxVersion, stale_client, subprocess};
 
 /// A usable connection, and what the server has reported about itself in its first reply.

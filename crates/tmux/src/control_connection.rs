@@ -25,13 +25,13 @@ use rustix::io::Errno;
 
 use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
-use crate::condition::print_command;
 use crate::control_client_process::{ControlClient, ServerStart, StartedClient};
 use crate::control_parser::{BlockOrigin, BlockStatus, ControlBlock, ControlEvent, ControlParser};
 use crate::deadline::Deadline;
+use crate::if_shell::print_command;
 use crate::reply::CommandReply;
-use crate::server_change::{NoticeSender, ServerNotice};
-use crate::{Error, reply_marker};
+use crate::server_notice::{NoticeSender, ServerNotice};
+use crate::{Error, nonce};
 
 /// An open connection. Drop ends its client and its hidden session, and sends no notice.
 pub(crate) struct ControlConnection {
@@ -90,7 +90,7 @@ impl ControlConnection {
         command_lists: &[CommandList],
         deadline: Deadline,
     ) -> Result<Vec<CommandReply>, Error> {
-        let nonces: Vec<String> = command_lists.iter().map(|_| reply_marker::generate()).collect();
+        let nonces: Vec<String> = command_lists.iter().map(|_| nonce::generate()).collect();
         let mut lines = String::new();
         for (command_list, nonce) in command_lists.iter().zip(&nonces) {
             lines.extend([

@@ -9,12 +9,12 @@
 use tmux_interface::{NewSession, NewWindow, SetOption, SplitWindow, TmuxCommand};
 
 use crate::border_label::BORDER_FORMAT;
-use crate::call_with_deadline::{OnDisconnect, TmuxCall};
 use crate::command_list::CommandList;
-use crate::condition::if_else;
 use crate::control_client_process::set_session_option;
+use crate::if_shell::if_else;
 use crate::layout::tile_commands;
 use crate::reply::CommandReply;
+use crate::tmux_call::{OnDisconnect, TmuxCall};
 use crate::{Error, InvalidArgument, PaneId, SessionId, TmuxServer, WindowId, validate};
 
 /// A new pane.

@@ -6,9 +6,9 @@
 //! the condition is false.
 
 use crate::command_list::CommandList;
-use crate::condition::{if_else, print_command};
+use crate::if_shell::{if_else, print_command};
 use crate::reply::CommandReply;
-use crate::{Error, PaneId, reply_marker};
+use crate::{Error, PaneId, nonce};
 
 /// Commands that tmux runs only if a condition on a pane is true. A caller builds a
 /// `GuardedCommand` itself if it sends the command list together with other lists in one round
@@ -31,7 +31,7 @@ impl GuardedCommand {
         condition: &str,
         commands: &CommandList,
     ) -> Result<GuardedCommand, Error> {
-        let refusal_nonce = reply_marker::generate();
+        let refusal_nonce = nonce::generate();
         let command_list = if_else(&pane.to_string(), condition, commands, &print_command(&refusal_nonce))?;
         Ok(GuardedCommand { command_list, pane, refusal_nonce })
     }

@@ -8,12 +8,12 @@
 
 use tmux_interface::{BreakPane, HasSession, JoinPane, NewSession, ResizePane, TmuxCommand};
 
-use crate::call_with_deadline::TmuxCall;
 use crate::command_list::CommandList;
-use crate::condition::if_else;
 use crate::control_client_process::set_session_option;
+use crate::if_shell::if_else;
 use crate::layout::tile_commands;
 use crate::list_panes::HIDDEN_SESSION;
+use crate::tmux_call::TmuxCall;
 use crate::zoom::with_zoom_restored;
 use crate::{
     Error, InvalidArgument, PaneId, PaneRow, PaneTag, SessionId, TmuxServer, WindowId, kill_pane, validate,

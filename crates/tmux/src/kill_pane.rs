@@ -12,13 +12,13 @@
 
 use tmux_interface::{DisplayMessage, KillPane, TmuxCommand};
 
-use crate::call_with_deadline::{OnDisconnect, TmuxCall};
 use crate::command_list::CommandList;
-use crate::condition::{all_of, any_of, if_else, if_then, print_command};
 use crate::guarded_command::GuardedCommand;
+use crate::if_shell::{all_of, any_of, if_else, if_then, print_command};
 use crate::reply::CommandReply;
+use crate::tmux_call::{OnDisconnect, TmuxCall};
 use crate::zoom::{hidden_by_zoom_condition, with_zoom_restored};
-use crate::{Error, PaneId, PaneTag, TmuxServer, WindowId, reply_marker};
+use crate::{Error, PaneId, PaneTag, TmuxServer, WindowId, nonce};
 
 /// How an attempt to kill a pane ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl TmuxServer {
         // If another pane of the window is zoomed, killing this pane ends that zoom. To restore the
         // zoom, the window must be known before the pane is killed. So the first command list then
         // prints the nonce instead of killing the pane.
-        let zoomed_nonce = reply_marker::generate();
+        let zoomed_nonce = nonce::generate();
         let unless_zoomed =
             if_else(&pane.to_string(), &hidden_by_zoom_condition(), &print_command(&zoomed_nonce), &kill)?;
         let mut attempt = call.run_and_check(pane, tag, &unless_zoomed)?;

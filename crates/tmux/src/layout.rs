@@ -5,7 +5,7 @@
 use tmux_interface::{SelectLayout, SetOption, TmuxCommand};
 
 use crate::command_list::CommandList;
-use crate::condition::{all_of, if_then};
+use crate::if_shell::{all_of, if_then};
 use crate::{Error, InvalidArgument, TmuxServer, WindowId};
 
 /// Condition: this crate created the window. The layout of any other window belongs to its user.

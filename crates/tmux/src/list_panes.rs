@@ -6,9 +6,9 @@
 
 use tmux_interface::ListPanes;
 
-use crate::call_with_deadline::TmuxCall;
 use crate::command_list::CommandList;
 use crate::reply::CommandReply;
+use crate::tmux_call::TmuxCall;
 use crate::{Error, PaneId, PaneTag, SessionId, TmuxServer, WindowId};
 
 /// Name of the session of hidden panes.

@@ -52,7 +52,7 @@ impl TmuxServer {
             windows.into_iter().chain(clients).map(|command| CommandList::new(&command)).collect();
         if !commands.is_empty() {
             // A window or client that is gone by now causes an error, which changes nothing.
-            call.run_all(&commands, crate::call_with_deadline::OnDisconnect::Retry)?;
+            call.run_all(&commands, crate::tmux_call::OnDisconnect::Retry)?;
         }
         Ok(())
     }

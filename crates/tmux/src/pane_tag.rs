@@ -14,7 +14,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::InvalidArgument;
-use crate::condition::all_of;
+use crate::if_shell::all_of;
 use crate::validate;
 
 /// A tag of 1 to 64 ASCII letters, digits and dashes. The caller gives every pane a different one.

@@ -10,13 +10,13 @@
 
 use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
-use crate::condition::print_command;
 use crate::connect::{self, OpenedConnection};
 use crate::control_client_process::ServerStart;
 use crate::control_connection::ControlConnection;
 use crate::deadline::Deadline;
+use crate::if_shell::print_command;
 use crate::reply::CommandReply;
-use crate::server_change::{NoticeSender, ServerNotice};
+use crate::server_notice::{NoticeSender, ServerNotice};
 use crate::{Error, ServerAddress, ServerEpoch, TmuxProgram, TmuxVersion, subprocess};
 
 /// A handle on one run of a tmux server. A method blocks for three seconds at most, except the

@@ -18,13 +18,13 @@ use std::path::PathBuf;
 use tmux_interface::{SetOption, TmuxCommand};
 
 use crate::border_label::set_pane_option;
-use crate::call_with_deadline::{OnDisconnect, TmuxCall};
 use crate::command_list::CommandList;
-use crate::condition::{all_of, any_of, if_then};
 use crate::create_pane::{configure_window_commands, split_commands, split_from_reply};
 use crate::guarded_command::GuardedCommand;
+use crate::if_shell::{all_of, any_of, if_then};
 use crate::pipe_pane::pipe_commands;
 use crate::reply::CommandReply;
+use crate::tmux_call::{OnDisconnect, TmuxCall};
 use crate::{BorderLabel, CreatedPane, Error, PaneId, PaneTag, TmuxServer, WindowId};
 
 /// The results of [`TmuxServer::tag_and_pipe`].

@@ -3,7 +3,7 @@
 use tmux_interface::ResizePane;
 
 use crate::command_list::CommandList;
-use crate::condition::{all_of, if_else};
+use crate::if_shell::{all_of, if_else};
 use crate::{InvalidArgument, PaneRow};
 
 /// Returns the condition that another pane of the window is zoomed.

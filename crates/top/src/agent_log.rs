@@ -30,7 +30,7 @@ pub(crate) fn last_log_lines(path: &Path) -> Vec<String> {
         file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    client::output_to_text::printable_lines(&read().unwrap_or_default())
+    client::printable_lines::printable_lines(&read().unwrap_or_default())
 }
 
 #[cfg(test)]

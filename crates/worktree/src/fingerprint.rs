@@ -3,12 +3,12 @@
 //! Invariant: every write to a file changes the fingerprint, even if all names and sizes stay the
 //! same. The test `writes_after_saving_prevent_removal` checks this.
 
-use crate::archive::walk;
 use crate::error::{Error, io_error};
 use crate::git_command::Git;
 use crate::local_commits::HeadState;
 use crate::open_worktree::Worktree;
 use crate::submodule;
+use crate::tar_archive::walk;
 use crate::uncommitted_files::FileStatus;
 use std::collections::BTreeMap;
 use std::fs::Metadata;

@@ -18,7 +18,6 @@
 #![warn(missing_docs)]
 
 mod add;
-mod archive;
 mod branch;
 mod cache_dirs;
 mod created_branch;
@@ -39,6 +38,7 @@ mod save;
 mod saved_refs;
 mod stash;
 mod submodule;
+mod tar_archive;
 #[cfg(test)]
 mod tests;
 mod uncommitted_files;

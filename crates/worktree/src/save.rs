@@ -7,7 +7,6 @@
 //! changes meanwhile, saving fails and the worktree is not removed. The tests
 //! `unsavable_worktree_is_kept` and `writes_after_saving_prevent_removal` check this.
 
-use crate::archive::{create_new_file, write_archive};
 use crate::branch::branch_tip;
 use crate::error::{Error, io_error};
 use crate::fingerprint::{RepositoryFingerprint, WorktreeFingerprint};
@@ -20,6 +19,7 @@ use crate::restore_instructions::SavedPart;
 use crate::saved_refs::{SAVED_REFS, SavedRefs};
 use crate::stash;
 use crate::submodule;
+use crate::tar_archive::{create_new_file, write_archive};
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, create_dir_all};
 use std::io::Write;

@@ -9,6 +9,6 @@ fuzz_target!(|text: &str| {
         assert_eq!(Payload::parse(&payload.to_text()).as_ref(), Some(&payload), "{}", payload.type_name());
     }
     protocol::escape_control_chars::visible(text);
-    protocol::shell_command::parse_plain_command(text);
-    protocol::shell_command::split_commands(text);
+    protocol::split_shell_command::parse_plain_command(text);
+    protocol::split_shell_command::split_commands(text);
 });

@@ -2,6 +2,7 @@
 //! JSON schema is generated. A tool that fails returns an error result and not a protocol error,
 //! because clients do not show protocol errors to the model.
 
+mod create_and_delete_team;
 mod definition;
 mod inbox;
 mod requests;
@@ -9,7 +10,6 @@ mod schema;
 mod send_message;
 mod spawn;
 mod task;
-mod team;
 mod wait;
 
 use crate::server_context::ServerContext;
@@ -34,8 +34,8 @@ pub(crate) struct ToolEntry {
 pub(crate) fn all_tools() -> Vec<ToolEntry> {
     vec![
         tool_entry::<send_message::SendMessageTool>(),
-        tool_entry::<team::TeamCreateTool>(),
-        tool_entry::<team::TeamDeleteTool>(),
+        tool_entry::<create_and_delete_team::TeamCreateTool>(),
+        tool_entry::<create_and_delete_team::TeamDeleteTool>(),
         tool_entry::<spawn::SpawnTeammateTool>(),
         tool_entry::<task::TaskCreateTool>(),
         tool_entry::<task::TaskGetTool>(),

@@ -6,7 +6,7 @@
 
 use super::tool_action::{ToolAction, ToolActions, can_run, path_like_words, path_variants, split_words};
 use crate::payload::PermissionRequest;
-use crate::shell_command::parse_plain_command;
+use crate::split_shell_command::parse_plain_command;
 use serde::{Deserialize, Serialize};
 use std::path::{Component, Path, PathBuf};
 

@@ -5,8 +5,8 @@
 //! counts as a path, under any key and at any depth. The only exception is text that a tool only
 //! writes or shows, such as the new content of a file.
 
-use crate::shell_command::split_commands;
 use crate::single_line_and_shell_quote::shell_quote;
+use crate::split_shell_command::split_commands;
 use serde_json::Value;
 
 /// One action of a tool call.

@@ -1,11 +1,10 @@
 //! Runs an agent in turns: chooses the work of the next turn, runs it, and settles its outcome.
 
-mod condense_lead_inbox;
 mod file_retry;
 mod inbox_action;
+mod lead_updates;
 pub(crate) mod output_scanner;
 pub(crate) mod output_tail;
-mod peer_messages;
 mod permission_conversion;
 mod permissions;
 mod plan_mode;
@@ -13,9 +12,10 @@ mod plan_mode_by_respawn;
 pub(crate) mod prompt_for_hooks;
 mod prompt_text;
 pub(crate) mod reply_text;
+mod run_turn;
+mod sent_peer_messages;
 pub(crate) mod team_files;
-mod turn;
-pub(crate) mod turn_builder;
+pub(crate) mod turn_command_builder;
 pub(crate) mod turn_executor;
 pub(crate) mod turn_loop;
 mod turn_outcome;

@@ -1,7 +1,7 @@
 //! Searches the JSON lines in a program's output for the session id and the usage.
 
 use super::usage_counter::UsageCounter;
-use crate::json_lines::first_string;
+use crate::json_lookup::first_string;
 use protocol::usage::{UsagePaths, UsageReading};
 use serde_json::Value;
 

@@ -2,8 +2,8 @@
 //! everything that is to be delivered between two turns. This module also settles the turn that has
 //! ended.
 
-use super::condense_lead_inbox::{LeadUpdate, lead_updates};
 use super::inbox_action::{self, InboxAction};
+use super::lead_updates::{LeadUpdate, lead_updates};
 use super::plan_mode_by_respawn::plan_approval_in;
 use super::prompt_text::{TurnSubject, idle_text, lead_text, shutdown_request_text};
 use super::team_files::TeamFiles;

@@ -1,7 +1,7 @@
 //! Extracts the agent's reply from the output of a turn or from a file of JSON lines.
 
 use super::output_tail::plain_text;
-use crate::json_lines::last_string;
+use crate::json_lookup::last_string;
 
 /// The longest reply, in bytes. Of a longer reply only the end is kept.
 pub(super) const MAX_REPLY_BYTES: usize = 64 << 10;

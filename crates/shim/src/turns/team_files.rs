@@ -2,7 +2,7 @@
 //! its messages to the lead.
 
 use super::inbox_action::{answers_to_request, permission_answers, shutdown_requests};
-use super::peer_messages::PeerMessages;
+use super::sent_peer_messages::PeerMessages;
 use client::next_task_client::NextTaskClient;
 use protocol::control::PlanStage;
 use protocol::control::{NextTaskHint, NextTaskRequest};

@@ -9,7 +9,7 @@ mod shutdown_requests;
 mod tasks;
 
 use super::team_files::TeamFiles;
-use super::turn_builder::TurnBuilder;
+use super::turn_command_builder::TurnBuilder;
 use super::turn_executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnInput, TurnResult};
 use super::turn_loop::{InitialState, TurnLoop, TurnLoopEnd};
 use crate::turns::turn_executor::TurnCommand;

@@ -10,7 +10,7 @@ use super::inbox_action::{self, InboxAction, plan_answer_text};
 use super::permission_conversion::OpenPermissionRequest;
 use super::prompt_text::TurnSubject;
 use super::team_files::TeamFiles;
-use super::turn_builder::TurnBuilder;
+use super::turn_command_builder::TurnBuilder;
 use super::turn_executor::{ExecutorEvent, TurnExecutor};
 use protocol::control::{Activity, PlanStage, TurnStatus};
 use protocol::error::{ErrorKind, ErrorReport};

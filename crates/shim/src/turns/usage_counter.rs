@@ -1,7 +1,7 @@
 //! Adds up the usage that a program reports in JSON lines. The `UsagePaths` of a profile say where
 //! in a line the usage is.
 
-use crate::json_lines::values_at;
+use crate::json_lookup::values_at;
 use protocol::usage::{Usage, UsagePaths, UsageReading, to_microdollars};
 use serde_json::Value;
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! Reads an inbox and changes it: appends messages, restores lost ones, and marks entries read.
 
 use super::inbox_handle::Inbox;
-use super::missing_messages::missing_messages;
+use super::restore_positions::missing_messages;
 use super::tail_index::{EntryPosition, MIN_INDEXED_BYTES, TailIndex, TailPositions};
 use crate::dir_handle::DirHandle;
 use crate::error::Error;

@@ -6,8 +6,8 @@
 //! entries of unread messages to the new file.
 
 use super::entry::{JournalEntry, JournalEntryKind, entry_id, message_id, parse_lines, read_file};
-use super::journal_entries::{NoteAge, inboxes_generation, read_entries};
 use super::storage::{MAX_JOURNAL_BYTES, file_name, previous_file_name};
+use super::team_journal::{NoteAge, inboxes_generation, read_entries};
 use crate::error::Error;
 use crate::inbox::Inbox;
 use crate::team_handle::Team;

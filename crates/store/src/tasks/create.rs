@@ -7,11 +7,11 @@
 //! the high-water mark reserves the ids. So ids whose files were lost in a crash are never used
 //! again.
 
-use super::batch::TaskBatch;
 use super::cache::list_ids;
 use super::high_water_mark::{raise_high_water_mark, read_high_water_mark};
 use super::lock_queue_ticket::Ticket;
 use super::new_task::{BatchTask, NewTask};
+use super::new_task_batch::TaskBatch;
 use super::task_list::{ReadScope, Tasks};
 use crate::error::Error;
 use crate::file::{FILE_LIMIT, MAX_ATTEMPTS, TempFile, UNLOCKED_ATTEMPTS, sync_dir};

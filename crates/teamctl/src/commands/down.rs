@@ -1,11 +1,11 @@
 //! `teamctl down`: shuts down all agents and stops the daemon. With `--suspend`, `teamctl up
 //! --resume` can start the members again.
 
-use super::daemon_status_lines::suspended_line;
 use super::shutdown::{exit_code, exit_line, print_exits};
-use crate::command_rewriter;
+use super::status_lines::suspended_line;
 use crate::context::CommandContext;
 use crate::output;
+use crate::suggested_command_options;
 use client::daemon_pidfd::{open_pidfd, wait_for_exit};
 use protocol::control::{AgentExit, ExitsReply, Reply, Request};
 use protocol::error::ErrorReport;
@@ -42,7 +42,7 @@ pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode,
     reply.exits.iter().for_each(|agent| output::print_line(&output::sanitize(&line(agent))));
     output::print_line("teamd has ended.");
     let suspended = reply.exits.iter().filter(|agent| agent.is_suspended).count();
-    suspended_line(suspended, &command_rewriter::suggested_commands(context))
+    suspended_line(suspended, &suggested_command_options::suggested_commands(context))
         .iter()
         .for_each(|line| output::print_line(line));
     Ok(exit_code(&reply.exits))

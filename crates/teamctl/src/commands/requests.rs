@@ -2,9 +2,9 @@
 
 pub(super) mod answer;
 
-use crate::command_rewriter;
 use crate::context::CommandContext;
 use crate::output::{self, sanitize};
+use crate::suggested_command_options;
 use client::request_view::{self, RequestView};
 use client::suggested_commands::SuggestedCommands;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -41,9 +41,11 @@ pub(crate) fn run(context: &CommandContext, _: &RequestsArgs) -> Result<ExitCode
         }
     }
     let (sender, commands) = match teams.as_slice() {
-        [only] => (SenderFormat::Name, command_rewriter::suggested_commands_for_team(context, only)?),
+        [only] => {
+            (SenderFormat::Name, suggested_command_options::suggested_commands_for_team(context, only)?)
+        }
         // The commands need no team, because an id identifies its team.
-        _ => (SenderFormat::NameAtTeam, command_rewriter::suggested_commands(context)),
+        _ => (SenderFormat::NameAtTeam, suggested_command_options::suggested_commands(context)),
     };
     print_requests(context, &open, sender, &commands);
     Ok(code)

@@ -6,9 +6,9 @@ mod progress_table;
 mod result_table;
 
 use super::run_file_errors::{FileUse, print_validation_errors};
-use crate::command_rewriter::rewrite_commands;
 use crate::context::{CommandContext, GlobalArgs};
 use crate::output;
+use crate::suggested_command_options::rewrite_commands;
 use display::RunDisplay;
 use profile::spawn_request::profile_warnings;
 use protocol::duration;

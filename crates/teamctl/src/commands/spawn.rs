@@ -1,9 +1,9 @@
 //! `teamctl spawn`: starts a teammate, in a pane or without one, and waits until it runs.
 
 use super::text_or_stdin;
-use crate::command_rewriter;
 use crate::context::CommandContext;
 use crate::output;
+use crate::suggested_command_options;
 use client::suggested_commands::SuggestedCommands;
 use profile::spawn_request::{SpawnOptions, build_spawn_request, profile_warnings};
 use profile::worktree_spawn::{rebuild_for_worktree, worktree_request};
@@ -16,16 +16,16 @@ pub(crate) fn run(context: &CommandContext, mut args: SpawnOptions) -> Result<Ex
     args.prompt = args.prompt.as_deref().map(text_or_stdin::read_text).transpose()?;
     let mut request = spawn_request(context, args.clone())?;
     if !context.args.quiet {
-        profile_warnings(&request)
-            .iter()
-            .for_each(|warning| output::print_warning(&command_rewriter::rewrite_commands(context, warning)));
+        profile_warnings(&request).iter().for_each(|warning| {
+            output::print_warning(&suggested_command_options::rewrite_commands(context, warning));
+        });
     }
     if args.worktree.is_some() {
         let worktree = context.create_worktree(worktree_request(&request, &args))?;
         request = rebuild_for_worktree(&context.root()?, request, args, worktree)?;
     }
     let reply: SpawnReply = context.request(Request::Spawn(Box::new(request)))?;
-    let commands = command_rewriter::suggested_commands_for_team(context, &reply.team_name)?;
+    let commands = suggested_command_options::suggested_commands_for_team(context, &reply.team_name)?;
     output::print_result(context, &reply, &result_text(&reply, &commands));
     Ok(ExitCode::SUCCESS)
 }

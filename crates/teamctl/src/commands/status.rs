@@ -5,9 +5,9 @@
 mod table;
 mod tmux_segment;
 
-use crate::command_rewriter::{rewrite_commands, suggested_commands, suggested_commands_for_team};
 use crate::context::CommandContext;
 use crate::output::{print_json, print_line, print_table, print_warning};
+use crate::suggested_command_options::{rewrite_commands, suggested_commands, suggested_commands_for_team};
 use client::team_view::{StatusSource, TeamView, count_unread, read_suspended_teams, team_view};
 use protocol::control::{Request, StatusReply};
 use protocol::did_you_mean::did_you_mean;

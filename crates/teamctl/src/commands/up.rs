@@ -3,10 +3,10 @@
 
 mod resume;
 
-use crate::command_rewriter;
-use crate::commands::daemon_status_lines::{budget_line, daemon_line, suspended_line};
+use crate::commands::status_lines::{budget_line, daemon_line, suspended_line};
 use crate::context::CommandContext;
 use crate::output;
+use crate::suggested_command_options;
 use client::daemon_start::{DaemonStart, start_unless_running};
 use client::select_tmux_server::{TMUX_NAME, TmuxTarget};
 use profile::ProfileRegistry;
@@ -43,7 +43,7 @@ pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, E
                 (status, "is ready")
             }
             DaemonStart::Failed { code, message } => {
-                output::print_daemon_failure(&command_rewriter::rewrite_commands(context, &message));
+                output::print_daemon_failure(&suggested_command_options::rewrite_commands(context, &message));
                 return Ok(ExitCode::from(code));
             }
         };
@@ -54,7 +54,7 @@ pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, E
     let past_members =
         status.teams.iter().filter(|team| !team.is_budget_exhausted()).flat_map(|team| &team.past_members);
     let suspended = past_members.filter(|past| past.is_suspended).count();
-    let suspended = suspended_line(suspended, &command_rewriter::suggested_commands(context));
+    let suspended = suspended_line(suspended, &suggested_command_options::suggested_commands(context));
     let lines: Vec<String> =
         std::iter::once(daemon_line(&status, state)).chain(suspended).chain(budgets).collect();
     output::print_result(context, &json!({"daemon": status.daemon}), &lines.join("\n"));

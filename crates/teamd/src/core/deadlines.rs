@@ -4,7 +4,7 @@ use crate::core::context::Context;
 use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
 use crate::core::lifecycle::{ExpiredStage, Lifecycle, StopStage, Stopping, WithoutApproval};
-use crate::core::members::{agent_start, plan_approval_respawn, respawn, shutdown, termination};
+use crate::core::members::{plan_approval_respawn, respawn, shutdown, start_steps, termination};
 use crate::core::panes::status_with_dialogs;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
@@ -23,7 +23,7 @@ pub(crate) fn next_deadline(state: &State) -> u64 {
         .chain(approvals::next_answer_deadline(state))
         .chain(status_with_dialogs::next_reply_deadline(state))
         .chain(budget::next_time_limit(state))
-        .chain(agent_start::batch_deadline(state))
+        .chain(start_steps::batch_deadline(state))
         .fold(state.rescan_at, u64::min)
 }
 
@@ -59,7 +59,7 @@ fn handle_agent_deadline(context: &mut Context, id: &SpawnId) {
     let expired = context.state.agents.get(id).and_then(|agent| agent.record.lifecycle.expired_stage(mono));
     let Some(expired) = expired else { return };
     match expired {
-        ExpiredStage::Start => agent_start::abort_start(context, id, start_timeout_error()),
+        ExpiredStage::Start => start_steps::abort_start(context, id, start_timeout_error()),
         ExpiredStage::ShutdownAnswer(WithoutApproval::Terminate) => termination::terminate(context, id),
         ExpiredStage::ShutdownAnswer(WithoutApproval::KeepRunning) => {
             shutdown::keep_running(context, id, "no answer");

@@ -16,13 +16,14 @@ use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::jobs::worktree_jobs::WorktreeResult;
 use crate::core::lifecycle::{NameCall, NameWaiter};
-use crate::core::members::agent_start::handle_member_registered;
 use crate::core::members::cleanup::handle_member_deregistered;
 use crate::core::members::permission_mode::handle_mode_set;
 use crate::core::members::shutdown::{handle_request_sent, handle_shutdown_answers};
-use crate::core::members::{agent_start, cleanup, exit, spawn};
+use crate::core::members::start_steps::handle_member_registered;
+use crate::core::members::{cleanup, exit, spawn, start_steps};
 use crate::core::panes::visibility::handle_hidden_panes_written;
 use crate::core::panes::{set_layout, status_with_dialogs, visibility};
+use crate::core::request_watches::watch_session_team;
 use crate::core::schedule_scans::schedule_config_scan;
 use crate::core::shims::acknowledge_exit;
 use crate::core::show_notice::{handle_notice_shown, show_next_notice, show_notice_outside_tmux};
@@ -31,9 +32,8 @@ use crate::core::tasks::{next_task, task_scan_results};
 use crate::core::teams::delete::handle_worktrees_removed;
 use crate::core::teams::{budget, create, delete, policy};
 use crate::core::turns::no_output;
-use crate::core::watches::watch_session_team;
 use crate::core::{
-    approvals, client_calls, create_worktree, deadlines, hooks, inbox_changes, lead_session, long_poll,
+    approvals, client_calls, create_worktree, deadlines, hook_long_poll, hooks, inbox_changes, lead_session,
     read_only_calls, rescan, shims,
 };
 use protocol::control::{RemovedWorktrees, Reply};
@@ -57,9 +57,9 @@ const BEFORE: [fn(&mut Context); 2] = [remember_latest_time, observe_sleep];
 const AFTER: [fn(&mut Context); 6] = [
     run_follow_ups,
     budget::count_started_turns,
-    agent_start::register_batch,
+    start_steps::register_batch,
     show_next_notice,
-    long_poll::wake_waiting_hooks,
+    hook_long_poll::wake_waiting_hooks,
     save_roster_if_changed,
 ];
 
@@ -104,7 +104,7 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
             client_calls::handle_invalid_call(client, version, &why, &mut context.effects);
         }
         CoreEvent::ShimStarted { spawn, result } => {
-            agent_start::handle_shim_started(context, &spawn, result);
+            start_steps::handle_shim_started(context, &spawn, result);
         }
         CoreEvent::ShimConnected { conn, hello, peer: process } => {
             shims::handle_shim_connected(context, conn, &hello, process);
@@ -205,7 +205,7 @@ fn reply_and_stop(context: &mut Context, client: ConnId, reply: Reply) {
 
 fn handle_pane_result(context: &mut Context, done: PaneResult) {
     match done {
-        PaneResult::PaneOpened { spawn, result } => agent_start::handle_pane_opened(context, &spawn, result),
+        PaneResult::PaneOpened { spawn, result } => start_steps::handle_pane_opened(context, &spawn, result),
         PaneResult::PaneInspected { spawn, seen } => exit::handle_pane_inspected(context, &spawn, seen),
         PaneResult::PaneClosed { spawn, error: left } => cleanup::handle_pane_closed(context, &spawn, left),
         PaneResult::PaneMoved { client, spawn, visibility, result } => {

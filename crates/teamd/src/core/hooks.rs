@@ -8,11 +8,11 @@
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
+use crate::core::hook_long_poll::{hold_long_poll, release_long_poll, release_reply};
 use crate::core::hook_origin::{HookSession, agent_hook_session, ignored_reply, unknown_caller_error};
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::lead_session;
-use crate::core::long_poll::{hold_long_poll, release_long_poll, release_reply};
 use crate::core::members::plan_approval_respawn;
 use crate::core::notice_queue::NoticeKind;
 use crate::core::roster::record::{AgentPane, AgentRecord, ApprovalDelivery, PromptDelivery};

@@ -5,10 +5,10 @@
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
+use crate::core::hook_long_poll::{hold_long_poll, release_long_poll, wake_long_poll};
 use crate::core::hook_origin::{HookSession, ignored_reply, lead_hook_session, unknown_caller_error};
 use crate::core::id::{ConnId, WatchId};
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::long_poll::{hold_long_poll, release_long_poll, wake_long_poll};
 use crate::core::roster::record::HookState;
 use crate::core::state::agent::LeadSession;
 use crate::core::state::lookup::supervised_team;

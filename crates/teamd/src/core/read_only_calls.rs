@@ -7,7 +7,7 @@ use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::pane_labels::color_name;
 use crate::core::panes::dialog_flag::{DialogCheck, dialog_flag};
 use crate::core::state::agent::Agent;
-use crate::core::state::budget::budget_status;
+use crate::core::state::budget_status::budget_status;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{find_member, no_pane_error, pane_and_tag, tmux_gone_error};
 use crate::core::state::worktree_holds::worktree_reply;

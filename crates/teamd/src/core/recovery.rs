@@ -9,7 +9,7 @@ use crate::core::event_time::Now;
 use crate::core::id::{SpawnId, WatchId};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::lifecycle::Lifecycle;
-use crate::core::members::{cleanup, exit, restart_policy, shutdown};
+use crate::core::members::{cleanup, exit, pending_respawns, shutdown};
 use crate::core::rescan;
 use crate::core::schedule_scans::schedule_config_scan;
 use crate::core::state::agent::LeadSession;
@@ -25,7 +25,7 @@ pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
 }
 
 fn recover_all(context: &mut Context) {
-    restart_policy::restore_deadlines(context.state, context.now);
+    pending_respawns::restore_deadlines(context.state, context.now);
     // Before the budgets are checked: an exhausted budget suspends members, but not those that are
     // being ended already.
     for agent in context.state.agents.values_mut() {

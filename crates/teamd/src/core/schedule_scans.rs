@@ -3,9 +3,9 @@
 use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::{FileJob, RegisteredMember, RosterMembers};
-use crate::core::panes::hidden_panes::restore_hidden_panes;
+use crate::core::panes::write_hidden_panes::restore_hidden_panes;
+use crate::core::request_watches::watch_session_team;
 use crate::core::state::team::TeamState;
-use crate::core::watches::watch_session_team;
 use protocol::name::TeamName;
 
 /// Schedules a scan of the team's requests. Any number of changes during a scan cause one more

@@ -6,7 +6,7 @@ use crate::core::id::{ConnId, SpawnId};
 use crate::core::interrupts;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::lifecycle::{Lifecycle, OnExit};
-use crate::core::members::{agent_start, cleanup, exit, restart_policy, termination};
+use crate::core::members::{cleanup, exit, pending_respawns, start_steps, termination};
 use crate::core::turns::activity;
 use protocol::control::{FromShim, InterruptReply, Process, ShimHello, ToShim};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -43,8 +43,8 @@ fn continue_spawn(context: &mut Context, conn: ConnId, id: &SpawnId, hello: &Shi
     match &agent.record.lifecycle {
         Lifecycle::Starting(_) => match hello.agent_pid {
             // The report of the start was lost with an earlier connection.
-            Some(pid) => agent_start::handle_agent_started(context, id, pid),
-            None => agent_start::queue_registration(context, id),
+            Some(pid) => start_steps::handle_agent_started(context, id, pid),
+            None => start_steps::queue_registration(context, id),
         },
         Lifecycle::Running(_) => {
             record_agent_pid(context, id, hello.agent_pid);
@@ -95,7 +95,7 @@ fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
         }
         None => {
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
-            restart_policy::retry_interrupted_start(context, id);
+            pending_respawns::retry_interrupted_start(context, id);
             cleanup::start_cleanup(context, id, None);
         }
     }
@@ -115,11 +115,11 @@ pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, said: From
     };
     let id = agent.record.spawn_id.clone();
     match said {
-        FromShim::Started { pid } => agent_start::handle_agent_started(context, &id, pid),
+        FromShim::Started { pid } => start_steps::handle_agent_started(context, &id, pid),
         FromShim::Failed { message } => {
             let error = ErrorReport::new(ErrorKind::MissingPath, message)
                 .with_help("is it installed, and in the PATH of the caller?");
-            agent_start::fail_start(context, &id, error);
+            start_steps::fail_start(context, &id, error);
         }
         FromShim::TurnStatus(turn) => activity::apply_turn_state(context, &id, Some(turn)),
         FromShim::Interrupted { was_in_turn } => {

@@ -2,7 +2,7 @@
 //! a logout or by a program that cleans `/tmp`, the daemon makes it again.
 
 use crate::core::event::CoreEvent;
-use crate::io::control_socket::accept;
+use crate::io::control_connections::accept;
 use crate::io::single_instance::{self, BoundSocket};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use protocol::error::{ErrorKind, ErrorReport};

@@ -3,8 +3,8 @@
 
 pub(crate) mod children;
 mod connection_reader;
+pub(crate) mod control_connections;
 pub(crate) mod control_listener;
-pub(crate) mod control_socket;
 pub(crate) mod daemon_log;
 pub(crate) mod daemon_terminal;
 pub(crate) mod effect_runner;

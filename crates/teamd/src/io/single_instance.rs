@@ -69,7 +69,8 @@ impl InstanceLock {
             Err(TryLockError::Error(error)) => return Err(io("lock", &error)),
         }
         failpoint::hit("instance.locked");
-        let text = protocol::lock_holder::LockHolder { pid: std::process::id(), socket: socket.to_owned() };
+        let text =
+            protocol::daemon_lock_file::LockHolder { pid: std::process::id(), socket: socket.to_owned() };
         let written =
             file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(&text.to_bytes()));
         written.map_err(|error| io("write", &error))?;
@@ -104,7 +105,7 @@ fn wait_briefly() {
 fn read_holder_pid(file: &mut File) -> Option<i32> {
     let mut bytes = Vec::new();
     file.rewind().and_then(|()| file.read_to_end(&mut bytes)).ok()?;
-    i32::try_from(protocol::lock_holder::LockHolder::parse(&bytes)?.pid).ok()
+    i32::try_from(protocol::daemon_lock_file::LockHolder::parse(&bytes)?.pid).ok()
 }
 
 /// Waits for the daemon that holds the lock to exit. Returns whether it has exited. `pid` is the

@@ -16,9 +16,9 @@ mod hooked_programs;
 mod invariants;
 mod member_requests;
 mod processes;
+mod random_actions;
 mod random_calls;
 mod scan_memory;
-mod scenario;
 mod shim;
 mod simulation;
 mod team_files;
@@ -74,7 +74,7 @@ fn run_seeds<'a>(seeds: impl Iterator<Item = &'a u64>) -> (BTreeSet<&'static str
 /// Runs a simulation and catches the panic of a failed check.
 fn run_simulation(mut simulation: Simulation) -> (Simulation, Result<(), String>) {
     id::set_uuid_counter(simulation.seed << 20);
-    let result = catch_unwind(AssertUnwindSafe(|| scenario::run_scenario(&mut simulation)));
+    let result = catch_unwind(AssertUnwindSafe(|| random_actions::run_scenario(&mut simulation)));
     let to_message = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
         Ok(text) => *text,
         Err(panic) => {

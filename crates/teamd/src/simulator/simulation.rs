@@ -1,5 +1,5 @@
 //! The state of a simulation: clock, disk, tmux server, processes, clients and the daemon. The
-//! methods are the actions that can happen; [`super::scenario`] chooses the next action.
+//! methods are the actions that can happen; [`super::random_actions`] chooses the next action.
 
 use crate::core::deadlines::next_deadline;
 use crate::core::dispatch::handle_event;
@@ -13,7 +13,7 @@ use crate::core::jobs::watcher_command::WatcherCommand;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::recovery::recover;
 use crate::core::state::daemon::State;
-use crate::core::state::logged_state::EventLogCursor;
+use crate::core::state::event_log_cursor::EventLogCursor;
 use crate::core::state::settings::DaemonSettings;
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::coverage::Coverage;

@@ -15,9 +15,9 @@ mod team_files;
 mod unsupervised_members;
 mod worktrees;
 
-use crate::command_rewriter::rewrite_commands;
 use crate::context::CommandContext;
 use crate::output;
+use crate::suggested_command_options::rewrite_commands;
 use fix_mode::FixMode;
 use protocol::control::StatusReply;
 use protocol::error::ErrorReport;

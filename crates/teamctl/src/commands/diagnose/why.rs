@@ -4,7 +4,6 @@
 //! evidence alone, so that tests of the causes need no running team. `why` changes nothing. If a
 //! server does not answer, `why` waits for the server only a few seconds.
 
-mod agent_causes;
 mod blocked_tasks;
 mod cause;
 mod diagnosis;
@@ -16,14 +15,15 @@ mod gather_evidence;
 mod inbox_causes;
 mod member_history;
 mod next_commands;
+mod process_causes;
 mod request_causes;
+mod shared_evidence;
 mod system_causes;
 mod system_probe;
-mod system_snapshot;
 mod work_causes;
 
 pub(super) use diagnosis::Diagnosis;
-pub(super) use system_snapshot::SystemSnapshot;
+pub(super) use shared_evidence::SystemSnapshot;
 
 use crate::commands::send::team_of_address;
 use crate::context::CommandContext;

@@ -1,9 +1,9 @@
 //! Shows the progress of a run: not at all, as a line per event, or as a table that is redrawn.
 
 use super::progress_table::{Palette, TerminalSize, render};
-use crate::command_rewriter::{self, rewrite_commands};
 use crate::context::CommandContext;
 use crate::output;
+use crate::suggested_command_options::{self, rewrite_commands};
 use client::suggested_commands::SuggestedCommands;
 use protocol::error::ErrorReport;
 use runner::{RunObserver, RunProgress};
@@ -33,7 +33,7 @@ impl RunDisplay<'_> {
         let mode = match context.args.json || context.args.quiet {
             true => DisplayMode::Silent,
             false if stdout().is_terminal() => {
-                let suggested_commands = command_rewriter::suggested_commands(context);
+                let suggested_commands = suggested_command_options::suggested_commands(context);
                 DisplayMode::Table(LiveTable::new(Box::new(stdout()), suggested_commands))
             }
             false => DisplayMode::Lines,

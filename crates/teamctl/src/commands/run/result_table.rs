@@ -1,8 +1,8 @@
 //! Prints the result of a run: a table for people, or an object for scripts.
 
-use crate::command_rewriter::rewrite_commands;
 use crate::context::CommandContext;
 use crate::output;
+use crate::suggested_command_options::rewrite_commands;
 use protocol::name::TeamName;
 use runner::{RunReport, TaskOutcome, TaskResult, completed_count, short_duration};
 use serde_json::json;

@@ -5,13 +5,13 @@ use crate::core::context::{Context, FollowUp};
 use crate::core::effect::Effect;
 use crate::core::exit_record::{ExitOutcome, ExitRecord};
 use crate::core::exit_waits::{WaitOutcome, reply_to_finished_waiters, report_to_waiters};
+use crate::core::hook_long_poll::release_long_poll;
 use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::lifecycle::{Cleanup, Exited, Lifecycle, ShutdownApproval};
-use crate::core::long_poll::release_long_poll;
-use crate::core::members::restart_policy;
-use crate::core::panes::hidden_panes::write_hidden_panes;
+use crate::core::members::pending_respawns;
+use crate::core::panes::write_hidden_panes::write_hidden_panes;
 use crate::core::roster::record::AgentPane;
 use crate::core::schedule_scans::{schedule_request_scan_if_open, schedule_task_scan};
 use crate::core::state::daemon::State;
@@ -144,7 +144,7 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     report_to_waiters(context.state, id, &how, WaitOutcome::Gone);
     let record = context.state.agents.remove(id).map(|agent| agent.record);
     record.iter().for_each(|record| {
-        restart_policy::name_freed(context.state, &record.request.team, &record.request.name);
+        pending_respawns::name_freed(context.state, &record.request.team, &record.request.name);
     });
     let team = record.map(|record| record.request.team.clone());
     context.state.has_roster_changed = true;

@@ -10,10 +10,10 @@ use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence};
 use crate::core::lifecycle::{Lifecycle, OnExit, StopCause, StopStage, Stopping};
 use crate::core::members::cleanup::start_cleanup;
+use crate::core::members::pending_respawns::NextSpawn;
 use crate::core::members::plan_approval_respawn::PLAN_APPROVED;
-use crate::core::members::restart_policy::NextSpawn;
 use crate::core::members::termination::STOPPED_WHILE_STARTING;
-use crate::core::members::{agent_start, plan_approval_respawn, restart_policy};
+use crate::core::members::{pending_respawns, plan_approval_respawn, start_steps};
 use crate::core::notice_queue::NoticeKind;
 use crate::core::roster::UNKNOWN_START;
 use crate::core::roster::record::AgentRecord;
@@ -63,7 +63,7 @@ pub(crate) fn handle_shim_died(context: &mut Context, id: &SpawnId) {
             // The agent may have started without the daemon's knowledge, and left processes.
             let token = agent.record.token.clone();
             context.effects.push(Effect::File(FileJob::ReadExitReport { spawn: id.clone(), token }));
-            agent_start::fail_start(context, id, agent_start::shim_exited_error());
+            start_steps::fail_start(context, id, start_steps::shim_exited_error());
         }
         Lifecycle::Running(_) | Lifecycle::Stopping(_) => {
             let token = agent.record.token.clone();
@@ -98,7 +98,7 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, report: ExitRepor
         // The shim was told to start the agent, but has not reported that the agent runs. So the
         // start has failed, and the client that waits for the start gets an error.
         Lifecycle::Starting(_) => {
-            return agent_start::fail_start(context, id, agent_start::shim_exited_error());
+            return start_steps::fail_start(context, id, start_steps::shim_exited_error());
         }
         Lifecycle::Running(_) | Lifecycle::Stopping(_) => {}
     }
@@ -197,17 +197,17 @@ fn start_next_spawn(
 ) -> NextSpawn {
     let process = record.lifecycle.process();
     match cause {
-        _ if process.on_exit == OnExit::Suspend => restart_policy::suspend(context, record),
+        _ if process.on_exit == OnExit::Suspend => pending_respawns::suspend(context, record),
         ExitCause::Handover => plan_approval_respawn::respawn_for_plan(context, record),
-        ExitCause::Failure => match restart_policy::respawn_after_failure(context, record) {
+        ExitCause::Failure => match pending_respawns::respawn_after_failure(context, record) {
             // The restart policy allows no respawn. The member is suspended if the machine was
             // rebooted, or if no shim has ever reported the start of the agent.
             NextSpawn::NoRespawn if *report == ExitReport::Rebooted || process.agent_pid.is_none() => {
-                restart_policy::suspend(context, record)
+                pending_respawns::suspend(context, record)
             }
             next => next,
         },
-        ExitCause::TmuxGone => restart_policy::suspend(context, record),
+        ExitCause::TmuxGone => pending_respawns::suspend(context, record),
         ExitCause::Other => NextSpawn::NoRespawn,
     }
 }

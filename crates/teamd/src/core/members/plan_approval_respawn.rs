@@ -9,10 +9,10 @@
 use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
+use crate::core::hook_long_poll::release_long_poll;
 use crate::core::id::SpawnId;
 use crate::core::lifecycle::{Handover, Lifecycle, ShutdownRequests, StopCause, StopStage, Stopping};
-use crate::core::long_poll::release_long_poll;
-use crate::core::members::restart_policy::NextSpawn;
+use crate::core::members::pending_respawns::NextSpawn;
 use crate::core::members::termination::{send_terminate, termination};
 use crate::core::roster::record::{AgentRecord, ApprovalDelivery};
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};

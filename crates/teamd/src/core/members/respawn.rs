@@ -2,10 +2,10 @@
 
 use crate::core::context::{Context, send_reply};
 use crate::core::id::ConnId;
-use crate::core::members::restart_policy::{NAME_BUSY_RETRY, suspend_pending, update_past_member};
+use crate::core::members::pending_respawns::{NAME_BUSY_RETRY, suspend_pending, update_past_member};
 use crate::core::members::spawn;
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnStart};
-use crate::core::state::budget::{exhausted_error, is_exhausted};
+use crate::core::state::budget_status::{exhausted_error, is_exhausted};
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{going_down_error, supervised_team};
 use crate::core::state::team::Deletion;

@@ -16,9 +16,9 @@ use crate::core::lifecycle::{
     Lifecycle, OnExit, PendingShutdown, ShutdownApproval, ShutdownRequests, StartStage, StopCause, StopStage,
     Stopping, WithoutApproval,
 };
-use crate::core::members::agent_start::abort_start;
+use crate::core::members::start_steps::abort_start;
 use crate::core::members::termination::STOPPED_WHILE_STARTING;
-use crate::core::members::{restart_policy, termination};
+use crate::core::members::{pending_respawns, termination};
 use crate::core::pane_labels::update_label;
 use crate::core::roster::record::AgentRecord;
 use crate::core::state::agent::Agent;
@@ -72,7 +72,7 @@ pub(crate) fn request_member_shutdown(context: &mut Context, client: ConnId, ord
         Ok(ids) => {
             cancel_suspend(context.state, &ids);
             let rested =
-                restart_policy::cancel_and_report(context, &order.targets.team, &order.targets.names);
+                pending_respawns::cancel_and_report(context, &order.targets.team, &order.targets.names);
             let question = ShutdownTerms {
                 reason: order.reason.clone(),
                 grace_ms: order.grace_ms,
@@ -97,7 +97,7 @@ pub(crate) fn kill(context: &mut Context, client: ConnId, order: &MemberSelectio
         Err(error) => send_reply(context, client, Err(error)),
         Ok(ids) => {
             cancel_suspend(context.state, &ids);
-            let rested = restart_policy::cancel_and_report(context, &order.team, &order.names);
+            let rested = pending_respawns::cancel_and_report(context, &order.team, &order.names);
             kill_and_wait(context, ExitWaiter::new(&ids, rested, AfterExits::Reply(client)));
         }
     }
@@ -135,7 +135,7 @@ fn abort_if_starting(context: &mut Context, id: &SpawnId) {
 /// Shuts down all agents, terminates those that do not approve, and then ends the daemon.
 pub(crate) fn shut_down_daemon(context: &mut Context, client: ConnId, closing: DaemonShutdown) {
     context.state.daemon_shutdown = closing;
-    let between = restart_policy::stop_respawns(context);
+    let between = pending_respawns::stop_respawns(context);
     context.state.has_roster_changed = true;
     // The agents of teams that were deleted are included.
     let living = context.state.agents.values().filter(|agent| !agent.record.lifecycle.has_failed_cleanup());

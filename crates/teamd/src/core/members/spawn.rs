@@ -1,5 +1,5 @@
 //! Spawns: checks a spawn request, chooses the member's name, and opens the pane (or starts the
-//! process) in which the shim runs. The module `agent_start` has the steps that follow.
+//! process) in which the shim runs. The module `start_steps` has the steps that follow.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
@@ -11,7 +11,7 @@ use crate::core::pane_labels::label;
 use crate::core::roster::record::{AgentRecord, HookState, PromptDelivery};
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord};
 use crate::core::state::agent::Agent;
-use crate::core::state::budget::exhausted_error;
+use crate::core::state::budget_status::exhausted_error;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{going_down_error, pane_neighbors, supervised_team, team_layout};
 use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_holder};

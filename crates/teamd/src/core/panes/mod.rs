@@ -1,7 +1,7 @@
 //! Panes of members: visibility, layout, dialogs.
 
 pub(crate) mod dialog_flag;
-pub(crate) mod hidden_panes;
 pub(crate) mod set_layout;
 pub(crate) mod status_with_dialogs;
 pub(crate) mod visibility;
+pub(crate) mod write_hidden_panes;

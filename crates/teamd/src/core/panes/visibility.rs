@@ -5,7 +5,7 @@ use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneVisibility};
-use crate::core::panes::hidden_panes::write_hidden_panes;
+use crate::core::panes::write_hidden_panes::write_hidden_panes;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{find_member, no_pane_error, pane_and_tag, pane_neighbors, team_layout};
 use protocol::control::{MemberAddress, Reply, VisibilityReply};

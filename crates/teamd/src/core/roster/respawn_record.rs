@@ -64,7 +64,7 @@ impl PendingRespawn {
 /// What the next spawn of a member waits for.
 ///
 /// Times and waits of a saved respawn mean nothing to the next daemon, which starts the respawn at
-/// once: see `restart_policy::restore_deadlines`.
+/// once: see `pending_respawns::restore_deadlines`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RespawnStart {

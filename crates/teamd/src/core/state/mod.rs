@@ -1,9 +1,9 @@
 //! The state of the daemon, and lookups in it.
 
 pub(crate) mod agent;
-pub(crate) mod budget;
+pub(crate) mod budget_status;
 pub(crate) mod daemon;
-pub(crate) mod logged_state;
+pub(crate) mod event_log_cursor;
 pub(crate) mod lookup;
 pub(crate) mod member_names;
 pub(crate) mod next_task_queries;

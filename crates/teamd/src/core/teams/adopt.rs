@@ -3,9 +3,9 @@
 
 use crate::core::context::Context;
 use crate::core::jobs::watcher_command::WatchPurpose;
+use crate::core::request_watches::request_watches;
 use crate::core::roster::TeamUsage;
 use crate::core::state::team::TeamState;
-use crate::core::watches::request_watches;
 use protocol::name::TeamName;
 
 /// Adopts a team whose config has `member_count` entries, including the lead. Does nothing if the

@@ -6,7 +6,7 @@ use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::SpawnId;
 use crate::core::members::shutdown;
-use crate::core::state::budget::{exhausted_reason, remaining_ms};
+use crate::core::state::budget_status::{exhausted_reason, remaining_ms};
 use crate::core::state::daemon::State;
 use crate::core::state::team::TeamState;
 use protocol::event::EventKind;

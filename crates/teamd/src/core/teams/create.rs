@@ -6,13 +6,13 @@ use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::watcher_command::WatchPurpose;
-use crate::core::members::{restart_policy, termination};
+use crate::core::members::{pending_respawns, termination};
+use crate::core::request_watches::request_watches;
 use crate::core::roster::TeamUsage;
 use crate::core::state::team::TeamState;
 use crate::core::state::worktree_holds::check_not_deleting;
 use crate::core::tasks::next_task;
 use crate::core::teams::budget;
-use crate::core::watches::request_watches;
 use protocol::control::{CreateTeamReply, CreateTeamRequest, Reply};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
@@ -47,7 +47,7 @@ pub(crate) fn handle_team_created(
             .map(|agent| agent.record.spawn_id.clone())
             .collect();
         strays.iter().for_each(|id| termination::terminate(context, id));
-        restart_policy::cancel_respawns(context, &reply.team_name, &[]);
+        pending_respawns::cancel_respawns(context, &reply.team_name, &[]);
         // Worktrees of an earlier team of that name stay in the roster.
         next_task::drop_team_queries(context, &reply.team_name);
         let before = context.state.teams.remove(&reply.team_name).map(|team| team.worktrees);

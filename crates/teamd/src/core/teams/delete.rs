@@ -7,7 +7,7 @@ use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::lead_session;
-use crate::core::members::restart_policy;
+use crate::core::members::pending_respawns;
 use crate::core::members::shutdown::kill_and_wait;
 use crate::core::roster::AcceptedDeletion;
 use crate::core::state::daemon::State;
@@ -81,7 +81,7 @@ pub(crate) fn kill_members(context: &mut Context, client: Option<ConnId>, order:
         team.deletion = Some(Deletion::Accepted { accepted, killed, joined: Vec::new() });
         context.state.has_roster_changed = true;
     }
-    restart_policy::cancel_respawns(context, &order.team, &[]);
+    pending_respawns::cancel_respawns(context, &order.team, &[]);
     let ids = living_ids(context.state, &order.team);
     kill_and_wait(context, ExitWaiter::new(&ids, Vec::new(), AfterExits::Delete(client, order)));
 }
@@ -108,7 +108,7 @@ pub(crate) fn handle_team_deleted(
     let result = accept_missing_files(client, result);
     context.state.has_roster_changed |= was.is_some();
     if result.is_ok() {
-        restart_policy::cancel_respawns(context, team, &[]);
+        pending_respawns::cancel_respawns(context, team, &[]);
         next_task::drop_team_queries(context, team);
         context.state.teams.remove(team);
         // A team without a lead session causes an error here, which does not matter.

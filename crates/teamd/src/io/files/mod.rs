@@ -10,7 +10,7 @@ pub(crate) mod queue;
 pub(crate) mod reopen_root;
 pub(crate) mod rescan_diff;
 pub(crate) mod roster;
-pub(crate) mod shared;
+pub(crate) mod shared_files;
 pub(crate) mod teams;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -19,7 +19,7 @@
 
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::file_lanes::Lane;
-use crate::io::files::shared::SharedFiles;
+use crate::io::files::shared_files::SharedFiles;
 use protocol::name::TeamName;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use crate::core::state::lookup::has_members_error;
 use crate::io::files::config_scan::backup_file;
-use crate::io::files::shared::lock;
+use crate::io::files::shared_files::lock;
 use crate::io::files::thread::FilesThread;
 use protocol::control::{CreateTeamReply, CreateTeamRequest, DeleteTeamRequest};
 use protocol::error::ErrorReport;

@@ -20,7 +20,7 @@ use crate::core::roster::Roster;
 use crate::core::roster::record::{AgentRecord, HookState};
 use crate::core::roster::respawn_record::RespawnRecord;
 use crate::io::files::members;
-use crate::io::files::shared::SharedFiles;
+use crate::io::files::shared_files::SharedFiles;
 use crate::io::files::thread::{FilesThread, ROSTER_FILE};
 use protocol::control::{Activity, CreateTeamRequest};
 use protocol::error::ErrorReport;

@@ -13,7 +13,7 @@ use crate::io::files::event_log;
 use crate::io::files::inbox_scan::InboxScanner;
 use crate::io::files::queue::{JobReceiver, JobSender};
 use crate::io::files::rescan_diff::RescanCache;
-use crate::io::files::shared::{SharedFiles, lock};
+use crate::io::files::shared_files::{SharedFiles, lock};
 use crate::io::thread_start_error::thread_error;
 use protocol::control::LeadProcess;
 use protocol::error::ErrorReport;

@@ -1,8 +1,8 @@
 //! Opens a pane for a new agent: chooses a window of the team, splits it, and tags the pane.
 
 use crate::core::jobs::pane_jobs::{OpenedPane, PaneSpec};
-use crate::io::panes::open_batch::OpenBatch;
 use crate::io::panes::thread::{PaneManager, is_server_gone};
+use crate::io::panes::window_rows_cache::OpenBatch;
 use crate::io::panes::window_space::window_with_space;
 use protocol::control::Layout;
 use protocol::name::TeamName;

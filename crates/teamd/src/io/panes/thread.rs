@@ -8,7 +8,7 @@
 use crate::core::event::CoreEvent;
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult, PaneVisibility};
 use crate::core::roster::record::AgentPane;
-use crate::io::panes::open_batch::OpenBatch;
+use crate::io::panes::window_rows_cache::OpenBatch;
 use crate::io::panes::{choose_close_batch, window_space};
 use crate::io::thread_start_error::thread_error;
 use protocol::control::{CapturePaneReply, Layout};

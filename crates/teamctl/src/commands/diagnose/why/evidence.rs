@@ -1,8 +1,8 @@
 //! What is known about one member: from the files, the daemon, the event log and the system.
 
 use super::member_history::MemberHistory;
+use super::shared_evidence::DaemonProbe;
 use super::system_probe::{FreeSpace, LockHolder, ServerState, StoppedProcess};
-use super::system_snapshot::DaemonProbe;
 use client::suggested_commands::SuggestedCommands;
 use protocol::control::{MemberStatus, PastMember};
 use protocol::error::ErrorReport;

@@ -8,7 +8,7 @@ use super::evidence::Evidence;
 use super::evidence_lines::{abandoned_task_line, with_time};
 use super::member_history::SpawnExit;
 use super::next_commands::{logs, release_and_logs};
-use super::system_snapshot::DaemonProbe;
+use super::shared_evidence::DaemonProbe;
 use client::short_duration::short_duration;
 
 /// The daemon's description of an exit contains this if the tmux server has exited.

@@ -2,16 +2,16 @@
 //! causes come first. Then come causes that a person must remove, and last causes that go away
 //! without a person. This module reads no files.
 
-use super::agent_causes::{disconnected_cause, shutdown_cause, stopped_process_cause, transition_cause};
 use super::cause::Cause;
 use super::diagnosis::Diagnosis;
 use super::evidence::Evidence;
 use super::exit_causes::{exit_cause, unsupervised_cause};
 use super::inbox_causes::inbox_causes;
 use super::next_commands::commands_for_member;
+use super::process_causes::{disconnected_cause, shutdown_cause, stopped_process_cause, transition_cause};
 use super::request_causes::{lead_cause, request_causes};
+use super::shared_evidence::DaemonProbe;
 use super::system_causes::{config_cause, daemon_cause, disk_causes, tmux_cause};
-use super::system_snapshot::DaemonProbe;
 use super::work_causes::add_work_causes;
 use protocol::control::MemberStatus;
 

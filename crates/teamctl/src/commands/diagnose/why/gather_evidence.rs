@@ -3,10 +3,10 @@
 
 use super::evidence::{Evidence, InboxState, OpenRequestEvidence};
 use super::member_history::MemberHistory;
+use super::shared_evidence::SystemSnapshot;
 use super::system_probe::{self, LockHolder};
-use super::system_snapshot::SystemSnapshot;
-use crate::command_rewriter::suggested_commands_for_team;
 use crate::context::CommandContext;
+use crate::suggested_command_options::suggested_commands_for_team;
 use client::request_view::{self, RequestView};
 use protocol::control::{MemberStatus, PastMember, TeamStatus};
 use protocol::error::ErrorReport;

@@ -5,8 +5,8 @@ use super::diagnosis::Diagnosis;
 use super::evidence::Evidence;
 use super::evidence_lines::{server_line, with_time};
 use super::next_commands::{inspect_server, quoted_path};
+use super::shared_evidence::DaemonProbe;
 use super::system_probe::ServerState;
-use super::system_snapshot::DaemonProbe;
 use protocol::event::EventKind;
 
 pub(super) fn disk_causes(evidence: &Evidence) -> impl Iterator<Item = Diagnosis> {

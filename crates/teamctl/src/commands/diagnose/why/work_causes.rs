@@ -1,12 +1,12 @@
 //! Causes in the work of a running agent: its turns, its messages and its tasks.
 
-use super::agent_causes::stopped_descendant_cause;
 use super::blocked_tasks::{TaskWait, failed_task, is_unowned, task_waits, tasks_of_others};
 use super::cause::Cause;
 use super::diagnosis::Diagnosis;
 use super::evidence::Evidence;
 use super::evidence_lines::{activity_line, count_noun, task_label, with_time};
 use super::next_commands::{assign_task, look_at_output, release_and_logs, resolve_blocker};
+use super::process_causes::stopped_descendant_cause;
 use client::short_duration::short_duration;
 use protocol::control::{Activity, MemberStatus};
 use protocol::delivery::{Delivery, DeliveryPoint};

@@ -1,7 +1,7 @@
 //! Lines about the daemon, suspended members and exhausted budgets, for several commands.
 
-use crate::command_rewriter::rewrite_commands;
 use crate::context::CommandContext;
+use crate::suggested_command_options::rewrite_commands;
 use client::suggested_commands::SuggestedCommands;
 use protocol::control::{StatusReply, TeamStatus};
 

@@ -1,9 +1,9 @@
 //! One call of a public method: its commands go to the server and share one time limit.
 
 use crate::command_list::CommandList;
-use crate::condition::all_of;
 use crate::deadline::Deadline;
 use crate::guarded_command::GuardedCommand;
+use crate::if_shell::all_of;
 use crate::reply::CommandReply;
 use crate::{Error, PaneId, PaneTag, TmuxServer};
 

@@ -4,8 +4,8 @@ use super::cause::Cause;
 use super::diagnosis::Diagnosis;
 use super::evidence::Evidence;
 use super::evidence_lines::{activity_line, with_time};
+use super::shared_evidence::DaemonProbe;
 use super::system_probe::StoppedProcess;
-use super::system_snapshot::DaemonProbe;
 use protocol::control::{MemberFlag, MemberStatus};
 use protocol::event::EventKind;
 

@@ -10,8 +10,8 @@ use crate::core::jobs::file_jobs::{FileJob, Registration};
 use crate::core::jobs::pane_jobs::OpenedPane;
 use crate::core::lifecycle::{AgentProcess, Cleanup, Lifecycle, OnExit, StartStage, Starting};
 use crate::core::members::cleanup::{close_pane, start_cleanup};
-use crate::core::members::restart_policy;
-use crate::core::members::restart_policy::NextSpawn;
+use crate::core::members::pending_respawns;
+use crate::core::members::pending_respawns::NextSpawn;
 use crate::core::members::spawn::{SESSION_START_DEADLINE, START_DEADLINE};
 use crate::core::members::termination::terminate;
 use crate::core::pane_labels::{color_name, update_label};
@@ -301,7 +301,7 @@ pub(crate) fn handle_agent_started(context: &mut Context, spawn: &SpawnId, pid: 
     context.effects.push(Effect::log_member(&agent.record, what));
     context.effects.extend(update_label(agent));
     schedule_config_scan(context, &team);
-    restart_policy::cancel_respawns(context, &team, &[name]);
+    pending_respawns::cancel_respawns(context, &team, &[name]);
     if let Some(client) = client {
         context
             .effects
@@ -387,9 +387,9 @@ pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, error: ErrorRep
 /// is notified. `None` if the lead is not notified: because another respawn is scheduled, the
 /// member is being suspended, or the daemon shuts down.
 fn fail_respawn(context: &mut Context, record: &SharedRecord, error: &ErrorReport) -> Option<ExitRecord> {
-    let next = match restart_policy::respawn_after_failure(context, record) {
+    let next = match pending_respawns::respawn_after_failure(context, record) {
         // The cause of the failure may go away later. A client can then resume the member.
-        NextSpawn::NoRespawn if record.can_respawn() => restart_policy::suspend(context, record),
+        NextSpawn::NoRespawn if record.can_respawn() => pending_respawns::suspend(context, record),
         next => next,
     };
     let exit = ExitRecord {
