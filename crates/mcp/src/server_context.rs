@@ -54,8 +54,7 @@ impl ServerContext {
         *lock_ignoring_poison(&self.created_team) = team;
     }
 
-    /// The server's agent as the caller of operations on its team. The team is kept open between
-    /// calls. If the team's directory was replaced by another one, the team is opened again.
+    /// The agent that the server acts for, with its team. The team is kept open between calls. If the team's directory was replaced by another one, the team is opened again.
     pub(crate) fn caller(&self) -> Result<Caller, ErrorReport> {
         let name = self.require_team()?;
         let mut last_opened = lock_ignoring_poison(&self.open_team);

@@ -6,7 +6,7 @@
 
 mod facts;
 mod options;
-mod plan_mode;
+mod plan_approval_launch;
 
 pub use facts::LaunchFacts;
 pub use options::read_only_unsupported;
@@ -184,7 +184,7 @@ impl Profile {
         facts: &LaunchFacts<'_>,
     ) -> Result<String, ErrorReport> {
         let (plan_instructions, prompt) = match facts.is_plan_approved {
-            true => (String::new(), plan_mode::approval_pending_prompt(facts)),
+            true => (String::new(), plan_approval_launch::approval_pending_prompt(facts)),
             false => (self.plan_instructions(program, facts)?, facts.prompt.to_owned()),
         };
         let parts = [prefix, plan_instructions.as_str(), prompt.as_str()];
@@ -273,7 +273,7 @@ fn resume_argv(program: &ProgramSpec, facts: &LaunchFacts<'_>, options: &[String
     }
     let prompt = match program.delivery {
         DeliverySpec::Hook { .. } => {
-            prompt_arguments(&program.prompt_args, &plan_mode::resume_prompt(facts), facts)
+            prompt_arguments(&program.prompt_args, &plan_approval_launch::resume_prompt(facts), facts)
         }
         _ => Vec::new(),
     };
@@ -301,7 +301,7 @@ fn driver_command(
 /// The program's id of the session mode to start in. An agent of a read-only type starts in plan
 /// mode.
 fn initial_mode(modes: &BTreeMap<String, String>, facts: &LaunchFacts<'_>) -> Option<String> {
-    let mode = if facts.is_read_only() { plan_mode::PLAN } else { facts.mode? };
+    let mode = if facts.is_read_only() { plan_approval_launch::PLAN } else { facts.mode? };
     modes.get(mode.as_str()).cloned()
 }
 
@@ -309,8 +309,9 @@ fn initial_mode(modes: &BTreeMap<String, String>, facts: &LaunchFacts<'_>) -> Op
 /// own mode id. An agent of a read-only type can only be in plan mode, even after its plan was
 /// approved.
 fn reachable_modes(modes: &BTreeMap<String, String>, facts: &LaunchFacts<'_>) -> BTreeMap<String, String> {
-    let is_reachable =
-        |(mode, _): &(&String, &String)| !facts.is_read_only() || *mode == plan_mode::PLAN.as_str();
+    let is_reachable = |(mode, _): &(&String, &String)| {
+        !facts.is_read_only() || *mode == plan_approval_launch::PLAN.as_str()
+    };
     modes.iter().filter(is_reachable).map(|(mode, id)| (mode.clone(), id.clone())).collect()
 }
 
@@ -330,7 +331,7 @@ fn fill_prompt(argument: &str, text: &str) -> String {
 /// Builds the launch of the built-in worker. The worker runs the commands of tasks, so it refuses
 /// options that limit tools or ask for a plan.
 fn build_worker_launch(facts: &LaunchFacts<'_>) -> Result<Launch, ErrorReport> {
-    if facts.mode == Some(plan_mode::PLAN) {
+    if facts.mode == Some(plan_approval_launch::PLAN) {
         let message =
             "cannot start worker in the mode plan: it runs the commands of tasks, and makes no plans";
         return Err(ErrorReport::new(ErrorKind::Usage, message));

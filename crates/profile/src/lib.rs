@@ -5,6 +5,7 @@
 //! built-in profiles of the same name. The whole profile is parsed and checked before any part of
 //! it is used. Its command lines are argument vectors, which no shell interprets.
 
+pub mod build_spawn_request;
 #[cfg(test)]
 mod dialog_tests;
 mod launch;
@@ -16,7 +17,6 @@ pub mod program_lookup;
 mod registry;
 pub mod settings_entry;
 pub mod spawn_environment;
-pub mod spawn_request;
 mod template;
 mod toml_table;
 mod user_config;

@@ -1,7 +1,7 @@
 //! Spawns a member in a git worktree. First the daemon creates the worktree. Then the spawn request
 //! is built again for the directory in the worktree.
 
-use crate::spawn_request::{SpawnOptions, build_spawn_request};
+use crate::build_spawn_request::{SpawnOptions, build_spawn_request};
 use protocol::control::{self, WorktreeReply, WorktreeRequest};
 use protocol::error::ErrorReport;
 use store::Root;

@@ -1,7 +1,7 @@
 //! Usage of agents: tokens and cost, as their programs report them.
 //!
 //! Some programs report the usage of each turn. Others report the total of their session, even if a
-//! later process continues the session. A [`UsageReport`] names which of both it counts, so that
+//! later process continues the session. A [`UsageReport`] names which of the two it counts, so that
 //! teamd counts no usage twice.
 
 use serde::{Deserialize, Serialize};

@@ -17,7 +17,7 @@ pub(crate) use task::TaskSpec;
 pub use validation_errors::ValidationError;
 
 use member::{MemberDefaults, RunMember};
-use profile::spawn_request;
+use profile::build_spawn_request;
 use protocol::control;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
@@ -48,7 +48,7 @@ pub struct RunFile {
     pub members: Vec<control::SpawnRequest>,
     /// The options of each member that works in a worktree. When the daemon has created the
     /// worktree, the member's spawn request is built again from these options.
-    pub(crate) worktree_members: BTreeMap<AgentName, spawn_request::SpawnOptions>,
+    pub(crate) worktree_members: BTreeMap<AgentName, build_spawn_request::SpawnOptions>,
     /// The tasks, in the file's order.
     pub(crate) tasks: Vec<TaskSpec>,
 }
@@ -164,7 +164,7 @@ fn parse_run_file(
 /// The members of a run file. The fields are those of [`RunFile`] with the same names.
 struct RunMembers {
     members: Vec<control::SpawnRequest>,
-    worktree_members: BTreeMap<AgentName, spawn_request::SpawnOptions>,
+    worktree_members: BTreeMap<AgentName, build_spawn_request::SpawnOptions>,
 }
 
 fn parse_members(

@@ -10,7 +10,7 @@ use crate::run_file::TaskSpec;
 use crate::run_state::RunState;
 use crate::team_snapshot::{self, TeamSnapshot};
 use client::team_context::TeamContext;
-use profile::spawn_request::SpawnOptions;
+use profile::build_spawn_request::SpawnOptions;
 use profile::worktree_spawn::{rebuild_for_worktree, worktree_request};
 use protocol::control::{self, Request, SpawnReply, SpawnRequest};
 use protocol::delivery::Delivery;

@@ -5,8 +5,8 @@
 //! of the agent is left, or when one can't be killed.
 //!
 //! Meanwhile the daemon may exit and be started again. The agent does not notice this, because the
-//! shim keeps both ends of the agent's wake socket open. The shim has no async runtime, so that it
-//! stays small.
+//! shim keeps the daemon's end of the agent's wake socket open. The shim has no async runtime, so
+//! that it stays small.
 
 use crate::args::ShimArgs;
 use crate::child_process;

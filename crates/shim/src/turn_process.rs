@@ -58,7 +58,7 @@ impl PendingStdin {
     }
 
     /// Writes as much text as the pipe takes. Returns the rest, or `None` if everything is written
-    /// or the program no longer reads. In both cases the pipe is closed.
+    /// or the program no longer reads. For `None`, the pipe is closed.
     fn write_some(mut self) -> Option<PendingStdin> {
         while self.written < self.text.len() {
             match self.pipe.write(&self.text[self.written..]) {

@@ -88,7 +88,7 @@ pub(crate) enum CliCommand {
     Up(commands::up::UpArgs),
     Down(commands::down::DownArgs),
     Create(commands::create::CreateArgs),
-    Spawn(profile::spawn_request::SpawnOptions),
+    Spawn(profile::build_spawn_request::SpawnOptions),
     #[command(visible_alias = "ps")]
     Status(commands::status::StatusArgs),
     Top(commands::top::TopArgs),

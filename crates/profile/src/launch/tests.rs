@@ -234,7 +234,7 @@ fn an_agent_with_a_hook_always_has_a_first_turn() {
     assert!(!order(flagged, "").is_prompt_in_argv, "there is no such message");
     assert_eq!(
         order("", "hi").resume_argv.unwrap().argv,
-        ["p", "-r", "{session}", &plan_mode::resume_prompt(&member.facts())]
+        ["p", "-r", "{session}", &plan_approval_launch::resume_prompt(&member.facts())]
     );
     assert_eq!(order("", "").env["TEAMD_PROFILE"], "x");
 }

@@ -4,7 +4,7 @@
 use crate::run_file::table_reader::TableReader;
 use crate::run_file::validation_errors::{Located, ValidationErrors, nearest_help};
 use profile::ProfileRegistry;
-use profile::spawn_request::{self, SpawnOptions};
+use profile::build_spawn_request::{self, SpawnOptions};
 use protocol::control::{Backend, RestartPolicy, SpawnRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
@@ -213,7 +213,8 @@ fn resolve_program(
     // found.
     options.env.retain(|pair| !pair.starts_with('='));
     let worktree_spawn = options.worktree.is_some().then(|| options.clone());
-    let request = spawn_request::build_spawn_request(defaults.root, defaults.team.clone(), None, options);
+    let request =
+        build_spawn_request::build_spawn_request(defaults.root, defaults.team.clone(), None, options);
     let request = request.map_err(|error| errors.push(at, error_text(&error))).ok()?;
     Some(RunMember { request, worktree_spawn })
 }
@@ -228,7 +229,7 @@ fn check_profile_exists(
 ) -> bool {
     let other = "command = [\"PROGRAM\", …]";
     let Some(profile) = &options.profile else {
-        let has_default = spawn_request::has_default_profile(cwd, &options.env);
+        let has_default = build_spawn_request::has_default_profile(cwd, &options.env);
         if !has_default {
             errors.push_missing(
                 at,

@@ -3,7 +3,7 @@
 //! Programs use different keys for the same value and have keys of their own. If a value cannot be
 //! read, it counts as missing.
 
-use super::profile_hook_settings::HookProtocol;
+use super::hook_protocol::HookProtocol;
 use crate::poll_timeout;
 use crate::turns::reply_text::extract_reply;
 use nix::poll::{PollFd, PollFlags, poll};

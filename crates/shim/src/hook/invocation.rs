@@ -2,8 +2,8 @@
 
 use super::event_input::HookInput;
 use super::hook_owner::HookOwner;
-use super::profile_hook_settings::HookProtocol;
-use super::usage_file::usage_report;
+use super::hook_protocol::HookProtocol;
+use super::read_usage_file::usage_report;
 use crate::turns::team_files::TeamFiles;
 use client::controlling_terminal::ancestor_ids;
 use client::error::unexpected_reply;

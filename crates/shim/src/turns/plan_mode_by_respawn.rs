@@ -1,5 +1,4 @@
-//! Plan mode of a program that is one process for the whole spawn and whose permission mode can be
-//! set only at its start.
+//! Plan mode of a long-running program that takes its permission mode only at its start.
 //!
 //! The turn-end hook submits the agent's last reply as the plan, or the agent submits a plan
 //! itself. A rejection is delivered like any message. After an approval the daemon respawns the

@@ -291,8 +291,8 @@ impl TeamFiles {
     /// Asks the daemon for the next task. `NextTaskHint::Unknown` if the task list must be read
     /// instead.
     fn next_task_hint(&self) -> NextTaskHint {
-        // The daemon does not know which tasks are unsettled, so it is asked only if there are
-        // none.
+        // The daemon does not know of unsettled tasks and could answer with one, so the daemon is
+        // asked only if there are no unsettled tasks.
         let client = self.next_task_client.as_ref().filter(|_| self.unsettled.is_empty());
         let request = || NextTaskRequest {
             team: self.team.name().clone(),

@@ -10,7 +10,7 @@ use crate::context::{CommandContext, GlobalArgs};
 use crate::output;
 use crate::suggested_command_options::rewrite_commands;
 use display::RunDisplay;
-use profile::spawn_request::profile_warnings;
+use profile::build_spawn_request::profile_warnings;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;

@@ -5,7 +5,7 @@ use crate::context::CommandContext;
 use crate::output;
 use crate::suggested_command_options;
 use client::suggested_commands::SuggestedCommands;
-use profile::spawn_request::{SpawnOptions, build_spawn_request, profile_warnings};
+use profile::build_spawn_request::{SpawnOptions, build_spawn_request, profile_warnings};
 use profile::worktree_spawn::{rebuild_for_worktree, worktree_request};
 use protocol::control::{Request, SpawnReply, SpawnRequest};
 use protocol::error::ErrorReport;

@@ -13,7 +13,7 @@ use crate::core::jobs::file_jobs::{FileJob, InboxScanResult, MessageHeader};
 use crate::core::members::plan_approval_respawn;
 use crate::core::notice_queue::NoticeKind;
 use crate::core::pane_labels::update_label;
-use crate::core::schedule_scans::schedule_request_scan;
+use crate::core::queue_scans::schedule_request_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::team::{GivenAnswer, RequestStage, TrackedRequest};

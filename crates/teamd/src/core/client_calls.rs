@@ -6,7 +6,7 @@ use crate::core::effect::{Effect, Effects};
 use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::{FileJob, WaitingCall};
 use crate::core::jobs::pane_jobs::PaneVisibility;
-use crate::core::members::{permission_mode, respawn, shutdown, spawn};
+use crate::core::members::{permission_mode, resume_members, shutdown, spawn};
 use crate::core::panes::dialog_flag::DialogCheck;
 use crate::core::panes::{set_layout, status_with_dialogs, visibility};
 use crate::core::state::daemon::{DaemonShutdown, State};
@@ -106,7 +106,7 @@ fn handle_request(context: &mut Context, client: ConnId, call: Call) {
         Request::SetLead(order) => lead_session::handle_lead_order(context, client, order),
         Request::StopDaemon => shutdown::shut_down_daemon(context, client, DaemonShutdown::Terminate),
         Request::StopDaemonAndSuspend => shutdown::shut_down_daemon(context, client, DaemonShutdown::Suspend),
-        Request::ResumeMembers(order) => respawn::resume_members(context, client, &order),
+        Request::ResumeMembers(order) => resume_members::resume_members(context, client, &order),
         Request::ConnectShim(_) => {
             send_reply(
                 context,

@@ -4,7 +4,7 @@ use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::ConfigSnapshot;
 use crate::core::members::{cleanup, permission_mode};
-use crate::core::schedule_scans::{schedule_config_scan, schedule_request_scan};
+use crate::core::queue_scans::{schedule_config_scan, schedule_request_scan};
 use crate::core::turns::activity;
 use protocol::event::EventKind;
 use protocol::name::TeamName;

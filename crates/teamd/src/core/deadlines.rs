@@ -4,7 +4,7 @@ use crate::core::context::Context;
 use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
 use crate::core::lifecycle::{ExpiredStage, Lifecycle, StopStage, Stopping, WithoutApproval};
-use crate::core::members::{plan_approval_respawn, respawn, shutdown, start_steps, termination};
+use crate::core::members::{plan_approval_respawn, resume_members, shutdown, start_steps, termination};
 use crate::core::panes::status_with_dialogs;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
@@ -48,7 +48,7 @@ pub(crate) fn handle_deadline(context: &mut Context) {
     for id in due {
         handle_agent_deadline(context, &id);
     }
-    respawn::start_due_respawns(context);
+    resume_members::start_due_respawns(context);
     approvals::answer_overdue_requests(context);
     status_with_dialogs::reply_to_overdue_clients(context);
     budget::check_due(context);

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The description of the exit of an agent that approved its shutdown.
+pub(crate) const APPROVED: &str = "approved";
+
 /// The outcome of an exit, in the words that other programs use in the same files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -43,4 +46,7 @@ pub(crate) enum ReportTo {
     Nobody,
     /// The lead is notified, for example of a crash, a kill or a closed pane.
     Lead,
+    /// The agent ended while a shutdown request was open, so its approval may be in the lead's
+    /// inbox. If it is, nobody is notified. The event of the exit is logged once that is known.
+    LeadUnlessApproved,
 }

@@ -62,11 +62,6 @@ impl Lifecycle {
         self.shutdown().map_or(&[], |shutdown| &shutdown.ids)
     }
 
-    /// Whether the agent approved one of its shutdown requests.
-    pub(crate) fn has_approved_shutdown(&self) -> bool {
-        self.shutdown().is_some_and(|shutdown| shutdown.approval == ShutdownApproval::Given)
-    }
-
     /// Moves the shutdown requests out of this state, so that the next state can have them.
     pub(crate) fn take_shutdown(&mut self) -> ShutdownRequests {
         match self {
@@ -269,13 +264,12 @@ pub(crate) struct Stopping {
     pub(crate) stage: StopStage,
 }
 
-/// The shutdown requests of one spawn, and whether the agent approved one of them.
+/// The shutdown requests of one spawn.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct ShutdownRequests {
     /// The ids of the requests, the latest last. An unanswered request is sent again under a new
     /// id.
     pub(crate) ids: Vec<RequestId>,
-    pub(crate) approval: ShutdownApproval,
 }
 
 /// Whether an agent has approved its shutdown.

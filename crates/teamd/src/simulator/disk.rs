@@ -1,6 +1,7 @@
 //! The simulated disk, and the file jobs that read and write it.
 
 use crate::core::event::CoreEvent;
+use crate::core::exit_record::{ExitRecord, ReportTo};
 use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::{
     ConfigSnapshot, FileJob, FileResult, ModeChange, ModeRoute, RegisteredMember, Registration,
@@ -414,7 +415,10 @@ impl SimulatedDisk {
         if let Some(team) = self.teams.get_mut(&record.request.team) {
             team.members.retain(|_, member| member.spawn_id != spawn);
             let is_approval = |id: &RequestId| matches!(team.shutdown_answers.get(id), Some((_, None)));
-            if record.lifecycle.shutdown_ids().iter().any(is_approval) {
+            let has_open_request = |exit: &ExitRecord| exit.report_to == ReportTo::LeadUnlessApproved;
+            if record.lifecycle.exit().is_some_and(has_open_request)
+                && record.lifecycle.shutdown_ids().iter().any(is_approval)
+            {
                 approval = ShutdownApproval::Given;
             }
             team.shutdown_requests.remove(&record.request.name);

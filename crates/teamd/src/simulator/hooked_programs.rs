@@ -264,8 +264,8 @@ impl Simulation {
         }
     }
 
-    /// Marks the messages that the program has received: the messages in its arguments, and the
-    /// messages that were delivered for the turn that has ended.
+    /// Marks as read the messages that the program has received: the messages in its arguments, and
+    /// the messages that were delivered for the turn that has ended.
     fn mark_hook_messages(&mut self, pid: u32, reply: &HookReply, delivered: &[u64]) {
         let Some(program) = self.programs.get(&pid) else { return };
         let (team, name, took) = (program.team.clone(), program.name.clone(), program.is_turn_from_hook);

@@ -92,8 +92,8 @@ pub(crate) enum PaneResult {
         visibility: PaneVisibility,
         result: Result<(), ErrorReport>,
     },
-    /// The text of a notice was shown to the attached tmux clients. `unseen` is that text unless
-    /// clients display all panes that the notice is about.
+    /// The text of a notice was shown to the attached tmux clients. `unseen` is that text, or `None`
+    /// if the clients already display all panes that the notice is about.
     AttachedNotified {
         unseen: Option<String>,
     },

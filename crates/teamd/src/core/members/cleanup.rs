@@ -3,7 +3,7 @@
 
 use crate::core::context::{Context, FollowUp};
 use crate::core::effect::Effect;
-use crate::core::exit_record::{ExitOutcome, ExitRecord};
+use crate::core::exit_record::{APPROVED, ExitOutcome, ExitRecord, ReportTo};
 use crate::core::exit_waits::{WaitOutcome, reply_to_finished_waiters, report_to_waiters};
 use crate::core::hook_long_poll::release_long_poll;
 use crate::core::id::SpawnId;
@@ -12,9 +12,8 @@ use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::lifecycle::{Cleanup, Exited, Lifecycle, ShutdownApproval};
 use crate::core::members::pending_respawns;
 use crate::core::panes::write_hidden_panes::write_hidden_panes;
-use crate::core::roster::record::AgentPane;
-use crate::core::schedule_scans::{schedule_request_scan_if_open, schedule_task_scan};
-use crate::core::state::daemon::State;
+use crate::core::queue_scans::{schedule_request_scan_if_open, schedule_task_scan};
+use crate::core::roster::record::{AgentPane, AgentRecord};
 use protocol::control::LongPollEnd;
 use protocol::error::ErrorReport;
 use protocol::event::EventKind;
@@ -60,16 +59,11 @@ pub(crate) fn handle_member_deregistered(
         return;
     };
     let order = if left.is_some() { Cleanup::Failed } else { Cleanup::Done };
-    let why = left.map(|error| format!("not taken off the team yet: {}", error.message));
-    finish_cleanup_step(context, id, why, |gone| {
-        gone.file_cleanup = order;
-        if approval == ShutdownApproval::Given {
-            gone.description = "approved".to_owned();
-        }
-    });
-    if approval == ShutdownApproval::Given {
-        correct_past_outcome(context.state, id);
+    if left.is_none() {
+        settle_approval(context, id, approval);
     }
+    let why = left.map(|error| format!("not taken off the team yet: {}", error.message));
+    finish_cleanup_step(context, id, why, |gone| gone.file_cleanup = order);
     finish_cleanup(context, id);
     // The member's open requests need no answer any more.
     schedule_request_scan_if_open(context, &team);
@@ -97,15 +91,39 @@ fn finish_cleanup_step(
     }
 }
 
-/// Changes the outcome of a past member to `completed`. This is needed if the agent's approval of
-/// its shutdown was read only after its exit was recorded.
-fn correct_past_outcome(state: &mut State, id: &SpawnId) {
-    let Some(record) = state.agents.get(id).map(|agent| agent.record.clone()) else { return };
-    let Some(team) = state.teams.get_mut(&record.request.team) else { return };
-    for past in team.past_members.iter_mut().filter(|past| past.name == record.request.name) {
-        past.outcome = ExitOutcome::Completed.as_str().to_owned();
-        past.description = "approved".to_owned();
+/// Completes the record of an exit during an open shutdown request, and logs the exit. Does nothing
+/// for any other exit.
+fn settle_approval(context: &mut Context, id: &SpawnId, approval: ShutdownApproval) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
+    if agent.record.lifecycle.exit().is_none_or(|exit| exit.report_to != ReportTo::LeadUnlessApproved) {
+        return;
     }
+    let Lifecycle::Exited(Exited { exit: Some(exit), description, .. }) = &mut agent.record.lifecycle else {
+        return;
+    };
+    exit.report_to = ReportTo::Lead;
+    if approval == ShutdownApproval::Given {
+        exit.report_to = ReportTo::Nobody;
+        (exit.outcome, exit.description) = (ExitOutcome::Completed, APPROVED.to_owned());
+        APPROVED.clone_into(description);
+    }
+    let (outcome, description) = (exit.outcome, exit.description.clone());
+    let record = agent.record.clone();
+    context.effects.push(exit_event(&record, outcome, &description));
+    let team = context.state.teams.get_mut(&record.request.team);
+    for past in team.into_iter().flat_map(|team| &mut team.past_members) {
+        if past.name == record.request.name {
+            outcome.as_str().clone_into(&mut past.outcome);
+            past.description.clone_from(&description);
+        }
+    }
+    context.state.has_roster_changed = true;
+}
+
+/// The event that an agent has ended.
+pub(crate) fn exit_event(record: &AgentRecord, outcome: ExitOutcome, description: &str) -> Effect {
+    let (outcome, description) = (outcome.as_str().to_owned(), description.to_owned());
+    Effect::log_member(record, EventKind::MemberExited { outcome, description })
 }
 
 /// Retries the cleanups that have failed. If the last save of the roster has failed, the roster is

@@ -3,13 +3,13 @@
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
-use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
+use crate::core::exit_record::{APPROVED, ExitOutcome, ExitRecord, ReportTo};
 use crate::core::id::SpawnId;
 use crate::core::interrupts;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence};
 use crate::core::lifecycle::{Lifecycle, OnExit, StopCause, StopStage, Stopping};
-use crate::core::members::cleanup::start_cleanup;
+use crate::core::members::cleanup::{exit_event, start_cleanup};
 use crate::core::members::pending_respawns::NextSpawn;
 use crate::core::members::plan_approval_respawn::PLAN_APPROVED;
 use crate::core::members::termination::STOPPED_WHILE_STARTING;
@@ -20,7 +20,6 @@ use crate::core::roster::record::AgentRecord;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::DaemonShutdown;
 use protocol::control::{ExitReport, SpawnRequest};
-use protocol::event::EventKind;
 
 /// Handles the exit report of a shim. If the report says that the terminal went away, tmux is asked
 /// whether only the pane was closed or the whole tmux server has ended.
@@ -105,13 +104,9 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, report: ExitRepor
     let record = agent.record.clone();
     let cause = ExitCause::new(&record, &report, context.state.daemon_shutdown);
     let summary = ExitSummary::new(&record.lifecycle, cause, &report);
-    context.effects.push(Effect::log_member(
-        &record,
-        EventKind::MemberExited {
-            outcome: summary.outcome.as_str().to_owned(),
-            description: summary.description.clone(),
-        },
-    ));
+    if summary.report_to != ReportTo::LeadUnlessApproved {
+        context.effects.push(exit_event(&record, summary.outcome, &summary.description));
+    }
     let next = start_next_spawn(context, &record, cause, &report);
     let SpawnRequest { team, name, .. } = &*record.request;
     let notice = exit_notice(&report, &next).filter(|_| record.lifecycle.is_running());
@@ -169,7 +164,7 @@ impl ExitSummary {
             (ExitCause::Handover, _) => (PLAN_APPROVED.to_owned(), ExitOutcome::Completed, ReportTo::Nobody),
             (_, Lifecycle::Stopping(Stopping { process, stage, .. })) => match stage {
                 StopStage::Approved { .. } | StopStage::Terminating { cause: StopCause::Approved, .. } => {
-                    ("approved".to_owned(), ExitOutcome::Completed, ReportTo::Nobody)
+                    (APPROVED.to_owned(), ExitOutcome::Completed, ReportTo::Nobody)
                 }
                 StopStage::Terminating { cause: StopCause::Forced, .. } if process.agent_pid.is_none() => {
                     (STOPPED_WHILE_STARTING.to_owned(), ExitOutcome::Killed, ReportTo::Lead)
@@ -177,7 +172,10 @@ impl ExitSummary {
                 StopStage::Terminating { cause: StopCause::Forced, .. } => {
                     (format!("killed ({report})"), ExitOutcome::Killed, ReportTo::Lead)
                 }
-                StopStage::Requested(_) | StopStage::Terminating { cause: StopCause::Handover, .. } => {
+                StopStage::Requested(_) => {
+                    (report.to_string(), classify_exit(report), ReportTo::LeadUnlessApproved)
+                }
+                StopStage::Terminating { cause: StopCause::Handover, .. } => {
                     (report.to_string(), classify_exit(report), ReportTo::Lead)
                 }
             },

@@ -13,8 +13,8 @@ use crate::core::exit_waits::{WaitOutcome, reply_exits, reply_to_finished_waiter
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::file_jobs::{FileJob, ShutdownAnswer};
 use crate::core::lifecycle::{
-    Lifecycle, OnExit, PendingShutdown, ShutdownApproval, ShutdownRequests, StartStage, StopCause, StopStage,
-    Stopping, WithoutApproval,
+    Lifecycle, OnExit, PendingShutdown, ShutdownRequests, StartStage, StopCause, StopStage, Stopping,
+    WithoutApproval,
 };
 use crate::core::members::start_steps::abort_start;
 use crate::core::members::termination::STOPPED_WHILE_STARTING;
@@ -386,7 +386,6 @@ fn mark_approved(state: &mut State, id: &SpawnId, now: Now) {
     let Some(agent) = state.agents.get_mut(id) else { return };
     let Lifecycle::Stopping(stopping) = &mut agent.record.lifecycle else { return };
     stopping.stage = StopStage::Approved { deadline: now.mono + APPROVED_GRACE };
-    stopping.shutdown.approval = ShutdownApproval::Given;
     state.has_roster_changed = true;
 }
 

@@ -63,9 +63,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 mod tests {
     use super::*;
     use crate::core::exit_record::{ExitOutcome, ReportTo};
-    use crate::core::lifecycle::{
-        Handover, OnExit, PendingShutdown, ShutdownApproval, StopCause, WithoutApproval,
-    };
+    use crate::core::lifecycle::{Handover, OnExit, PendingShutdown, StopCause, WithoutApproval};
     use protocol::control::{ExitReport, Process};
     use protocol::id::RequestId;
 
@@ -81,10 +79,7 @@ mod tests {
     }
 
     fn stopping(stage: StopStage) -> Lifecycle {
-        let shutdown = ShutdownRequests {
-            ids: vec![RequestId::parse("shutdown-1@ann").unwrap()],
-            approval: ShutdownApproval::Given,
-        };
+        let shutdown = ShutdownRequests { ids: vec![RequestId::parse("shutdown-1@ann").unwrap()] };
         Lifecycle::Stopping(Stopping { process: process(), shutdown, stage })
     }
 

@@ -8,7 +8,7 @@
 use crate::core::context::{Context, send_reply};
 use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::NextTaskQuery;
-use crate::core::schedule_scans::schedule_task_scan;
+use crate::core::queue_scans::schedule_task_scan;
 use crate::core::state::daemon::State;
 use crate::core::state::next_task_queries::QueuedQuery;
 use crate::core::state::settings::WatcherState;

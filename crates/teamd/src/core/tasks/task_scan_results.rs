@@ -6,7 +6,7 @@ use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
 use crate::core::pane_labels::update_label;
-use crate::core::schedule_scans::schedule_task_scan;
+use crate::core::queue_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::event_log_cursor::{LoggedTask, LoggedTaskState, new_events};

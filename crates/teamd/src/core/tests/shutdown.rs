@@ -3,7 +3,7 @@
 use super::*;
 use crate::core::effect::{Effect, Effects};
 use crate::core::event::CoreEvent;
-use crate::core::exit_record::ReportTo;
+use crate::core::exit_record::{ExitOutcome, ReportTo};
 use crate::core::jobs::file_jobs::{FileJob, FileResult, ShutdownAnswer};
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::lifecycle::{
@@ -17,6 +17,7 @@ use crate::core::state::event_log_cursor::EventLogCursor;
 use crate::core::tests::turns::{report_exit, start_member_with, worker_request};
 use protocol::control::RestartPolicy;
 use protocol::error::ErrorReport;
+use protocol::event::{Event, EventKind};
 use protocol::id::RequestId;
 
 /// Its join gets the order to end it.
@@ -93,7 +94,7 @@ fn only_the_agent_that_was_asked_can_answer() {
 
 #[test]
 fn an_approved_end_is_nobodys_news_and_any_other_is_the_leads() {
-    for (approve, told) in [(true, ReportTo::Nobody), (false, ReportTo::Lead)] {
+    for (approve, told) in [(true, ReportTo::Nobody), (false, ReportTo::LeadUnlessApproved)] {
         let mut state = new_state();
         let ann = start_member(&mut state, "ann", 50);
         let request = requested_terms(&send_call(&mut state, 9, shutdown_request()));
@@ -110,6 +111,55 @@ fn an_approved_end_is_nobodys_news_and_any_other_is_the_leads() {
         assert!(reply(&effects, 9).is_some());
         assert!(state.agents.is_empty());
     }
+}
+
+fn logged_exits(effects: &[Effect]) -> Vec<String> {
+    let exits = effects.iter().filter_map(|effect| match effect {
+        Effect::Log(Event { kind: EventKind::MemberExited { description, .. }, .. }) => {
+            Some(description.clone())
+        }
+        _ => None,
+    });
+    exits.collect()
+}
+
+/// The agent ends before the daemon has read its approval.
+#[test]
+fn exit_of_an_agent_with_an_open_shutdown_request_is_logged_once_its_approval_is_known() {
+    for (approval, expected) in
+        [(ShutdownApproval::Given, "approved"), (ShutdownApproval::NotGiven, "exit 0")]
+    {
+        let mut state = new_state();
+        let ann = start_member(&mut state, "ann", 50);
+        send_call(&mut state, 9, shutdown_request());
+        let effects = handle_event(&mut state, exit_reported(50, ExitReport::Exit(0)), NOW);
+        assert!(logged_exits(&effects).is_empty());
+        let failed = Some(ErrorReport::new(ErrorKind::Io, "disk full"));
+        let effects =
+            handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, failed), NOW);
+        assert!(logged_exits(&effects).is_empty(), "the files were not read yet");
+        let effects = handle_event(&mut state, member_deregistered(&ann, approval, None), NOW);
+        assert_eq!(logged_exits(&effects), [expected]);
+        let past = &state.teams[&survey_team()].past_members[0];
+        assert_eq!(past.description, expected, "status says the same");
+    }
+}
+
+#[test]
+fn agent_that_is_killed_after_its_approval_counts_as_killed() {
+    let mut state = new_state();
+    let ann = start_member(&mut state, "ann", 50);
+    let request = requested_terms(&send_call(&mut state, 9, shutdown_request()));
+    handle_event(&mut state, shutdown_answers(&request, "ann", None), NOW);
+    send_call(
+        &mut state,
+        10,
+        Request::Kill(MemberSelection { team: survey_team(), names: vec!["ann".into()] }),
+    );
+    let effects = handle_event(&mut state, exit_reported(50, ExitReport::Signal(9)), NOW);
+    assert_eq!(logged_exits(&effects), ["killed (signal 9)"]);
+    let exit = state.agents[&ann].record.lifecycle.exit().unwrap();
+    assert_eq!((exit.outcome, exit.report_to), (ExitOutcome::Killed, ReportTo::Lead));
 }
 
 /// A join that is told so forgets what it left in writing.
@@ -381,8 +431,7 @@ fn a_kill_that_was_under_way_is_for_good_after_a_crash() {
 #[test]
 fn recover_shutdown_changes_only_stopping_agents() {
     let process = AgentProcess::default;
-    let requests =
-        || ShutdownRequests { ids: vec![RequestId::parse("shutdown-1@ann").unwrap()], ..Default::default() };
+    let requests = || ShutdownRequests { ids: vec![RequestId::parse("shutdown-1@ann").unwrap()] };
     let stopping = |stage| Lifecycle::Stopping(Stopping { process: process(), shutdown: requests(), stage });
     let requested = |deadline, resend_at| {
         let without_approval = WithoutApproval::Terminate;

@@ -1,7 +1,7 @@
 //! File jobs for one member: registering and deregistering the member, sending it shutdown requests
 //! and permission modes, and notifying the lead when it exits.
 
-use crate::core::exit_record::ReportTo;
+use crate::core::exit_record::{ExitRecord, ReportTo};
 use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::{FileResult, ModeChange, ModeRoute, ShutdownAnswer};
 use crate::core::lifecycle::ShutdownApproval;
@@ -170,18 +170,16 @@ impl FilesThread {
         FileResult::MemberDeregistered { spawn: record.spawn_id.clone(), approval, error }
     }
 
-    /// Whether a member approved its shutdown. Reads the lead's inbox if needed, because the
-    /// member's answer may be in the inbox without having been scanned yet.
+    /// Whether a member approved its shutdown. Reads the lead's inbox only if the agent ended while a
+    /// shutdown request was open: its answer may be in the inbox without having been scanned yet.
     pub(super) fn read_approval(&self, record: &AgentRecord) -> Result<ShutdownApproval, Error> {
         let is_approval =
             |answer: &ShutdownAnswer| answer.rejection_reason.is_none() && answer.from == record.request.name;
-        if record.lifecycle.has_approved_shutdown() {
-            return Ok(ShutdownApproval::Given);
-        }
-        let ids = record.lifecycle.shutdown_ids();
-        if ids.is_empty() {
+        let has_open_request = |exit: &ExitRecord| exit.report_to == ReportTo::LeadUnlessApproved;
+        if !record.lifecycle.exit().is_some_and(has_open_request) {
             return Ok(ShutdownApproval::NotGiven);
         }
+        let ids = record.lifecycle.shutdown_ids();
         match self.read_shutdown_answers(&record.request.team, ids) {
             Ok(answers) if answers.iter().any(is_approval) => Ok(ShutdownApproval::Given),
             Ok(_) | Err(Error::NoSuchTeam { .. }) => Ok(ShutdownApproval::NotGiven),
@@ -293,8 +291,9 @@ pub(super) fn complete_tracking_task(team: &Team, record: &AgentRecord) -> Resul
 /// If the daemon crashed after sending the message for an exit, the deregistration is repeated. The
 /// earlier message is then found by its sender and the time of the exit, and is not sent again.
 pub(super) fn notify_lead(team: &Team, records: &[&AgentRecord]) -> Result<(), Error> {
-    let is_reported =
-        |record: &&&AgentRecord| record.lifecycle.exit().is_some_and(|exit| exit.report_to == ReportTo::Lead);
+    let is_reported = |record: &&&AgentRecord| {
+        record.lifecycle.exit().is_some_and(|exit| exit.report_to != ReportTo::Nobody)
+    };
     let records: Vec<&AgentRecord> = records.iter().filter(is_reported).copied().collect();
     if records.is_empty() {
         return Ok(());
