@@ -9,7 +9,7 @@ use protocol::delivery::{Delivery, DeliveryPoint};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::redact_variables::redact;
-use protocol::task::{Task, TaskStatus};
+use protocol::task::{Task, TaskStatus, WaitCycle, wait_cycles};
 use protocol::team_config::Member;
 use protocol::usage::Usage;
 use serde::Serialize;
@@ -33,6 +33,17 @@ pub struct TeamView {
     /// Tasks in progress whose owner is no longer a member.
     pub abandoned_tasks: Vec<AbandonedTask>,
     pub failed_tasks: Vec<FailedTask>,
+    /// The open tasks that wait for each other, one entry for each cycle.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub task_cycles: Vec<TaskCycle>,
+}
+
+/// Open tasks that wait for each other, so that none of them can start.
+#[derive(Debug, Serialize)]
+pub struct TaskCycle {
+    pub tasks: Vec<TaskId>,
+    #[serde(skip)]
+    pub cycle: WaitCycle,
 }
 
 /// A member. `None` in a field means unknown.
@@ -195,6 +206,7 @@ pub fn open_team_view(team: &Team, source: StatusSource, unread: &mut UnreadCoun
         abandoned_tasks: possible_workers(team, status)
             .map_or_else(Vec::new, |workers| abandoned_tasks(&tasks, &workers)),
         failed_tasks: failed_tasks(&tasks),
+        task_cycles: task_cycles(&tasks),
         tasks: count_tasks(&tasks),
         members,
         ..view_without_files(name, status)
@@ -216,6 +228,7 @@ fn view_without_files(name: TeamName, status: Option<&TeamStatus>) -> TeamView {
         tasks,
         abandoned_tasks: Vec::new(),
         failed_tasks: Vec::new(),
+        task_cycles: Vec::new(),
     }
 }
 
@@ -347,6 +360,11 @@ fn abandoned_tasks(tasks: &[Task], workers: &[AgentName]) -> Vec<AbandonedTask> 
         Some(AbandonedTask { id: task.id, subject: task.subject.clone(), owner })
     };
     tasks_in_progress(tasks).filter(|task| task.failure().is_none()).filter_map(to_abandoned).collect()
+}
+
+fn task_cycles(tasks: &[Task]) -> Vec<TaskCycle> {
+    let cycles = wait_cycles(tasks).into_iter();
+    cycles.map(|cycle| TaskCycle { tasks: cycle.tasks().to_vec(), cycle }).collect()
 }
 
 fn failed_tasks(tasks: &[Task]) -> Vec<FailedTask> {

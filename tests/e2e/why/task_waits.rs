@@ -64,3 +64,26 @@ fn all_tasks_owned_by_others() {
     assert_eq!(house.json(["task", "get", id])["task"]["owner"], "ann");
     house.shut_down();
 }
+
+/// Another program has written the links: `teamctl` refuses the one that closes the cycle.
+#[test]
+fn tasks_that_wait_for_each_other_are_named_everywhere() {
+    let house = TestEnv::with_team();
+    spawn_idle_agent(&house);
+    let first = create_task(&house, &["--owner", "ann"]);
+    let second = create_task(&house, &["--blocked-by", &first]);
+    let path = house.root().join(format!("tasks/survey/{first}.json"));
+    let mut task: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    task["blockedBy"] = serde_json::json!([second]);
+    house.write_file(&format!("root/tasks/survey/{first}.json"), task.to_string());
+    let cycle = format!("tasks {first}, {second} wait for each other");
+    assert!(house.teamctl(["status"]).expect_success().contains(&cycle));
+    assert!(house.teamctl(["doctor"]).stdout.contains(&cycle));
+    assert!(house.teamctl(["doctor", "--fix"]).stdout.contains(&cycle), "the advice is to cut, not to fix");
+    let waited = house.teamctl(["wait", "--for", "tasks-done"]);
+    assert!(waited.code == 1 && waited.stderr.contains(&cycle), "{waited:?}");
+    let told = assert_first_cause(&house, "task_cycle");
+    run_suggested_command(&house, &told);
+    assert!(!house.teamctl(["status"]).expect_success().contains(&cycle));
+    house.shut_down();
+}

@@ -176,6 +176,7 @@ fn parse_update(caller: &Caller, input: TaskUpdateInput) -> Result<Update, Error
         owner: input.owner.as_deref().map(|name| caller.resolve_member(name)).transpose()?,
         add_blocks: parse_ids(input.add_blocks)?,
         add_blocked_by: parse_ids(input.add_blocked_by)?,
+        remove_blocked_by: Vec::new(),
         metadata: input.metadata,
     })
 }

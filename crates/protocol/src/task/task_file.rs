@@ -255,7 +255,7 @@ fn with_metadata_key(text: &str, key: &str, value: &Value) -> Result<String, Tas
 }
 
 /// The dependency cycle that a new link from `blocker` to `blocked` would close. The cycle is a
-/// path of task ids from `blocked` to `blocker`. `None` if the link closes no cycle.
+/// path of task ids from `blocked` to `blocker` and back. `None` if the link closes no cycle.
 pub fn find_cycle<T: Borrow<Task>>(all: &[T], blocker: TaskId, blocked: TaskId) -> Option<Vec<TaskId>> {
     if blocker == blocked {
         return Some(vec![blocker, blocked]);

@@ -147,6 +147,23 @@ impl<'t> TaskTransaction<'t> {
         Ok(())
     }
 
+    /// Removes the link by which `blocker` blocks `blocked`, from the files of both. `blocker` need not
+    /// exist.
+    pub(super) fn unlink(&mut self, blocker: TaskId, blocked: TaskId) -> Result<(), Error> {
+        let mut blocked_by = self.task(blocked)?.blocked_by.clone();
+        if blocked_by.contains(&blocker) {
+            blocked_by.retain(|id| *id != blocker);
+            self.set(blocked, &[("blockedBy", Some(ids_json(&blocked_by)))])?;
+        }
+        let Ok(other) = self.task(blocker) else { return Ok(()) };
+        let mut blocks = other.blocks.clone();
+        if blocks.contains(&blocked) {
+            blocks.retain(|id| *id != blocked);
+            self.set(blocker, &[("blocks", Some(ids_json(&blocks)))])?;
+        }
+        Ok(())
+    }
+
     /// Deletes a task and all dependencies on it.
     pub(super) fn remove(&mut self, id: TaskId) -> Result<(), Error> {
         self.open_task(id)?;

@@ -26,6 +26,8 @@ pub struct TaskUpdate {
     pub add_blocks: Vec<TaskId>,
     /// More tasks that block this one.
     pub add_blocked_by: Vec<TaskId>,
+    /// Tasks that do not block this one any more. They need not exist.
+    pub remove_blocked_by: Vec<TaskId>,
     /// Fields to merge into the metadata. A null removes a field.
     pub metadata: Option<Map<String, Value>>,
 }
@@ -36,10 +38,11 @@ impl TaskUpdate {
         TaskUpdate { status: Some(status), ..TaskUpdate::default() }
     }
 
-    /// The tasks that this update must read. An update that adds dependencies reads the whole list,
-    /// to find cycles. An update that starts a task reads its blockers.
+    /// The tasks that this update must read. An update of dependencies reads the whole list, to find
+    /// cycles and the files of the other tasks. An update that starts a task reads its blockers.
     fn read_scope(&self, id: TaskId) -> ReadScope {
-        let links = !self.add_blocks.is_empty() || !self.add_blocked_by.is_empty();
+        let links = [&self.add_blocks, &self.add_blocked_by, &self.remove_blocked_by];
+        let links = links.iter().any(|ids| !ids.is_empty());
         match self.status {
             _ if links => ReadScope::List,
             Some(TaskStatus::InProgress) => ReadScope::TaskAndBlockers(id),
@@ -148,6 +151,7 @@ fn apply_update(
             draft.set(id, &[(field, Some(Value::from(text.as_str())))])?;
         }
     }
+    update.remove_blocked_by.iter().try_for_each(|blocker| draft.unlink(*blocker, id))?;
     update.add_blocks.iter().try_for_each(|waiting| draft.link(id, *waiting))?;
     update.add_blocked_by.iter().try_for_each(|blocker| draft.link(*blocker, id))?;
     if let Some(status) = &update.status {

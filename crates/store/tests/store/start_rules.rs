@@ -230,3 +230,16 @@ fn merged_metadata_survives_claims_and_releases() {
         json!({"command": "true", "key": "a", "attempts": 2}).as_object().cloned().unwrap();
     assert_eq!(tasks.get(&id(1)).unwrap().metadata, Some(expected));
 }
+
+#[test]
+fn removed_dependency_blocks_no_more() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
+    add(&tasks, &[]);
+    add(&tasks, &[1]);
+    let cut = TaskUpdate { remove_blocked_by: vec![id(1), id(9)], ..TaskUpdate::default() };
+    tasks.update(&id(2), cut.clone(), &agent("ann")).unwrap();
+    let links = |task: u32| (tasks.get(&id(task)).unwrap().blocks, tasks.get(&id(task)).unwrap().blocked_by);
+    assert_eq!((links(1), links(2)), ((vec![], vec![]), (vec![], vec![])));
+    tasks.update(&id(2), cut, &agent("ann")).unwrap();
+}

@@ -9,6 +9,7 @@ use client::suggested_commands::SuggestedCommands;
 use client::team_view::{AbandonedTask, FailedTask, MemberView, TaskCounts, TeamView};
 use protocol::control::{Activity, MemberFlag, PastMember, WorktreeStatus};
 use protocol::single_line_and_shell_quote::single_line;
+use protocol::task::WaitCycle;
 use store::now;
 
 /// The maximum length of a text in the table or the notes, in characters. Longer texts are cut.
@@ -43,7 +44,8 @@ pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
     rows
 }
 
-/// The lines below the table: abandoned and failed tasks, an exhausted budget, suspended members.
+/// The lines below the table: abandoned and failed tasks, tasks that wait for each other, an
+/// exhausted budget, suspended members.
 pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<String> {
     let abandoned = |task: &AbandonedTask| abandoned_task_line(task, commands);
     let suspended = team.past_members.iter().filter(|past| past.is_suspended).count();
@@ -56,8 +58,15 @@ pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<S
         .iter()
         .map(abandoned)
         .chain(team.failed_tasks.iter().map(failed_task_line))
+        .chain(team.task_cycles.iter().map(|found| task_cycle_line(&found.cycle, commands)))
         .chain(note);
     lines.map(|line| sanitize(&line)).collect()
+}
+
+fn task_cycle_line(cycle: &WaitCycle, commands: &SuggestedCommands) -> String {
+    let command = cycle.cut_command();
+    let command = commands.command(&command.each_ref().map(String::as_str));
+    format!("{cycle}, so none of them can start: {command}")
 }
 
 /// Details of one member that the table does not show.
@@ -254,6 +263,7 @@ mod tests {
             budget: None,
             tasks: TaskCounts { pending: 1, in_progress: 2, completed: 3 },
             abandoned_tasks: vec![AbandonedTask { id: id("3"), subject: "x".into(), owner: bob.clone() }],
+            task_cycles: Vec::new(),
             failed_tasks: vec![FailedTask {
                 id: id("4"),
                 subject: "y".into(),

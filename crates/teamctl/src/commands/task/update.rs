@@ -42,6 +42,9 @@ pub(super) struct UpdateTaskArgs {
     /// A task that this one must wait for; may be given several times
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     add_blocked_by: Vec<TaskId>,
+    /// A task that this one waits for no more; may be given several times
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    remove_blocked_by: Vec<TaskId>,
     /// Further fields, as a JSON object
     #[arg(long, value_name = "JSON", value_parser = parse_metadata)]
     metadata: Option<Map<String, Value>>,
@@ -85,6 +88,7 @@ fn requested_changes(team: &Team, args: &UpdateTaskArgs) -> Result<TaskUpdate, E
         owner: args.owner.as_deref().map(|name| member_name(team, name)).transpose()?,
         add_blocks: args.add_blocks.clone(),
         add_blocked_by: args.add_blocked_by.clone(),
+        remove_blocked_by: args.remove_blocked_by.clone(),
         metadata: args.metadata.clone(),
     })
 }

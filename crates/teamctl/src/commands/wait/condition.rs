@@ -5,7 +5,7 @@ use client::team_context::member_name;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, strip_team};
-use protocol::task::Task;
+use protocol::task::{Task, WaitCycle, wait_cycles};
 use protocol::team_config::TeamConfig;
 use std::path::PathBuf;
 use store::{Error, Inbox, Team};
@@ -179,11 +179,14 @@ fn unmet_exit(team: &Team, names: &[AgentName]) -> Result<Vec<String>, ErrorRepo
     Ok(present.map(|name| format!("end of {name}")).collect())
 }
 
-/// Fails if every open task has failed, or waits for one that has.
+/// Fails if every open task has failed, or waits for one that has, or is in a cycle of tasks that
+/// wait for each other, or waits for one of these.
 fn check_tasks_possible(tasks: &[Task]) -> Result<(), ErrorReport> {
     let open = || tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
     let failed: Vec<TaskId> = open().filter(|task| task.failure().is_some()).map(|task| task.id).collect();
+    let cycles = wait_cycles(tasks);
     let mut impossible = failed.clone();
+    impossible.extend(cycles.iter().flat_map(WaitCycle::tasks));
     loop {
         let is_blocked =
             |task: &&Task| task.open_blockers(tasks).iter().any(|blocker| impossible.contains(blocker));
@@ -194,8 +197,13 @@ fn check_tasks_possible(tasks: &[Task]) -> Result<(), ErrorReport> {
         }
         impossible.extend(more);
     }
-    if failed.is_empty() || impossible.len() < open().count() {
+    if impossible.is_empty() || open().any(|task| !impossible.contains(&task.id)) {
         return Ok(());
+    }
+    if let Some(cycle) = cycles.first().filter(|_| failed.is_empty()) {
+        let message = format!("cannot wait for all tasks: {cycle}");
+        return Err(ErrorReport::new(ErrorKind::Partial, message)
+            .with_help(format!("remove one link: teamctl {}", cycle.cut_command().join(" "))));
     }
     let names: Vec<String> = failed.iter().map(ToString::to_string).collect();
     let message =
@@ -237,6 +245,10 @@ mod tests {
         assert_eq!(check_tasks_possible(&tasks).unwrap_err().kind, ErrorKind::Partial);
         tasks.push(task(4, false, ""));
         assert!(check_tasks_possible(&tasks).is_ok(), "4 can still be done");
+        let circle = [task(5, false, r#""6""#), task(6, false, r#""5""#), task(7, false, r#""6""#)];
+        let error = check_tasks_possible(&circle).unwrap_err();
+        assert!(error.message.contains("tasks 5, 6 wait for each other"), "{error}");
+        assert!(error.help.unwrap().contains("task update 5 --remove-blocked-by 6"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! Checks that each task of a team can be read. Also checks that each dependency is recorded twice:
-//! in the blocking task (`blocks`) and in the blocked task (`blockedBy`).
+//! Checks that each task of a team can be read, and that no tasks wait for each other. Also checks
+//! that each dependency is recorded twice: in the blocking task (`blocks`) and in the blocked task
+//! (`blockedBy`).
 //!
 //! A writer that is killed between the two writes leaves a half link, which only one of the tasks
 //! has. The blocked task waits even for a half link, so `--fix` adds the link to the other task.
@@ -8,7 +9,7 @@ use super::fix_mode::FixMode;
 use super::report::DoctorReport;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
-use protocol::task::{Task, TaskStatus};
+use protocol::task::{Task, TaskStatus, wait_cycles};
 use std::collections::BTreeSet;
 use store::{TaskUpdate, Team, UNREADABLE_STATUS};
 
@@ -32,7 +33,17 @@ pub(super) fn check(team: &Team, mode: FixMode, report: &mut DoctorReport) {
     }
     let readable = tasks.len() - tasks.iter().filter(is_unreadable).count();
     report.ok("tasks", format!("{} has {readable} that can be read", team.name()));
-    half_links(&tasks).into_iter().for_each(|link| check_half_link(team, link, mode, report));
+    let cycles = wait_cycles(&tasks);
+    for cycle in &cycles {
+        let message = format!("{}: {cycle}, so none of them can start", team.name());
+        report.fail("links", message, format!("teamctl {}", cycle.cut_command().join(" ")));
+    }
+    // A half link in a cycle cannot be completed: the cycle has to be cut first.
+    let is_in_cycle = |link: &TaskLink| {
+        cycles.iter().any(|cycle| [link.blocker, link.blocked].iter().all(|id| cycle.tasks().contains(id)))
+    };
+    let links = half_links(&tasks).into_iter().filter(|link| !is_in_cycle(link));
+    links.for_each(|link| check_half_link(team, link, mode, report));
 }
 
 /// Checks that the file `.highwatermark` can be read. The file has the highest task id that was

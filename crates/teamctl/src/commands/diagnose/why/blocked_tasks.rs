@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub(super) struct TaskWait {
     pub(super) task: TaskId,
     /// The direct and indirect blockers of the task that do not wait for another task themselves.
-    /// If there are none, because the blockers wait for each other in a cycle: the direct blockers.
+    /// Empty if all blockers are in cycles of tasks that wait for each other.
     pub(super) blockers: Vec<Task>,
 }
 
@@ -31,18 +31,14 @@ pub(super) fn task_waits(tasks: &[Task], name: &AgentName) -> Vec<TaskWait> {
 }
 
 fn final_blockers(task: &Task, tasks: &[Task]) -> TaskWait {
-    let direct = task.open_blockers(tasks);
-    let (mut found, mut queue) = (BTreeSet::new(), direct.clone());
+    let (mut found, mut queue) = (BTreeSet::new(), task.open_blockers(tasks));
     while let Some(id) = queue.pop() {
         if found.insert(id) {
             queue.extend(find_task(tasks, id).into_iter().flat_map(|blocker| blocker.open_blockers(tasks)));
         }
     }
-    let all = || found.iter().filter_map(|id| find_task(tasks, *id).cloned());
-    let mut blockers: Vec<Task> = all().filter(|task| task.open_blockers(tasks).is_empty()).collect();
-    if blockers.is_empty() {
-        blockers = all().filter(|task| direct.contains(&task.id)).collect();
-    }
+    let all = found.iter().filter_map(|id| find_task(tasks, *id).cloned());
+    let blockers = all.filter(|task| task.open_blockers(tasks).is_empty()).collect();
     TaskWait { task: task.id, blockers }
 }
 

@@ -70,6 +70,8 @@ pub(super) enum Cause {
     Undelivered,
     /// All tasks that the member could start wait for other tasks.
     Blocked,
+    /// All tasks that the member could start wait for tasks that wait for each other.
+    TaskCycle,
     /// Like `Blocked`, but each of these tasks has a blocker on which no member works.
     BlockersUnowned,
     /// The member is in plan mode.

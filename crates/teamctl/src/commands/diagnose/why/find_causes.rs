@@ -214,7 +214,7 @@ mod tests {
         e.tasks = vec![task(4, "bob", &["5"]), task(5, "", &["4"]), task(6, "ann", &["5"])];
         assert_eq!(
             (causes(&e), blockers(&e)),
-            (vec![Cause::BlockersUnowned], vec![5]),
+            (vec![Cause::TaskCycle], vec![]),
             "4 and 5 wait for each other"
         );
     }

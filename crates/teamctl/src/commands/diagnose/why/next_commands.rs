@@ -15,7 +15,7 @@ use std::path::Path;
 pub(super) fn commands_for_member(cause: Cause, evidence: &Evidence) -> Vec<String> {
     match cause {
         Cause::Undelivered => vec![evidence.command("inbox", &["--unread"])],
-        Cause::Blocked | Cause::BlockersUnowned | Cause::TasksOwnedByOthers => {
+        Cause::Blocked | Cause::TaskCycle | Cause::BlockersUnowned | Cause::TasksOwnedByOthers => {
             vec![evidence.commands.command(&["task", "list"])]
         }
         cause if !cause.is_blocking() => Vec::new(),

@@ -12,7 +12,7 @@ use protocol::control::{Activity, MemberStatus};
 use protocol::delivery::{Delivery, DeliveryPoint};
 use protocol::message::Message;
 use protocol::payload::{IdleReason, Payload};
-use protocol::task::{Task, TaskStatus, find_task};
+use protocol::task::{Task, TaskStatus, find_task, wait_cycles};
 use protocol::timestamp::parse_iso8601;
 
 /// How long a message to an idle member may stay unread, in ms, before `why` reports the message as
@@ -144,6 +144,14 @@ fn blocked_tasks_cause(evidence: &Evidence) -> Option<Diagnosis> {
         [id] => format!("task {id} waits"),
         _ => format!("tasks {} wait", ids.join(", ")),
     };
+    if let Some(cycle) = wait_cycles(&evidence.tasks).first()
+        && waits.iter().all(|wait| wait.blockers.is_empty())
+    {
+        let sentence = format!("{} has nothing that it can start: {cycle}.", evidence.name);
+        let command = cycle.cut_command();
+        let command = evidence.commands.command(&command.each_ref().map(String::as_str));
+        return Some(Diagnosis::new(Cause::TaskCycle, sentence).with_next([command]));
+    }
     let (cause, what) = match waits.iter().all(|wait| wait.has_unowned_blocker(&evidence.members)) {
         true => (Cause::BlockersUnowned, "tasks that no member works on"),
         false => (Cause::Blocked, "others"),
