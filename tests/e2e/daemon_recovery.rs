@@ -3,6 +3,7 @@
 use harness::{FaultTarget, TestEnv, start_time};
 use serde_json::{Value, json};
 use std::io::Read;
+use std::process::Stdio;
 use std::time::Duration;
 
 fn env_with_agents(count: usize) -> TestEnv {
@@ -403,5 +404,30 @@ fn temporary_files_of_a_killed_daemon_are_removed() {
         house.write_file(&format!("{state}/.{of}.tmp.0123"), "{");
     }
     house.start_daemon();
+    house.shut_down();
+}
+
+/// As in a container: the shell leaves an orphan, and becomes teamd as process 1.
+#[test]
+fn orphans_are_reaped_if_teamd_is_process_1() {
+    let house = TestEnv::new();
+    let mut container = house.command("unshare");
+    container.args(["-Urpf", "--mount-proc", "--kill-child", "sh", "-c"]);
+    container.arg("(sleep 0.2 &); exec \"$0\" -S \"$1\"").arg(harness::programs().join("teamd"));
+    let mut container = container.arg(house.tmux_socket()).stdout(Stdio::null()).spawn().unwrap();
+    house.wait_for_daemon();
+    let child_named = |parent: u32, name: &str| {
+        let pids = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        pids.find(|pid| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let is_child = stat.split(' ').nth(3).is_some_and(|field| field == parent.to_string());
+            is_child && stat.contains(&format!("({name})"))
+        })
+    };
+    let init = child_named(container.id(), "teamd").expect("process 1 of the container");
+    house.wait_until("the orphan is reaped", || child_named(init, "sleep").is_none().then_some(()));
+    house.teamctl(["down"]).expect_success();
+    assert!(container.wait().unwrap().success(), "the exit code is the daemon's");
     house.shut_down();
 }

@@ -11,6 +11,7 @@ mod startup;
 
 use crate::args::Args;
 use clap::Parser;
+use protocol::error::ErrorKind;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -38,7 +39,18 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 64 } else { 0 });
         }
     };
-    match startup::run(&args) {
+    match io::container_init::run_daemon_as_child() {
+        Ok(None) => run_daemon(&args),
+        Ok(Some(code)) => code,
+        Err(error) => {
+            writeln!(std::io::stderr(), "teamd: cannot run as process 1: {error}").ok();
+            ExitCode::from(ErrorKind::Internal.exit_code())
+        }
+    }
+}
+
+fn run_daemon(args: &Args) -> ExitCode {
+    match startup::run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");

@@ -3,6 +3,7 @@
 
 pub(crate) mod children;
 mod connection_reader;
+pub(crate) mod container_init;
 pub(crate) mod control_connections;
 pub(crate) mod control_listener;
 pub(crate) mod daemon_log;
