@@ -29,6 +29,10 @@ pub struct TeamView {
     /// The team's usage and limits. `None` if the team has neither.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetStatus>,
+    /// When the session that led the team ended, in milliseconds since the epoch. `None` if no
+    /// session has led the team, the last one released it, or one leads it now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lead_session_ended_at: Option<u64>,
     pub tasks: TaskCounts,
     /// Tasks in progress whose owner is no longer a member.
     pub abandoned_tasks: Vec<AbandonedTask>,
@@ -225,6 +229,7 @@ fn view_without_files(name: TeamName, status: Option<&TeamStatus>) -> TeamView {
         past_members: past,
         worktrees,
         budget,
+        lead_session_ended_at: status.and_then(|team| team.lead_session_ended_at),
         tasks,
         abandoned_tasks: Vec::new(),
         failed_tasks: Vec::new(),
@@ -443,6 +448,7 @@ mod tests {
             past_members: past,
             worktrees: vec![],
             budget: None,
+            lead_session_ended_at: None,
         };
         assert_eq!(
             possible_workers(&team, Some(&status)),

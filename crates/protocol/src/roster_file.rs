@@ -102,6 +102,7 @@ impl RosterFile {
             past_members: members.iter().filter(|member| member.is_suspended).cloned().collect(),
             worktrees: Vec::new(),
             budget: None,
+            lead_session_ended_at: None,
         });
         teams.filter(|team| !team.past_members.is_empty()).collect()
     }

@@ -48,6 +48,7 @@ samples! {
     MemberIdle: EventKind::MemberIdle { reason: Some(IdleReason::Available) }, EventKind::MemberIdle { reason: None };
     MemberAtDialog: EventKind::MemberAtDialog { text: text() };
     BudgetExhausted: EventKind::BudgetExhausted { reason: text() };
+    LeadSessionEnded: EventKind::LeadSessionEnded;
     MemberNoOutput: EventKind::MemberNoOutput { no_output_ms: 600_000 };
     MemberInterrupted: EventKind::MemberInterrupted;
     MemberExited: EventKind::MemberExited { outcome: "failed".into(), description: "exit 1".into() };

@@ -67,6 +67,7 @@ fn empty_status(team: &Team) -> TeamStatus {
         past_members: Vec::new(),
         worktrees: Vec::new(),
         budget: None,
+        lead_session_ended_at: None,
     }
 }
 

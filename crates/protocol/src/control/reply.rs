@@ -102,6 +102,10 @@ pub struct TeamStatus {
     /// The team's usage and limits. `None` if the policy has no limit and no program reports usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetStatus>,
+    /// When the session that led the team ended, in milliseconds since the epoch. `None` if no
+    /// session has led the team, the last one released it, or one leads it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lead_session_ended_at: Option<u64>,
 }
 
 impl TeamStatus {

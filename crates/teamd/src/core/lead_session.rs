@@ -16,6 +16,7 @@ use protocol::control::{
     HookEvent, HookReply, HookReport, LeadProcess, LongPollEnd, Process, Reply, SetLeadRequest,
 };
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::EventKind;
 use protocol::name::TeamName;
 
 pub(crate) fn handle_lead_order(context: &mut Context, client: ConnId, order: SetLeadRequest) {
@@ -54,6 +55,9 @@ fn take_lead(context: &mut Context, lead: LeadProcess) -> Result<(), ErrorReport
         context.state.has_roster_changed = true;
         let leading = LeadSession::new(lead);
         context.effects.push(leading.watch_effect());
+        if let Some(known) = context.state.teams.get_mut(&leading.lead.team) {
+            known.lead_session_ended_at = None;
+        }
         context.state.lead_sessions.insert(leading.lead.team.clone(), leading);
     }
     Ok(())
@@ -77,6 +81,11 @@ pub(crate) fn release_lead(context: &mut Context, team: &TeamName) -> Result<(),
 pub(crate) fn handle_lead_died(context: &mut Context, team: &TeamName, process: Process) {
     if context.state.lead_sessions.get(team).is_some_and(|leading| leading.process() == process) {
         release_lead(context, team).ok();
+        context.effects.push(Effect::log_team(team, EventKind::LeadSessionEnded));
+        context.state.notices.add_lead_session_ended(team);
+        if let Some(known) = context.state.teams.get_mut(team) {
+            known.lead_session_ended_at = Some(context.now.wall);
+        }
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) enum NoticeKind {
     AllTasksDone(usize),
     /// The budget of the team is exhausted.
     BudgetExhausted,
+    /// The session that led the team has ended.
+    LeadSessionEnded,
 }
 
 /// A notice for people.
@@ -98,6 +100,16 @@ impl NoticeQueue {
     /// Adds a notice that a budget is exhausted.
     pub(crate) fn add_budget_exhausted(&mut self, team: &TeamName) {
         self.push(Notice { team: team.clone(), member: None, kind: NoticeKind::BudgetExhausted, pane: None });
+    }
+
+    /// Adds a notice that the session that led a team has ended.
+    pub(crate) fn add_lead_session_ended(&mut self, team: &TeamName) {
+        self.push(Notice {
+            team: team.clone(),
+            member: None,
+            kind: NoticeKind::LeadSessionEnded,
+            pane: None,
+        });
     }
 
     fn push(&mut self, notice: Notice) {
@@ -155,7 +167,7 @@ impl NoticeText {
 /// How several notices are summarized: singular, plural, and which notices count.
 type SummaryRule = (&'static str, &'static str, fn(&NoticeKind) -> bool);
 
-const SUMMARY_RULES: [SummaryRule; 6] = [
+const SUMMARY_RULES: [SummaryRule; 7] = [
     ("request waits for an answer", "requests wait for an answer", |n| {
         matches!(n, NoticeKind::RequestWaiting(_))
     }),
@@ -163,6 +175,7 @@ const SUMMARY_RULES: [SummaryRule; 6] = [
     ("member has ended", "members have ended", |n| matches!(n, NoticeKind::Exited | NoticeKind::Suspended)),
     ("member has written nothing", "members have written nothing", |n| matches!(n, NoticeKind::NoOutput(_))),
     ("budget is used up", "budgets are used up", |n| matches!(n, NoticeKind::BudgetExhausted)),
+    ("team has lost its lead", "teams have lost their leads", |n| matches!(n, NoticeKind::LeadSessionEnded)),
     ("team is done", "teams are done", |n| matches!(n, NoticeKind::AllTasksDone(_))),
 ];
 
@@ -222,6 +235,9 @@ fn describe(one: &Notice) -> String {
             format!("{name}@{team} has written nothing for {} min: {}", ms / 60_000, next("why"))
         }
         NoticeKind::BudgetExhausted => format!("the budget of {team} is used up: teamctl status -t {team}"),
+        NoticeKind::LeadSessionEnded => {
+            format!("the session that led {team} has ended; lead it from here: teamctl lead {team}")
+        }
         NoticeKind::AllTasksDone(1) => format!("the one task of {team} is done: teamctl task list -t {team}"),
         NoticeKind::AllTasksDone(tasks) => {
             format!("all {tasks} tasks of {team} are done: teamctl task list -t {team}")

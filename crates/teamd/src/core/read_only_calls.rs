@@ -34,6 +34,7 @@ pub(crate) fn reply_status(context: &mut Context, client: ConnId, dialogs: &Dial
         past_members: known.past_members.clone(),
         worktrees: known.worktrees.iter().map(worktree_reply).collect(),
         budget: budget_status(known),
+        lead_session_ended_at: known.lead_session_ended_at,
     });
     let daemon = DaemonStatus {
         pid: context.state.settings.pid,

@@ -58,9 +58,15 @@ pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<S
         .iter()
         .map(abandoned)
         .chain(team.failed_tasks.iter().map(failed_task_line))
+        .chain(team.lead_session_ended_at.map(|at| lead_session_line(team, at, commands)))
         .chain(team.task_cycles.iter().map(|found| task_cycle_line(&found.cycle, commands)))
         .chain(note);
     lines.map(|line| sanitize(&line)).collect()
+}
+
+fn lead_session_line(team: &TeamView, ended_at: u64, commands: &SuggestedCommands) -> String {
+    let lead = commands.without_team().command(&["lead", team.name.as_str()]);
+    format!("the session that led the team ended {} ago; lead it from here: {lead}", age(ended_at))
 }
 
 fn task_cycle_line(cycle: &WaitCycle, commands: &SuggestedCommands) -> String {
@@ -261,6 +267,7 @@ mod tests {
             past_members: vec![past],
             worktrees: vec![],
             budget: None,
+            lead_session_ended_at: None,
             tasks: TaskCounts { pending: 1, in_progress: 2, completed: 3 },
             abandoned_tasks: vec![AbandonedTask { id: id("3"), subject: "x".into(), owner: bob.clone() }],
             task_cycles: Vec::new(),

@@ -36,6 +36,10 @@ pub(crate) struct Roster {
     pub(crate) past_members: BTreeMap<TeamName, Vec<PastMember>>,
     pub(crate) pending_respawns: Vec<PendingRespawn>,
     pub(crate) lead_sessions: Vec<LeadProcess>,
+    /// When the process of each team's last lead session ended, in milliseconds since the epoch. A
+    /// team whose last session released it has no entry.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) ended_lead_sessions: BTreeMap<TeamName, u64>,
     /// Worktrees that were created for members. A worktree is not removed before its team is
     /// deleted.
     pub(crate) worktrees: BTreeMap<TeamName, Vec<MemberWorktree>>,

@@ -244,6 +244,11 @@ impl State {
             usage: self.teams.iter().map(|(name, team)| (name.clone(), team.usage.clone())).collect(),
             deletions: self.teams.values().filter_map(TeamState::accepted_deletion).cloned().collect(),
             lead_sessions: self.lead_sessions.values().map(|leading| leading.lead.clone()).collect(),
+            ended_lead_sessions: self
+                .teams
+                .iter()
+                .filter_map(|(name, team)| Some((name.clone(), team.lead_session_ended_at?)))
+                .collect(),
             pending_notices: self.notices.pending(),
         }
     }
@@ -270,6 +275,7 @@ fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<T
             layout: roster.layouts.remove(&name).unwrap_or_default(),
             usage: roster.usage.remove(&name).unwrap_or_default(),
             deletion: restore_deletion(&roster.deletions, &name),
+            lead_session_ended_at: roster.ended_lead_sessions.remove(&name),
             ..TeamState::default()
         };
         (name, team)

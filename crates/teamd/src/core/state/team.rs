@@ -37,6 +37,9 @@ pub(crate) struct TeamState {
     pub(crate) usage: TeamUsage,
     /// When the time limit of the team is reached, in milliseconds on the monotonic clock.
     pub(crate) time_limit_at: Option<u64>,
+    /// When the process of the last lead session ended, in milliseconds since the epoch. `None` if
+    /// that session released the team, or another session leads it.
+    pub(crate) lead_session_ended_at: Option<u64>,
 }
 
 /// What the daemon knows of a team's files: of a supervised team, and of a session team.

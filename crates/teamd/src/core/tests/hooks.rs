@@ -11,6 +11,7 @@ use protocol::control::{
     SetLeadRequest,
 };
 use protocol::delivery::DeliveryPoint;
+use protocol::event::EventKind;
 
 /// A running agent that is fed by its hooks.
 pub(crate) fn send_hook(state: &mut State, name: &str, conn: u64) -> (SpawnId, String) {
@@ -331,8 +332,15 @@ fn one_session_leads_a_team_until_it_leaves_or_ends() {
     };
     handle_event(&mut state, died(7), NOW);
     assert_eq!(state.lead_sessions.len(), 1, "the process that led before");
-    handle_event(&mut state, died(8), NOW);
+    let effects = handle_event(&mut state, died(8), NOW);
     assert!(state.lead_sessions.is_empty());
+    let logs_end =
+        |effect: &Effect| matches!(effect, Effect::Log(event) if event.kind == EventKind::LeadSessionEnded);
+    assert!(effects.iter().any(logs_end));
+    assert_eq!(state.notices.pending().len(), 1);
+    assert_eq!(state.teams[&survey_team()].lead_session_ended_at, Some(NOW.wall), "status says so");
+    send_call(&mut state, 7, take_lead(9));
+    assert_eq!(state.teams[&survey_team()].lead_session_ended_at, None);
 }
 
 #[test]
