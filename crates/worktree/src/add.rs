@@ -14,6 +14,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+/// Makes git create the reflog of the worktree's HEAD, whatever the repository is configured for. git
+/// goes on with a reflog that exists. Without it, nothing would have the commits that a reset or a
+/// checkout leaves behind.
+const REFLOG_CONFIG: &str = "core.logAllRefUpdates=true";
+
 impl WorktreeProposal {
     /// Creates the worktree and checks the result. Returns the directory in the worktree that
     /// corresponds to `cwd`, the directory for which the worktree was proposed.
@@ -45,7 +50,7 @@ impl WorktreeProposal {
             create_branch(record, &git)?;
         }
         let destination = [record.path.as_os_str(), OsStr::new(&record.branch)];
-        let arguments = [["worktree", "add"], ["--quiet", "--"]].concat();
+        let arguments = [["-c", REFLOG_CONFIG], ["worktree", "add"], ["--quiet", "--"]].concat();
         let arguments: Vec<&OsStr> = arguments.into_iter().map(OsStr::new).chain(destination).collect();
         let action = "create the worktree";
         let output = git.with_hooks().run(action, &arguments, b"", WRITE_TIMEOUT)?;

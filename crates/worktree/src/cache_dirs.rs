@@ -18,18 +18,38 @@ pub(crate) struct CacheDirs {
     tree: PathBuf,
     /// Whether a directory has a tag, by its path relative to the tree.
     known: BTreeMap<PathBuf, bool>,
+    /// The ignored files and directories in cache directories, relative to the tree.
+    cached: Vec<PathBuf>,
 }
 
 impl CacheDirs {
     pub(crate) fn new(tree: &Path) -> CacheDirs {
-        CacheDirs { tree: tree.to_owned(), known: BTreeMap::new() }
+        CacheDirs { tree: tree.to_owned(), known: BTreeMap::new(), cached: Vec::new() }
     }
 
     /// Whether `file` or a directory that contains it is a cache directory. The top directory of
     /// the working tree never counts as a cache directory.
     pub(crate) fn contains(&mut self, file: &Path) -> bool {
         let is_below_top = |path: &&Path| !path.as_os_str().is_empty();
-        file.ancestors().take_while(is_below_top).any(|directory| self.is_cache(directory))
+        let is_cached = file.ancestors().take_while(is_below_top).any(|directory| self.is_cache(directory));
+        self.cached.extend(is_cached.then(|| file.to_owned()));
+        is_cached
+    }
+
+    /// Finds the git repositories below everything for which [`CacheDirs::contains`] was true.
+    pub(crate) fn repositories(&self) -> Vec<PathBuf> {
+        let (mut found, mut queue) = (Vec::new(), self.cached.clone());
+        while let Some(directory) = queue.pop() {
+            let Ok(entries) = self.tree.join(&directory).read_dir() else { continue };
+            for entry in entries.flatten() {
+                if entry.file_name() == ".git" {
+                    found.push(directory.clone());
+                } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    queue.push(directory.join(entry.file_name()));
+                }
+            }
+        }
+        found
     }
 
     /// Whether the directory itself has a tag.

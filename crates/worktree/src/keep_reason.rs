@@ -22,6 +22,10 @@ pub enum KeepReason {
     Detached(u64),
     /// Number of commits that only the worktree's own references and the reflog of its HEAD have.
     ReflogOnly(u64),
+    /// The worktree's HEAD has no reflog, so nothing shows which commits the worktree had.
+    ReflogMissing,
+    /// A git repository in a cache directory of the worktree. The path is relative to the worktree.
+    Repository(PathBuf),
     /// Number of stashes that were made in the worktree.
     Stashed(usize),
     /// The worktree is locked by `git worktree lock`, for this reason. The text may be empty.
@@ -60,6 +64,10 @@ impl fmt::Display for KeepReason {
             KeepReason::Unpushed(n) => format!("{} that no other branch has", commit_count_text(*n)),
             KeepReason::Detached(n) => format!("{} on no branch", commit_count_text(*n)),
             KeepReason::ReflogOnly(n) => format!("{} that only its log still holds", commit_count_text(*n)),
+            KeepReason::ReflogMissing => {
+                "its log is missing: commits that no branch has cannot be found".to_owned()
+            }
+            KeepReason::Repository(path) => format!("a git repository at {}", path.display()),
             KeepReason::Stashed(1) => "1 stash".to_owned(),
             KeepReason::Stashed(n) => format!("{n} stashes"),
             KeepReason::Locked(reason) if reason.is_empty() => "locked".to_owned(),

@@ -21,6 +21,8 @@ pub(crate) struct FileStatus {
     pub(crate) untracked: Vec<PathBuf>,
     /// Files that `.gitignore` ignores, without cache directories ([`CacheDirs`]).
     pub(crate) ignored: Vec<PathBuf>,
+    /// Git repositories in cache directories. Their commits may be nowhere else.
+    pub(crate) cached_repositories: Vec<PathBuf>,
     /// Files that git does not check for changes: assume-unchanged or skip-worktree.
     pub(crate) ignored_by_status: Vec<PathBuf>,
 }
@@ -46,6 +48,7 @@ impl FileStatus {
         for entry in split_nul(&git.output_of("check the worktree", &arguments)?) {
             status.add_entry(entry, &mut cache_dirs);
         }
+        status.cached_repositories = cache_dirs.repositories();
         status.untracked.extend(files_in_empty_submodules(tree, git)?);
         status.ignored_by_status = ignored_by_status(tree, git)?;
         Ok(status)

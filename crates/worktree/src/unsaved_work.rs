@@ -55,7 +55,10 @@ impl Worktree<'_> {
     /// Returns the reasons for a worktree that is present.
     fn keep_reasons(&self) -> Result<Vec<KeepReason>, Error> {
         let (git, record) = (self.git(), self.record);
-        let mut reasons = file_reasons(FileStatus::read(self.path(), &git)?);
+        let status = FileStatus::read(self.path(), &git)?;
+        let repositories = status.cached_repositories.clone();
+        let mut reasons = file_reasons(status);
+        reasons.extend(repositories.into_iter().map(KeepReason::Repository));
         let head_state = HeadState::read(&git)?;
         let detached = local_commits::count_detached(record, &git, &head_state)?;
         let reflog_only = local_commits::reflog_only_commits(record, &git, &head_state)?;
@@ -68,6 +71,9 @@ impl Worktree<'_> {
             (reflog_only.len() as u64, KeepReason::ReflogOnly),
         ];
         reasons.extend(counted.into_iter().filter(|(n, _)| *n > 0).map(|(n, reason)| reason(n)));
+        if !git.succeeds("check the log", &["reflog", "exists", "HEAD"])? {
+            reasons.push(KeepReason::ReflogMissing);
+        }
         let stashes = stash::stashes_of_worktree(record, &git, &head_state)?;
         reasons.extend((!stashes.is_empty()).then_some(KeepReason::Stashed(stashes.len())));
         reasons.extend(lock_reasons(&self.git_dir));

@@ -41,6 +41,7 @@ fn user_settings_hide_nothing() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "not below ROOT")]
 fn cachedir_tag_directories_are_ignored() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();
@@ -48,7 +49,26 @@ fn cachedir_tag_directories_are_ignored() {
     assert_kept(&repo, &tree, &[KeepReason::Ignored(vec!["cache/".into()])]);
     write_file(&tree.path.join("cache/CACHEDIR.TAG"), "Signature: 8a477f597d28d172789f06886806bc55\n");
     assert_eq!(repo.keep_reasons(&tree), []);
+    repo.git(&tree.path.join("cache/deep"), &["init", "--quiet"]);
+    assert_kept(&repo, &tree, &[KeepReason::Repository("cache/deep".into())]);
+    std::fs::rename(tree.path.join("cache/deep/.git"), repo.home().join("away")).unwrap();
     assert_eq!(repo.remove(&tree), RemoveOutcome::Removed);
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "not below ROOT")]
+fn commits_are_found_although_the_repository_keeps_no_logs() {
+    let repo = TestRepository::new();
+    repo.git(&repo.repository, &["config", "core.logAllRefUpdates", "false"]);
+    let tree = repo.create_worktree();
+    repo.git(&tree.path, &["switch", "--quiet", "--detach"]);
+    write_file(&tree.path.join("a"), "more\n");
+    repo.commit(&tree.path, "more");
+    repo.git(&tree.path, &["switch", "--quiet", "teamd/survey/ann"]);
+    assert_kept(&repo, &tree, &[KeepReason::ReflogOnly(1)]);
+    let log = repo.git(&tree.path, &["rev-parse", "--git-path", "logs/HEAD"]);
+    std::fs::remove_file(tree.path.join(log.trim())).unwrap();
+    assert_kept(&repo, &tree, &[KeepReason::ReflogMissing]);
 }
 
 #[test]
