@@ -4,10 +4,14 @@
 //! input to the terminal. So all control characters of untrusted text are escaped before output.
 
 /// Escapes control characters (C1 too) and bidirectional formatting characters in `text`, in the
-/// form `\u{1b}`. Newline and tab are kept.
+/// form `\u{1b}`. Newline and tab are kept, and a carriage return before a newline is left out.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        if c == '\r' && rest.peek() == Some(&'\n') {
+            continue;
+        }
         if is_control(c) {
             shown.extend(c.escape_unicode());
         } else {
@@ -45,6 +49,7 @@ mod tests {
         assert_eq!(visible("a\u{1b}[2Jb\r"), "a\\u{1b}[2Jb\\u{d}");
         assert_eq!(visible("\u{9b}1m\u{7f}\0"), "\\u{9b}1m\\u{7f}\\u{0}");
         assert_eq!(visible("\u{202e}txt"), "\\u{202e}txt");
+        assert_eq!(visible("a\r\nb\r\n"), "a\nb\n", "lines of Windows");
     }
 
     #[test]

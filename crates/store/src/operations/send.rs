@@ -234,6 +234,10 @@ pub fn check_text(me: &AgentName, text: String) -> Result<String, ErrorReport> {
         return Err(ErrorReport::new(ErrorKind::Usage, message)
             .with_help("put it into a file and send the file's path"));
     }
+    if text.trim().is_empty() {
+        return Err(ErrorReport::new(ErrorKind::Usage, "cannot send an empty text")
+            .with_help("give a text, or - for standard input"));
+    }
     match Payload::detect_type(&text) {
         Some(kind) if !me.is_lead() => Err(payload_text_error(kind)),
         _ => Ok(text),

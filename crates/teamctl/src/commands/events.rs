@@ -10,6 +10,7 @@ use protocol::duration;
 use protocol::error::ErrorReport;
 use protocol::timestamp::{iso8601, parse_iso8601};
 use serde_json::Value;
+use std::cell::Cell;
 use std::process::ExitCode;
 use store::now;
 
@@ -19,10 +20,10 @@ use store::now;
 /// object on a line of its own, as in the log; docs/events.md lists the kinds.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl events\n  teamctl events -f\n  teamctl events --since 10m --json\n  teamctl events --since 2026-02-13T10:00:00Z"
+    after_help = "Examples:\n  teamctl events\n  teamctl events -f\n  teamctl events -f --since 10m\n  teamctl events --since 10m --json\n  teamctl events --since 2026-02-13T10:00:00Z"
 )]
 pub(crate) struct EventsArgs {
-    /// Wait for more, until interrupted
+    /// Show the events from now on, until interrupted; with --since also earlier ones
     #[arg(short, long)]
     follow: bool,
     /// Only events since then: a duration before now, or a time in ISO 8601
@@ -43,12 +44,18 @@ pub(crate) fn run(context: &CommandContext, args: &EventsArgs) -> Result<ExitCod
     let state = context.state_dir()?.path().to_owned();
     let mut watcher =
         args.follow.then(|| DirectoryWatcher::new_for_stream(std::slice::from_ref(&state))).transpose()?;
-    let mut lines = LineSplitter::new(|line| print_event(context, args, line));
+    let is_past = Cell::new(args.follow && args.since.is_none());
+    let mut lines = LineSplitter::new(|line| {
+        if !is_past.get() {
+            print_event(context, args, line);
+        }
+    });
     let mut log = RotatedLog::open(&state.join("events.jsonl"));
     loop {
         while let Some(chunk) = log.next_chunk()? {
             lines.push(&chunk);
         }
+        is_past.set(false);
         let Some(watcher) = &mut watcher else { return Ok(ExitCode::SUCCESS) };
         if watcher.wait(None)? == WatchEvent::OutputClosed {
             return Ok(ExitCode::SUCCESS);

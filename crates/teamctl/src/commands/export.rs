@@ -30,6 +30,9 @@ pub(crate) struct ExportArgs {
     /// The team to export [default: the only one]
     #[arg(value_name = "TEAM")]
     name: Option<String>,
+    /// The archive, as with --output
+    #[arg(value_name = "FILE", conflicts_with = "output")]
+    file: Option<PathBuf>,
     /// The archive, which must not exist yet; - writes to standard output [default: TEAM.tar]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -40,7 +43,11 @@ pub(crate) fn run(context: &CommandContext, args: &ExportArgs) -> Result<ExitCod
     let context = context.with_team_argument(args.name.as_deref());
     let team = context.team()?;
     let policy = context.state_dir()?.read(&Policy::file_name(team.name()))?;
-    let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.tar", team.name())));
+    let path = args
+        .output
+        .clone()
+        .or_else(|| args.file.clone())
+        .unwrap_or_else(|| PathBuf::from(format!("{}.tar", team.name())));
     if path == Path::new("-") {
         if std::io::stdout().is_terminal() {
             let message = "cannot write an archive to a terminal";

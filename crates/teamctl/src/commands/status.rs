@@ -38,6 +38,9 @@ pub(crate) struct StatusArgs {
     /// Also the teams of Claude Code's own sessions
     #[arg(long)]
     all: bool,
+    /// With a name, also the member's environment
+    #[arg(short, long, requires = "name")]
+    verbose: bool,
     /// Print a segment for a status line
     #[arg(long, value_enum, conflicts_with_all = ["name", "all"])]
     format: Option<StatusFormat>,
@@ -110,7 +113,9 @@ fn teams_with_members(
         keep_member(&mut teams, name)?;
         let state = context.state_dir()?;
         let members = teams.iter_mut().flat_map(|team| &mut team.members);
-        members.for_each(|member| member.load_environment(&state));
+        if args.verbose || context.args.json {
+            members.for_each(|member| member.load_environment(&state));
+        }
     }
     Ok(teams)
 }
@@ -173,6 +178,19 @@ fn print_teams(
     if teams.is_empty() {
         let create = suggested_commands(context).command(&["create", "NAME"]);
         print_line(&format!("No teams. Make one with: {create}"));
+        print_session_teams_hint(context)?;
+    }
+    Ok(())
+}
+
+/// Says that `--all` shows the teams of Claude Code's own sessions, if there are any.
+fn print_session_teams_hint(context: &CommandContext) -> Result<(), ErrorReport> {
+    let count = context.root()?.teams()?.iter().filter(|team| team.is_claude_session()).count();
+    let all = suggested_commands(context).command(&["status", "--all"]);
+    match count {
+        0 => {}
+        1 => print_line(&format!("1 team of a Claude Code session: {all}")),
+        count => print_line(&format!("{count} teams of Claude Code sessions: {all}")),
     }
     Ok(())
 }
@@ -187,9 +205,7 @@ fn print_team(context: &CommandContext, team: &TeamView, args: &StatusArgs) -> R
         lines.extend(team.worktrees.iter().map(table::worktree_line));
     }
     lines.extend(table::team_notes(team, &commands));
-    if args.name.is_some() {
-        lines.extend(team.members.iter().flat_map(table::environment_lines));
-    }
+    lines.extend(team.members.iter().flat_map(table::environment_lines));
     lines.iter().for_each(|line| print_line(line));
     Ok(())
 }

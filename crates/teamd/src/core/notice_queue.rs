@@ -232,7 +232,12 @@ fn describe(one: &Notice) -> String {
         NoticeKind::Exited => format!("{name}@{team} has ended: {}", next("why")),
         NoticeKind::Suspended => format!("{name}@{team} is suspended: teamctl up --resume -t {team}"),
         NoticeKind::NoOutput(ms) => {
-            format!("{name}@{team} has written nothing for {} min: {}", ms / 60_000, next("why"))
+            let time = match ms {
+                0..1_000 => format!("{ms} ms"),
+                1_000..60_000 => format!("{} s", ms / 1_000),
+                _ => format!("{} min", ms / 60_000),
+            };
+            format!("{name}@{team} has written nothing for {time}: {}", next("why"))
         }
         NoticeKind::BudgetExhausted => format!("the budget of {team} is used up: teamctl status -t {team}"),
         NoticeKind::LeadSessionEnded => {

@@ -20,6 +20,7 @@ mod request_causes;
 mod shared_evidence;
 mod system_causes;
 mod system_probe;
+mod team_causes;
 mod work_causes;
 
 pub(super) use diagnosis::Diagnosis;
@@ -36,40 +37,42 @@ use protocol::did_you_mean::did_you_mean;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, strip_team};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 use store::Team;
+use team_causes::TeamDiagnosis;
 
 /// How long a turn may run without output before that is reported as a cause, if the user gives no
 /// other time.
 const NO_OUTPUT_DEFAULT: Duration = Duration::from_secs(300);
 
-/// Explain why a member makes no progress
+/// Explain why a member or a team makes no progress
 ///
-/// Each cause is shown with its evidence and what to type next; the strongest comes first. A member may wait for an
+/// Without a name, every member of the team that is held up is shown, the strongest cause first. Each cause is shown with its evidence and what to type next; the strongest comes first. A member may wait for an
 /// answer, for another member's task, or at a dialog. Its process may be stopped, its turns may fail, its inbox may be
 /// locked. teamd or tmux may not answer. Without a cause, what the member does is shown. For a member that has exited,
 /// how and when it exited is shown.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl why ann\n  teamctl why ann --json\n  teamctl why ann --no-output-after 30s"
+    after_help = "Examples:\n  teamctl why\n  teamctl why ann\n  teamctl why ann --json\n  teamctl why ann --no-output-after 30s"
 )]
 pub(crate) struct WhyArgs {
-    /// The member; also NAME@TEAM
-    name: String,
+    /// The member; also NAME@TEAM [default: every member of the team]
+    name: Option<String>,
     /// How long a turn may write nothing before that is reported
     #[arg(long, value_name = "D", default_value = "5m", value_parser = duration::parse)]
     no_output_after: Duration,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &WhyArgs) -> Result<ExitCode, ErrorReport> {
-    let team = team_of_address(context, &args.name)?;
-    if context.caller_name() != AgentName::new_unchecked(strip_team(&args.name, team.name())) {
+    let Some(name) = &args.name else { return explain_team(context) };
+    let team = team_of_address(context, name)?;
+    if context.caller_name() != AgentName::new_unchecked(strip_team(name, team.name())) {
         context.require_lead("say why another member is not moving")?;
     }
     let snapshot = SystemSnapshot::take(context, EventLog::read(&context.directories()?.state_dir))?;
-    let evidence = gather_evidence(context, &snapshot, &team, &args.name, args.no_output_after)?;
+    let evidence = gather_evidence(context, &snapshot, &team, name, args.no_output_after)?;
     if !evidence.is_known() {
         return Err(unknown_member(&evidence));
     }
@@ -81,6 +84,26 @@ pub(crate) fn run(context: &CommandContext, args: &WhyArgs) -> Result<ExitCode, 
         output::print_result(context, &result, "");
     } else if !context.args.quiet {
         causes.iter().for_each(Diagnosis::print);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn explain_team(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
+    context.require_lead("say what holds the team up")?;
+    let team = context.team()?;
+    let snapshot = SystemSnapshot::take(context, EventLog::read(&context.directories()?.state_dir))?;
+    let found = TeamDiagnosis::new(context, &snapshot, &team)?;
+    if context.args.json {
+        let members = found.blocked.iter();
+        let members = members.map(|(name, cause)| json!({"name": name, "causes": [cause]}));
+        let members: Vec<Value> = members.collect();
+        let result = json!({"team": team.name(), "stuck": !members.is_empty(), "members": members});
+        output::print_result(context, &result, "");
+    } else if !context.args.quiet {
+        found.blocked.iter().for_each(|(_, diagnosis)| diagnosis.print());
+        if found.blocked.is_empty() {
+            output::print_line(&found.nothing_found_text(&team));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

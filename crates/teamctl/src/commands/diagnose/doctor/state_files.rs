@@ -73,12 +73,13 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     set_permissions(path, Permissions::from_mode(mode & 0o700))
 }
 
-/// The files and directories below `directory` to which other users have any access.
+/// The files and directories below `directory` to which other users have any access. Saved worktrees
+/// keep the permissions of their files, in a trash that is private itself.
 fn public_files(directory: &Path) -> Vec<PathBuf> {
     let mut public = Vec::new();
     for path in entries(directory) {
         let Ok(metadata) = symlink_metadata(&path) else { continue };
-        if metadata.is_dir() {
+        if metadata.is_dir() && !is_private_trash(&path, &metadata) {
             public.append(&mut public_files(&path));
         }
         if (metadata.is_dir() || metadata.is_file()) && metadata.permissions().mode() & 0o077 != 0 {
@@ -86,6 +87,10 @@ fn public_files(directory: &Path) -> Vec<PathBuf> {
         }
     }
     public
+}
+
+fn is_private_trash(path: &Path, metadata: &std::fs::Metadata) -> bool {
+    path.file_name().is_some_and(|name| name == "trash") && metadata.permissions().mode() & 0o077 == 0
 }
 
 /// The entries of the directory, sorted by name.

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-/// A cause without its details. It is serialized as its code for scripts, such as `disk_full`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// A cause without its details. A stronger cause comes before a weaker one. It is serialized as its code for scripts, such as `disk_full`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Cause {
     /// A disk that the team needs is full.

@@ -45,6 +45,11 @@ impl Diagnosis {
         self.cause.is_blocking()
     }
 
+    /// Whether the other diagnosis has the same cause and the same sentence.
+    pub(super) fn is_same(&self, other: &Diagnosis) -> bool {
+        (self.cause, &self.sentence) == (other.cause, &other.sentence)
+    }
+
     /// Prints the sentence, and below it the evidence and the commands.
     pub(in crate::commands::diagnose) fn print(&self) {
         print_line(&sanitize(&self.sentence));
