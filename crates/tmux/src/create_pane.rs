@@ -18,7 +18,7 @@ use crate::tmux_call::{OnDisconnect, TmuxCall};
 use crate::{Error, InvalidArgument, PaneId, SessionId, TmuxServer, WindowId, validate};
 
 /// A new pane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreatedPane {
     /// The id of the pane.
     pub pane: PaneId,
@@ -26,6 +26,8 @@ pub struct CreatedPane {
     pub window: WindowId,
     /// The session of the window.
     pub session: SessionId,
+    /// Where people find the window: `SESSION:INDEX`.
+    pub location: String,
     /// The id of the process that tmux started in the pane.
     pub pid: u32,
     /// Width of the window, in columns.
@@ -38,8 +40,7 @@ pub struct CreatedPane {
 }
 
 /// The format of a new pane. [`parse_created`] reads it.
-const CREATED_FORMAT: &str =
-    "#{pane_id} #{window_id} #{session_id} #{pane_pid} #{window_width} #{window_height}";
+const CREATED_FORMAT: &str = "#{pane_id} #{window_id} #{session_id} #{pane_pid} #{window_width} #{window_height} #{session_name}:#{window_index}";
 
 impl TmuxServer {
     /// Creates a session with one window of 200 columns and 50 lines. The session continues to
@@ -146,15 +147,16 @@ pub(crate) fn split_from_reply(reply: CommandReply, window: WindowId) -> Result<
 
 /// Parses a line in [`CREATED_FORMAT`].
 fn parse_created(reply: &str) -> Option<CreatedPane> {
-    let mut fields = reply.split(' ');
+    // The name of a session may have spaces.
+    let mut fields = reply.splitn(7, ' ');
     let pane = fields.next()?.parse().ok()?;
     let window = fields.next()?.parse().ok()?;
     let session = fields.next()?.parse().ok()?;
     let pid = fields.next()?.parse().ok()?;
     let width = fields.next()?.parse().ok()?;
     let height = fields.next()?.parse().ok()?;
-    let created = CreatedPane { pane, window, session, pid, width, height, is_first_in_window: false };
-    fields.next().is_none().then_some(created)
+    let location = fields.next()?.to_owned();
+    Some(CreatedPane { pane, window, session, location, pid, width, height, is_first_in_window: false })
 }
 
 /// Appends `argv` to a command as the program of the new pane.
@@ -205,9 +207,10 @@ mod tests {
 
     #[test]
     fn partial_reply_is_rejected() {
-        let created = parse_created("%5 @3 $0 4711 80 24").unwrap();
+        let created = parse_created("%5 @3 $0 4711 80 24 my team:2").unwrap();
         assert_eq!((created.pid, created.width, created.height), (4711, 80, 24));
-        for reply in ["", "%5", "%5 @3 $0 1", "%5 @3 $0 x 8 2", "%5 @3 $0 1 8 2 3", "@3 %5 $0 1 8 2"] {
+        assert_eq!(created.location, "my team:2");
+        for reply in ["", "%5", "%5 @3 $0 1", "%5 @3 $0 x 8 2 a:1", "%5 @3 $0 1 8 2", "@3 %5 $0 1 8 2 a:1"] {
             assert!(parse_created(reply).is_none(), "{reply:?}");
         }
     }

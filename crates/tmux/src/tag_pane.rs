@@ -76,7 +76,7 @@ impl TmuxServer {
     /// All other errors are in [`TagOutcome`], which has one result for each step.
     pub fn tag_and_pipe(
         &mut self,
-        created: CreatedPane,
+        created: &CreatedPane,
         tag: &PaneTag,
         label: &BorderLabel,
         command: &[PathBuf],

@@ -126,7 +126,7 @@ fn mask_for_word(word: &str, before: &str) -> Option<String> {
 #[test]
 fn only_variable_words_may_differ() {
     for (printed, page) in [
-        ("ann runs in pane %12 of survey, pid 4711.", "ann runs in pane %3 of survey, pid 8."),
+        ("ann runs in pane %12, window teamd:2, pid 4711.", "ann runs in pane %3, window teamd:2, pid 8."),
         (
             "{\"time\":\"2026-11-21T14:25:45.831Z\",\"pid\":3}",
             "{\"time\":\"2027-01-02T03:04:05.000Z\",\"pid\":44}",

@@ -319,6 +319,9 @@ pub struct SpawnReply {
     pub prompt: String,
     /// The pane, such as `%14`, or `in-process`.
     pub pane: String,
+    /// Where people find the pane's window: `SESSION:INDEX`. `None` without a pane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
     /// The agent's process id. If the shim runs the agent's turns, the process id of the shim.
     pub pid: u32,
     /// `tmux`, `window` or `in-process`.

@@ -37,7 +37,12 @@ fn result_text(reply: &SpawnReply, commands: &SuggestedCommands) -> String {
             let logs = commands.command(&["logs", reply.name.as_str(), "-f"]);
             format!("{name} runs without a pane, its output: {logs}")
         }
-        pane => format!("{name} runs in pane {pane} of {}, pid {}.", reply.team_name, reply.pid),
+        pane => {
+            let attach = commands.command_for_name("attach", reply.name.as_str(), &[]);
+            let window = reply.location.as_ref().map(|place| format!(", window {place}")).unwrap_or_default();
+            let window = output::sanitize(&window);
+            format!("{name} runs in pane {pane}{window}, pid {}. Go there: {attach}", reply.pid)
+        }
     }
 }
 
@@ -58,14 +63,14 @@ mod tests {
         let reply = |pane: &str| {
             let text = format!(
                 r#"{{"status":"teammate_spawned","agent_id":"ann@t","teammate_id":"ann@t","name":"ann","team_name":"t",
-                "color":"blue","model":"","agent_type":"x","plan_mode_required":false,"prompt":"","pane":"{pane}",
+                "color":"blue","model":"","agent_type":"x","plan_mode_required":false,"prompt":"","pane":"{pane}","location":"teamd:2",
                 "pid":7,"backend":"tmux"}}"#
             );
             serde_json::from_str::<SpawnReply>(&text).unwrap()
         };
         assert_eq!(
             result_text(&reply("%3"), &SuggestedCommands::default()),
-            "ann runs in pane %3 of t, pid 7."
+            "ann runs in pane %3, window teamd:2, pid 7. Go there: teamctl attach ann"
         );
         assert_eq!(
             result_text(&reply("in-process"), &SuggestedCommands::default()),

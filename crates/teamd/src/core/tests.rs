@@ -104,6 +104,7 @@ fn pane_opened(spawn: &SpawnId, pid: u32) -> CoreEvent {
     let opened = OpenedPane {
         pane: "%7".parse().unwrap(),
         window: "@3".parse().unwrap(),
+        location: "teamd:1".to_owned(),
         epoch: "11:22:/tmp/tmux".parse().unwrap(),
         pid,
     };

@@ -169,6 +169,7 @@ impl SimulatedTmux {
 
     fn opened_pane(&self, pane: u32, pid: u32) -> OpenedPane {
         OpenedPane {
+            location: "teamd:1".to_owned(),
             pane: format!("%{pane}").parse().expect("it is one"),
             window: "@0".parse().expect("it is one"),
             epoch: self.epoch().parse().expect("it is one"),

@@ -21,7 +21,7 @@ fn create_two_panes(server: &mut TmuxServer) -> (CreatedPane, CreatedPane) {
     let session = user_session(server);
     let one = server.new_window(session, "team", &idle_command()).unwrap();
     let other = server.split(one.window, &idle_command()).unwrap();
-    tag_created(server, one, &tag("ann"), &label("ann"));
+    tag_created(server, &one, &tag("ann"), &label("ann"));
     server.tag_pane(other.pane, &tag("bob"), &label("bob")).unwrap();
     (one, other)
 }

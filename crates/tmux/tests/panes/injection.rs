@@ -61,7 +61,7 @@ fn assert_arrived(argv: &[String]) {
 /// Creates a session with one tagged pane.
 fn create_team(server: &mut TmuxServer) -> CreatedPane {
     let created = server.new_session("team", "one", &idle_command()).unwrap();
-    tag_created(server, created, &tag("ann"), &label(""));
+    tag_created(server, &created, &tag("ann"), &label(""));
     created
 }
 

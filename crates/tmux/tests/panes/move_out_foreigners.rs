@@ -82,7 +82,7 @@ fn window_in_the_session_of_hidden_panes_is_moved_and_the_hidden_pane_stays() {
         let (mut server, notices) = connect(fixture);
         let session = server.new_session("team", "0", &idle_command()).unwrap().session;
         let created = server.new_window(session, "team", &idle_command()).unwrap();
-        tag_created(&mut server, created, &tag("ann"), &label(""));
+        tag_created(&mut server, &created, &tag("ann"), &label(""));
         server.hide(created.pane, &tag("ann"), "team").unwrap();
         while notices.try_recv().is_ok() {}
         fixture.run(["new-window", "-d", "-t", "=_teamd-hidden:", FOREIGN_PROGRAM[0], FOREIGN_PROGRAM[1]]);

@@ -56,7 +56,7 @@ fn new_pane_is_tagged_and_piped_in_one_round_trip() {
         };
         let next = Some(NextPane { window: first.window, argv: &idle_command() });
         let outcome =
-            server.tag_and_pipe(made, &tag("ann"), &label("ann"), &write_command("record"), next).unwrap();
+            server.tag_and_pipe(&made, &tag("ann"), &label("ann"), &write_command("record"), next).unwrap();
         outcome.tagged.and(outcome.piped).unwrap();
         let next = outcome.next_pane.unwrap().unwrap();
         let panes: Vec<_> = server
@@ -66,7 +66,7 @@ fn new_pane_is_tagged_and_piped_in_one_round_trip() {
             .map(|row| (row.pane, row.tag))
             .collect();
         assert_eq!(panes, [(first.pane, None), (next.pane, None), (made.pane, Some("ann".to_owned()))]);
-        let result = server.tag_and_pipe(made, &tag("bob"), &label("bob"), &write_command("another"), None);
+        let result = server.tag_and_pipe(&made, &tag("bob"), &label("bob"), &write_command("another"), None);
         let result = result.unwrap().tagged;
         assert!(matches!(result, Err(Error::NotOwned { .. })), "{result:?}");
         fixture.write_file("go", "go\n");
@@ -91,7 +91,7 @@ fn kill_panes_ends_one_pane_per_window() {
             server.tag_pane(made.pane, &tag(name), &label(name)).unwrap();
             made
         });
-        let [_, bob, carl, dora] = made;
+        let [_, bob, carl, dora] = &made;
         fixture.run(["join-pane", "-d", "-s", &dora.pane.to_string(), "-t", &first.pane.to_string()]);
         fixture.run(["split-window", "-t", &carl.pane.to_string(), "sleep 1000"]);
         fixture.run(["resize-pane", "-Z", "-t", &carl.window.to_string()]);
@@ -121,7 +121,7 @@ fn kill_panes_never_ends_a_session() {
         let other = server.new_session("other", "one", &idle_command()).unwrap();
         let one = server.new_session("team", "one", &idle_command()).unwrap();
         let two = server.new_window(one.session, "two", &idle_command()).unwrap();
-        let all = [(one, "ann"), (two, "bob")].map(|(made, name)| {
+        let all = [(&one, "ann"), (&two, "bob")].map(|(made, name)| {
             server.tag_pane(made.pane, &tag(name), &label(name)).unwrap();
             PaneToKill { pane: made.pane, tag: tag(name), window: made.window }
         });
@@ -160,7 +160,7 @@ fn dead_pane_is_tagged_but_not_piped() {
         let query_dead = ["display-message", "-p", "-t", &made.pane.to_string(), "#{pane_dead}"];
         wait_until("the exit of the process", || (fixture.run(query_dead) == "1").then_some(()));
         let pipe_command = ["/bin/cat".into()];
-        let outcome = server.tag_and_pipe(made, &tag("ann"), &label("ann"), &pipe_command, None).unwrap();
+        let outcome = server.tag_and_pipe(&made, &tag("ann"), &label("ann"), &pipe_command, None).unwrap();
         outcome.tagged.unwrap();
         assert!(matches!(outcome.piped, Err(Error::Rejected { .. })), "{:?}", outcome.piped);
         assert_eq!(server.kill(made.pane, &tag("ann")).unwrap(), KillOutcome::Killed);
@@ -174,7 +174,7 @@ fn new_window_is_last_and_not_selected() {
         let session = main_session(fixture, &mut server);
         fixture.run(["new-window", "-d", "-t", "=main:7", "sleep", "1000"]);
         let made = server.new_window(session, "team", &idle_command()).unwrap();
-        tag_created(&mut server, made, &tag("ann"), &label("ann"));
+        tag_created(&mut server, &made, &tag("ann"), &label("ann"));
         let format = "#{window_index} #{window_active} #{window_name} #{automatic-rename} #{synchronize-panes} \
                       #{pane-border-status}";
         let options = fixture.run(["display-message", "-p", "-t", &made.pane.to_string(), format]);
@@ -195,7 +195,7 @@ fn border_shows_the_label() {
         let border = |pane: PaneId| {
             fixture.run(["display-message", "-p", "-t", &pane.to_string(), "#{T:pane-border-format}"])
         };
-        tag_created(&mut server, made, &tag("ann"), &label("日本"));
+        tag_created(&mut server, &made, &tag("ann"), &label("日本"));
         assert_eq!(border(made.pane).trim(), "#[fg=colour208]#[bold]日本#[default] 日本 | 日本");
         let untagged = server.split(made.window, &idle_command()).unwrap();
         assert!(border(untagged.pane).trim().parse::<u32>().is_ok());

@@ -262,7 +262,12 @@ pub(crate) fn label(text: &str) -> BorderLabel {
 }
 
 /// Tags and pipes a new pane, as the daemon does. The output is discarded.
-pub(crate) fn tag_created(server: &mut TmuxServer, created: CreatedPane, tag: &PaneTag, label: &BorderLabel) {
+pub(crate) fn tag_created(
+    server: &mut TmuxServer,
+    created: &CreatedPane,
+    tag: &PaneTag,
+    label: &BorderLabel,
+) {
     let discard = ["/bin/sh", "-c", "exec cat >/dev/null"].map(PathBuf::from);
     let outcome = server.tag_and_pipe(created, tag, label, &discard, None).unwrap();
     outcome.tagged.and(outcome.window_configured).and(outcome.piped).unwrap();

@@ -140,6 +140,8 @@ pub(crate) enum PaneVisibility {
 pub(crate) struct OpenedPane {
     pub(crate) pane: PaneId,
     pub(crate) window: WindowId,
+    /// Where people find the window: `SESSION:INDEX`.
+    pub(crate) location: String,
     pub(crate) epoch: ServerEpoch,
     pub(crate) pid: u32,
 }

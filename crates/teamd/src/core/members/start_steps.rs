@@ -51,6 +51,7 @@ pub(crate) fn handle_pane_opened(
             agent.record.pane = Some(AgentPane {
                 id: opened.pane.to_string(),
                 window: opened.window.to_string(),
+                location: opened.location,
                 server_epoch: opened.epoch.to_string(),
             });
             match &mut agent.record.lifecycle {
@@ -323,6 +324,7 @@ fn spawn_reply(record: &AgentRecord, pid: u32) -> SpawnReply {
         plan_mode_required: record.requires_plan(),
         prompt: record.request.prompt.clone(),
         pane: record.pane_id_or_in_process(),
+        location: record.pane.as_ref().map(|pane| pane.location.clone()),
         pid,
         backend: record.request.backend.as_str().to_owned(),
     }

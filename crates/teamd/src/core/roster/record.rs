@@ -22,6 +22,9 @@ use worktree::WorktreeRecord;
 pub(crate) struct AgentPane {
     pub(crate) id: String,
     pub(crate) window: String,
+    /// Where people found the window when the pane was opened: `SESSION:INDEX`.
+    #[serde(default)]
+    pub(crate) location: String,
     pub(crate) server_epoch: String,
 }
 

@@ -29,7 +29,7 @@ impl PaneManager {
         let next_split = next.and_then(|next| Some((self.batch.as_ref()?.window_for(next)?, next)));
         let split = next_split.map(|(window, next)| NextPane { window, argv: &next.argv });
         let server = self.connect()?;
-        let outcome = server.tag_and_pipe(created, &owner, &opening.label, &opening.output_logger, split)?;
+        let outcome = server.tag_and_pipe(&created, &owner, &opening.label, &opening.output_logger, split)?;
         let epoch = server.epoch().clone();
         if let (Some(batch), Some((_, next)), Some(result)) = (&mut self.batch, next_split, outcome.next_pane)
         {
@@ -45,7 +45,8 @@ impl PaneManager {
             .window_configured
             .unwrap_or_else(|error| tracing::warn!("cannot set up {}: {error}", created.window));
         outcome.piped.unwrap_or_else(|error| tracing::warn!("cannot record {}: {error}", created.pane));
-        Ok(OpenedPane { pane: created.pane, window: created.window, epoch, pid: created.pid })
+        let CreatedPane { pane, window, location, pid, .. } = created;
+        Ok(OpenedPane { pane, window, location, epoch, pid })
     }
 
     /// Takes the pane that was created in advance while the last pane was tagged, or creates a
