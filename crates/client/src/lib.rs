@@ -8,6 +8,7 @@ pub mod connection;
 pub mod controlling_terminal;
 pub mod daemon_command_line;
 pub mod daemon_pidfd;
+pub mod daemon_session;
 pub mod daemon_start;
 pub mod daemon_start_lock;
 pub mod directory_watcher;

@@ -171,12 +171,13 @@ fn with_program<'a>(
     Ok(command)
 }
 
-/// Returns the commands that split a window. The flag `-Z` is used only if the window is zoomed: it
+/// Returns the commands that split a window. They split the pane at the bottom right, which is the
+/// last one in all layouts, so that panes stand in the order of their creation. The flag `-Z` is used only if the window is zoomed: it
 /// keeps the window zoomed, but would also zoom any other window.
 pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<CommandList, InvalidArgument> {
     let window = window.to_string();
     let plain = SplitWindow::new().detached().print().format(CREATED_FORMAT).start_directory("/");
-    let plain = plain.target_pane(window.as_str());
+    let plain = plain.target_pane(format!("{window}.{{bottom-right}}"));
     let zoomed = CommandList::new(&with_program(plain.clone().zoom().build(), argv)?);
     let plain = CommandList::new(&with_program(plain.build(), argv)?);
     if_else(&window, "#{window_zoomed_flag}", &zoomed, &plain)

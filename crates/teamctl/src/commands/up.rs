@@ -7,6 +7,7 @@ use crate::commands::status_lines::{budget_line, daemon_line, suspended_line};
 use crate::context::CommandContext;
 use crate::output;
 use crate::suggested_command_options;
+use client::daemon_session::{DaemonSession, daemon_session};
 use client::daemon_start::{DaemonStart, start_unless_running};
 use client::select_tmux_server::{TMUX_NAME, TmuxTarget};
 use profile::ProfileRegistry;
@@ -55,8 +56,13 @@ pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, E
         status.teams.iter().filter(|team| !team.is_budget_exhausted()).flat_map(|team| &team.past_members);
     let suspended = past_members.filter(|past| past.is_suspended).count();
     let suspended = suspended_line(suspended, &suggested_command_options::suggested_commands(context));
+    let session = daemon_session(&status.daemon);
+    let place = session.map(|session| {
+        let DaemonSession { name, command } = session;
+        output::sanitize(&format!("The members' panes open in the tmux session {name}. Go there: {command}"))
+    });
     let lines: Vec<String> =
-        std::iter::once(daemon_line(&status, state)).chain(suspended).chain(budgets).collect();
+        std::iter::once(daemon_line(&status, state)).chain(place).chain(suspended).chain(budgets).collect();
     output::print_result(context, &json!({"daemon": status.daemon}), &lines.join("\n"));
     Ok(ExitCode::SUCCESS)
 }

@@ -65,7 +65,7 @@ fn new_pane_is_tagged_and_piped_in_one_round_trip() {
             .into_iter()
             .map(|row| (row.pane, row.tag))
             .collect();
-        assert_eq!(panes, [(first.pane, None), (next.pane, None), (made.pane, Some("ann".to_owned()))]);
+        assert_eq!(panes, [(first.pane, None), (made.pane, Some("ann".to_owned())), (next.pane, None)]);
         let result = server.tag_and_pipe(&made, &tag("bob"), &label("bob"), &write_command("another"), None);
         let result = result.unwrap().tagged;
         assert!(matches!(result, Err(Error::NotOwned { .. })), "{result:?}");
@@ -262,5 +262,22 @@ fn server_is_found_by_name_or_started() {
         let again = TmuxServer::connect_with(&fixture.program(), &address, Box::new(drop)).unwrap();
         assert_eq!(again.epoch().pid, pid);
         crate::test_server::signal("TERM", pid);
+    });
+}
+
+#[test]
+fn panes_stand_in_the_order_of_their_creation() {
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
+        let first = server.new_session("team", "one", &idle_command()).unwrap();
+        let mut created = vec![first.pane.to_string()];
+        for _ in 0..6 {
+            created.push(server.split(first.window, &idle_command()).unwrap().pane.to_string());
+            server.apply_layout(first.window, "tiled").unwrap();
+        }
+        let panes = fixture.run(["list-panes", "-t", &first.window.to_string(), "-F", "#{pane_id}"]);
+        let panes: Vec<&str> =
+            panes.lines().filter(|line| line.starts_with('%') && *line != "%exit spoofed").collect();
+        assert_eq!(panes, created);
     });
 }
