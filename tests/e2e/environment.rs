@@ -68,7 +68,7 @@ fn agent_gets_the_callers_filtered_environment() {
     let files = environment_files(&house);
     assert_eq!(files.len(), 1, "{files:?}");
     assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    let shown = house.teamctl(["status", "ann"]).expect_success();
+    let shown = house.teamctl(["status", "ann", "--verbose"]).expect_success();
     assert!(
         shown.contains("    CALLERS_OWN=yes\n") && shown.contains("    SOME_TOKEN=(hidden)\n"),
         "{shown}"

@@ -44,7 +44,7 @@ fn program_without_prompt_is_reported_and_not_active() {
     assert!(spawned.stderr.contains("it gets no messages until a person begins a turn"), "{spawned:#?}");
     spawned.expect_success();
     assert_eq!(house.member("ann").unwrap()["activity"], Value::Null);
-    let told = house.teamctl(["status", "ann"]).expect_success();
+    let told = house.teamctl(["status", "ann", "--verbose"]).expect_success();
     assert!(told.contains("no hook of it has said anything"), "{told}");
     let environment = told.split_once("  environment:\n").unwrap().1;
     assert!(environment.lines().all(|line| line.starts_with("    ")), "it is last: {told}");

@@ -192,8 +192,9 @@ fn turn_text_is_never_executed_or_an_option() {
     for name in names {
         house.teamctl(["spawn", name, "--profile", name, "--backend", "in-process"]).expect_success();
     }
-    // `send NAME -` means standard input.
-    let texts: Vec<String> = hostile_texts(&evil).into_iter().filter(|text| text != "-").collect();
+    // `send NAME -` means standard input, and an empty text is refused.
+    let is_sent = |text: &String| text != "-" && !text.trim().is_empty();
+    let texts: Vec<String> = hostile_texts(&evil).into_iter().filter(is_sent).collect();
     for text in &texts {
         let summary = format!("--summary={text}");
         for name in names {

@@ -2,7 +2,7 @@
 
 use crate::profile::{Profile, ProfileKind};
 use crate::registry::{built_in_names, built_in_profile};
-use protocol::dialog_match::find_dialog;
+use protocol::dialog_match::{dialog_question, find_dialog};
 
 /// Screens with an open dialog, as far as they matter, from claude 2.1.45 and 2.1.330, codex
 /// 0.169.0, gemini 0.61.0 and copilot 1.0.102.
@@ -80,6 +80,54 @@ const ORDINARY: [&str; 6] = [
     " ❯ No\n ● Esc: to stop me press Esc. Would you like to proceed? I would.\n 1. count the lines",
 ];
 
+/// Whole screens of the real programs, in `screens/`: `PROGRAM-NAME-COLUMNSxROWS.txt`. claude is
+/// 2.1.332 unless the name has another version; codex is 0.169.0.
+fn recorded_screens() -> Vec<(String, String)> {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/screens");
+    let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let read = |path: std::path::PathBuf| {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        (name, std::fs::read_to_string(&path).unwrap())
+    };
+    files.map(read).collect()
+}
+
+/// What each dialog asks, by a part of the file's name. A screen with none of these is no dialog.
+const QUESTIONS: [(&str, &str); 15] = [
+    (
+        "-question-long-",
+        "Which of these ways should the service use to keep its data between two starts, given that the disk of the machine is small and that nobody wants to run a server?",
+    ),
+    ("-question-two-second-", "Does the service need a cache?"),
+    ("-question-two-unanswered-", "Submit with unanswered questions?"),
+    ("-question-two-review-", "Which features do you want to enable?"),
+    ("-question-", "Which database should the service use?"),
+    ("-permission-", "Do you want to proceed?"),
+    ("-edit-", "Do you want to create notes.txt?"),
+    ("-limit-8", "What do you want to do?"),
+    ("-limit-2", "What do you want to do?"),
+    ("-limit-options-", "What do you want to do?"),
+    ("-approval-", "Reason: Do you want to allow removing the old log?"),
+    ("claude-plan-", "Exit plan mode?"),
+    ("-2.1.158-plan-", "Claude has written up a plan and is ready to execute. Would you like to proceed?"),
+    ("-planmode-question-", "Which database should the service use?"),
+    ("-question-preview-", "Which database should the service use?"),
+];
+
+#[test]
+fn dialogs_of_recorded_screens_are_found_and_read() {
+    let screens = recorded_screens();
+    assert!(screens.len() > 50, "{}", screens.len());
+    for (name, screen) in &screens {
+        let dialogs = dialogs(name.split('-').next().unwrap());
+        let expected = QUESTIONS.iter().find(|(part, _)| name.contains(part)).map(|(_, question)| *question);
+        let found = find_dialog(screen, &dialogs);
+        assert_eq!(found.is_some(), expected.is_some(), "{name}: {found:?}\n{screen}");
+        let question = found.and_then(|dialog| dialog_question(screen, dialog));
+        assert_eq!(question.as_deref(), expected, "{name}");
+    }
+}
+
 fn dialogs(name: &str) -> Vec<String> {
     let Profile { kind, .. } = built_in_profile(name).unwrap().unwrap();
     match kind {
@@ -99,6 +147,12 @@ fn each_program_is_known_to_wait_and_by_every_text_of_its_profile() {
             .map(|(_, screen)| {
                 find_dialog(screen, &dialogs).unwrap_or_else(|| panic!("{name} does not know:\n{screen}"))
             })
+            .collect();
+        let recorded = recorded_screens();
+        let recorded = recorded.iter().filter(|(of, _)| of.starts_with(program));
+        let found: Vec<&str> = found
+            .into_iter()
+            .chain(recorded.filter_map(|(_, screen)| find_dialog(screen, &dialogs)))
             .collect();
         for dialog in &dialogs {
             assert!(found.contains(&dialog.as_str()), "{name}: {dialog:?} is on no screen");

@@ -12,13 +12,45 @@
 ///
 /// Frames, markers at the start of a line, empty lines and repeated spaces are removed from both
 /// texts. A space in a dialog matches a space or a line end. A line end in a dialog matches only a
-/// line end.
+/// line end. If the last line of a dialog is `$`, the screen must end after the dialog: the rest of
+/// its line and one more line may follow. So the footer of a dialog is distinguished from a text that
+/// quotes it, which the program's own prompt follows.
 pub fn find_dialog<'a>(screen: &str, dialogs: &'a [String]) -> Option<&'a str> {
     let screen: Vec<char> = normalize(screen).chars().collect();
-    dialogs.iter().map(String::as_str).find(|words| {
-        let words: Vec<char> = normalize(words).chars().collect();
-        !words.is_empty() && screen.windows(words.len()).any(|part| is_match(part, &words))
-    })
+    dialogs.iter().map(String::as_str).find(|words| find_end(&screen, words).is_some())
+}
+
+/// What a dialog on the screen asks: the last line with a question mark, up to the end of the dialog.
+/// If that line continues earlier lines, these are part of the result. `None` if there is no such
+/// line.
+pub fn dialog_question(screen: &str, dialog: &str) -> Option<String> {
+    let screen: Vec<char> = normalize(screen).chars().collect();
+    let end = find_end(&screen, dialog)?;
+    let shown: String = screen[..end].iter().collect();
+    let lines: Vec<&str> = shown.lines().collect();
+    let last = lines.iter().rposition(|line| line.ends_with('?'))?;
+    let continues = |line: &str| line.starts_with(|c: char| c.is_lowercase());
+    let first = (0..=last).rev().find(|at| !continues(lines[*at])).unwrap_or(last);
+    let first = first.max(last.saturating_sub(MAX_QUESTION_LINES - 1));
+    Some(lines[first..=last].join(" "))
+}
+
+/// The maximum length of a question, in lines of the screen.
+const MAX_QUESTION_LINES: usize = 4;
+
+/// The index in `screen` after the dialog. `None` if the screen does not show it.
+fn find_end(screen: &[char], dialog: &str) -> Option<usize> {
+    let words = normalize(dialog);
+    let (words, is_footer) = words.strip_suffix("\n$").map_or((&*words, false), |words| (words, true));
+    let words: Vec<char> = words.chars().collect();
+    let mut parts = screen.windows(words.len().max(1)).enumerate();
+    let ends_screen = |end: usize| screen[end..].iter().filter(|c| **c == '\n').count() <= 1;
+    let is_shown = |start: usize, part: &[char]| {
+        is_match(part, &words) && (!is_footer || ends_screen(start + words.len()))
+    };
+    parts
+        .find(|(start, part)| !words.is_empty() && is_shown(*start, part))
+        .map(|(start, _)| start + words.len())
 }
 
 /// Whether `c` is a box-drawing or block character.
@@ -86,6 +118,29 @@ mod tests {
             assert!(!shows(text, question), "{text}");
         }
         assert!(shows("● Do you want to proceed?\n\n  > 1. Yes", question));
+    }
+
+    #[test]
+    fn footer_must_end_the_screen() {
+        let dialog = ["1. Yes\nEnter to select\n$".to_owned()];
+        assert!(find_dialog("Which?\n 1. Yes\n\nEnter to select · Esc to\ncancel\n\n", &dialog).is_some());
+        assert!(
+            find_dialog("Which?\n 1. Yes\nEnter to select\n Done in 1s\n > \n manual mode", &dialog)
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn question_is_read_from_the_screen() {
+        let dialog = "1. Yes\nEnter to select\n$";
+        let question = |screen: &str| dialog_question(screen, dialog);
+        let long = "Done.\n│ Which of these should it use, given that\n│ the disk is small?\n\n❯ 1. Yes\nEnter to select";
+        assert_eq!(
+            question(long).as_deref(),
+            Some("Which of these should it use, given that the disk is small?")
+        );
+        assert_eq!(question("Pick one\n1. Yes\nEnter to select"), None);
+        assert_eq!(question("Which?\nno dialog"), None);
     }
 
     #[test]

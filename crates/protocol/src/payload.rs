@@ -14,6 +14,8 @@ pub use permission::{
 
 use crate::id::{RequestId, TaskId};
 use crate::json::{Object, decode_string, replace_lone_surrogates};
+use crate::name::AgentName;
+use crate::team_config::Member;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -255,6 +257,21 @@ pub struct ShutdownApproved {
     /// The teammate's backend according to the teammate. teamd ignores this value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend_type: Option<String>,
+}
+
+impl ShutdownApproved {
+    /// The agreement of a teammate. `member` is its entry in config.json, from which the pane and the
+    /// backend are taken. `None` if the entry cannot be read.
+    pub fn new(
+        request_id: RequestId,
+        from: &AgentName,
+        timestamp: String,
+        member: Option<&Member>,
+    ) -> ShutdownApproved {
+        let pane_id = member.map(|member| member.tmux_pane_id.clone()).filter(|pane| !pane.is_empty());
+        let backend_type = member.and_then(|member| member.backend_type.clone());
+        ShutdownApproved { request_id, from: from.to_string(), timestamp, pane_id, backend_type }
+    }
 }
 
 /// A teammate's refusal to shut down, sent to the lead.

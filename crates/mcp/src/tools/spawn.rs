@@ -72,6 +72,7 @@ impl ToolDefinition for SpawnTeammateTool {
         required_property("team_name", "string"),
         required_property("plan_mode_required", "boolean"),
         optional_property("pane", "string"),
+        optional_property("location", "string"),
         optional_property("backend", "string"),
     ];
 
@@ -109,7 +110,9 @@ fn check_own_team(own: &TeamName, named: Option<&str>) -> Result<(), ErrorReport
 fn spawn_command(input: SpawnTeammateInput) -> Result<TeamctlCommand, ErrorReport> {
     let to_report = |error: protocol::name::NameError| ErrorReport::new(ErrorKind::Usage, error.to_string());
     let name = AgentName::parse(&input.name).map_err(to_report)?;
-    let call = TeamctlCommand::new("spawn").arg(name.to_string()).option("profile", input.profile.as_deref());
+    // As with TeamCreate, NAME-2 is taken where the name is taken.
+    let call = TeamctlCommand::new("spawn").arg(name.to_string()).flag("unique");
+    let call = call.option("profile", input.profile.as_deref());
     let call =
         call.option("agent-type", input.subagent_type.as_deref()).option("model", input.model.as_deref());
     let call = call.option("mode", input.mode.as_deref()).option("cwd", input.cwd.as_deref());

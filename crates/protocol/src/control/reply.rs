@@ -231,6 +231,9 @@ pub struct MemberStatus {
     /// Conditions that need attention.
     #[serde(default)]
     pub flags: Vec<MemberFlag>,
+    /// What the dialog asks at which the member's program waits. `None` without a dialog.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialog: Option<String>,
     /// The task of the current turn. `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_task: Option<TaskId>,

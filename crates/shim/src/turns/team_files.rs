@@ -150,13 +150,8 @@ impl TeamFiles {
         request: ShutdownRequest,
         entries: Vec<InboxEntry>,
     ) -> Result<(), ErrorReport> {
-        let approval = ShutdownApproved {
-            request_id: request.request_id,
-            from: self.me.to_string(),
-            timestamp: iso8601(now()),
-            pane_id: None,
-            backend_type: None,
-        };
+        let member = self.team.member(self.me.as_str()).ok();
+        let approval = ShutdownApproved::new(request.request_id, &self.me, iso8601(now()), member.as_ref());
         self.send_to_lead(Payload::ShutdownApproved(approval).to_text())?;
         self.mark_read(entries).ok();
         Ok(())

@@ -36,18 +36,16 @@ impl ShutdownDecision {
         }
     }
 
-    fn payload(&self, request: &RequestId, me: &AgentName, timestamp: String) -> Payload {
-        let (request_id, from) = (request.clone(), me.to_string());
+    fn payload(&self, request_id: RequestId, caller: &Caller, timestamp: String) -> Payload {
+        let me = &caller.name;
         match self {
-            ShutdownDecision::Approve => Payload::ShutdownApproved(ShutdownApproved {
-                request_id,
-                from,
-                timestamp,
-                pane_id: None,
-                backend_type: None,
-            }),
+            ShutdownDecision::Approve => {
+                let member = caller.team.member(me.as_str()).ok();
+                let approval = ShutdownApproved::new(request_id, me, timestamp, member.as_ref());
+                Payload::ShutdownApproved(approval)
+            }
             ShutdownDecision::Reject { reason } => {
-                let reason = reason.clone();
+                let (from, reason) = (me.to_string(), reason.clone());
                 Payload::ShutdownRejected(ShutdownRejected { request_id, from, reason, timestamp })
             }
         }
@@ -75,7 +73,7 @@ impl Caller {
             return Err(error.with_help("end it without asking: teamctl kill NAME"));
         }
         let entry = self.find_shutdown_request(request)?;
-        let payload = answer.payload(request, &self.name, iso8601(at_ms));
+        let payload = answer.payload(request.clone(), self, iso8601(at_ms));
         let (lead, message) =
             (self.team.inbox(&AgentName::lead()), self.new_message(payload.to_text(), at_ms));
         let own_answer = |entries: &[InboxEntry]| {

@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 const MAX_ROUNDS: u32 = 100;
 /// Maximum time for all rounds. Other jobs of the files thread wait meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How often the environment of a process is read again while it is empty. The number is limited
-/// because a process can be started without any variable.
-const EXEC_RETRIES: u32 = 100;
+/// How long the environment of a process is read again while it is empty. On a busy machine a
+/// process can be in `exec` for some milliseconds. The time is limited because a process can be
+/// started without any variable.
+const EXEC_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Kills every process that has this token in its environment, except the daemon.
 pub(crate) fn kill_orphans(token: &str) {
@@ -73,20 +74,23 @@ fn open_if_has_token(pid: i32, marker: &str) -> Option<OwnedFd> {
 }
 
 /// Reads the environment of a process: entries separated by NUL bytes. Returns `None` if the
-/// process is gone, or if its environment is still empty after [`EXEC_RETRIES`] reads.
+/// process is gone, or if its environment is still empty after [`EXEC_TIMEOUT`].
 ///
 /// During `exec` the environment of a process is empty for a moment, so an empty environment is
 /// read again. Kernel threads and zombies have no executable; for these the empty environment is
 /// returned at once.
 fn read_environ(pid: i32) -> Option<Vec<u8>> {
-    for _ in 0..EXEC_RETRIES {
+    let deadline = Instant::now() + EXEC_TIMEOUT;
+    loop {
         let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
         if !environ.is_empty() || std::fs::read_link(format!("/proc/{pid}/exe")).is_err() {
             return Some(environ);
         }
+        if Instant::now() >= deadline {
+            return None;
+        }
         std::thread::yield_now();
     }
-    None
 }
 
 #[cfg(test)]

@@ -138,7 +138,8 @@ impl SimulatedTmux {
                 let there = |it: &DialogPane| {
                     !self.is_hung && self.panes.contains_key(&pane_number(&it.pane.to_string()))
                 };
-                let open = panes.into_iter().filter(there).map(|it| (it.spawn, true)).collect();
+                let open =
+                    panes.into_iter().filter(there).map(|it| (it.spawn, Some("Sure?".to_owned()))).collect();
                 PaneResult::DialogsFound { open }
             }
             PaneJob::CheckHiddenPanes { panes } => {

@@ -32,7 +32,7 @@ use crate::output;
 use client::event_log::EventLog;
 use evidence::Evidence;
 use find_causes::find_causes;
-use gather_evidence::gather_evidence;
+use gather_evidence::{NO_OUTPUT_DEFAULT, gather_evidence};
 use protocol::did_you_mean::did_you_mean;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -42,10 +42,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 use store::Team;
 use team_causes::TeamDiagnosis;
-
-/// How long a turn may run without output before that is reported as a cause, if the user gives no
-/// other time.
-const NO_OUTPUT_DEFAULT: Duration = Duration::from_secs(300);
 
 /// Explain why a member or a team makes no progress
 ///

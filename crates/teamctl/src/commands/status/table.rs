@@ -97,7 +97,7 @@ pub(super) fn member_details(member: &MemberView, commands: &SuggestedCommands) 
         lines.push(format!("  {}{}", activity.unwrap_or_default(), single_line(evidence)));
     }
     lines.extend(member.delivery_point.map(|point| format!("  {}", point.description())));
-    lines.extend(member.flags.iter().map(|flag| format!("  {}", flag_text(*flag, &member.name, commands))));
+    lines.extend(member.flags.iter().map(|flag| format!("  {}", flag_text(*flag, member, commands))));
     lines.into_iter().map(|line| sanitize(&line)).collect()
 }
 
@@ -135,11 +135,13 @@ fn pane_cell(member: &MemberView) -> String {
     }
 }
 
-fn flag_text(flag: MemberFlag, name: &str, commands: &SuggestedCommands) -> String {
+fn flag_text(flag: MemberFlag, member: &MemberView, commands: &SuggestedCommands) -> String {
     let text = match flag {
         MemberFlag::AtDialog => {
-            let attach = commands.command_for_name("attach", name, &[]);
-            return format!("its program waits at a dialog: go there with {attach}");
+            let attach = commands.command_for_name("attach", &member.name, &[]);
+            let question = member.dialog.as_ref().map(|text| format!(" ({})", single_line(text)));
+            let question = question.unwrap_or_default();
+            return format!("its program waits at a dialog{question}: go there with {attach}");
         }
         MemberFlag::AwaitingPlanApproval => "its plan waits for an answer",
         MemberFlag::AwaitingPermission => "it asks for permission, and waits for the answer",
@@ -227,6 +229,7 @@ mod tests {
             agent_id: "ann@t".into(),
             lifecycle: "running".into(),
             state: Some("running".into()),
+            dialog: None,
             flags: vec![MemberFlag::ShutdownRequested],
             activity: Some(Activity::Active),
             activity_since: Some(now() + 1000),

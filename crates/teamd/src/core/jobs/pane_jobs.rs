@@ -112,9 +112,10 @@ pub(crate) enum PaneResult {
         client: ConnId,
         result: Result<CapturePaneReply, ErrorReport>,
     },
-    /// Whether each pane shows a dialog. Panes that could not be captured are missing.
+    /// The dialog that each pane shows, as text: what is asked, or else a line of the dialog. `None`
+    /// for a pane without a dialog. Panes that could not be captured are missing.
     DialogsFound {
-        open: BTreeMap<SpawnId, bool>,
+        open: BTreeMap<SpawnId, Option<String>>,
     },
 }
 

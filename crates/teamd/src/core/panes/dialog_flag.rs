@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 pub(crate) enum DialogCheck {
     /// The screens were not captured.
     NotChecked,
-    /// Whether each agent's pane shows a dialog. Panes that could not be captured are missing.
-    Found(BTreeMap<SpawnId, bool>),
+    /// The dialog that each agent's pane shows, as text. Panes that could not be captured are
+    /// missing.
+    Found(BTreeMap<SpawnId, Option<String>>),
 }
 
 /// The panes to capture, including hidden ones.
@@ -31,6 +32,13 @@ fn dialog_pane(agent: &Agent) -> Option<DialogPane> {
     })
 }
 
+/// What the dialog asks that a hook reported or the screen shows. `None` without a dialog.
+pub(crate) fn dialog_text(agent: &Agent, dialogs: &DialogCheck) -> Option<String> {
+    let DialogCheck::Found(open) = dialogs else { return agent.record.hook_state.dialog.clone() };
+    let shown = || open.get(&agent.record.spawn_id).cloned().flatten();
+    agent.record.hook_state.dialog.clone().or_else(shown)
+}
+
 /// The status flag for a dialog, which a hook reported or the screen shows.
 pub(crate) fn dialog_flag(agent: &Agent, dialogs: &DialogCheck) -> Option<MemberFlag> {
     if agent.record.hook_state.dialog.is_some() {
@@ -38,7 +46,7 @@ pub(crate) fn dialog_flag(agent: &Agent, dialogs: &DialogCheck) -> Option<Member
     }
     let DialogCheck::Found(open) = dialogs else { return None };
     match open.get(&agent.record.spawn_id) {
-        Some(open) => open.then_some(MemberFlag::AtDialog),
+        Some(open) => open.as_ref().map(|_| MemberFlag::AtDialog),
         None => dialog_pane(agent).map(|_| MemberFlag::DialogUnknown),
     }
 }

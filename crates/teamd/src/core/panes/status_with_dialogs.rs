@@ -34,7 +34,7 @@ fn check_dialogs(context: &mut Context, onlookers: Vec<ScreenWaiter>) {
     context.effects.push(Effect::Pane(PaneJob::FindDialogs { panes: dialog_panes(context.state) }));
 }
 
-pub(crate) fn handle_dialogs_found(context: &mut Context, open: BTreeMap<SpawnId, bool>) {
+pub(crate) fn handle_dialogs_found(context: &mut Context, open: BTreeMap<SpawnId, Option<String>>) {
     let waiting = context.state.screen_waiters.current.take().unwrap_or_default();
     let dialogs = DialogCheck::Found(open);
     waiting.iter().for_each(|onlooker| read_only_calls::reply_status(context, onlooker.client, &dialogs));

@@ -25,7 +25,8 @@ fn checked_panes(effects: &[Effect]) -> Option<usize> {
 }
 
 fn dialogs_found(state: &mut State, open: &[(&SpawnId, bool)]) -> Vec<Effect> {
-    let open = open.iter().map(|(spawn, open)| ((*spawn).clone(), *open)).collect();
+    let open =
+        open.iter().map(|(spawn, open)| ((*spawn).clone(), open.then(|| "Sure?".to_owned()))).collect();
     handle_event(state, CoreEvent::PaneJobDone(PaneResult::DialogsFound { open }), NOW)
 }
 

@@ -7,9 +7,17 @@ use protocol::dialog_match;
 use std::collections::BTreeMap;
 use tmux::TaggedPane;
 
+/// What the dialog on the screen asks, or else its first line. `None` if there is no dialog.
+fn dialog_text(screen: &str, patterns: &[String]) -> Option<String> {
+    let dialog = dialog_match::find_dialog(screen, patterns)?;
+    let first_line = || dialog.lines().next().unwrap_or_default().to_owned();
+    Some(dialog_match::dialog_question(screen, dialog).unwrap_or_else(first_line))
+}
+
 impl PaneManager {
-    /// Whether each pane shows a dialog. Panes whose screen could not be captured are left out.
-    pub(super) fn find_dialogs(&mut self, panes: &[DialogPane]) -> BTreeMap<SpawnId, bool> {
+    /// The dialog that each pane shows, as text. Panes whose screen could not be captured are left
+    /// out.
+    pub(super) fn find_dialogs(&mut self, panes: &[DialogPane]) -> BTreeMap<SpawnId, Option<String>> {
         let tagged = panes.iter().map(|pane| TaggedPane { pane: pane.pane, tag: pane.spawn.pane_tag() });
         let tagged: Vec<TaggedPane> = tagged.collect();
         let screens =
@@ -18,7 +26,7 @@ impl PaneManager {
                 Vec::new()
             });
         let has_dialog = |(pane, screen): (&DialogPane, Option<String>)| {
-            Some((pane.spawn.clone(), dialog_match::find_dialog(&screen?, &pane.patterns).is_some()))
+            Some((pane.spawn.clone(), dialog_text(&screen?, &pane.patterns)))
         };
         panes.iter().zip(screens).filter_map(has_dialog).collect()
     }

@@ -20,6 +20,10 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 use store::{LockState, Team, now};
 
+/// How long a turn may run without output before that is reported as a cause, if the user gives no
+/// other time.
+pub(super) const NO_OUTPUT_DEFAULT: Duration = Duration::from_secs(300);
+
 /// Gathers the evidence about the member that `address` names. `no_output_after` is how long a turn
 /// may run without output before `why` reports the missing output as a cause.
 pub(super) fn gather_evidence(

@@ -61,7 +61,8 @@ fn dialog_cause(evidence: &Evidence, flags: &[MemberFlag]) -> Option<Diagnosis> 
         EventKind::MemberAtDialog { text } => Some(text.clone()),
         _ => None,
     });
-    let text = text.map_or_else(|| "its screen shows it".to_owned(), |(text, _)| text);
+    let shown = evidence.agent.as_ref().and_then(|agent| agent.dialog.clone());
+    let text = shown.or(text.map(|(text, _)| text)).unwrap_or_else(|| "its screen shows it".to_owned());
     let diagnosis = Diagnosis::new(
         Cause::AtDialog,
         format!("The program of {} waits at a dialog of its own.", evidence.name),

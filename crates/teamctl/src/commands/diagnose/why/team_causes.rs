@@ -1,7 +1,10 @@
 //! `why` without a name: what holds up the members of a team.
 
 use super::cause::Cause;
-use super::{Diagnosis, NO_OUTPUT_DEFAULT, SystemSnapshot, find_causes, gather_evidence};
+use super::diagnosis::Diagnosis;
+use super::find_causes::find_causes;
+use super::gather_evidence::{NO_OUTPUT_DEFAULT, gather_evidence};
+use super::shared_evidence::SystemSnapshot;
 use crate::context::CommandContext;
 use protocol::error::ErrorReport;
 use protocol::name::AgentName;
