@@ -29,6 +29,14 @@ pub enum Error {
         /// The worktree in which it is checked out.
         worktree: PathBuf,
     },
+    /// A branch has the name of a directory of the new branch, and git has no such pair.
+    #[error("cannot create the branch {branch}: there is a branch {obstacle}")]
+    BranchBlocked {
+        /// The branch that cannot be created.
+        branch: String,
+        /// The branch that exists.
+        obstacle: String,
+    },
     /// What exists at the path is not the recorded worktree. Nothing was changed.
     #[error("cannot use {} as a worktree: {why}", path.display())]
     NotRecorded {

@@ -130,10 +130,13 @@ impl BranchChooser<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidBranch`], [`Error::BranchTaken`]; the errors of every git command.
+    /// [`Error::InvalidBranch`], [`Error::BranchTaken`], [`Error::BranchBlocked`]; the errors of every
+    /// git command.
     fn choose(&self, options: &WorktreeOptions) -> Result<ChosenBranch, Error> {
         let Some(branch) = &options.branch else {
-            return Ok(ChosenBranch { name: self.free_branch(&options.default_branch)?, is_new: true });
+            let name = self.free_branch(&options.default_branch)?;
+            self.check_no_parent(&name)?;
+            return Ok(ChosenBranch { name, is_new: true });
         };
         let action = "check a branch";
         let checked =
@@ -145,6 +148,7 @@ impl BranchChooser<'_> {
             return Err(Error::InvalidBranch(branch.clone()));
         }
         if !branch_exists(&self.git, branch)? {
+            self.check_no_parent(branch)?;
             return Ok(ChosenBranch { name: branch.clone(), is_new: true });
         }
         let format = "--format=%(worktreepath)";
@@ -153,6 +157,22 @@ impl BranchChooser<'_> {
             return Ok(ChosenBranch { name: branch.clone(), is_new: false });
         }
         Err(Error::BranchTaken { branch: branch.clone(), worktree: worktree.into() })
+    }
+
+    /// Checks that no branch has the name of a directory of `branch`, such as `teamd` for
+    /// `teamd/survey/ann`. git cannot have both.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BranchBlocked`]; the errors of every git command.
+    fn check_no_parent(&self, branch: &str) -> Result<(), Error> {
+        for (end, _) in branch.match_indices('/') {
+            let parent = &branch[..end];
+            if branch_exists(&self.git, parent)? {
+                return Err(Error::BranchBlocked { branch: branch.to_owned(), obstacle: parent.to_owned() });
+            }
+        }
+        Ok(())
     }
 
     /// Returns the first numbered name that is not the name of a branch.

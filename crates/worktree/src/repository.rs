@@ -35,7 +35,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// [`Error::NoRepository`]; the errors of [`Git::run`].
+    /// [`Error::NoRepository`]; the errors of every git command.
     pub(crate) fn read(cwd: &Path, environment: &GitEnvironment) -> Result<Repository, Error> {
         let git = Git::in_directory(cwd, environment);
         let action = "find the repository";

@@ -302,6 +302,10 @@ fn to_error(error: Error) -> ErrorReport {
         Error::BranchTaken { .. } => {
             report(ErrorKind::AlreadyExists).with_help("name another branch, or none")
         }
+        Error::BranchBlocked { obstacle, .. } => report(ErrorKind::Refused).with_help(format!(
+            "name another branch: --worktree BRANCH; or rename it: git branch -m {} NAME",
+            shell_quote(obstacle)
+        )),
         Error::NotRecorded { .. } | Error::PathNotUtf8(_) => report(ErrorKind::Refused),
         Error::MountPoint { mount, .. } => {
             let unmount = format!("umount {}", shell_quote(&mount.to_string_lossy()));

@@ -85,6 +85,16 @@ fn existing_free_branch_is_checked_out() {
 }
 
 #[test]
+fn branch_that_is_named_like_a_directory_of_the_new_one_is_named() {
+    let repo = TestRepository::new();
+    repo.git(&repo.repository, &["branch", "teamd"]);
+    let error =
+        crate::propose_worktree(&repo.options(&repo.repository), &repo.git_environment()).unwrap_err();
+    assert!(matches!(&error, Error::BranchBlocked { obstacle, .. } if obstacle == "teamd"), "{error}");
+    assert!(!repo.repository.with_extension("worktrees").exists(), "nothing was made");
+}
+
+#[test]
 fn missing_repository_or_commit_is_an_error() {
     let repo = TestRepository::new();
     let (none, empty) = (repo.home().join("none"), repo.home().join("empty"));
