@@ -88,7 +88,10 @@ async def begin(story, lead):
     for name in ("ann", "bob"):
         spawned = await story.call(lead, "SpawnTeammate", name=name, prompt="", profile="worker")
         story.expect("it is spawned", spawned.get("status") == "teammate_spawned" and spawned["name"] == name)
-    await story.refused(lead, "SpawnTeammate", "has a member of that name", name="ann", prompt="", profile="worker")
+    second = await story.call(lead, "SpawnTeammate", name="ann", prompt="", profile="worker")
+    story.expect("a taken name gets a number", second.get("name") == "ann-2")
+    await story.call(lead, "SendMessage", type="shutdown_request", recipient="ann-2", content="enough")
+    await story.call(lead, "Wait", **{"for": "exit", "names": ["ann-2"], "timeout_seconds": 30})
     await story.refused(lead, "SpawnTeammate", "name", name="--all", prompt="")
 
 

@@ -150,10 +150,9 @@ mod tests {
         for name in ["--all", "-", "", "a b", "../x", "team-lead --force"] {
             assert_eq!(named(name), Err(ErrorKind::Usage), "{name}");
         }
-        assert!(
-            named("ann")
-                .is_ok_and(|call| call.contains(r#"args: ["spawn", "ann", "--prompt=-"], stdin: "--all""#))
-        );
+        assert!(named("ann").is_ok_and(|call| {
+            call.contains(r#"args: ["spawn", "ann", "--unique", "--prompt=-"], stdin: "--all""#)
+        }));
     }
 
     #[test]
