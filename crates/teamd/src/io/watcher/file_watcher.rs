@@ -114,7 +114,7 @@ pub(crate) struct FileWatcher {
 }
 
 impl FileWatcher {
-    /// Starts to watch the root and the directory of the barriers, but no team yet.
+    /// Starts to watch the root and the directory of the barrier files ([`Barriers`]), but no team yet.
     ///
     /// # Errors
     ///
