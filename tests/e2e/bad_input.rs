@@ -202,3 +202,16 @@ fn too_long_socket_path_is_rejected_before_any_write() {
     assert!(said.stderr.contains("103 bytes"), "{said:#?}");
     house.shut_down();
 }
+
+#[test]
+fn usage_errors_are_objects_with_json() {
+    let house = TestEnv::new();
+    for arguments in [&["--json", "send"][..], &["spawn", "--json", "--nope", "ann"], &["--json", "nonsense"]]
+    {
+        let ran = house.teamctl_with(arguments, &[]);
+        assert!(ran.code == 64 && !ran.stderr.is_empty(), "{ran:?}");
+        let object: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(object["error"]["kind"], "usage", "{object}");
+        assert!(!object["error"]["message"].as_str().unwrap().is_empty(), "{object}");
+    }
+}

@@ -46,3 +46,34 @@ fn programs_in_bin_start_those_in_libexec() {
     assert!(settings.contains(&libexec.join("teamd-shim").display().to_string()), "{settings}");
     house.shut_down();
 }
+
+#[test]
+fn programs_that_an_upgrade_removed_are_named() {
+    let house = TestEnv::new();
+    let prefix = house.path("prefix");
+    install(&prefix);
+    let teamctl = |arguments: &[&str]| {
+        let output = house.command(prefix.join("bin/teamctl")).args(arguments).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let server = format!("up-{}", house.process_tag().len());
+    assert_eq!(teamctl(&["up", "-L", &server]).0, Some(0));
+    assert_eq!(teamctl(&["create", "survey"]).0, Some(0));
+    assert!(
+        Command::new("rm")
+            .arg("-r")
+            .arg(prefix.join("libexec"))
+            .arg(prefix.join("bin/teamd"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    for backend in ["tmux", "in-process"] {
+        let (_, said) = teamctl(&["spawn", "ann", "--backend", backend, "--", "sleep", "3600"]);
+        assert!(said.contains("teamd-shim is gone") && said.contains("down --suspend"), "{backend}: {said}");
+    }
+    let (_, said) = teamctl(&["doctor"]);
+    assert!(said.contains("was replaced or removed while teamd runs"), "{said}");
+    assert_eq!(teamctl(&["down"]).0, Some(0));
+    house.shut_down();
+}

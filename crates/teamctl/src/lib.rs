@@ -10,7 +10,7 @@ mod context;
 mod output;
 mod suggested_command_options;
 
-use protocol::error::ErrorKind;
+use protocol::error::{ErrorKind, ErrorReport};
 use std::process::ExitCode;
 
 /// Runs `teamctl` with the arguments of this process.
@@ -20,8 +20,12 @@ pub fn run_teamctl() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let code = if error.use_stderr() { 64 } else { 0 };
+            let error = sanitize_error(usage_error_without_environment().unwrap_or(error));
+            if error.use_stderr() && is_json_requested() {
+                output::print_json_error(&usage_report(&error));
+            }
             // Printing help fails if the reader has closed the pipe, which is no error.
-            sanitize_error(usage_error_without_environment().unwrap_or(error)).print().ok();
+            error.print().ok();
             return ExitCode::from(code);
         }
     };
@@ -34,6 +38,18 @@ pub fn run_teamctl() -> ExitCode {
         Ok(code) => code,
         Err(error) => output::print_error(&context, &error),
     }
+}
+
+/// Whether the command line has the option `--json`, although it cannot be parsed.
+fn is_json_requested() -> bool {
+    std::env::args_os().skip(1).take_while(|argument| argument != "--").any(|argument| argument == "--json")
+}
+
+/// The error of the command line as an object for scripts: the first line is what is wrong.
+fn usage_report(error: &clap::Error) -> ErrorReport {
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    ErrorReport::new(ErrorKind::Usage, first.strip_prefix("error: ").unwrap_or(first))
 }
 
 /// Parses the command line again without environment variables and returns the error. The usage

@@ -67,9 +67,14 @@ fn result_object<T: Serialize>(result: &T) -> Value {
 pub(crate) fn print_error(context: &CommandContext, error: &ErrorReport) -> ExitCode {
     let error = with_suggested_commands(context, error);
     if context.args.json {
-        print_json(&json!({"ok": false, "error": error}).to_string());
+        print_json_error(&error);
     }
     print_error_to_stderr(&error)
+}
+
+/// Prints an error as an object on standard output.
+pub(crate) fn print_json_error(error: &ErrorReport) {
+    print_json(&json!({"ok": false, "error": error}).to_string());
 }
 
 /// Prints the error of one item among several on standard error.

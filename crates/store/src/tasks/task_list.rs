@@ -7,7 +7,7 @@ use super::transaction::TaskTransaction;
 use crate::error::Error;
 use crate::file::{MAX_ATTEMPTS, UNLOCKED_ATTEMPTS};
 use crate::lock::Lock;
-use crate::team_file_names::LOCK_FILE;
+use crate::team_file_names::{LOCK_FILE, task_of_file};
 use crate::team_handle::Team;
 use protocol::id::TaskId;
 use protocol::task::Task;
@@ -65,6 +65,18 @@ impl Tasks {
     /// the error as its subject. The unreadable task may be open, so it keeps blocking other tasks.
     pub fn list(&self) -> Result<Vec<Task>, Error> {
         Ok(self.list_cached()?.iter().map(|task| Task::clone(task)).collect())
+    }
+
+    /// The names of files in the task directory that look like tasks, but have no task's name, such as
+    /// `plan.json`. They are in no list of tasks.
+    pub fn misnamed_files(&self) -> Result<Vec<String>, Error> {
+        let Some(dir) = self.team.tasks_dir()? else { return Ok(Vec::new()) };
+        let mut names = Vec::new();
+        let is_misnamed =
+            |name: &str| name.ends_with(".json") && !name.starts_with('.') && task_of_file(name).is_none();
+        dir.for_each_name(|name| names.extend(is_misnamed(name).then(|| name.to_owned())))?;
+        names.sort_unstable();
+        Ok(names)
     }
 
     /// All tasks, like [`Tasks::list`], without copying them. A second call through the same handle

@@ -5,6 +5,7 @@
 //! reports when a shim exits; this module only reaps the zombie processes.
 
 use crate::io::resource_limits::SavedLimits;
+use crate::io::shim_program::check_shim_program;
 use protocol::error::ErrorReport;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
@@ -31,6 +32,7 @@ impl Children {
     ///
     /// If `argv` is empty.
     pub(crate) fn start_shim(&mut self, argv: &[String], log: &Path) -> Result<u32, ErrorReport> {
+        check_shim_program(argv)?;
         if let Some(directory) = log.parent() {
             let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
             created.map_err(|error| ErrorReport::from_io("make", directory, &error))?;

@@ -14,6 +14,7 @@ pub(crate) mod kill_orphans;
 pub(crate) mod panes;
 pub(crate) mod process_watcher;
 pub(crate) mod resource_limits;
+pub(crate) mod shim_program;
 pub(crate) mod single_instance;
 pub(crate) mod thread_start_error;
 pub(crate) mod wake_sockets;

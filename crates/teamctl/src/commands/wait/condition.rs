@@ -8,7 +8,7 @@ use protocol::name::{AgentName, strip_team};
 use protocol::task::{Task, WaitCycle, wait_cycles};
 use protocol::team_config::TeamConfig;
 use std::path::PathBuf;
-use store::{Error, Inbox, Team};
+use store::{Error, Inbox, Team, UNREADABLE_STATUS};
 
 /// The values of `--for`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -214,7 +214,9 @@ fn check_tasks_possible(tasks: &[Task]) -> Result<(), ErrorReport> {
 
 fn unmet_tasks(tasks: &[Task]) -> Vec<String> {
     let open = tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
-    open.map(|task| format!("end of task {}", task.id)).collect()
+    let is_unreadable = |task: &Task| task.status.as_str() == UNREADABLE_STATUS;
+    let note = |task: &Task| if is_unreadable(task) { ", whose file cannot be read" } else { "" };
+    open.map(|task| format!("end of task {}{}", task.id, note(task))).collect()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult, PaneVisibi
 use crate::core::roster::record::AgentPane;
 use crate::io::panes::window_rows_cache::OpenBatch;
 use crate::io::panes::{choose_close_batch, window_space};
+use crate::io::shim_program::check_shim_program;
 use crate::io::thread_start_error::thread_error;
 use protocol::control::{CapturePaneReply, Layout};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -161,7 +162,8 @@ impl PaneManager {
             PaneJob::OpenPane(opening) => {
                 let next = next
                     .and_then(|next| if let PaneJob::OpenPane(next) = next { Some(&**next) } else { None });
-                let result = self.open(&opening, next).map_err(to_error);
+                let result = check_shim_program(&opening.argv)
+                    .and_then(|()| self.open(&opening, next).map_err(to_error));
                 Some(PaneResult::PaneOpened { spawn: opening.spawn, result })
             }
             PaneJob::SetLabel { pane, owner, label } => {

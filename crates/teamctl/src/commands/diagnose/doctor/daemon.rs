@@ -1,4 +1,5 @@
-//! Checks that the daemon answers, has the version of teamctl, and works in the current root.
+//! Checks that the daemon answers, has the version and the program of teamctl, and works in the
+//! current root.
 
 use super::report::DoctorReport;
 use crate::context::CommandContext;
@@ -12,6 +13,7 @@ pub(super) fn check(context: &CommandContext, report: &mut DoctorReport) -> Opti
     match context.daemon_status() {
         Ok(status) => {
             check_version(&status, report);
+            check_program(status.daemon.pid, report);
             return Some(status);
         }
         // Many commands work on the files alone, without a daemon.
@@ -72,6 +74,16 @@ fn check_version(status: &StatusReply, report: &mut DoctorReport) {
     }
     if status.daemon.tmux.is_none() {
         report.warn("daemon", "its tmux server is gone", "see what it says: teamctl events --since 10m");
+    }
+}
+
+/// Checks that the daemon's program file is still there. If an upgrade has replaced it, the program of
+/// the shim may be gone too, and the daemon can start no agent.
+fn check_program(pid: u32, report: &mut DoctorReport) {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    if let Some(path) = program.to_string_lossy().strip_suffix(" (deleted)") {
+        let fix = "teamctl down --suspend, then teamctl up --resume";
+        report.warn("daemon", format!("{path} was replaced or removed while teamd runs"), fix);
     }
 }
 

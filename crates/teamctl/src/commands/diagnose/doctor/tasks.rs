@@ -31,6 +31,11 @@ pub(super) fn check(team: &Team, mode: FixMode, report: &mut DoctorReport) {
         let message = format!("task {} of {}: {}", task.id, team.name(), task.subject);
         report.fail("tasks", message, "repair the file, or remove it");
     }
+    for name in team.tasks().misnamed_files().unwrap_or_default() {
+        let message =
+            format!("{} of the tasks of {} has no number for a name: no program sees it", name, team.name());
+        report.fail("tasks", message, "rename it to ID.json, or remove it");
+    }
     let readable = tasks.len() - tasks.iter().filter(is_unreadable).count();
     report.ok("tasks", format!("{} has {readable} that can be read", team.name()));
     let cycles = wait_cycles(&tasks);

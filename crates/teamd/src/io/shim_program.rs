@@ -1,0 +1,15 @@
+//! Checks that the program of the shim is still there. An upgrade can remove it while the daemon
+//! runs. tmux would open a pane without a program, which closes at once.
+
+use protocol::error::{ErrorKind, ErrorReport};
+use std::path::Path;
+
+/// # Errors
+///
+/// `MissingPath` if the program `argv[0]` does not exist.
+pub(crate) fn check_shim_program(argv: &[String]) -> Result<(), ErrorReport> {
+    let Some(program) = argv.first().filter(|program| !Path::new(program).exists()) else { return Ok(()) };
+    let message = format!("cannot start an agent: {program} is gone; teamd was upgraded or moved");
+    Err(ErrorReport::new(ErrorKind::MissingPath, message)
+        .with_help("start teamd anew: teamctl down --suspend, then teamctl up --resume"))
+}
