@@ -213,5 +213,7 @@ fn usage_errors_are_objects_with_json() {
         let object: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(object["error"]["kind"], "usage", "{object}");
         assert!(!object["error"]["message"].as_str().unwrap().is_empty(), "{object}");
+        let names_it = object["error"]["message"].as_str().unwrap().contains("<NAME>");
+        assert_eq!(names_it, arguments == ["--json", "send"], "{object}");
     }
 }

@@ -15,7 +15,6 @@ pub use permission::{
 use crate::id::{RequestId, TaskId};
 use crate::json::{Object, decode_string, replace_lone_surrogates};
 use crate::name::AgentName;
-use crate::team_config::Member;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -260,17 +259,11 @@ pub struct ShutdownApproved {
 }
 
 impl ShutdownApproved {
-    /// The agreement of a teammate. `member` is its entry in config.json, from which the pane and the
-    /// backend are taken. `None` if the entry cannot be read.
-    pub fn new(
-        request_id: RequestId,
-        from: &AgentName,
-        timestamp: String,
-        member: Option<&Member>,
-    ) -> ShutdownApproved {
-        let pane_id = member.map(|member| member.tmux_pane_id.clone()).filter(|pane| !pane.is_empty());
-        let backend_type = member.and_then(|member| member.backend_type.clone());
-        ShutdownApproved { request_id, from: from.to_string(), timestamp, pane_id, backend_type }
+    /// The agreement of a teammate, without its pane: a lead on another tmux server could take the id
+    /// for a pane of its own server, and close that.
+    pub fn new(request_id: RequestId, from: &AgentName, timestamp: String) -> ShutdownApproved {
+        let from = from.to_string();
+        ShutdownApproved { request_id, from, timestamp, pane_id: None, backend_type: None }
     }
 }
 

@@ -45,11 +45,13 @@ fn is_json_requested() -> bool {
     std::env::args_os().skip(1).take_while(|argument| argument != "--").any(|argument| argument == "--json")
 }
 
-/// The error of the command line as an object for scripts: the first line is what is wrong.
+/// The error of the command line as an object for scripts. The text before the first empty line says
+/// what is wrong.
 fn usage_report(error: &clap::Error) -> ErrorReport {
     let text = error.to_string();
-    let first = text.lines().next().unwrap_or_default();
-    ErrorReport::new(ErrorKind::Usage, first.strip_prefix("error: ").unwrap_or(first))
+    let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let message = lines.join(" ");
+    ErrorReport::new(ErrorKind::Usage, message.strip_prefix("error: ").unwrap_or(&message))
 }
 
 /// Parses the command line again without environment variables and returns the error. The usage

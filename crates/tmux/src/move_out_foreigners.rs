@@ -10,10 +10,12 @@ use tmux_interface::{
 
 use crate::command_list::CommandList;
 use crate::control_client_process::CONTROL_SESSION_PREFIX;
+use crate::if_shell::{all_of, any_of};
 use crate::{Error, PaneId, PaneTag, SessionId, TmuxServer, WindowId};
 
 /// A pane in a session of this crate.
 struct PlacedPane {
+    session: SessionId,
     window: WindowId,
     pane: PaneId,
     owner: PaneOwner,
@@ -64,12 +66,14 @@ fn lists() -> [CommandList; 3] {
     let own = "#{m:_teamd-*,#{session_name}}";
     let sessions = ListSessions::new().filter(format!("#{{?{own},0,1}}"));
     let sessions = sessions.format("#{session_activity} #{session_id}").build();
-    let is_own =
-        format!("#{{||:#{{==:#{{pane_id}},#{{@teamd_idle_pane}}}},#{{!=:{},}}}}", PaneTag::TAG_FORMAT);
-    let panes = ListPanes::new().all().filter(own);
-    let panes = panes.format(format!("#{{window_id}} #{{pane_id}} {is_own}")).build();
-    // Every control client of this crate has the flag `no-output`.
     let in_hidden_session = format!("#{{m:{CONTROL_SESSION_PREFIX}*,#{{session_name}}}}");
+    // A hidden session of an earlier version does not name its idle pane: all its panes are teamd's.
+    let is_unnamed = all_of(&in_hidden_session, "#{==:#{@teamd_idle_pane},}");
+    let is_idle = any_of("#{==:#{pane_id},#{@teamd_idle_pane}}", &is_unnamed);
+    let is_own = any_of(&is_idle, &format!("#{{!=:{},}}", PaneTag::TAG_FORMAT));
+    let panes = ListPanes::new().all().filter(own);
+    let panes = panes.format(format!("#{{session_id}} #{{window_id}} #{{pane_id}} {is_own}")).build();
+    // Every control client of this crate has the flag `no-output`.
     let is_foreign = "#{?#{m:*no-output*,#{client_flags}},0,1}";
     let name = format!("#{{?#{{&&:{in_hidden_session},{is_foreign}}},#{{client_name}},}}");
     let clients = ListClients::new().format(name).build();
@@ -84,9 +88,10 @@ fn parse_session(line: &str) -> Option<(u64, SessionId)> {
 
 fn parse_pane(line: &str) -> Option<PlacedPane> {
     let mut fields = line.split(' ');
+    let session = fields.next()?.parse().ok()?;
     let (window, pane) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     let owner = if fields.next()? == "1" { PaneOwner::Teamd } else { PaneOwner::Foreign };
-    Some(PlacedPane { window, pane, owner })
+    Some(PlacedPane { session, window, pane, owner })
 }
 
 /// Returns the commands that move foreign windows to the session `target`. A foreign pane in a
@@ -102,7 +107,8 @@ fn window_commands(panes: &[PlacedPane], target: SessionId) -> Vec<TmuxCommand<'
             commands.push(BreakPane::new().detached().src_pane(source).dst_window(place).build());
         } else if !moved.contains(&pane.window) {
             moved.push(pane.window);
-            let source = pane.window.to_string();
+            // The window may be in a session of others, too, which keeps it.
+            let source = format!("{}:{}", pane.session, pane.window);
             commands.push(MoveWindow::new().detached().src_window(source).dst_window(place).build());
         }
     }

@@ -36,9 +36,15 @@ impl CacheDirs {
         is_cached
     }
 
-    /// Finds the git repositories below everything for which [`CacheDirs::contains`] was true.
+    /// Finds the git repositories below everything for which [`CacheDirs::contains`] was true. Links
+    /// are not followed.
     pub(crate) fn repositories(&self) -> Vec<PathBuf> {
-        let (mut found, mut queue) = (Vec::new(), self.cached.clone());
+        let is_directory = |path: &&PathBuf| {
+            let path: PathBuf = self.tree.join(path).components().collect();
+            path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
+        };
+        let mut queue: Vec<PathBuf> = self.cached.iter().filter(is_directory).cloned().collect();
+        let mut found = Vec::new();
         while let Some(directory) = queue.pop() {
             let Ok(entries) = self.tree.join(&directory).read_dir() else { continue };
             for entry in entries.flatten() {

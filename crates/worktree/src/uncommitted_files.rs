@@ -62,7 +62,7 @@ impl FileStatus {
     /// Returns all files. A file may occur twice.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let all = [&self.unstaged, &self.unmerged, &self.untracked, &self.ignored, &self.ignored_by_status];
-        all.into_iter().chain([&self.staged]).flatten()
+        all.into_iter().chain([&self.staged, &self.cached_repositories]).flatten()
     }
 
     /// Adds an entry of the output of `git status`. The entry has the form `XY PATH`: X is the

@@ -1,9 +1,10 @@
 //! Cycles of tasks that wait for each other. teamd refuses a link that would close a cycle, but
 //! another program can write one into the files.
 
-use super::task_file::{Task, find_cycle};
+use super::task_file::{Task, TaskStatus};
 use crate::id::TaskId;
 use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Open tasks that wait for each other, so that none of them can start. Each task waits for the one
@@ -12,6 +13,15 @@ use std::fmt;
 pub struct WaitCycle(Vec<TaskId>);
 
 impl WaitCycle {
+    /// The cycle of a path in which each task waits for the next, and the last for the first. The
+    /// result begins with the lowest id.
+    fn from_path(mut path: Vec<TaskId>) -> WaitCycle {
+        path.reverse();
+        let lowest = (0..path.len()).min_by_key(|at| path[*at]).unwrap_or(0);
+        path.rotate_left(lowest);
+        WaitCycle(path)
+    }
+
     /// The tasks of the cycle.
     pub fn tasks(&self) -> &[TaskId] {
         &self.0
@@ -39,23 +49,47 @@ impl fmt::Display for WaitCycle {
     }
 }
 
-/// The cycles among the open tasks. A task that is in several cycles is in only one of the results.
+/// The cycles among the pending tasks. A task in progress waits for no other. A task that is in
+/// several cycles is in only one of the results.
 pub fn wait_cycles<T: Borrow<Task>>(all: &[T]) -> Vec<WaitCycle> {
-    let open: Vec<&Task> = all.iter().map(Borrow::borrow).filter(|task| !task.status.is_closed()).collect();
-    let mut cycles: Vec<WaitCycle> = Vec::new();
-    for task in &open {
-        if cycles.iter().any(|cycle| cycle.0.contains(&task.id)) {
-            continue;
+    let mut waits = tasks_without_start(all);
+    let mut cycles = Vec::new();
+    while let Some((first, _)) = waits.first_key_value() {
+        // Each task that is left has a blocker that is left, unless that blocker was in a cycle that
+        // is found already.
+        let mut path = vec![*first];
+        while let Some(blocker) =
+            path.last().and_then(|last| waits.get(last)?.iter().find(|id| waits.contains_key(id)))
+        {
+            if let Some(at) = path.iter().position(|id| id == blocker) {
+                cycles.push(WaitCycle::from_path(path.split_off(at)));
+                break;
+            }
+            path.push(*blocker);
         }
-        let blockers = task.open_blockers(&open);
-        let cycle = blockers.iter().find_map(|blocker| find_cycle(&open, *blocker, task.id));
-        cycles.extend(cycle.map(|mut path| {
-            // The path ends where it began.
-            path.pop();
-            WaitCycle(path)
-        }));
+        let found = cycles.last().map_or(&[][..], WaitCycle::tasks);
+        path.iter().chain(found).for_each(|id| drop(waits.remove(id)));
     }
+    cycles.sort_by_key(|cycle| cycle.0.first().copied());
     cycles
+}
+
+/// The pending tasks that can never start, with their blockers among these tasks. They are in a cycle
+/// or wait for a task in a cycle.
+fn tasks_without_start<T: Borrow<Task>>(all: &[T]) -> BTreeMap<TaskId, Vec<TaskId>> {
+    let pending = all.iter().map(Borrow::borrow).filter(|task| task.status == TaskStatus::Pending);
+    let mut waits: BTreeMap<TaskId, Vec<TaskId>> =
+        pending.map(|task| (task.id, task.blocked_by.clone())).collect();
+    loop {
+        let ids: BTreeSet<TaskId> = waits.keys().copied().collect();
+        for blockers in waits.values_mut() {
+            blockers.retain(|id| ids.contains(id));
+        }
+        waits.retain(|_, blockers| !blockers.is_empty());
+        if waits.len() == ids.len() {
+            return waits;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -73,7 +107,7 @@ mod tests {
             task(1, "pending", &["1"]),
             task(5, "pending", &["7"]),
             task(6, "pending", &["5"]),
-            task(7, "in_progress", &["6"]),
+            task(7, "pending", &["6"]),
             task(8, "pending", &["7"]),
         ];
         let cycles = wait_cycles(&tasks);
@@ -84,8 +118,19 @@ mod tests {
     }
 
     #[test]
-    fn completed_task_breaks_a_cycle() {
-        let tasks = [task(5, "pending", &["6"]), task(6, "completed", &["5"])];
+    fn completed_task_and_one_in_progress_break_a_cycle() {
+        for status in ["completed", "in_progress"] {
+            let tasks = [task(5, "pending", &["6"]), task(6, status, &["5"])];
+            assert_eq!(wait_cycles(&tasks), []);
+        }
+    }
+
+    #[test]
+    fn long_chain_behind_a_cycle_is_read_quickly() {
+        let mut tasks: Vec<Task> =
+            (2..5_000).map(|id| task(id, "pending", &[&(id - 1).to_string()])).collect();
         assert_eq!(wait_cycles(&tasks), []);
+        tasks.insert(0, task(1, "pending", &["2"]));
+        assert_eq!(wait_cycles(&tasks).len(), 1);
     }
 }

@@ -150,8 +150,7 @@ impl TeamFiles {
         request: ShutdownRequest,
         entries: Vec<InboxEntry>,
     ) -> Result<(), ErrorReport> {
-        let member = self.team.member(self.me.as_str()).ok();
-        let approval = ShutdownApproved::new(request.request_id, &self.me, iso8601(now()), member.as_ref());
+        let approval = ShutdownApproved::new(request.request_id, &self.me, iso8601(now()));
         self.send_to_lead(Payload::ShutdownApproved(approval).to_text())?;
         self.mark_read(entries).ok();
         Ok(())

@@ -40,9 +40,7 @@ impl ShutdownDecision {
         let me = &caller.name;
         match self {
             ShutdownDecision::Approve => {
-                let member = caller.team.member(me.as_str()).ok();
-                let approval = ShutdownApproved::new(request_id, me, timestamp, member.as_ref());
-                Payload::ShutdownApproved(approval)
+                Payload::ShutdownApproved(ShutdownApproved::new(request_id, me, timestamp))
             }
             ShutdownDecision::Reject { reason } => {
                 let (from, reason) = (me.to_string(), reason.clone());

@@ -22,7 +22,7 @@ use protocol::name::TeamName;
 pub(crate) fn handle_lead_order(context: &mut Context, client: ConnId, order: SetLeadRequest) {
     let done = match order {
         SetLeadRequest::Take(lead) => take_lead(context, lead),
-        SetLeadRequest::Release(team) => release_lead(context, &team),
+        SetLeadRequest::Release(team) => release_ended_or_current_lead(context, &team),
     };
     match done {
         Err(error) => send_reply(context, client, Err(error)),
@@ -61,6 +61,17 @@ fn take_lead(context: &mut Context, lead: LeadProcess) -> Result<(), ErrorReport
         context.state.lead_sessions.insert(leading.lead.team.clone(), leading);
     }
     Ok(())
+}
+
+/// Ends the lead session of a team. If its process has ended already, `status` does not show that any
+/// more.
+fn release_ended_or_current_lead(context: &mut Context, team: &TeamName) -> Result<(), ErrorReport> {
+    let known = context.state.teams.get_mut(team);
+    if known.is_some_and(|known| known.lead_session_ended_at.take().is_some()) {
+        context.state.has_roster_changed = true;
+        return Ok(());
+    }
+    release_lead(context, team)
 }
 
 /// Ends the lead session of a team. An error if there is none.

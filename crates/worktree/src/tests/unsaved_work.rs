@@ -51,6 +51,13 @@ fn cachedir_tag_directories_are_ignored() {
     assert_eq!(repo.keep_reasons(&tree), []);
     repo.git(&tree.path.join("cache/deep"), &["init", "--quiet"]);
     assert_kept(&repo, &tree, &[KeepReason::Repository("cache/deep".into())]);
+    std::os::unix::fs::symlink(repo.home().join("repo"), tree.path.join("cache/link")).unwrap();
+    assert_kept(&repo, &tree, &[KeepReason::Repository("cache/deep".into())]);
+    let saved = tree.save(&repo.home().join("trash"), &repo.git_environment());
+    let archive = repo.home().join("trash/changed-files.tar");
+    let listed = Command::new("tar").arg("tf").arg(archive).output().unwrap().stdout;
+    let listed = String::from_utf8(listed).unwrap();
+    assert!(saved.is_ok() && listed.contains("cache/deep/.git/HEAD"), "{listed}");
     std::fs::rename(tree.path.join("cache/deep/.git"), repo.home().join("away")).unwrap();
     assert_eq!(repo.remove(&tree), RemoveOutcome::Removed);
 }

@@ -62,7 +62,7 @@ pub(crate) struct WhyArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &WhyArgs) -> Result<ExitCode, ErrorReport> {
-    let Some(name) = &args.name else { return explain_team(context) };
+    let Some(name) = &args.name else { return explain_team(context, args.no_output_after) };
     let team = team_of_address(context, name)?;
     if context.caller_name() != AgentName::new_unchecked(strip_team(name, team.name())) {
         context.require_lead("say why another member is not moving")?;
@@ -84,11 +84,11 @@ pub(crate) fn run(context: &CommandContext, args: &WhyArgs) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-fn explain_team(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
+fn explain_team(context: &CommandContext, no_output_after: Duration) -> Result<ExitCode, ErrorReport> {
     context.require_lead("say what holds the team up")?;
     let team = context.team()?;
     let snapshot = SystemSnapshot::take(context, EventLog::read(&context.directories()?.state_dir))?;
-    let found = TeamDiagnosis::new(context, &snapshot, &team)?;
+    let found = TeamDiagnosis::new(context, &snapshot, &team, no_output_after)?;
     if context.args.json {
         let members = found.blocked.iter();
         let members = members.map(|(name, cause)| json!({"name": name, "causes": [cause]}));

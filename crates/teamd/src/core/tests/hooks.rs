@@ -339,6 +339,9 @@ fn one_session_leads_a_team_until_it_leaves_or_ends() {
     assert!(effects.iter().any(logs_end));
     assert_eq!(state.notices.pending().len(), 1);
     assert_eq!(state.teams[&survey_team()].lead_session_ended_at, Some(NOW.wall), "status says so");
+    let release = Request::SetLead(SetLeadRequest::Release(survey_team()));
+    assert_eq!(error_kind(&send_call(&mut state, 10, release.clone()), 10), None, "the note is taken off");
+    assert_eq!(error_kind(&send_call(&mut state, 11, release), 11), Some(ErrorKind::NotFound));
     send_call(&mut state, 7, take_lead(9));
     assert_eq!(state.teams[&survey_team()].lead_session_ended_at, None);
 }

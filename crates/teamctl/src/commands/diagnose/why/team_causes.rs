@@ -3,11 +3,12 @@
 use super::cause::Cause;
 use super::diagnosis::Diagnosis;
 use super::find_causes::find_causes;
-use super::gather_evidence::{NO_OUTPUT_DEFAULT, gather_evidence};
+use super::gather_evidence::gather_evidence;
 use super::shared_evidence::SystemSnapshot;
 use crate::context::CommandContext;
 use protocol::error::ErrorReport;
 use protocol::name::AgentName;
+use std::time::Duration;
 use store::Team;
 
 /// What `why` has found out about all members of a team.
@@ -25,10 +26,11 @@ impl TeamDiagnosis {
         context: &CommandContext,
         snapshot: &SystemSnapshot,
         team: &Team,
+        no_output_after: Duration,
     ) -> Result<TeamDiagnosis, ErrorReport> {
         let mut found = TeamDiagnosis { blocked: Vec::new(), working: 0, idle: 0 };
         for name in members_to_diagnose(snapshot, team)? {
-            let evidence = gather_evidence(context, snapshot, team, name.as_str(), NO_OUTPUT_DEFAULT)?;
+            let evidence = gather_evidence(context, snapshot, team, name.as_str(), no_output_after)?;
             for diagnosis in find_causes(&evidence).into_iter().take(1) {
                 found.add(name.clone(), diagnosis);
             }
