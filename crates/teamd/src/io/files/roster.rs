@@ -8,8 +8,12 @@ use store::Error;
 
 impl FilesThread {
     /// Writes the roster, and removes the environments that it does not name.
+    ///
+    /// A write that fails is tried again at once: as long as the last write has failed, no member
+    /// can be deregistered, and the next attempt comes only with the next rescan.
     pub(super) fn save_roster(&mut self, roster: &Roster) -> Result<(), ErrorReport> {
-        let written = self.write_roster(roster).map_err(ErrorReport::from);
+        let written = self.write_roster(roster).or_else(|_| self.write_roster(roster));
+        let written = written.map_err(ErrorReport::from);
         self.shared.saves().roster_error = written.err();
         self.check_saved()?;
         let removed = self.remove_unused_environments(roster);
