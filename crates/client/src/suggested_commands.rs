@@ -3,6 +3,7 @@
 
 use protocol::name::TeamName;
 use protocol::single_line_and_shell_quote::shell_quote;
+use protocol::task::WaitCycle;
 
 /// Builds `teamctl` commands with the options that the user needs, placed after the subcommand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,6 +58,11 @@ impl SuggestedCommands {
         let all = all.chain(self.options.iter().map(String::as_str)).chain(team);
         let all = all.chain(words[1..].iter().copied());
         all.map(shell_quote).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The command that removes one link of a cycle of tasks.
+    pub fn command_to_cut(&self, cycle: &WaitCycle) -> String {
+        self.command(&cycle.cut_command().each_ref().map(String::as_str))
     }
 
     /// The command `verb` with a name or id as its argument. A name that looks like an option is

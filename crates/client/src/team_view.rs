@@ -39,15 +39,7 @@ pub struct TeamView {
     pub failed_tasks: Vec<FailedTask>,
     /// The open tasks that wait for each other, one entry for each cycle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub task_cycles: Vec<TaskCycle>,
-}
-
-/// Open tasks that wait for each other, so that none of them can start.
-#[derive(Debug, Serialize)]
-pub struct TaskCycle {
-    pub tasks: Vec<TaskId>,
-    #[serde(skip)]
-    pub cycle: WaitCycle,
+    pub task_cycles: Vec<WaitCycle>,
 }
 
 /// A member. `None` in a field means unknown.
@@ -212,7 +204,7 @@ pub fn open_team_view(team: &Team, source: StatusSource, unread: &mut UnreadCoun
         abandoned_tasks: possible_workers(team, status)
             .map_or_else(Vec::new, |workers| abandoned_tasks(&tasks, &workers)),
         failed_tasks: failed_tasks(&tasks),
-        task_cycles: task_cycles(&tasks),
+        task_cycles: wait_cycles(&tasks),
         tasks: count_tasks(&tasks),
         members,
         ..view_without_files(name, status)
@@ -369,11 +361,6 @@ fn abandoned_tasks(tasks: &[Task], workers: &[AgentName]) -> Vec<AbandonedTask> 
         Some(AbandonedTask { id: task.id, subject: task.subject.clone(), owner })
     };
     tasks_in_progress(tasks).filter(|task| task.failure().is_none()).filter_map(to_abandoned).collect()
-}
-
-fn task_cycles(tasks: &[Task]) -> Vec<TaskCycle> {
-    let cycles = wait_cycles(tasks).into_iter();
-    cycles.map(|cycle| TaskCycle { tasks: cycle.tasks().to_vec(), cycle }).collect()
 }
 
 fn failed_tasks(tasks: &[Task]) -> Vec<FailedTask> {

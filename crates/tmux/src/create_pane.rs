@@ -172,8 +172,9 @@ fn with_program<'a>(
 }
 
 /// Returns the commands that split a window. They split the pane at the bottom right, which is the
-/// last one in all layouts, so that panes stand in the order of their creation. The flag `-Z` is used only if the window is zoomed: it
-/// keeps the window zoomed, but would also zoom any other window.
+/// last one in all layouts, so that panes stand in the order of their creation. The flag `-Z` is
+/// used only if the window is zoomed: it keeps the window zoomed, but would also zoom any other
+/// window.
 pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<CommandList, InvalidArgument> {
     let window = window.to_string();
     let plain = SplitWindow::new().detached().print().format(CREATED_FORMAT).start_directory("/");

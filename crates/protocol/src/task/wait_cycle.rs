@@ -3,14 +3,17 @@
 
 use super::task_file::{Task, TaskStatus};
 use crate::id::TaskId;
+use serde::Serialize;
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Open tasks that wait for each other, so that none of them can start. Each task waits for the one
 /// before it, and the first waits for the last.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WaitCycle(Vec<TaskId>);
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WaitCycle {
+    tasks: Vec<TaskId>,
+}
 
 impl WaitCycle {
     /// The cycle of a path in which each task waits for the next, and the last for the first. The
@@ -19,25 +22,25 @@ impl WaitCycle {
         path.reverse();
         let lowest = (0..path.len()).min_by_key(|at| path[*at]).unwrap_or(0);
         path.rotate_left(lowest);
-        WaitCycle(path)
+        WaitCycle { tasks: path }
     }
 
     /// The tasks of the cycle.
     pub fn tasks(&self) -> &[TaskId] {
-        &self.0
+        &self.tasks
     }
 
     /// The arguments of the `teamctl` command that removes one link of the cycle.
     pub fn cut_command(&self) -> [String; 5] {
         let [first, last] =
-            [self.0.first(), self.0.last()].map(|id| id.map_or(String::new(), TaskId::to_string));
+            [self.tasks.first(), self.tasks.last()].map(|id| id.map_or(String::new(), TaskId::to_string));
         ["task".to_owned(), "update".to_owned(), first, "--remove-blocked-by".to_owned(), last]
     }
 }
 
 impl fmt::Display for WaitCycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_slice() {
+        match self.tasks.as_slice() {
             [task] => write!(f, "task {task} waits for itself"),
             tasks => {
                 let mut ids: Vec<TaskId> = tasks.to_vec();
@@ -49,47 +52,36 @@ impl fmt::Display for WaitCycle {
     }
 }
 
-/// The cycles among the pending tasks. A task in progress waits for no other. A task that is in
-/// several cycles is in only one of the results.
+/// The cycles among the pending tasks. A task in progress waits for no other. No task is in two of
+/// the results: of two cycles that share a task, only one is found.
 pub fn wait_cycles<T: Borrow<Task>>(all: &[T]) -> Vec<WaitCycle> {
-    let mut waits = tasks_without_start(all);
-    let mut cycles = Vec::new();
-    while let Some((first, _)) = waits.first_key_value() {
-        // Each task that is left has a blocker that is left, unless that blocker was in a cycle that
-        // is found already.
-        let mut path = vec![*first];
-        while let Some(blocker) =
-            path.last().and_then(|last| waits.get(last)?.iter().find(|id| waits.contains_key(id)))
-        {
-            if let Some(at) = path.iter().position(|id| id == blocker) {
-                cycles.push(WaitCycle::from_path(path.split_off(at)));
-                break;
-            }
-            path.push(*blocker);
-        }
-        let found = cycles.last().map_or(&[][..], WaitCycle::tasks);
-        path.iter().chain(found).for_each(|id| drop(waits.remove(id)));
-    }
-    cycles.sort_by_key(|cycle| cycle.0.first().copied());
-    cycles
-}
-
-/// The pending tasks that can never start, with their blockers among these tasks. They are in a cycle
-/// or wait for a task in a cycle.
-fn tasks_without_start<T: Borrow<Task>>(all: &[T]) -> BTreeMap<TaskId, Vec<TaskId>> {
     let pending = all.iter().map(Borrow::borrow).filter(|task| task.status == TaskStatus::Pending);
-    let mut waits: BTreeMap<TaskId, Vec<TaskId>> =
-        pending.map(|task| (task.id, task.blocked_by.clone())).collect();
-    loop {
-        let ids: BTreeSet<TaskId> = waits.keys().copied().collect();
-        for blockers in waits.values_mut() {
-            blockers.retain(|id| ids.contains(id));
-        }
-        waits.retain(|_, blockers| !blockers.is_empty());
-        if waits.len() == ids.len() {
-            return waits;
+    let mut unvisited: BTreeMap<TaskId, &[TaskId]> =
+        pending.map(|task| (task.id, task.blocked_by.as_slice())).collect();
+    let mut cycles = Vec::new();
+    while let Some((first, _)) = unvisited.first_key_value() {
+        let mut path = vec![*first];
+        while let Some(last) = path.last() {
+            let blocker = unvisited[last].iter().find(|id| unvisited.contains_key(id));
+            let visited = match blocker.map(|id| (*id, path.iter().position(|other| other == id))) {
+                Some((blocker, None)) => {
+                    path.push(blocker);
+                    continue;
+                }
+                Some((_, Some(at))) => {
+                    let cycle = path.split_off(at);
+                    cycles.push(WaitCycle::from_path(cycle.clone()));
+                    cycle
+                }
+                None => path.split_off(path.len() - 1),
+            };
+            for id in visited {
+                unvisited.remove(&id);
+            }
         }
     }
+    cycles.sort_by_key(|cycle| cycle.tasks.first().copied());
+    cycles
 }
 
 #[cfg(test)]
@@ -118,6 +110,18 @@ mod tests {
     }
 
     #[test]
+    fn cycle_that_waits_for_another_cycle_is_found_too() {
+        let tasks = [
+            task(1, "pending", &["2", "4"]),
+            task(2, "pending", &["3"]),
+            task(3, "pending", &["2"]),
+            task(4, "pending", &["1"]),
+        ];
+        let texts: Vec<String> = wait_cycles(&tasks).iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["tasks 1, 4 wait for each other", "tasks 2, 3 wait for each other"]);
+    }
+
+    #[test]
     fn completed_task_and_one_in_progress_break_a_cycle() {
         for status in ["completed", "in_progress"] {
             let tasks = [task(5, "pending", &["6"]), task(6, status, &["5"])];
@@ -126,11 +130,12 @@ mod tests {
     }
 
     #[test]
-    fn long_chain_behind_a_cycle_is_read_quickly() {
+    fn tasks_behind_a_cycle_are_not_in_it() {
         let mut tasks: Vec<Task> =
             (2..5_000).map(|id| task(id, "pending", &[&(id - 1).to_string()])).collect();
         assert_eq!(wait_cycles(&tasks), []);
         tasks.insert(0, task(1, "pending", &["2"]));
-        assert_eq!(wait_cycles(&tasks).len(), 1);
+        let cycles: Vec<String> = wait_cycles(&tasks).iter().map(ToString::to_string).collect();
+        assert_eq!(cycles, ["tasks 1, 2 wait for each other"]);
     }
 }

@@ -21,8 +21,9 @@ const MAX_SOCKET_PATH: usize = 103;
 /// The time between two checks of a lock, a pid or a socket.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How often the lock file is read until a new lock holder has written its pid into the file.
-const HOLDER_PID_POLLS: u32 = 50;
+/// How often the lock file is read until a new lock holder has written its pid into the file. On a
+/// busy machine this can take more than a second.
+const HOLDER_PID_POLLS: u32 = 500;
 
 /// How long to wait until the locks of a killed daemon are released, as a number of
 /// [`POLL_INTERVAL`]s.
@@ -65,7 +66,7 @@ impl InstanceLock {
         }
         match locked {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(already_running_error(&mut file, root)),
+            Err(TryLockError::WouldBlock) => return Err(already_running_error(&mut file, root, socket)),
             Err(TryLockError::Error(error)) => return Err(io("lock", &error)),
         }
         failpoint::hit("instance.locked");
@@ -82,17 +83,18 @@ impl InstanceLock {
 /// process that does not run, waits and reads the file again.
 ///
 /// The wait is needed because a new lock holder writes its pid shortly after it takes the lock.
-/// Until then the file has no pid or the pid of an earlier daemon. After [`HOLDER_PID_POLLS`] reads
-/// the pid is returned even if no process has this pid: the lock holder may run in another pid
-/// namespace.
-fn wait_for_holder_pid(file: &mut File) -> Option<i32> {
+/// Until then the file has no pid or the pid of an earlier daemon. The wait ends when `socket`
+/// accepts connections, because the lock holder has written its pid by then. No process has this
+/// pid if the lock holder runs in another pid namespace.
+fn wait_for_holder_pid(file: &mut File, socket: &Path) -> Option<i32> {
     let is_running =
         |pid: &i32| Pid::from_raw(*pid).is_some_and(|pid| pidfd_open(pid, PidfdFlags::empty()).is_ok());
     for _ in 0..HOLDER_PID_POLLS {
-        if let Some(pid) = read_holder_pid(file).filter(is_running) {
-            return Some(pid);
+        let is_serving = UnixStream::connect(socket).is_ok();
+        match read_holder_pid(file) {
+            Some(pid) if is_serving || is_running(&pid) => return Some(pid),
+            _ => wait_briefly(),
         }
-        wait_briefly();
     }
     read_holder_pid(file)
 }
@@ -156,8 +158,8 @@ pub(crate) fn lock_root(root: &Root) -> Result<(), ErrorReport> {
     Err(ErrorReport::new(ErrorKind::NoDaemon, message).with_help(help))
 }
 
-fn already_running_error(file: &mut File, root: &Path) -> ErrorReport {
-    let pid = wait_for_holder_pid(file).map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
+fn already_running_error(file: &mut File, root: &Path, socket: &Path) -> ErrorReport {
+    let pid = wait_for_holder_pid(file, socket).map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
     let message = format!("cannot supervise {}: a teamd does already, pid {pid}", root.display());
     ErrorReport::new(ErrorKind::NoDaemon, message).with_help("use it, or end it with: teamctl down")
 }

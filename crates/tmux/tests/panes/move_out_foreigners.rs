@@ -7,7 +7,10 @@ use tmux::{ServerNotice, TmuxServer};
 
 use crate::test_server::{TestServer, idle_command, label, on_all_servers, tag, tag_created, wait_until};
 
-const FOREIGN_PROGRAM: [&str; 2] = ["sleep", "4711"];
+/// Runs the foreign program in a session of this crate. `command` is the tmux command for it.
+fn run_foreign_program(fixture: &TestServer, command: &str, session: &str) {
+    fixture.run([command, "-d", "-t", &format!("={session}:"), "sleep", "4711"]);
+}
 
 /// Waits for a notice, and then moves everything foreign out.
 fn move_out(server: &mut TmuxServer, notices: &Receiver<ServerNotice>) {
@@ -43,14 +46,7 @@ fn window_that_was_put_into_the_hidden_session_is_moved_to_the_last_used_session
     on_all_servers(|fixture| {
         let (mut server, notices) = connect(fixture);
         let hidden = fixture.hidden_sessions().remove(0);
-        fixture.run([
-            "new-window",
-            "-d",
-            "-t",
-            &format!("={hidden}:"),
-            FOREIGN_PROGRAM[0],
-            FOREIGN_PROGRAM[1],
-        ]);
+        run_foreign_program(fixture, "new-window", &hidden);
         move_out(&mut server, &notices);
         assert_eq!(session_of_foreign_program(fixture).as_deref(), Some("main"));
         assert!(server.is_alive());
@@ -62,14 +58,7 @@ fn pane_beside_the_idle_pane_is_moved_to_a_window_of_its_own() {
     on_all_servers(|fixture| {
         let (mut server, notices) = connect(fixture);
         let hidden = fixture.hidden_sessions().remove(0);
-        fixture.run([
-            "split-window",
-            "-d",
-            "-t",
-            &format!("={hidden}:"),
-            FOREIGN_PROGRAM[0],
-            FOREIGN_PROGRAM[1],
-        ]);
+        run_foreign_program(fixture, "split-window", &hidden);
         move_out(&mut server, &notices);
         assert_eq!(session_of_foreign_program(fixture).as_deref(), Some("main"));
         assert_eq!(pane_sessions(fixture).iter().filter(|name| **name == hidden).count(), 1, "the idle pane");
@@ -85,7 +74,7 @@ fn window_in_the_session_of_hidden_panes_is_moved_and_the_hidden_pane_stays() {
         tag_created(&mut server, &created, &tag("ann"), &label(""));
         server.hide(created.pane, &tag("ann"), "team").unwrap();
         while notices.try_recv().is_ok() {}
-        fixture.run(["new-window", "-d", "-t", "=_teamd-hidden:", FOREIGN_PROGRAM[0], FOREIGN_PROGRAM[1]]);
+        run_foreign_program(fixture, "new-window", "_teamd-hidden");
         move_out(&mut server, &notices);
         let place = session_of_foreign_program(fixture).unwrap();
         assert!(!place.starts_with("_teamd-"), "{place}");
@@ -114,14 +103,7 @@ fn window_in_the_hidden_session_outlives_it_if_there_is_no_other_session() {
         let (mut server, notices) = connect(fixture);
         let hidden = fixture.hidden_sessions().remove(0);
         fixture.run(["kill-session", "-t", "=main"]);
-        fixture.run([
-            "new-window",
-            "-d",
-            "-t",
-            &format!("={hidden}:"),
-            FOREIGN_PROGRAM[0],
-            FOREIGN_PROGRAM[1],
-        ]);
+        run_foreign_program(fixture, "new-window", &hidden);
         move_out(&mut server, &notices);
         drop(server);
         wait_until("the end of the idle pane", || (pane_sessions(fixture).len() == 1).then_some(()));

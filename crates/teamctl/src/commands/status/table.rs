@@ -59,7 +59,7 @@ pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<S
         .map(abandoned)
         .chain(team.failed_tasks.iter().map(failed_task_line))
         .chain(team.lead_session_ended_at.map(|at| lead_session_line(team, at, commands)))
-        .chain(team.task_cycles.iter().map(|found| task_cycle_line(&found.cycle, commands)))
+        .chain(team.task_cycles.iter().map(|cycle| task_cycle_line(cycle, commands)))
         .chain(note);
     lines.map(|line| sanitize(&line)).collect()
 }
@@ -70,9 +70,7 @@ fn lead_session_line(team: &TeamView, ended_at: u64, commands: &SuggestedCommand
 }
 
 fn task_cycle_line(cycle: &WaitCycle, commands: &SuggestedCommands) -> String {
-    let command = cycle.cut_command();
-    let command = commands.command(&command.each_ref().map(String::as_str));
-    format!("{cycle}, so none of them can start: {command}")
+    format!("{cycle}, so none of them can start: {}", commands.command_to_cut(cycle))
 }
 
 /// Details of one member that the table does not show.

@@ -1,6 +1,7 @@
 //! The conditions that `wait` can wait for, and how each is checked in the files.
 
 use crate::context::CommandContext;
+use client::suggested_commands::SuggestedCommands;
 use client::team_context::member_name;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
@@ -203,7 +204,7 @@ fn check_tasks_possible(tasks: &[Task]) -> Result<(), ErrorReport> {
     if let Some(cycle) = cycles.first().filter(|_| failed.is_empty()) {
         let message = format!("cannot wait for all tasks: {cycle}");
         return Err(ErrorReport::new(ErrorKind::Partial, message)
-            .with_help(format!("remove one link: teamctl {}", cycle.cut_command().join(" "))));
+            .with_help(format!("remove one link: {}", SuggestedCommands::default().command_to_cut(cycle))));
     }
     let names: Vec<String> = failed.iter().map(ToString::to_string).collect();
     let message =

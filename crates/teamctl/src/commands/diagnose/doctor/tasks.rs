@@ -7,6 +7,7 @@
 
 use super::fix_mode::FixMode;
 use super::report::DoctorReport;
+use client::suggested_commands::SuggestedCommands;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus, wait_cycles};
@@ -39,9 +40,10 @@ pub(super) fn check(team: &Team, mode: FixMode, report: &mut DoctorReport) {
     let readable = tasks.len() - tasks.iter().filter(is_unreadable).count();
     report.ok("tasks", format!("{} has {readable} that can be read", team.name()));
     let cycles = wait_cycles(&tasks);
+    let commands = SuggestedCommands::default().for_team(team.name());
     for cycle in &cycles {
         let message = format!("{}: {cycle}, so none of them can start", team.name());
-        report.fail("links", message, format!("teamctl {}", cycle.cut_command().join(" ")));
+        report.fail("links", message, commands.command_to_cut(cycle));
     }
     // A half link in a cycle cannot be completed: the cycle has to be cut first.
     let is_in_cycle = |link: &TaskLink| {

@@ -2,7 +2,7 @@
 
 use protocol::id::TaskId;
 use protocol::name::AgentName;
-use protocol::task::{Task, TaskStatus, find_task};
+use protocol::task::{Task, TaskStatus, WaitCycle, find_task};
 use std::collections::BTreeSet;
 
 /// A task that cannot start yet.
@@ -12,6 +12,9 @@ pub(super) struct TaskWait {
     /// The direct and indirect blockers of the task that do not wait for another task themselves.
     /// Empty if all blockers are in cycles of tasks that wait for each other.
     pub(super) blockers: Vec<Task>,
+    /// All direct and indirect blockers of the task. The task itself is one of them if it is in a
+    /// cycle.
+    awaited: BTreeSet<TaskId>,
 }
 
 /// Returns the tasks that the member would work on next but that cannot start yet. These are the
@@ -39,13 +42,18 @@ fn final_blockers(task: &Task, tasks: &[Task]) -> TaskWait {
     }
     let all = found.iter().filter_map(|id| find_task(tasks, *id).cloned());
     let blockers = all.filter(|task| task.open_blockers(tasks).is_empty()).collect();
-    TaskWait { task: task.id, blockers }
+    TaskWait { task: task.id, blockers, awaited: found }
 }
 
 impl TaskWait {
     /// Whether some blocker has no member that works on it, so that the task would wait forever.
     pub(super) fn has_unowned_blocker(&self, members: &[AgentName]) -> bool {
         self.blockers.iter().any(|task| is_unowned(task, members))
+    }
+
+    /// Whether the task is in the cycle, or waits for a task in it.
+    pub(super) fn awaits(&self, cycle: &WaitCycle) -> bool {
+        cycle.tasks().iter().any(|task| self.awaited.contains(task))
     }
 }
 

@@ -220,6 +220,15 @@ mod tests {
     }
 
     #[test]
+    fn cause_names_the_cycle_that_the_member_waits_for() {
+        let mut e = evidence(&json!({}));
+        e.tasks =
+            vec![task(1, "bob", &["2"]), task(2, "bob", &["1"]), task(5, "ann", &["6"]), task(6, "", &["5"])];
+        let sentence = json!(find_causes(&e)[0])["sentence"].clone();
+        assert_eq!(sentence, "ann has nothing that it can start: tasks 5, 6 wait for each other.");
+    }
+
+    #[test]
     fn normal_turn_ends_a_streak_of_failed_turns() {
         let (team, name) = (TeamName::parse("t").unwrap(), AgentName::new_unchecked("ann"));
         let idle = |reason| Event::for_member(&team, &name, EventKind::MemberIdle { reason: Some(reason) });

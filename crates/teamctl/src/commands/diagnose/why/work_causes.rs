@@ -12,7 +12,7 @@ use protocol::control::{Activity, MemberStatus};
 use protocol::delivery::{Delivery, DeliveryPoint};
 use protocol::message::Message;
 use protocol::payload::{IdleReason, Payload};
-use protocol::task::{Task, TaskStatus, find_task, wait_cycles};
+use protocol::task::{Task, TaskStatus, WaitCycle, find_task, wait_cycles};
 use protocol::timestamp::parse_iso8601;
 
 /// How long a message to an idle member may stay unread, in ms, before `why` reports the message as
@@ -144,12 +144,13 @@ fn blocked_tasks_cause(evidence: &Evidence) -> Option<Diagnosis> {
         [id] => format!("task {id} waits"),
         _ => format!("tasks {} wait", ids.join(", ")),
     };
-    if let Some(cycle) = wait_cycles(&evidence.tasks).first()
+    let cycles = wait_cycles(&evidence.tasks);
+    let is_awaited = |cycle: &&WaitCycle| waits.iter().any(|wait| wait.awaits(cycle));
+    if let Some(cycle) = cycles.iter().find(is_awaited)
         && waits.iter().all(|wait| wait.blockers.is_empty())
     {
         let sentence = format!("{} has nothing that it can start: {cycle}.", evidence.name);
-        let command = cycle.cut_command();
-        let command = evidence.commands.command(&command.each_ref().map(String::as_str));
+        let command = evidence.commands.command_to_cut(cycle);
         return Some(Diagnosis::new(Cause::TaskCycle, sentence).with_next([command]));
     }
     let (cause, what) = match waits.iter().all(|wait| wait.has_unowned_blocker(&evidence.members)) {
