@@ -45,7 +45,7 @@ fn program_without_prompt_is_reported_and_not_active() {
     spawned.expect_success();
     assert_eq!(house.member("ann").unwrap()["activity"], Value::Null);
     let told = house.teamctl(["status", "ann", "--verbose"]).expect_success();
-    assert!(told.contains("no hook of it has said anything"), "{told}");
+    assert!(told.contains("none of its hooks has reported yet"), "{told}");
     let environment = told.split_once("  environment:\n").unwrap().1;
     assert!(environment.lines().all(|line| line.starts_with("    ")), "it is last: {told}");
     house.shut_down();

@@ -64,7 +64,7 @@ fn undelivered_message_names_its_cause() {
         (&json!(false), &Value::Null, &json!(0))
     );
     let told = house.teamctl(["trace", "last"]).expect_success();
-    assert!(told.contains("read      not yet") && told.contains("nothing has given it to it"), "{told}");
+    assert!(told.contains("read      not yet") && told.contains("which teamd has not delivered"), "{told}");
     house.shut_down();
 }
 

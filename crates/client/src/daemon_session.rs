@@ -15,7 +15,8 @@ pub struct DaemonSession {
 }
 
 /// Returns the session of the daemon. `None` if the daemon is not the first process of a pane, for
-/// example because it was started from a shell, or if tmux does not reply.
+/// example because it was started from a shell, or if tmux does not reply. Also `None` if the caller
+/// is in another tmux server, from which no command leads to the session.
 pub fn daemon_session(daemon: &DaemonStatus) -> Option<DaemonSession> {
     let socket = daemon.tmux.as_ref()?;
     let server = ["-S".to_owned(), socket.display().to_string()];

@@ -22,71 +22,71 @@ use std::path::{Path, PathBuf};
 use store::own_program;
 use uuid::Uuid;
 
-/// Start a teammate; answers when it runs
+/// Start a teammate, and return when its agent runs
 ///
-/// A profile says how a program is run: a turn at a time, one process for each message and task, or once. With
-/// `-- CMD` the command itself is the agent, and the agent ends with it. A name is free again as soon
-/// as its member is gone.
+/// A profile says how the agent program runs: one process for each turn, or one process for all turns. With `-- CMD`
+/// the command itself is the agent, and the agent ends when the command ends. A name is free again as soon as its
+/// member has ended.
 #[derive(Debug, Default, Clone)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[cfg_attr(feature = "clap", command(
     after_help = after_help("Examples:\n  teamctl spawn ann --profile worker\n  teamctl spawn bob --profile claude-turn --mode plan --prompt 'Review src/'\n  teamctl spawn eve --profile codex-turn --backend in-process --restart on-failure\n  teamctl spawn dan --profile codex --worktree\n  teamctl spawn cat --cwd ~/src/project --env RUST_LOG=debug -- ./agent.sh")
 ))]
 pub struct SpawnOptions {
-    /// Its name: letters, digits, - and _, 64 at most
+    /// The name of the member: at most 64 letters, digits, - and _
     pub name: String,
-    /// The agent program, by its profile: built in, or one of your own, ~/.config/teamd/profiles/NAME.toml; see
-    /// teamctl profiles [default: the configured one, else claude]
+    /// The profile of the agent program: built in, or your own in ~/.config/teamd/profiles/NAME.toml; list them with
+    /// teamctl profiles [default: default_profile in config.toml, else claude]
     #[cfg_attr(feature = "clap", arg(long, value_name = "PROFILE", conflicts_with = "command"))]
     pub profile: Option<String>,
-    /// Its first message; - is standard input
+    /// The first message; - reads it from standard input
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "P", conflicts_with = "prompt_file", allow_hyphen_values = true)
     )]
     pub prompt: Option<String>,
-    /// Its first message, from a file
+    /// A file with the first message
     #[cfg_attr(feature = "clap", arg(long, value_name = "F"))]
     pub prompt_file: Option<PathBuf>,
-    /// Its agent type: Explore and Plan only read; TYPE.md below agents/ of the root says what another is
-    /// [default: general-purpose]
+    /// The agent type. Explore and Plan are read-only. ROOT/agents/TYPE.md defines any other type [default:
+    /// general-purpose]
     #[cfg_attr(feature = "clap", arg(long, value_name = "T"))]
     pub agent_type: Option<String>,
-    /// Its model
+    /// The model
     #[cfg_attr(feature = "clap", arg(long, value_name = "M"))]
     pub model: Option<String>,
-    /// Its permission mode
+    /// The permission mode
     #[cfg_attr(feature = "clap", arg(long, value_name = "MODE", value_parser = one_of(PermissionMode::ALL.map(|mode| (mode.as_str(), mode)))))]
     pub mode: Option<PermissionMode>,
-    /// Where it works [default: here]
+    /// The directory in which the agent works [default: the current directory]
     #[cfg_attr(feature = "clap", arg(long, value_name = "D"))]
     pub cwd: Option<PathBuf>,
-    /// A git worktree of its own beside the repository of its directory, in which it works: on BRANCH, which is
-    /// checked out if it is there and free, else made, or on a new branch teamd/TEAM/NAME, from HEAD. A member that
-    /// had one goes on in it. The repository's post-checkout hook runs, as for every worktree
+    /// Work in a separate git worktree beside the repository. BRANCH is checked out if it exists and is not in use, and
+    /// created otherwise. Without BRANCH, the branch is teamd/TEAM/NAME, from HEAD. A member that had a worktree keeps
+    /// it. The repository's post-checkout hook runs, as for every worktree
     #[cfg_attr(feature = "clap", arg(long, value_name = "BRANCH", num_args = 0..=1))]
     pub worktree: Option<Option<String>>,
-    /// Where it runs: in a pane of the team's windows (tmux), in a window of its own, or without a pane
-    /// (in-process), where its output goes into its log alone [default: tmux]
+    /// Where the agent runs: in a pane of the team's windows (tmux), in a separate window (window), or without a pane
+    /// (in-process); then its output goes only into its log [default: tmux]
     #[cfg_attr(feature = "clap", arg(long, value_parser = one_of(Backend::ALL.map(|backend| (backend.as_str(), backend)))))]
     pub backend: Option<Backend>,
-    /// A tool that it may use without asking; may be repeated
+    /// A tool that the agent may use without asking; may be repeated
     #[cfg_attr(feature = "clap", arg(long, value_name = "TOOL"))]
     pub allow: Vec<String>,
-    /// A tool that it may not use; may be repeated
+    /// A tool that the agent may not use; may be repeated
     #[cfg_attr(feature = "clap", arg(long, value_name = "TOOL"))]
     pub deny: Vec<String>,
-    /// Whether it is started again when it fails: a crash, or an exit code other than 0. After 0.5 s, then 1 s,
-    /// 2 s and so on, five times in ten minutes at most [default: never]
+    /// Whether the member respawns if its agent fails: a crash, or an exit code other than 0. The respawns come after
+    /// 0.5 s, 1 s, 2 s and so on, at most five times in ten minutes [default: never]
     #[cfg_attr(feature = "clap", arg(long, value_parser = one_of(RestartPolicy::ALL.map(|policy| (policy.as_str(), policy)))))]
     pub restart: Option<RestartPolicy>,
-    /// A variable of its environment, beside the caller's own; may be repeated
+    /// A variable for the agent's environment, which also has the caller's variables; may be repeated
     #[cfg_attr(feature = "clap", arg(long, value_name = "K=V"))]
     pub env: Vec<String>,
-    /// Take NAME-2, NAME-3 where the name is taken
+    /// Use NAME-2, NAME-3 and so on if the name is taken
     #[cfg_attr(feature = "clap", arg(long))]
     pub unique: bool,
-    /// The agent itself: a program and its arguments
+    /// The agent's program and its arguments
     #[cfg_attr(feature = "clap", arg(last = true, value_name = "CMD"))]
     pub command: Vec<String>,
 }

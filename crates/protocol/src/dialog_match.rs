@@ -3,9 +3,9 @@
 //!
 //! A profile lists the text of each dialog. On the screen the same text has frames around it, wraps
 //! at the width of the pane, and has a marker before the selected choice. The comparison ignores
-//! these differences. But each line of the profile's text must start a new line on the screen. So
-//! the comparison distinguishes a question with its choices below it from a sentence that quotes
-//! the question.
+//! these differences. The first line of the profile's text may begin anywhere in a line of the
+//! screen, but each later line must begin a new line. So a sentence that quotes the question and its
+//! choices in one line does not match.
 
 /// Returns the first of `dialogs` that is on the screen. `screen` holds the screen's lines from the
 /// top.
@@ -20,9 +20,9 @@ pub fn find_dialog<'a>(screen: &str, dialogs: &'a [String]) -> Option<&'a str> {
     dialogs.iter().map(String::as_str).find(|words| find_end(&screen, words).is_some())
 }
 
-/// What a dialog on the screen asks: the last line with a question mark, up to the end of the dialog.
-/// If that line continues earlier lines, these are part of the result. `None` if there is no such
-/// line.
+/// Returns the question of a dialog on the screen: the last line that ends with `?`, above the end of
+/// the dialog. A line that starts with a lowercase letter continues the line above it. At most
+/// `MAX_QUESTION_LINES` lines are joined. `None` if no line ends with `?`.
 pub fn dialog_question(screen: &str, dialog: &str) -> Option<String> {
     let screen: Vec<char> = normalize(screen).chars().collect();
     let end = find_end(&screen, dialog)?;

@@ -1,8 +1,10 @@
-//! Keeps the sessions of this crate free of the windows, panes and clients of others.
+//! Moves foreign windows, panes and clients out of teamd's sessions. These are the control sessions
+//! (`_teamd-control-*`) and the session of hidden panes (`_teamd-hidden`). What teamd did not create
+//! is foreign.
 //!
-//! A tmux command without a target uses the session that was used last. That can be the hidden
-//! session of the control client or the session of hidden panes: `tmux new-window`, typed outside of
-//! tmux, then puts its window there, where nobody sees the window.
+//! A tmux command without a target uses the session that was used last, and that can be one of
+//! these. For example, `tmux new-window`, typed outside of tmux, then opens a window that no person
+//! sees.
 
 use tmux_interface::{
     BreakPane, ListClients, ListPanes, ListSessions, MoveWindow, SwitchClient, TmuxCommand,
@@ -13,7 +15,7 @@ use crate::control_client_process::CONTROL_SESSION_PREFIX;
 use crate::if_shell::{all_of, any_of};
 use crate::{Error, PaneId, PaneTag, SessionId, TmuxServer, WindowId};
 
-/// A pane in a session of this crate.
+/// A pane in one of teamd's sessions.
 struct PlacedPane {
     session: SessionId,
     window: WindowId,
@@ -23,23 +25,22 @@ struct PlacedPane {
 
 #[derive(PartialEq, Eq)]
 enum PaneOwner {
-    /// The idle pane of a hidden session, or a tagged pane.
+    /// The idle pane of a control session, or a tagged pane.
     Teamd,
     Foreign,
 }
 
 impl TmuxServer {
-    /// Moves all windows and panes of others out of the sessions of this crate, and switches the
-    /// clients of others out of the hidden sessions. They get into the session that was used last
-    /// of all other sessions, where tmux would have put them without the sessions of this crate.
-    /// Does nothing if there is no other session.
+    /// Moves all foreign windows and panes out of teamd's sessions, and switches foreign clients out
+    /// of the control sessions. The target is the foreign session that was used last: tmux would
+    /// have chosen it if teamd had no sessions. Does nothing if there is no foreign session.
     ///
     /// # Errors
     ///
     /// `UnexpectedReply` if one row of tmux's lists does not parse.
     pub fn move_out_foreigners(&mut self) -> Result<(), Error> {
         let mut call = self.call("move other people's windows out of teamd's sessions");
-        let [sessions, panes, clients] = call.run_array(&lists())?;
+        let [sessions, panes, clients] = call.run_array(&list_commands())?;
         let sessions = sessions.parse_lines(parse_session)?;
         let panes = panes.parse_lines(parse_pane)?;
         let clients = clients.text()?;
@@ -53,29 +54,31 @@ impl TmuxServer {
         let commands: Vec<CommandList> =
             windows.into_iter().chain(clients).map(|command| CommandList::new(&command)).collect();
         if !commands.is_empty() {
-            // A window or client that is gone by now causes an error, which changes nothing.
+            // tmux rejects the command for a window or client that is gone by now. The other commands
+            // still run, and `run_all` does not return such an error.
             call.run_all(&commands, crate::tmux_call::OnDisconnect::Retry)?;
         }
         Ok(())
     }
 }
 
-/// Returns the commands that list the sessions of others, the panes in the sessions of this crate,
-/// and the clients of others in the hidden sessions.
-fn lists() -> [CommandList; 3] {
+/// Returns the commands that list the foreign sessions, the panes in teamd's sessions, and the
+/// foreign clients in the control sessions.
+fn list_commands() -> [CommandList; 3] {
     let own = "#{m:_teamd-*,#{session_name}}";
     let sessions = ListSessions::new().filter(format!("#{{?{own},0,1}}"));
     let sessions = sessions.format("#{session_activity} #{session_id}").build();
-    let in_hidden_session = format!("#{{m:{CONTROL_SESSION_PREFIX}*,#{{session_name}}}}");
-    // A hidden session of an earlier version does not name its idle pane: all its panes are teamd's.
-    let is_unnamed = all_of(&in_hidden_session, "#{==:#{@teamd_idle_pane},}");
+    let in_control_session = format!("#{{m:{CONTROL_SESSION_PREFIX}*,#{{session_name}}}}");
+    // A control session of an earlier version has no option @teamd_idle_pane. All its panes count as
+    // teamd's.
+    let is_unnamed = all_of(&in_control_session, "#{==:#{@teamd_idle_pane},}");
     let is_idle = any_of("#{==:#{pane_id},#{@teamd_idle_pane}}", &is_unnamed);
     let is_own = any_of(&is_idle, &format!("#{{!=:{},}}", PaneTag::TAG_FORMAT));
     let panes = ListPanes::new().all().filter(own);
     let panes = panes.format(format!("#{{session_id}} #{{window_id}} #{{pane_id}} {is_own}")).build();
     // Every control client of this crate has the flag `no-output`.
     let is_foreign = "#{?#{m:*no-output*,#{client_flags}},0,1}";
-    let name = format!("#{{?#{{&&:{in_hidden_session},{is_foreign}}},#{{client_name}},}}");
+    let name = format!("#{{?#{{&&:{in_control_session},{is_foreign}}},#{{client_name}},}}");
     let clients = ListClients::new().format(name).build();
     [CommandList::new(&sessions), CommandList::new(&panes), CommandList::new(&clients)]
 }
@@ -94,8 +97,8 @@ fn parse_pane(line: &str) -> Option<PlacedPane> {
     Some(PlacedPane { session, window, pane, owner })
 }
 
-/// Returns the commands that move foreign windows to the session `target`. A foreign pane in a
-/// window of this crate gets a window of its own there.
+/// Returns the commands that move foreign windows to the session `target`. A foreign pane beside a
+/// pane of teamd gets a window of its own there.
 fn window_commands(panes: &[PlacedPane], target: SessionId) -> Vec<TmuxCommand<'static>> {
     let is_shared = |window| panes.iter().any(|pane| pane.window == window && pane.owner == PaneOwner::Teamd);
     let mut moved: Vec<WindowId> = Vec::new();
@@ -107,7 +110,7 @@ fn window_commands(panes: &[PlacedPane], target: SessionId) -> Vec<TmuxCommand<'
             commands.push(BreakPane::new().detached().src_pane(source).dst_window(place).build());
         } else if !moved.contains(&pane.window) {
             moved.push(pane.window);
-            // The window may be in a session of others, too, which keeps it.
+            // The window may be linked to a foreign session too, which keeps it.
             let source = format!("{}:{}", pane.session, pane.window);
             commands.push(MoveWindow::new().detached().src_window(source).dst_window(place).build());
         }

@@ -18,7 +18,7 @@ pub(crate) struct CacheDirs {
     tree: PathBuf,
     /// Whether a directory has a tag, by its path relative to the tree.
     known: BTreeMap<PathBuf, bool>,
-    /// The ignored files and directories in cache directories, relative to the tree.
+    /// The recorded ignored files and directories in cache directories, relative to the tree.
     cached: Vec<PathBuf>,
 }
 
@@ -27,19 +27,20 @@ impl CacheDirs {
         CacheDirs { tree: tree.to_owned(), known: BTreeMap::new(), cached: Vec::new() }
     }
 
-    /// Whether `file` or a directory that contains it is a cache directory. The top directory of
-    /// the working tree never counts as a cache directory.
-    pub(crate) fn contains(&mut self, file: &Path) -> bool {
+    /// Returns whether `file` is in a cache directory, or is one. If so, records the file for
+    /// [`CacheDirs::repositories_in_recorded`]. The top directory of the working tree never counts as a
+    /// cache directory.
+    pub(crate) fn record_if_cached(&mut self, file: &Path) -> bool {
         let is_below_top = |path: &&Path| !path.as_os_str().is_empty();
         let is_cached = file.ancestors().take_while(is_below_top).any(|directory| self.is_cache(directory));
         self.cached.extend(is_cached.then(|| file.to_owned()));
         is_cached
     }
 
-    /// Finds the git repositories below everything for which [`CacheDirs::contains`] was true. Links
-    /// are not followed.
-    pub(crate) fn repositories(&self) -> Vec<PathBuf> {
+    /// Finds the git repositories in the recorded files and directories. Links are not followed.
+    pub(crate) fn repositories_in_recorded(&self) -> Vec<PathBuf> {
         let is_directory = |path: &&PathBuf| {
+            // git ends the path of a directory with a slash, with which a link would be followed.
             let path: PathBuf = self.tree.join(path).components().collect();
             path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
         };

@@ -48,7 +48,7 @@ impl FileStatus {
         for entry in split_nul(&git.output_of("check the worktree", &arguments)?) {
             status.add_entry(entry, &mut cache_dirs);
         }
-        status.cached_repositories = cache_dirs.repositories();
+        status.cached_repositories = cache_dirs.repositories_in_recorded();
         status.untracked.extend(files_in_empty_submodules(tree, git)?);
         status.ignored_by_status = ignored_by_status(tree, git)?;
         Ok(status)
@@ -72,7 +72,7 @@ impl FileStatus {
         let file = path_from_bytes(name);
         match code {
             b"??" => self.untracked.push(file),
-            b"!!" if cache_dirs.contains(&file) => {}
+            b"!!" if cache_dirs.record_if_cached(&file) => {}
             b"!!" => self.ignored.push(file),
             b"DD" | b"AA" => self.unmerged.push(file),
             [b'U', _] | [_, b'U'] => self.unmerged.push(file),

@@ -58,3 +58,20 @@ fn disk_full() {
     assert_first_cause(&house, "working");
     house.shut_down();
 }
+
+/// A directory in the place of config.json: the daemon cannot write the file again.
+#[test]
+fn config_of_the_whole_team_damaged() {
+    let house = TestEnv::with_team();
+    spawn_idle_agent(&house);
+    let config = house.root().join("teams/survey/config.json");
+    std::fs::rename(&config, house.path("config.json")).unwrap();
+    std::fs::create_dir(&config).unwrap();
+    house.wait_until("the cause is the config", || {
+        let ran = house.teamctl(["--json", "why", "-t", "survey"]);
+        (ran.code == 0 && ran.json()["members"][0]["causes"][0]["cause"] == "config_damaged").then_some(())
+    });
+    std::fs::remove_dir(&config).unwrap();
+    std::fs::rename(house.path("config.json"), &config).unwrap();
+    house.shut_down();
+}

@@ -1,5 +1,6 @@
-//! The daemon's own system calls, broken one at a time by strace while it does what it is asked, or comes after one that
-//! was killed: no crash point has to stand there. Who it starts itself is under strace with it.
+//! Lets strace break one system call of the daemon per case: during an operation, or while the
+//! daemon starts after a kill. The calls need no failpoint. strace also traces the processes that
+//! the daemon starts.
 
 use super::case_counter::CaseCounter;
 use super::failpoint_directory;
@@ -11,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Stdio};
 
-/// Calls that change something, or that a change stands on.
+/// The system calls with which the daemon changes files and processes.
 const SYSCALLS: [&str; 16] = [
     "openat",
     "write",
@@ -31,13 +32,14 @@ const SYSCALLS: [&str; 16] = [
     "clone3",
 ];
 
-/// What becomes of the call: the daemon is killed at it, it fails, it takes long.
+/// What strace does to a call: it kills the daemon, returns an error, or delays the call by 60 ms.
 const INJECTIONS: [&str; 4] = ["signal=KILL", "error=ENOSPC", "error=EIO", "delay_enter=60000"];
 
-/// strace at the daemon; none where it may not.
+/// The strace process that is attached to the daemon.
 struct StraceProcess(Child);
 
 impl StraceProcess {
+    /// Attaches strace to the daemon. `None` if this is not permitted here.
     fn attach(house: &TestEnv, words: &[String]) -> Option<StraceProcess> {
         house.write_file("out/strace", "");
         let said = std::fs::File::options().append(true).open(house.path("out/strace")).unwrap();
@@ -60,8 +62,9 @@ impl StraceProcess {
         }
     }
 
-    /// Told to go, strace waits until each thread has stopped; one that has just forked can't before its child has gone on, and
-    /// that is strace's to let go. Killed, it leaves all of them to themselves.
+    /// Ends strace and returns its trace. On SIGINT strace waits until each thread has stopped. A thread
+    /// that has just forked cannot stop while strace holds its child, so strace may hang. After 5 s
+    /// it is killed, and the kernel releases all threads.
     fn detach(mut self, house: &TestEnv) -> String {
         let strace = Pid::from_child(&self.0);
         kill_process(strace, Signal::INT).unwrap_or_default();
@@ -75,10 +78,11 @@ impl StraceProcess {
     }
 }
 
-/// What is broken; none: the start of a daemon after a kill.
+/// An index in `OPERATIONS`. `None` stands for a daemon's start after a kill.
 type OperationIndex = Option<usize>;
 
-/// How often at most one thread makes each call in it.
+/// Returns, for each system call, the largest number of calls by one thread of the operation. strace
+/// counts the calls of each thread. `None` if strace cannot attach.
 fn count_syscalls(scene: &mut SweepEnv, which: OperationIndex) -> Option<BTreeMap<&'static str, u64>> {
     let trace = trace(scene, which, &[format!("-etrace={}", SYSCALLS.join(","))])?;
     let mut times: BTreeMap<(&str, &'static str), u64> = BTreeMap::new();
@@ -103,12 +107,13 @@ fn trace(scene: &mut SweepEnv, which: OperationIndex, words: &[String]) -> Optio
     }
 }
 
-/// One operation with strace at the daemon, and all made good again; what strace wrote.
+/// Runs one operation while strace is attached to the daemon, retries it until it is complete, and
+/// returns the trace.
 fn run_traced(scene: &mut SweepEnv, operation: &SweepOperation, words: &[String]) -> Option<String> {
     scene.case_number += 1;
     let typed = (operation.prepare)(&scene.house, scene.case_number);
     let tracer = StraceProcess::attach(&scene.house, words)?;
-    scene.run_typed_command(&typed);
+    scene.start_teamctl(&typed);
     let case = format!("{typed:?} under {words:?}");
     scene.wait_until(&format!("{case} ends"), || scene.exit_code());
     scene.house.wait_until_quiet(failpoint_directory::SETTLE_TIME);
@@ -121,8 +126,8 @@ fn run_traced(scene: &mut SweepEnv, operation: &SweepOperation, words: &[String]
     Some(trace)
 }
 
-/// A daemon that comes after a killed one, under strace from its first call; then one that is under none. All is as before
-/// with both; what strace wrote.
+/// Kills the daemon and starts one under strace, then one without strace. Checks that the state is
+/// unchanged with both. Returns the trace.
 fn recover_traced(scene: &mut SweepEnv, words: &[String]) -> String {
     let words = [&["-f".to_owned(), "-o".to_owned(), "out/trace".to_owned()], words].concat();
     scene.restart_daemon_under("strace", &words);
@@ -137,7 +142,8 @@ fn recover_traced(scene: &mut SweepEnv, words: &[String]) -> String {
     trace
 }
 
-/// Each call of each of them with each break, in an order by chance in which the breaks take turns.
+/// Returns each call of each operation with each injection. The order is random, and the injections
+/// take turns.
 fn all_cases(
     scene: &mut SweepEnv,
     rng: &mut fastrand::Rng,
@@ -195,8 +201,8 @@ fn operations_complete_once_at_every_daemon_syscall() {
         broken == BTreeSet::from(INJECTIONS) && recoveries > 0,
         "each has hit, and in a recovery: {broken:?}"
     );
-    // Some libraries panic where a call is made to fail that no kernel fails, a write that wakes a thread; the daemon ends
-    // whole then.
+    // Some libraries panic if a call fails that never fails otherwise, such as the write that wakes a
+    // thread. The whole daemon then ends. So only panics in our own crates count as failures.
     let log = scene.house.teamd_log();
     let ours = log.lines().find(|line| line.contains("panicked at crates/"));
     assert_eq!(ours, None);

@@ -1,4 +1,5 @@
-//! The house of the sweep, what it is like at rest, and one try in it.
+//! The environment of the failpoint sweep: a running team, a snapshot of its idle state, and the
+//! code that runs one case.
 
 use super::case_counter::TmuxCrashed;
 use super::env_snapshot::{EnvSnapshot, StoredItem, missing_items, take_snapshot};
@@ -13,30 +14,31 @@ use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-/// What the daemon could not write it tries again at its next rescan, up to 30 s later.
+/// How long a retry of the daemon may take: it repeats a failed write at its next rescan, up to 30 s
+/// later.
 const RESCAN_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// The house, and what it is like at rest.
+/// A test environment with a team, and a snapshot of its idle state.
 pub(super) struct SweepEnv {
     pub(super) house: TestEnv,
     daemon: Option<Child>,
     pub(super) case_number: u64,
     baseline: Option<EnvSnapshot>,
-    /// Mail and tasks that must be there, once.
+    /// The messages and tasks that must exist exactly once.
     expected_items: BTreeSet<(StoredItem, String)>,
-    /// The tmux server that all of it began on.
+    /// The process id of the tmux server on which the sweep began.
     server: String,
 }
 
 impl SweepEnv {
-    /// Where there is a desk crash points are looked at.
-    pub(super) fn new(desk: bool) -> SweepEnv {
+    /// Creates the environment. `with_failpoints` activates the failpoints in its programs.
+    pub(super) fn new(with_failpoints: bool) -> SweepEnv {
         let mut house = TestEnv::new();
         house.write_file("crash/code", "");
-        // As typed in a pane there: a `run` that finds no daemon from its begin starts one on this server.
+        // `run` starts a daemon if it finds none. With this variable it uses this tmux server.
         let tmux = format!("{},0,0", house.tmux_socket().display());
         house.variables.push(("TMUX".to_owned(), tmux));
-        if desk {
+        if with_failpoints {
             failpoint_directory::enable(&mut house);
         }
         worktrees::repository(&house);
@@ -55,14 +57,14 @@ impl SweepEnv {
             let words = ["spawn", "-t", "survey", name, "--backend", backend, "--", "sleep", "3600"];
             scene.house.teamctl(words).expect_success();
         }
-        // Long, so that each message after it is one of those that change the end alone.
+        // The inbox is long, so that a later message is appended without rewriting the file.
         scene.house.teamctl(["-t", "survey", "send", "ann", &"long ".repeat(4_000)]).expect_success();
         scene.house.wait_until_quiet(Duration::from_millis(200));
         scene.baseline = Some(take_snapshot(&scene.house));
         scene
     }
 
-    /// Waits as the house does, as long as there is a tmux server.
+    /// Waits for a condition. Panics with `TmuxCrashed` if the tmux server has ended.
     pub(super) fn wait_until<T>(&self, what: &str, condition: impl FnMut() -> Option<T>) -> T {
         self.wait_until_within(Duration::from_secs(30), what, condition)
     }
@@ -85,14 +87,14 @@ impl SweepEnv {
         }
     }
 
-    /// Starts a daemon that may be killed as soon as it begins.
+    /// Starts a daemon, and does not wait until it answers.
     fn start(&mut self) {
         self.reap_daemon();
         let teamd = self.house.daemon_command().stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         self.daemon = Some(teamd.unwrap());
     }
 
-    /// Kills it, and starts one under this program; it answers then, or has ended.
+    /// Kills the daemon and starts one under `program`. Waits until the new one answers or has ended.
     pub(super) fn restart_daemon_under(&mut self, program: &str, words: &[String]) {
         self.kill_daemon();
         let (mut under, teamd) = (self.house.command(program), self.house.daemon_command());
@@ -106,7 +108,7 @@ impl SweepEnv {
         self.house.wait_until_quiet(failpoint_directory::SETTLE_TIME);
     }
 
-    /// There is one, and it answers.
+    /// Starts a daemon if none runs, and waits until it answers.
     pub(super) fn ensure_daemon(&mut self) {
         if self.house.teamctl(["status"]).code == 69 {
             self.start();
@@ -122,12 +124,12 @@ impl SweepEnv {
 
     pub(super) fn kill_daemon(&mut self) {
         self.house.kill_process(self.house.daemon_pid());
-        // One that was started while another was, by a `run`, may have waited for its place.
+        // `teamctl run` may have started a daemon first. Then our child still waits for that one's lock.
         self.daemon.take().iter_mut().for_each(|daemon| drop(daemon.kill().and_then(|()| daemon.wait())));
     }
 
-    /// Does what is typed, and tells how it ended; at once where it is stopped.
-    pub(super) fn run_typed_command(&self, words: &[String]) {
+    /// Starts teamctl with these arguments and returns at once. Its exit code is written to crash/code.
+    pub(super) fn start_teamctl(&self, words: &[String]) {
         self.house.write_file("crash/code", "");
         let mut command = self.house.command("sh");
         command.args(["-c", r#""$@" >crash/out 2>crash/err; echo $? >crash/code"#, "sh"]);
@@ -143,7 +145,8 @@ impl SweepEnv {
         self.house.read("crash/code").trim().parse().ok()
     }
 
-    /// What one try passes, in its operation and then in the recovery from a kill at its end.
+    /// Returns the failpoints that one run of the operation passes. With `None`, returns those that a
+    /// daemon passes when it starts after a kill.
     pub(super) fn record_points(&mut self, operation: Option<usize>) -> Vec<Failpoint> {
         self.case_number += 1;
         let words = operation.map(|which| (OPERATIONS[which].prepare)(&self.house, self.case_number));
@@ -158,7 +161,7 @@ impl SweepEnv {
                 self.wait_until("it answers", || self.daemon_answers());
             }
             Some(words) => {
-                self.run_typed_command(words);
+                self.start_teamctl(words);
                 let code = self.wait_until("it ends", || self.exit_code());
                 assert_eq!(code, 0, "{words:?}: {}", self.house.read("crash/err"));
             }
@@ -172,7 +175,7 @@ impl SweepEnv {
         passed
     }
 
-    /// One try; how many of its points were hit.
+    /// Runs one case. Returns how many of its failpoints were hit.
     pub(super) fn run_case(&mut self, case: &FailpointCase) -> u64 {
         self.assert_tmux_runs();
         self.case_number += 1;
@@ -207,19 +210,21 @@ impl SweepEnv {
         hits
     }
 
-    /// Before anybody asks again: done at most once, not by halves, and if it was said to be done, it is.
+    /// Checks the state before a retry: the operation is done at most once, leaves no partial team, and
+    /// is done if teamctl exited with 0.
     pub(super) fn check_partial(&self, operation: &SweepOperation, case: &str, may_be_killed: bool) {
         let done = (operation.count_done)(&self.house, self.case_number);
         assert!(done <= 1, "{case}: done {done} times\n{}", self.house.dump_state());
         if done == 0 && self.exit_code() == Some(0) {
-            self.check_not_done(operation, case, may_be_killed);
+            self.check_late_or_lost(operation, case, may_be_killed);
         }
         expect_no_partial_team(&self.house, self.case_number).unwrap_or_else(|why| panic!("{case}: {why}"));
     }
 
-    /// Told as done, and it is not: the first process of one that was shut down says its last word before it ends; or an
-    /// agent whose first process was killed just after, which the lead is told.
-    fn check_not_done(&self, operation: &SweepOperation, case: &str, may_be_killed: bool) {
+    /// Checks an operation that is not done although teamctl exited with 0. This is allowed in two
+    /// cases: a shutdown, whose shim reports the answer before it exits, and a spawn whose shim was
+    /// killed right after the start. In the second case the lead is told of the exit.
+    fn check_late_or_lost(&self, operation: &SweepOperation, case: &str, may_be_killed: bool) {
         if operation.is_shutdown() {
             let is_done = || ((operation.count_done)(&self.house, self.case_number) == 1).then_some(());
             return self.wait_until(&format!("{case}: its first process ends"), is_done);
@@ -230,7 +235,7 @@ impl SweepEnv {
         self.wait_until(&format!("{case}: its end is told"), is_told);
     }
 
-    /// A daemon's start is broken.
+    /// Starts a daemon whose start hits the armed failpoint. Returns the number of hits, 0 or 1.
     fn break_start(&mut self) -> u64 {
         self.start();
         self.wait_until("it answers or is broken", || {
@@ -241,21 +246,23 @@ impl SweepEnv {
         1
     }
 
-    /// A daemon does; who asks passes no point.
+    /// `Some` if a daemon answers. The teamctl that asks runs without failpoints.
     fn daemon_answers(&self) -> Option<()> {
         (self.house.teamctl_with(&["status"], &[("TEAMD_FAILPOINTS", "")]).code == 0).then_some(())
     }
 
-    fn break_operation(&mut self, words: &[String], deed: FailpointAction) -> u64 {
-        self.run_typed_command(words);
+    /// Runs teamctl, whose operation hits the armed failpoint. Returns the number of hits, 0 or 1.
+    fn break_operation(&mut self, words: &[String], action: FailpointAction) -> u64 {
+        self.start_teamctl(words);
         let over = || {
-            // A panic is ordered where the point is known to be passed, if only after the answer.
-            let ended = self.exit_code().filter(|_| deed != FailpointAction::Panic);
+            // A failpoint with a panic is always reached, but perhaps only after teamctl has ended. So the
+            // exit code does not end this wait.
+            let ended = self.exit_code().filter(|_| action != FailpointAction::Panic);
             ended.map(drop).or_else(|| failpoint_directory::triggered_pid(&self.house).map(drop))
         };
         self.wait_until("it is over or broken", over);
         let hit = failpoint_directory::wait_for_trigger(&self.house);
-        let held = match (hit, deed) {
+        let held = match (hit, action) {
             (Some(pid), FailpointAction::Kill | FailpointAction::Panic) => {
                 failpoint_directory::wait_for_exit(pid);
                 true
@@ -273,8 +280,8 @@ impl SweepEnv {
         u64::from(held)
     }
 
-    /// Waits until it has. False where that does not last: tmux has the first process of a pane go on at once, and one
-    /// that waits for it may have ended it.
+    /// Waits until the process is stopped. Returns false if it does not stay stopped: it has ended, or
+    /// its parent is tmux, which continues a stopped process of a pane at once.
     fn wait_until_stopped(&self, pid: u32) -> bool {
         self.wait_until(&format!("{pid} has stopped"), || {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -287,7 +294,8 @@ impl SweepEnv {
         })
     }
 
-    /// Others go on, and take what is old for abandoned: the lock of the one that has stopped, if it holds one.
+    /// Runs other clients while one process is stopped. Locks look old to them, so they take over the
+    /// lock of the stopped process, if it holds one.
     fn run_other_clients(&mut self) {
         self.house.age_locks_and_temp_files();
         let mail = format!("the mail that came meanwhile in the {}th", self.case_number);
@@ -299,7 +307,8 @@ impl SweepEnv {
         self.expected_items.insert((StoredItem::Message, mail));
     }
 
-    /// Asked again until it is so; then it is so exactly; then it goes.
+    /// Repeats the operation until it is done, checks that it is done once and completely, and cleans
+    /// up.
     pub(super) fn retry_until_complete(&mut self, operation: &SweepOperation, case: &str) {
         let n = self.case_number;
         let mut asked = 0;
@@ -324,7 +333,7 @@ impl SweepEnv {
         self.clean_up(operation, case);
     }
 
-    /// It goes, and all is as before.
+    /// Undoes the operation and checks that the state equals the baseline.
     pub(super) fn clean_up(&mut self, operation: &SweepOperation, case: &str) {
         let n = self.case_number;
         (operation.clean_up)(&self.house, n);
@@ -332,7 +341,8 @@ impl SweepEnv {
         self.assert_baseline(case);
     }
 
-    /// Whose first process has not found this daemon yet: what that passes on its way would be the next case's.
+    /// Lists the residents whose shim has not connected to this daemon. The failpoints that such a shim
+    /// passes later would count in the next case.
     fn unconnected_shims(&self) -> String {
         let status = self.house.teamctl_with(&["status", "--json"], &[("TEAMD_FAILPOINTS", "")]);
         let runs = |name: &&str| {
@@ -344,7 +354,7 @@ impl SweepEnv {
         RESIDENTS.iter().filter(|name| !runs(name)).map(|name| format!("{name} is not heard\n")).collect()
     }
 
-    /// Everything is as it was before.
+    /// Waits until the state equals the baseline.
     pub(super) fn assert_baseline(&mut self, case: &str) {
         let rest = self.baseline.as_ref().expect("it was looked at");
         let mut last = String::new();
@@ -354,7 +364,7 @@ impl SweepEnv {
                 + &missing_items(&self.house, &self.expected_items)
                 + &self.unconnected_shims();
             if other != last {
-                // For the portrait of a house that does not come to rest.
+                // The value is in the output directory, so that the report of a failed test has it.
                 self.house.write_file("out/unlike", &other);
             }
             last = other;
@@ -364,7 +374,7 @@ impl SweepEnv {
     }
 }
 
-/// Lets a stopped process go on; it may have been ended.
+/// Continues a stopped process. The process may have ended.
 fn continue_process(house: &TestEnv, pid: u32) {
     drop(house.command("kill").args(["-CONT", &pid.to_string()]).stderr(Stdio::null()).status());
 }

@@ -13,9 +13,9 @@ use protocol::name::TeamName;
 /// removed now.
 pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, seen: ConfigSnapshot) {
     let again = context.state.teams.get_mut(team).is_some_and(|known| known.config_scan.finish());
-    for (name, activity) in activity::config_activity_changes(context.state, team, &seen.activities) {
+    for (name, activity) in activity::take_config_activity_changes(context.state, team, &seen.activities) {
         if seen.repaired.is_none() {
-            activity::apply_config_activity(context, team, &name, activity);
+            activity::apply_native_activity(context, team, &name, activity);
         }
     }
     if seen.has_restored_members || seen.repaired.is_some() {

@@ -89,7 +89,7 @@ fn apply_scan(context: &mut Context, team: &TeamName, owner: &AgentName, mail: I
     approvals::apply_messages(context, team, owner, &mail);
     for message in mail.new {
         if owner.is_lead() && matches!(message.payload, Some(Payload::IdleNotification(_))) {
-            activity::apply_config_activity(context, team, &message.from, Activity::Idle);
+            activity::apply_native_activity(context, team, &message.from, Activity::Idle);
         }
         let what = EventKind::MessageStored {
             index: message.index,

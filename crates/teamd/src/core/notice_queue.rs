@@ -1,6 +1,7 @@
-//! Notices tell people that a member waits for them, has exited or writes no output. Others tell
-//! that all tasks are completed or a budget is exhausted. Each notice is shown once. Notices that
-//! come within one second are shown as one text.
+//! A notice tells people about a member (it waits, has exited, or writes nothing) or about a team
+//! (its tasks are completed, its budget is exhausted, its lead session has ended). Each notice is
+//! shown once. The first notice is shown at once. The notices of the following second are shown
+//! together, as one text.
 //!
 //! The roster keeps each notice until it was shown, so that the next daemon can show it. After a
 //! crash while a notice is being shown, the next daemon may show it again.

@@ -119,7 +119,9 @@ fn activity_evidence(agent: &Agent) -> String {
         (None, _) if agent.has_reported_activity => "it said so itself".to_owned(),
         (None, _) => match agent.record.lifecycle.process().agent_pid {
             Some(pid) if agent.record.request.delivery == Delivery::Hook => {
-                format!("its process {pid} runs, and no hook of it has said anything: mail waits for that")
+                format!(
+                    "its process {pid} runs, and none of its hooks has reported yet: messages wait for the first report"
+                )
             }
             Some(pid) => format!("its process {pid} runs, and has said nothing of turns"),
             None => "it has not started yet".to_owned(),

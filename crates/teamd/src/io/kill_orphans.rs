@@ -14,10 +14,9 @@ use std::time::{Duration, Instant};
 const MAX_ROUNDS: u32 = 100;
 /// Maximum time for all rounds. Other jobs of the files thread wait meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the environment of a process is read again while it is empty. On a busy machine a
-/// process can be in `exec` for some milliseconds. The time is limited because a process can be
-/// started without any variable.
-const EXEC_TIMEOUT: Duration = Duration::from_millis(50);
+/// Maximum time for which the environment of a process in `exec` is read again. The kernel finishes
+/// an `exec` within microseconds of CPU time, but on a busy machine that can take long.
+const EXEC_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Kills every process that has this token in its environment, except the daemon.
 pub(crate) fn kill_orphans(token: &str) {
@@ -74,23 +73,34 @@ fn open_if_has_token(pid: i32, marker: &str) -> Option<OwnedFd> {
 }
 
 /// Reads the environment of a process: entries separated by NUL bytes. Returns `None` if the
-/// process is gone, or if its environment is still empty after [`EXEC_TIMEOUT`].
+/// process is gone, or if its `exec` does not end within [`EXEC_TIMEOUT`].
 ///
-/// During `exec` the environment of a process is empty for a moment, so an empty environment is
-/// read again. Kernel threads and zombies have no executable; for these the empty environment is
-/// returned at once.
+/// If the process calls `exec` meanwhile, the environment reads as empty or cut. So it is read again
+/// until its length is the length that the kernel states. Kernel threads and zombies have no
+/// executable and no environment.
 fn read_environ(pid: i32) -> Option<Vec<u8>> {
     let deadline = Instant::now() + EXEC_TIMEOUT;
-    loop {
+    while Instant::now() < deadline {
         let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-        if !environ.is_empty() || std::fs::read_link(format!("/proc/{pid}/exe")).is_err() {
+        let has_executable = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok();
+        if !has_executable || environ_length(pid) == Some(environ.len()) {
             return Some(environ);
-        }
-        if Instant::now() >= deadline {
-            return None;
         }
         std::thread::yield_now();
     }
+    None
+}
+
+/// The length of a process's environment in bytes: field 51 of `/proc/PID/stat`, its end, minus
+/// field 50, its start (proc_pid_stat(5)). `None` during `exec`, when the kernel has not set the end.
+fn environ_length(pid: i32) -> Option<usize> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    // Field 2, the name, can contain spaces and ends with the last `)`. Field 3 is the first after it.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(50 - 3);
+    let mut next = || fields.next()?.parse::<usize>().ok();
+    let (start, end) = (next()?, next()?);
+    if end == 0 { None } else { end.checked_sub(start) }
 }
 
 #[cfg(test)]
@@ -111,5 +121,14 @@ mod tests {
             child.wait().unwrap();
             assert!(found.contains(&child.id()) && !found.contains(&std::process::id()), "{found:?}");
         }
+    }
+
+    #[test]
+    fn empty_environment_is_read_at_once() {
+        let mut child = Command::new("sleep").arg("1000").env_clear().spawn().unwrap();
+        let environ = read_environ(child.id().cast_signed());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(environ, Some(Vec::new()));
     }
 }

@@ -1,9 +1,11 @@
-//! Checks that the program of the shim is still there. An upgrade can remove it while the daemon
-//! runs. tmux would open a pane without a program, which closes at once.
+//! Checks that the program of the shim exists. An upgrade can remove it while the daemon runs.
+//! Without this check, tmux would open a pane that closes at once.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::Path;
 
+/// Checks that the program `argv[0]` exists.
+///
 /// # Errors
 ///
 /// `MissingPath` if the program `argv[0]` does not exist.

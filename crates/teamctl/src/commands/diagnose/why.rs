@@ -45,10 +45,11 @@ use team_causes::TeamDiagnosis;
 
 /// Explain why a member or a team makes no progress
 ///
-/// Without a name, every member of the team that is held up is shown, the strongest cause first. Each cause is shown with its evidence and what to type next; the strongest comes first. A member may wait for an
+/// Without a name, why shows each member that makes no progress, with its strongest cause. With a name, it shows all
+/// causes, the strongest first. Each cause comes with evidence and with commands to type next. A member may wait for an
 /// answer, for another member's task, or at a dialog. Its process may be stopped, its turns may fail, its inbox may be
-/// locked. teamd or tmux may not answer. Without a cause, what the member does is shown. For a member that has exited,
-/// how and when it exited is shown.
+/// locked. teamd or tmux may not answer. If there is no cause, why shows what the member does. For a member that has
+/// exited, it shows how and when.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl why\n  teamctl why ann\n  teamctl why ann --json\n  teamctl why ann --no-output-after 30s"
@@ -90,14 +91,14 @@ fn explain_team(context: &CommandContext, no_output_after: Duration) -> Result<E
     let snapshot = SystemSnapshot::take(context, EventLog::read(&context.directories()?.state_dir))?;
     let found = TeamDiagnosis::new(context, &snapshot, &team, no_output_after)?;
     if context.args.json {
-        let members = found.blocked.iter();
+        let members = found.stuck.iter();
         let members = members.map(|(name, cause)| json!({"name": name, "causes": [cause]}));
         let members: Vec<Value> = members.collect();
         let result = json!({"team": team.name(), "stuck": !members.is_empty(), "members": members});
         output::print_result(context, &result, "");
     } else if !context.args.quiet {
-        found.blocked.iter().for_each(|(_, diagnosis)| diagnosis.print());
-        if found.blocked.is_empty() {
+        found.stuck.iter().for_each(|(_, diagnosis)| diagnosis.print());
+        if found.stuck.is_empty() {
             output::print_line(&found.nothing_found_text(&team));
         }
     }

@@ -71,18 +71,19 @@ pub(crate) fn handle_shim_died(context: &mut Context, id: &SpawnId) {
     }
 }
 
-/// Handles the exit report that a dead shim left in its file. `None`: the shim was killed.
-pub(crate) fn handle_exit_report_read(context: &mut Context, id: &SpawnId, words: Option<ExitReport>) {
-    // A reboot of the machine first ends all agents, and each shim reports how its agent ended. For
-    // such an agent, the reboot itself is recorded as the cause.
-    let is_of_before = |agent: &Agent| {
+/// Handles the exit report from the file of a dead shim. `report` is `None` if the shim left no
+/// report, because it was killed.
+pub(crate) fn handle_exit_report_read(context: &mut Context, id: &SpawnId, report: Option<ExitReport>) {
+    // While the machine shuts down for a reboot, each shim still reports how its agent ended. The
+    // reboot is the cause, so it is recorded in place of such a report.
+    let is_from_before_reboot = |agent: &Agent| {
         agent.record.lifecycle.process().shim.is_some_and(|shim| shim.start_time == UNKNOWN_START)
     };
-    let how = match context.state.agents.get(id).is_some_and(is_of_before) {
+    let report = match context.state.agents.get(id).is_some_and(is_from_before_reboot) {
         true => ExitReport::Rebooted,
-        false => words.unwrap_or(ExitReport::ShimKilled),
+        false => report.unwrap_or(ExitReport::ShimKilled),
     };
-    handle_exit_report(context, id, how);
+    handle_exit_report(context, id, report);
 }
 
 /// Records the exit of an agent: logs it, decides what follows, and starts the cleanup.

@@ -42,7 +42,8 @@ pub(crate) struct TeamState {
     pub(crate) lead_session_ended_at: Option<u64>,
 }
 
-/// What the daemon knows of a team's files: of a supervised team, and of a session team.
+/// The files of one team at the last scan. The daemon has these for the teams that it supervises and
+/// for session teams.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedTeam {
     pub(crate) task_scan: ScanState,
@@ -112,7 +113,8 @@ impl TeamState {
 }
 
 impl WatchedTeam {
-    /// A team of which no file was scanned yet. The team takes what the cursor has of it.
+    /// Creates the state of a team before its first scan. Moves the team's logged tasks and requests
+    /// out of `cursor`.
     pub(crate) fn with_logged_state(cursor: &mut EventLogCursor, team: &TeamName) -> WatchedTeam {
         WatchedTeam {
             logged_tasks: cursor.tasks.remove(team).unwrap_or_default(),

@@ -114,7 +114,7 @@ fn what_comes_of_an_earlier_life_is_nobodys_word() {
 fn status_says_whether_a_hook_waits() {
     let mut state = new_state();
     let (_, token) = send_hook(&mut state, "ann", 1);
-    assert!(status_of(&mut state).evidence.contains("no hook of it has said anything"));
+    assert!(status_of(&mut state).evidence.contains("none of its hooks has reported yet"));
     is_waiting(&mut state, 71, &token);
     assert!(status_of(&mut state).evidence.ends_with("; its hook waits for mail"));
     send_hook_event(&mut state, &token, turn_started("x".to_owned()));

@@ -68,8 +68,8 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
 /// changed.
 fn record_turn(record: &mut SharedRecord, turn: &TurnStatus) -> bool {
     let known = &record.respawn;
-    // Writing to a record copies it while the files thread saves it, so an unchanged record is not
-    // written.
+    // The record is shared with the files thread while that thread saves it. Changing the record then
+    // copies it, so an unchanged record is left alone.
     if (&known.session, known.mode, &known.plan) == (&turn.session_id, turn.mode, &turn.plan_stage) {
         return false;
     }
@@ -95,7 +95,7 @@ pub(crate) fn report_own_activity(
     send_reply(context, client, Ok(Reply::Ack));
 }
 
-/// Applies an activity of which no turn is known, and logs it if it is new.
+/// Applies an activity that was reported without a turn, and logs it if it is new.
 fn apply_activity(context: &mut Context, id: &SpawnId, activity: Activity) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     agent.has_reported_activity = true;
@@ -109,9 +109,10 @@ fn apply_activity(context: &mut Context, id: &SpawnId, activity: Activity) {
     set_activity(agent, activity, context.now, &mut context.effects);
 }
 
-/// The members whose activity in config.json has changed since the last scan. An unchanged entry is
-/// ignored, because a message to the lead may have reported a newer activity.
-pub(crate) fn config_activity_changes(
+/// Stores the activities from config.json, and returns the members whose entry has changed since the
+/// last scan. An unchanged entry is ignored, because a message to the lead may have reported a newer
+/// activity.
+pub(crate) fn take_config_activity_changes(
     state: &mut State,
     team: &TeamName,
     active: &[(AgentName, bool)],
@@ -128,7 +129,7 @@ pub(crate) fn config_activity_changes(
 }
 
 /// Applies the activity that a native program has written to config.json or reported to its lead.
-pub(crate) fn apply_config_activity(
+pub(crate) fn apply_native_activity(
     context: &mut Context,
     team: &TeamName,
     name: &AgentName,

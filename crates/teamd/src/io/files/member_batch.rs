@@ -23,7 +23,8 @@ struct Deregistration<'a> {
 }
 
 impl FilesThread {
-    /// Runs the jobs that `collect_batch` has collected. A job of another kind runs alone.
+    /// Runs a batch from `collect_batch`: several registrations or several deregistrations in one
+    /// team, or one job of any other kind.
     pub(super) fn run_member_batch(&mut self, batch: Vec<FileJob>) -> Vec<FileResult> {
         let (mut registrations, mut deregistrations) = (Vec::new(), Vec::new());
         for job in batch {
@@ -80,7 +81,7 @@ impl FilesThread {
                 notifies_lead: matches!(approval, Ok(ShutdownApproval::NotGiven)),
             })
             .collect();
-        let mut removed = self.remove_from_teams(&removable).into_iter();
+        let mut removed = self.remove_from_team(&removable).into_iter();
         let all = records.iter().zip(approvals).zip(saved);
         all.map(|((record, approval), saved)| {
             let removed =
@@ -92,15 +93,16 @@ impl FilesThread {
         .collect()
     }
 
-    /// Removes members from their team. If the team does not exist, the member counts as removed.
-    fn remove_from_teams(&mut self, members: &[Deregistration]) -> Vec<Result<(), Error>> {
+    /// Removes members of one team. If the team cannot be opened, tries again for each member alone,
+    /// so that each has its own result. If the team does not exist, they count as removed.
+    fn remove_from_team(&mut self, members: &[Deregistration]) -> Vec<Result<(), Error>> {
         let Some(first) = members.first() else { return Vec::new() };
         match self.open_team(&first.record.request.team) {
             Ok(team) => remove_members(&team, members).into_iter().map(ignore_missing_team).collect(),
             Err(error) if members.len() == 1 => vec![ignore_missing_team(Err(error))],
             Err(_) => members
                 .iter()
-                .flat_map(|member| self.remove_from_teams(std::slice::from_ref(member)))
+                .flat_map(|member| self.remove_from_team(std::slice::from_ref(member)))
                 .collect(),
         }
     }

@@ -7,7 +7,8 @@ use protocol::error::ErrorReport;
 use store::Error;
 
 impl FilesThread {
-    /// Writes the roster, and removes the environments that it does not name.
+    /// Writes roster.json and leads.json, and removes the files of environments that the roster does
+    /// not name.
     ///
     /// A write that fails is tried again at once: as long as the last write has failed, no member
     /// can be deregistered, and the next attempt comes only with the next rescan.
@@ -26,7 +27,7 @@ impl FilesThread {
     ///
     /// # Errors
     ///
-    /// The error of the last write.
+    /// The error of the last write of roster.json or leads.json.
     pub(super) fn check_saved(&self) -> Result<(), ErrorReport> {
         self.shared.saves().roster_error.clone().map_or(Ok(()), Err)
     }

@@ -46,7 +46,8 @@ fn final_blockers(task: &Task, tasks: &[Task]) -> TaskWait {
 }
 
 impl TaskWait {
-    /// Whether some blocker has no member that works on it, so that the task would wait forever.
+    /// Whether some blocker has no owner, or an owner that is not a member any more. Then the task
+    /// would wait forever.
     pub(super) fn has_unowned_blocker(&self, members: &[AgentName]) -> bool {
         self.blockers.iter().any(|task| is_unowned(task, members))
     }

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-/// A cause without its details. A stronger cause comes before a weaker one. It is serialized as its code for scripts, such as `disk_full`.
+/// A cause without its details, serialized as its code for scripts, such as `disk_full`. `why`
+/// without a name shows the members in the order of these variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Cause {
@@ -14,6 +15,14 @@ pub(super) enum Cause {
     DaemonUnresponsive,
     /// The team's config cannot be read.
     ConfigDamaged,
+    /// An inbox cannot be read.
+    InboxDamaged,
+    /// An inbox is locked by a dead process.
+    InboxLockStale,
+    /// An inbox has been locked by a running process for long.
+    InboxLocked,
+    /// The path of an inbox's lock leads to something that is not a lock.
+    InboxLockBlocked,
     /// The member failed too often and is not started again.
     RespawnsExhausted,
     /// The member is suspended.
@@ -38,20 +47,12 @@ pub(super) enum Cause {
     Starting,
     /// The member's shim is not connected to the daemon.
     ShimDisconnected,
+    /// A signal or a debugger has stopped a process of the member.
+    ProcessStopped,
     /// The member has not answered a shutdown request.
     ShuttingDown,
     /// The member is being stopped.
     Stopping,
-    /// A signal or a debugger has stopped a process of the member.
-    ProcessStopped,
-    /// An inbox cannot be read.
-    InboxDamaged,
-    /// An inbox is locked by a dead process.
-    InboxLockStale,
-    /// An inbox has been locked by a running process for long.
-    InboxLocked,
-    /// The path of an inbox's lock leads to something that is not a lock.
-    InboxLockBlocked,
     /// The member waits for a permission.
     AwaitingPermission,
     /// The member waits for the approval of its plan.
@@ -68,17 +69,17 @@ pub(super) enum Cause {
     Interrupted,
     /// The member's inbox has unread messages that nothing delivers.
     Undelivered,
-    /// All tasks that the member could start wait for other tasks.
+    /// Each task that the member would work on next waits for another task.
     Blocked,
-    /// All tasks that the member could start wait for tasks that wait for each other.
+    /// These tasks wait for tasks that wait for each other.
     TaskCycle,
-    /// Like `Blocked`, but each of these tasks has a blocker on which no member works.
+    /// Like `Blocked`, but each of these tasks has a blocker without an owner in the team.
     BlockersUnowned,
     /// The member is in plan mode.
     PlanMode,
     /// The member is in a turn and has written nothing for long.
     NoOutput,
-    /// All tasks that could be started belong to other members.
+    /// All pending tasks belong to other members.
     TasksOwnedByOthers,
     /// The member's pane is hidden.
     Hidden,

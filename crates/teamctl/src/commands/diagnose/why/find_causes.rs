@@ -1,6 +1,6 @@
-//! Derives the causes from the evidence and sorts them, the strongest first. Causes that hide other
-//! causes come first. Then come causes that a person must remove, and last causes that go away
-//! without a person. This module reads no files.
+//! Derives the causes from the evidence, the strongest first: the order of the calls in this module
+//! is the order of the result. Causes that hide other causes come first. Then come causes that a
+//! person must remove, and last causes that go away without a person. This module reads no files.
 
 use super::cause::Cause;
 use super::diagnosis::Diagnosis;

@@ -67,8 +67,10 @@ pub(super) fn config_cause(evidence: &Evidence) -> Option<Diagnosis> {
 
 pub(super) fn tmux_cause(evidence: &Evidence) -> Option<Diagnosis> {
     let ServerState::Unresponsive { .. } = &evidence.tmux else { return None };
-    let sentence =
-        format!("tmux does not answer: what {} shows is not known, and it may be held up.", evidence.name);
+    let sentence = format!(
+        "tmux does not answer, so teamd cannot see what {} shows. This may also hold up the agent.",
+        evidence.name
+    );
     let diagnosis = Diagnosis::new(Cause::TmuxUnresponsive, sentence);
     Some(
         diagnosis

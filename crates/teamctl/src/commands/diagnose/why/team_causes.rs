@@ -1,4 +1,4 @@
-//! `why` without a name: what holds up the members of a team.
+//! `why` without a name: why members of a team make no progress.
 
 use super::cause::Cause;
 use super::diagnosis::Diagnosis;
@@ -13,9 +13,9 @@ use store::Team;
 
 /// What `why` has found out about all members of a team.
 pub(super) struct TeamDiagnosis {
-    /// The strongest cause of each member that is held up. The strongest of all comes first. A cause
-    /// that holds up all members alike, such as a full disk, is in the list once.
-    pub(super) blocked: Vec<(AgentName, Diagnosis)>,
+    /// The strongest cause of each member that makes no progress. The strongest of all comes first. A
+    /// cause that is the same for all members, such as a full disk, is in the list once.
+    pub(super) stuck: Vec<(AgentName, Diagnosis)>,
     working: usize,
     idle: usize,
 }
@@ -28,14 +28,14 @@ impl TeamDiagnosis {
         team: &Team,
         no_output_after: Duration,
     ) -> Result<TeamDiagnosis, ErrorReport> {
-        let mut found = TeamDiagnosis { blocked: Vec::new(), working: 0, idle: 0 };
+        let mut found = TeamDiagnosis { stuck: Vec::new(), working: 0, idle: 0 };
         for name in members_to_diagnose(snapshot, team)? {
             let evidence = gather_evidence(context, snapshot, team, name.as_str(), no_output_after)?;
             for diagnosis in find_causes(&evidence).into_iter().take(1) {
                 found.add(name.clone(), diagnosis);
             }
         }
-        found.blocked.sort_by_key(|(_, diagnosis)| diagnosis.cause);
+        found.stuck.sort_by_key(|(_, diagnosis)| diagnosis.cause);
         Ok(found)
     }
 
@@ -44,12 +44,12 @@ impl TeamDiagnosis {
             Cause::Working => self.working += 1,
             Cause::Idle => self.idle += 1,
             _ if !diagnosis.is_blocking() => {}
-            _ if self.blocked.iter().any(|(_, other)| other.is_same(&diagnosis)) => {}
-            _ => self.blocked.push((name, diagnosis)),
+            _ if self.stuck.iter().any(|(_, other)| other.is_same(&diagnosis)) => {}
+            _ => self.stuck.push((name, diagnosis)),
         }
     }
 
-    /// The sentence if no member is held up.
+    /// The sentence if no member is stuck.
     pub(super) fn nothing_found_text(&self, team: &Team) -> String {
         let count = |n: usize, verb: &str, verbs: &str| match n {
             1 => format!("1 member {verb}"),
@@ -60,10 +60,15 @@ impl TeamDiagnosis {
     }
 }
 
+/// If config.json cannot be read, the members are those that the daemon runs.
 fn members_to_diagnose(snapshot: &SystemSnapshot, team: &Team) -> Result<Vec<AgentName>, ErrorReport> {
-    let members = team.config()?.members.into_iter().map(|member| member.name);
-    let mut names: Vec<AgentName> = members.filter(|name| !name.is_lead()).collect();
     let status = snapshot.teams.iter().find(|status| status.name == *team.name());
+    let members: Vec<AgentName> = match (team.config(), status) {
+        (Ok(config), _) => config.members.into_iter().map(|member| member.name).collect(),
+        (Err(_), Some(status)) => status.members.iter().map(|member| member.name.clone()).collect(),
+        (Err(error), None) => return Err(ErrorReport::from(error)),
+    };
+    let mut names: Vec<AgentName> = members.into_iter().filter(|name| !name.is_lead()).collect();
     let past = status.into_iter().flat_map(|status| &status.past_members);
     for past in past.filter(|past| past.is_suspended || past.outcome == "failed") {
         if !names.contains(&past.name) {

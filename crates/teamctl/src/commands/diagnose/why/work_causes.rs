@@ -36,7 +36,7 @@ pub(super) fn add_work_causes(evidence: &Evidence, agent: &MemberStatus, causes:
         causes.extend(last_turn_cause(evidence));
     }
     causes.extend(undelivered_cause(evidence, agent));
-    let was_blocked = is_blocked(causes);
+    let was_stuck = is_stuck(causes);
     if is_free {
         causes.extend(blocked_tasks_cause(evidence));
     }
@@ -47,18 +47,18 @@ pub(super) fn add_work_causes(evidence: &Evidence, agent: &MemberStatus, causes:
         causes.extend(no_output_cause(evidence, agent));
         causes.extend(stopped_descendant_cause(evidence));
     }
-    if is_free && !was_blocked {
+    if is_free && !was_stuck {
         causes.extend(others_tasks_cause(evidence));
     }
     if agent.is_hidden {
         causes.push(hidden_cause(evidence, agent));
     }
-    if !is_blocked(causes) {
+    if !is_stuck(causes) {
         causes.push(if is_idle { idle_cause(evidence) } else { working_cause(evidence, agent) });
     }
 }
 
-fn is_blocked(causes: &[Diagnosis]) -> bool {
+fn is_stuck(causes: &[Diagnosis]) -> bool {
     causes.iter().any(|diagnosis| diagnosis.is_blocking())
 }
 
@@ -69,7 +69,7 @@ fn no_hook_events_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Dia
         && agent.activity == Activity::Active
         && agent.delivery_point == Some(DeliveryPoint::OnPull);
     let sentence = format!(
-        "The program of {} runs, and none of its hooks has said anything: mail and tasks wait for that.",
+        "The program of {} runs, and none of its hooks has reported yet: messages and tasks wait for the first report.",
         evidence.name
     );
     let diagnosis = || Diagnosis::new(Cause::NoHookEvents, sentence);
@@ -120,7 +120,7 @@ fn undelivered_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagno
         delivery => format!("its delivery is {}; {}", delivery.as_str(), agent.evidence),
     };
     let unread = count_noun(due.len(), "message");
-    let sentence = format!("{} has {unread} unread, and nothing has given it to it.", evidence.name);
+    let sentence = format!("{} has {unread} unread, which teamd has not delivered.", evidence.name);
     let oldest = with_time(&format!("the oldest is from {},", oldest.from), sent_at, evidence);
     Some(
         Diagnosis::new(Cause::Undelivered, sentence)
@@ -195,10 +195,8 @@ fn is_planning(evidence: &Evidence, agent: &MemberStatus) -> bool {
 }
 
 fn plan_mode_cause(evidence: &Evidence) -> Diagnosis {
-    let sentence = format!(
-        "{} is in the mode plan: it carries nothing out until a plan of its is approved.",
-        evidence.name
-    );
+    let sentence =
+        format!("{} is in plan mode: it changes nothing until its plan is approved.", evidence.name);
     // A message starts a turn, at whose end the member submits its plan.
     Diagnosis::new(Cause::PlanMode, sentence)
         .with_evidence(activity_line(evidence))
@@ -219,10 +217,11 @@ fn others_tasks_cause(evidence: &Evidence) -> Option<Diagnosis> {
     let tasks = tasks_of_others(&evidence.tasks, &evidence.name);
     let first = tasks.first()?;
     let open = match tasks.len() {
-        1 => "the one open task is".to_owned(),
-        count => format!("all {count} open tasks are"),
+        1 => "the one open task belongs".to_owned(),
+        count => format!("all {count} open tasks belong"),
     };
-    let sentence = format!("{} has nothing to do: {open} others', and not begun.", evidence.name);
+    let sentence =
+        format!("{} has nothing to do: {open} to other members, who have not begun.", evidence.name);
     Some(
         Diagnosis::new(Cause::TasksOwnedByOthers, sentence)
             .with_evidence(tasks.iter().map(|task| task_label(task)))
@@ -231,7 +230,7 @@ fn others_tasks_cause(evidence: &Evidence) -> Option<Diagnosis> {
 }
 
 fn hidden_cause(evidence: &Evidence, agent: &MemberStatus) -> Diagnosis {
-    let sentence = format!("The pane of {} is out of sight; it goes on there.", evidence.name);
+    let sentence = format!("The pane of {} is hidden; its agent keeps working.", evidence.name);
     let pane = agent.pane.as_ref().map(|pane| format!("pane {pane}"));
     Diagnosis::new(Cause::Hidden, sentence).with_evidence(pane).with_next([evidence.command("show", &[])])
 }
