@@ -10,10 +10,10 @@ const ROUNDS: usize = 200;
 /// In turn; beside a daemon, which looks at what came while the process ends, and without one. What `send` does at the files
 /// is measured by itself, by the benches of the store.
 pub(crate) fn measure_cli_startup() {
-    let house = env_with_team();
-    let [_, _, beside] = medians(&house);
-    house.teamctl(["down"]).expect_success();
-    let [nothing, hello, send] = medians(&house);
+    let env = env_with_team();
+    let [_, _, beside] = medians(&env);
+    env.teamctl(["down"]).expect_success();
+    let [nothing, hello, send] = medians(&env);
     print_row(
         "whole process, median of 200: `true`; a Rust hello with clap; `teamctl send`; the same beside teamd",
         &format!(
@@ -22,15 +22,14 @@ pub(crate) fn measure_cli_startup() {
         ),
         "1.5 × the hello and what it does at the files",
     );
-    house.shut_down();
+    env.shut_down();
 }
 
-fn medians(house: &TestEnv) -> [Duration; 3] {
+fn medians(env: &TestEnv) -> [Duration; 3] {
     let mut times: [Vec<Duration>; 3] = Default::default();
     for n in 0..ROUNDS {
-        let send = program_command(house, "teamctl", &["send", "team-lead", &format!("message {n}")]);
-        let commands =
-            [house.command("true"), program_command(house, "minimal-cli", &["you", "--twice"]), send];
+        let send = program_command(env, "teamctl", &["send", "team-lead", &format!("message {n}")]);
+        let commands = [env.command("true"), program_command(env, "minimal-cli", &["you", "--twice"]), send];
         for (mut command, times) in commands.into_iter().zip(&mut times) {
             command.stdin(Stdio::null()).stdout(Stdio::null());
             times.push(time_call(|| assert!(command.status().unwrap().success())));
@@ -39,8 +38,8 @@ fn medians(house: &TestEnv) -> [Duration; 3] {
     times.map(median)
 }
 
-fn program_command(house: &TestEnv, program: &str, words: &[&str]) -> Command {
-    let mut command = house.command(harness::programs().join(program));
+fn program_command(env: &TestEnv, program: &str, words: &[&str]) -> Command {
+    let mut command = env.command(harness::programs().join(program));
     command.args(words);
     command
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// Without panes, all asked for at once.
-fn members(house: &TestEnv, count: usize) {
-    let agent = house.scripted_agent_path();
+fn members(env: &TestEnv, count: usize) {
+    let agent = env.scripted_agent_path();
     let spawn = |n: usize| {
-        house.start_teamctl(["spawn", &format!("a{n}"), "--backend", "in-process", "--", &agent, "stay"])
+        env.start_teamctl(["spawn", &format!("a{n}"), "--backend", "in-process", "--", &agent, "stay"])
     };
     let all: Vec<Child> = (0..count).map(spawn).collect();
     for child in all {
@@ -46,19 +46,19 @@ impl ProcessUsage {
 }
 
 pub(crate) fn measure_idle_hundred() {
-    let house = env_with_team();
-    members(&house, 100);
+    let env = env_with_team();
+    members(&env, 100);
     let text = inbox(100);
-    (0..50).for_each(|n| drop(house.write_file(&format!("root/teams/bench/inboxes/a{n}.json"), &text)));
-    (0..50).for_each(|n| drop(house.write_file(&format!("out/copies/a{n}.json"), &text)));
+    (0..50).for_each(|n| drop(env.write_file(&format!("root/teams/bench/inboxes/a{n}.json"), &text)));
+    (0..50).for_each(|n| drop(env.write_file(&format!("out/copies/a{n}.json"), &text)));
     let poller = |milliseconds: &str| {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/bench/poller.js");
-        Command::new("node").arg(script).arg(house.path("out/copies")).arg(milliseconds).spawn().unwrap()
+        Command::new("node").arg(script).arg(env.path("out/copies")).arg(milliseconds).spawn().unwrap()
     };
     let mut pollers = ["500", "1000"].map(poller);
     // All has been looked at by then, and the pollers have begun.
     sleep(Duration::from_secs(5));
-    let used = [house.daemon_pid(), pollers[0].id(), pollers[1].id()].map(ProcessUsage::read);
+    let used = [env.daemon_pid(), pollers[0].id(), pollers[1].id()].map(ProcessUsage::read);
     // The one wait that nothing may wake: it is what is measured.
     sleep(WINDOW);
     let [ours, half, whole] = used.map(|used| used.to_text());
@@ -71,30 +71,30 @@ pub(crate) fn measure_idle_hundred() {
         poller.kill().unwrap();
         poller.wait().unwrap();
     }
-    house.shut_down();
+    env.shut_down();
 }
 
 /// The five were looked through when that is told.
 pub(crate) fn measure_memory_of_two_hundred() {
-    let house = env_with_team();
-    members(&house, 200);
+    let env = env_with_team();
+    members(&env, 200);
     let text = inbox(100_000);
     for n in 0..5 {
-        house.write_file(&format!("root/teams/bench/inboxes/a{n}.json"), &text);
+        env.write_file(&format!("root/teams/bench/inboxes/a{n}.json"), &text);
     }
     let mut before = u64::MAX;
-    house.wait_until_within(Duration::from_secs(120), "all of it is looked at", || {
+    env.wait_until_within(Duration::from_secs(120), "all of it is looked at", || {
         sleep(Duration::from_secs(1));
-        let now = cpu_ticks(house.daemon_pid());
+        let now = cpu_ticks(env.daemon_pid());
         (std::mem::replace(&mut before, now) == now).then_some(())
     });
-    let shims = harness::TaggedProcesses::with_tag(&house.process_tag()).list();
+    let shims = harness::TaggedProcesses::with_tag(&env.process_tag()).list();
     let shims = shims.iter().filter(|line| line.contains("teamd-shim run"));
     let largest = shims.filter_map(|line| line.split(' ').next()?.parse().ok()).map(resident).max();
     print_row(
         "memory of teamd with 200 agents, spawned at once, and five inboxes of 100,000; of the largest shim",
-        &format!("{:.1} MB; {:.1} MB", megabytes(resident(house.daemon_pid())), megabytes(largest.unwrap())),
+        &format!("{:.1} MB; {:.1} MB", megabytes(resident(env.daemon_pid())), megabytes(largest.unwrap())),
         "30 MB; 3 MB",
     );
-    house.shut_down();
+    env.shut_down();
 }

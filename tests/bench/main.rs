@@ -68,9 +68,9 @@ fn cores() -> usize {
 }
 
 fn env_with_team() -> TestEnv {
-    let house = TestEnv::with_daemon();
-    house.teamctl(["create", "bench"]).expect_success();
-    house
+    let env = TestEnv::with_daemon();
+    env.teamctl(["create", "bench"]).expect_success();
+    env
 }
 
 fn time_call(run: impl FnOnce()) -> Duration {
@@ -86,14 +86,14 @@ fn median(mut times: Vec<Duration>) -> Duration {
 
 /// In turn, so that a drift of the machine meets both.
 fn measure_spawn() {
-    let house = env_with_team();
-    house.teamctl(["spawn", "first", "--", "sleep", "3600"]).expect_success();
+    let env = env_with_team();
+    env.teamctl(["spawn", "first", "--", "sleep", "3600"]).expect_success();
     let window =
-        house.tmux(["new-window", "-d", "-P", "-F", "#{window_id}", "-t", "user:", "--", "sleep", "3600"]);
+        env.tmux(["new-window", "-d", "-P", "-F", "#{window_id}", "-t", "user:", "--", "sleep", "3600"]);
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..20 {
         bare.push(time_call(|| {
-            drop(house.tmux([
+            drop(env.tmux([
                 "split-window",
                 "-d",
                 "-P",
@@ -107,12 +107,12 @@ fn measure_spawn() {
             ]));
         }));
         let pane =
-            house.tmux(["list-panes", "-t", &window, "-F", "#{pane_id}"]).lines().last().unwrap().to_owned();
-        house.tmux(["kill-pane", "-t", &pane]);
+            env.tmux(["list-panes", "-t", &window, "-F", "#{pane_id}"]).lines().last().unwrap().to_owned();
+        env.tmux(["kill-pane", "-t", &pane]);
         ours.push(time_call(|| {
-            drop(house.teamctl(["spawn", "next", "--", "sleep", "3600"]).expect_success());
+            drop(env.teamctl(["spawn", "next", "--", "sleep", "3600"]).expect_success());
         }));
-        house.teamctl(["kill", "next"]).expect_success();
+        env.teamctl(["kill", "next"]).expect_success();
     }
     let (ours, bare) = (median(ours), median(bare));
     let ratio = ours.as_secs_f64() / bare.as_secs_f64();
@@ -121,14 +121,14 @@ fn measure_spawn() {
         &format!("{ours:.1?}; {bare:.1?}; {ratio:.2} ×"),
         "3 ×",
     );
-    house.shut_down();
+    env.shut_down();
 }
 
 fn measure_thirty_spawns() {
-    let house = env_with_team();
+    let env = env_with_team();
     let start = Instant::now();
     let running: Vec<Child> =
-        (0..30).map(|n| house.start_teamctl(["spawn", &format!("a{n}"), "--", "sleep", "3600"])).collect();
+        (0..30).map(|n| env.start_teamctl(["spawn", &format!("a{n}"), "--", "sleep", "3600"])).collect();
     let registered =
         running.into_iter().filter_map(|child| child.wait_with_output().ok()).filter(|o| o.status.success());
     let count = registered.count();
@@ -137,7 +137,7 @@ fn measure_thirty_spawns() {
         &format!("{count} registered in {:.0?}", start.elapsed()),
         "30 in 2 s",
     );
-    house.shut_down();
+    env.shut_down();
 }
 
 fn nanoseconds() -> u128 {
@@ -146,20 +146,20 @@ fn nanoseconds() -> u128 {
 
 /// The agent writes down when it had read its inbox; a moment before the return of `send` counts as 0.
 fn measure_message_to_wake() {
-    let house = env_with_team();
-    let cwd = house.path("").display().to_string();
-    let record = format!("exec '{}' record out/ann <&$TEAMD_WAKE_FD", house.scripted_agent_path());
-    house.teamctl(["spawn", "ann", "--cwd", &cwd, "--", "sh", "-c", &record]).expect_success();
-    house.wait_until("it is ready", || house.read("out/ann").contains("ready").then_some(()));
+    let env = env_with_team();
+    let cwd = env.path("").display().to_string();
+    let record = format!("exec '{}' record out/ann <&$TEAMD_WAKE_FD", env.scripted_agent_path());
+    env.teamctl(["spawn", "ann", "--cwd", &cwd, "--", "sh", "-c", &record]).expect_success();
+    env.wait_until("it is ready", || env.read("out/ann").contains("ready").then_some(()));
     let (mut after, mut whole) = (Vec::new(), Vec::new());
     for n in 0..100 {
         let began = nanoseconds();
-        house.teamctl(["send", "ann", &format!("message {n}")]).expect_success();
+        env.teamctl(["send", "ann", &format!("message {n}")]).expect_success();
         let returned = nanoseconds();
         let size =
-            std::fs::metadata(house.root().join("teams/bench/inboxes/ann.json")).unwrap().len().to_string();
-        let seen = house.wait_until("it was woken", || {
-            let text = house.read("out/ann");
+            std::fs::metadata(env.root().join("teams/bench/inboxes/ann.json")).unwrap().len().to_string();
+        let seen = env.wait_until("it was woken", || {
+            let text = env.read("out/ann");
             let line = text.lines().find(|line| line.split(' ').nth(1) == Some(&size))?.to_owned();
             line.split(' ').next()?.parse::<u128>().ok()
         });
@@ -171,35 +171,35 @@ fn measure_message_to_wake() {
         &format!("{:.1?}; {:.1?}", median(after), median(whole)),
         "2 ms from the return",
     );
-    house.shut_down();
+    env.shut_down();
 }
 
 fn env_with_twenty() -> TestEnv {
-    let house = env_with_team();
+    let env = env_with_team();
     for n in 0..20 {
-        house.teamctl(["spawn", &format!("a{n}"), "--profile", "worker"]).expect_success();
+        env.teamctl(["spawn", &format!("a{n}"), "--profile", "worker"]).expect_success();
     }
-    house.wait_until("all idle", || {
-        let status = house.json(["status"]);
+    env.wait_until("all idle", || {
+        let status = env.json(["status"]);
         let members = status["teams"][0]["members"].as_array()?.clone();
         (members.iter().filter(|member| member["activity"] == "idle").count() == 20).then_some(())
     });
-    house
+    env
 }
 
 /// The pids of the daemon and of all shims.
-fn daemon_and_shims(house: &TestEnv) -> (u32, Vec<u32>) {
-    let panes = house.tmux(["list-panes", "-a", "-F", "#{@teamd_name} #{pane_pid}"]);
+fn daemon_and_shims(env: &TestEnv) -> (u32, Vec<u32>) {
+    let panes = env.tmux(["list-panes", "-a", "-F", "#{@teamd_name} #{pane_pid}"]);
     let shims = panes
         .lines()
         .filter(|line| !line.starts_with(' '))
         .filter_map(|line| line.split(' ').nth(1)?.parse().ok());
-    (house.daemon_pid(), shims.collect())
+    (env.daemon_pid(), shims.collect())
 }
 
 fn measure_idle_twenty() {
-    let house = env_with_twenty();
-    let (teamd, shims) = daemon_and_shims(&house);
+    let env = env_with_twenty();
+    let (teamd, shims) = daemon_and_shims(&env);
     let of_all = |read: fn(u32) -> u64| read(teamd) + shims.iter().map(|pid| read(*pid)).sum::<u64>();
     let before = (
         of_all(cpu_ticks),
@@ -230,7 +230,7 @@ fn measure_idle_twenty() {
         ),
         "20 MB; 4 MB",
     );
-    house.shut_down();
+    env.shut_down();
 }
 
 fn megabytes(kilobytes: u64) -> f64 {
@@ -267,12 +267,12 @@ fn resident(pid: u32) -> u64 {
 
 /// The agents were alone for up to half a second: by then they try again as seldom as they ever do.
 fn measure_adoption() {
-    let house = env_with_twenty();
-    let mut recovery = RecoveryTimer::new(&house);
-    let before = house.tmux(["list-panes", "-a", "-F", "#{@teamd_name} #{pane_pid}"]);
+    let env = env_with_twenty();
+    let mut recovery = RecoveryTimer::new(&env);
+    let before = env.tmux(["list-panes", "-a", "-F", "#{@teamd_name} #{pane_pid}"]);
     let mut took: Vec<Duration> =
         (0..100).map(|n| recovery.measure(20, Duration::from_millis(n % 10 * 50))).collect();
-    let after = house.tmux(["list-panes", "-a", "-F", "#{@teamd_name} #{pane_pid}"]);
+    let after = env.tmux(["list-panes", "-a", "-F", "#{@teamd_name} #{pane_pid}"]);
     let same = before.lines().filter(|line| !line.starts_with(' ') && after.contains(*line)).count();
     let (half, most) = (quantile(&mut took, 50), quantile(&mut took, 99));
     print_row(
@@ -281,19 +281,19 @@ fn measure_adoption() {
         "20 in 1 s",
     );
     let last = recovery.finish();
-    house.shut_down();
+    env.shut_down();
     last.unwrap().wait().unwrap();
 }
 
 fn measure_daemon_kill() {
-    let house = env_with_team();
-    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
-    let waiting = house.start_teamctl(["shutdown", "ann", "--grace", "1h"]);
-    house.wait_until("it is asked", || (house.member("ann")?["lifecycle"] == "stopping").then_some(()));
-    let daemon = house.daemon_pid();
+    let env = env_with_team();
+    env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
+    let waiting = env.start_teamctl(["shutdown", "ann", "--grace", "1h"]);
+    env.wait_until("it is asked", || (env.member("ann")?["lifecycle"] == "stopping").then_some(()));
+    let daemon = env.daemon_pid();
     let mut output = None;
     let took = time_call(|| {
-        house.kill_process(daemon);
+        env.kill_process(daemon);
         output = waiting.wait_with_output().ok();
     });
     let code = output.and_then(|output| output.status.code());
@@ -302,37 +302,36 @@ fn measure_daemon_kill() {
         &format!("exit {} after {took:.1?}", code.unwrap_or(-1)),
         "exit 69 at once",
     );
-    house.start_daemon();
-    house.shut_down();
+    env.start_daemon();
+    env.shut_down();
 }
 
 fn measure_descendant_cleanup() {
-    let house = env_with_team();
+    let env = env_with_team();
     for n in 0..5 {
-        house
-            .teamctl(["spawn", &format!("a{n}"), "--", &house.scripted_agent_path(), "children"])
+        env.teamctl(["spawn", &format!("a{n}"), "--", &env.scripted_agent_path(), "children"])
             .expect_success();
     }
     for n in 0..5 {
         let name = format!("a{n}");
-        house.wait_until("its children run", || {
-            house.teamctl(["capture", &name]).expect_success().contains("children are out").then_some(())
+        env.wait_until("its children run", || {
+            env.teamctl(["capture", &name]).expect_success().contains("children are out").then_some(())
         });
     }
-    let before = count_sleepers(&house);
+    let before = count_sleepers(&env);
     let took = time_call(|| {
-        drop(house.teamctl(["shutdown", "--all", "--grace", "100ms", "--force"]).expect_success());
+        drop(env.teamctl(["shutdown", "--all", "--grace", "100ms", "--force"]).expect_success());
     });
     print_row(
         "processes left after `shutdown --all` of 5 agents whose children ignore HUP and TERM, nohup, setsid, fork twice",
-        &format!("{} of {before}, after {took:.1?}", count_sleepers(&house)),
+        &format!("{} of {before}, after {took:.1?}", count_sleepers(&env)),
         "0",
     );
-    house.shut_down();
+    env.shut_down();
 }
 
-fn count_sleepers(house: &TestEnv) -> usize {
-    harness::TaggedProcesses::with_tag(&house.process_tag())
+fn count_sleepers(env: &TestEnv) -> usize {
+    harness::TaggedProcesses::with_tag(&env.process_tag())
         .list()
         .iter()
         .filter(|line| line.contains("sleep 3600"))

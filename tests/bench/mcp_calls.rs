@@ -5,9 +5,9 @@ use harness::McpClient;
 use serde_json::json;
 
 pub(crate) fn measure_calls() {
-    let house = env_with_team();
+    let env = env_with_team();
     let mut server = None;
-    let start = time_call(|| server = Some(McpClient::connect(&house, &["--team", "bench"])));
+    let start = time_call(|| server = Some(McpClient::connect(&env, &["--team", "bench"])));
     let mut server = server.unwrap();
     let mut took = Vec::new();
     for n in 1..=500 {
@@ -22,5 +22,5 @@ pub(crate) fn measure_calls() {
         &format!("{start:.1?}; {:.2?}; {slowest:.1?}", median(took)),
         "2 ms",
     );
-    house.shut_down();
+    env.shut_down();
 }

@@ -14,14 +14,13 @@ const SECONDS: u64 = 60;
 const MESSAGES_PER_SECOND: u64 = 1_000;
 
 pub(crate) fn measure_throughput() {
-    let house = env_with_team();
-    let socket = house.path("out/heard");
+    let env = env_with_team();
+    let socket = env.path("out/heard");
     let heard = UnixDatagram::bind(&socket).unwrap();
     heard.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    let script =
-        format!("exec '{}' reader {} <&$TEAMD_WAKE_FD", house.scripted_agent_path(), socket.display());
+    let script = format!("exec '{}' reader {} <&$TEAMD_WAKE_FD", env.scripted_agent_path(), socket.display());
     let spawn = |n: usize| {
-        house.start_teamctl(["spawn", &format!("a{n}"), "--backend", "in-process", "--", "sh", "-c", &script])
+        env.start_teamctl(["spawn", &format!("a{n}"), "--backend", "in-process", "--", "sh", "-c", &script])
     };
     let all: Vec<Child> = (0..AGENTS).map(spawn).collect();
     for child in all {
@@ -30,8 +29,8 @@ pub(crate) fn measure_throughput() {
     let (sent, mut took) = std::thread::scope(|scope| {
         let senders: Vec<_> = (0..SENDERS)
             .map(|sender| {
-                let house = &house;
-                scope.spawn(move || run_sender(house, sender as u64))
+                let env = &env;
+                scope.spawn(move || run_sender(env, sender as u64))
             })
             .collect();
         let listener = scope.spawn(|| receive_reports(&heard));
@@ -50,12 +49,12 @@ pub(crate) fn measure_throughput() {
         &format!("{delivered} of {} in {SECONDS} s; {half:.1?}, {most:.1?}", sent.len()),
         "all; p99 20 ms",
     );
-    house.shut_down();
+    env.shut_down();
 }
 
 /// Its share, each at its time; when each was begun.
-fn run_sender(house: &TestEnv, sender: u64) -> Vec<(String, u64)> {
-    let mut server = McpClient::connect(house, &["--team", "bench"]);
+fn run_sender(env: &TestEnv, sender: u64) -> Vec<(String, u64)> {
+    let mut server = McpClient::connect(env, &["--team", "bench"]);
     let (began, step) = (history::monotonic_ns(), 1_000_000_000 * SENDERS as u64 / MESSAGES_PER_SECOND);
     let count = SECONDS * MESSAGES_PER_SECOND / SENDERS as u64;
     (0..count)

@@ -76,55 +76,55 @@ fn median<T: PartialOrd + Copy>(mut of: Vec<T>) -> T {
 
 /// All at once, as a lead does who starts a team.
 fn measure_teamctl_processes(count: usize) -> StepTimes {
-    let house = env_with_team();
+    let env = env_with_team();
     let spawn = time_call(|| {
         let all: Vec<Child> = (0..count)
-            .map(|n| house.start_teamctl(["spawn", &format!("a{n}"), "--", "sleep", "3600"]))
+            .map(|n| env.start_teamctl(["spawn", &format!("a{n}"), "--", "sleep", "3600"]))
             .collect();
         for child in all {
             let ran = child.wait_with_output().unwrap();
             assert!(ran.status.success(), "{ran:?}");
         }
     });
-    let status = time_call(|| drop(house.teamctl(["status"]).expect_success()));
+    let status = time_call(|| drop(env.teamctl(["status"]).expect_success()));
     let names: Vec<String> = (0..count).map(|n| format!("a{n}")).collect();
     let words: Vec<&str> = ["kill"].into_iter().chain(names.iter().map(String::as_str)).collect();
-    let kill = time_call(|| drop(house.teamctl_with(&words, &[]).expect_success()));
-    house.shut_down();
+    let kill = time_call(|| drop(env.teamctl_with(&words, &[]).expect_success()));
+    env.shut_down();
     [spawn, status, kill]
 }
 
 fn measure_tmux_processes(count: usize) -> StepTimes {
-    let house = TestEnv::new();
+    let env = TestEnv::new();
     let make = ["new-window", "-d", "-P", "-F", "#{pane_id}", "--", "sleep", "3600"];
     let mut panes = Vec::new();
-    let spawn = time_call(|| panes = (0..count).map(|_| house.tmux(make)).collect());
-    let status = time_call(|| drop(house.tmux(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"])));
-    let kill = time_call(|| panes.iter().for_each(|pane| drop(house.tmux(["kill-pane", "-t", pane]))));
-    house.shut_down();
+    let spawn = time_call(|| panes = (0..count).map(|_| env.tmux(make)).collect());
+    let status = time_call(|| drop(env.tmux(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"])));
+    let kill = time_call(|| panes.iter().for_each(|pane| drop(env.tmux(["kill-pane", "-t", pane]))));
+    env.shut_down();
     [spawn, status, kill]
 }
 
 /// A connection for each question, and all of a kind at once.
 fn measure_control_socket(count: usize) -> StepTimes {
-    let house = env_with_team();
+    let env = env_with_team();
     let spawn = |n: usize| {
         json!({"spawn": {"team": "bench", "name": format!("a{n}"), "unique": false, "argv": ["sleep", "3600"],
             "cwd": "/", "env": {"PATH": "/usr/bin:/bin"}, "prompt": "", "delivery": "pull"}})
     };
     let orders: Vec<Value> = (0..count).map(spawn).collect();
-    let spawn = time_call(|| call_daemon(&house, &orders));
-    let status = time_call(|| call_daemon(&house, &[json!("status")]));
+    let spawn = time_call(|| call_daemon(&env, &orders));
+    let status = time_call(|| call_daemon(&env, &[json!("status")]));
     // Its windows are laid out behind the last spawn, and that is none of what a kill takes.
-    call_daemon(&house, &[json!({"capture_pane": {"team": "bench", "name": "a0", "lines": null}})]);
+    call_daemon(&env, &[json!({"capture_pane": {"team": "bench", "name": "a0", "lines": null}})]);
     let names: Vec<String> = (0..count).map(|n| format!("a{n}")).collect();
-    let kill = time_call(|| call_daemon(&house, &[json!({"kill": {"team": "bench", "names": names}})]));
-    house.shut_down();
+    let kill = time_call(|| call_daemon(&env, &[json!({"kill": {"team": "bench", "names": names}})]));
+    env.shut_down();
     [spawn, status, kill]
 }
 
-fn call_daemon(house: &TestEnv, requests: &[Value]) {
-    let place = std::fs::read_dir(house.path("run/teamd")).unwrap().flatten().next().unwrap().path();
+fn call_daemon(env: &TestEnv, requests: &[Value]) {
+    let place = std::fs::read_dir(env.path("run/teamd")).unwrap().flatten().next().unwrap().path();
     let asking: Vec<UnixStream> = requests
         .iter()
         .map(|request| {
@@ -142,11 +142,11 @@ fn call_daemon(house: &TestEnv, requests: &[Value]) {
 
 /// Waits until every shim has connected, as the daemon does.
 fn measure_connection(count: usize) -> StepTimes {
-    let (house, mut connection) = env_with_connection();
-    let listener = UnixListener::bind(house.path("socket")).unwrap();
+    let (env, mut connection) = env_with_connection();
+    let listener = UnixListener::bind(env.path("socket")).unwrap();
     let (mut panes, mut shims): (Vec<String>, Vec<UnixStream>) = Default::default();
     let spawn = time_call(|| {
-        panes = create_panes_with_shims(&house, &mut connection, count);
+        panes = create_panes_with_shims(&env, &mut connection, count);
         // The connections stay open, because a shim that is disconnected connects again.
         shims.extend((0..count).map(|_| listener.accept().unwrap().0));
     });
@@ -156,19 +156,19 @@ fn measure_connection(count: usize) -> StepTimes {
     let kill = time_call(|| drop(connection.run_commands(&kill_commands(&panes))));
     drop(shims);
     connection.close();
-    house.shut_down();
+    env.shut_down();
     [spawn, status, kill]
 }
 
 /// As [`measure_connection`], but each shim is told at once to start its agent, and reports that the agent runs.
 fn measure_agents_on_connection(count: usize) -> Duration {
-    let (house, mut connection) = env_with_connection();
-    let listener = UnixListener::bind(house.path("socket")).unwrap();
+    let (env, mut connection) = env_with_connection();
+    let listener = UnixListener::bind(env.path("socket")).unwrap();
     let start_agent = to_line(&ToShim::StartAgent(Box::new(StartAgent {
         argv: ["sleep", "3600"].map(str::to_owned).to_vec(),
         cwd: "/".into(),
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
-        state_dir: house.path(""),
+        state_dir: env.path(""),
         setup: None,
     })));
     let shims = std::thread::spawn(move || {
@@ -183,7 +183,7 @@ fn measure_agents_on_connection(count: usize) -> Duration {
     });
     let (mut panes, mut running) = (Vec::new(), Vec::new());
     let spawn = time_call(|| {
-        panes = create_panes_with_shims(&house, &mut connection, count);
+        panes = create_panes_with_shims(&env, &mut connection, count);
         running = shims.join().unwrap();
     });
     connection.run_commands(&kill_commands(&panes));
@@ -193,7 +193,7 @@ fn measure_agents_on_connection(count: usize) -> Duration {
         shim.get_mut().write_all(to_line(&ToShim::ExitRecorded).as_bytes()).ok();
     }
     connection.close();
-    house.shut_down();
+    env.shut_down();
     spawn
 }
 
@@ -215,15 +215,15 @@ fn kill_commands(panes: &[String]) -> Vec<String> {
 }
 
 fn env_with_connection() -> (TestEnv, TmuxConnection) {
-    let house = TestEnv::new();
-    let connection = TmuxConnection::open(&house);
-    (house, connection)
+    let env = TestEnv::new();
+    let connection = TmuxConnection::open(&env);
+    (env, connection)
 }
 
 /// Runs the tmux commands that the daemon runs for an agent, without its queries: a pane with the shim in it, in a window
 /// for nine panes, the pane's tags, what its border shows, and the program that logs the agent's output.
-fn create_panes_with_shims(house: &TestEnv, connection: &mut TmuxConnection, count: usize) -> Vec<String> {
-    let (socket, log, program) = (house.path("socket"), house.path("log"), programs().join("teamd-shim"));
+fn create_panes_with_shims(env: &TestEnv, connection: &mut TmuxConnection, count: usize) -> Vec<String> {
+    let (socket, log, program) = (env.path("socket"), env.path("log"), programs().join("teamd-shim"));
     let mut window = String::new();
     let one = |n| {
         let shim = format!("{} {RUN} bench-{n} --socket {}", program.display(), socket.display());

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::{Child, Command, Stdio};
 
 /// Puts `count` pending tasks into the list, each waiting for the one before where `chained` says so.
-fn create_tasks(house: &TestEnv, count: usize, chained: TaskShape) {
+fn create_tasks(env: &TestEnv, count: usize, chained: TaskShape) {
     for id in 1..=count {
         let link = |there: bool, id: usize| if there { format!("\"{id}\"") } else { String::new() };
         let (blocks, blocked_by) = match chained {
@@ -19,7 +19,7 @@ fn create_tasks(house: &TestEnv, count: usize, chained: TaskShape) {
              \"description\": \"what to do, and how to see that it is done\",\n  \"status\": \"pending\",\n  \
              \"blocks\": [{blocks}],\n  \"blockedBy\": [{blocked_by}]\n}}"
         );
-        let path = house.root().join(format!("tasks/bench/{id}.json"));
+        let path = env.root().join(format!("tasks/bench/{id}.json"));
         File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
     }
 }
@@ -32,28 +32,28 @@ enum TaskShape {
 
 /// The whole process, its output into a pipe.
 pub(crate) fn measure_list() {
-    let house = env_with_team();
-    create_tasks(&house, 5000, TaskShape::Chain);
+    let env = env_with_team();
+    create_tasks(&env, 5000, TaskShape::Chain);
     let list =
-        || time_call(|| assert_eq!(house.teamctl(["task", "list"]).expect_success().lines().count(), 5001));
+        || time_call(|| assert_eq!(env.teamctl(["task", "list"]).expect_success().lines().count(), 5001));
     let took = median((0..20).map(|_| list()).collect());
     print_row(
         "`task list` of 5,000 in a chain, whole process, median of 20",
         &format!("{took:.1?}"),
         "50 ms",
     );
-    house.shut_down();
+    env.shut_down();
 }
 
 /// Each claim is a process of its own, started by one of sixteen loops.
 pub(crate) fn measure_claims() {
-    let house = env_with_team();
-    create_tasks(&house, 200, TaskShape::Independent);
+    let env = env_with_team();
+    create_tasks(&env, 200, TaskShape::Independent);
     let script = "while teamctl --json task claim; do :; done";
     let mut claimed: Vec<String> = Vec::new();
     let took = time_call(|| {
         let start = || {
-            let mut command = house.command("sh");
+            let mut command = env.command("sh");
             command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
         };
         let running: Vec<Child> = (0..16).map(|_| start()).collect();
@@ -72,7 +72,7 @@ pub(crate) fn measure_claims() {
         &format!("{count} claims of {} tasks in {took:.0?}", claimed.len()),
         "200 of 200",
     );
-    house.shut_down();
+    env.shut_down();
 }
 
 /// The rows that need the store itself, which this package must not know.

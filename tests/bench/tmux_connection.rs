@@ -13,9 +13,9 @@ pub(crate) struct TmuxConnection {
 }
 
 impl TmuxConnection {
-    pub(crate) fn open(house: &TestEnv) -> TmuxConnection {
-        let mut tmux = house.command("tmux");
-        tmux.arg("-S").arg(house.tmux_socket()).args(["-C", "attach-session", "-t", "=user"]);
+    pub(crate) fn open(env: &TestEnv) -> TmuxConnection {
+        let mut tmux = env.command("tmux");
+        tmux.arg("-S").arg(env.tmux_socket()).args(["-C", "attach-session", "-t", "=user"]);
         let mut client = tmux.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (client.stdin.take().unwrap(), client.stdout.take().unwrap());
         TmuxConnection { client, input, output: BufReader::new(output) }

@@ -84,8 +84,8 @@ impl BareProcesses {
     }
 }
 
-fn bind_socket(house: &TestEnv, name: &str) -> (UnixDatagram, String) {
-    let path = house.path(&format!("out/{name}"));
+fn bind_socket(env: &TestEnv, name: &str) -> (UnixDatagram, String) {
+    let path = env.path(&format!("out/{name}"));
     let told = UnixDatagram::bind(&path).unwrap();
     told.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     (told, path.display().to_string())
@@ -96,32 +96,32 @@ fn socket_pair() -> (UnixStream, Stdio) {
     (ours, Stdio::from(OwnedFd::from(theirs)))
 }
 
-fn wake_methods(house: &TestEnv, bare: &mut BareProcesses) -> [WakeMethod; 4] {
-    let (told, socket) = bind_socket(house, "ear");
-    let script = format!("exec '{}' ear {socket} <&$TEAMD_WAKE_FD", house.scripted_agent_path());
-    house.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sh", "-c", &script]).expect_success();
-    let inbox = house.root().join("teams/bench/inboxes/ann.json");
+fn wake_methods(env: &TestEnv, bare: &mut BareProcesses) -> [WakeMethod; 4] {
+    let (told, socket) = bind_socket(env, "ear");
+    let script = format!("exec '{}' ear {socket} <&$TEAMD_WAKE_FD", env.scripted_agent_path());
+    env.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sh", "-c", &script]).expect_success();
+    let inbox = env.root().join("teams/bench/inboxes/ann.json");
     let teamd = WakeMethod { cause: WakeTrigger::File(inbox, Vec::new()), reports: told };
 
     let directory = |name: &str| {
-        let path = house.path(&format!("out/{name}.d"));
+        let path = env.path(&format!("out/{name}.d"));
         std::fs::create_dir(&path).unwrap();
         path
     };
-    let (told, socket) = bind_socket(house, "relayed");
+    let (told, socket) = bind_socket(env, "relayed");
     let (watched, (ours, theirs)) = (directory("relayed"), socket_pair());
     bare.start(&["ear", &socket], theirs, Stdio::null());
     bare.start(&["relay", watched.to_str().unwrap()], Stdio::null(), Stdio::from(OwnedFd::from(ours)));
     let relayed =
         WakeMethod { cause: WakeTrigger::File(watched.join("ann.json"), Vec::new()), reports: told };
 
-    let (told, socket) = bind_socket(house, "inotify");
+    let (told, socket) = bind_socket(env, "inotify");
     let watched = directory("inotify");
     bare.start(&["ear", &socket, watched.to_str().unwrap()], Stdio::null(), Stdio::null());
     let inotify =
         WakeMethod { cause: WakeTrigger::File(watched.join("ann.json"), Vec::new()), reports: told };
 
-    let (told, socket) = bind_socket(house, "line");
+    let (told, socket) = bind_socket(env, "line");
     let (ours, theirs) = socket_pair();
     bare.start(&["ear", &socket], theirs, Stdio::null());
     let line = WakeMethod { cause: WakeTrigger::Line(ours), reports: told };
@@ -135,8 +135,8 @@ fn wake_methods(house: &TestEnv, bare: &mut BareProcesses) -> [WakeMethod; 4] {
 }
 
 pub(crate) fn measure_wake_methods() {
-    let (house, mut bare) = (env_with_team(), BareProcesses(Vec::new()));
-    let mut ears = wake_methods(&house, &mut bare);
+    let (env, mut bare) = (env_with_team(), BareProcesses(Vec::new()));
+    let mut ears = wake_methods(&env, &mut bare);
     let mut took: [Vec<Duration>; 4] = Default::default();
     for _ in 0..ROUNDS {
         for (ear, took) in ears.iter_mut().zip(&mut took) {
@@ -163,5 +163,5 @@ pub(crate) fn measure_wake_methods() {
         "1.5 ×, 3 ×, 300 µs",
     );
     drop(bare);
-    house.shut_down();
+    env.shut_down();
 }

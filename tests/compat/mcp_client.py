@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 MODE, CALLS = sys.argv[1], int(sys.argv[2])
 TEAMCTL = os.environ["TEAMCTL"]
-KEPT = ("PATH", "HOME", "TMUX", "TMUX_TMPDIR", "TERM", "SHELL", "LANG", "HOUSE")
+KEPT = ("PATH", "HOME", "TMUX", "TMUX_TMPDIR", "TERM", "SHELL", "LANG", "TEST_DIR")
 
 
 class Story:

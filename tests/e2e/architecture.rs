@@ -65,7 +65,7 @@ fn crate_dependencies_are_allowed() {
         let (_, allowed) =
             ALLOWED_DEPENDENCIES.iter().find(|(room, _)| *room == name).expect("it is one of the list");
         for needed in dependencies(package).iter().filter(|needed| rooms.contains(needed)) {
-            assert!(allowed.contains(&needed.as_str()), "{name} → {needed} is no arrow of the house");
+            assert!(allowed.contains(&needed.as_str()), "{name} → {needed} is not allowed");
         }
     }
 }
@@ -208,7 +208,7 @@ fn no_module_types_into_panes() {
     assert!(typing.is_empty(), "{typing:?}");
 }
 
-/// The environment of a house and of a bench leads to no other server either, should one be asked without an address.
+/// The environment of an environment and of a bench leads to no other server either, should one be asked without an address.
 #[test]
 fn tests_use_their_own_tmux_server() {
     let all = sources().into_iter().filter(|(name, _)| name.contains("/tests/"));

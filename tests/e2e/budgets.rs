@@ -2,84 +2,80 @@
 
 use harness::TestEnv;
 
-fn write_policy(house: &TestEnv, keys: &str) -> String {
-    house.write_file(
-        "out/policy.toml",
-        format!("[policy]\npermissions = \"lead\"\nplans = \"lead\"\n{keys}\n"),
-    )
+fn write_policy(env: &TestEnv, keys: &str) -> String {
+    env.write_file("out/policy.toml", format!("[policy]\npermissions = \"lead\"\nplans = \"lead\"\n{keys}\n"))
 }
 
-fn create_task(house: &TestEnv, command: &str) {
+fn create_task(env: &TestEnv, command: &str) {
     let metadata = serde_json::json!({ "command": command }).to_string();
-    house.teamctl(["task", "create", "count", "--metadata", &metadata]).expect_success();
+    env.teamctl(["task", "create", "count", "--metadata", &metadata]).expect_success();
 }
 
 #[test]
 fn turn_budget_stops_the_team_until_it_is_raised() {
-    let house = TestEnv::new();
-    house.start_daemon();
-    let path = write_policy(&house, "max_turns = 2");
-    house.teamctl(["create", "survey", "--policy", &path]).expect_success();
-    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
-    let gate = house.create_gate("out/go");
+    let env = TestEnv::new();
+    env.start_daemon();
+    let path = write_policy(&env, "max_turns = 2");
+    env.teamctl(["create", "survey", "--policy", &path]).expect_success();
+    env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
+    let gate = env.create_gate("out/go");
     for command in ["true", &format!("read line <{gate}"), "true", "true"] {
-        create_task(&house, command);
+        create_task(&env, command);
     }
-    house.wait_until("it is told", || {
-        house.events().iter().any(|event| event["event"] == "budget_exhausted").then_some(())
+    env.wait_until("it is told", || {
+        env.events().iter().any(|event| event["event"] == "budget_exhausted").then_some(())
     });
     // Its last turn comes to its end.
-    house.wait_until("ann is asked to end", || {
-        house
-            .inbox("survey", "ann")
+    env.wait_until("ann is asked to end", || {
+        env.inbox("survey", "ann")
             .iter()
             .any(|it| it["text"].as_str().unwrap().contains("shutdown_request"))
             .then_some(())
     });
-    house.open_gate("out/go");
-    house.wait_until("ann has ended", || house.member("ann").is_none().then_some(()));
-    let status = house.teamctl(["status"]).expect_success();
+    env.open_gate("out/go");
+    env.wait_until("ann has ended", || env.member("ann").is_none().then_some(()));
+    let status = env.teamctl(["status"]).expect_success();
     assert!(status.contains("stopped: its budget of 2 turns is used up, 2 of 2 turns"), "{status}");
-    house.teamctl(["spawn", "bob", "--profile", "worker"]).expect_failure(76);
+    env.teamctl(["spawn", "bob", "--profile", "worker"]).expect_failure(76);
     let open = || {
-        let tasks = house.json(["task", "list"])["tasks"].as_array().unwrap().clone();
+        let tasks = env.json(["task", "list"])["tasks"].as_array().unwrap().clone();
         tasks.iter().filter(|task| task["status"] != "completed").count()
     };
     assert_eq!(open(), 2, "each turn is a task");
-    house.teamctl(["up", "--resume", "-t", "survey"]).expect_failure(76);
-    let ran = house.teamctl(["up", "--resume"]).expect_success();
+    env.teamctl(["up", "--resume", "-t", "survey"]).expect_failure(76);
+    let ran = env.teamctl(["up", "--resume"]).expect_success();
     let hint = "No member of survey is started: its budget of 2 turns is used up.\n  give it more with: teamctl policy FILE -t survey";
     assert!(ran.contains(hint) && !ran.contains("no suspended members"), "{ran}");
-    let ran = house.teamctl(["up"]).expect_success();
+    let ran = env.teamctl(["up"]).expect_success();
     assert!(ran.contains(hint) && !ran.contains("resume it with"), "{ran}");
-    let status = house.teamctl(["status"]).expect_success();
+    let status = env.teamctl(["status"]).expect_success();
     assert!(!status.contains("1 member is suspended"), "{status}");
     let line = "used up; give it more with: teamctl policy FILE; then resume the suspended members with: teamctl up --resume";
     assert!(status.contains(line), "{status}");
-    let path = write_policy(&house, "max_turns = 100");
-    let ran = house.teamctl(["policy", &path]).expect_success();
+    let path = write_policy(&env, "max_turns = 100");
+    let ran = env.teamctl(["policy", &path]).expect_success();
     assert!(ran.contains("at most 100 turns"), "{ran}");
-    house.teamctl(["up", "--resume"]).expect_success();
-    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
-    assert!(house.teamctl(["policy"]).expect_success().contains("at most 100 turns"));
-    house.shut_down();
+    env.teamctl(["up", "--resume"]).expect_success();
+    env.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
+    assert!(env.teamctl(["policy"]).expect_success().contains("at most 100 turns"));
+    env.shut_down();
 }
 
 #[test]
 fn time_budget_stops_the_team() {
-    let house = TestEnv::new();
-    house.start_daemon();
-    let path = write_policy(&house, "max_time = \"1s\"");
-    house.teamctl(["create", "survey", "--policy", &path]).expect_success();
-    let status = house.json(["status"]);
+    let env = TestEnv::new();
+    env.start_daemon();
+    let path = write_policy(&env, "max_time = \"1s\"");
+    env.teamctl(["create", "survey", "--policy", &path]).expect_success();
+    let status = env.json(["status"]);
     assert_eq!(status["teams"][0]["budget"]["max_time_ms"], 1_000, "{status}");
-    house.wait_until("its time is over", || {
-        house.json(["status"])["teams"][0]["budget"]["exhausted_reason"].is_string().then_some(())
+    env.wait_until("its time is over", || {
+        env.json(["status"])["teams"][0]["budget"]["exhausted_reason"].is_string().then_some(())
     });
-    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_failure(76);
-    house.write_file("out/policy.toml", "[policy]\nmax_turns = \"many\"\n");
-    house.teamctl(["policy", &path]).expect_failure(65);
-    house.shut_down();
+    env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_failure(76);
+    env.write_file("out/policy.toml", "[policy]\nmax_turns = \"many\"\n");
+    env.teamctl(["policy", &path]).expect_failure(65);
+    env.shut_down();
 }
 
 /// It tells all that its session has used up so far, as Codex does.
@@ -95,35 +91,35 @@ usage = { tokens = ["usage.in", "usage.out"], cost = "cost", scope = "session" }
 
 #[test]
 fn reported_usage_counts_across_spawns_and_daemons() {
-    let house = TestEnv::new();
-    house.start_daemon();
-    house.write_profile("counter", TELLS);
-    let path = write_policy(&house, "max_tokens = 1_300\nmax_cost = 100");
-    house.teamctl(["create", "survey", "--policy", &path]).expect_success();
-    house.teamctl(["spawn", "ann", "--profile", "counter", "--prompt", "go"]).expect_success();
+    let env = TestEnv::new();
+    env.start_daemon();
+    env.write_profile("counter", TELLS);
+    let path = write_policy(&env, "max_tokens = 1_300\nmax_cost = 100");
+    env.teamctl(["create", "survey", "--policy", &path]).expect_success();
+    env.teamctl(["spawn", "ann", "--profile", "counter", "--prompt", "go"]).expect_success();
     let used = |tokens: u64| {
-        house.wait_until("it is counted", || {
-            let status = house.json(["status"]);
+        env.wait_until("it is counted", || {
+            let status = env.json(["status"]);
             (status["teams"][0]["budget"]["usage"]["tokens"] == tokens).then_some(status)
         })
     };
     let status = used(500);
     let ann = status["teams"][0]["members"].as_array().unwrap().iter().find(|it| it["name"] == "ann");
     assert_eq!(ann.unwrap()["usage"]["tokens"], 500, "{status}");
-    let shown = house.teamctl(["status"]).expect_success();
+    let shown = env.teamctl(["status"]).expect_success();
     assert!(shown.contains("500 of 1.3k tokens, $0.50 of $100.00") && shown.contains("500 $0.50"), "{shown}");
-    house.kill_process(house.daemon_pid());
-    house.start_daemon();
-    house.teamctl(["send", "ann", "more"]).expect_success();
+    env.kill_process(env.daemon_pid());
+    env.start_daemon();
+    env.teamctl(["send", "ann", "more"]).expect_success();
     used(900);
-    house.teamctl(["shutdown", "ann"]).expect_success();
-    house.wait_until("ann has ended", || house.member("ann").is_none().then_some(()));
-    let shown = house.teamctl(["status"]).expect_success();
+    env.teamctl(["shutdown", "ann"]).expect_success();
+    env.wait_until("ann has ended", || env.member("ann").is_none().then_some(()));
+    let shown = env.teamctl(["status"]).expect_success();
     assert!(shown.contains("900 $0.50"), "of who has ended too: {shown}");
-    house.teamctl(["spawn", "bob", "--profile", "counter", "--prompt", "go"]).expect_success();
-    house.wait_until("it is told", || {
-        let spent = house.json(["status"])["teams"][0]["budget"]["exhausted_reason"].clone();
+    env.teamctl(["spawn", "bob", "--profile", "counter", "--prompt", "go"]).expect_success();
+    env.wait_until("it is told", || {
+        let spent = env.json(["status"])["teams"][0]["budget"]["exhausted_reason"].clone();
         (spent == "its budget of 1.3k tokens is used up").then_some(())
     });
-    house.shut_down();
+    env.shut_down();
 }

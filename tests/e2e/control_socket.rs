@@ -18,9 +18,9 @@ fn set_mode(path: &Path, mode: u32) {
     set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// The house's place for sockets, whose name nobody knows before.
-fn socket_directory(house: &TestEnv) -> PathBuf {
-    let socket = std::fs::read_dir(house.path("run/teamd")).unwrap().next().unwrap();
+/// The environment's place for sockets, whose name nobody knows before.
+fn socket_directory(env: &TestEnv) -> PathBuf {
+    let socket = std::fs::read_dir(env.path("run/teamd")).unwrap().next().unwrap();
     socket.unwrap().path()
 }
 
@@ -34,8 +34,8 @@ fn is_root_or_skip(what: &str) -> bool {
 
 #[test]
 fn incomplete_calls_are_disconnected() {
-    let house = TestEnv::with_daemon();
-    let socket = socket_directory(&house).join("control.sock");
+    let env = TestEnv::with_daemon();
+    let socket = socket_directory(&env).join("control.sock");
     let mut ways = [&b""[..], b"{\"version\":2", b"{\"part\":\"x\"}\n"].map(|said| {
         let mut stream = UnixStream::connect(&socket).unwrap();
         stream.write_all(said).unwrap();
@@ -52,7 +52,7 @@ fn incomplete_calls_are_disconnected() {
     // As long ago it was answered, and nobody minds that it has not looked.
     let mut bytes = [0; 4096];
     assert!(asks.read(&mut bytes).unwrap() > 0);
-    house.shut_down();
+    env.shut_down();
 }
 
 /// What, whether it can be planted here, and how.
@@ -80,22 +80,22 @@ fn directory_of_another_user_is_rejected() {
         ("a link to nowhere", true, &|path| symlink("nowhere/at/all", path).unwrap()),
     ];
     for (what, _, plant) in variants.iter().filter(|(_, possible, _)| *possible) {
-        let house = TestEnv::new();
-        plant(&house.path("run/teamd"));
-        let socket = house.tmux_socket();
+        let env = TestEnv::new();
+        plant(&env.path("run/teamd"));
+        let socket = env.tmux_socket();
         let tmux = format!("{},0,0", socket.display());
-        let ran = house.teamctl_with(&["up"], &[("TMUX", &tmux)]);
+        let ran = env.teamctl_with(&["up"], &[("TMUX", &tmux)]);
         assert!([74, 77].contains(&ran.code), "{what}: {ran:#?}");
         assert!(ran.stderr.contains("run/teamd"), "{what}: {ran:#?}");
         assert_eq!(
-            TaggedProcesses::with_tag(&house.process_tag())
+            TaggedProcesses::with_tag(&env.process_tag())
                 .list()
                 .iter()
                 .filter(|line| line.contains("teamd "))
                 .count(),
             0
         );
-        drop(house);
+        drop(env);
     }
     if root {
         record_result("planted-places", variants.len() as u64);
@@ -107,11 +107,11 @@ fn other_users_are_disconnected_and_their_sockets_refused() {
     if !is_root_or_skip("other-users") {
         return;
     }
-    let house = TestEnv::with_daemon();
-    let place = socket_directory(&house);
+    let env = TestEnv::with_daemon();
+    let place = socket_directory(&env);
     let socket_path = place.join("control.sock");
     // As if the directories kept nobody out.
-    for open in [house.path(""), house.path("run"), house.path("run/teamd"), place.clone()] {
+    for open in [env.path(""), env.path("run"), env.path("run/teamd"), place.clone()] {
         set_mode(&open, 0o711);
     }
     set_mode(&socket_path, 0o666);
@@ -126,8 +126,8 @@ fn other_users_are_disconnected_and_their_sockets_refused() {
     });
     assert_eq!(other.join().unwrap(), 0, "another user is told something");
     set_mode(&place, 0o700);
-    house.teamctl(["status"]).expect_success();
-    house.teamctl(["down"]).expect_success();
+    env.teamctl(["status"]).expect_success();
+    env.teamctl(["down"]).expect_success();
     let path = socket_path.clone();
     let (ready, is_ready) = std::sync::mpsc::channel();
     let (over, is_over) = std::sync::mpsc::channel::<()>();
@@ -140,15 +140,15 @@ fn other_users_are_disconnected_and_their_sockets_refused() {
         is_over.recv().ok();
     });
     is_ready.recv().unwrap();
-    let said = house.teamctl(["kill", "-t", "survey", "ann"]);
+    let said = env.teamctl(["kill", "-t", "survey", "ann"]);
     assert!([67, 77].contains(&said.code), "{said:#?}");
-    let said = house.teamctl(["down"]).expect_failure(77);
+    let said = env.teamctl(["down"]).expect_failure(77);
     assert!(said.contains("uid 65534"), "{said}");
     drop(over);
     served.join().unwrap();
     std::fs::remove_file(socket_path).unwrap();
-    house.start_daemon();
-    house.shut_down();
+    env.start_daemon();
+    env.shut_down();
     // One that called us, and one that was called twice.
     harness::record_result("other-users", 3);
 }
@@ -170,23 +170,21 @@ fn permissions_below(directory: &Path) -> Vec<(PathBuf, u32)> {
 
 #[test]
 fn secrets_are_not_in_arguments_logs_or_readable_files() {
-    let mut house = TestEnv::new();
-    house.variables.push(("API_KEY".to_owned(), "canary-of-the-environment".to_owned()));
-    house.start_daemon();
-    house.teamctl(["create", "survey"]).expect_success();
-    let prompt = house.write_file("out/prompt", "canary-of-the-prompt");
-    house.write_profile(
+    let mut env = TestEnv::new();
+    env.variables.push(("API_KEY".to_owned(), "canary-of-the-environment".to_owned()));
+    env.start_daemon();
+    env.teamctl(["create", "survey"]).expect_success();
+    let prompt = env.write_file("out/prompt", "canary-of-the-prompt");
+    env.write_profile(
         "reads",
         "delivery = 'turn'\nprogram = 'sh'\nargs = ['-c', 'cat >>out/fed; env >>out/fed']\n",
     );
-    let cwd = house.path("").display().to_string();
+    let cwd = env.path("").display().to_string();
     let spawn = ["spawn", "ann", "--profile", "reads", "--prompt-file", &prompt, "--cwd", &cwd];
-    house.teamctl_with(&[&spawn[..], &["--backend", "in-process"]].concat(), &[]).expect_success();
-    house
-        .teamctl(["spawn", "bob", "--cwd", &cwd, "--", &house.scripted_agent_path(), "stay"])
-        .expect_success();
-    house.wait_until("it has both", || {
-        let fed = house.read("out/fed");
+    env.teamctl_with(&[&spawn[..], &["--backend", "in-process"]].concat(), &[]).expect_success();
+    env.teamctl(["spawn", "bob", "--cwd", &cwd, "--", &env.scripted_agent_path(), "stay"]).expect_success();
+    env.wait_until("it has both", || {
+        let fed = env.read("out/fed");
         (fed.contains("canary-of-the-prompt") && fed.contains("canary-of-the-environment")).then_some(())
     });
     let missing = ["spawn", "eve", "--prompt-file", &prompt, "--cwd", &cwd, "--", "no-such-program"];
@@ -194,26 +192,24 @@ fn secrets_are_not_in_arguments_logs_or_readable_files() {
     let errors: String = [&["spawn", "ann", "--", "true"][..], &missing, &unknown, &["kill", "nobody"]]
         .iter()
         .map(|words| {
-            let ran = house.teamctl_with(words, &[]);
+            let ran = env.teamctl_with(words, &[]);
             assert!(ran.code >= 64, "{ran:#?}");
             ran.stdout + &ran.stderr
         })
         .collect();
     let roster = std::fs::read_to_string(
-        socket_directory(&house).display().to_string().replace("/run/", "/state/") + "/roster.json",
+        socket_directory(&env).display().to_string().replace("/run/", "/state/") + "/roster.json",
     );
     let roster: serde_json::Value = serde_json::from_str(&roster.unwrap()).unwrap();
     let tokens =
         roster["records"].as_array().unwrap().iter().map(|agent| agent["token"].as_str().unwrap().to_owned());
     let secrets: Vec<String> =
         tokens.chain(["canary-of-the-environment".into(), "canary-of-the-prompt".into()]).collect();
-    let lines = TaggedProcesses::with_tag(&house.process_tag()).list().join("\n");
-    let told = [
-        house.teamctl(["--json", "events"]).expect_success(),
-        house.teamctl(["status", "ann"]).expect_success(),
-    ]
-    .concat();
-    let logs: String = permissions_below(&house.path("state"))
+    let lines = TaggedProcesses::with_tag(&env.process_tag()).list().join("\n");
+    let told =
+        [env.teamctl(["--json", "events"]).expect_success(), env.teamctl(["status", "ann"]).expect_success()]
+            .concat();
+    let logs: String = permissions_below(&env.path("state"))
         .iter()
         .filter(|(path, _)| path.to_string_lossy().contains("/logs/"))
         .map(|(path, _)| std::fs::read_to_string(path).unwrap_or_default())
@@ -224,18 +220,18 @@ fn secrets_are_not_in_arguments_logs_or_readable_files() {
         assert!(!errors.contains(secret), "in an error: {secret}\n{errors}");
         assert!(!logs.contains(secret), "in a log: {secret}\n{logs}");
     }
-    let limits = std::fs::read_to_string(format!("/proc/{}/limits", house.daemon_pid())).unwrap();
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", env.daemon_pid())).unwrap();
     let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
     let ours = [
-        permissions_below(&house.path("state")),
-        permissions_below(&house.path("run/teamd")),
-        permissions_below(&house.root()),
+        permissions_below(&env.path("state")),
+        permissions_below(&env.path("run/teamd")),
+        permissions_below(&env.root()),
     ]
     .concat();
     let open: Vec<_> = ours.iter().filter(|(_, mode)| mode & 0o077 != 0).collect();
     assert!(open.is_empty(), "{open:?}");
-    house.shut_down();
+    env.shut_down();
 }
 
 /// Escapes, C1, and what turns the direction of reading.
@@ -243,8 +239,8 @@ const CONTROL_SEQUENCES: &str = "\u{1b}]0;t\u{7}\u{1b}[2J\u{9b}31m\u{202e}\u{206
 
 #[test]
 fn control_characters_never_reach_the_terminal() {
-    let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--", &house.scripted_agent_path(), "stay"]).expect_success();
+    let env = TestEnv::with_team();
+    env.teamctl(["spawn", "ann", "--", &env.scripted_agent_path(), "stay"]).expect_success();
     let text = |value: serde_json::Value| value.to_string();
     let asks = text(
         serde_json::json!({"type": "permission_request", "request_id": "perm-1", "agent_id": "ann",
@@ -266,14 +262,14 @@ fn control_characters_never_reach_the_terminal() {
         letter("ann", &plans),
         letter("ann", &failed)
     ]);
-    house.write_file("root/teams/survey/inboxes/team-lead.json", all.to_string());
-    house.write_file("root/teams/survey/inboxes/ann.json", all.to_string());
+    env.write_file("root/teams/survey/inboxes/team-lead.json", all.to_string());
+    env.write_file("root/teams/survey/inboxes/ann.json", all.to_string());
     let task = serde_json::json!({"id": "1", "subject": CONTROL_SEQUENCES, "description": CONTROL_SEQUENCES, "activeForm": CONTROL_SEQUENCES, "owner": CONTROL_SEQUENCES,
         "status": "in_progress", "blocks": [], "blockedBy": [], "metadata": {CONTROL_SEQUENCES: CONTROL_SEQUENCES}});
-    house.write_file("root/tasks/survey/1.json", task.to_string());
-    house.write_file("root/tasks/survey/2.json", format!("{{\"id\": \"{CONTROL_SEQUENCES}\""));
-    house.wait_until("it was told", || {
-        house.teamctl(["--json", "events"]).expect_success().contains("message_stored").then_some(())
+    env.write_file("root/tasks/survey/1.json", task.to_string());
+    env.write_file("root/tasks/survey/2.json", format!("{{\"id\": \"{CONTROL_SEQUENCES}\""));
+    env.wait_until("it was told", || {
+        env.teamctl(["--json", "events"]).expect_success().contains("message_stored").then_some(())
     });
     let steers = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
@@ -298,70 +294,69 @@ fn control_characters_never_reach_the_terminal() {
     ];
     for sink in sinks {
         for json in [&[][..], &["--json"]] {
-            let ran = house.teamctl_with(&[json, sink].concat(), &[]);
+            let ran = env.teamctl_with(&[json, sink].concat(), &[]);
             let shown = format!("{}{}", ran.stdout, ran.stderr);
             assert!(!shown.contains(steers), "{sink:?} {json:?}: {shown:?}");
             assert!(!shown.is_empty(), "{sink:?} says nothing");
         }
     }
     let borders =
-        house.tmux(["list-panes", "-a", "-F", "#{pane_title} #{T:pane-border-format} #{window_name}"]);
+        env.tmux(["list-panes", "-a", "-F", "#{pane_title} #{T:pane-border-format} #{window_name}"]);
     assert!(!borders.contains(steers), "{borders:?}");
-    house.shut_down();
+    env.shut_down();
 }
 
-fn move_away(house: &TestEnv, path: &Path) {
-    let mut mv = house.command("mv");
+fn move_away(env: &TestEnv, path: &Path) {
+    let mut mv = env.command("mv");
     mv.arg(path).arg(path.with_extension("old"));
     assert!(mv.status().unwrap().success());
 }
 
 #[test]
 fn removed_socket_is_made_again() {
-    let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sleep", "3600"]).expect_success();
-    let directory = socket_directory(&house);
-    let pid = house.daemon_pid();
+    let env = TestEnv::with_team();
+    env.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sleep", "3600"]).expect_success();
+    let directory = socket_directory(&env);
+    let pid = env.daemon_pid();
     let removals: [&dyn Fn(); 3] = [
         &|| std::fs::remove_file(directory.join("control.sock")).unwrap(),
-        &|| move_away(&house, &directory),
-        &|| move_away(&house, &directory.join("control.sock")),
+        &|| move_away(&env, &directory),
+        &|| move_away(&env, &directory.join("control.sock")),
     ];
     for remove in removals {
         remove();
-        let status = || Some(house.teamctl(["status"])).filter(|ran| ran.code == 0);
-        house.wait_until("the daemon answers at its socket", status).expect_success();
-        assert_eq!(house.daemon_pid(), pid, "it is the same daemon");
+        let status = || Some(env.teamctl(["status"])).filter(|ran| ran.code == 0);
+        env.wait_until("the daemon answers at its socket", status).expect_success();
+        assert_eq!(env.daemon_pid(), pid, "it is the same daemon");
         let mode = std::fs::metadata(directory.join("control.sock")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
-    assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
+    assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
     std::fs::remove_file(directory.with_extension("old").join("control.sock")).unwrap();
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn daemon_is_found_from_any_environment_of_the_same_user() {
-    let house = TestEnv::with_team();
-    let pid = house.daemon_pid();
-    let other = house.path("elsewhere").display().to_string();
+    let env = TestEnv::with_team();
+    let pid = env.daemon_pid();
+    let other = env.path("elsewhere").display().to_string();
     let environments: [&[(&str, &str)]; 3] = [
         &[("XDG_RUNTIME_DIR", &other)],
         &[("XDG_STATE_HOME", &other)],
         &[("XDG_RUNTIME_DIR", &other), ("XDG_STATE_HOME", &other)],
     ];
     for environment in environments {
-        let status = house.teamctl_with(&["status", "--json"], environment);
+        let status = env.teamctl_with(&["status", "--json"], environment);
         assert_eq!(status.code, 0, "{environment:?}: {status:#?}");
         assert_eq!(status.json()["daemon"]["pid"].as_u64(), Some(u64::from(pid)));
-        let up = house.teamctl_with(&["up"], environment).expect_success();
+        let up = env.teamctl_with(&["up"], environment).expect_success();
         assert!(up.contains(&format!("runs already: pid {pid}")), "{up}");
-        house
-            .teamctl_with(&["spawn", "ann", "--backend", "in-process", "--", "sleep", "3600"], environment)
+        env.teamctl_with(&["spawn", "ann", "--backend", "in-process", "--", "sleep", "3600"], environment)
             .expect_success();
-        house.teamctl_with(&["kill", "ann"], environment).expect_success();
+        env.teamctl_with(&["kill", "ann"], environment).expect_success();
     }
-    house.teamctl_with(&["down"], environments[2]).expect_success();
-    assert_eq!(house.teamctl(["status"]).code, 69);
-    house.shut_down_after_kills();
+    env.teamctl_with(&["down"], environments[2]).expect_success();
+    assert_eq!(env.teamctl(["status"]).code, 69);
+    env.shut_down_after_kills();
 }

@@ -4,8 +4,8 @@ use harness::TestEnv;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-fn config(house: &TestEnv) -> PathBuf {
-    house.root().join("teams/survey/config.json")
+fn config(env: &TestEnv) -> PathBuf {
+    env.root().join("teams/survey/config.json")
 }
 
 /// Truncates and writes in place, as old clients do.
@@ -15,17 +15,17 @@ fn write_in_place(path: &Path, text: &str) {
 }
 
 /// The config with both members, once it is whole.
-fn wait_for_whole_config(house: &TestEnv) -> Value {
-    house.wait_until("the config is whole again", || {
-        let config: Value = serde_json::from_slice(&std::fs::read(config(house)).ok()?).ok()?;
+fn wait_for_whole_config(env: &TestEnv) -> Value {
+    env.wait_until("the config is whole again", || {
+        let config: Value = serde_json::from_slice(&std::fs::read(config(env)).ok()?).ok()?;
         let names: Vec<&str> =
             config["members"].as_array()?.iter().filter_map(|m| m["name"].as_str()).collect();
         (names == ["team-lead", "ann"]).then(|| config.clone())
     })
 }
 
-fn corrupt_copies(house: &TestEnv) -> Vec<String> {
-    let base = house.path("state/teamd");
+fn corrupt_copies(env: &TestEnv) -> Vec<String> {
+    let base = env.path("state/teamd");
     let homes = std::fs::read_dir(base).unwrap().map(|home| home.unwrap().path().join("corrupt"));
     let files = homes.flat_map(|aside| std::fs::read_dir(aside).into_iter().flatten());
     files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
@@ -33,96 +33,94 @@ fn corrupt_copies(house: &TestEnv) -> Vec<String> {
 
 #[test]
 fn damaged_config_is_rewritten_and_a_copy_kept() {
-    let house = TestEnv::with_daemon();
-    house.teamctl(["create", "survey", "--description", "what there is"]).expect_success();
-    house.teamctl(["spawn", "ann", "--", &house.scripted_agent_path(), "stay"]).expect_success();
-    let before = wait_for_whole_config(&house);
+    let env = TestEnv::with_daemon();
+    env.teamctl(["create", "survey", "--description", "what there is"]).expect_success();
+    env.teamctl(["spawn", "ann", "--", &env.scripted_agent_path(), "stay"]).expect_success();
+    let before = wait_for_whole_config(&env);
     let by_hand = before.to_string().replace("\"what there is\"", "\"what there is");
     for damage in ["", &by_hand] {
-        write_in_place(&config(&house), damage);
+        write_in_place(&config(&env), damage);
         // Whoever comes meanwhile waits.
-        house.teamctl(["send", "ann", "are you there?"]).expect_success();
-        assert_eq!(wait_for_whole_config(&house), before);
-        assert!(corrupt_copies(&house).iter().any(|copy| copy == damage), "{:?}", corrupt_copies(&house));
+        env.teamctl(["send", "ann", "are you there?"]).expect_success();
+        assert_eq!(wait_for_whole_config(&env), before);
+        assert!(corrupt_copies(&env).iter().any(|copy| copy == damage), "{:?}", corrupt_copies(&env));
     }
-    std::fs::remove_file(config(&house)).unwrap();
-    assert_eq!(wait_for_whole_config(&house), before);
-    assert_eq!(corrupt_copies(&house).len(), 2, "each once");
-    assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
-    house.shut_down();
+    std::fs::remove_file(config(&env)).unwrap();
+    assert_eq!(wait_for_whole_config(&env), before);
+    assert_eq!(corrupt_copies(&env).len(), 2, "each once");
+    assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
+    env.shut_down();
 }
 
 #[test]
 fn empty_config_is_rewritten_by_the_next_daemon() {
-    let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--", &house.scripted_agent_path(), "stay"]).expect_success();
-    let before = wait_for_whole_config(&house);
-    house.kill_process(house.daemon_pid());
-    write_in_place(&config(&house), "");
-    house.start_daemon();
-    assert_eq!(wait_for_whole_config(&house), before);
-    house.shut_down();
+    let env = TestEnv::with_team();
+    env.teamctl(["spawn", "ann", "--", &env.scripted_agent_path(), "stay"]).expect_success();
+    let before = wait_for_whole_config(&env);
+    env.kill_process(env.daemon_pid());
+    write_in_place(&config(&env), "");
+    env.start_daemon();
+    assert_eq!(wait_for_whole_config(&env), before);
+    env.shut_down();
 }
 
 #[test]
 fn permission_mode_survives_a_rewritten_config() {
-    let house = TestEnv::with_team();
-    house.write_profile(
+    let env = TestEnv::with_team();
+    env.write_profile(
         "modal",
         "delivery = 'turn'\nprogram = 'true'\n[modes]\ndefault = []\nacceptEdits = ['e']\n",
     );
-    house.teamctl(["spawn", "ann", "--profile", "modal"]).expect_success();
-    house.teamctl(["mode", "ann", "acceptEdits"]).expect_success();
-    let mode = || wait_for_whole_config(&house)["members"][1]["mode"].clone();
-    house.wait_until("it goes on in that mode", || (mode() == "acceptEdits").then_some(()));
-    write_in_place(&config(&house), "");
+    env.teamctl(["spawn", "ann", "--profile", "modal"]).expect_success();
+    env.teamctl(["mode", "ann", "acceptEdits"]).expect_success();
+    let mode = || wait_for_whole_config(&env)["members"][1]["mode"].clone();
+    env.wait_until("it goes on in that mode", || (mode() == "acceptEdits").then_some(()));
+    write_in_place(&config(&env), "");
     assert_eq!(mode(), "acceptEdits");
-    house.kill_process(house.daemon_pid());
-    write_in_place(&config(&house), "");
-    house.start_daemon();
+    env.kill_process(env.daemon_pid());
+    write_in_place(&config(&env), "");
+    env.start_daemon();
     assert_eq!(mode(), "acceptEdits");
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn foreign_team_config_is_not_rewritten() {
-    let house = TestEnv::with_team();
-    let text = std::fs::read_to_string(config(&house)).unwrap();
-    let other = house.root().join("teams/other");
+    let env = TestEnv::with_team();
+    let text = std::fs::read_to_string(config(&env)).unwrap();
+    let other = env.root().join("teams/other");
     std::fs::create_dir_all(other.join("inboxes")).unwrap();
     write_in_place(&other.join("config.json"), &text.replace("survey", "other"));
-    house.kill_process(house.daemon_pid());
-    house.start_daemon();
+    env.kill_process(env.daemon_pid());
+    env.start_daemon();
     write_in_place(&other.join("config.json"), "");
     // What the daemon does about ours comes after what it does about that one.
-    house
-        .teamctl(["spawn", "ann", "-t", "survey", "--", &house.scripted_agent_path(), "stay"])
-        .expect_success();
-    write_in_place(&config(&house), "");
-    wait_for_whole_config(&house);
+    env.teamctl(["spawn", "ann", "-t", "survey", "--", &env.scripted_agent_path(), "stay"]).expect_success();
+    write_in_place(&config(&env), "");
+    wait_for_whole_config(&env);
     assert_eq!(std::fs::read(other.join("config.json")).unwrap(), b"");
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn file_size_limit_leaves_no_partial_state() {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
-    let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--", &house.scripted_agent_path(), "stay"]).expect_success();
-    house.teamctl(["send", "ann", "the first"]).expect_success();
-    let inbox = house.inbox("survey", "ann");
-    let mut sender = house.command("sh");
+    let env = TestEnv::with_team();
+    env.teamctl(["spawn", "ann", "--", &env.scripted_agent_path(), "stay"]).expect_success();
+    env.teamctl(["send", "ann", "the first"]).expect_success();
+    let inbox = env.inbox("survey", "ann");
+    let mut sender = env.command("sh");
     sender.args(["-c", "ulimit -f 0; exec teamctl send ann more"]);
     let ran = sender.output().unwrap();
     assert_eq!(ran.status.code(), Some(74), "{ran:?}");
-    assert_eq!(house.inbox("survey", "ann"), inbox);
-    let daemon = Pid::from_raw(i32::try_from(house.daemon_pid()).unwrap());
+    assert_eq!(env.inbox("survey", "ann"), inbox);
+    let daemon = Pid::from_raw(i32::try_from(env.daemon_pid()).unwrap());
     let before = prlimit(daemon, Resource::Fsize, Rlimit { current: Some(0), maximum: None }).unwrap();
-    house.teamctl(["create", "other"]).expect_failure(74);
-    assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
+    env.teamctl(["create", "other"]).expect_failure(74);
+    assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
     prlimit(daemon, Resource::Fsize, before).unwrap();
-    house.teamctl(["create", "other"]).expect_success();
-    house.shut_down();
+    env.teamctl(["create", "other"]).expect_success();
+    env.shut_down();
 }
 
 /// What ends an agent is no write: room is not what it waits for.
@@ -131,23 +129,23 @@ fn member_ends_on_a_full_disk_and_is_removed_later() {
     let Some(disk) = harness::SmallDisk::mount(16) else {
         return harness::record_skip("full-disk-ends", "no right to mount a small file system");
     };
-    let house = TestEnv::in_directory(disk.path());
-    house.start_daemon();
-    house.teamctl(["create", "survey"]).expect_success();
+    let env = TestEnv::in_directory(disk.path());
+    env.start_daemon();
+    env.teamctl(["create", "survey"]).expect_success();
     let spawn = |name: &str| {
-        house.json(["spawn", name, "--", &house.scripted_agent_path(), "children"])["pid"].as_u64().unwrap()
+        env.json(["spawn", name, "--", &env.scripted_agent_path(), "children"])["pid"].as_u64().unwrap()
     };
     let pids =
         ["ann", "bob"].map(spawn).map(|pid| harness::TaggedProcesses::single(u32::try_from(pid).unwrap()));
     disk.fill();
-    house.teamctl(["send", "ann", "x"]).expect_failure(74);
+    env.teamctl(["send", "ann", "x"]).expect_failure(74);
     let said =
-        [house.teamctl(["kill", "ann"]), house.teamctl(["shutdown", "bob", "--grace", "100ms", "--force"])];
+        [env.teamctl(["kill", "ann"]), env.teamctl(["shutdown", "bob", "--grace", "100ms", "--force"])];
     for (pid, said) in pids.iter().zip(said) {
         assert!(pid.exit_within(std::time::Duration::from_secs(5)), "it lives on: {said:#?}");
         said.expect_success();
     }
-    let team = &house.json(["status"])["teams"][0];
+    let team = &env.json(["status"])["teams"][0];
     let names = |of: &str| {
         let all = team[of].as_array().unwrap().iter();
         all.map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -160,10 +158,10 @@ fn member_ends_on_a_full_disk_and_is_removed_later() {
     assert_eq!(phases, ["exited", "exited"]);
     disk.free();
     // This one would look at all of it again within 30 s; the next does so at once.
-    house.kill_process(house.daemon_pid());
-    house.start_daemon();
-    house.wait_until("both are off the team", || {
-        ["ann", "bob"].iter().all(|name| house.member(name).is_none()).then_some(())
+    env.kill_process(env.daemon_pid());
+    env.start_daemon();
+    env.wait_until("both are off the team", || {
+        ["ann", "bob"].iter().all(|name| env.member(name).is_none()).then_some(())
     });
-    house.shut_down_after_kills();
+    env.shut_down_after_kills();
 }

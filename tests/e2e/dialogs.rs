@@ -14,78 +14,76 @@ done"#;
 
 const DIALOG: &str = "dialogs = ['''Do you trust it?\n1. Yes''']\n";
 
-pub(crate) fn write_profile(house: &TestEnv, name: &str, delivery: &str, script: &str) {
-    std::fs::create_dir_all(house.path("home/.config/teamd/profiles")).unwrap();
-    let path = house.write_script(&format!("{name}.sh"), &format!("#!/bin/sh\n{script}\n"));
+pub(crate) fn write_profile(env: &TestEnv, name: &str, delivery: &str, script: &str) {
+    std::fs::create_dir_all(env.path("home/.config/teamd/profiles")).unwrap();
+    let path = env.write_script(&format!("{name}.sh"), &format!("#!/bin/sh\n{script}\n"));
     let text = format!("delivery = '{delivery}'\nprogram = '{}'\n{DIALOG}", path.display());
-    drop(house.write_script(&format!("home/.config/teamd/profiles/{name}.toml"), &text));
+    drop(env.write_script(&format!("home/.config/teamd/profiles/{name}.toml"), &text));
 }
 
-pub(crate) fn type_answer(house: &TestEnv, name: &str, word: &str) {
-    let pane = house.member(name).unwrap()["pane"].as_str().unwrap().to_owned();
-    house.tmux(["send-keys", "-t", &pane, word, "Enter"]);
+pub(crate) fn type_answer(env: &TestEnv, name: &str, word: &str) {
+    let pane = env.member(name).unwrap()["pane"].as_str().unwrap().to_owned();
+    env.tmux(["send-keys", "-t", &pane, word, "Enter"]);
 }
 
-fn wait_for_flags(house: &TestEnv, name: &str, wanted: &Value) {
-    house.wait_until(&format!("{name} has {wanted}"), || (house.flags(name) == *wanted).then_some(()));
+fn wait_for_flags(env: &TestEnv, name: &str, wanted: &Value) {
+    env.wait_until(&format!("{name} has {wanted}"), || (env.flags(name) == *wanted).then_some(()));
 }
 
-pub(crate) fn wait_for_screen(house: &TestEnv, name: &str, text: &str) {
-    let shown = || house.teamctl(["capture", name]).stdout.contains(text).then_some(());
-    house.wait_until(&format!("{name} shows {text}"), shown);
+pub(crate) fn wait_for_screen(env: &TestEnv, name: &str, text: &str) {
+    let shown = || env.teamctl(["capture", name]).stdout.contains(text).then_some(());
+    env.wait_until(&format!("{name} shows {text}"), shown);
 }
 
 #[test]
 fn visible_dialog_is_shown_in_status() {
-    let house = TestEnv::with_team();
-    write_profile(&house, "asker", "pull", ASKER);
-    house.teamctl(["spawn", "ann", "--profile", "asker"]).expect_success();
-    wait_for_screen(&house, "ann", "It asks");
-    assert_eq!(house.flags("ann"), json!([]), "a text that speaks of it is none");
-    type_answer(&house, "ann", "ask");
-    wait_for_flags(&house, "ann", &json!(["at_dialog"]));
-    assert!(house.teamctl(["status"]).expect_success().contains("running!dialog"));
-    assert!(house.teamctl(["status", "ann"]).expect_success().contains("waits at a dialog"));
-    house.teamctl(["hide", "ann"]).expect_success();
-    assert_eq!(house.flags("ann"), json!(["at_dialog"]));
-    type_answer(&house, "ann", "go");
-    wait_for_flags(&house, "ann", &json!([]));
-    house.shut_down();
+    let env = TestEnv::with_team();
+    write_profile(&env, "asker", "pull", ASKER);
+    env.teamctl(["spawn", "ann", "--profile", "asker"]).expect_success();
+    wait_for_screen(&env, "ann", "It asks");
+    assert_eq!(env.flags("ann"), json!([]), "a text that speaks of it is none");
+    type_answer(&env, "ann", "ask");
+    wait_for_flags(&env, "ann", &json!(["at_dialog"]));
+    assert!(env.teamctl(["status"]).expect_success().contains("running!dialog"));
+    assert!(env.teamctl(["status", "ann"]).expect_success().contains("waits at a dialog"));
+    env.teamctl(["hide", "ann"]).expect_success();
+    assert_eq!(env.flags("ann"), json!(["at_dialog"]));
+    type_answer(&env, "ann", "go");
+    wait_for_flags(&env, "ann", &json!([]));
+    env.shut_down();
 }
 
 #[test]
 fn dialog_of_a_turn_program_is_shown_in_status() {
-    let house = TestEnv::with_team();
-    let gate = house.create_gate("gate");
+    let env = TestEnv::with_team();
+    let gate = env.create_gate("gate");
     let script = format!(
         "printf 'Do you trust it?\\n1. Yes\\n'; read -r _ <{gate}; printf '\\033[2J\\033[Hgoes on\\n'"
     );
-    write_profile(&house, "turner", "turn", &script);
-    house.teamctl(["spawn", "ann", "--profile", "turner", "--prompt", "begin"]).expect_success();
-    wait_for_flags(&house, "ann", &json!(["at_dialog"]));
-    house.open_gate("gate");
-    wait_for_flags(&house, "ann", &json!([]));
-    house.shut_down();
+    write_profile(&env, "turner", "turn", &script);
+    env.teamctl(["spawn", "ann", "--profile", "turner", "--prompt", "begin"]).expect_success();
+    wait_for_flags(&env, "ann", &json!(["at_dialog"]));
+    env.open_gate("gate");
+    wait_for_flags(&env, "ann", &json!([]));
+    env.shut_down();
 }
 
 #[test]
 fn member_without_pane_has_no_dialog_flag() {
-    let house = TestEnv::with_team();
-    write_profile(&house, "asker", "pull", "printf 'Do you trust it?\n1. Yes\n'; exec sleep 1000");
-    house.teamctl(["spawn", "ann", "--profile", "asker", "--backend", "in-process"]).expect_success();
-    house.wait_until("it is written", || {
-        house.teamctl(["logs", "ann"]).stdout.contains("1. Yes").then_some(())
-    });
-    assert_eq!(house.flags("ann"), json!([]));
-    house.shut_down();
+    let env = TestEnv::with_team();
+    write_profile(&env, "asker", "pull", "printf 'Do you trust it?\n1. Yes\n'; exec sleep 1000");
+    env.teamctl(["spawn", "ann", "--profile", "asker", "--backend", "in-process"]).expect_success();
+    env.wait_until("it is written", || env.teamctl(["logs", "ann"]).stdout.contains("1. Yes").then_some(()));
+    assert_eq!(env.flags("ann"), json!([]));
+    env.shut_down();
 }
 
 /// A tmux server that does not run; it goes on when this is dropped, so that a failed test can look at it.
 struct PausedTmuxServer(u32);
 
 impl PausedTmuxServer {
-    fn new(house: &TestEnv) -> PausedTmuxServer {
-        let pid = house.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap();
+    fn new(env: &TestEnv) -> PausedTmuxServer {
+        let pid = env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap();
         signal(pid, rustix::process::Signal::STOP);
         PausedTmuxServer(pid)
     }
@@ -104,16 +102,16 @@ pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) {
 
 #[test]
 fn unresponsive_tmux_makes_dialogs_unknown() {
-    let house = TestEnv::with_team();
-    write_profile(&house, "asker", "pull", ASKER);
-    house.teamctl(["spawn", "ann", "--profile", "asker"]).expect_success();
-    wait_for_screen(&house, "ann", "It asks");
-    let stopped = PausedTmuxServer::new(&house);
-    let status = house.teamctl(["status"]);
+    let env = TestEnv::with_team();
+    write_profile(&env, "asker", "pull", ASKER);
+    env.teamctl(["spawn", "ann", "--profile", "asker"]).expect_success();
+    wait_for_screen(&env, "ann", "It asks");
+    let stopped = PausedTmuxServer::new(&env);
+    let status = env.teamctl(["status"]);
     assert!(status.code == 0 && status.stdout.contains("running?dialog"), "{status:?}");
-    assert_eq!(house.flags("ann"), json!(["dialog_unknown"]));
+    assert_eq!(env.flags("ann"), json!(["dialog_unknown"]));
     drop(stopped);
-    type_answer(&house, "ann", "ask");
-    wait_for_flags(&house, "ann", &json!(["at_dialog"]));
-    house.shut_down();
+    type_answer(&env, "ann", "ask");
+    wait_for_flags(&env, "ann", &json!(["at_dialog"]));
+    env.shut_down();
 }

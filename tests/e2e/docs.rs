@@ -1,5 +1,5 @@
 //! What the documents promise, typed as they print it: every command of README.md and docs/, page by page, each page in
-//! a terminal, a repository and a house of its own.
+//! a terminal, a repository and an environment of its own.
 
 mod fake_programs;
 mod inline_commands;
@@ -68,7 +68,7 @@ fn run_page(path: &str) {
     }
     let session = ShellSession::open();
     if let Err(fault) = session.run_page(&page) {
-        panic!("{path}:{fault}\n{}", session.house.dump_state());
+        panic!("{path}:{fault}\n{}", session.env.dump_state());
     }
     session.close();
 }

@@ -3,7 +3,7 @@
 use harness::TestEnv;
 use std::os::unix::fs::PermissionsExt;
 
-/// What the caller of `spawn` has, beside what the house has.
+/// What the caller of `spawn` has, beside what the environment has.
 const CALLER: [(&str, &str); 12] = [
     ("CALLERS_OWN", "yes"),
     ("SOME_TOKEN", "do-not-show"),
@@ -19,17 +19,15 @@ const CALLER: [(&str, &str); 12] = [
     ("RUBYOPT", "-rnowhere"),
 ];
 
-fn read_dump(house: &TestEnv) -> String {
-    house.wait_until("the dump", || {
-        Some(house.read("out/dump")).filter(|text| text.contains("env TEAMD_TOKEN"))
-    })
+fn read_dump(env: &TestEnv) -> String {
+    env.wait_until("the dump", || Some(env.read("out/dump")).filter(|text| text.contains("env TEAMD_TOKEN")))
 }
 
-fn environment_files(house: &TestEnv) -> Vec<std::path::PathBuf> {
+fn environment_files(env: &TestEnv) -> Vec<std::path::PathBuf> {
     let of = |path: &std::path::Path| {
         std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect::<Vec<_>>()
     };
-    let mut directories = vec![house.path("state")];
+    let mut directories = vec![env.path("state")];
     while let Some(directory) = directories.pop() {
         if directory.ends_with("environments") {
             return of(&directory);
@@ -41,14 +39,13 @@ fn environment_files(house: &TestEnv) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn agent_gets_the_callers_filtered_environment() {
-    let house = TestEnv::with_team();
-    let file = house.path("out/dump").display().to_string();
-    let agent = house.scripted_agent_path();
+    let env = TestEnv::with_team();
+    let file = env.path("out/dump").display().to_string();
+    let agent = env.scripted_agent_path();
     let script = format!("'{agent}' dump '{file}'; exec sleep 3600");
-    house
-        .teamctl_with(&["spawn", "ann", "--env=GIT_DIR=/mine", "--", "sh", "-c", &script], &CALLER)
+    env.teamctl_with(&["spawn", "ann", "--env=GIT_DIR=/mine", "--", "sh", "-c", &script], &CALLER)
         .expect_success();
-    let dump = read_dump(&house);
+    let dump = read_dump(&env);
     for there in ["CALLERS_OWN=yes", "SOME_TOKEN=do-not-show", "GIT_DIR=/mine"] {
         assert!(dump.contains(&format!("env {there}\n")), "{there}: {dump}");
     }
@@ -65,64 +62,64 @@ fn agent_gets_the_callers_filtered_environment() {
     for gone in gone {
         assert!(!dump.contains(&format!("env {gone}")), "{gone}: {dump}");
     }
-    let files = environment_files(&house);
+    let files = environment_files(&env);
     assert_eq!(files.len(), 1, "{files:?}");
     assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    let shown = house.teamctl(["status", "ann", "--verbose"]).expect_success();
+    let shown = env.teamctl(["status", "ann", "--verbose"]).expect_success();
     assert!(
         shown.contains("    CALLERS_OWN=yes\n") && shown.contains("    SOME_TOKEN=(hidden)\n"),
         "{shown}"
     );
     assert!(!shown.contains("do-not-show"), "{shown}");
-    let environment = house.json(["status", "ann"])["teams"][0]["members"][0]["environment"].clone();
+    let environment = env.json(["status", "ann"])["teams"][0]["members"][0]["environment"].clone();
     assert_eq!(
         (environment["PROXY"].as_str(), environment["GIT_DIR"].as_str()),
         (Some("(hidden)"), Some("/mine"))
     );
-    assert!(house.json(["status"])["teams"][0]["members"][0]["environment"].is_null());
-    house.teamctl(["kill", "ann"]).expect_success();
-    house.wait_until("its environment is removed", || environment_files(&house).is_empty().then_some(()));
-    house.shut_down();
+    assert!(env.json(["status"])["teams"][0]["members"][0]["environment"].is_null());
+    env.teamctl(["kill", "ann"]).expect_success();
+    env.wait_until("its environment is removed", || environment_files(&env).is_empty().then_some(()));
+    env.shut_down();
 }
 
 #[test]
 fn profile_can_keep_filtered_variables() {
-    let house = TestEnv::with_team();
-    let file = house.path("out/dump").display().to_string();
-    let agents = house.path("home/.config/teamd/profiles");
+    let env = TestEnv::with_team();
+    let file = env.path("out/dump").display().to_string();
+    let agents = env.path("home/.config/teamd/profiles");
     std::fs::create_dir_all(&agents).unwrap();
-    house.write_script(
+    env.write_script(
         "home/.config/teamd/profiles/own.toml",
         &format!("delivery = \"pull\"\nprogram = \"scripted-agent\"\nargs = [\"dump\", \"{file}\"]\nkeep_env = [\"LD_LIBRARY_PATH\"]\n"),
     );
-    house.teamctl_with(&["spawn", "ann", "--profile", "own"], &CALLER).expect_success();
-    let dump = read_dump(&house);
+    env.teamctl_with(&["spawn", "ann", "--profile", "own"], &CALLER).expect_success();
+    let dump = read_dump(&env);
     assert!(
         dump.contains("env LD_LIBRARY_PATH=/nowhere\n") && dump.contains("env TEAMD_PROFILE=own\n"),
         "{dump}"
     );
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn respawn_keeps_the_environment_and_the_roster_has_none() {
-    let house = TestEnv::with_team();
-    let file = house.path("out/dump").display().to_string();
-    let script = format!("rm -f '{file}'; '{}' dump '{file}'; exec sleep 3600", house.scripted_agent_path());
+    let env = TestEnv::with_team();
+    let file = env.path("out/dump").display().to_string();
+    let script = format!("rm -f '{file}'; '{}' dump '{file}'; exec sleep 3600", env.scripted_agent_path());
     let spawn = ["spawn", "ann", "--restart", "on-failure", "--", "sh", "-c", &script];
-    house.teamctl_with(&spawn, &CALLER).expect_success();
-    read_dump(&house);
-    house.kill_process(house.daemon_pid());
-    house.start_daemon();
-    let pid = house.wait_until("ann is adopted", || {
-        house.member("ann").filter(|ann| ann["lifecycle"] == "running").and_then(|ann| ann["pid"].as_u64())
+    env.teamctl_with(&spawn, &CALLER).expect_success();
+    read_dump(&env);
+    env.kill_process(env.daemon_pid());
+    env.start_daemon();
+    let pid = env.wait_until("ann is adopted", || {
+        env.member("ann").filter(|ann| ann["lifecycle"] == "running").and_then(|ann| ann["pid"].as_u64())
     });
-    std::fs::remove_file(house.path("out/dump")).unwrap();
-    house.kill_process(u32::try_from(pid).unwrap());
-    assert!(read_dump(&house).contains("env SOME_TOKEN=do-not-show\n"));
-    let roster = environment_files(&house)[0].parent().unwrap().parent().unwrap().join("roster.json");
+    std::fs::remove_file(env.path("out/dump")).unwrap();
+    env.kill_process(u32::try_from(pid).unwrap());
+    assert!(read_dump(&env).contains("env SOME_TOKEN=do-not-show\n"));
+    let roster = environment_files(&env)[0].parent().unwrap().parent().unwrap().join("roster.json");
     assert!(!std::fs::read_to_string(roster).unwrap().contains("do-not-show"));
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
@@ -136,109 +133,106 @@ fn locale_and_time_zone_have_no_effect() {
         ("TZ", "Pacific/Kiritimati"),
         ("TZ", ":/nowhere"),
     ] {
-        let mut house = TestEnv::new();
-        house.variables.push((name.to_owned(), value.to_owned()));
-        house.start_daemon();
-        house.teamctl(["create", "survey"]).expect_success();
-        house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
-        house.teamctl(["send", "ann", greeting]).expect_success();
-        assert_eq!(house.inbox("survey", "ann")[0]["text"], greeting, "{name}={value}");
+        let mut env = TestEnv::new();
+        env.variables.push((name.to_owned(), value.to_owned()));
+        env.start_daemon();
+        env.teamctl(["create", "survey"]).expect_success();
+        env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
+        env.teamctl(["send", "ann", greeting]).expect_success();
+        assert_eq!(env.inbox("survey", "ann")[0]["text"], greeting, "{name}={value}");
         // Who has asked is answered before it is in the log.
-        house.wait_until(&format!("{name}={value}: it is in the log"), || {
-            let events = house.teamctl(["--json", "events", "--since", "5m"]).expect_success();
+        env.wait_until(&format!("{name}={value}: it is in the log"), || {
+            let events = env.teamctl(["--json", "events", "--since", "5m"]).expect_success();
             events.contains("member_spawned").then_some(())
         });
-        house.shut_down();
+        env.shut_down();
     }
 }
 
 #[test]
 fn non_utf8_arguments_are_rejected() {
     use std::os::unix::ffi::OsStrExt;
-    let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
+    let env = TestEnv::with_team();
+    env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
     for words in
         [&["send", "ann"][..], &["spawn", "bob", "--profile"], &["spawn", "bob", "--"], &["task", "create"]]
     {
-        let mut command = house.command(harness::programs().join("teamctl"));
+        let mut command = env.command(harness::programs().join("teamctl"));
         let ran = command.args(words).arg(std::ffi::OsStr::from_bytes(b"\xff\xfe")).output().unwrap();
         assert_eq!(ran.status.code(), Some(64), "{words:?}: {ran:?}");
     }
-    assert!(house.inbox("survey", "ann").is_empty());
-    house.shut_down();
+    assert!(env.inbox("survey", "ann").is_empty());
+    env.shut_down();
 }
 
 #[test]
 fn new_tmux_server_has_no_agent_variables() {
-    let house = TestEnv::new();
-    let tmux = format!("{},0,0", house.tmux_socket().display());
+    let env = TestEnv::new();
+    let tmux = format!("{},0,0", env.tmux_socket().display());
     let own = ["TEAMD_TEAM", "TEAMD_MEMBER", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
     let mut variables = own.map(|name| (name, "ann")).to_vec();
     variables.push(("TMUX", &tmux));
     // Who it says it is that daemon does not know, and runs all the same.
     for how in ["is ready", "runs already"] {
-        let up = house.teamctl_with(&["up"], &variables);
+        let up = env.teamctl_with(&["up"], &variables);
         assert!(up.code == 0 && up.stdout.contains(how), "{up:#?}");
     }
-    assert_eq!(house.teamctl_with(&["status"], &variables).code, 77);
-    let everybodys = house.tmux(["show-environment", "-g"]);
+    assert_eq!(env.teamctl_with(&["status"], &variables).code, 77);
+    let everybodys = env.tmux(["show-environment", "-g"]);
     assert!(everybodys.contains("HOME="), "{everybodys}");
     for name in own {
         assert!(!everybodys.contains(name), "{everybodys}");
     }
-    house.shut_down();
+    env.shut_down();
 }
 
 /// What a daemon runs in is everybody's by then, whoever has started it.
 #[test]
 fn daemon_started_by_a_headless_agent_survives_it() {
-    let house = TestEnv::new();
-    let mut first = house.command(harness::programs().join("teamd"));
+    let env = TestEnv::new();
+    let mut first = env.command(harness::programs().join("teamd"));
     let mut first =
-        first.arg("-S").arg(house.tmux_socket()).stdout(std::process::Stdio::null()).spawn().unwrap();
-    house.wait_until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
-    house.teamctl(["create", "survey"]).expect_success();
-    let gate = house.path("out/gate");
+        first.arg("-S").arg(env.tmux_socket()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    env.wait_until("the daemon answers", || (env.teamctl(["status"]).code == 0).then_some(()));
+    env.teamctl(["create", "survey"]).expect_success();
+    let gate = env.path("out/gate");
     assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
     // A child in the background that would stay, and is no daemon.
     let script =
-        format!("read go < {}; teamctl up > {}/up; sleep 778 &", gate.display(), house.path("out").display());
-    house.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sh", "-c", &script]).expect_success();
+        format!("read go < {}; teamctl up > {}/up; sleep 778 &", gate.display(), env.path("out").display());
+    env.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sh", "-c", &script]).expect_success();
     first.kill().unwrap();
     first.wait().unwrap();
     drop(std::fs::File::options().write(true).open(&gate).unwrap());
-    house.wait_until("it has started the next one", || {
-        house.read("out/up").contains("is ready").then_some(())
-    });
-    house.wait_until("it has ended", || house.member("ann").is_none().then_some(()));
-    house.teamctl(["create", "next"]).expect_success();
+    env.wait_until("it has started the next one", || env.read("out/up").contains("is ready").then_some(()));
+    env.wait_until("it has ended", || env.member("ann").is_none().then_some(()));
+    env.teamctl(["create", "next"]).expect_success();
     // That its own child is not left behind is seen at the end.
-    house.shut_down();
+    env.shut_down();
 }
 
 /// The caller of `up` may hold a lock, as a cron job under `flock` does, and its directory may be removed.
 #[test]
 fn up_keeps_neither_directory_nor_descriptors_of_its_caller() {
-    let house = TestEnv::new();
-    let (tree, lock) = (house.path("tree"), house.path("lock"));
+    let env = TestEnv::new();
+    let (tree, lock) = (env.path("tree"), env.path("lock"));
     std::fs::create_dir(&tree).unwrap();
     let script = format!("exec 9>{} && flock 9 && cd {} && teamctl up", lock.display(), tree.display());
-    let mut shell = house.command("sh");
-    shell.env("TMUX", format!("{},0,0", house.tmux_socket().display()));
+    let mut shell = env.command("sh");
+    shell.env("TMUX", format!("{},0,0", env.tmux_socket().display()));
     let up = shell.arg("-c").arg(script).output().unwrap();
     assert!(up.status.success(), "{up:?}");
-    house.teamctl(["create", "survey"]).expect_success();
+    env.teamctl(["create", "survey"]).expect_success();
     for backend in ["tmux", "in-process"] {
-        let cwd = house.path("home").display().to_string();
-        house
-            .teamctl(["spawn", "ann", "--backend", backend, "--cwd", &cwd, "--", "sleep", "3600"])
+        let cwd = env.path("home").display().to_string();
+        env.teamctl(["spawn", "ann", "--backend", backend, "--cwd", &cwd, "--", "sleep", "3600"])
             .expect_success();
         std::fs::File::open(&lock).unwrap().try_lock().expect("nothing holds the lock of the caller");
-        for pid in harness::TaggedProcesses::with_tag(&house.process_tag()).pids() {
+        for pid in harness::TaggedProcesses::with_tag(&env.process_tag()).pids() {
             let cwd = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
             assert!(!cwd.starts_with(&tree), "{pid} stands in {}", cwd.display());
         }
-        house.teamctl(["kill", "ann"]).expect_success();
+        env.teamctl(["kill", "ann"]).expect_success();
     }
-    house.shut_down();
+    env.shut_down();
 }

@@ -113,14 +113,14 @@ const TYPOS: [&str; 8] = [
     "wait --timeout soon",
 ];
 
-fn run_line(house: &TestEnv, line: &str) -> CommandOutput {
+fn run_line(env: &TestEnv, line: &str) -> CommandOutput {
     let words = std::iter::once("--json").chain(line.split(' '));
-    house.teamctl_with(&words.collect::<Vec<_>>(), &[])
+    env.teamctl_with(&words.collect::<Vec<_>>(), &[])
 }
 
 /// The hint, which stands in what scripts read and in what people do.
-fn check_help(house: &TestEnv, (line, code): &(&str, i32)) -> Result<String, String> {
-    let ran = run_line(house, line);
+fn check_help(env: &TestEnv, (line, code): &(&str, i32)) -> Result<String, String> {
+    let ran = run_line(env, line);
     let (ended, told) = (ran.code, ran.stderr.clone());
     // The screen's own program prints nothing for scripts.
     let hint = match *line {
@@ -147,18 +147,18 @@ fn commands(text: &str) -> impl Iterator<Item = Vec<&str>> {
     })
 }
 
-fn check_command_exists(house: &TestEnv, line: &str, hint: &str) -> Option<String> {
+fn check_command_exists(env: &TestEnv, line: &str, hint: &str) -> Option<String> {
     let known = |verbs: &Vec<&str>| {
-        !verbs.is_empty() && house.teamctl_with(&[verbs, &["--help"][..]].concat(), &[]).code == 0
+        !verbs.is_empty() && env.teamctl_with(&[verbs, &["--help"][..]].concat(), &[]).code == 0
     };
     let mut all = commands(hint).peekable();
     let good = all.peek().is_some() && all.all(|verbs| known(&verbs));
     (!good).then(|| format!("`{line}` names no command, or one that is none: {hint}"))
 }
 
-fn failures_without_help(house: &TestEnv, failures: &[(&str, i32)]) -> Vec<String> {
-    let fault = |failure: &(&str, i32)| match check_help(house, failure) {
-        Ok(hint) => check_command_exists(house, failure.0, &hint),
+fn failures_without_help(env: &TestEnv, failures: &[(&str, i32)]) -> Vec<String> {
+    let fault = |failure: &(&str, i32)| match check_help(env, failure) {
+        Ok(hint) => check_command_exists(env, failure.0, &hint),
         Err(fault) => Some(fault),
     };
     failures.iter().filter_map(fault).collect()
@@ -166,49 +166,49 @@ fn failures_without_help(house: &TestEnv, failures: &[(&str, i32)]) -> Vec<Strin
 
 #[test]
 fn errors_without_a_team_suggest_a_command() {
-    let house = TestEnv::new();
-    assert_eq!(failures_without_help(&house, &WITHOUT_TEAM), Vec::<String>::new());
-    house.shut_down();
+    let env = TestEnv::new();
+    assert_eq!(failures_without_help(&env, &WITHOUT_TEAM), Vec::<String>::new());
+    env.shut_down();
 }
 
 #[test]
 fn errors_with_a_team_suggest_a_command() {
-    let house = TestEnv::with_team();
-    house.write_file("bad.toml", "name = \"bad\"\n[policy]\nplans = \"nobody\"\n");
-    house.teamctl(["task", "create", "count"]).expect_success();
-    house.teamctl(["task", "create", "write", "--blocked-by", "1"]).expect_success();
-    house.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sleep", "3600"]).expect_success();
-    house.teamctl(["spawn", "bob", "--", "sleep", "3600"]).expect_success();
-    assert_eq!(failures_without_help(&house, &WITH_TEAM), Vec::<String>::new());
-    let in_words = PROSE_HELP.iter().filter_map(|failure| check_help(&house, failure).err());
+    let env = TestEnv::with_team();
+    env.write_file("bad.toml", "name = \"bad\"\n[policy]\nplans = \"nobody\"\n");
+    env.teamctl(["task", "create", "count"]).expect_success();
+    env.teamctl(["task", "create", "write", "--blocked-by", "1"]).expect_success();
+    env.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sleep", "3600"]).expect_success();
+    env.teamctl(["spawn", "bob", "--", "sleep", "3600"]).expect_success();
+    assert_eq!(failures_without_help(&env, &WITH_TEAM), Vec::<String>::new());
+    let in_words = PROSE_HELP.iter().filter_map(|failure| check_help(&env, failure).err());
     assert_eq!(in_words.collect::<Vec<_>>(), Vec::<String>::new());
     for line in FILE_ERRORS {
-        let told = run_line(&house, line);
+        let told = run_line(&env, line);
         assert!(told.code == 65 && told.stderr.contains("bad.toml:3:9: plans is one of person"), "{told:#?}");
     }
     for line in TYPOS {
-        let told = run_line(&house, line);
+        let told = run_line(&env, line);
         assert!(told.code == 64 && told.stderr.contains("try '--help'"), "{told:#?}");
     }
-    house.shut_down();
+    env.shut_down();
 }
 
 /// Every text of the programs that has `teamctl WORD` in it names a verb, or is among the few that name none.
 #[test]
 fn commands_in_sources_exist() {
-    let house = TestEnv::new();
+    let env = TestEnv::new();
     let no_verbs = ["and", "is", "of", "refused"];
     let mut unknown = BTreeSet::new();
     for (file, line) in source_strings() {
         for verbs in commands(&line).filter(|verbs| !verbs.is_empty()) {
-            let is_one = || house.teamctl_with(&[&verbs[..1], &["--help"]].concat(), &[]).code == 0;
+            let is_one = || env.teamctl_with(&[&verbs[..1], &["--help"]].concat(), &[]).code == 0;
             if !no_verbs.contains(&verbs[0]) && !is_one() {
                 unknown.insert(format!("{file}: {}", verbs.join(" ")));
             }
         }
     }
     assert_eq!(unknown, BTreeSet::new());
-    house.shut_down();
+    env.shut_down();
 }
 
 /// The lines of the programs that hold a text.

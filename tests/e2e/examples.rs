@@ -9,24 +9,24 @@ fn run_example(program: &str, example: &str) {
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.lines().count() <= 30, "{}", text.lines().count());
     assert!(text.contains(&format!("teamctl spawn ann -- {program} examples/{example}")));
-    let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--prompt", "look around", "--", program, &path]).expect_success();
-    house.teamctl(["send", "ann", "are you there? 🪜"]).expect_success();
+    let env = TestEnv::with_team();
+    env.teamctl(["spawn", "ann", "--prompt", "look around", "--", program, &path]).expect_success();
+    env.teamctl(["send", "ann", "are you there? 🪜"]).expect_success();
     // The lead has not asked: whoever spells an id only says something.
-    house.teamctl(["send", "ann", "what is shutdown-1@ann?"]).expect_success();
+    env.teamctl(["send", "ann", "what is shutdown-1@ann?"]).expect_success();
     for said in ["look around", "are you there? 🪜", "what is shutdown-1@ann?"] {
-        house.wait_until(said, || has_answer(&house, said).then_some(()));
+        env.wait_until(said, || has_answer(&env, said).then_some(()));
     }
-    let ended = house.json(["shutdown", "ann"]);
+    let ended = env.json(["shutdown", "ann"]);
     assert_eq!(ended["exits"][0]["description"], "approved", "{ended}");
-    assert_eq!(house.member("ann"), None);
-    let told = house.inbox("survey", "ann");
+    assert_eq!(env.member("ann"), None);
+    let told = env.inbox("survey", "ann");
     assert!(told.len() == 4 && told.iter().all(|message| message["read"] == true), "{told:?}");
-    house.shut_down();
+    env.shut_down();
 }
 
-fn has_answer(house: &TestEnv, said: &str) -> bool {
-    let mail = house.inbox("survey", "team-lead");
+fn has_answer(env: &TestEnv, said: &str) -> bool {
+    let mail = env.inbox("survey", "team-lead");
     let hers = mail.iter().filter(|message| message["from"] == "ann");
     hers.filter_map(|message| message["text"].as_str()).any(|text| text.contains(said))
 }

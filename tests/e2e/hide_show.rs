@@ -3,213 +3,205 @@
 use harness::TestEnv;
 use serde_json::Value;
 
-fn spawn(house: &TestEnv, name: &str) -> String {
-    let spawned = house.json(["spawn", name, "--profile", "worker"]);
+fn spawn(env: &TestEnv, name: &str) -> String {
+    let spawned = env.json(["spawn", name, "--profile", "worker"]);
     spawned["pane"].as_str().unwrap().to_owned()
 }
 
 /// Window and session of a pane.
-fn window_and_session(house: &TestEnv, pane: &str) -> (String, String) {
-    let seen = house.tmux(["display-message", "-p", "-t", pane, "#{window_id} #{session_name}"]);
+fn window_and_session(env: &TestEnv, pane: &str) -> (String, String) {
+    let seen = env.tmux(["display-message", "-p", "-t", pane, "#{window_id} #{session_name}"]);
     let (window, session) = seen.split_once(' ').unwrap();
     (window.to_owned(), session.to_owned())
 }
 
-fn hidden_members(house: &TestEnv) -> Vec<String> {
-    let ids = house.read_config()["hiddenPaneIds"].as_array().cloned().unwrap_or_default();
+fn hidden_members(env: &TestEnv) -> Vec<String> {
+    let ids = env.read_config()["hiddenPaneIds"].as_array().cloned().unwrap_or_default();
     ids.iter().map(|id| id.as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
 fn hidden_agent_keeps_working_and_can_be_shown() {
-    let house = TestEnv::with_team();
-    let (ann, bob) = (spawn(&house, "ann"), spawn(&house, "bob"));
-    let home = window_and_session(&house, &ann);
-    assert_eq!(window_and_session(&house, &bob), home);
+    let env = TestEnv::with_team();
+    let (ann, bob) = (spawn(&env, "ann"), spawn(&env, "bob"));
+    let home = window_and_session(&env, &ann);
+    assert_eq!(window_and_session(&env, &bob), home);
     for _ in 0..2 {
-        let reply = house.json(["hide", "ann"]);
+        let reply = env.json(["hide", "ann"]);
         assert_eq!((&reply["pane"], &reply["is_hidden"]), (&Value::from(ann.as_str()), &Value::from(true)));
-        assert_eq!(window_and_session(&house, &ann).1, "_teamd-hidden");
-        assert_eq!(hidden_members(&house), std::slice::from_ref(&ann));
+        assert_eq!(window_and_session(&env, &ann).1, "_teamd-hidden");
+        assert_eq!(hidden_members(&env), std::slice::from_ref(&ann));
     }
-    assert_eq!(window_and_session(&house, &bob), home, "nobody else moves");
-    assert_eq!(house.member("ann").unwrap()["is_hidden"], true);
-    let status = house.teamctl(["status"]);
+    assert_eq!(window_and_session(&env, &bob), home, "nobody else moves");
+    assert_eq!(env.member("ann").unwrap()["is_hidden"], true);
+    let status = env.teamctl(["status"]);
     assert!(status.stdout.contains(&format!("{ann} hidden")), "{status:?}");
     let metadata = r#"{"command":"echo from the dark"}"#;
-    house.teamctl(["task", "create", "x", "--owner", "ann", "--metadata", metadata]).expect_success();
-    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
-    assert!(house.teamctl(["capture", "ann"]).stdout.contains("from the dark"));
-    assert!(house.teamctl(["logs", "ann"]).stdout.contains("from the dark"));
+    env.teamctl(["task", "create", "x", "--owner", "ann", "--metadata", metadata]).expect_success();
+    env.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
+    assert!(env.teamctl(["capture", "ann"]).stdout.contains("from the dark"));
+    assert!(env.teamctl(["logs", "ann"]).stdout.contains("from the dark"));
     // Another one goes beside the visible ones, never out of sight.
-    assert_eq!(window_and_session(&house, &spawn(&house, "cat")), home);
+    assert_eq!(window_and_session(&env, &spawn(&env, "cat")), home);
     for _ in 0..2 {
-        assert_eq!(house.json(["show", "ann"])["is_hidden"], false);
-        assert_eq!((window_and_session(&house, &ann), hidden_members(&house)), (home.clone(), Vec::new()));
+        assert_eq!(env.json(["show", "ann"])["is_hidden"], false);
+        assert_eq!((window_and_session(&env, &ann), hidden_members(&env)), (home.clone(), Vec::new()));
     }
-    let sessions = house.tmux(["list-sessions", "-F", "#{session_name}"]);
+    let sessions = env.tmux(["list-sessions", "-F", "#{session_name}"]);
     assert!(!sessions.contains("hidden"), "{sessions}");
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn hidden_panes_survive_the_daemon() {
-    let house = TestEnv::with_team();
-    let (ann, bob) = (spawn(&house, "ann"), spawn(&house, "bob"));
+    let env = TestEnv::with_team();
+    let (ann, bob) = (spawn(&env, "ann"), spawn(&env, "bob"));
     for name in ["ann", "bob"] {
-        house.teamctl(["hide", name]).expect_success();
+        env.teamctl(["hide", name]).expect_success();
     }
-    house.kill_process(house.daemon_pid());
-    house.wait_until("it is gone", || (house.teamctl(["status"]).code == 69).then_some(()));
-    assert_eq!(window_and_session(&house, &ann).1, "_teamd-hidden");
-    house.start_daemon();
-    house.wait_until("both are back", || {
-        let phase = |name| house.member(name).is_some_and(|member| member["lifecycle"] == "running");
+    env.kill_process(env.daemon_pid());
+    env.wait_until("it is gone", || (env.teamctl(["status"]).code == 69).then_some(()));
+    assert_eq!(window_and_session(&env, &ann).1, "_teamd-hidden");
+    env.start_daemon();
+    env.wait_until("both are back", || {
+        let phase = |name| env.member(name).is_some_and(|member| member["lifecycle"] == "running");
         (phase("ann") && phase("bob")).then_some(())
     });
-    assert_eq!(house.member("bob").unwrap()["is_hidden"], true);
+    assert_eq!(env.member("bob").unwrap()["is_hidden"], true);
     let mut both = [ann.clone(), bob];
     both.sort();
-    let mut listed = hidden_members(&house);
+    let mut listed = hidden_members(&env);
     listed.sort();
     assert_eq!(listed, both);
-    house.teamctl(["kill", "bob"]).expect_success();
-    house.wait_until("it is off the list", || {
-        (hidden_members(&house) == std::slice::from_ref(&ann)).then_some(())
+    env.teamctl(["kill", "bob"]).expect_success();
+    env.wait_until("it is off the list", || {
+        (hidden_members(&env) == std::slice::from_ref(&ann)).then_some(())
     });
-    house.teamctl(["show", "ann"]).expect_success();
-    assert_ne!(window_and_session(&house, &ann).1, "_teamd-hidden");
-    house.teamctl(["hide", "ann"]).expect_success();
-    house.teamctl(["shutdown", "ann"]).expect_success();
-    house
-        .wait_until("nothing is hidden", || house.read_config().get("hiddenPaneIds").is_none().then_some(()));
-    let sessions = house.tmux(["list-sessions", "-F", "#{session_name}"]);
+    env.teamctl(["show", "ann"]).expect_success();
+    assert_ne!(window_and_session(&env, &ann).1, "_teamd-hidden");
+    env.teamctl(["hide", "ann"]).expect_success();
+    env.teamctl(["shutdown", "ann"]).expect_success();
+    env.wait_until("nothing is hidden", || env.read_config().get("hiddenPaneIds").is_none().then_some(()));
+    let sessions = env.tmux(["list-sessions", "-F", "#{session_name}"]);
     assert!(!sessions.contains("hidden"), "{sessions}");
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn hide_works_with_base_index_1_and_small_terminals() {
-    let house = TestEnv::with_tmux_conf(
+    let env = TestEnv::with_tmux_conf(
         "set -g base-index 1\nset -g pane-base-index 1\nset -g renumber-windows on\n\
          set -g remain-on-exit on\nset -g destroy-unattached off\nset -g default-command 'echo no'\n",
     );
     let teamd = harness::programs().join("teamd").display().to_string();
-    let root = house.root().display().to_string();
-    house.tmux(["new-session", "-d", "-s", "small", "-x", "80", "-y", "24", "--", &teamd, "--root", &root]);
-    house.wait_for_daemon();
-    house.teamctl(["create", "survey"]).expect_success();
-    let panes = [spawn(&house, "ann"), spawn(&house, "bob")];
+    let root = env.root().display().to_string();
+    env.tmux(["new-session", "-d", "-s", "small", "-x", "80", "-y", "24", "--", &teamd, "--root", &root]);
+    env.wait_for_daemon();
+    env.teamctl(["create", "survey"]).expect_success();
+    let panes = [spawn(&env, "ann"), spawn(&env, "bob")];
     for name in ["ann", "bob"] {
-        house.teamctl(["hide", name]).expect_success();
+        env.teamctl(["hide", name]).expect_success();
     }
-    assert!(panes.iter().all(|pane| window_and_session(&house, pane).1 == "_teamd-hidden"));
+    assert!(panes.iter().all(|pane| window_and_session(&env, pane).1 == "_teamd-hidden"));
     for name in ["bob", "ann"] {
-        house.teamctl(["show", name]).expect_success();
+        env.teamctl(["show", name]).expect_success();
     }
-    let places = panes.each_ref().map(|pane| window_and_session(&house, pane));
+    let places = panes.each_ref().map(|pane| window_and_session(&env, pane));
     assert!(places.iter().all(|place| place.1 == "small"), "{places:?}");
     assert_ne!(places[0].0, places[1].0, "80 columns hold one agent a window");
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn users_panes_and_windows_are_left_alone() {
-    let house = TestEnv::with_team();
-    let ann = spawn(&house, "ann");
-    let (window, _) = window_and_session(&house, &ann);
-    let own = house.tmux(["split-window", "-d", "-t", &window, "-P", "-F", "#{pane_id}", "cat", "-"]);
-    house.teamctl(["hide", "ann"]).expect_success();
-    assert_eq!(window_and_session(&house, &own).0, window, "the window is the person's now");
-    house.teamctl(["show", "ann"]).expect_success();
-    house.teamctl(["layout", "even-vertical"]).expect_success();
-    assert_eq!(window_and_session(&house, &own).0, window);
+    let env = TestEnv::with_team();
+    let ann = spawn(&env, "ann");
+    let (window, _) = window_and_session(&env, &ann);
+    let own = env.tmux(["split-window", "-d", "-t", &window, "-P", "-F", "#{pane_id}", "cat", "-"]);
+    env.teamctl(["hide", "ann"]).expect_success();
+    assert_eq!(window_and_session(&env, &own).0, window, "the window is the person's now");
+    env.teamctl(["show", "ann"]).expect_success();
+    env.teamctl(["layout", "even-vertical"]).expect_success();
+    assert_eq!(window_and_session(&env, &own).0, window);
     // And the other way round: one of ours that a person took into a window of theirs.
-    let theirs = house.tmux(["display-message", "-p", "-t", "user:", "#{window_id}"]);
-    house.tmux(["join-pane", "-d", "-s", &ann, "-t", &theirs]);
-    let shape = || house.tmux(["display-message", "-p", "-t", &theirs, "#{window_layout}"]);
+    let theirs = env.tmux(["display-message", "-p", "-t", "user:", "#{window_id}"]);
+    env.tmux(["join-pane", "-d", "-s", &ann, "-t", &theirs]);
+    let shape = || env.tmux(["display-message", "-p", "-t", &theirs, "#{window_layout}"]);
     let before = shape();
-    house.teamctl(["layout", "even-horizontal"]).expect_success();
+    env.teamctl(["layout", "even-horizontal"]).expect_success();
     assert_eq!(shape(), before);
-    assert_ne!(
-        window_and_session(&house, &spawn(&house, "bob")).0,
-        theirs,
-        "no agent comes into it uninvited"
-    );
-    house.tmux(["kill-pane", "-t", &own]);
-    house.shut_down();
+    assert_ne!(window_and_session(&env, &spawn(&env, "bob")).0, theirs, "no agent comes into it uninvited");
+    env.tmux(["kill-pane", "-t", &own]);
+    env.shut_down();
 }
 
 #[test]
 fn layout_applies_to_later_panes() {
-    let house = TestEnv::with_team();
-    let ann = spawn(&house, "ann");
-    let said = house.json(["layout", "even-horizontal"]);
+    let env = TestEnv::with_team();
+    let ann = spawn(&env, "ann");
+    let said = env.json(["layout", "even-horizontal"]);
     assert_eq!((&said["layout"], &said["windows"]), (&Value::from("even-horizontal"), &Value::from(1)));
-    spawn(&house, "bob");
-    spawn(&house, "cat");
-    let window = window_and_session(&house, &ann).0;
+    spawn(&env, "bob");
+    spawn(&env, "cat");
+    let window = window_and_session(&env, &ann).0;
     let side_by_side = || {
-        let panes = house.tmux(["list-panes", "-t", &window, "-F", "#{pane_top} #{pane_width}"]);
+        let panes = env.tmux(["list-panes", "-t", &window, "-F", "#{pane_top} #{pane_width}"]);
         let rows: Vec<&str> = panes.lines().collect();
         (rows.len() == 3 && rows.iter().all(|row| row.starts_with("1 6"))).then_some(())
     };
-    house.wait_until("three side by side", side_by_side);
+    env.wait_until("three side by side", side_by_side);
     for layout in ["tiled", "main-vertical", "main-horizontal", "even-vertical"] {
-        house.teamctl(["layout", layout]).expect_success();
+        env.teamctl(["layout", layout]).expect_success();
     }
-    assert_eq!(house.teamctl(["layout", "sideways"]).code, 64);
-    house.shut_down();
+    assert_eq!(env.teamctl(["layout", "sideways"]).code, 64);
+    env.shut_down();
 }
 
 #[test]
 fn hide_fails_without_pane_or_permission() {
-    let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--profile", "worker", "--backend", "in-process"]).expect_success();
-    let said = house.teamctl(["hide", "ann"]).expect_failure(67);
+    let env = TestEnv::with_team();
+    env.teamctl(["spawn", "ann", "--profile", "worker", "--backend", "in-process"]).expect_success();
+    let said = env.teamctl(["hide", "ann"]).expect_failure(67);
     assert!(said.contains("no pane"), "{said}");
-    house.teamctl(["hide", "eve"]).expect_failure(67);
+    env.teamctl(["hide", "eve"]).expect_failure(67);
     for arguments in [&["hide", "ann"][..], &["show", "ann"], &["layout", "tiled"]] {
-        house
-            .teamctl_with(arguments, &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")])
-            .expect_failure(77);
+        env.teamctl_with(arguments, &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")]).expect_failure(77);
     }
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn attach_shows_a_hidden_pane() {
-    let house = TestEnv::with_team();
-    let ann = spawn(&house, "ann");
-    house.teamctl(["hide", "ann"]).expect_success();
-    let (inner, outer) =
-        (house.tmux_socket().display().to_string(), house.path("outer").display().to_string());
+    let env = TestEnv::with_team();
+    let ann = spawn(&env, "ann");
+    env.teamctl(["hide", "ann"]).expect_success();
+    let (inner, outer) = (env.tmux_socket().display().to_string(), env.path("outer").display().to_string());
     let terminal = |words: &str| {
         let text = format!("unset TMUX TMUX_PANE; exec {words}");
-        let mut command = house.command("tmux");
+        let mut command = env.command("tmux");
         command.args(["-S", &outer, "-f", "/dev/null", "new-session", "-d", "-x", "150", "-y", "40", "--"]);
         assert!(command.args(["/bin/sh", "-c", &text]).status().unwrap().success());
     };
     let looks_at = |pane: &str| {
-        let clients = house.tmux(["list-clients", "-F", "#{client_control_mode} #{pane_id}"]);
+        let clients = env.tmux(["list-clients", "-F", "#{client_control_mode} #{pane_id}"]);
         clients.lines().any(|line| line == format!("0 {pane}")).then_some(())
     };
     terminal(&format!("tmux -S '{inner}' attach -t user"));
-    house.wait_until("somebody sits there", || {
-        (house.tmux(["list-clients", "-t", "user", "-F", "x"]) == "x").then_some(())
+    env.wait_until("somebody sits there", || {
+        (env.tmux(["list-clients", "-t", "user", "-F", "x"]) == "x").then_some(())
     });
     let teamctl = harness::programs().join("teamctl").display().to_string();
-    house.tmux(["new-window", "-t", "user:", "--", &teamctl, "attach", "ann"]);
-    house.wait_until("the client has switched to the pane", || looks_at(&ann));
-    assert!(hidden_members(&house).is_empty());
-    let mut end = house.command("tmux");
+    env.tmux(["new-window", "-t", "user:", "--", &teamctl, "attach", "ann"]);
+    env.wait_until("the client has switched to the pane", || looks_at(&ann));
+    assert!(hidden_members(&env).is_empty());
+    let mut end = env.command("tmux");
     assert!(end.args(["-S", &outer, "kill-server"]).status().unwrap().success());
-    house.wait_until("nobody looks", || looks_at(&ann).is_none().then_some(()));
-    house.teamctl(["hide", "ann"]).expect_success();
+    env.wait_until("nobody looks", || looks_at(&ann).is_none().then_some(()));
+    env.teamctl(["hide", "ann"]).expect_success();
     terminal(&format!("'{teamctl}' attach ann"));
-    house.wait_until("a new client looks at the pane", || looks_at(&ann));
-    assert!(hidden_members(&house).is_empty());
-    let mut end = house.command("tmux");
+    env.wait_until("a new client looks at the pane", || looks_at(&ann));
+    assert!(hidden_members(&env).is_empty());
+    let mut end = env.command("tmux");
     assert!(end.args(["-S", &outer, "kill-server"]).status().unwrap().success());
-    house.shut_down();
+    env.shut_down();
 }

@@ -86,31 +86,31 @@ fn hostile_texts(evil: &str) -> Vec<String> {
 }
 
 /// The lines that the agents wrote into that file, once there are so many.
-fn wait_for_lines(house: &TestEnv, file: &str, count: usize) -> Vec<Value> {
-    house.wait_until(&format!("{count} lines in {file}"), || {
-        let text = house.read(file);
+fn wait_for_lines(env: &TestEnv, file: &str, count: usize) -> Vec<Value> {
+    env.wait_until(&format!("{count} lines in {file}"), || {
+        let text = env.read(file);
         let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         (lines.len() >= count).then_some(lines)
     })
 }
 
 fn env_with_script() -> (TestEnv, String) {
-    let house = TestEnv::with_team();
-    let evil = house.path("out/evil").display().to_string();
-    (house, evil)
+    let env = TestEnv::with_team();
+    let evil = env.path("out/evil").display().to_string();
+    (env, evil)
 }
 
-fn assert_nothing_ran(house: &TestEnv) {
+fn assert_nothing_ran(env: &TestEnv) {
     let left: Vec<_> =
-        std::fs::read_dir(house.path("out")).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        std::fs::read_dir(env.path("out")).unwrap().flatten().map(|entry| entry.file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("evil")), "{left:?}");
 }
 
 #[test]
 fn spawn_arguments_are_never_executed() {
-    let (house, evil) = env_with_script();
-    let out = house.path("out").display().to_string();
-    house.write_profile(
+    let (env, evil) = env_with_script();
+    let out = env.path("out").display().to_string();
+    env.write_profile(
         "whole",
         &format!(
             "delivery = \"pull\"\nprogram = \"scripted-agent\"\nargs = [\"argv\", \"{out}/whole\", \"M={{model}}\", \"T={{agent_type}}\", \"N={{name}}\", \
@@ -123,10 +123,10 @@ fn spawn_arguments_are_never_executed() {
     for (number, text) in texts.iter().enumerate() {
         // A directory's name has no slash, and its length an end.
         let directory: String = text.replace('/', "_").chars().take(50).collect();
-        let cwd = house.path("out").join(format!("d{number}{directory}"));
+        let cwd = env.path("out").join(format!("d{number}{directory}"));
         std::fs::create_dir(&cwd).unwrap();
         let cwd = cwd.display().to_string();
-        let before = if number == 0 { 0 } else { wait_for_lines(&house, "out/whole", number).len() };
+        let before = if number == 0 { 0 } else { wait_for_lines(&env, "out/whole", number).len() };
         assert_eq!(before, number);
         let asked = [
             ("--prompt", text),
@@ -144,8 +144,8 @@ fn spawn_arguments_are_never_executed() {
         all.extend(words.iter().map(String::as_str));
         // Its name is filled in by the daemon then.
         all.extend((number % 3 == 0).then_some("--unique"));
-        house.teamctl_with(&all, &[]).expect_success();
-        let got = wait_for_lines(&house, "out/whole", number + 1)[number].clone();
+        env.teamctl_with(&all, &[]).expect_success();
+        let got = wait_for_lines(&env, "out/whole", number + 1)[number].clone();
         let json = serde_json::to_string(text).unwrap();
         let wanted = serde_json::json!([
             format!("M={text}"),
@@ -166,18 +166,18 @@ fn spawn_arguments_are_never_executed() {
             "{text:?}"
         );
     }
-    assert_nothing_ran(&house);
-    house.shut_down();
+    assert_nothing_ran(&env);
+    env.shut_down();
     harness::record_result("injections", texts.len() as u64);
 }
 
 #[test]
 fn turn_text_is_never_executed_or_an_option() {
-    let (house, evil) = env_with_script();
-    let out = house.path("out").display().to_string();
+    let (env, evil) = env_with_script();
+    let out = env.path("out").display().to_string();
     let turn = |name: &str, last: &str| {
         let args = format!("[\"argv\", \"{out}/{name}\", \"{{session}}\"{last}]");
-        house.write_profile(
+        env.write_profile(
             name,
             &format!(
                 "delivery = \"turn\"\nprogram = \"scripted-agent\"\nargs = {args}\nresume_args = {args}\nsession = \"generated\"\n\
@@ -190,7 +190,7 @@ fn turn_text_is_never_executed_or_an_option() {
     turn("piped", "");
     let names = ["bare", "dashes", "piped"];
     for name in names {
-        house.teamctl(["spawn", name, "--profile", name, "--backend", "in-process"]).expect_success();
+        env.teamctl(["spawn", name, "--profile", name, "--backend", "in-process"]).expect_success();
     }
     // `send NAME -` means standard input, and an empty text is refused.
     let is_sent = |text: &String| text != "-" && !text.trim().is_empty();
@@ -198,11 +198,11 @@ fn turn_text_is_never_executed_or_an_option() {
     for text in &texts {
         let summary = format!("--summary={text}");
         for name in names {
-            house.teamctl(["send", name, "--as-user", &summary, "--", text]).expect_success();
+            env.teamctl(["send", name, "--as-user", &summary, "--", text]).expect_success();
         }
     }
     for name in names {
-        let got = wait_for_lines(&house, &format!("out/{name}"), texts.len());
+        let got = wait_for_lines(&env, &format!("out/{name}"), texts.len());
         assert_eq!(got.len(), texts.len(), "one turn each");
         for (line, text) in got.iter().zip(&texts) {
             let rest = &line["argv"].as_array().unwrap()[1..];
@@ -213,7 +213,7 @@ fn turn_text_is_never_executed_or_an_option() {
                 _ => assert_eq!((rest.len(), line["stdin"].as_str()), (0, Some(text.as_str()))),
             }
         }
-        let inbox = house.inbox("survey", name);
+        let inbox = env.inbox("survey", name);
         for (message, text) in inbox.iter().zip(&texts) {
             assert_eq!(
                 (message["text"].as_str(), message["summary"].as_str()),
@@ -221,22 +221,22 @@ fn turn_text_is_never_executed_or_an_option() {
             );
         }
     }
-    assert_nothing_ran(&house);
-    house.shut_down();
+    assert_nothing_ran(&env);
+    env.shut_down();
 }
 
 #[test]
 fn invalid_names_are_rejected() {
-    let (house, evil) = env_with_script();
+    let (env, evil) = env_with_script();
     for text in hostile_texts(&evil) {
         if !text.starts_with('-') {
-            house.teamctl(["spawn", &text, "--profile", "worker"]).expect_failure(64);
+            env.teamctl(["spawn", &text, "--profile", "worker"]).expect_failure(64);
         }
-        house.teamctl(["spawn", "ann", &format!("--profile={text}")]).expect_failure(64);
-        house.teamctl(["profiles", "show", "--", &text]).expect_failure(64);
+        env.teamctl(["spawn", "ann", &format!("--profile={text}")]).expect_failure(64);
+        env.teamctl(["profiles", "show", "--", &text]).expect_failure(64);
     }
-    assert_nothing_ran(&house);
-    house.shut_down();
+    assert_nothing_ran(&env);
+    env.shut_down();
 }
 
 /// What would end the element of a message, begin another one's, or say that somebody else has sent it.
@@ -253,21 +253,21 @@ const TAGS: [&str; 8] = [
 
 #[test]
 fn member_message_is_one_element_with_its_own_name() {
-    let house = TestEnv::with_team();
-    let out = house.path("out").display().to_string();
+    let env = TestEnv::with_team();
+    let out = env.path("out").display().to_string();
     let args = format!("['argv', '{out}/piped', '{{session}}']");
     let program = format!(
         "program = \"scripted-agent\"\nargs = {args}\nresume_args = {args}\nsession = \"generated\"\n"
     );
-    house.write_profile("piped", &format!("delivery = \"turn\"\n{program}instructions = \"none\"\n"));
-    house.teamctl(["spawn", "ann", "--profile", "piped", "--backend", "in-process"]).expect_success();
-    house.teamctl(["spawn", "bob", "--", &house.scripted_agent_path(), "stay"]).expect_success();
+    env.write_profile("piped", &format!("delivery = \"turn\"\n{program}instructions = \"none\"\n"));
+    env.teamctl(["spawn", "ann", "--profile", "piped", "--backend", "in-process"]).expect_success();
+    env.teamctl(["spawn", "bob", "--", &env.scripted_agent_path(), "stay"]).expect_success();
     for text in TAGS {
         let words = ["send", "ann", "--summary", text, "--", text];
-        house.teamctl_with(&words, &[("TEAMD_MEMBER", "bob"), ("TEAMD_TEAM", "survey")]).expect_success();
-        house.teamctl(["task", "create", text, "--description", text, "--owner", "ann"]).expect_success();
+        env.teamctl_with(&words, &[("TEAMD_MEMBER", "bob"), ("TEAMD_TEAM", "survey")]).expect_success();
+        env.teamctl(["task", "create", text, "--description", text, "--owner", "ann"]).expect_success();
     }
-    let fed = wait_for_lines(&house, "out/piped", 2 * TAGS.len());
+    let fed = wait_for_lines(&env, "out/piped", 2 * TAGS.len());
     for line in fed {
         let text = line["stdin"].as_str().unwrap();
         let (head, rest) = text.split_once('\n').unwrap();
@@ -277,5 +277,5 @@ fn member_message_is_one_element_with_its_own_name() {
         assert_eq!((head.matches('<').count(), head.matches('>').count()), (1, 1), "{text}");
         assert!(!body.contains(['<', '>', '"', '\u{1b}']) && !after.contains(['<', '>', '\u{1b}']), "{text}");
     }
-    house.shut_down();
+    env.shut_down();
 }

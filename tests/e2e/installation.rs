@@ -19,44 +19,44 @@ fn install(prefix: &Path) {
 
 #[test]
 fn programs_in_bin_start_those_in_libexec() {
-    let house = TestEnv::new();
-    let prefix = house.path("prefix");
+    let env = TestEnv::new();
+    let prefix = env.path("prefix");
     install(&prefix);
     let [bin, libexec] =
         ["bin", "libexec/teamd"].map(|directory: &str| -> PathBuf { prefix.join(directory) });
     let teamctl = |arguments: &[&str]| {
-        let output = house.command(bin.join("teamctl")).args(arguments).output().unwrap();
+        let output = env.command(bin.join("teamctl")).args(arguments).output().unwrap();
         assert!(output.status.success(), "{output:?}");
     };
-    let server = format!("up-{}", house.process_tag().len());
+    let server = format!("up-{}", env.process_tag().len());
     teamctl(&["up", "-L", &server]);
     teamctl(&["create", "survey"]);
     teamctl(&["spawn", "ann", "--profile", "worker"]);
-    let daemons = house.processes_of(FaultTarget::Daemon).concat();
+    let daemons = env.processes_of(FaultTarget::Daemon).concat();
     assert!(daemons.contains(&bin.join("teamd").display().to_string()), "{daemons}");
-    let shims = house.processes_of(FaultTarget::Shim).concat();
+    let shims = env.processes_of(FaultTarget::Shim).concat();
     assert!(shims.contains(&libexec.join("teamd-shim").display().to_string()), "{shims}");
     // An error names a program that is missing, and what installs it.
-    let screen = house.command(bin.join("teamctl")).arg("top").output().unwrap();
+    let screen = env.command(bin.join("teamctl")).arg("top").output().unwrap();
     let error = String::from_utf8_lossy(&screen.stderr).into_owned();
     assert!(error.contains("teamd-top") && error.contains("make install"), "{error}");
     // The hooks in an agent program's settings start the installed shim.
     teamctl(&["setup", "codex", "--write"]);
-    let settings = house.read("home/.codex/hooks.json");
+    let settings = env.read("home/.codex/hooks.json");
     assert!(settings.contains(&libexec.join("teamd-shim").display().to_string()), "{settings}");
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn programs_that_an_upgrade_removed_are_named() {
-    let house = TestEnv::new();
-    let prefix = house.path("prefix");
+    let env = TestEnv::new();
+    let prefix = env.path("prefix");
     install(&prefix);
     let teamctl = |arguments: &[&str]| {
-        let output = house.command(prefix.join("bin/teamctl")).args(arguments).output().unwrap();
+        let output = env.command(prefix.join("bin/teamctl")).args(arguments).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
     };
-    let server = format!("up-{}", house.process_tag().len());
+    let server = format!("up-{}", env.process_tag().len());
     assert_eq!(teamctl(&["up", "-L", &server]).0, Some(0));
     assert_eq!(teamctl(&["create", "survey"]).0, Some(0));
     assert!(
@@ -75,5 +75,5 @@ fn programs_that_an_upgrade_removed_are_named() {
     let (_, said) = teamctl(&["doctor"]);
     assert!(said.contains("was replaced or removed while teamd runs"), "{said}");
     assert_eq!(teamctl(&["down"]).0, Some(0));
-    house.shut_down();
+    env.shut_down();
 }

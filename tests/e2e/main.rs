@@ -1,4 +1,4 @@
-//! Stories of the whole system: real tmux, real programs, a house of its own for each.
+//! Stories of the whole system: real tmux, real programs, an environment of its own for each.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

@@ -24,9 +24,9 @@ pub(crate) fn is_installed(program: PathBuf) -> Option<PathBuf> {
 fn run_python_client(mode: &str, version: &str) {
     let target = harness::programs().parent().unwrap().to_owned();
     let Some(python) = is_installed(target.join("python/bin/python")) else { return };
-    let house = TestEnv::with_daemon();
+    let env = TestEnv::with_daemon();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/compat/mcp_client.py");
-    let mut command = house.command(python);
+    let mut command = env.command(python);
     command.args([script, mode, "500"]).env("TEAMCTL", harness::programs().join("teamctl"));
     let ran = run_command(command);
     assert_eq!(ran.code, 0, "{ran:#?}");
@@ -34,7 +34,7 @@ fn run_python_client(mode: &str, version: &str) {
     assert_eq!(told["failures"], json!([]));
     assert_eq!(told["version"], version);
     assert!(told["calls"].as_u64().unwrap() > 500, "{told}");
-    house.shut_down();
+    env.shut_down();
 }
 
 fn run_command(mut command: Command) -> CommandOutput {
@@ -64,9 +64,9 @@ fn inspector_lists_and_calls_tools() {
     else {
         return;
     };
-    let house = TestEnv::with_team();
+    let env = TestEnv::with_team();
     let inspect = |method: &[&str]| -> Value {
-        let mut command = house.command("node");
+        let mut command = env.command("node");
         let server = harness::programs().join("teamctl");
         command.arg(&inspector).arg("--cli").arg(server).args(["mcp", "--team", "survey"]).args(method);
         let ran = run_command(command);
@@ -78,7 +78,7 @@ fn inspector_lists_and_calls_tools() {
     let call = ["--method", "tools/call", "--tool-name", "TaskCreate", "--tool-arg", "subject=look"];
     let made = inspect(&call);
     assert_eq!(made["structuredContent"]["task"]["subject"], "look");
-    house.shut_down();
+    env.shut_down();
 }
 
 /// The server's bare lines.
@@ -89,8 +89,8 @@ struct RawMcpClient {
 }
 
 impl RawMcpClient {
-    fn start(house: &TestEnv, arguments: &[&str], variables: &[(&str, &str)]) -> RawMcpClient {
-        let mut command = house.command(harness::programs().join("teamctl"));
+    fn start(env: &TestEnv, arguments: &[&str], variables: &[(&str, &str)]) -> RawMcpClient {
+        let mut command = env.command(harness::programs().join("teamctl"));
         command.arg("mcp").args(arguments).envs(variables.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -139,9 +139,9 @@ impl RawMcpClient {
 
 #[test]
 fn messages_and_tasks_work_without_a_daemon() {
-    let house = TestEnv::with_team();
-    house.kill_process(house.daemon_pid());
-    let mut lead = RawMcpClient::start(&house, &["--team", "survey"], &[]);
+    let env = TestEnv::with_team();
+    env.kill_process(env.daemon_pid());
+    let mut lead = RawMcpClient::start(&env, &["--team", "survey"], &[]);
     let sent = lead.call("SendMessage", &json!({"recipient": "team-lead", "content": "to myself"})).unwrap();
     assert_eq!(sent["message"], "Message sent to team-lead's inbox");
     assert_eq!(lead.call("TaskCreate", &json!({"subject": "x"})).unwrap()["task"]["status"], "pending");
@@ -153,62 +153,62 @@ fn messages_and_tasks_work_without_a_daemon() {
         "{refused}"
     );
     assert_eq!(lead.close(), 0);
-    house.start_daemon();
-    house.shut_down();
+    env.start_daemon();
+    env.shut_down();
 }
 
 #[test]
 fn server_acts_for_its_member_and_one_team() {
-    let house = TestEnv::with_team();
+    let env = TestEnv::with_team();
     let ann = [("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")];
-    let refused = house.teamctl_with(&["mcp", "--member", "bob@survey"], &ann).expect_failure(77);
+    let refused = env.teamctl_with(&["mcp", "--member", "bob@survey"], &ann).expect_failure(77);
     assert!(refused.contains("cannot speak for bob: this is the environment of ann"), "{refused}");
-    house.teamctl_with(&["mcp", "--member", "team-lead"], &ann).expect_failure(77);
-    house.teamctl(["mcp", "--member", "ann"]).expect_failure(64);
-    let mut lead = RawMcpClient::start(&house, &[], &[("TEAMD_TEAM", "survey")]);
+    env.teamctl_with(&["mcp", "--member", "team-lead"], &ann).expect_failure(77);
+    env.teamctl(["mcp", "--member", "ann"]).expect_failure(64);
+    let mut lead = RawMcpClient::start(&env, &[], &[("TEAMD_TEAM", "survey")]);
     let refused = lead.call("TeamCreate", &json!({"team_name": "other"})).unwrap_err();
     assert!(refused.contains("you lead survey already"), "{refused}");
     assert_eq!(lead.close(), 0);
-    let mut free = RawMcpClient::start(&house, &[], &[]);
+    let mut free = RawMcpClient::start(&env, &[], &[]);
     let refused = free.call("TaskList", &json!({})).unwrap_err();
     assert!(refused.contains("TeamCreate"), "a team that others made is not taken: {refused}");
     let made = free.call("TeamCreate", &json!({"team_name": "survey"})).unwrap();
     assert_eq!(made["team_name"], "survey-2");
     assert_eq!(free.call("TeamDelete", &json!({})).unwrap()["team_name"], "survey-2");
     assert_eq!(free.close(), 0);
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn non_member_is_rejected() {
-    let house = TestEnv::with_team();
-    let refused = house.teamctl(["mcp", "--member", "nobody@survey"]).expect_failure(67);
+    let env = TestEnv::with_team();
+    let refused = env.teamctl(["mcp", "--member", "nobody@survey"]).expect_failure(67);
     assert!(refused.contains("nobody"), "{refused}");
-    house.teamctl(["mcp", "--member", "ann@elsewhere"]).expect_failure(67);
-    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
-    let mut ann = RawMcpClient::start(&house, &["--member", "Ann@survey"], &[]);
+    env.teamctl(["mcp", "--member", "ann@elsewhere"]).expect_failure(67);
+    env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
+    let mut ann = RawMcpClient::start(&env, &["--member", "Ann@survey"], &[]);
     ann.call("SendMessage", &json!({"recipient": "team-lead", "content": "hello"})).unwrap();
-    assert_eq!(house.inbox("survey", "team-lead")[0]["from"], "ann");
+    assert_eq!(env.inbox("survey", "team-lead")[0]["from"], "ann");
     assert_eq!(ann.close(), 0);
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn server_in_a_lead_session_uses_its_team() {
-    let house = TestEnv::with_team();
-    house.teamctl(["create", "other"]).expect_success();
-    house.teamctl(["lead", "survey"]).expect_success();
-    let mut lead = RawMcpClient::start(&house, &[], &[]);
+    let env = TestEnv::with_team();
+    env.teamctl(["create", "other"]).expect_success();
+    env.teamctl(["lead", "survey"]).expect_success();
+    let mut lead = RawMcpClient::start(&env, &[], &[]);
     let refused = lead.call("TeamCreate", &json!({"team_name": "third"})).unwrap_err();
     assert!(refused.contains("you lead survey already"), "{refused}");
     assert_eq!(lead.call("TaskCreate", &json!({"subject": "x"})).unwrap()["task"]["status"], "pending");
     assert_eq!(lead.close(), 0);
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn server_of_a_teammate_without_environment_is_not_the_lead() {
-    let house = TestEnv::with_team();
+    let env = TestEnv::with_team();
     let initialize = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
     let lines = [
         json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize}),
@@ -217,54 +217,51 @@ fn server_of_a_teammate_without_environment_is_not_the_lead() {
         call(2, "SendMessage", &json!({"recipient": "team-lead", "content": "hello"})),
     ];
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    house.write_script("out/asked", &format!("{}\n", lines.join("\n")));
-    let (out, teamctl) = (house.path("out"), harness::programs().join("teamctl"));
+    env.write_script("out/asked", &format!("{}\n", lines.join("\n")));
+    let (out, teamctl) = (env.path("out"), harness::programs().join("teamctl"));
     let (out, teamctl) = (out.display(), teamctl.display());
     // Its input stays open for as long as the agent lives.
     let bare = format!("(cat {out}/asked; exec sleep 3600) | env -i {teamctl} mcp >{out}/said 2>&1");
-    house.teamctl(["spawn", "ann", "--", "sh", "-c", &bare]).expect_success();
-    let said = || house.read("out/said");
-    house.wait_until("all is answered", || said().contains("\"id\":2").then_some(()));
+    env.teamctl(["spawn", "ann", "--", "sh", "-c", &bare]).expect_success();
+    let said = || env.read("out/said");
+    env.wait_until("all is answered", || said().contains("\"id\":2").then_some(()));
     assert!(said().contains("You are `ann`, a teammate on the team `survey`"), "{}", said());
     assert!(said().contains("as ann: that is for the lead or a person"), "{}", said());
-    assert_eq!(house.inbox("survey", "team-lead")[0]["from"], "ann");
+    assert_eq!(env.inbox("survey", "team-lead")[0]["from"], "ann");
     let other = format!("env -i {teamctl} mcp --member bob@survey 2>{out}/other </dev/null; exec sleep 3600");
-    house.teamctl(["spawn", "cat", "--", "sh", "-c", &other]).expect_success();
-    house.wait_until("it is refused", || {
-        house.read("out/other").contains("cannot speak for bob").then_some(())
-    });
-    house
-        .teamctl_with(&["mcp", "--team", "other"], &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")])
+    env.teamctl(["spawn", "cat", "--", "sh", "-c", &other]).expect_success();
+    env.wait_until("it is refused", || env.read("out/other").contains("cannot speak for bob").then_some(()));
+    env.teamctl_with(&["mcp", "--team", "other"], &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")])
         .expect_failure(77);
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn spawned_teammate_can_have_a_worktree() {
-    let mut house = TestEnv::new();
+    let mut env = TestEnv::new();
     let name = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     let who = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
-    house.variables = who.map(|key| name(key, "t")).to_vec();
-    house.variables.push(name("GIT_CONFIG_GLOBAL", "/dev/null"));
-    house.start_daemon();
-    house.teamctl(["create", "survey"]).expect_success();
-    let repository = house.path("repo");
+    env.variables = who.map(|key| name(key, "t")).to_vec();
+    env.variables.push(name("GIT_CONFIG_GLOBAL", "/dev/null"));
+    env.start_daemon();
+    env.teamctl(["create", "survey"]).expect_success();
+    let repository = env.path("repo");
     let repository = repository.display();
     let script =
         format!("git init -q -b main {repository} && git -C {repository} commit -q --allow-empty -m first");
-    assert!(house.command("sh").args(["-c", &script]).status().unwrap().success());
-    let mut lead = RawMcpClient::start(&house, &["--team", "survey"], &[]);
+    assert!(env.command("sh").args(["-c", &script]).status().unwrap().success());
+    let mut lead = RawMcpClient::start(&env, &["--team", "survey"], &[]);
     let spawn = |name: &str| json!({"name": name, "prompt": "", "profile": "worker", "cwd": repository.to_string(), "worktree": true});
     let mut ann = spawn("ann");
     ann["branch"] = json!("side");
     lead.call("SpawnTeammate", &ann).unwrap();
     lead.call("SpawnTeammate", &spawn("bob")).unwrap();
-    let status = house.json(["status"]);
+    let status = env.json(["status"]);
     let branches: Vec<&Value> =
         status["teams"][0]["worktrees"].as_array().unwrap().iter().map(|one| &one["branch"]).collect();
     assert_eq!(branches, ["side", "teamd/survey/bob"], "{status:#}");
     assert_eq!(lead.close(), 0);
-    house.shut_down();
+    env.shut_down();
 }
 
 fn call(id: u64, tool: &str, arguments: &Value) -> Value {
@@ -273,40 +270,40 @@ fn call(id: u64, tool: &str, arguments: &Value) -> Value {
 
 #[test]
 fn tool_cannot_answer_requests_left_to_a_person() {
-    let house = TestEnv::with_daemon();
-    std::fs::File::create(house.path("policy.toml"))
+    let env = TestEnv::with_daemon();
+    std::fs::File::create(env.path("policy.toml"))
         .unwrap()
         .write_all(b"[policy]\nplans = \"person\"\n")
         .unwrap();
-    let policy = house.path("policy.toml").display().to_string();
-    house.teamctl(["create", "survey", "--policy", &policy]).expect_success();
-    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
+    let policy = env.path("policy.toml").display().to_string();
+    env.teamctl(["create", "survey", "--policy", &policy]).expect_success();
+    env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
     let plan = r#"{"type":"plan_approval_request","from":"ann","timestamp":"2099-01-01T00:00:00.000Z","planFilePath":"","planContent":"x","requestId":"plan_approval-1@ann@survey"}"#;
     let letter =
         json!([{"from": "ann", "text": plan, "timestamp": "2099-01-01T00:00:00.000Z", "read": false}]);
-    let inbox = house.root().join("teams/survey/inboxes/team-lead.json");
+    let inbox = env.root().join("teams/survey/inboxes/team-lead.json");
     std::fs::File::create(inbox).unwrap().write_all(letter.to_string().as_bytes()).unwrap();
-    let mut lead = RawMcpClient::start(&house, &["--team", "survey"], &[]);
+    let mut lead = RawMcpClient::start(&env, &["--team", "survey"], &[]);
     let listed = lead.call("Requests", &json!({})).unwrap();
     assert_eq!(listed["requests"][0]["id"], "plan_approval-1@ann@survey");
     let yes = json!({"id": "plan_approval-1@ann@survey"});
     let refused = lead.call("Approve", &yes).unwrap_err();
     assert!(refused.contains("leaves that to a person"), "{refused}");
     assert!(lead.call("Deny", &json!({"id": "plan_approval-1@ann@survey", "reason": "x"})).is_err());
-    house.teamctl(["approve", "plan_approval-1@ann@survey"]).expect_success();
+    env.teamctl(["approve", "plan_approval-1@ann@survey"]).expect_success();
     let refused = lead.call("Approve", &yes).unwrap_err();
     assert!(refused.contains("answered"), "{refused}");
     assert_eq!(lead.close(), 0);
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn cancelled_wait_leaves_no_process() {
-    let house = TestEnv::with_team();
-    let mut lead = RawMcpClient::start(&house, &["--team", "survey"], &[]);
+    let env = TestEnv::with_team();
+    let mut lead = RawMcpClient::start(&env, &["--team", "survey"], &[]);
     let wait = json!({"name": "Wait", "arguments": {"timeout_seconds": 600}});
     lead.send_line(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": wait}));
-    house.teamctl(["send", "team-lead", "wake"]).expect_success();
+    env.teamctl(["send", "team-lead", "wake"]).expect_success();
     let mut line = String::new();
     lead.output.read_line(&mut line).unwrap();
     let answer: Value = serde_json::from_str(&line).unwrap();
@@ -319,18 +316,18 @@ fn cancelled_wait_leaves_no_process() {
     lead.send_line(&json!({"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": wait}));
     assert!(lead.call("TaskList", &json!({})).is_ok(), "other calls go on meanwhile");
     assert_eq!(lead.close(), 0);
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn missing_teamctl_is_reported() {
-    let house = TestEnv::new();
-    let alone = house.path("out/teamctl");
+    let env = TestEnv::new();
+    let alone = env.path("out/teamctl");
     let copied = Command::new("cp").arg(harness::programs().join("teamctl")).arg(&alone).status();
     assert!(copied.unwrap().success());
-    let mut command = house.command(&alone);
+    let mut command = env.command(&alone);
     command.arg("mcp");
     let refused = run_command(command).expect_failure(72);
     assert!(refused.contains("teamd-mcp") && refused.contains("make install"), "{refused}");
-    house.shut_down();
+    env.shut_down();
 }

@@ -6,18 +6,18 @@ use serde_json::json;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// A daemon outside of tmux, of that house, on that server.
-fn start_limited_daemon(house: &TestEnv, server: &TestEnv, limit: &str) -> Child {
-    let mut shell = house.command("sh");
+/// A daemon outside of tmux, of that environment, on that server.
+fn start_limited_daemon(env: &TestEnv, server: &TestEnv, limit: &str) -> Child {
+    let mut shell = env.command("sh");
     let program = harness::programs().join("teamd");
     shell.args(["-c", &format!("{limit} exec \"$0\" -S \"$1\"")]).arg(program).arg(server.tmux_socket());
     let teamd = shell.spawn().unwrap();
-    house.wait_for_daemon();
+    env.wait_for_daemon();
     teamd
 }
 
-fn tmux_server_pid(house: &TestEnv) -> u32 {
-    house.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap()
+fn tmux_server_pid(env: &TestEnv) -> u32 {
+    env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap()
 }
 
 fn signal(name: &str, pid: u32) {
@@ -30,59 +30,59 @@ fn threads(pid: u32) -> usize {
 
 #[test]
 fn unresponsive_tmux_does_not_block_messages_or_status() {
-    let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
-    let (server, before) = (tmux_server_pid(&house), threads(house.daemon_pid()));
+    let env = TestEnv::with_team();
+    env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
+    let (server, before) = (tmux_server_pid(&env), threads(env.daemon_pid()));
     signal("STOP", server);
-    let spawning = house.start_teamctl(["spawn", "bob", "--", "sleep", "3600"]);
-    let mut sender = McpClient::connect(&house, &["--team", "survey"]);
+    let spawning = env.start_teamctl(["spawn", "bob", "--", "sleep", "3600"]);
+    let mut sender = McpClient::connect(&env, &["--team", "survey"]);
     for n in 0..1_000 {
         let message = json!({"recipient": "ann", "content": format!("the {n}th"), "summary": "s"});
         sender.call("SendMessage", &message).unwrap();
         if n % 100 == 0 {
-            assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
+            assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
         }
     }
     sender.close();
-    assert_eq!(house.inbox("survey", "ann").len(), 1_000);
+    assert_eq!(env.inbox("survey", "ann").len(), 1_000);
     let said = spawning.wait_with_output().unwrap();
     assert_eq!(said.status.code(), Some(75), "{said:?}");
-    assert!(threads(house.daemon_pid()) <= before + 1, "nothing piles up");
+    assert!(threads(env.daemon_pid()) <= before + 1, "nothing piles up");
     signal("CONT", server);
-    house.wait_until("its name is free", || {
-        (house.teamctl(["spawn", "bob", "--", "sleep", "3600"]).code == 0).then_some(())
+    env.wait_until("its name is free", || {
+        (env.teamctl(["spawn", "bob", "--", "sleep", "3600"]).code == 0).then_some(())
     });
-    house.shut_down();
+    env.shut_down();
 }
 
 /// Both have them in a session of the same name.
 #[test]
 fn hidden_pane_of_another_root_is_left_alone() {
-    let (house, other) = (TestEnv::with_team(), TestEnv::new());
-    let mut teamd = start_limited_daemon(&other, &house, "");
+    let (env, other) = (TestEnv::with_team(), TestEnv::new());
+    let mut teamd = start_limited_daemon(&other, &env, "");
     other.teamctl(["create", "survey"]).expect_success();
-    let hide = |house: &TestEnv| {
-        let pane = house.json(["spawn", "ann", "--", "sleep", "3600"])["pane"].as_str().unwrap().to_owned();
-        house.teamctl(["hide", "ann"]).expect_success();
+    let hide = |env: &TestEnv| {
+        let pane = env.json(["spawn", "ann", "--", "sleep", "3600"])["pane"].as_str().unwrap().to_owned();
+        env.teamctl(["hide", "ann"]).expect_success();
         pane
     };
-    let (ours, theirs) = (hide(&house), hide(&other));
+    let (ours, theirs) = (hide(&env), hide(&other));
     let place = |pane: &str| {
         let format = "#{window_id} #{session_name} #{pane_pid} #{pane_dead}";
-        house.tmux(["display-message", "-p", "-t", pane, format])
+        env.tmux(["display-message", "-p", "-t", pane, format])
     };
     let before = place(&theirs);
     assert!(before.contains("_teamd-hidden") && place(&ours).contains("_teamd-hidden"), "{before}");
-    house.teamctl(["show", "ann"]).expect_success();
+    env.teamctl(["show", "ann"]).expect_success();
     assert!(!place(&ours).contains("_teamd-hidden"));
     assert_eq!(place(&theirs), before);
-    house.teamctl(["hide", "ann"]).expect_success();
-    house.kill_process(house.daemon_pid());
-    house.start_daemon();
-    house.teamctl(["kill", "ann"]).expect_success();
+    env.teamctl(["hide", "ann"]).expect_success();
+    env.kill_process(env.daemon_pid());
+    env.start_daemon();
+    env.teamctl(["kill", "ann"]).expect_success();
     assert_eq!(place(&theirs), before);
-    house.teamctl(["delete", "survey"]).expect_success();
-    house.teamctl(["down"]).expect_success();
+    env.teamctl(["delete", "survey"]).expect_success();
+    env.teamctl(["down"]).expect_success();
     assert_eq!(place(&theirs), before);
     other.teamctl(["show", "ann"]).expect_success();
     assert!(!place(&theirs).contains("_teamd-hidden"), "it is theirs to show");
@@ -90,50 +90,50 @@ fn hidden_pane_of_another_root_is_left_alone() {
     other.teamctl(["down"]).expect_success();
     assert!(teamd.wait().unwrap().success());
     other.shut_down();
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn daemons_on_one_server_leave_each_others_panes_alone() {
-    let (house, other) = (TestEnv::with_team(), TestEnv::new());
-    let mut teamd = start_limited_daemon(&other, &house, "");
+    let (env, other) = (TestEnv::with_team(), TestEnv::new());
+    let mut teamd = start_limited_daemon(&other, &env, "");
     other.teamctl(["create", "survey"]).expect_success();
-    let pid = |house: &TestEnv| house.json(["spawn", "ann", "--", "sleep", "3600"])["pid"].as_u64().unwrap();
+    let pid = |env: &TestEnv| env.json(["spawn", "ann", "--", "sleep", "3600"])["pid"].as_u64().unwrap();
     let (ours, theirs) =
-        (TaggedProcesses::single(pid(&house) as u32), TaggedProcesses::single(pid(&other) as u32));
+        (TaggedProcesses::single(pid(&env) as u32), TaggedProcesses::single(pid(&other) as u32));
     teamd.kill().unwrap();
     teamd.wait().unwrap();
-    house.teamctl(["kill", "ann"]).expect_success();
+    env.teamctl(["kill", "ann"]).expect_success();
     assert!(ours.exit_within(Duration::from_secs(5)));
-    let mut teamd = start_limited_daemon(&other, &house, "");
+    let mut teamd = start_limited_daemon(&other, &env, "");
     other.wait_until("it is adopted", || (other.member("ann")?["lifecycle"] == "running").then_some(()));
-    house.kill_process(house.daemon_pid());
-    house.start_daemon();
+    env.kill_process(env.daemon_pid());
+    env.start_daemon();
     assert!(!theirs.exit_within(Duration::ZERO));
-    house.teamctl(["spawn", "bob", "--", "sleep", "3600"]).expect_success();
+    env.teamctl(["spawn", "bob", "--", "sleep", "3600"]).expect_success();
     other.teamctl(["kill", "ann"]).expect_success();
     other.teamctl(["down"]).expect_success();
     assert!(teamd.wait().unwrap().success());
-    assert_eq!(house.member("bob").unwrap()["lifecycle"], "running");
+    assert_eq!(env.member("bob").unwrap()["lifecycle"], "running");
     other.shut_down();
-    house.shut_down();
+    env.shut_down();
 }
 
 /// It needs a descriptor for each pane, as the system does a terminal.
 #[test]
 fn tmux_without_descriptors_fails_spawns_completely() {
-    let house = TestEnv::new();
-    let gone = TaggedProcesses::single(tmux_server_pid(&house));
-    house.tmux(["kill-server"]);
+    let env = TestEnv::new();
+    let gone = TaggedProcesses::single(tmux_server_pid(&env));
+    env.tmux(["kill-server"]);
     assert!(gone.exit_within(Duration::from_secs(5)));
-    let mut shell = house.command("sh");
+    let mut shell = env.command("sh");
     shell.args(["-c", "ulimit -n 24; exec tmux -S \"$0\" new-session -d -s user -x 200 -y 50 -- cat -"]);
-    assert!(shell.arg(house.tmux_socket()).status().unwrap().success());
-    let mut teamd = start_limited_daemon(&house, &house, "");
-    house.teamctl(["create", "survey"]).expect_success();
+    assert!(shell.arg(env.tmux_socket()).status().unwrap().success());
+    let mut teamd = start_limited_daemon(&env, &env, "");
+    env.teamctl(["create", "survey"]).expect_success();
     let mut spawned = 0;
     let said = loop {
-        let ran = house.teamctl(["spawn", &format!("a{spawned}"), "--", "sleep", "3600"]);
+        let ran = env.teamctl(["spawn", &format!("a{spawned}"), "--", "sleep", "3600"]);
         if ran.code != 0 {
             break ran;
         }
@@ -141,57 +141,57 @@ fn tmux_without_descriptors_fails_spawns_completely() {
         assert!(spawned < 24, "there is a limit");
     };
     assert!([74, 75].contains(&said.code) && spawned > 0, "{said:?}");
-    assert_eq!(house.member(&format!("a{spawned}")), None);
-    assert_eq!(house.read_config()["members"].as_array().unwrap().len(), 1 + spawned);
-    house.teamctl(["kill", "a0"]).expect_success();
-    house.wait_until("there is room again", || {
-        (house.teamctl(["spawn", "bob", "--", "sleep", "3600"]).code == 0).then_some(())
+    assert_eq!(env.member(&format!("a{spawned}")), None);
+    assert_eq!(env.read_config()["members"].as_array().unwrap().len(), 1 + spawned);
+    env.teamctl(["kill", "a0"]).expect_success();
+    env.wait_until("there is room again", || {
+        (env.teamctl(["spawn", "bob", "--", "sleep", "3600"]).code == 0).then_some(())
     });
     for name in (1..spawned).map(|n| format!("a{n}")).chain(["bob".to_owned()]) {
-        house.teamctl(["kill", &name]).expect_success();
+        env.teamctl(["kill", &name]).expect_success();
     }
-    house.teamctl(["down"]).expect_success();
+    env.teamctl(["down"]).expect_success();
     assert!(teamd.wait().unwrap().success());
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn concurrent_spawns_of_one_name_create_one_member() {
-    let house = TestEnv::with_team();
+    let env = TestEnv::with_team();
     let all: Vec<Child> =
-        (0..16).map(|_| house.start_teamctl(["spawn", "ann", "--", "sleep", "3601"])).collect();
+        (0..16).map(|_| env.start_teamctl(["spawn", "ann", "--", "sleep", "3601"])).collect();
     let codes: Vec<i32> =
         all.into_iter().map(|child| child.wait_with_output().unwrap().status.code().unwrap()).collect();
     assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
     assert_eq!(codes.iter().filter(|code| **code == 73).count(), 15, "{codes:?}");
-    let running = TaggedProcesses::with_tag(&house.process_tag()).list();
+    let running = TaggedProcesses::with_tag(&env.process_tag()).list();
     assert_eq!(running.iter().filter(|line| line.ends_with("sleep 3601")).count(), 1, "{running:#?}");
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn keys_pressed_in_a_pane_reach_only_the_agent() {
-    let house = TestEnv::with_team();
+    let env = TestEnv::with_team();
     let agent = |name: &str| {
-        let spawned = house.json(["spawn", name, "--", "sleep", "3600"]);
+        let spawned = env.json(["spawn", name, "--", "sleep", "3600"]);
         (spawned["pane"].as_str().unwrap().to_owned(), spawned["pid"].as_u64().unwrap())
     };
     let (pane, pid) = agent("ann");
-    house.tmux(["send-keys", "-t", &pane, "C-z"]);
-    house.wait_until("it is stopped", || {
+    env.tmux(["send-keys", "-t", &pane, "C-z"]);
+    env.wait_until("it is stopped", || {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         stat.contains(") T ").then_some(())
     });
-    assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
-    house.teamctl(["send", "ann", "hello"]).expect_success();
-    house.teamctl(["kill", "ann"]).expect_success();
+    assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
+    env.teamctl(["send", "ann", "hello"]).expect_success();
+    env.teamctl(["kill", "ann"]).expect_success();
     let (pane, _) = agent("bob");
-    house.tmux(["send-keys", "-t", &pane, "C-c"]);
-    house.wait_until("its end is told", || {
-        let told = house.payloads_to_lead("bob", "teammate_terminated");
+    env.tmux(["send-keys", "-t", &pane, "C-c"]);
+    env.wait_until("its end is told", || {
+        let told = env.payloads_to_lead("bob", "teammate_terminated");
         told.first()?["message"].as_str()?.contains("signal 2").then_some(())
     });
-    house.shut_down();
+    env.shut_down();
 }
 
 /// A line or two of what people have in theirs, each of which has hurt somebody's program.
@@ -214,79 +214,77 @@ const CONFIGURATIONS: [&str; 12] = [
 fn agents_work_under_twelve_tmux_configurations() {
     for conf in CONFIGURATIONS {
         // With nobody attached, this option alone would take the user's session away.
-        let house = match conf.contains("destroy-unattached on") {
+        let env = match conf.contains("destroy-unattached on") {
             true => TestEnv::with_tmux_conf("set -g destroy-unattached off"),
             false => TestEnv::with_tmux_conf(conf),
         };
-        house.tmux(["set-option", "-t", "=user:", "destroy-unattached", "off"]);
+        env.tmux(["set-option", "-t", "=user:", "destroy-unattached", "off"]);
         if conf.contains("destroy-unattached on") {
-            house.tmux(["set-option", "-g", "destroy-unattached", "on"]);
+            env.tmux(["set-option", "-g", "destroy-unattached", "on"]);
         }
-        house.start_daemon();
-        house.teamctl(["create", "survey"]).expect_success();
+        env.start_daemon();
+        env.teamctl(["create", "survey"]).expect_success();
         for name in ["ann", "bob"] {
-            house
-                .teamctl(["spawn", name, "--", "sh", "-c", "echo it is $0; exec sleep 3600", name])
+            env.teamctl(["spawn", name, "--", "sh", "-c", "echo it is $0; exec sleep 3600", name])
                 .expect_success();
-            house.wait_until(conf, || house.teamctl(["capture", name]).stdout.contains(name).then_some(()));
+            env.wait_until(conf, || env.teamctl(["capture", name]).stdout.contains(name).then_some(()));
         }
-        house.teamctl(["kill", "ann"]).expect_success();
-        let left = house.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
+        env.teamctl(["kill", "ann"]).expect_success();
+        let left = env.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
         let left: Vec<&str> = left.lines().filter(|name| !name.is_empty()).collect();
         assert_eq!(left, ["bob"], "{conf}");
-        house.teamctl(["kill", "bob"]).expect_success();
-        house.shut_down();
+        env.teamctl(["kill", "bob"]).expect_success();
+        env.shut_down();
     }
 }
 
 #[test]
 fn pane_output_does_not_load_the_daemon() {
-    let house = TestEnv::with_team();
-    let (daemon, cwd) = (house.daemon_pid(), house.path("").display().to_string());
+    let env = TestEnv::with_team();
+    let (daemon, cwd) = (env.daemon_pid(), env.path("").display().to_string());
     let before = ProcessStats::read(daemon).unwrap().resident;
     let flood = "yes 'a flood of words' | head -c 30000000; touch out/over; exec sleep 3600";
-    house.teamctl(["spawn", "ann", "--cwd", &cwd, "--", "sh", "-c", flood]).expect_success();
-    house.wait_until("it is over", || {
-        assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
-        house.path("out/over").exists().then_some(())
+    env.teamctl(["spawn", "ann", "--cwd", &cwd, "--", "sh", "-c", flood]).expect_success();
+    env.wait_until("it is over", || {
+        assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
+        env.path("out/over").exists().then_some(())
     });
     let grown = ProcessStats::read(daemon).unwrap().resident.saturating_sub(before);
     assert!(grown < 2_048, "{grown} kB");
-    house.shut_down();
+    env.shut_down();
 }
 
 /// The daemon takes more descriptors for itself, and no core dump.
 #[test]
 fn headless_agent_has_the_daemons_original_limits() {
-    let house = TestEnv::new();
-    let mut teamd = start_limited_daemon(&house, &house, "umask 027; ulimit -S -n 200; ulimit -S -c 1000;");
-    house.teamctl(["create", "survey"]).expect_success();
-    let cwd = house.path("").display().to_string();
+    let env = TestEnv::new();
+    let mut teamd = start_limited_daemon(&env, &env, "umask 027; ulimit -S -n 200; ulimit -S -c 1000;");
+    env.teamctl(["create", "survey"]).expect_success();
+    let cwd = env.path("").display().to_string();
     let says = "echo $(ulimit -S -n) $(ulimit -S -c) $(umask) >out/limits; exec sleep 3600";
-    house
-        .teamctl(["spawn", "ann", "--backend", "in-process", "--cwd", &cwd, "--", "sh", "-c", says])
+    env.teamctl(["spawn", "ann", "--backend", "in-process", "--cwd", &cwd, "--", "sh", "-c", says])
         .expect_success();
     let limits =
-        house.wait_until("its limits", || Some(house.read("out/limits")).filter(|text| text.ends_with('\n')));
+        env.wait_until("its limits", || Some(env.read("out/limits")).filter(|text| text.ends_with('\n')));
     assert_eq!(limits.trim(), "200 1000 0027");
-    house.teamctl(["kill", "ann"]).expect_success();
-    house.teamctl(["down"]).expect_success();
+    env.teamctl(["kill", "ann"]).expect_success();
+    env.teamctl(["down"]).expect_success();
     assert!(teamd.wait().unwrap().success());
-    house.shut_down();
+    env.shut_down();
 }
 
 /// The session of the control client was used last, so tmux chooses it for a command without a target.
 #[test]
 fn window_that_was_opened_without_a_target_stays_with_the_user() {
-    let house = TestEnv::with_team();
-    let window = house.tmux(["new-window", "-d", "-P", "-F", "#{window_id}", "sleep", "3600"]);
-    let session = || house.tmux(["display-message", "-p", "-t", &window, "#{session_name}"]);
-    house.wait_until("the window is in a session of the user", || {
+    let env = TestEnv::with_team();
+    let window = env.tmux(["new-window", "-d", "-P", "-F", "#{window_id}", "sleep", "3600"]);
+    let session = || env.tmux(["display-message", "-p", "-t", &window, "#{session_name}"]);
+    env.wait_until("the window is in a session of the user", || {
         (!session().starts_with("_teamd-")).then_some(())
     });
-    house.teamctl(["down"]).expect_success();
-    let windows = house.tmux(["list-windows", "-a", "-F", "#{window_id}"]);
+    env.teamctl(["down"]).expect_success();
+    let windows = env.tmux(["list-windows", "-a", "-F", "#{window_id}"]);
     assert!(windows.lines().any(|line| line == window), "{windows}");
-    house.tmux(["kill-window", "-t", &window]);
-    house.shut_down();
+    env.tmux(["kill-window", "-t", &window]);
+    env.shut_down();
 }

@@ -8,121 +8,121 @@ const PROFILE: &str = "description = \"mine\"\ndelivery = \"hook\"\nprogram = \"
                        [settings.merge.hooks]\nstop = [\"{shim_sh} hook turn-end\"]\n";
 
 fn env_with_program(help: &str) -> TestEnv {
-    let mut house = TestEnv::new();
-    house.write_file("home/.config/teamd/profiles/own.toml", PROFILE);
-    std::fs::create_dir_all(house.path("out/bin")).unwrap();
-    house.write_script(
+    let mut env = TestEnv::new();
+    env.write_file("home/.config/teamd/profiles/own.toml", PROFILE);
+    std::fs::create_dir_all(env.path("out/bin")).unwrap();
+    env.write_script(
         "out/bin/own",
         &format!("#!/bin/sh\ncase $1 in --version) echo 'own 1.2.3' ;; --help) echo '{help}' ;; esac\n"),
     );
     let path = format!(
         "{}:{}:{}",
-        house.path("out/bin").display(),
+        env.path("out/bin").display(),
         harness::programs().display(),
         std::env::var("PATH").unwrap()
     );
-    house.variables.push(("PATH".to_owned(), path));
-    house
+    env.variables.push(("PATH".to_owned(), path));
+    env
 }
 
 #[test]
 fn profile_check_passes_when_options_are_known_and_settings_written() {
-    let house = env_with_program("--ask TEXT, --model M, -r");
-    let agents = house.json(["profiles"])["profiles"].clone();
+    let env = env_with_program("--ask TEXT, --model M, -r");
+    let agents = env.json(["profiles"])["profiles"].clone();
     let own = agents.as_array().unwrap().iter().find(|agent| agent["name"] == "own").unwrap();
     assert_eq!((own["delivery"].as_str(), own["delivery_point"].as_str()), (Some("hook"), Some("turn-end")));
-    assert_eq!(own["path"], house.path("out/bin/own").display().to_string());
-    let shown = house.teamctl(["profiles", "show", "own"]).expect_success();
+    assert_eq!(own["path"], env.path("out/bin/own").display().to_string());
+    let shown = env.teamctl(["profiles", "show", "own"]).expect_success();
     assert!(shown.contains("starts: own {options}") && shown.contains(PROFILE.trim_end()), "{shown}");
-    let lacks = house.teamctl(["profiles", "check", "own"]);
+    let lacks = env.teamctl(["profiles", "check", "own"]);
     assert!(lacks.stdout.contains("own 1.2.3") && lacks.stdout.contains("teamctl setup own"), "{lacks:#?}");
     lacks.expect_failure(78);
-    assert!(house.teamctl(["setup", "own"]).expect_success().contains("hook turn-end"));
-    assert!(!house.path("home/.own/settings.json").exists(), "nothing is written unasked");
-    house.teamctl(["setup", "own", "--write"]).expect_success();
-    house.teamctl(["profiles", "check", "own"]).expect_success();
-    assert_eq!(house.json(["setup", "own", "--write"])["files"][0]["is_up_to_date"], true);
-    house.assert_no_files();
+    assert!(env.teamctl(["setup", "own"]).expect_success().contains("hook turn-end"));
+    assert!(!env.path("home/.own/settings.json").exists(), "nothing is written unasked");
+    env.teamctl(["setup", "own", "--write"]).expect_success();
+    env.teamctl(["profiles", "check", "own"]).expect_success();
+    assert_eq!(env.json(["setup", "own", "--write"])["files"][0]["is_up_to_date"], true);
+    env.assert_no_files();
 }
 
 #[test]
 fn missing_options_and_missing_program_are_reported() {
-    let house = env_with_program("--ask, --models M, -rf");
-    let found = house.teamctl_with(&["profiles", "check", "own", "--json"], &[]);
+    let env = env_with_program("--ask, --models M, -rf");
+    let found = env.teamctl_with(&["profiles", "check", "own", "--json"], &[]);
     assert_eq!(found.code, 78);
     assert_eq!(found.json()["profiles"][0]["unknown_options"], serde_json::json!(["--model", "-r"]));
-    std::fs::remove_file(house.path("out/bin/own")).unwrap();
-    house.teamctl(["profiles", "check", "own"]).expect_failure(72);
-    let unknown = house.teamctl(["profiles", "check", "nobody"]).expect_failure(64);
+    std::fs::remove_file(env.path("out/bin/own")).unwrap();
+    env.teamctl(["profiles", "check", "own"]).expect_failure(72);
+    let unknown = env.teamctl(["profiles", "check", "nobody"]).expect_failure(64);
     assert!(unknown.contains("cannot find the profile nobody"), "{unknown}");
-    house.assert_no_files();
+    env.assert_no_files();
 }
 
 #[test]
 fn setup_keeps_other_settings_and_writes_a_backup() {
-    let house = env_with_program("--ask --model -r");
+    let env = env_with_program("--ask --model -r");
     let held = "{\n  \"n\": 1e5,\n  \"hooks\": { \"stop\": [\"mine\"] }\n}\n";
-    house.write_file("home/.own/settings.json", held);
-    house.teamctl(["setup", "own", "--write"]).expect_success();
-    let written = house.read("home/.own/settings.json");
+    env.write_file("home/.own/settings.json", held);
+    env.teamctl(["setup", "own", "--write"]).expect_success();
+    let written = env.read("home/.own/settings.json");
     assert!(
         written.contains("\"n\": 1e5") && written.contains("\"mine\"") && written.contains("turn-end"),
         "{written}"
     );
-    let names = std::fs::read_dir(house.path("home/.own")).unwrap().flatten();
+    let names = std::fs::read_dir(env.path("home/.own")).unwrap().flatten();
     let copy = names
         .map(|entry| entry.path())
         .find(|path| path.to_string_lossy().contains(".before-teamd-"))
         .unwrap();
     assert_eq!(std::fs::read_to_string(copy).unwrap(), held);
-    house.write_file("home/.own/settings.json", "{ // a comment\n}");
-    house.teamctl(["setup", "own", "--write"]).expect_failure(65);
-    assert_eq!(house.read("home/.own/settings.json"), "{ // a comment\n}");
-    house.assert_no_files();
+    env.write_file("home/.own/settings.json", "{ // a comment\n}");
+    env.teamctl(["setup", "own", "--write"]).expect_failure(65);
+    assert_eq!(env.read("home/.own/settings.json"), "{ // a comment\n}");
+    env.assert_no_files();
 }
 
 #[test]
 fn failing_version_command_fails_the_check() {
-    let house = env_with_program("--ask, --model M, -r");
-    house.teamctl(["setup", "own", "--write"]).expect_success();
-    house.write_script(
+    let env = env_with_program("--ask, --model M, -r");
+    env.teamctl(["setup", "own", "--write"]).expect_success();
+    env.write_script(
         "out/bin/own",
         "#!/bin/sh\necho 'own 1.2.3 --ask --model -r'; echo fatal >&2; exit 127\n",
     );
-    let ran = house.teamctl(["profiles", "check", "own"]);
+    let ran = env.teamctl(["profiles", "check", "own"]);
     assert!(ran.stdout.contains("failed (exit status: 127): fatal"), "{ran:#?}");
     ran.expect_failure(78);
-    let ran = house.teamctl(["profiles", "check", "own", "--json"]);
+    let ran = env.teamctl(["profiles", "check", "own", "--json"]);
     assert_eq!((ran.code, ran.json()["error"]["kind"].as_str()), (78, Some("config")));
-    house.assert_no_files();
+    env.assert_no_files();
 }
 
 #[test]
 fn invalid_profile_is_reported_and_others_are_still_checked() {
-    let house = env_with_program("--ask, --model M, -r");
-    house.teamctl(["setup", "own", "--write"]).expect_success();
-    house.write_profile("broken", "delivery = 1\n");
-    let ran = house.teamctl(["profiles", "check"]);
+    let env = env_with_program("--ask, --model M, -r");
+    env.teamctl(["setup", "own", "--write"]).expect_success();
+    env.write_profile("broken", "delivery = 1\n");
+    let ran = env.teamctl(["profiles", "check"]);
     assert!(
         ran.stdout.contains("own 1.2.3") && ran.stdout.contains("broken: cannot use the profile"),
         "{ran:#?}"
     );
     ran.expect_failure(78);
-    house.assert_no_files();
+    env.assert_no_files();
 }
 
 #[test]
 fn setup_follows_relocated_settings_and_keeps_other_servers() {
-    let mut house = env_with_program("--ask");
+    let mut env = env_with_program("--ask");
     let theirs = "{\"mcp\": {\"team\": {\"type\": \"local\", \"command\": [\"npx\", \"team-mcp\"]}}}";
-    house.write_file("out/config/opencode/opencode.json", theirs);
-    let config = house.path("out/config").display().to_string();
-    house.variables.push(("XDG_CONFIG_HOME".to_owned(), config));
-    let refused = house.teamctl(["setup", "opencode", "--write"]).expect_failure(65);
+    env.write_file("out/config/opencode/opencode.json", theirs);
+    let config = env.path("out/config").display().to_string();
+    env.variables.push(("XDG_CONFIG_HOME".to_owned(), config));
+    let refused = env.teamctl(["setup", "opencode", "--write"]).expect_failure(65);
     assert!(refused.contains("`team` exists already, and starts another program"), "{refused}");
-    assert_eq!(house.read("out/config/opencode/opencode.json"), theirs);
-    house.write_file("out/config/opencode/opencode.json", "{}");
-    house.teamctl(["setup", "opencode", "--write"]).expect_success();
-    assert!(house.read("out/config/opencode/opencode.json").contains("\"mcp\""));
-    house.assert_no_files();
+    assert_eq!(env.read("out/config/opencode/opencode.json"), theirs);
+    env.write_file("out/config/opencode/opencode.json", "{}");
+    env.teamctl(["setup", "opencode", "--write"]).expect_success();
+    assert!(env.read("out/config/opencode/opencode.json").contains("\"mcp\""));
+    env.assert_no_files();
 }

@@ -9,158 +9,156 @@ const PERMISSION: &str = r#"{"type":"permission_request","request_id":"perm-1-ab
 
 /// A team with this policy, and ann in it, who writes what the test says into the lead's inbox.
 fn env_with_policy(policy: &str) -> TestEnv {
-    let house = TestEnv::with_daemon();
-    house.write_file("policy.toml", format!("[policy]\n{policy}"));
-    let path = house.path("policy.toml").display().to_string();
-    house.teamctl(["create", "survey", "--policy", &path]).expect_success();
-    spawn(&house, "ann");
-    house
+    let env = TestEnv::with_daemon();
+    env.write_file("policy.toml", format!("[policy]\n{policy}"));
+    let path = env.path("policy.toml").display().to_string();
+    env.teamctl(["create", "survey", "--policy", &path]).expect_success();
+    spawn(&env, "ann");
+    env
 }
 
-fn spawn(house: &TestEnv, name: &str) {
-    let agent = house.scripted_agent_path();
-    house.teamctl(["spawn", name, "--", &agent, "stay"]).expect_success();
+fn spawn(env: &TestEnv, name: &str) {
+    let agent = env.scripted_agent_path();
+    env.teamctl(["spawn", name, "--", &agent, "stay"]).expect_success();
 }
 
 /// As an agent that speaks the files' protocol itself asks.
-fn write_request(house: &TestEnv, text: &str) {
-    let ran = house.command(harness::programs().join("scripted-agent")).args(["ask", "ann", text]).status();
+fn write_request(env: &TestEnv, text: &str) {
+    let ran = env.command(harness::programs().join("scripted-agent")).args(["ask", "ann", text]).status();
     assert!(ran.unwrap().success());
 }
 
 /// Answers that the member has.
-fn answers_to(house: &TestEnv, name: &str) -> Vec<Value> {
-    let inbox = house.inbox("survey", name);
+fn answers_to(env: &TestEnv, name: &str) -> Vec<Value> {
+    let inbox = env.inbox("survey", name);
     let texts = inbox.iter().filter_map(|message| serde_json::from_str(message["text"].as_str()?).ok());
     texts
         .filter(|text: &Value| text["type"].as_str().is_some_and(|kind| kind.ends_with("_response")))
         .collect()
 }
 
-fn wait_for_answer(house: &TestEnv, name: &str) -> Value {
-    house.wait_until("there is an answer", || answers_to(house, name).into_iter().next())
+fn wait_for_answer(env: &TestEnv, name: &str) -> Value {
+    env.wait_until("there is an answer", || answers_to(env, name).into_iter().next())
 }
 
-fn events_of_kind(house: &TestEnv, kind: &str) -> Vec<Value> {
-    house.events().into_iter().filter(|event| event["event"] == kind).collect()
+fn events_of_kind(env: &TestEnv, kind: &str) -> Vec<Value> {
+    env.events().into_iter().filter(|event| event["event"] == kind).collect()
 }
 
 #[test]
 fn policy_allows_denies_or_leaves_to_a_person() {
-    let house = env_with_policy(
+    let env = env_with_policy(
         "[[policy.rule]]\ntool = 'Bash'\npattern = 'cargo *'\nanswer = 'allow'\n[[policy.rule]]\ntool = 'Bash'\npattern = 'rm *'\nanswer = 'deny'\n",
     );
-    write_request(&house, PERMISSION);
-    let yes = wait_for_answer(&house, "ann");
+    write_request(&env, PERMISSION);
+    let yes = wait_for_answer(&env, "ann");
     assert_eq!(yes["subtype"], "success");
     assert_eq!(
         yes["response"],
         json!({"updated_input": {"command": "cargo test"}, "permission_updates": []})
     );
-    write_request(&house, &PERMISSION.replace("cargo test", "cargo x; rm -r y").replace("perm-1", "perm-2"));
-    house.wait_until("it is refused", || (answers_to(&house, "ann").len() == 2).then_some(()));
-    assert_eq!(answers_to(&house, "ann")[1]["subtype"], "error");
-    write_request(&house, &PERMISSION.replace("cargo test", "ls").replace("perm-1", "perm-3"));
-    house.wait_until("it waits", || (house.flags("ann") == json!(["awaiting_permission"])).then_some(()));
-    let requests = house.json(["requests"]);
+    write_request(&env, &PERMISSION.replace("cargo test", "cargo x; rm -r y").replace("perm-1", "perm-2"));
+    env.wait_until("it is refused", || (answers_to(&env, "ann").len() == 2).then_some(()));
+    assert_eq!(answers_to(&env, "ann")[1]["subtype"], "error");
+    write_request(&env, &PERMISSION.replace("cargo test", "ls").replace("perm-1", "perm-3"));
+    env.wait_until("it waits", || (env.flags("ann") == json!(["awaiting_permission"])).then_some(()));
+    let requests = env.json(["requests"]);
     let [open] = requests["requests"].as_array().unwrap().as_slice() else { panic!("{requests}") };
     assert_eq!((&open["id"], &open["from"]), (&json!("perm-3-abcdefg"), &json!("ann")));
     assert_eq!(
         (&open["kind"], &open["body"]["input"]),
         (&json!("permission_request"), &json!({"command": "ls"}))
     );
-    house.teamctl(["approve", "perm-3", "--input", "{\"command\": \"ls -l\"}", "--always"]).expect_success();
-    let third = answers_to(&house, "ann").remove(2);
+    env.teamctl(["approve", "perm-3", "--input", "{\"command\": \"ls -l\"}", "--always"]).expect_success();
+    let third = answers_to(&env, "ann").remove(2);
     assert_eq!(third["response"]["updated_input"], json!({"command": "ls -l"}));
     assert_eq!(third["response"]["permission_updates"][0]["directories"], json!(["/x"]));
-    house.wait_until("it waits no more", || (house.flags("ann") == json!([])).then_some(()));
-    assert_eq!(house.teamctl(["deny", "perm-3", "--reason", "late"]).code, 73);
-    let told = house.wait_until("all is told", || {
-        Some(events_of_kind(&house, "request_answered")).filter(|told| told.len() == 3)
+    env.wait_until("it waits no more", || (env.flags("ann") == json!([])).then_some(()));
+    assert_eq!(env.teamctl(["deny", "perm-3", "--reason", "late"]).code, 73);
+    let told = env.wait_until("all is told", || {
+        Some(events_of_kind(&env, "request_answered")).filter(|told| told.len() == 3)
     });
     let by: Vec<_> = told
         .iter()
         .map(|event| (event["answered_by"].as_str().unwrap(), event["approved"] == true))
         .collect();
     assert_eq!(by, [("rule", true), ("rule", false), ("lead", true)]);
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn unanswered_request_gets_the_policy_answer() {
-    let house = env_with_policy("answer_timeout = '200ms'\non_timeout = 'deny'\n");
-    write_request(&house, PERMISSION);
-    let no = wait_for_answer(&house, "ann");
+    let env = env_with_policy("answer_timeout = '200ms'\non_timeout = 'deny'\n");
+    write_request(&env, PERMISSION);
+    let no = wait_for_answer(&env, "ann");
     assert_eq!((&no["subtype"], &no["error"]), (&json!("error"), &json!("nobody answered in time")));
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn request_read_by_the_lead_stays_open() {
-    let house = env_with_policy("permissions = 'person'\n");
-    write_request(&house, PERMISSION);
-    house.wait_until("it waits", || (house.flags("ann") == json!(["awaiting_permission"])).then_some(()));
-    house.teamctl(["inbox", "--unread", "--mark-read"]).expect_success();
-    house.wait_until("it is read", || {
-        house.inbox("survey", "team-lead").iter().all(|m| m["read"] == true).then_some(())
+    let env = env_with_policy("permissions = 'person'\n");
+    write_request(&env, PERMISSION);
+    env.wait_until("it waits", || (env.flags("ann") == json!(["awaiting_permission"])).then_some(()));
+    env.teamctl(["inbox", "--unread", "--mark-read"]).expect_success();
+    env.wait_until("it is read", || {
+        env.inbox("survey", "team-lead").iter().all(|m| m["read"] == true).then_some(())
     });
-    assert!(house.teamctl(["requests"]).stdout.contains("cargo test"));
-    house.kill_process(house.daemon_pid());
-    house.wait_until("the daemon is dead", || (house.teamctl(["status"]).code == 69).then_some(()));
-    house.start_daemon();
-    house.wait_until("the next one knows", || {
-        (house.flags("ann") == json!(["awaiting_permission"])).then_some(())
+    assert!(env.teamctl(["requests"]).stdout.contains("cargo test"));
+    env.kill_process(env.daemon_pid());
+    env.wait_until("the daemon is dead", || (env.teamctl(["status"]).code == 69).then_some(()));
+    env.start_daemon();
+    env.wait_until("the next one knows", || {
+        (env.flags("ann") == json!(["awaiting_permission"])).then_some(())
     });
-    house.teamctl(["approve", "perm-1"]).expect_success();
-    house.wait_until("it is told", || (events_of_kind(&house, "request_answered").len() == 1).then_some(()));
-    house.shut_down();
+    env.teamctl(["approve", "perm-1"]).expect_success();
+    env.wait_until("it is told", || (events_of_kind(&env, "request_answered").len() == 1).then_some(()));
+    env.shut_down();
 }
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "another client's way of writing")]
 fn request_in_a_rewritten_inbox_is_answered_once() {
-    let house = env_with_policy("permissions = 'auto'\n");
-    house
-        .teamctl_with(&["send", "team-lead", "hello"], &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")])
+    let env = env_with_policy("permissions = 'auto'\n");
+    env.teamctl_with(&["send", "team-lead", "hello"], &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")])
         .expect_success();
-    house.wait_until("it is told", || (!events_of_kind(&house, "message_stored").is_empty()).then_some(()));
+    env.wait_until("it is told", || (!events_of_kind(&env, "message_stored").is_empty()).then_some(()));
     let entry =
         json!([{"from": "ann", "text": PERMISSION, "timestamp": "2099-01-01T00:00:00.000Z", "read": false}]);
     let inbox = |name: &str| format!("root/teams/survey/inboxes/{name}.json");
-    house.write_file(&inbox("new"), entry.to_string());
-    std::fs::rename(house.path(&inbox("new")), house.path(&inbox("team-lead"))).unwrap();
-    assert_eq!(wait_for_answer(&house, "ann")["subtype"], "success");
-    house.wait_until("it is told", || (events_of_kind(&house, "request_answered").len() == 1).then_some(()));
+    env.write_file(&inbox("new"), entry.to_string());
+    std::fs::rename(env.path(&inbox("new")), env.path(&inbox("team-lead"))).unwrap();
+    assert_eq!(wait_for_answer(&env, "ann")["subtype"], "success");
+    env.wait_until("it is told", || (events_of_kind(&env, "request_answered").len() == 1).then_some(()));
     // Had, and only then taken out: what nobody has had comes back.
     let ann = [("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")];
-    house.teamctl_with(&["inbox", "--unread", "--mark-read"], &ann).expect_success();
-    house.write_file(&inbox("ann"), "[]");
-    assert_eq!(house.teamctl(["deny", "perm-1", "--reason", "late"]).code, 73);
-    house.kill_process(house.daemon_pid());
-    house.wait_until("the daemon is dead", || (house.teamctl(["status"]).code == 69).then_some(()));
-    house.start_daemon();
-    write_request(&house, &PERMISSION.replace("perm-1", "perm-2"));
-    house.wait_until("the next is answered", || (!answers_to(&house, "ann").is_empty()).then_some(()));
-    assert_eq!(answers_to(&house, "ann").len(), 1);
-    house.wait_until("it is told", || (events_of_kind(&house, "request_answered").len() == 2).then_some(()));
-    house.shut_down();
+    env.teamctl_with(&["inbox", "--unread", "--mark-read"], &ann).expect_success();
+    env.write_file(&inbox("ann"), "[]");
+    assert_eq!(env.teamctl(["deny", "perm-1", "--reason", "late"]).code, 73);
+    env.kill_process(env.daemon_pid());
+    env.wait_until("the daemon is dead", || (env.teamctl(["status"]).code == 69).then_some(()));
+    env.start_daemon();
+    write_request(&env, &PERMISSION.replace("perm-1", "perm-2"));
+    env.wait_until("the next is answered", || (!answers_to(&env, "ann").is_empty()).then_some(()));
+    assert_eq!(answers_to(&env, "ann").len(), 1);
+    env.wait_until("it is told", || (events_of_kind(&env, "request_answered").len() == 2).then_some(()));
+    env.shut_down();
 }
 
 #[test]
 fn answer_without_a_daemon_is_reported_later() {
-    let house = env_with_policy("permissions = 'person'\n");
-    write_request(&house, PERMISSION);
+    let env = env_with_policy("permissions = 'person'\n");
+    write_request(&env, PERMISSION);
     // The answer is logged only if the log has the request.
-    house.wait_until("it is logged", || events_of_kind(&house, "request_opened").into_iter().next());
-    house.kill_process(house.daemon_pid());
-    house.wait_until("the daemon is dead", || (house.teamctl(["status"]).code == 69).then_some(()));
-    house.teamctl(["deny", "perm-1", "--reason", "no"]).expect_success();
-    house.write_file("root/teams/survey/inboxes/ann.json", "[]");
-    house.start_daemon();
-    let told =
-        house.wait_until("it is told", || events_of_kind(&house, "request_answered").into_iter().next());
+    env.wait_until("it is logged", || events_of_kind(&env, "request_opened").into_iter().next());
+    env.kill_process(env.daemon_pid());
+    env.wait_until("the daemon is dead", || (env.teamctl(["status"]).code == 69).then_some(()));
+    env.teamctl(["deny", "perm-1", "--reason", "no"]).expect_success();
+    env.write_file("root/teams/survey/inboxes/ann.json", "[]");
+    env.start_daemon();
+    let told = env.wait_until("it is told", || events_of_kind(&env, "request_answered").into_iter().next());
     assert_eq!((&told["answered_by"], &told["approved"]), (&json!("lead"), &json!(false)));
-    house.shut_down();
+    env.shut_down();
 }
 
 /// What a program that leads does with what its hook hands it; `read _` keeps its terminal.
@@ -176,189 +174,187 @@ read _
 
 #[test]
 fn lead_program_cannot_hide_or_answer_a_persons_request() {
-    let house = env_with_policy("permissions = 'person'\n");
-    house.tmux(["new-session", "-d", "-x", "80", "-y", "24", "--", "sh", "-c", LEADING]);
-    house.wait_until("it leads", || house.read("out/led").contains("leads survey").then_some(()));
-    write_request(&house, PERMISSION);
-    let code = || Some(house.read("out/code")).filter(|code| !code.is_empty());
-    assert_eq!(house.wait_until("it has tried", code), "77\n");
-    assert!(house.read("out/why").contains("leaves that to a person"), "{}", house.read("out/why"));
-    let mail = house.read("out/mail");
+    let env = env_with_policy("permissions = 'person'\n");
+    env.tmux(["new-session", "-d", "-x", "80", "-y", "24", "--", "sh", "-c", LEADING]);
+    env.wait_until("it leads", || env.read("out/led").contains("leads survey").then_some(()));
+    write_request(&env, PERMISSION);
+    let code = || Some(env.read("out/code")).filter(|code| !code.is_empty());
+    assert_eq!(env.wait_until("it has tried", code), "77\n");
+    assert!(env.read("out/why").contains("leaves that to a person"), "{}", env.read("out/why"));
+    let mail = env.read("out/mail");
     assert!(mail.contains("A person was asked") && !mail.contains("teamctl approve"), "{mail}");
-    assert!(house.teamctl(["requests"]).stdout.contains("cargo test"));
-    house.wait_until("it is shown", || (house.flags("ann") == json!(["awaiting_permission"])).then_some(()));
-    house.teamctl(["approve", "perm-1"]).expect_success();
-    assert_eq!(wait_for_answer(&house, "ann")["subtype"], "success");
-    house.shut_down();
+    assert!(env.teamctl(["requests"]).stdout.contains("cargo test"));
+    env.wait_until("it is shown", || (env.flags("ann") == json!(["awaiting_permission"])).then_some(()));
+    env.teamctl(["approve", "perm-1"]).expect_success();
+    assert_eq!(wait_for_answer(&env, "ann")["subtype"], "success");
+    env.shut_down();
 }
 
 #[test]
 fn answer_without_daemon_is_not_repeated() {
-    let house = env_with_policy("permissions = 'person'\n");
-    write_request(&house, PERMISSION);
-    house.wait_until("it waits", || (house.flags("ann") == json!(["awaiting_permission"])).then_some(()));
-    house.kill_process(house.daemon_pid());
-    house.wait_until("the daemon is dead", || (house.teamctl(["status"]).code == 69).then_some(()));
-    assert!(house.teamctl(["requests"]).stdout.contains("cargo test"));
-    write_request(&house, &PERMISSION.replace("perm-1", "perm-2"));
-    house.teamctl(["approve", "perm-1"]).expect_success();
-    house.start_daemon();
-    house.wait_until("the one that is left waits", || {
-        (house.flags("ann") == json!(["awaiting_permission"])).then_some(())
+    let env = env_with_policy("permissions = 'person'\n");
+    write_request(&env, PERMISSION);
+    env.wait_until("it waits", || (env.flags("ann") == json!(["awaiting_permission"])).then_some(()));
+    env.kill_process(env.daemon_pid());
+    env.wait_until("the daemon is dead", || (env.teamctl(["status"]).code == 69).then_some(()));
+    assert!(env.teamctl(["requests"]).stdout.contains("cargo test"));
+    write_request(&env, &PERMISSION.replace("perm-1", "perm-2"));
+    env.teamctl(["approve", "perm-1"]).expect_success();
+    env.start_daemon();
+    env.wait_until("the one that is left waits", || {
+        (env.flags("ann") == json!(["awaiting_permission"])).then_some(())
     });
-    assert_eq!(answers_to(&house, "ann").len(), 1);
-    let opened = events_of_kind(&house, "request_opened");
+    assert_eq!(answers_to(&env, "ann").len(), 1);
+    let opened = events_of_kind(&env, "request_opened");
     assert_eq!(opened.iter().filter(|event| event["request_id"] == "perm-1-abcdefg").count(), 1, "told once");
-    house.teamctl(["deny", "perm-2", "--reason", "no"]).expect_success();
-    assert_eq!(answers_to(&house, "ann").len(), 2);
-    house.shut_down();
+    env.teamctl(["deny", "perm-2", "--reason", "no"]).expect_success();
+    assert_eq!(answers_to(&env, "ann").len(), 2);
+    env.shut_down();
 }
 
 #[test]
 fn request_survives_the_daemon() {
-    let house = env_with_policy("permissions = 'auto'\n");
-    house.kill_process(house.daemon_pid());
-    house.wait_until("the daemon is dead", || (house.teamctl(["status"]).code == 69).then_some(()));
-    write_request(&house, PERMISSION);
-    house.start_daemon();
-    assert_eq!(wait_for_answer(&house, "ann")["subtype"], "success");
+    let env = env_with_policy("permissions = 'auto'\n");
+    env.kill_process(env.daemon_pid());
+    env.wait_until("the daemon is dead", || (env.teamctl(["status"]).code == 69).then_some(()));
+    write_request(&env, PERMISSION);
+    env.start_daemon();
+    assert_eq!(wait_for_answer(&env, "ann")["subtype"], "success");
     // Killed while it marks the request read it would leave the file that it writes.
-    let lock = house.root().join("teams/survey/inboxes/team-lead.json.lock");
-    house.wait_until("the request is read, and that is written", || {
-        (house.inbox("survey", "team-lead")[0]["read"] == true && !lock.exists()).then_some(())
+    let lock = env.root().join("teams/survey/inboxes/team-lead.json.lock");
+    env.wait_until("the request is read, and that is written", || {
+        (env.inbox("survey", "team-lead")[0]["read"] == true && !lock.exists()).then_some(())
     });
-    house.kill_process(house.daemon_pid());
-    house.wait_until("the daemon is dead", || (house.teamctl(["status"]).code == 69).then_some(()));
-    house.start_daemon();
-    write_request(&house, &PERMISSION.replace("perm-1", "perm-2"));
-    house.wait_until("the next has its own", || (answers_to(&house, "ann").len() == 2).then_some(()));
-    house.shut_down();
+    env.kill_process(env.daemon_pid());
+    env.wait_until("the daemon is dead", || (env.teamctl(["status"]).code == 69).then_some(()));
+    env.start_daemon();
+    write_request(&env, &PERMISSION.replace("perm-1", "perm-2"));
+    env.wait_until("the next has its own", || (answers_to(&env, "ann").len() == 2).then_some(()));
+    env.shut_down();
 }
 
 #[test]
 fn answer_requires_permission_and_an_open_request() {
-    let house = env_with_policy("permissions = 'person'\n");
-    write_request(&house, PERMISSION);
+    let env = env_with_policy("permissions = 'person'\n");
+    write_request(&env, PERMISSION);
     let as_ann = [("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")];
-    assert_eq!(house.teamctl_with(&["approve", "perm-1"], &as_ann).code, 77);
-    assert_eq!(house.teamctl_with(&["requests"], &as_ann).code, 77);
-    let unknown = house.teamctl(["approve", "perm-9"]);
+    assert_eq!(env.teamctl_with(&["approve", "perm-1"], &as_ann).code, 77);
+    assert_eq!(env.teamctl_with(&["requests"], &as_ann).code, 77);
+    let unknown = env.teamctl(["approve", "perm-9"]);
     assert!(unknown.code == 67 && unknown.stderr.contains("perm-1-abcdefg"), "{unknown:#?}");
-    assert_eq!(house.teamctl(["deny", "perm-1"]).code, 64);
-    assert_eq!(house.teamctl(["deny", "perm-1", "--reason", " "]).code, 64);
-    assert_eq!(house.teamctl(["approve", "perm-1", "--input", "[]"]).code, 64);
-    assert_eq!(house.teamctl(["approve", "perm-1", "--mode", "default"]).code, 64, "it is no plan");
-    assert_eq!(house.teamctl(["approve", "perm-1", "--mode", "mad"]).code, 64);
-    house.teamctl(["kill", "ann"]).expect_success();
-    assert_eq!(house.teamctl(["approve", "perm-1"]).code, 67, "ann is gone");
-    spawn(&house, "ann");
-    assert_eq!(house.teamctl(["approve", "perm-1"]).code, 67, "it was asked in an earlier life");
-    assert_eq!(house.json(["requests"])["requests"], json!([]));
-    assert!(answers_to(&house, "ann").is_empty());
-    house.shut_down();
+    assert_eq!(env.teamctl(["deny", "perm-1"]).code, 64);
+    assert_eq!(env.teamctl(["deny", "perm-1", "--reason", " "]).code, 64);
+    assert_eq!(env.teamctl(["approve", "perm-1", "--input", "[]"]).code, 64);
+    assert_eq!(env.teamctl(["approve", "perm-1", "--mode", "default"]).code, 64, "it is no plan");
+    assert_eq!(env.teamctl(["approve", "perm-1", "--mode", "mad"]).code, 64);
+    env.teamctl(["kill", "ann"]).expect_success();
+    assert_eq!(env.teamctl(["approve", "perm-1"]).code, 67, "ann is gone");
+    spawn(&env, "ann");
+    assert_eq!(env.teamctl(["approve", "perm-1"]).code, 67, "it was asked in an earlier life");
+    assert_eq!(env.json(["requests"])["requests"], json!([]));
+    assert!(answers_to(&env, "ann").is_empty());
+    env.shut_down();
 }
 
 #[test]
 fn invalid_policy_file_creates_no_team() {
-    let house = TestEnv::with_daemon();
-    house.write_file("bad.toml", "[policy]\nplans = 'me'\n[[policy.rule]]\ntool = 'Bash'\n");
-    let path = house.path("bad.toml").display().to_string();
-    let ran = house.teamctl(["create", "survey", "--policy", &path]);
+    let env = TestEnv::with_daemon();
+    env.write_file("bad.toml", "[policy]\nplans = 'me'\n[[policy.rule]]\ntool = 'Bash'\n");
+    let path = env.path("bad.toml").display().to_string();
+    let ran = env.teamctl(["create", "survey", "--policy", &path]);
     assert_eq!(ran.code, 65);
     assert!(
         ran.stderr.contains(":2:9: plans is one of") && ran.stderr.contains("needs the key answer"),
         "{ran:#?}"
     );
-    assert_eq!(house.json(["status", "--all"])["teams"], json!([]));
-    house.shut_down();
+    assert_eq!(env.json(["status", "--all"])["teams"], json!([]));
+    env.shut_down();
 }
 
 #[test]
 fn border_shows_a_waiting_request() {
-    let house = env_with_policy("permissions = 'person'\n");
-    let pane = house.member("ann").unwrap()["pane"].as_str().unwrap().to_owned();
+    let env = env_with_policy("permissions = 'person'\n");
+    let pane = env.member("ann").unwrap()["pane"].as_str().unwrap().to_owned();
     write_request(
-        &house,
+        &env,
         &PERMISSION.replace("count", "#(touch out/mark)").replace("Bash", "#(touch out/mark)"),
     );
-    let state = || house.tmux(["display-message", "-p", "-t", &pane, "#{@teamd_state}"]);
-    house.wait_until("the border says so", || (state() == "needs-answer").then_some(()));
-    house.teamctl(["approve", "perm-1"]).expect_success();
-    house.wait_until("and no more", || (state() != "needs-answer").then_some(()));
-    assert!(!house.path("out/mark").exists());
-    house.shut_down();
+    let state = || env.tmux(["display-message", "-p", "-t", &pane, "#{@teamd_state}"]);
+    env.wait_until("the border says so", || (state() == "needs-answer").then_some(()));
+    env.teamctl(["approve", "perm-1"]).expect_success();
+    env.wait_until("and no more", || (state() != "needs-answer").then_some(()));
+    assert!(!env.path("out/mark").exists());
+    env.shut_down();
 }
 
 #[test]
 fn notify_command_is_run_for_a_waiting_request() {
-    let house = env_with_policy("permissions = 'person'\n");
-    let none = house.teamctl(["notify", "x"]).expect_failure(78);
+    let env = env_with_policy("permissions = 'person'\n");
+    let none = env.teamctl(["notify", "x"]).expect_failure(78);
     assert!(
         none.contains(".config/teamd/config.toml has no `notify_command`")
             && none.contains("notify_command = ["),
         "{none}"
     );
-    let out = house.path("out/told").display().to_string();
+    let out = env.path("out/told").display().to_string();
     let tell =
-        house.write_script("tell", &format!("#!/bin/sh\nprintf '%s|' \"$1\" \"$TEAMD_NOTICE\" >>{out}\n"));
-    house.write_file(
+        env.write_script("tell", &format!("#!/bin/sh\nprintf '%s|' \"$1\" \"$TEAMD_NOTICE\" >>{out}\n"));
+    env.write_file(
         "home/.config/teamd/config.toml",
         format!("notify_command = ['{}', '-m {{text}}']\n", tell.display()),
     );
-    write_request(&house, PERMISSION);
-    let told = house.wait_until("it is told", || {
-        Some(house.read("out/told")).filter(|told| told.matches('|').count() == 2)
+    write_request(&env, PERMISSION);
+    let told = env.wait_until("it is told", || {
+        Some(env.read("out/told")).filter(|told| told.matches('|').count() == 2)
     });
     let words = "ann@survey asks for permission: teamctl requests -t survey";
     assert_eq!(told, format!("-m {words}|{words}|"));
-    house.teamctl(["notify", "$(touch out/evil)"]).expect_success();
-    assert!(house.read("out/told").ends_with("-m $(touch out/evil)|$(touch out/evil)|"));
-    house.write_file("home/.config/teamd/config.toml", "notify_command = ['/no/such']\n");
-    house.teamctl(["notify", "x"]).expect_failure(72);
-    house.teamctl(["approve", "perm-1"]).expect_success();
-    house.shut_down();
+    env.teamctl(["notify", "$(touch out/evil)"]).expect_success();
+    assert!(env.read("out/told").ends_with("-m $(touch out/evil)|$(touch out/evil)|"));
+    env.write_file("home/.config/teamd/config.toml", "notify_command = ['/no/such']\n");
+    env.teamctl(["notify", "x"]).expect_failure(72);
+    env.teamctl(["approve", "perm-1"]).expect_success();
+    env.shut_down();
 }
 
 #[test]
 fn request_id_is_found_across_two_teams() {
-    let house = env_with_policy("answer_timeout = '1h'\non_timeout = 'deny'\n");
-    house.teamctl(["create", "other"]).expect_success();
-    write_request(&house, PERMISSION);
-    let open = house.json(["requests"]);
+    let env = env_with_policy("answer_timeout = '1h'\non_timeout = 'deny'\n");
+    env.teamctl(["create", "other"]).expect_success();
+    write_request(&env, PERMISSION);
+    let open = env.json(["requests"]);
     assert_eq!(
         (&open["requests"][0]["team"], &open["requests"][0]["on_timeout"]),
         (&json!("survey"), &json!("deny"))
     );
-    let shown = house.teamctl(["requests"]).stdout;
+    let shown = env.teamctl(["requests"]).stdout;
     assert!(shown.contains("ann@survey  perm-1-abcdefg") && shown.contains(", denied in "), "{shown}");
-    assert_eq!(house.json(["requests", "-t", "other"])["requests"], json!([]));
-    let one = house.teamctl(["requests", "-t", "survey"]).stdout;
+    assert_eq!(env.json(["requests", "-t", "other"])["requests"], json!([]));
+    let one = env.teamctl(["requests", "-t", "survey"]).stdout;
     assert!(
         one.contains("Answer with: teamctl approve -t survey ID, or: teamctl deny -t survey ID"),
         "{one}"
     );
-    house.teamctl(["approve", "perm-9"]).expect_failure(67);
-    house.teamctl(["approve", "perm-1", "-t", "other"]).expect_failure(67);
-    house.teamctl(["approve", "perm-1"]).expect_success();
-    house.teamctl(["deny", "perm-1", "--reason", "late"]).expect_failure(73);
-    house.shut_down();
+    env.teamctl(["approve", "perm-9"]).expect_failure(67);
+    env.teamctl(["approve", "perm-1", "-t", "other"]).expect_failure(67);
+    env.teamctl(["approve", "perm-1"]).expect_success();
+    env.teamctl(["deny", "perm-1", "--reason", "late"]).expect_failure(73);
+    env.shut_down();
 }
 
 #[test]
 fn exact_request_id_wins_over_a_prefix() {
-    let house = env_with_policy("permissions = 'person'\n");
-    house.teamctl(["create", "other"]).expect_success();
-    house
-        .teamctl(["spawn", "ann", "-t", "other", "--", &house.scripted_agent_path(), "stay"])
-        .expect_success();
-    write_request(&house, PERMISSION);
+    let env = env_with_policy("permissions = 'person'\n");
+    env.teamctl(["create", "other"]).expect_success();
+    env.teamctl(["spawn", "ann", "-t", "other", "--", &env.scripted_agent_path(), "stay"]).expect_success();
+    write_request(&env, PERMISSION);
     let text = PERMISSION.replace("perm-1-abcdefg", "perm-1-abcdefg-2");
     let near = json!([{"from": "ann", "text": text, "timestamp": "2099-01-01T00:00:00.000Z", "read": false}]);
-    house.write_file("root/teams/other/inboxes/team-lead.json", near.to_string());
-    house.teamctl(["approve", "perm-1"]).expect_failure(64);
-    house.teamctl(["approve", "perm-1-abcdefg"]).expect_success();
-    assert_eq!(answers_to(&house, "ann").len(), 1);
-    house.teamctl(["approve", "perm-1-abcdefg"]).expect_failure(73);
-    assert!(house.inbox("other", "ann").is_empty(), "nobody meant that one");
-    house.shut_down();
+    env.write_file("root/teams/other/inboxes/team-lead.json", near.to_string());
+    env.teamctl(["approve", "perm-1"]).expect_failure(64);
+    env.teamctl(["approve", "perm-1-abcdefg"]).expect_success();
+    assert_eq!(answers_to(&env, "ann").len(), 1);
+    env.teamctl(["approve", "perm-1-abcdefg"]).expect_failure(73);
+    assert!(env.inbox("other", "ann").is_empty(), "nobody meant that one");
+    env.shut_down();
 }

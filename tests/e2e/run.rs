@@ -39,11 +39,11 @@ impl RunFileBuilder {
         self
     }
 
-    /// Writes it into the house; the file's name is a word for the command line.
-    fn write_run_file(&self, house: &TestEnv) -> String {
+    /// Writes it into the environment; the file's name is a word for the command line.
+    fn write_run_file(&self, env: &TestEnv) -> String {
         let member = |name: &&str| format!("[[member]]\nname = {name:?}\nprofile = \"worker\"\n");
         let members: String = self.workers.iter().map(member).collect();
-        house.write_file(
+        env.write_file(
             "team.toml",
             format!("name = \"survey\"\n[policy]\n{}\n{members}{}", self.policy, self.tasks),
         )
@@ -51,12 +51,12 @@ impl RunFileBuilder {
 }
 
 /// Keys in the order in which their commands began.
-fn started_tasks(house: &TestEnv) -> Vec<String> {
-    house.read("out/log").lines().map(str::to_owned).collect()
+fn started_tasks(env: &TestEnv) -> Vec<String> {
+    env.read("out/log").lines().map(str::to_owned).collect()
 }
 
-fn sorted_started_tasks(house: &TestEnv) -> Vec<String> {
-    let mut all = started_tasks(house);
+fn sorted_started_tasks(env: &TestEnv) -> Vec<String> {
+    let mut all = started_tasks(env);
     all.sort();
     all
 }
@@ -71,8 +71,8 @@ fn outcomes(result: &Value) -> Vec<String> {
 }
 
 /// `teamctl run …` in the middle.
-fn start_run(house: &TestEnv, file: &str, more: &[&str]) -> Child {
-    let mut command = house.command(harness::programs().join("teamctl"));
+fn start_run(env: &TestEnv, file: &str, more: &[&str]) -> Child {
+    let mut command = env.command(harness::programs().join("teamctl"));
     command.args(["run", file]).args(more);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     command.spawn().unwrap()
@@ -87,33 +87,33 @@ fn finish_run(mut child: Child) -> CommandOutput {
     CommandOutput { command: "run".to_owned(), code, stdout, stderr }
 }
 
-/// For a run that starts a daemon: on the house's server, as in a pane of it.
-fn tmux_variable(house: &TestEnv) -> String {
-    format!("{},0,0", house.tmux_socket().display())
+/// For a run that starts a daemon: on the environment's server, as in a pane of it.
+fn tmux_variable(env: &TestEnv) -> String {
+    format!("{},0,0", env.tmux_socket().display())
 }
 
-fn assert_team_deleted(house: &TestEnv) {
-    assert!(!house.path("root/teams/survey").exists(), "{}", house.dump_state());
-    assert!(!house.path("root/tasks/survey").exists(), "{}", house.dump_state());
+fn assert_team_deleted(env: &TestEnv) {
+    assert!(!env.path("root/teams/survey").exists(), "{}", env.dump_state());
+    assert!(!env.path("root/tasks/survey").exists(), "{}", env.dump_state());
 }
 
 /// A command that says that it has begun, and goes on when the test says so; once it has, it is never held again.
 const HELD: &str = "[ -e out/go ] || { echo $$ > out/held; read _ < out/gate; }";
 
 /// A run in the middle: a command of its is held.
-fn run_until_blocked(house: &TestEnv, file: &str, more: &[&str]) -> Child {
-    house.create_gate("out/gate");
-    let run = start_run(house, file, more);
-    wait_until_blocked(house);
+fn run_until_blocked(env: &TestEnv, file: &str, more: &[&str]) -> Child {
+    env.create_gate("out/gate");
+    let run = start_run(env, file, more);
+    wait_until_blocked(env);
     run
 }
 
-fn wait_until_blocked(house: &TestEnv) {
-    house.wait_until("the command has begun", || house.read("out/held").ends_with('\n').then_some(()));
+fn wait_until_blocked(env: &TestEnv) {
+    env.wait_until("the command has begun", || env.read("out/held").ends_with('\n').then_some(()));
 }
 
 /// Lets the command that is held go on.
-fn unblock(house: &TestEnv) {
-    house.write_file("out/go", "");
-    house.open_gate("out/gate");
+fn unblock(env: &TestEnv) {
+    env.write_file("out/go", "");
+    env.open_gate("out/gate");
 }

@@ -16,40 +16,39 @@ use std::sync::mpsc::{Receiver, channel};
 const TASK_COUNT: u32 = 600;
 
 /// As programs write a task that are not ours: truncated, in place, without a lock.
-fn write_task_in_place(house: &TestEnv, id: u32, more: &str) {
+fn write_task_in_place(env: &TestEnv, id: u32, more: &str) {
     let text = format!(r#"{{"id":"{id}","subject":"part {id}",{more}}}"#);
-    let path = house.root().join(format!("tasks/survey/{id}.json"));
+    let path = env.root().join(format!("tasks/survey/{id}.json"));
     File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
 }
 
 /// Which the daemon has told of, whose log this is.
-fn count_logged_tasks(house: &TestEnv) -> usize {
-    house.events().iter().filter(|event| event["event"] == "task_created").count()
+fn count_logged_tasks(env: &TestEnv) -> usize {
+    env.events().iter().filter(|event| event["event"] == "task_created").count()
 }
 
 /// A team with a long list, and a daemon that knows it.
 fn env_with_long_list() -> TestEnv {
-    let house = TestEnv::with_team();
-    (1..=TASK_COUNT).for_each(|id| write_task_in_place(&house, id, r#""status":"pending""#));
-    house
-        .wait_until("it has been told", || (count_logged_tasks(&house) == TASK_COUNT as usize).then_some(()));
-    assert_eq!(house.json(["status"])["daemon"]["watch_mode"], "events");
-    house
+    let env = TestEnv::with_team();
+    (1..=TASK_COUNT).for_each(|id| write_task_in_place(&env, id, r#""status":"pending""#));
+    env.wait_until("it has been told", || (count_logged_tasks(&env) == TASK_COUNT as usize).then_some(()));
+    assert_eq!(env.json(["status"])["daemon"]["watch_mode"], "events");
+    env
 }
 
-fn claim_task(house: &TestEnv) -> String {
-    house.json(["task", "claim"])["task"]["id"].as_str().unwrap().to_owned()
+fn claim_task(env: &TestEnv) -> String {
+    env.json(["task", "claim"])["task"]["id"].as_str().unwrap().to_owned()
 }
 
 /// Sees which tasks' files are opened, by whomever.
 struct OpenTrace {
-    house: std::path::PathBuf,
+    env: std::path::PathBuf,
     names: Receiver<String>,
     _watcher: notify::RecommendedWatcher,
 }
 
 impl OpenTrace {
-    fn start(house: &TestEnv) -> OpenTrace {
+    fn start(env: &TestEnv) -> OpenTrace {
         let (tell, names) = channel();
         let saw = move |event: notify::Result<notify::Event>| {
             let event = event.unwrap();
@@ -59,14 +58,14 @@ impl OpenTrace {
             }
         };
         let mut watcher = notify::recommended_watcher(saw).unwrap();
-        let house = house.root().join("tasks/survey");
-        watcher.watch(&house, RecursiveMode::NonRecursive).unwrap();
-        OpenTrace { house, names, _watcher: watcher }
+        let env = env.root().join("tasks/survey");
+        watcher.watch(&env, RecursiveMode::NonRecursive).unwrap();
+        OpenTrace { env, names, _watcher: watcher }
     }
 
     /// Since the last call.
     fn opened_task_ids(&self) -> BTreeSet<u32> {
-        let last = self.house.join("last");
+        let last = self.env.join("last");
         File::create(&last).unwrap();
         std::fs::remove_file(last).unwrap();
         let mut tasks = BTreeSet::new();
@@ -82,15 +81,15 @@ impl OpenTrace {
 }
 
 /// What a claim takes, and the tasks whose files it opens itself: the daemon may look at all of them at any time.
-fn trace_claim(house: &TestEnv) -> (String, BTreeSet<u32>) {
-    let trace = house.path("out/trace");
-    let mut command = house.command("strace");
+fn trace_claim(env: &TestEnv) -> (String, BTreeSet<u32>) {
+    let trace = env.path("out/trace");
+    let mut command = env.command("strace");
     command.args(["-f", "-qq", "-e", "trace=openat,openat2", "-o"]).arg(&trace);
     let ran =
         command.arg(harness::programs().join("teamctl")).args(["--json", "task", "claim"]).output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     let said: Value = serde_json::from_slice(&ran.stdout).unwrap();
-    let trace = house.read("out/trace");
+    let trace = env.read("out/trace");
     let opened =
         |line: &str| line.split('"').nth(1)?.strip_suffix(".json")?.rsplit('/').next()?.parse::<u32>().ok();
     (said["task"]["id"].as_str().unwrap().to_owned(), trace.lines().filter_map(opened).collect())
@@ -101,76 +100,76 @@ fn claim_opens_only_the_task_and_its_blockers() {
     if !harness::can_trace("claims") {
         return;
     }
-    let house = env_with_long_list();
-    write_task_in_place(&house, 2, r#""status":"completed""#);
-    write_task_in_place(&house, 3, r#""status":"pending","blockedBy":["2"]"#);
-    house.wait_until("it has been told", || {
-        let done = house.events().into_iter().find(|event| event["event"] == "task_completed");
+    let env = env_with_long_list();
+    write_task_in_place(&env, 2, r#""status":"completed""#);
+    write_task_in_place(&env, 3, r#""status":"pending","blockedBy":["2"]"#);
+    env.wait_until("it has been told", || {
+        let done = env.events().into_iter().find(|event| event["event"] == "task_completed");
         done.filter(|event| event["task"] == "2").map(drop)
     });
-    assert_eq!(trace_claim(&house), ("1".to_owned(), BTreeSet::from([1])));
-    assert_eq!(trace_claim(&house), ("3".to_owned(), BTreeSet::from([2, 3])));
-    house.kill_process(house.daemon_pid());
+    assert_eq!(trace_claim(&env), ("1".to_owned(), BTreeSet::from([1])));
+    assert_eq!(trace_claim(&env), ("3".to_owned(), BTreeSet::from([2, 3])));
+    env.kill_process(env.daemon_pid());
     let all = (1..=TASK_COUNT).collect();
-    assert_eq!(trace_claim(&house), ("4".to_owned(), all), "without a daemon there is a look at all");
-    house.start_daemon();
-    house.shut_down();
+    assert_eq!(trace_claim(&env), ("4".to_owned(), all), "without a daemon there is a look at all");
+    env.start_daemon();
+    env.shut_down();
 }
 
 #[test]
 fn named_task_is_claimed_without_reading_others() {
-    let house = env_with_long_list();
-    write_task_in_place(&house, 300, r#""status":"pending","blockedBy":["200"]"#);
-    write_task_in_place(&house, 200, r#""status":"completed""#);
-    house.wait_until("it has been told", || {
-        house.events().iter().any(|event| event["event"] == "task_completed").then_some(())
+    let env = env_with_long_list();
+    write_task_in_place(&env, 300, r#""status":"pending","blockedBy":["200"]"#);
+    write_task_in_place(&env, 200, r#""status":"completed""#);
+    env.wait_until("it has been told", || {
+        env.events().iter().any(|event| event["event"] == "task_completed").then_some(())
     });
     // It looks at all of them now and then.
-    house.kill_process(house.daemon_pid());
-    let opened = OpenTrace::start(&house);
-    let task = house.json(["task", "get", "300"])["task"].clone();
+    env.kill_process(env.daemon_pid());
+    let opened = OpenTrace::start(&env);
+    let task = env.json(["task", "get", "300"])["task"].clone();
     assert_eq!((&task["available"], &task["open_blockers"]), (&json!(true), &json!([])));
     assert_eq!(opened.opened_task_ids(), BTreeSet::from([200, 300]));
-    let mut mcp = McpClient::connect(&house, &["--team", "survey"]);
+    let mut mcp = McpClient::connect(&env, &["--team", "survey"]);
     let task = mcp.call("TaskUpdate", &json!({"taskId": "300", "status": "in_progress"})).unwrap();
     assert_eq!(task["task"]["owner"], "team-lead");
     assert_eq!(opened.opened_task_ids(), BTreeSet::from([200, 300]));
     mcp.close();
-    house.start_daemon();
-    house.shut_down();
+    env.start_daemon();
+    env.shut_down();
 }
 
 /// Each claim finds what was written just before it, as it would at the files.
 #[test]
 fn claim_sees_a_foreign_write_made_just_before() {
-    let house = env_with_long_list();
+    let env = env_with_long_list();
     for round in 0..20 {
         let id = 40 + round;
-        write_task_in_place(&house, id, r#""status":"pending","owner":"team-lead""#);
-        assert_eq!(claim_task(&house), id.to_string(), "the lead's own comes first");
-        write_task_in_place(&house, id, r#""status":"completed""#);
+        write_task_in_place(&env, id, r#""status":"pending","owner":"team-lead""#);
+        assert_eq!(claim_task(&env), id.to_string(), "the lead's own comes first");
+        write_task_in_place(&env, id, r#""status":"completed""#);
         let lowest = 1 + round;
-        assert_eq!(claim_task(&house), lowest.to_string());
-        write_task_in_place(&house, lowest, r#""status":"pending","owner":null"#);
-        assert_eq!(claim_task(&house), lowest.to_string(), "given back, it is the lowest again");
+        assert_eq!(claim_task(&env), lowest.to_string());
+        write_task_in_place(&env, lowest, r#""status":"pending","owner":null"#);
+        assert_eq!(claim_task(&env), lowest.to_string(), "given back, it is the lowest again");
     }
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn claims_work_while_the_daemon_is_stopped() {
-    let house = env_with_long_list();
-    let stopped = PausedProcess::new(house.daemon_pid());
-    write_task_in_place(&house, 1, r#""status":"completed""#);
-    write_task_in_place(&house, 2, r#""status":"in_progress","owner":"bob""#);
-    write_task_in_place(&house, 3, r#""status":"pending","blockedBy":["2"]"#);
-    assert_eq!(claim_task(&house), "4");
-    assert_eq!(claim_task(&house), "5");
+    let env = env_with_long_list();
+    let stopped = PausedProcess::new(env.daemon_pid());
+    write_task_in_place(&env, 1, r#""status":"completed""#);
+    write_task_in_place(&env, 2, r#""status":"in_progress","owner":"bob""#);
+    write_task_in_place(&env, 3, r#""status":"pending","blockedBy":["2"]"#);
+    assert_eq!(claim_task(&env), "4");
+    assert_eq!(claim_task(&env), "5");
     drop(stopped);
-    assert_eq!(claim_task(&house), "6");
-    write_task_in_place(&house, 2, r#""status":"completed""#);
-    assert_eq!(claim_task(&house), "3");
-    house.shut_down();
+    assert_eq!(claim_task(&env), "6");
+    write_task_in_place(&env, 2, r#""status":"completed""#);
+    assert_eq!(claim_task(&env), "3");
+    env.shut_down();
 }
 
 /// A claim that knows which is next, and has not looked at it yet.
@@ -179,15 +178,15 @@ struct StoppedClaim {
 }
 
 impl StoppedClaim {
-    fn start(house: &TestEnv) -> StoppedClaim {
-        house.write_file("crash/hits", "");
-        house.write_file("crash/armed", "pause teamctl client.received 1\n");
-        let mut claim = house.command(harness::programs().join("teamctl"));
-        claim.args(["--json", "task", "claim"]).env("TEAMD_FAILPOINTS", house.path("crash"));
+    fn start(env: &TestEnv) -> StoppedClaim {
+        env.write_file("crash/hits", "");
+        env.write_file("crash/armed", "pause teamctl client.received 1\n");
+        let mut claim = env.command(harness::programs().join("teamctl"));
+        claim.args(["--json", "task", "claim"]).env("TEAMD_FAILPOINTS", env.path("crash"));
         let claim = claim.stdout(Stdio::piped()).spawn().unwrap();
         let stat = format!("/proc/{}/stat", claim.id());
         let stopped = || std::fs::read_to_string(&stat).unwrap().contains(") T ").then_some(());
-        house.wait_until("it has its answer", stopped);
+        env.wait_until("it has its answer", stopped);
         StoppedClaim { claim: Some(claim) }
     }
 
@@ -213,25 +212,25 @@ fn continue_process(claim: &Child) {
 
 #[test]
 fn tasks_taken_or_blocked_meanwhile_are_skipped() {
-    let house = env_with_long_list();
-    let held = StoppedClaim::start(&house);
-    write_task_in_place(&house, 1, r#""status":"in_progress","owner":"bob""#);
+    let env = env_with_long_list();
+    let held = StoppedClaim::start(&env);
+    write_task_in_place(&env, 1, r#""status":"in_progress","owner":"bob""#);
     assert_eq!(held.resume(), "2");
-    write_task_in_place(&house, 4, r#""status":"completed""#);
-    write_task_in_place(&house, 3, r#""status":"pending","blockedBy":["4"]"#);
-    let held = StoppedClaim::start(&house);
-    write_task_in_place(&house, 4, r#""status":"in_progress","owner":"bob""#);
+    write_task_in_place(&env, 4, r#""status":"completed""#);
+    write_task_in_place(&env, 3, r#""status":"pending","blockedBy":["4"]"#);
+    let held = StoppedClaim::start(&env);
+    write_task_in_place(&env, 4, r#""status":"in_progress","owner":"bob""#);
     assert_eq!(held.resume(), "5", "what 3 waits for was opened again");
-    let held = StoppedClaim::start(&house);
-    std::fs::remove_file(house.root().join("tasks/survey/6.json")).unwrap();
+    let held = StoppedClaim::start(&env);
+    std::fs::remove_file(env.root().join("tasks/survey/6.json")).unwrap();
     assert_eq!(held.resume(), "7");
-    let tasks = house.tasks("survey");
+    let tasks = env.tasks("survey");
     let of = |id: &str| tasks.iter().find(|task| task["id"] == id).unwrap().clone();
     assert_eq!(
         (&of("1")["owner"], &of("4")["owner"], &of("3")["owner"]),
         (&json!("bob"), &json!("bob"), &Value::Null)
     );
-    house.shut_down();
+    env.shut_down();
 }
 
 /// Opens a completed task in a file that it has mapped, and keeps it so: nobody is told of that.
@@ -247,26 +246,26 @@ sys.stdin.read()
 
 #[test]
 fn no_available_task_is_decided_by_files() {
-    let house = env_with_long_list();
-    (1..=TASK_COUNT).for_each(|id| write_task_in_place(&house, id, r#""status":"completed""#));
-    house.wait_until("it has been told", || {
-        let done = house.events().into_iter().filter(|event| event["event"] == "task_completed").count();
+    let env = env_with_long_list();
+    (1..=TASK_COUNT).for_each(|id| write_task_in_place(&env, id, r#""status":"completed""#));
+    env.wait_until("it has been told", || {
+        let done = env.events().into_iter().filter(|event| event["event"] == "task_completed").count();
         (done == TASK_COUNT as usize).then_some(())
     });
-    assert_eq!(house.teamctl(["task", "claim"]).code, 67);
-    let path = house.root().join("tasks/survey/77.json");
+    assert_eq!(env.teamctl(["task", "claim"]).code, 67);
+    let path = env.root().join("tasks/survey/77.json");
     let mut python = Command::new("python3");
-    python.args(["-c", MAPPED]).arg(&path).env("HOUSE", house.path(""));
+    python.args(["-c", MAPPED]).arg(&path).env("TEST_DIR", env.path(""));
     let Ok(mut python) = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
         record_skip("mapped", "python3 is not installed");
-        return house.shut_down();
+        return env.shut_down();
     };
     let mut line = String::new();
     BufReader::new(python.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(claim_task(&house), "77");
+    assert_eq!(claim_task(&env), "77");
     drop(python.stdin.take());
     assert!(python.wait().unwrap().success());
-    house.shut_down();
+    env.shut_down();
 }
 
 /// With the two locks of its kind, and in place, it takes what ours try for at the same time; and what others wait for it
@@ -279,7 +278,7 @@ fn every_task_has_one_owner_beside_a_foreign_program() {
         assert!(std::env::var_os("FOREIGN").is_none(), "the node modules are not there: run make test");
         return record_skip("foreign-claims", "the node modules are not there");
     }
-    let house = TestEnv::with_team();
+    let env = TestEnv::with_team();
     for id in 1..=TASK_COUNT {
         let gate = id.is_multiple_of(3).then(|| id % GATES + 1).filter(|gate| *gate < id);
         let more = match gate {
@@ -287,24 +286,23 @@ fn every_task_has_one_owner_beside_a_foreign_program() {
             Some(gate) => format!(r#""status":"pending","blockedBy":["{gate}"]"#),
             None => r#""status":"pending""#.to_owned(),
         };
-        write_task_in_place(&house, id, &more);
+        write_task_in_place(&env, id, &more);
     }
-    house
-        .wait_until("it has been told", || (count_logged_tasks(&house) == TASK_COUNT as usize).then_some(()));
+    env.wait_until("it has been told", || (count_logged_tasks(&env) == TASK_COUNT as usize).then_some(()));
     let mut foreign = Command::new("node");
-    foreign.arg(scripts.join("task_claimer.js")).arg(house.root().join("tasks/survey")).arg("bob");
-    foreign.env("HOUSE", house.path("")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    foreign.arg(scripts.join("task_claimer.js")).arg(env.root().join("tasks/survey")).arg("bob");
+    foreign.env("TEST_DIR", env.path("")).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut foreign = foreign.spawn().unwrap();
     let mut ids = foreign.stdin.take().unwrap();
     (0..150).for_each(|n| writeln!(ids, "{}", GATES + 1 + n * 3).unwrap());
     drop(ids);
     let take = |_: u32| {
-        let mut looping = house.command("sh");
+        let mut looping = env.command("sh");
         looping.args(["-c", "while teamctl --json task claim; do :; done"]);
         looping.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
     };
     let ours: Vec<Child> = (0..6).map(take).collect();
-    (1..=GATES).for_each(|gate| write_task_in_place(&house, gate, r#""status":"completed""#));
+    (1..=GATES).for_each(|gate| write_task_in_place(&env, gate, r#""status":"completed""#));
     let said = foreign.wait_with_output().unwrap();
     assert!(said.status.success());
     let outputs = ours.into_iter().map(|child| child.wait_with_output().unwrap().stdout);
@@ -326,5 +324,5 @@ fn every_task_has_one_owner_beside_a_foreign_program() {
     assert_eq!(ours.len(), taken.len(), "none was taken twice");
     assert!(!won.is_empty() && !ours.is_empty() && ours.is_disjoint(&won), "{won:?}");
     assert_eq!(&ours | &won, (GATES + 1..=TASK_COUNT).collect(), "none is left");
-    house.shut_down();
+    env.shut_down();
 }

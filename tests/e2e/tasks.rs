@@ -7,142 +7,138 @@ use std::process::{Child, Stdio};
 
 #[test]
 fn blocked_task_runs_after_its_blockers() {
-    let house = TestEnv::with_team();
-    let out = house.path("out").display().to_string();
+    let env = TestEnv::with_team();
+    let out = env.path("out").display().to_string();
     let mut blockers = Vec::new();
     for (name, what) in [("a", "one"), ("b", "two"), ("c", "three")] {
         let metadata =
             format!("{{\"command\": \"echo {what} > {out}/{name}; echo working on $TASK_SUBJECT\"}}");
-        let task = house.json(["task", "create", name, "--metadata", &metadata]);
+        let task = env.json(["task", "create", name, "--metadata", &metadata]);
         blockers.push(task["task"]["id"].as_str().unwrap().to_owned());
     }
     let metadata = format!("{{\"command\": \"cat {out}/a {out}/b {out}/c > {out}/report\"}}");
     let [a, b, c] = [&blockers[0], &blockers[1], &blockers[2]];
-    house
-        .teamctl([
-            "task",
-            "create",
-            "report",
-            "--metadata",
-            &metadata,
-            "--blocked-by",
-            a,
-            "--blocked-by",
-            b,
-            "--blocked-by",
-            c,
-        ])
-        .expect_success();
+    env.teamctl([
+        "task",
+        "create",
+        "report",
+        "--metadata",
+        &metadata,
+        "--blocked-by",
+        a,
+        "--blocked-by",
+        b,
+        "--blocked-by",
+        c,
+    ])
+    .expect_success();
     for name in ["ann", "bob", "cat"] {
-        house.teamctl(["spawn", name, "--profile", "worker"]).expect_success();
+        env.teamctl(["spawn", name, "--profile", "worker"]).expect_success();
     }
-    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
-    assert_eq!(house.read("out/report"), "one\ntwo\nthree\n");
+    env.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
+    assert_eq!(env.read("out/report"), "one\ntwo\nthree\n");
     // A task is completed in its file first; then the lead is told.
-    house.wait_until("the lead is told of each", || {
-        let lead = house.inbox("survey", "team-lead");
+    env.wait_until("the lead is told of each", || {
+        let lead = env.inbox("survey", "team-lead");
         let texts = lead.iter().filter_map(|message| message["text"].as_str());
         let done = texts.filter(|text| text.contains("\"completedStatus\":\"completed\""));
         (done.count() == 4).then_some(())
     });
-    house.teamctl(["shutdown", "--all"]).expect_success();
-    house.teamctl(["delete", "survey"]).expect_success();
-    house.shut_down();
+    env.teamctl(["shutdown", "--all"]).expect_success();
+    env.teamctl(["delete", "survey"]).expect_success();
+    env.shut_down();
 }
 
 /// By the end of their worker, a look for damage, a new daemon and its look at all there is: with all that is in them.
 #[test]
 fn completed_tasks_survive_cleanup() {
-    let house = TestEnv::with_team();
+    let env = TestEnv::with_team();
     for subject in ["one", "two", "three"] {
-        let task = house.json(["task", "create", subject, "--description", "all of it"]);
-        house.teamctl(["task", "done", task["task"]["id"].as_str().unwrap()]).expect_success();
+        let task = env.json(["task", "create", subject, "--description", "all of it"]);
+        env.teamctl(["task", "done", task["task"]["id"].as_str().unwrap()]).expect_success();
     }
-    let before = house.tasks("survey");
+    let before = env.tasks("survey");
     assert_eq!(before.iter().filter(|task| task["status"] == "completed").count(), 3);
-    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
-    house.teamctl(["shutdown", "ann"]).expect_success();
-    house.teamctl(["doctor", "--fix"]).expect_success();
-    house.kill_process(house.daemon_pid());
-    house.start_daemon();
-    house.teamctl(["task", "list"]).expect_success();
-    let after = house.tasks("survey");
+    env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
+    env.teamctl(["shutdown", "ann"]).expect_success();
+    env.teamctl(["doctor", "--fix"]).expect_success();
+    env.kill_process(env.daemon_pid());
+    env.start_daemon();
+    env.teamctl(["task", "list"]).expect_success();
+    let after = env.tasks("survey");
     assert!(before.iter().all(|task| after.contains(task)), "{after:?}");
-    house.teamctl(["delete", "survey"]).expect_success();
-    house.shut_down();
+    env.teamctl(["delete", "survey"]).expect_success();
+    env.shut_down();
 }
 
 #[test]
 fn idle_worker_takes_its_own_task_first() {
-    let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
-    house.wait_until("it idles", || (house.member("ann")?["activity"] == "idle").then_some(()));
-    house.teamctl(["task", "create", "free", "--metadata", r#"{"command": "true"}"#]).expect_success();
-    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
-    house
-        .teamctl(["task", "create", "hers", "--owner", "ann", "--metadata", r#"{"command": "true"}"#])
+    let env = TestEnv::with_team();
+    env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
+    env.wait_until("it idles", || (env.member("ann")?["activity"] == "idle").then_some(()));
+    env.teamctl(["task", "create", "free", "--metadata", r#"{"command": "true"}"#]).expect_success();
+    env.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
+    env.teamctl(["task", "create", "hers", "--owner", "ann", "--metadata", r#"{"command": "true"}"#])
         .expect_success();
-    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
-    let tasks = house.json(["task", "list"]);
+    env.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
+    let tasks = env.json(["task", "list"]);
     assert!(tasks["tasks"].as_array().unwrap().iter().all(|task| task["owner"] == "ann"), "{tasks:#}");
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn failed_task_stays_with_its_reason() {
-    let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
-    house.teamctl(["task", "create", "bad", "--metadata", r#"{"command": "exit 7"}"#]).expect_success();
-    let task = house.wait_until("it has failed", || {
-        let task = house.json(["task", "get", "2"])["task"].clone();
+    let env = TestEnv::with_team();
+    env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
+    env.teamctl(["task", "create", "bad", "--metadata", r#"{"command": "exit 7"}"#]).expect_success();
+    let task = env.wait_until("it has failed", || {
+        let task = env.json(["task", "get", "2"])["task"].clone();
         task["metadata"]["failure"].is_string().then_some(task)
     });
     assert_eq!(task["metadata"]["failure"], "exit 7");
     assert_eq!(task["status"], "in_progress");
     assert_eq!(task["owner"], "ann");
-    house.wait_until("the lead is told", || {
-        let lead = house.inbox("survey", "team-lead");
+    env.wait_until("the lead is told", || {
+        let lead = env.inbox("survey", "team-lead");
         lead.iter()
             .any(|m| m["text"].as_str().is_some_and(|t| t.contains("\"failureReason\":\"exit 7")))
             .then_some(())
     });
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn teammate_cannot_add_a_command() {
-    let house = TestEnv::with_team();
+    let env = TestEnv::with_team();
     let script = "teamctl task create evil --metadata '{\"command\": \"touch out/evil\"}'; echo $? >out/code";
-    house
-        .teamctl(["spawn", "ann", "--cwd", &house.path("").display().to_string(), "--", "sh", "-c", script])
+    env.teamctl(["spawn", "ann", "--cwd", &env.path("").display().to_string(), "--", "sh", "-c", script])
         .expect_success();
-    let code =
-        house.wait_until("it tried", || Some(house.read("out/code")).filter(|code| code.ends_with('\n')));
+    let code = env.wait_until("it tried", || Some(env.read("out/code")).filter(|code| code.ends_with('\n')));
     assert_eq!(code, "77\n");
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn task_command_gets_the_task_and_no_stdin() {
-    let house = TestEnv::with_team();
-    let out = house.path("out/seen").display().to_string();
+    let env = TestEnv::with_team();
+    let out = env.path("out/seen").display().to_string();
     let run = format!(
         "printf '%s|%s|%s|' \"$TASK_ID\" \"$TASK_SUBJECT\" \"$TASK_DESCRIPTION\" > {out}; cat >> {out}"
     );
     let metadata = json!({ "command": run }).to_string();
     let create =
         ["task", "create", "$(touch evil); `x`", "--description", "two\nlines", "--metadata", &metadata];
-    house.teamctl(create).expect_success();
-    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
-    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
-    assert_eq!(house.read("out/seen"), "1|$(touch evil); `x`|two\nlines|");
-    house.shut_down();
+    env.teamctl(create).expect_success();
+    env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
+    env.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
+    assert_eq!(env.read("out/seen"), "1|$(touch evil); `x`|two\nlines|");
+    env.shut_down();
 }
 
 /// Runs a shell loop for each of sixteen at once and gives what each printed.
-fn run_sixteen(house: &TestEnv, script: &str) -> Vec<String> {
+fn run_sixteen(env: &TestEnv, script: &str) -> Vec<String> {
     let start = |number: usize| {
-        let mut command = house.command("sh");
+        let mut command = env.command("sh");
         command.args(["-c", script]).env("TEAMD_MEMBER", format!("w{number}")).env("TEAMD_TEAM", "survey");
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
@@ -159,16 +155,16 @@ fn printed_ids(output: &str) -> Vec<u64> {
 
 #[test]
 fn concurrent_creators_and_claimers_get_each_task_once() {
-    let house = TestEnv::with_team();
+    let env = TestEnv::with_team();
     let make = "for n in 1 2 3 4 5 6 7 8 9 10 11 12 13; do teamctl --json task create $n || exit; done";
-    let made: Vec<u64> = run_sixteen(&house, make).iter().flat_map(|output| printed_ids(output)).collect();
+    let made: Vec<u64> = run_sixteen(&env, make).iter().flat_map(|output| printed_ids(output)).collect();
     assert_eq!(made.len(), 208, "nobody gets an error");
     assert_eq!(BTreeSet::from_iter(made), BTreeSet::from_iter(1..=208), "unique, and none left out");
     for number in 0..16 {
-        house.teamctl(["spawn", &format!("w{number}"), "--", "sleep", "3600"]).expect_success();
+        env.teamctl(["spawn", &format!("w{number}"), "--", "sleep", "3600"]).expect_success();
     }
     let take = "while teamctl --json task claim; do :; done";
-    let outputs = run_sixteen(&house, take);
+    let outputs = run_sixteen(&env, take);
     let mut owners: Vec<(u64, usize)> = Vec::new();
     for (number, output) in outputs.iter().enumerate() {
         owners.extend(printed_ids(output).into_iter().map(|id| (id, number)));
@@ -178,31 +174,31 @@ fn concurrent_creators_and_claimers_get_each_task_once() {
     }
     owners.sort_unstable();
     assert_eq!(owners.iter().map(|(id, _)| *id).collect::<Vec<_>>(), (1..=208).collect::<Vec<_>>());
-    let tasks = house.json(["task", "list"]);
+    let tasks = env.json(["task", "list"]);
     for (task, (_, number)) in tasks["tasks"].as_array().unwrap().iter().zip(&owners) {
         assert_eq!((&task["status"], &task["owner"]), (&"in_progress".into(), &format!("w{number}").into()));
     }
     for number in 0..16 {
-        let letters = house.inbox("survey", &format!("w{number}"));
+        let letters = env.inbox("survey", &format!("w{number}"));
         let assigned = letters.iter().filter(|m| m["text"].as_str().unwrap().contains("task_assignment"));
         assert_eq!(assigned.count(), owners.iter().filter(|(_, owner)| *owner == number).count());
     }
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn blocked_task_and_cycle_are_rejected_everywhere() {
-    let house = TestEnv::with_team();
+    let env = TestEnv::with_team();
     for subject in ["first", "second", "third"] {
-        house.teamctl(["task", "create", subject]).expect_success();
+        env.teamctl(["task", "create", subject]).expect_success();
     }
-    house.teamctl(["task", "done", "3"]).expect_success();
+    env.teamctl(["task", "done", "3"]).expect_success();
     for task in ["2", "3"] {
-        house.teamctl(["task", "update", task, "--add-blocked-by", "1"]).expect_success();
+        env.teamctl(["task", "update", task, "--add-blocked-by", "1"]).expect_success();
     }
-    house.teamctl(["task", "claim", "1"]).expect_success();
+    env.teamctl(["task", "claim", "1"]).expect_success();
     let refused = |arguments: &[&str], code: i32, why: &str| {
-        let ran = house.teamctl_with(arguments, &[]);
+        let ran = env.teamctl_with(arguments, &[]);
         assert_eq!(ran.code, code, "{ran:#?}");
         assert!(ran.stderr.contains(why), "{ran:#?}");
     };
@@ -217,7 +213,7 @@ fn blocked_task_and_cycle_are_rejected_everywhere() {
     refused(&["task", "update", "1", "--add-blocked-by", "2"], 76, "1, 2, 1 would wait for itself");
     refused(&["task", "update", "2", "--add-blocked-by", "9"], 67, "cannot find task 9");
     refused(&["task", "create", "x", "--blocked-by", "9"], 67, "cannot find task 9");
-    house.teamctl(["task", "done", "1"]).expect_success();
-    house.teamctl(["task", "claim", "2"]).expect_success();
-    house.shut_down();
+    env.teamctl(["task", "done", "1"]).expect_success();
+    env.teamctl(["task", "claim", "2"]).expect_success();
+    env.shut_down();
 }

@@ -4,22 +4,22 @@ use crate::top::OuterTerminal;
 use harness::TestEnv;
 
 /// The example as a person would have it, with our programs.
-fn load_tmux_conf(house: &TestEnv) {
+fn load_tmux_conf(env: &TestEnv) {
     let text = include_str!("../../examples/tmux.conf");
     let teamctl = harness::programs().join("teamctl").display().to_string();
-    let root = house.root().display().to_string();
+    let root = env.root().display().to_string();
     let ours = |text: String, verb: &str| {
         text.replace(&format!("teamctl {verb}"), &format!("{teamctl} --root {root} {verb}"))
     };
     let text = ours(ours(text.to_owned(), "status"), "top");
-    let path = house.write_file("out/tmux.conf", text);
+    let path = env.write_file("out/tmux.conf", text);
     // An older tmux has no such option.
-    let known = house.tmux(["show-options", "-gw"]).contains("allow-passthrough");
+    let known = env.tmux(["show-options", "-gw"]).contains("allow-passthrough");
     if !known {
-        let kept: String = text_without(&house.read("out/tmux.conf"), "allow-passthrough");
-        house.write_file("out/tmux.conf", kept);
+        let kept: String = text_without(&env.read("out/tmux.conf"), "allow-passthrough");
+        env.write_file("out/tmux.conf", kept);
     }
-    house.tmux(["source-file", &path]);
+    env.tmux(["source-file", &path]);
 }
 
 fn text_without(text: &str, word: &str) -> String {
@@ -28,34 +28,34 @@ fn text_without(text: &str, word: &str) -> String {
 
 #[test]
 fn status_line_shows_working_failed_and_daemon_down() {
-    let house = TestEnv::with_team();
-    load_tmux_conf(&house);
-    let terminal = OuterTerminal::open(&house, "user");
-    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
-    house.teamctl(["spawn", "bob", "--profile", "worker"]).expect_success();
-    house.wait_until("bob is idle", || (house.member("bob")?["activity"] == "idle").then_some(()));
-    assert_eq!(house.teamctl(["status", "--format", "tmux"]).expect_success().trim(), "survey 1/2");
+    let env = TestEnv::with_team();
+    load_tmux_conf(&env);
+    let terminal = OuterTerminal::open(&env, "user");
+    env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
+    env.teamctl(["spawn", "bob", "--profile", "worker"]).expect_success();
+    env.wait_until("bob is idle", || (env.member("bob")?["activity"] == "idle").then_some(()));
+    assert_eq!(env.teamctl(["status", "--format", "tmux"]).expect_success().trim(), "survey 1/2");
     terminal.wait_for_text("survey 1/2");
-    house.teamctl(["spawn", "cat", "--", "false"]).expect_success();
-    house.wait_until("cat has failed", || house.member("cat").is_none().then_some(()));
+    env.teamctl(["spawn", "cat", "--", "false"]).expect_success();
+    env.wait_until("cat has failed", || env.member("cat").is_none().then_some(()));
     terminal.wait_for_text("survey 1/2 x1");
-    house.kill_process(house.daemon_pid());
-    let ran = house.teamctl(["status", "--format", "tmux"]);
+    env.kill_process(env.daemon_pid());
+    let ran = env.teamctl(["status", "--format", "tmux"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (69, ""));
     terminal.wait_for_text("teamd down");
     drop(terminal);
-    house.start_daemon();
-    house.shut_down();
+    env.start_daemon();
+    env.shut_down();
 }
 
 #[test]
 fn popup_key_explains_an_empty_screen() {
-    let house = TestEnv::with_daemon();
-    load_tmux_conf(&house);
-    let terminal = OuterTerminal::open(&house, "user");
+    let env = TestEnv::with_daemon();
+    load_tmux_conf(&env);
+    let terminal = OuterTerminal::open(&env, "user");
     terminal.press("C-b");
     terminal.press("t");
     terminal.wait_for_text("cannot find a team: there is none");
     drop(terminal);
-    house.shut_down();
+    env.shut_down();
 }

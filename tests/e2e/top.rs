@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 
 /// The screen in a pane of 80×24, in a shell that says how it left.
 struct TopPane<'a> {
-    house: &'a TestEnv,
+    env: &'a TestEnv,
     pane: String,
 }
 
 impl<'a> TopPane<'a> {
-    fn open(house: &'a TestEnv) -> TopPane<'a> {
-        let top = TopPane::start(house);
+    fn open(env: &'a TestEnv) -> TopPane<'a> {
+        let top = TopPane::start(env);
         top.wait_for_text("team-lead");
         top
     }
 
-    fn start(house: &'a TestEnv) -> TopPane<'a> {
+    fn start(env: &'a TestEnv) -> TopPane<'a> {
         let teamctl = harness::programs().join("teamctl").display().to_string();
         let shell = format!("'{teamctl}' top; echo left $?; stty -a; exec sleep 3600");
-        let pane = house.tmux([
+        let pane = env.tmux([
             "new-session",
             "-d",
             "-s",
@@ -38,31 +38,31 @@ impl<'a> TopPane<'a> {
             "-c",
             &shell,
         ]);
-        TopPane { house, pane }
+        TopPane { env, pane }
     }
 
     fn screen_text(&self) -> String {
-        self.house.tmux(["capture-pane", "-p", "-t", &self.pane])
+        self.env.tmux(["capture-pane", "-p", "-t", &self.pane])
     }
 
     /// Waits until that is on the screen.
     fn wait_for_text(&self, part: &str) -> String {
         let what = format!("the screen shows {part:?}");
-        self.house.wait_until(&what, || Some(self.screen_text()).filter(|shown| shown.contains(part)))
+        self.env.wait_until(&what, || Some(self.screen_text()).filter(|shown| shown.contains(part)))
     }
 
     fn press(&self, key: &str) {
-        self.house.tmux(["send-keys", "-t", &self.pane, key]);
+        self.env.tmux(["send-keys", "-t", &self.pane, key]);
     }
 
     fn type_in(&self, text: &str) {
-        self.house.tmux(["send-keys", "-t", &self.pane, "-l", text]);
+        self.env.tmux(["send-keys", "-t", &self.pane, "-l", text]);
     }
 
     /// Chooses the line that begins with that.
     fn choose(&self, name: &str) {
         self.press("Home");
-        self.house.wait_until(&format!("{name} is chosen"), || {
+        self.env.wait_until(&format!("{name} is chosen"), || {
             let chosen = self.screen_text().contains(&format!(">{name} "));
             if !chosen {
                 self.press("Down");
@@ -72,7 +72,7 @@ impl<'a> TopPane<'a> {
     }
 
     fn pid(&self) -> u32 {
-        let shell = self.house.tmux(["display-message", "-p", "-t", &self.pane, "#{pane_pid}"]);
+        let shell = self.env.tmux(["display-message", "-p", "-t", &self.pane, "#{pane_pid}"]);
         let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
         children.split_whitespace().next().unwrap().parse().unwrap()
     }
@@ -84,12 +84,12 @@ impl<'a> TopPane<'a> {
         let words: Vec<&str> = shown.split([' ', ';', '\n']).collect();
         assert!(words.contains(&"icanon") && words.contains(&"echo") && words.contains(&"isig"), "{shown}");
         let format = "#{alternate_on} #{cursor_flag}";
-        assert_eq!(self.house.tmux(["display-message", "-p", "-t", &self.pane, format]), "0 1");
+        assert_eq!(self.env.tmux(["display-message", "-p", "-t", &self.pane, format]), "0 1");
     }
 }
 
-fn spawn(house: &TestEnv, name: &str) {
-    house.teamctl(["spawn", name, "--", &house.scripted_agent_path(), "stay"]).expect_success();
+fn spawn(env: &TestEnv, name: &str) {
+    env.teamctl(["spawn", name, "--", &env.scripted_agent_path(), "stay"]).expect_success();
 }
 
 fn signal(pid: u32, signal: rustix::process::Signal) {
@@ -104,68 +104,68 @@ fn permission_request(id: &str, command: &str) -> String {
     .to_string()
 }
 
-fn write_request(house: &TestEnv, text: &str) {
-    let ran = house.command(harness::programs().join("scripted-agent")).args(["ask", "ann", text]).status();
+fn write_request(env: &TestEnv, text: &str) {
+    let ran = env.command(harness::programs().join("scripted-agent")).args(["ask", "ann", text]).status();
     assert!(ran.unwrap().success());
 }
 
-fn answers(house: &TestEnv) -> Vec<Value> {
-    let inbox = house.inbox("survey", "ann");
+fn answers(env: &TestEnv) -> Vec<Value> {
+    let inbox = env.inbox("survey", "ann");
     inbox.iter().filter_map(|message| serde_json::from_str(message["text"].as_str()?).ok()).collect()
 }
 
 #[test]
 fn screen_shows_events_and_q_quits() {
-    let house = TestEnv::with_team();
-    let top = TopPane::open(&house);
-    spawn(&house, "ann");
+    let env = TestEnv::with_team();
+    let top = TopPane::open(&env);
+    spawn(&env, "ann");
     top.wait_for_text("ann          active");
-    house.teamctl(["send", "ann", "count\u{1b}[2J the lines"]).expect_success();
+    env.teamctl(["send", "ann", "count\u{1b}[2J the lines"]).expect_success();
     let shown = top.wait_for_text("team-lead -> ann: count\\u{1b}[2J the lines");
     assert!(shown.contains("1 new") && shown.is_ascii(), "{shown}");
-    house.teamctl(["task", "create", "read it"]).expect_success();
-    house.teamctl(["task", "create", "write it up", "--blocked-by", "2"]).expect_success();
+    env.teamctl(["task", "create", "read it"]).expect_success();
+    env.teamctl(["task", "create", "write it up", "--blocked-by", "2"]).expect_success();
     top.wait_for_text("` #3     waits   -            write it up");
-    house.teamctl(["kill", "ann"]).expect_success();
+    env.teamctl(["kill", "ann"]).expect_success();
     top.wait_for_text("ann          killed ");
-    house.teamctl(["delete", "survey"]).expect_success();
+    env.teamctl(["delete", "survey"]).expect_success();
     top.wait_for_text("no such team any more");
-    house.teamctl(["create", "survey"]).expect_success();
+    env.teamctl(["create", "survey"]).expect_success();
     top.wait_for_text("[members 1]");
     top.press("q");
     top.assert_exited(0);
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn last_output_line_is_shown_without_a_pane() {
-    let house = TestEnv::with_team();
-    let top = TopPane::open(&house);
+    let env = TestEnv::with_team();
+    let top = TopPane::open(&env);
     for (name, backend) in [("ann", "tmux"), ("bob", "in-process")] {
         let program = "printf 'begin\\n\\033[31mred end\\033[0m\\n\\n'; exec sleep 3600";
-        house.teamctl(["spawn", name, "--backend", backend, "--", "sh", "-c", program]).expect_success();
+        env.teamctl(["spawn", name, "--backend", backend, "--", "sh", "-c", program]).expect_success();
     }
-    house.wait_until("both lines", || (top.screen_text().matches("red end").count() == 2).then_some(()));
+    env.wait_until("both lines", || (top.screen_text().matches("red end").count() == 2).then_some(()));
     top.choose("bob");
     top.press("Enter");
     top.wait_for_text("its output ends:\nbegin\nred end");
-    let why = house.teamctl(["why", "bob"]).expect_success();
+    let why = env.teamctl(["why", "bob"]).expect_success();
     top.wait_for_text(&why.lines().next().unwrap().chars().take(30).collect::<String>());
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn send_shutdown_and_kill_keys_work() {
-    let house = TestEnv::with_team();
-    spawn(&house, "ann");
-    let top = TopPane::open(&house);
+    let env = TestEnv::with_team();
+    spawn(&env, "ann");
+    let top = TopPane::open(&env);
     top.wait_for_text("ann          active");
     top.choose("ann");
     top.press("s");
     top.wait_for_text("message to ann:");
     top.type_in("hello; $(touch evil)");
     top.press("Enter");
-    let sent = house.wait_until("it is stored", || house.inbox("survey", "ann").pop());
+    let sent = env.wait_until("it is stored", || env.inbox("survey", "ann").pop());
     assert_eq!((&sent["text"], &sent["from"]), (&json!("hello; $(touch evil)"), &json!("team-lead")));
     top.wait_for_text("Message sent to ann");
     top.press("x");
@@ -174,7 +174,7 @@ fn send_shutdown_and_kill_keys_work() {
     top.press("Enter");
     top.wait_for_text("Shutdown request sent to ann");
     let asked =
-        house.wait_until("it is asked", || house.inbox("survey", "ann").pop().filter(|last| *last != sent));
+        env.wait_until("it is asked", || env.inbox("survey", "ann").pop().filter(|last| *last != sent));
     let asked: Value = serde_json::from_str(asked["text"].as_str().unwrap()).unwrap();
     assert_eq!((&asked["type"], &asked["reason"]), (&json!("shutdown_request"), &json!("enough")));
     top.wait_for_text("ann          stopping ");
@@ -182,21 +182,21 @@ fn send_shutdown_and_kill_keys_work() {
     top.wait_for_text("kill ann: press K again");
     top.press("Escape");
     top.wait_for_text("q:quit");
-    assert!(house.member("ann").is_some());
+    assert!(env.member("ann").is_some());
     top.press("K");
     top.wait_for_text("kill ann: press K again");
     top.press("K");
     top.wait_for_text(" killed ");
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn request_is_answered_only_after_it_was_shown_completely() {
-    let house = TestEnv::with_team();
-    spawn(&house, "ann");
-    let top = TopPane::open(&house);
+    let env = TestEnv::with_team();
+    spawn(&env, "ann");
+    let top = TopPane::open(&env);
     let long = format!("{}; rm -r /", "echo a very long line of a command".repeat(80));
-    write_request(&house, &permission_request("perm-1-abcdefg", &long));
+    write_request(&env, &permission_request("perm-1-abcdefg", &long));
     top.wait_for_text("1 request waits");
     top.press("Tab");
     top.wait_for_text("[requests 1]");
@@ -205,111 +205,111 @@ fn request_is_answered_only_after_it_was_shown_completely() {
     assert!(shown.contains("asks to use Bash: run it") && !shown.contains("rm -r /"), "{shown}");
     top.press("y");
     top.wait_for_text("read it to its end first");
-    assert!(answers(&house).is_empty());
+    assert!(answers(&env).is_empty());
     top.press("End");
     assert!(top.wait_for_text("y:approve").contains("; rm -r /"));
     top.press("n");
     top.wait_for_text("no, since:");
     top.type_in("not that");
     top.press("Enter");
-    let no = house.wait_until("it is refused", || answers(&house).pop());
+    let no = env.wait_until("it is refused", || answers(&env).pop());
     assert_eq!((&no["subtype"], &no["error"]), (&json!("error"), &json!("not that")));
     top.wait_for_text("[requests 0]");
-    write_request(&house, &permission_request("perm-2-abcdefg", "ls"));
+    write_request(&env, &permission_request("perm-2-abcdefg", "ls"));
     top.wait_for_text("[requests 1]");
     top.press("Enter");
     top.wait_for_text("y:approve");
     top.press("y");
-    house.wait_until("it is allowed", || {
-        answers(&house).into_iter().find(|answer| answer["subtype"] == "success")
+    env.wait_until("it is allowed", || {
+        answers(&env).into_iter().find(|answer| answer["subtype"] == "success")
     });
     top.wait_for_text("[requests 0]");
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn unreadable_requests_are_shown_as_unknown() {
-    let house = TestEnv::with_team();
-    spawn(&house, "ann");
-    let top = TopPane::open(&house);
+    let env = TestEnv::with_team();
+    spawn(&env, "ann");
+    let top = TopPane::open(&env);
     top.wait_for_text(" requests 0 ");
-    write_request(&house, &permission_request("perm-1-abcdefg", "ls"));
+    write_request(&env, &permission_request("perm-1-abcdefg", "ls"));
     top.wait_for_text(" requests 1 ");
-    let whole = house.read("root/teams/survey/inboxes/team-lead.json");
-    house.write_file("root/teams/survey/inboxes/team-lead.json", "{");
+    let whole = env.read("root/teams/survey/inboxes/team-lead.json");
+    env.write_file("root/teams/survey/inboxes/team-lead.json", "{");
     top.wait_for_text(" requests ? ");
     top.wait_for_text("requests can't be read: teamctl requests says why");
-    house.write_file("root/teams/survey/inboxes/team-lead.json", whole);
+    env.write_file("root/teams/survey/inboxes/team-lead.json", whole);
     top.wait_for_text(" requests 1 ");
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn screen_survives_the_daemon() {
-    let house = TestEnv::with_team();
-    spawn(&house, "ann");
-    let top = TopPane::open(&house);
+    let env = TestEnv::with_team();
+    spawn(&env, "ann");
+    let top = TopPane::open(&env);
     top.wait_for_text("1 member active");
-    house.kill_process(house.daemon_pid());
+    env.kill_process(env.daemon_pid());
     top.wait_for_text("teamd is down (teamctl up): this is what the files say");
-    house.teamctl(["send", "ann", "still here?"]).expect_success();
+    env.teamctl(["send", "ann", "still here?"]).expect_success();
     top.wait_for_text("team-lead -> ann: still here?");
-    house.start_daemon();
+    env.start_daemon();
     top.wait_for_text("1 member active");
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn dialog_seen_only_on_screen_is_shown() {
-    let house = TestEnv::with_team();
-    dialogs::write_profile(&house, "asker", "pull", dialogs::ASKER);
-    house.teamctl(["spawn", "ann", "--profile", "asker"]).expect_success();
-    dialogs::wait_for_screen(&house, "ann", "It asks");
-    let top = TopPane::open(&house);
+    let env = TestEnv::with_team();
+    dialogs::write_profile(&env, "asker", "pull", dialogs::ASKER);
+    env.teamctl(["spawn", "ann", "--profile", "asker"]).expect_success();
+    dialogs::wait_for_screen(&env, "ann", "It asks");
+    let top = TopPane::open(&env);
     top.wait_for_text("ann          ");
-    dialogs::type_answer(&house, "ann", "ask");
+    dialogs::type_answer(&env, "ann", "ask");
     top.wait_for_text("!dialog");
-    dialogs::type_answer(&house, "ann", "go");
-    house.wait_until("it is gone", || (!top.screen_text().contains("!dialog")).then_some(()));
-    house.shut_down();
+    dialogs::type_answer(&env, "ann", "go");
+    env.wait_until("it is gone", || (!top.screen_text().contains("!dialog")).then_some(()));
+    env.shut_down();
 }
 
 #[test]
 fn idle_screen_is_not_redrawn() {
-    let house = TestEnv::with_team();
-    spawn(&house, "ann");
-    let top = TopPane::open(&house);
+    let env = TestEnv::with_team();
+    spawn(&env, "ann");
+    let top = TopPane::open(&env);
     top.wait_for_text("ann          active");
-    let record = house.path("out/drawn").display().to_string();
+    let record = env.path("out/drawn").display().to_string();
     // Each drawing hides the cursor once.
-    let drawings = || house.read("out/drawn").matches("\u{1b}[?25l").count();
-    house.tmux(["pipe-pane", "-t", &top.pane, &format!("cat >> '{record}'")]);
-    house.wait_until_quiet(std::time::Duration::from_millis(500));
+    let drawings = || env.read("out/drawn").matches("\u{1b}[?25l").count();
+    env.tmux(["pipe-pane", "-t", &top.pane, &format!("cat >> '{record}'")]);
+    env.wait_until_quiet(std::time::Duration::from_millis(500));
     let before = drawings();
     // Looks that find nothing new, and then a key, which is drawn once.
     for n in 0..20 {
-        house.write_file(&format!("root/teams/survey/{n}.tmp"), "x");
+        env.write_file(&format!("root/teams/survey/{n}.tmp"), "x");
     }
-    house.write_file("root/teams/survey/inboxes/odd.tmp", "x");
-    house.wait_until_quiet(std::time::Duration::from_millis(500));
+    env.write_file("root/teams/survey/inboxes/odd.tmp", "x");
+    env.wait_until_quiet(std::time::Duration::from_millis(500));
     top.press("?");
     top.wait_for_text("[help]");
-    house.wait_until("it is drawn", || (drawings() > before).then_some(()));
-    assert_eq!(drawings() - before, 1, "{:?}", house.read("out/drawn"));
+    env.wait_until("it is drawn", || (drawings() > before).then_some(()));
+    assert_eq!(drawings() - before, 1, "{:?}", env.read("out/drawn"));
     for n in 0..20 {
-        std::fs::remove_file(house.root().join(format!("teams/survey/{n}.tmp"))).unwrap();
+        std::fs::remove_file(env.root().join(format!("teams/survey/{n}.tmp"))).unwrap();
     }
-    std::fs::remove_file(house.root().join("teams/survey/inboxes/odd.tmp")).unwrap();
-    house.shut_down();
+    std::fs::remove_file(env.root().join("teams/survey/inboxes/odd.tmp")).unwrap();
+    env.shut_down();
 }
 
 #[test]
 fn q_quits_at_once_and_commands_continue() {
-    let house = TestEnv::new();
-    let mut teamd = house.start_daemon_without_pane();
-    house.teamctl(["create", "survey"]).expect_success();
-    spawn(&house, "ann");
-    let top = TopPane::open(&house);
+    let env = TestEnv::new();
+    let mut teamd = env.start_daemon_without_pane();
+    env.teamctl(["create", "survey"]).expect_success();
+    spawn(&env, "ann");
+    let top = TopPane::open(&env);
     top.wait_for_text("ann          active");
     top.choose("ann");
     let stopped = PausedProcess::new(teamd.id());
@@ -321,68 +321,68 @@ fn q_quits_at_once_and_commands_continue() {
     top.wait_for_text("this goes on without the screen: teamctl kill -- ann");
     top.assert_exited(0);
     drop(stopped);
-    house.wait_until("ann is killed", || house.member("ann").is_none().then_some(()));
-    house.teamctl(["down"]).expect_success();
+    env.wait_until("ann is killed", || env.member("ann").is_none().then_some(()));
+    env.teamctl(["down"]).expect_success();
     assert!(teamd.wait().unwrap().success());
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn terminal_is_restored_on_every_exit() {
     use rustix::process::Signal;
     for (by, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
-        let house = TestEnv::with_team();
-        let top = TopPane::open(&house);
+        let env = TestEnv::with_team();
+        let top = TopPane::open(&env);
         signal(top.pid(), by);
         top.assert_exited(code);
-        house.shut_down();
+        env.shut_down();
     }
-    let house = TestEnv::with_team();
-    let top = TopPane::open(&house);
+    let env = TestEnv::with_team();
+    let top = TopPane::open(&env);
     let pid = top.pid();
     let stops: [&dyn Fn(); 2] = [&|| signal(pid, Signal::TSTP), &|| top.press("C-z")];
     for stop in stops {
         stop();
-        house.wait_until("the terminal is given back", || {
-            (house.tmux(["display-message", "-p", "-t", &top.pane, "#{alternate_on}"]) == "0").then_some(())
+        env.wait_until("the terminal is given back", || {
+            (env.tmux(["display-message", "-p", "-t", &top.pane, "#{alternate_on}"]) == "0").then_some(())
         });
         let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        house.wait_until("it has stopped", || state().contains(") T ").then_some(()));
+        env.wait_until("it has stopped", || state().contains(") T ").then_some(()));
         signal(pid, Signal::CONT);
         top.wait_for_text("[members 1]");
     }
     top.press("C-c");
     top.assert_exited(0);
-    house.shut_down();
+    env.shut_down();
 }
 
-/// Another tmux server, whose pane is a terminal that looks at a session of the house's.
+/// Another tmux server, whose pane is a terminal that looks at a session of the environment's.
 pub(crate) struct OuterTerminal<'a> {
-    house: &'a TestEnv,
+    env: &'a TestEnv,
     socket: String,
 }
 
 impl<'a> OuterTerminal<'a> {
-    pub(crate) fn open(house: &'a TestEnv, session: &str) -> OuterTerminal<'a> {
-        let inner = house.tmux_socket().display().to_string();
+    pub(crate) fn open(env: &'a TestEnv, session: &str) -> OuterTerminal<'a> {
+        let inner = env.tmux_socket().display().to_string();
         let words = format!("unset TMUX TMUX_PANE; exec tmux -S '{inner}' attach -t {session}");
-        let terminal = OuterTerminal { house, socket: house.path("outer").display().to_string() };
+        let terminal = OuterTerminal { env, socket: env.path("outer").display().to_string() };
         terminal.tmux(&["new-session", "-d", "-x", "100", "-y", "30", "--", "/bin/sh", "-c", &words]);
-        house.wait_until("somebody sits there", || {
-            (house.tmux(["list-clients", "-t", session, "-F", "x"]) == "x").then_some(())
+        env.wait_until("somebody sits there", || {
+            (env.tmux(["list-clients", "-t", session, "-F", "x"]) == "x").then_some(())
         });
         terminal
     }
 
     fn tmux(&self, words: &[&str]) -> String {
-        let mut command = self.house.command("tmux");
+        let mut command = self.env.command("tmux");
         let output = command.args(["-S", &self.socket, "-f", "/dev/null"]).args(words).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     pub(crate) fn wait_for_text(&self, part: &str) {
         let what = format!("the terminal shows {part:?}");
-        self.house.wait_until(&what, || self.tmux(&["capture-pane", "-p"]).contains(part).then_some(()));
+        self.env.wait_until(&what, || self.tmux(&["capture-pane", "-p"]).contains(part).then_some(()));
     }
 
     pub(crate) fn press(&self, key: &str) {
@@ -390,8 +390,8 @@ impl<'a> OuterTerminal<'a> {
     }
 
     fn wait_for_active_pane(&self, pane: &str) {
-        self.house.wait_until(&format!("it looks at {pane}"), || {
-            let clients = self.house.tmux(["list-clients", "-F", "#{client_control_mode} #{pane_id}"]);
+        self.env.wait_until(&format!("it looks at {pane}"), || {
+            let clients = self.env.tmux(["list-clients", "-F", "#{client_control_mode} #{pane_id}"]);
             clients.lines().any(|line| line == format!("0 {pane}")).then_some(())
         });
     }
@@ -403,39 +403,39 @@ impl Drop for OuterTerminal<'_> {
     }
 }
 
-fn pane(house: &TestEnv, name: &str) -> String {
-    house.member(name).unwrap()["pane"].as_str().unwrap().to_owned()
+fn pane(env: &TestEnv, name: &str) -> String {
+    env.member(name).unwrap()["pane"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn a_attaches_and_shows_the_way_back() {
-    let house = TestEnv::with_team();
-    spawn(&house, "ann");
-    let top = TopPane::open(&house);
+    let env = TestEnv::with_team();
+    spawn(&env, "ann");
+    let top = TopPane::open(&env);
     top.choose("ann");
     top.press("a");
     top.wait_for_text("cannot switch to the pane");
-    let terminal = OuterTerminal::open(&house, "top");
+    let terminal = OuterTerminal::open(&env, "top");
     top.press("a");
-    terminal.wait_for_active_pane(&pane(&house, "ann"));
+    terminal.wait_for_active_pane(&pane(&env, "ann"));
     terminal.wait_for_text("back to the team's screen: prefix L");
     terminal.press("C-b");
     terminal.press("L");
     terminal.wait_for_active_pane(&top.pane);
     top.wait_for_text("you were taken to ann");
     drop(terminal);
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn popup_closes_to_show_a_pane() {
-    let house = TestEnv::with_team();
-    spawn(&house, "ann");
-    let terminal = OuterTerminal::open(&house, "user");
+    let env = TestEnv::with_team();
+    spawn(&env, "ann");
+    let terminal = OuterTerminal::open(&env, "user");
     let teamctl = harness::programs().join("teamctl").display().to_string();
     let popup = |said: &str| {
         let shell = format!("'{teamctl}' top --popup; echo {said} $?; exec sleep 3600");
-        house.tmux(["new-window", "-t", "user:", "--", "sh", "-c", &shell]);
+        env.tmux(["new-window", "-t", "user:", "--", "sh", "-c", &shell]);
         terminal.wait_for_text("[members 2]");
     };
     popup("closed");
@@ -444,19 +444,19 @@ fn popup_closes_to_show_a_pane() {
     popup("gone");
     terminal.wait_for_text(">ann");
     terminal.press("a");
-    terminal.wait_for_active_pane(&pane(&house, "ann"));
-    house.wait_until("the popup has closed", || {
+    terminal.wait_for_active_pane(&pane(&env, "ann"));
+    env.wait_until("the popup has closed", || {
         (!terminal.tmux(&["capture-pane", "-p"]).contains("[members 2]")).then_some(())
     });
     drop(terminal);
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn team_is_chosen_with_one_key() {
-    let house = TestEnv::with_team();
-    house.teamctl(["create", "other"]).expect_success();
-    let top = TopPane::start(&house);
+    let env = TestEnv::with_team();
+    env.teamctl(["create", "other"]).expect_success();
+    let top = TopPane::start(&env);
     let shown = top.wait_for_text("Which team?");
     assert!(shown.contains("\n 1  other\n 2  survey"), "{shown}");
     top.press("3");
@@ -464,31 +464,31 @@ fn team_is_chosen_with_one_key() {
     top.wait_for_text("survey  0 members active");
     top.press("q");
     top.assert_exited(0);
-    let terminal = OuterTerminal::open(&house, "top");
+    let terminal = OuterTerminal::open(&env, "top");
     let teamctl = harness::programs().join("teamctl").display().to_string();
     for (key, shows) in [("1", "other  0 members active"), ("q", "closed 0")] {
         let shell = format!("'{teamctl}' top --popup; echo closed $?; exec sleep 3600");
-        house.tmux(["new-window", "-t", "top:", "--", "sh", "-c", &shell]);
+        env.tmux(["new-window", "-t", "top:", "--", "sh", "-c", &shell]);
         terminal.wait_for_text("Which team?");
         terminal.press(key);
         terminal.wait_for_text(shows);
         terminal.press("q");
         terminal.wait_for_text("closed 0");
     }
-    let said = house.teamctl(["top"]).expect_failure(64);
+    let said = env.teamctl(["top"]).expect_failure(64);
     assert!(said.contains("this is no terminal") && !said.contains("-t other"), "{said}");
     drop(terminal);
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn screen_requires_a_lead_at_a_terminal() {
-    let house = TestEnv::with_team();
-    let said = house.teamctl(["top"]).expect_failure(64);
+    let env = TestEnv::with_team();
+    let said = env.teamctl(["top"]).expect_failure(64);
     assert!(said.contains("this is no terminal") && said.contains("teamctl status"), "{said}");
-    let said = house.teamctl(["top", "--popup"]).expect_failure(76);
+    let said = env.teamctl(["top", "--popup"]).expect_failure(76);
     assert!(said.contains("not inside tmux"), "{said}");
-    house.teamctl_with(&["top"], &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")]).expect_failure(77);
-    house.teamctl(["top", "-t", "none"]).expect_failure(67);
-    house.shut_down();
+    env.teamctl_with(&["top"], &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")]).expect_failure(77);
+    env.teamctl(["top", "-t", "none"]).expect_failure(67);
+    env.shut_down();
 }

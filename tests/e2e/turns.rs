@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 /// The files of a team that no daemon has made.
 fn env_without_daemon() -> TestEnv {
-    let house = TestEnv::new();
+    let env = TestEnv::new();
     let member = |name: &str| {
         json!({"agentId": format!("{name}@survey"), "name": name, "agentType": "x", "model": "", "joinedAt": 1,
             "tmuxPaneId": "", "cwd": "/", "subscriptions": []})
@@ -22,9 +22,9 @@ fn env_without_daemon() -> TestEnv {
     let members: Vec<Value> = ["team-lead", "ann", "bob"].map(member).to_vec();
     let config = json!({"name": "survey", "createdAt": 1, "leadAgentId": "team-lead@survey",
         "leadSessionId": "x", "members": members});
-    std::fs::create_dir_all(house.path("root/teams/survey/inboxes")).unwrap();
-    house.write_file("root/teams/survey/config.json", config.to_string());
-    house
+    std::fs::create_dir_all(env.path("root/teams/survey/inboxes")).unwrap();
+    env.write_file("root/teams/survey/config.json", config.to_string());
+    env
 }
 
 fn worker_turns() -> Value {
@@ -39,11 +39,11 @@ fn shell_turns(script: &str) -> Value {
     agent_turns(&["sh", "-c", script], &[], &json!("no_session"))
 }
 
-fn create_task(house: &TestEnv, subject: &str, command: &str) {
+fn create_task(env: &TestEnv, subject: &str, command: &str) {
     let metadata = json!({"command": command}).to_string();
-    house.teamctl(["-t", "survey", "task", "create", subject, "--metadata", &metadata]).expect_success();
+    env.teamctl(["-t", "survey", "task", "create", subject, "--metadata", &metadata]).expect_success();
 }
 
-fn send(house: &TestEnv, text: &str) {
-    house.teamctl(["-t", "survey", "send", "ann", text]).expect_success();
+fn send(env: &TestEnv, text: &str) {
+    env.teamctl(["-t", "survey", "send", "ann", text]).expect_success();
 }

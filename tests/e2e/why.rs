@@ -13,11 +13,11 @@ use serde_json::Value;
 const PAGE: &str = include_str!("../../docs/troubleshooting.md");
 
 /// Waits until this is the first cause, and sees that the page tells of it; gives the cause.
-fn assert_first_cause(house: &TestEnv, cause: &str) -> Value {
-    assert_cause_with_options(house, cause, &[])
+fn assert_first_cause(env: &TestEnv, cause: &str) -> Value {
+    assert_cause_with_options(env, cause, &[])
 }
 
-fn assert_cause_with_options(house: &TestEnv, cause: &str, more: &[&str]) -> Value {
+fn assert_cause_with_options(env: &TestEnv, cause: &str, more: &[&str]) -> Value {
     let words = [&["--json", "why", "ann"], more].concat();
     let mut seen = String::new();
     let mut note = |now: String| {
@@ -25,13 +25,13 @@ fn assert_cause_with_options(house: &TestEnv, cause: &str, more: &[&str]) -> Val
             show(&now);
         }
     };
-    let told = house.wait_until(&format!("the first cause is {cause}"), || {
-        let ran = house.teamctl_with(&words, &[]);
+    let told = env.wait_until(&format!("the first cause is {cause}"), || {
+        let ran = env.teamctl_with(&words, &[]);
         note(format!("{} {}", ran.code, ran.stdout));
         let first = ran.code.eq(&0).then(|| ran.json()["causes"][0].clone())?;
         (first["cause"] == cause).then_some(first)
     });
-    let plain = house.teamctl_with(&words[1..], &[]).expect_success();
+    let plain = env.teamctl_with(&words[1..], &[]).expect_success();
     assert!(plain.lines().count() > 1, "a sentence and its evidence: {plain}");
     assert_documented(cause, &told);
     told
@@ -44,9 +44,9 @@ fn show(told: &str) {
 }
 
 /// Of another inbox than its own the page says the same.
-fn assert_cause_for_inbox(house: &TestEnv, cause: &str, on_the_page: fn(&str) -> String) -> Value {
-    let first = || house.json(["why", "ann"])["causes"][0].clone();
-    let told = house.wait_until(&format!("the first cause is {cause}"), || {
+fn assert_cause_for_inbox(env: &TestEnv, cause: &str, on_the_page: fn(&str) -> String) -> Value {
+    let first = || env.json(["why", "ann"])["causes"][0].clone();
+    let told = env.wait_until(&format!("the first cause is {cause}"), || {
         Some(first()).filter(|told| told["cause"] == cause)
     });
     let mut shown = told.clone();
@@ -94,42 +94,42 @@ fn matches_pattern(text: &str, pattern: &str) -> bool {
 }
 
 /// Types what is printed, inside tmux.
-fn run_suggested_command(house: &TestEnv, told: &Value) -> String {
+fn run_suggested_command(env: &TestEnv, told: &Value) -> String {
     let line = told["next"][0].as_str().unwrap();
-    let tmux = format!("{},0,0", house.tmux_socket().display());
-    let output = house.command("sh").args(["-c", line]).env("TMUX", tmux).output().unwrap();
+    let tmux = format!("{},0,0", env.tmux_socket().display());
+    let output = env.command("sh").args(["-c", line]).env("TMUX", tmux).output().unwrap();
     assert!(output.status.success(), "{line}: {output:?}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// ann stays, and looks for mail by herself, if at all.
-fn spawn_idle_agent(house: &TestEnv) -> u32 {
-    let script = format!("echo here; exec {} stay", house.scripted_agent_path());
-    let pid = house.json(["spawn", "ann", "--", "sh", "-c", &script])["pid"].as_u64().unwrap();
-    let logged = || house.teamctl(["logs", "ann"]).stdout.contains("here").then_some(());
-    house.wait_until("its word is in the log", logged);
+fn spawn_idle_agent(env: &TestEnv) -> u32 {
+    let script = format!("echo here; exec {} stay", env.scripted_agent_path());
+    let pid = env.json(["spawn", "ann", "--", "sh", "-c", &script])["pid"].as_u64().unwrap();
+    let logged = || env.teamctl(["logs", "ann"]).stdout.contains("here").then_some(());
+    env.wait_until("its word is in the log", logged);
     u32::try_from(pid).unwrap()
 }
 
 /// ann does the commands of tasks.
-fn spawn_worker(house: &TestEnv) {
-    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
-    wait_until_idle(house);
+fn spawn_worker(env: &TestEnv) {
+    env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
+    wait_until_idle(env);
 }
 
-fn wait_until_idle(house: &TestEnv) {
-    house.wait_until("ann is idle", || (house.member("ann")?["activity"] == "idle").then_some(()));
+fn wait_until_idle(env: &TestEnv) {
+    env.wait_until("ann is idle", || (env.member("ann")?["activity"] == "idle").then_some(()));
 }
 
-fn create_task(house: &TestEnv, command: &str) -> String {
+fn create_task(env: &TestEnv, command: &str) -> String {
     let metadata = serde_json::json!({ "command": command }).to_string();
-    let made = house.json(["task", "create", "do it", "--metadata", &metadata]);
+    let made = env.json(["task", "create", "do it", "--metadata", &metadata]);
     made["task"]["id"].as_str().unwrap().to_owned()
 }
 
-fn shim_pid(house: &TestEnv) -> u32 {
-    let pane = house.member("ann").unwrap()["pane"].as_str().unwrap().to_owned();
-    house.tmux(["display-message", "-p", "-t", &pane, "#{pane_pid}"]).parse().unwrap()
+fn shim_pid(env: &TestEnv) -> u32 {
+    let pane = env.member("ann").unwrap()["pane"].as_str().unwrap().to_owned();
+    env.tmux(["display-message", "-p", "-t", &pane, "#{pane_pid}"]).parse().unwrap()
 }
 
 /// A process that does not run; it goes on when this is dropped, so that a failed test can look at it.
@@ -174,25 +174,25 @@ fn every_cause_of_the_docs_page_is_tested() {
 
 #[test]
 fn unknown_member_is_an_error() {
-    let house = TestEnv::with_team();
-    spawn_idle_agent(&house);
-    let refused = house.teamctl(["why", "anm"]).expect_failure(67);
+    let env = TestEnv::with_team();
+    spawn_idle_agent(&env);
+    let refused = env.teamctl(["why", "anm"]).expect_failure(67);
     assert!(refused.contains("never was") && refused.contains("did you mean ann"), "{refused}");
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn control_characters_and_fake_lines_are_escaped() {
-    let house = TestEnv::with_team();
-    spawn_idle_agent(&house);
-    house.teamctl(["send", "ann", "x"]).expect_success();
+    let env = TestEnv::with_team();
+    spawn_idle_agent(&env);
+    env.teamctl(["send", "ann", "x"]).expect_success();
     let from = "eve\u{1b}[2J\n  > rm -r ~";
-    let mut inbox = house.inbox("survey", "ann");
+    let mut inbox = env.inbox("survey", "ann");
     inbox[0]["from"] = from.into();
-    house.write_file("root/teams/survey/inboxes/ann.json", serde_json::to_string(&inbox).unwrap());
-    assert_first_cause(&house, "undelivered");
-    let told = house.teamctl(["why", "ann"]).expect_success();
+    env.write_file("root/teams/survey/inboxes/ann.json", serde_json::to_string(&inbox).unwrap());
+    assert_first_cause(&env, "undelivered");
+    let told = env.teamctl(["why", "ann"]).expect_success();
     assert!(!told.contains('\u{1b}') && told.contains("eve\\u{1b}[2J"), "{told}");
     assert!(told.lines().all(|line| !line.starts_with("  > rm")), "{told}");
-    house.shut_down();
+    env.shut_down();
 }

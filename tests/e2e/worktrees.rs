@@ -11,11 +11,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A house with a team and a repository `repo` with a remote, both with one commit.
+/// An environment with a team and a repository `repo` with a remote, both with one commit.
 fn env_with_repository() -> TestEnv {
-    let mut house = TestEnv::new();
+    let mut env = TestEnv::new();
     let name = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-    house.variables = vec![
+    env.variables = vec![
         name("GIT_CONFIG_GLOBAL", "/dev/null"),
         name("GIT_AUTHOR_NAME", "t"),
         name("GIT_AUTHOR_EMAIL", "t@example.org"),
@@ -23,30 +23,30 @@ fn env_with_repository() -> TestEnv {
         name("GIT_COMMITTER_EMAIL", "t@example.org"),
         name("GIT_EDITOR", "true"),
     ];
-    house.start_daemon();
-    house.teamctl(["create", "survey"]).expect_success();
-    repository(&house, "repo");
-    house
+    env.start_daemon();
+    env.teamctl(["create", "survey"]).expect_success();
+    repository(&env, "repo");
+    env
 }
 
-fn repository(house: &TestEnv, name: &str) -> PathBuf {
-    let path = house.path(name);
+fn repository(env: &TestEnv, name: &str) -> PathBuf {
+    let path = env.path(name);
     std::fs::create_dir(&path).unwrap();
-    git(house, &path, &["init", "--quiet", "--initial-branch", "main"]);
+    git(env, &path, &["init", "--quiet", "--initial-branch", "main"]);
     for (file, text) in [("a", "one\n"), ("sub/b", "two\n"), (".gitignore", "*.log\n")] {
         write_file(&path.join(file), text);
     }
-    git(house, &path, &["add", "--all"]);
-    git(house, &path, &["commit", "--quiet", "--message", "first"]);
+    git(env, &path, &["add", "--all"]);
+    git(env, &path, &["commit", "--quiet", "--message", "first"]);
     path
 }
 
-fn run_git(house: &TestEnv, at: &Path, arguments: &[&str]) -> std::process::Output {
-    house.command("git").current_dir(at).args(arguments).output().unwrap()
+fn run_git(env: &TestEnv, at: &Path, arguments: &[&str]) -> std::process::Output {
+    env.command("git").current_dir(at).args(arguments).output().unwrap()
 }
 
-fn git(house: &TestEnv, at: &Path, arguments: &[&str]) -> String {
-    let output = run_git(house, at, arguments);
+fn git(env: &TestEnv, at: &Path, arguments: &[&str]) -> String {
+    let output = run_git(env, at, arguments);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
 }
@@ -62,14 +62,14 @@ fn path_text(path: &Path) -> &str {
 }
 
 /// A member that does nothing until it is ended, in a worktree; gives where that is.
-fn spawn(house: &TestEnv, name: &str, repository: &Path) -> PathBuf {
+fn spawn(env: &TestEnv, name: &str, repository: &Path) -> PathBuf {
     let cwd = path_text(repository);
-    house.teamctl(["spawn", name, "--profile", "worker", "--cwd", cwd, "--worktree"]).expect_success();
-    worktree_path(house, name).expect("it has a worktree")
+    env.teamctl(["spawn", name, "--profile", "worker", "--cwd", cwd, "--worktree"]).expect_success();
+    worktree_path(env, name).expect("it has a worktree")
 }
 
-fn worktree_path(house: &TestEnv, name: &str) -> Option<PathBuf> {
-    let team = house.json(["status"])["teams"][0].clone();
+fn worktree_path(env: &TestEnv, name: &str) -> Option<PathBuf> {
+    let team = env.json(["status"])["teams"][0].clone();
     let trees = team["worktrees"].as_array()?;
     trees.iter().find(|tree| tree["member"] == name).map(|tree| path_from_json(&tree["path"]))
 }
@@ -78,8 +78,8 @@ fn path_from_json(value: &Value) -> PathBuf {
     value.as_str().expect("a path").into()
 }
 
-fn wait_until_exited(house: &TestEnv, name: &str) {
-    house.teamctl(["shutdown", name]).expect_success();
+fn wait_until_exited(env: &TestEnv, name: &str) {
+    env.teamctl(["shutdown", name]).expect_success();
 }
 
 /// Every file below, but for `.git`.

@@ -53,51 +53,43 @@ const OPERATIONS: [CliOperation; 5] = [
         stored_kind: StoredKind::Message,
         exists_before: false,
         prepare: |_, n| to_strings(&["send", "ann", &message_text(n)]),
-        count_done: |house, n| count_messages(house, &message_text(n), false),
+        count_done: |env, n| count_messages(env, &message_text(n), false),
     },
     CliOperation {
         name: "inbox --mark-read",
         stored_kind: StoredKind::Message,
         exists_before: true,
-        prepare: |house, n| {
-            house.teamctl(["send", "ann", &message_text(n)]).expect_success();
+        prepare: |env, n| {
+            env.teamctl(["send", "ann", &message_text(n)]).expect_success();
             to_strings(&["inbox", "--unread", "--mark-read"])
         },
-        count_done: |house, n| count_messages(house, &message_text(n), true),
+        count_done: |env, n| count_messages(env, &message_text(n), true),
     },
     CliOperation {
         name: "task create",
         stored_kind: StoredKind::Task,
         exists_before: false,
         prepare: |_, n| to_strings(&["task", "create", &message_text(n)]),
-        count_done: |house, n| count_tasks(house, |task| task["subject"] == message_text(n)),
+        count_done: |env, n| count_tasks(env, |task| task["subject"] == message_text(n)),
     },
     CliOperation {
         name: "task claim",
         stored_kind: StoredKind::Task,
         exists_before: true,
-        prepare: |house, n| {
-            to_strings(&[
-                "task",
-                "update",
-                &create_task(house, n),
-                "--owner",
-                "ann",
-                "--status",
-                "in_progress",
-            ])
+        prepare: |env, n| {
+            to_strings(&["task", "update", &create_task(env, n), "--owner", "ann", "--status", "in_progress"])
         },
-        count_done: |house, n| {
-            count_tasks(house, |task| task["subject"] == message_text(n) && task["owner"] == "ann")
+        count_done: |env, n| {
+            count_tasks(env, |task| task["subject"] == message_text(n) && task["owner"] == "ann")
         },
     },
     CliOperation {
         name: "task done",
         stored_kind: StoredKind::Task,
         exists_before: true,
-        prepare: |house, n| to_strings(&["task", "done", &create_task(house, n)]),
-        count_done: |house, n| {
-            count_tasks(house, |task| task["subject"] == message_text(n) && task["status"] == "completed")
+        prepare: |env, n| to_strings(&["task", "done", &create_task(env, n)]),
+        count_done: |env, n| {
+            count_tasks(env, |task| task["subject"] == message_text(n) && task["status"] == "completed")
         },
     },
 ];
@@ -111,24 +103,24 @@ fn to_strings(words: &[&str]) -> Vec<String> {
 }
 
 /// A new task of that number; its id.
-fn create_task(house: &TestEnv, n: u64) -> String {
-    house.json(["task", "create", &message_text(n)])["task"]["id"].as_str().unwrap().to_owned()
+fn create_task(env: &TestEnv, n: u64) -> String {
+    env.json(["task", "create", &message_text(n)])["task"]["id"].as_str().unwrap().to_owned()
 }
 
 /// Every file is whole at every instant.
-fn count_messages(house: &TestEnv, text: &str, read: bool) -> usize {
-    let inbox = house.inbox("survey", "ann");
+fn count_messages(env: &TestEnv, text: &str, read: bool) -> usize {
+    let inbox = env.inbox("survey", "ann");
     inbox.iter().filter(|message| message["text"] == text && message["read"] == read).count()
 }
 
-fn count_tasks(house: &TestEnv, is_it: impl Fn(&Value) -> bool) -> usize {
-    house.tasks("survey").iter().filter(|task| is_it(task)).count()
+fn count_tasks(env: &TestEnv, is_it: impl Fn(&Value) -> bool) -> usize {
+    env.tasks("survey").iter().filter(|task| is_it(task)).count()
 }
 
 /// A run of teamctl under strace with these words of strace's own.
-fn run_traced(house: &TestEnv, strace: &[String], words: &[String]) -> i32 {
-    let mut command = house.command("strace");
-    command.args(["-f", "-o"]).arg(house.path("out/trace")).args(strace);
+fn run_traced(env: &TestEnv, strace: &[String], words: &[String]) -> i32 {
+    let mut command = env.command("strace");
+    command.args(["-f", "-o"]).arg(env.path("out/trace")).args(strace);
     command.arg(harness::programs().join("teamctl")).args(["-t", "survey"]).args(words);
     if words[0] == "inbox" {
         // It is its owner's to mark.
@@ -138,18 +130,18 @@ fn run_traced(house: &TestEnv, strace: &[String], words: &[String]) -> i32 {
 }
 
 /// How often a run makes each of the calls.
-fn count_syscalls(house: &TestEnv, words: &[String]) -> BTreeMap<&'static str, u64> {
-    assert_eq!(run_traced(house, &[format!("-etrace={}", CALLS.join(","))], words), 0);
-    let trace = house.read("out/trace");
+fn count_syscalls(env: &TestEnv, words: &[String]) -> BTreeMap<&'static str, u64> {
+    assert_eq!(run_traced(env, &[format!("-etrace={}", CALLS.join(","))], words), 0);
+    let trace = env.read("out/trace");
     let times = |call: &&str| trace.lines().filter(|line| line.contains(&format!(" {call}("))).count() as u64;
     CALLS.into_iter().map(|call| (call, times(&call))).filter(|(_, times)| *times > 0).collect()
 }
 
 /// All there is, in order.
-fn stored_items(house: &TestEnv) -> Vec<(StoredKind, String)> {
+fn stored_items(env: &TestEnv) -> Vec<(StoredKind, String)> {
     let mails =
-        house.inbox("survey", "ann").into_iter().map(|mail| (StoredKind::Message, mail["text"].clone()));
-    let tasks = house.tasks("survey").into_iter().map(|task| (StoredKind::Task, task["subject"].clone()));
+        env.inbox("survey", "ann").into_iter().map(|mail| (StoredKind::Message, mail["text"].clone()));
+    let tasks = env.tasks("survey").into_iter().map(|task| (StoredKind::Task, task["subject"].clone()));
     let texts = mails.chain(tasks).filter_map(|(what, text)| Some((what, text.as_str()?.to_owned())));
     let mut all: Vec<_> = texts.filter(|(_, text)| text.starts_with("the ")).collect();
     all.sort();
@@ -157,73 +149,73 @@ fn stored_items(house: &TestEnv) -> Vec<(StoredKind, String)> {
 }
 
 /// Whether the call was broken: a run may make one less than the one that was counted.
-fn was_injected(house: &TestEnv) -> bool {
-    let trace = house.read("out/trace");
+fn was_injected(env: &TestEnv) -> bool {
+    let trace = env.read("out/trace");
     ["(INJECTED)", "killed by SIGKILL"].iter().any(|word| trace.contains(word))
 }
 
 /// Breaks every call of every operation with it, one in each run, counted on from `n`; how many were broken.
-fn break_every_call(house: &TestEnv, kept: &mut StoredItemSet, inject: &str, mut n: u64) -> u64 {
+fn break_every_call(env: &TestEnv, kept: &mut StoredItemSet, inject: &str, mut n: u64) -> u64 {
     let mut broken = 0;
     for operation in &OPERATIONS {
         n += 1;
-        let calls = count_syscalls(house, &(operation.prepare)(house, n));
+        let calls = count_syscalls(env, &(operation.prepare)(env, n));
         kept.insert((operation.stored_kind, message_text(n)));
         for (call, nth) in calls.iter().flat_map(|(call, times)| (1..=*times).map(move |nth| (call, nth))) {
             n += 1;
-            let words = (operation.prepare)(house, n);
-            let code = run_traced(house, &[format!("-einject={call}:{inject}:when={nth}")], &words);
-            broken += u64::from(was_injected(house));
+            let words = (operation.prepare)(env, n);
+            let code = run_traced(env, &[format!("-einject={call}:{inject}:when={nth}")], &words);
+            broken += u64::from(was_injected(env));
             let (done, at) =
-                ((operation.count_done)(house, n), format!("{}, {inject} at {call} {nth}", operation.name));
+                ((operation.count_done)(env, n), format!("{}, {inject} at {call} {nth}", operation.name));
             assert!(done <= 1, "{at}: done {done} times");
             assert!(code != 0 || done == 1, "{at}: exit code 0, and not done");
             if operation.exists_before || done == 1 {
                 kept.insert((operation.stored_kind, message_text(n)));
             }
-            assert_eq!(stored_items(house), Vec::from_iter(kept.iter().cloned()), "{at}");
-            house.age_foreign_locks();
+            assert_eq!(stored_items(env), Vec::from_iter(kept.iter().cloned()), "{at}");
+            env.age_foreign_locks();
         }
     }
     broken
 }
 
 fn env_without_daemon() -> TestEnv {
-    let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--", &house.scripted_agent_path(), "stay"]).expect_success();
-    house.kill_process(house.daemon_pid());
-    house
+    let env = TestEnv::with_team();
+    env.teamctl(["spawn", "ann", "--", &env.scripted_agent_path(), "stay"]).expect_success();
+    env.kill_process(env.daemon_pid());
+    env
 }
 
-fn assert_doctor_fixes(house: TestEnv) {
-    house.start_daemon();
-    house.shut_down_after_kills();
+fn assert_doctor_fixes(env: TestEnv) {
+    env.start_daemon();
+    env.shut_down_after_kills();
 }
 
 #[test]
 fn killed_command_is_done_once_or_not_at_all() {
-    let house = env_without_daemon();
+    let env = env_without_daemon();
     if !can_trace("calls-killed") {
         return;
     }
-    let points = break_every_call(&house, &mut StoredItemSet::new(), "signal=KILL", 0);
-    assert_doctor_fixes(house);
+    let points = break_every_call(&env, &mut StoredItemSet::new(), "signal=KILL", 0);
+    assert_doctor_fixes(env);
     assert!(points > 100, "{points}");
     record_result("calls-killed", points);
 }
 
 #[test]
 fn failed_disk_never_reports_success() {
-    let mut house = env_without_daemon();
+    let mut env = env_without_daemon();
     if !can_trace("calls-failed") {
         return;
     }
     // So that it flushes, too.
-    house.variables.push(("TEAMD_DURABILITY".to_owned(), "power".to_owned()));
+    env.variables.push(("TEAMD_DURABILITY".to_owned(), "power".to_owned()));
     let mut kept = StoredItemSet::new();
-    let points = break_every_call(&house, &mut kept, "error=ENOSPC", 0)
-        + break_every_call(&house, &mut kept, "error=EIO", 10_000);
-    assert_doctor_fixes(house);
+    let points = break_every_call(&env, &mut kept, "error=ENOSPC", 0)
+        + break_every_call(&env, &mut kept, "error=EIO", 10_000);
+    assert_doctor_fixes(env);
     assert!(points > 200, "{points}");
     record_result("calls-failed", points);
 }

@@ -30,7 +30,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One round: a team of its own.
 struct ClaimRound<'h> {
-    house: &'h TestEnv,
+    env: &'h TestEnv,
     number: u64,
     team: TeamName,
 }
@@ -48,13 +48,13 @@ impl ClaimRound<'_> {
 
     /// A handle of one's own, as another process has one.
     fn open(&self) -> Team {
-        let root = self.house.root();
-        let root = Root::open(&root, &self.house.path("state/library"), Durability::Process).unwrap();
+        let root = self.env.root();
+        let root = Root::open(&root, &self.env.path("state/library"), Durability::Process).unwrap();
         root.team(&self.team).unwrap()
     }
 
     fn tasks(&self) -> PathBuf {
-        self.house.root().join(format!("tasks/{}", self.team))
+        self.env.root().join(format!("tasks/{}", self.team))
     }
 
     fn task(&self, id: u64) -> Value {
@@ -64,7 +64,7 @@ impl ClaimRound<'_> {
 
     /// Members that some other program has added, so that nobody need run for them.
     fn create_team(&self) {
-        self.house.teamctl(["create", self.team.as_str()]).expect_success();
+        self.env.teamctl(["create", self.team.as_str()]).expect_success();
         let team = self.open();
         for which in 0..CONCURRENCY {
             team.add_member(&Member::teammate(&self.team, teammate_entry(&claimers::name(which)))).unwrap();
@@ -74,7 +74,7 @@ impl ClaimRound<'_> {
     /// All make tasks, and a foreign program too that takes but one of the two locks; what each says it made.
     fn create_all(&self) -> Vec<(u64, String)> {
         let foreign = ForeignWriter::start(
-            self.house,
+            self.env,
             WriterKind::TasksWithFlock,
             &self.tasks(),
             "f",
@@ -168,7 +168,7 @@ impl ClaimRound<'_> {
         let ids: Vec<u64> = free.take(CLAIMED_TASKS).collect();
         let history = self.claim_all(&ids);
         assert_eq!(checker::check(&history), [], "in round {}", self.number);
-        self.house.teamctl(["delete", self.team.as_str(), "--force"]).expect_success();
+        self.env.teamctl(["delete", self.team.as_str(), "--force"]).expect_success();
         (made.len() as u64, ids.len() as u64)
     }
 }
@@ -200,18 +200,17 @@ fn teammate_entry(name: &str) -> TeammateEntry {
 
 #[test]
 fn concurrent_claims_give_one_owner_and_unique_ids() {
-    let house = TestEnv::with_daemon();
+    let env = TestEnv::with_daemon();
     let (wanted, mut made, mut claimed) = (iterations("CLAIMS", 200), 0, 0);
     for number in 0.. {
         if claimed >= wanted {
             break;
         }
-        let round =
-            ClaimRound { house: &house, number, team: TeamName::parse(&format!("c{number}")).unwrap() };
-        let (more, taken) = house.with_timeout(TIMEOUT * 4, || round.run());
+        let round = ClaimRound { env: &env, number, team: TeamName::parse(&format!("c{number}")).unwrap() };
+        let (more, taken) = env.with_timeout(TIMEOUT * 4, || round.run());
         (made, claimed) = (made + more, claimed + taken);
     }
-    house.shut_down();
+    env.shut_down();
     record_result("tasks-made", made);
     record_result("claims", claimed);
 }

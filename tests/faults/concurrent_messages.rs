@@ -62,7 +62,7 @@ fn is_truncated(inbox: &str) -> bool {
 
 /// One round: a team of its own.
 struct MessageRound<'h> {
-    house: &'h TestEnv,
+    env: &'h TestEnv,
     number: u64,
     team: String,
 }
@@ -78,7 +78,7 @@ impl MessageRound<'_> {
     }
 
     fn history_path(&self, who: &str) -> PathBuf {
-        self.house.path(&format!("out/{}.{who}.diary", self.team))
+        self.env.path(&format!("out/{}.{who}.diary", self.team))
     }
 
     /// One seed for each who chooses, in each round.
@@ -87,7 +87,7 @@ impl MessageRound<'_> {
     }
 
     fn inbox(&self, name: &str) -> PathBuf {
-        self.house.root().join(format!("teams/{}/inboxes/{name}.json", self.team))
+        self.env.root().join(format!("teams/{}/inboxes/{name}.json", self.team))
     }
 
     /// The file as it is: none where a foreign writer has it half written.
@@ -99,21 +99,21 @@ impl MessageRound<'_> {
 
     /// Makes the team; its members come while config.json is rewritten by somebody who takes no lock.
     fn create_team(&self, each: u64) -> ForeignWriters<'_> {
-        self.house.teamctl(["create", &self.team]).expect_success();
+        self.env.teamctl(["create", &self.team]).expect_success();
         let mut others = ForeignWriters::new(
-            self.house,
+            self.env,
             &self.team,
             WriterPlan { count: Some(each / MESSAGES_PER_SIGNAL), ..FAST_WRITERS },
         );
         others.start_all();
-        let agent = self.house.scripted_agent_path();
+        let agent = self.env.scripted_agent_path();
         std::thread::scope(|scope| {
             for which in 0..READERS {
                 let (name, agent) = (self.reader(which), &agent);
                 scope.spawn(move || {
                     let words =
                         ["-t", &self.team, "spawn", &name, "--backend", "in-process", "--", agent, "stay"];
-                    spawn_with_retries(self.house, &words);
+                    spawn_with_retries(self.env, &words);
                 });
             }
         });
@@ -131,8 +131,8 @@ impl MessageRound<'_> {
                 scope.spawn(move || senders::run_sender(self, which, share, &rings))
             };
             let senders: Vec<_> = (0..senders::ALL).map(sending).collect();
-            self.house.kill_process(self.house.daemon_pid());
-            self.house.start_daemon();
+            self.env.kill_process(self.env.daemon_pid());
+            self.env.start_daemon();
             senders.into_iter().for_each(|sender| sender.join().unwrap());
             drop(rings);
             readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect()
@@ -152,9 +152,9 @@ impl MessageRound<'_> {
         };
         let lives =
             |member: &Value| member["pid"].as_u64().is_some_and(|pid| start_time(pid as u32).is_some());
-        self.house.wait_until("config.json names all who live, and nobody else", || {
-            let config: Value = serde_json::from_str(&self.house.read(&path)).ok()?;
-            let status = self.house.json(["status"]);
+        self.env.wait_until("config.json names all who live, and nobody else", || {
+            let config: Value = serde_json::from_str(&self.env.read(&path)).ok()?;
+            let status = self.env.json(["status"]);
             let team =
                 status["teams"].as_array()?.iter().find(|team| team["name"] == self.team.as_str())?.clone();
             let both = [names(&config["members"], &|_| true), names(&team["members"], &lives)];
@@ -173,7 +173,7 @@ impl MessageRound<'_> {
         let deeds = || history.events.iter().map(|deed| &deed.kind);
         let done: BTreeSet<TestMessageId> = deeds().filter_map(done).collect();
         let open: Vec<TestMessageId> = deeds().filter_map(stored).filter(|id| !done.contains(id)).collect();
-        self.house.wait_until("what was stored is there", || {
+        self.env.wait_until("what was stored is there", || {
             let looks: Vec<InboxSnapshot> =
                 (0..READERS).filter_map(|which| self.take_snapshot(&self.reader(which))).collect();
             let there: BTreeSet<&TestMessageId> =
@@ -214,7 +214,7 @@ impl MessageRound<'_> {
             record_result("faults-caught", checker_mutations::assert_all_caught(&history));
         }
         others.check();
-        self.house.teamctl(["delete", &self.team, "--force"]).expect_success();
+        self.env.teamctl(["delete", &self.team, "--force"]).expect_success();
         history.events.iter().filter(|deed| matches!(deed.kind, HistoryEventKind::Stored { .. })).count()
             as u64
     }
@@ -222,15 +222,15 @@ impl MessageRound<'_> {
 
 /// Rounds until so many are stored; how many that were.
 fn run_rounds(lane: u64, wanted: u64, each: u64) -> u64 {
-    let (house, mut stored) = (TestEnv::with_daemon(), 0);
+    let (env, mut stored) = (TestEnv::with_daemon(), 0);
     for number in (lane..).step_by(LANES as usize) {
         if stored >= wanted {
             break;
         }
-        let round = MessageRound { house: &house, number, team: format!("m{number}") };
-        stored += house.with_timeout(PATIENCE, || round.run(each));
+        let round = MessageRound { env: &env, number, team: format!("m{number}") };
+        stored += env.with_timeout(PATIENCE, || round.run(each));
     }
-    house.shut_down();
+    env.shut_down();
     stored
 }
 

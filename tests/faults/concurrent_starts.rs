@@ -16,10 +16,10 @@ const ENVS: u64 = 5;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// As many daemons as that; each is told with its pid when it ends.
-fn start_daemon(house: &TestEnv) -> (Vec<u32>, Receiver<(u32, Output)>) {
+fn start_daemon(env: &TestEnv) -> (Vec<u32>, Receiver<(u32, Output)>) {
     let (tell, ended) = channel();
     let one = |_| {
-        let teamd = house.daemon_command().stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let teamd = env.daemon_command().stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let (pid, tell) = (teamd.id(), tell.clone());
         std::thread::spawn(move || tell.send((pid, teamd.wait_with_output().unwrap())));
         pid
@@ -27,8 +27,8 @@ fn start_daemon(house: &TestEnv) -> (Vec<u32>, Receiver<(u32, Output)>) {
     ((0..DAEMONS).map(one).collect(), ended)
 }
 
-fn run_round(house: &TestEnv) {
-    let (mut pids, ended) = start_daemon(house);
+fn run_round(env: &TestEnv) {
+    let (mut pids, ended) = start_daemon(env);
     let mut refused = Vec::new();
     for _ in 1..DAEMONS {
         let (pid, output) = ended.recv_timeout(TIMEOUT).unwrap();
@@ -38,11 +38,11 @@ fn run_round(house: &TestEnv) {
         refused.push(said);
     }
     let one = pids[0];
-    house.wait_for_daemon();
-    assert_eq!(house.daemon_pid(), one);
+    env.wait_for_daemon();
+    assert_eq!(env.daemon_pid(), one);
     let named = refused.iter().filter(|said| said.contains(&format!("pid {one}"))).count();
     assert_eq!(named, DAEMONS - 1, "each says who it is that serves: {refused:#?}");
-    house.kill_process(one);
+    env.kill_process(one);
     let (pid, _) = ended.recv_timeout(TIMEOUT).unwrap();
     assert_eq!(pid, one);
 }
@@ -53,10 +53,10 @@ fn concurrent_starts_leave_one_daemon() {
     std::thread::scope(|scope| {
         for _ in 0..ENVS {
             scope.spawn(move || {
-                let house = TestEnv::new();
-                (0..each).for_each(|_| run_round(&house));
-                house.start_daemon();
-                house.shut_down();
+                let env = TestEnv::new();
+                (0..each).for_each(|_| run_round(&env));
+                env.start_daemon();
+                env.shut_down();
             });
         }
     });

@@ -13,34 +13,33 @@ fn count_terminals(server: &str) -> usize {
 }
 
 /// Control clients, and sessions of theirs.
-fn count_control_clients(house: &TestEnv) -> (usize, usize) {
+fn count_control_clients(env: &TestEnv) -> (usize, usize) {
     let clients = ["list-clients", "-F", "control #{client_control_mode}", ";"];
     let sessions = ["list-sessions", "-F", "session #{session_name}"];
-    let listed = house.run_tmux(&[&clients[..], &sessions].concat()).expect_success();
+    let listed = env.run_tmux(&[&clients[..], &sessions].concat()).expect_success();
     let count = |begin: &str| listed.lines().filter(|line| line.starts_with(begin)).count();
     (count("control 1"), count("session _teamd-control-"))
 }
 
 #[test]
 fn killed_daemons_leave_no_control_client() {
-    let house = TestEnv::with_team();
-    let server = house.tmux(["display-message", "-p", "#{pid}"]);
+    let env = TestEnv::with_team();
+    let server = env.tmux(["display-message", "-p", "#{pid}"]);
     // A megabyte a second: more would be a trial of the machine.
-    house
-        .teamctl(["spawn", "ann", "--", "sh", "-c", "while :; do seq 20000; sleep 0.1; done"])
+    env.teamctl(["spawn", "ann", "--", "sh", "-c", "while :; do seq 20000; sleep 0.1; done"])
         .expect_success();
     let before = count_terminals(&server);
     let times = iterations("CLIENTS", 20);
     for _ in 0..times {
-        house.kill_process(house.daemon_pid());
-        house.start_daemon();
+        env.kill_process(env.daemon_pid());
+        env.start_daemon();
         // That of the daemon before is ended by the watcher beside it, a moment later.
-        house.wait_until("one client, one session, and no terminal more", || {
-            let now = (count_control_clients(&house), count_terminals(&server));
+        env.wait_until("one client, one session, and no terminal more", || {
+            let now = (count_control_clients(&env), count_terminals(&server));
             (now == ((1, 1), before)).then_some(())
         });
     }
-    house.wait_until("it is adopted", || (house.member("ann")?["lifecycle"] == "running").then_some(()));
-    house.shut_down();
+    env.wait_until("it is adopted", || (env.member("ann")?["lifecycle"] == "running").then_some(()));
+    env.shut_down();
     record_result("control-clients", times);
 }

@@ -32,9 +32,9 @@ struct FailpointCase {
 }
 
 /// All there is to try.
-fn all_cases(scene: &mut SweepEnv, rng: &mut fastrand::Rng, all: bool) -> Vec<FailpointCase> {
+fn all_cases(sweep: &mut SweepEnv, rng: &mut fastrand::Rng, all: bool) -> Vec<FailpointCase> {
     let recovery: Vec<Failpoint> =
-        scene.record_points(None).into_iter().filter(|at| at.program == "teamd").collect();
+        sweep.record_points(None).into_iter().filter(|at| at.program == "teamd").collect();
     let mut cases = Vec::new();
     for at in recovery.iter().filter(|_| operations::all_selected()) {
         let then = vec![at.clone(); if all { 9 } else { 2 }];
@@ -44,7 +44,7 @@ fn all_cases(scene: &mut SweepEnv, rng: &mut fastrand::Rng, all: bool) -> Vec<Fa
         // What is seen of the files comes in no order, and often.
         let often =
             |at: &Failpoint| at.nth > 2 && ["watch.event", "terminal.line"].contains(&at.name.as_str());
-        for at in scene.record_points(Some(which)).into_iter().filter(|at| !often(at)) {
+        for at in sweep.record_points(Some(which)).into_iter().filter(|at| !often(at)) {
             let case =
                 |deed, then| FailpointCase { operation: Some(which), at: at.clone(), action: deed, then };
             cases.push(case(FailpointAction::Kill, Vec::new()));
@@ -78,7 +78,7 @@ const PANIC_POINTS: [(&str, usize); 10] = [
 
 #[test]
 fn panic_ends_the_daemon_and_no_agent() {
-    let mut scene = SweepEnv::new(true);
+    let mut sweep = SweepEnv::new(true);
     for (name, operation) in PANIC_POINTS {
         let at = Failpoint { program: "teamd".to_owned(), name: name.to_owned(), call: false, nth: 1 };
         let case = FailpointCase {
@@ -88,15 +88,15 @@ fn panic_ends_the_daemon_and_no_agent() {
             then: Vec::new(),
         };
         // So that the first to pass is of this operation.
-        scene.house.wait_until_quiet(Duration::from_millis(200));
-        assert_eq!(scene.run_case(&case), 1, "{name} was not passed");
-        let log = scene.house.teamd_log();
+        sweep.env.wait_until_quiet(Duration::from_millis(200));
+        assert_eq!(sweep.run_case(&case), 1, "{name} was not passed");
+        let log = sweep.env.teamd_log();
         assert!(
             log.contains(&format!("failpoint {name} is armed with panic")),
             "{name}: no panic is in the log"
         );
     }
-    scene.house.shut_down_after_panics();
+    sweep.env.shut_down_after_panics();
 }
 
 /// Side by side, since most of a try is waiting; each has its share of the cases.
@@ -110,16 +110,16 @@ fn all_operations() -> BTreeSet<Option<usize>> {
 /// So many points, of the cases of one lane; how many were hit, and in which operations somebody was killed at one. A kill
 /// of each comes first: a point that is not passed this time is followed by another.
 fn run_shard(lane: usize, wanted: u64, all: bool) -> (u64, BTreeSet<Option<usize>>) {
-    let (mut scene, mut seed, mut tally) =
+    let (mut sweep, mut seed, mut tally) =
         (SweepEnv::new(true), iterations("SEED", 1), CaseCounter::default());
     let mut killed = BTreeSet::new();
     while tally.hits < wanted {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let mut cases = all_cases(&mut scene, &mut rng, all);
+        let mut cases = all_cases(&mut sweep, &mut rng, all);
         rng.shuffle(&mut cases);
         let mut is_hit = |case: &FailpointCase| {
             let before = tally.hits;
-            tally.count(&mut scene, true, |scene| scene.run_case(case));
+            tally.count(&mut sweep, true, |sweep| sweep.run_case(case));
             tally.hits > before
         };
         for operation in all_operations() {
@@ -133,11 +133,11 @@ fn run_shard(lane: usize, wanted: u64, all: bool) -> (u64, BTreeSet<Option<usize
             if tally.hits >= wanted {
                 break;
             }
-            tally.count(&mut scene, true, |scene| scene.run_case(case));
+            tally.count(&mut sweep, true, |sweep| sweep.run_case(case));
         }
         seed += 1_000_000;
     }
-    scene.house.shut_down_after_kills();
+    sweep.env.shut_down_after_kills();
     (tally.hits, killed)
 }
 

@@ -23,7 +23,7 @@ struct SimulatedUser<'a> {
     client: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
-    house: &'a TestEnv,
+    env: &'a TestEnv,
     rng: fastrand::Rng,
     /// Their panes, each with the process in it.
     own: BTreeMap<String, UserProcess>,
@@ -51,15 +51,15 @@ enum UserRequest {
 }
 
 impl<'a> SimulatedUser<'a> {
-    fn attach(house: &'a TestEnv, seed: u64) -> SimulatedUser<'a> {
-        let mut command = house.command("tmux");
-        command.arg("-u").arg("-S").arg(house.tmux_socket()).args(["-C", "attach", "-t", "=user"]);
+    fn attach(env: &'a TestEnv, seed: u64) -> SimulatedUser<'a> {
+        let mut command = env.command("tmux");
+        command.arg("-u").arg("-S").arg(env.tmux_socket()).args(["-C", "attach", "-t", "=user"]);
         let mut client = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (stdin, stdout) = (client.stdin.take().unwrap(), BufReader::new(client.stdout.take().unwrap()));
         let rng = fastrand::Rng::with_seed(seed);
-        let first = house.tmux(["list-panes", "-t", "=user:", "-F", "#{pane_id}"]);
+        let first = env.tmux(["list-panes", "-t", "=user:", "-F", "#{pane_id}"]);
         let mut person =
-            SimulatedUser { client, stdin, stdout, house, rng, own: BTreeMap::new(), first, asked: 0 };
+            SimulatedUser { client, stdin, stdout, env, rng, own: BTreeMap::new(), first, asked: 0 };
         person.respawn_pane(&person.first.clone()).unwrap();
         while person.own.len() < PANES / 2 {
             person.open_pane("new-window -t =user:");
@@ -181,7 +181,7 @@ impl<'a> SimulatedUser<'a> {
         others.iter().for_each(|pane| drop(self.run_tmux(&format!("kill-pane -t {pane}")).unwrap()));
         drop(self.stdin);
         self.client.wait().unwrap();
-        self.house.tmux(["has-session", "-t", "=user"]);
+        self.env.tmux(["has-session", "-t", "=user"]);
     }
 }
 
@@ -196,10 +196,10 @@ enum EndMethod {
 
 /// Spawns some at once, has their panes disturbed, ends them in three ways at once, and has all panes looked at. How many
 /// were asked to end, so that their panes were ours to close.
-fn spawn_and_end_batch(house: &TestEnv, rng: &mut fastrand::Rng, person: &Sender<UserRequest>) -> u64 {
+fn spawn_and_end_batch(env: &TestEnv, rng: &mut fastrand::Rng, person: &Sender<UserRequest>) -> u64 {
     let names: Vec<String> = (0..AT_ONCE).map(|n| format!("a{n}")).collect();
     let spawning =
-        names.iter().map(|name| house.start_teamctl(["--json", "spawn", name, "--", "sleep", "3600"]));
+        names.iter().map(|name| env.start_teamctl(["--json", "spawn", name, "--", "sleep", "3600"]));
     let panes: Vec<(String, Value)> = spawning
         .collect::<Vec<_>>()
         .into_iter()
@@ -224,8 +224,8 @@ fn spawn_and_end_batch(house: &TestEnv, rng: &mut fastrand::Rng, person: &Sender
         drop(Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status());
     }
     let ending = names.iter().zip(&ways).filter_map(|(name, way)| match way {
-        EndMethod::Kill => Some(house.start_teamctl(["kill", name])),
-        EndMethod::Shutdown => Some(house.start_teamctl(["shutdown", name, "--grace", "1ms", "--force"])),
+        EndMethod::Kill => Some(env.start_teamctl(["kill", name])),
+        EndMethod::Shutdown => Some(env.start_teamctl(["shutdown", name, "--grace", "1ms", "--force"])),
         EndMethod::Signal => None,
     });
     let mut closed = 0;
@@ -235,32 +235,32 @@ fn spawn_and_end_batch(house: &TestEnv, rng: &mut fastrand::Rng, person: &Sender
         assert!([0, 67].contains(&output.status.code().unwrap()), "{output:?}");
         closed += u64::from(output.status.success());
     }
-    house.wait_until("all have ended", || {
-        let status = house.json(["status"]);
+    env.wait_until("all have ended", || {
+        let status = env.json(["status"]);
         (status["teams"][0]["members"].as_array()?.len() == 2).then_some(())
     });
     let panes: Vec<String> = panes.into_iter().map(|(pane, _)| pane).collect();
     // Whoever has ended by itself is off the team by then, and its pane about to go.
-    house.wait_until("the agents' panes are gone", || {
+    env.wait_until("the agents' panes are gone", || {
         let (answer, answered) = channel();
         person.send(UserRequest::Check { panes: panes.clone(), answer }).unwrap();
         let there = answered.recv().unwrap();
-        there.unwrap_or_else(|error| panic!("{error}\n{}", house.dump_state())).is_empty().then_some(())
+        there.unwrap_or_else(|error| panic!("{error}\n{}", env.dump_state())).is_empty().then_some(())
     });
     closed
 }
 
-/// Agents come and go in this house until so many have been ended.
-fn run_until_ended(house: &TestEnv, seed: u64, wanted: u64, closed: &mut u64) {
+/// Agents come and go in this environment until so many have been ended.
+fn run_until_ended(env: &TestEnv, seed: u64, wanted: u64, closed: &mut u64) {
     // Its pane holds the team's window, as the person's first one holds theirs.
-    house.teamctl(["spawn", "stays", "--", "sleep", "3600"]).expect_success();
+    env.teamctl(["spawn", "stays", "--", "sleep", "3600"]).expect_success();
     let mut rng = fastrand::Rng::with_seed(seed);
     let (person, asks) = channel();
     std::thread::scope(|scope| {
-        let sitting = SimulatedUser::attach(house, seed);
+        let sitting = SimulatedUser::attach(env, seed);
         scope.spawn(move || sitting.run(&asks));
         while *closed < wanted {
-            *closed += spawn_and_end_batch(house, &mut rng, &person);
+            *closed += spawn_and_end_batch(env, &mut rng, &person);
         }
         drop(person);
     });
@@ -274,12 +274,12 @@ const CRASHES: u64 = 2;
 fn foreign_panes_survive_ending_agents() {
     let (wanted, mut closed, mut crashed) = (iterations("KILLS_UNDER_CHURN", 500), 0, 0);
     while closed < wanted {
-        let house = TestEnv::with_team();
-        let server: u32 = house.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap();
+        let env = TestEnv::with_team();
+        let server: u32 = env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap();
         let seed = iterations("SEED", 1) + crashed * 1_000_000;
-        let lived = catch_unwind(AssertUnwindSafe(|| run_until_ended(&house, seed, wanted, &mut closed)));
+        let lived = catch_unwind(AssertUnwindSafe(|| run_until_ended(&env, seed, wanted, &mut closed)));
         match lived {
-            Ok(()) => house.shut_down(),
+            Ok(()) => env.shut_down(),
             Err(_) if start_time(server).is_none() && crashed < CRASHES => {
                 crashed += 1;
                 eprintln!("tmux itself has crashed, {crashed} times, after {closed} kills");

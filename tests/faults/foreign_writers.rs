@@ -31,7 +31,7 @@ pub(crate) struct WriterPlan {
 
 /// A cast at a team. A full disk is not theirs to bear: they go before it, and come again.
 pub(crate) struct ForeignWriters<'h> {
-    house: &'h TestEnv,
+    env: &'h TestEnv,
     team: String,
     plan: WriterPlan,
     running: Option<RunningWriters>,
@@ -55,9 +55,9 @@ struct FinishedWriters {
 }
 
 impl<'h> ForeignWriters<'h> {
-    pub(crate) fn new(house: &'h TestEnv, team: &str, cast: WriterPlan) -> ForeignWriters<'h> {
+    pub(crate) fn new(env: &'h TestEnv, team: &str, cast: WriterPlan) -> ForeignWriters<'h> {
         ForeignWriters {
-            house,
+            env,
             team: team.to_owned(),
             plan: cast,
             running: None,
@@ -68,7 +68,7 @@ impl<'h> ForeignWriters<'h> {
     }
 
     fn path(&self, file: &str) -> PathBuf {
-        self.house.root().join("teams").join(&self.team).join(file)
+        self.env.root().join("teams").join(&self.team).join(file)
     }
 
     pub(crate) fn start_all(&mut self) {
@@ -76,7 +76,7 @@ impl<'h> ForeignWriters<'h> {
         let writers = self.plan.writers.iter().filter_map(|who| self.start_writer(*who)).collect::<Vec<_>>();
         // This machine has not what they need, and has said so.
         self.missing = writers.is_empty();
-        let (tasks, named) = (self.house.root().join("tasks").join(&self.team), format!("f{}", self.rounds));
+        let (tasks, named) = (self.env.root().join("tasks").join(&self.team), format!("f{}", self.rounds));
         let locked = self.plan.lock_targets.iter().map(|file| self.path(file)).collect();
         self.running = Some(RunningWriters {
             config: self.start(
@@ -123,7 +123,7 @@ impl<'h> ForeignWriters<'h> {
         if self.missing {
             return None;
         }
-        ForeignWriter::start_with_pause(self.house, manner, &target, named, count, pace)
+        ForeignWriter::start_with_pause(self.env, manner, &target, named, count, pace)
     }
 
     pub(crate) fn are_stopped(&self) -> bool {
@@ -152,7 +152,7 @@ impl<'h> ForeignWriters<'h> {
                 *manner == WriterKind::SkipIfLocked || outcome.refused.is_empty(),
                 "{manner:?}: {outcome:?}"
             );
-            let file = self.house.inbox(&self.team, inbox);
+            let file = self.env.inbox(&self.team, inbox);
             for text in &outcome.stored {
                 let theirs: Vec<_> = file.iter().filter(|message| message["text"] == text.as_str()).collect();
                 assert_eq!(theirs.len(), 1, "{text} of theirs in {inbox}");
@@ -174,7 +174,7 @@ impl<'h> ForeignWriters<'h> {
     fn check_task(&self, said: &str) {
         let mut words = said.split(' ');
         let (id, subject, owner) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
-        let text = self.house.read(&format!("root/tasks/{}/{id}.json", self.team));
+        let text = self.env.read(&format!("root/tasks/{}/{id}.json", self.team));
         let task: Value =
             serde_json::from_str(&text).unwrap_or_else(|error| panic!("task {id} of theirs: {error}"));
         assert_eq!(task["subject"], subject, "task {id} of theirs");

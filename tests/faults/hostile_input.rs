@@ -29,9 +29,9 @@ const TEAMS: usize = 8;
 /// Beyond what it had after the first batch: descriptors, and resident memory in KiB.
 const ALLOWED_GROWTH: (usize, u64) = (12, 24 * 1024);
 
-/// One house under siege.
+/// One environment under siege.
 struct HostileRun {
-    house: TestEnv,
+    env: TestEnv,
     rng: fastrand::Rng,
     lead: McpClient,
     members: Vec<TestMember>,
@@ -44,36 +44,35 @@ struct HostileRun {
 
 impl HostileRun {
     fn start(seed: u64) -> HostileRun {
-        let house = TestEnv::with_team();
-        let heard = house.path("out/heard").display().to_string();
+        let env = TestEnv::with_team();
+        let heard = env.path("out/heard").display().to_string();
         let script = format!("cat >>{heard}; echo >>{heard}");
-        house.write_profile(
+        env.write_profile(
             "heard",
             &format!("delivery = 'turn'\nprogram = 'sh'\nargs = ['-c', '{script}']\n"),
         );
-        house.teamctl(["spawn", "ann", "--profile", "heard", "--backend", "in-process"]).expect_success();
-        house.teamctl(["spawn", "bob", "--", &house.scripted_agent_path(), "stay"]).expect_success();
-        house.teamctl(["task", "create", "one"]).expect_success();
+        env.teamctl(["spawn", "ann", "--profile", "heard", "--backend", "in-process"]).expect_success();
+        env.teamctl(["spawn", "bob", "--", &env.scripted_agent_path(), "stay"]).expect_success();
+        env.teamctl(["task", "create", "one"]).expect_success();
         // Of one who works on nothing: where its blocker is spoilt so that it reads as done, or is away, it may be begun.
-        house.teamctl(["task", "create", "two", "--blocked-by", "1", "--owner", "bob"]).expect_success();
-        let agent = house.scripted_agent_path();
+        env.teamctl(["task", "create", "two", "--blocked-by", "1", "--owner", "bob"]).expect_success();
+        let agent = env.scripted_agent_path();
         for team in (0..TEAMS).map(team_files::team) {
-            house.teamctl(["create", &team]).expect_success();
-            house
-                .teamctl(["spawn", "m", "-t", &team, "--backend", "in-process", "--", &agent, "stay"])
+            env.teamctl(["create", &team]).expect_success();
+            env.teamctl(["spawn", "m", "-t", &team, "--backend", "in-process", "--", &agent, "stay"])
                 .expect_success();
         }
         // By no door: what was acknowledged comes back, once, where a spoilt inbox can be read and lacks it. So does here what
         // bob was told of its task.
         let first = json!([{"from": "team-lead", "text": "the first", "timestamp": "2026-01-01T00:00:00.000Z", "read": false}]);
-        house.write_file("root/teams/survey/inboxes/bob.json", first.to_string());
-        house.wait_until("it is back", || (house.inbox("survey", "bob").len() == 2).then_some(()));
-        house.write_file("home/victim/kept", "nobody's to touch\n");
-        let lead = McpClient::connect(&house, &["--team", "survey"]);
-        let panes = house.tmux(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"]);
+        env.write_file("root/teams/survey/inboxes/bob.json", first.to_string());
+        env.wait_until("it is back", || (env.inbox("survey", "bob").len() == 2).then_some(()));
+        env.write_file("home/victim/kept", "nobody's to touch\n");
+        let lead = McpClient::connect(&env, &["--team", "survey"]);
+        let panes = env.tmux(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"]);
         let rng = fastrand::Rng::with_seed(seed);
-        let (living, files) = (list_members(&house), CorruptedFiles::new(&house));
-        HostileRun { house, rng, lead, members: living, files, slow: Vec::new(), panes, batches: 0 }
+        let (living, files) = (list_members(&env), CorruptedFiles::new(&env));
+        HostileRun { env, rng, lead, members: living, files, slow: Vec::new(), panes, batches: 0 }
     }
 
     /// One input. Files are the most of what comes from outside, frames the quickest.
@@ -98,19 +97,18 @@ impl HostileRun {
     fn check(&mut self) {
         self.batches += 1;
         let probe = format!("probe {} is here", self.batches);
-        assert_eq!(list_members(&self.house), self.members, "somebody else lives");
+        assert_eq!(list_members(&self.env), self.members, "somebody else lives");
         // A file that is half written is waited for by whoever needs it, and a batch is to be short.
         if self.batches.is_multiple_of(10) {
-            self.house.teamctl(["status"]).expect_success();
+            self.env.teamctl(["status"]).expect_success();
         } else {
             team_files::restore(self, "root/tasks/");
         }
         self.lead
             .call("SendMessage", &json!({"recipient": "ann", "content": probe, "summary": "s"}))
             .unwrap();
-        self.house
-            .wait_until("the probe is fed", || self.house.read("out/heard").contains(&probe).then_some(()));
-        let panes = self.house.tmux(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"]);
+        self.env.wait_until("the probe is fed", || self.env.read("out/heard").contains(&probe).then_some(()));
+        let panes = self.env.tmux(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"]);
         assert_eq!(panes, self.panes, "a pane was touched");
         self.slow.clear();
         team_files::restore(self, "root/");
@@ -118,17 +116,17 @@ impl HostileRun {
     }
 
     fn daemon(&self) -> u32 {
-        self.house.daemon_pid()
+        self.env.daemon_pid()
     }
 
     fn finish(mut self) {
         team_files::restore_all(&mut self);
         self.lead.close();
-        let log = payloads_and_files::all_logs(&self.house);
+        let log = payloads_and_files::all_logs(&self.env);
         assert!(!log.contains("panicked at"), "{log}");
-        let evil: Vec<PathBuf> = team_files::contents_below(&self.house.path("out")).into_keys().collect();
+        let evil: Vec<PathBuf> = team_files::contents_below(&self.env.path("out")).into_keys().collect();
         assert!(!evil.iter().any(|path| path.ends_with("evil")), "something ran: {evil:?}");
-        self.house.shut_down();
+        self.env.shut_down();
     }
 }
 
@@ -136,8 +134,8 @@ impl HostileRun {
 type TestMember = (String, String, String, u64);
 
 /// As the daemon tells it, at once: `teamctl status` looks into the files besides, and waits for those half written.
-fn list_members(house: &TestEnv) -> Vec<TestMember> {
-    let status = control_frames::call_daemon(house, &json!("status"));
+fn list_members(env: &TestEnv) -> Vec<TestMember> {
+    let status = control_frames::call_daemon(env, &json!("status"));
     let teams = status["done"]["status"]["teams"].as_array().unwrap().iter();
     let members = teams.flat_map(|team| {
         let members = team["members"].as_array().unwrap().iter();
@@ -179,7 +177,7 @@ fn run_inputs(inputs: u64, seed: u64) {
     team_files::restore_all(&mut siege);
     // Connections that were dropped are heard of a moment later.
     let (descriptors, kib) = before.unwrap();
-    siege.house.wait_until("its descriptors are let go", || {
+    siege.env.wait_until("its descriptors are let go", || {
         (resource_usage(pid).0 <= descriptors + ALLOWED_GROWTH.0).then_some(())
     });
     let now = resource_usage(pid);

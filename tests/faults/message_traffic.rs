@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 /// Where the diaries are, and whose inboxes are read.
 pub(crate) struct MessageTraffic<'h> {
-    pub(crate) house: &'h TestEnv,
+    pub(crate) env: &'h TestEnv,
     pub(crate) history_dir: PathBuf,
     pub(crate) readers: &'h [&'static str],
 }
@@ -30,7 +30,7 @@ impl MessageTraffic<'_> {
         rings: &[Sender<()>],
     ) {
         let (mut diary, mut seq) = (self.open_history_file(me), 0);
-        let mut server = McpClient::connect(self.house, &["--team", "survey"]);
+        let mut server = McpClient::connect(self.env, &["--team", "survey"]);
         while bell.recv().is_ok() {
             for _ in 0..each {
                 let (id, to) =
@@ -63,7 +63,7 @@ impl MessageTraffic<'_> {
         let (mut diary, mut looks, mut held) = (self.open_history_file(me), Vec::new(), BTreeSet::new());
         // As an agent starts it: it may just not be on the team.
         let mut server =
-            McpClient::connect_with_env(self.house, &[], &[("TEAMD_TEAM", "survey"), ("TEAMD_MEMBER", me)]);
+            McpClient::connect_with_env(self.env, &[], &[("TEAMD_TEAM", "survey"), ("TEAMD_MEMBER", me)]);
         for round in 0.. {
             let more = bell.recv().is_ok();
             bell.try_iter().for_each(drop);
@@ -108,7 +108,7 @@ impl MessageTraffic<'_> {
 
     /// None where a foreign writer has it half written.
     pub(crate) fn take_snapshot(&self, inbox: &str) -> Option<InboxSnapshot> {
-        let path = self.house.root().join(format!("teams/survey/inboxes/{inbox}.json"));
+        let path = self.env.root().join(format!("teams/survey/inboxes/{inbox}.json"));
         let messages: Vec<Value> = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
         Some(InboxSnapshot::from_messages(history::monotonic_ns(), inbox, &messages))
     }

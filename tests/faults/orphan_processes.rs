@@ -52,9 +52,9 @@ const AGENT_ENDS: [AgentEnd; 6] = [
     AgentEnd::DaemonKilled,
 ];
 
-/// A house whose daemon runs outside of tmux, so that it outlives the server.
+/// An environment whose daemon runs outside of tmux, so that it outlives the server.
 struct OrphanTest {
-    house: TestEnv,
+    env: TestEnv,
     daemon: Child,
     /// Agents wait here for a newline each. Open to both sides, so that nobody waits for the other to come.
     gate: File,
@@ -62,36 +62,36 @@ struct OrphanTest {
 
 impl OrphanTest {
     fn open() -> OrphanTest {
-        let house = TestEnv::new();
-        let daemon = house.start_daemon_without_pane();
-        house.teamctl(["create", "survey"]).expect_success();
-        house.create_gate("out/go");
-        house.write_script("out/child", &format!("#!/bin/sh\n{CHILD}"));
-        house.write_script("out/deaf", &format!("#!/bin/sh\ntrap '' HUP TERM\n{CHILD}"));
+        let env = TestEnv::new();
+        let daemon = env.start_daemon_without_pane();
+        env.teamctl(["create", "survey"]).expect_success();
+        env.create_gate("out/go");
+        env.write_script("out/child", &format!("#!/bin/sh\n{CHILD}"));
+        env.write_script("out/deaf", &format!("#!/bin/sh\ntrap '' HUP TERM\n{CHILD}"));
         // The kernel cuts a long name in the middle of a letter.
-        house.create_gate("out/never");
+        env.create_gate("out/never");
         let named = "printf 'cut\\303' >/proc/self/comm\necho $$ >>out/children\nread -r line <out/never\n";
-        house.write_script("out/named", &format!("#!/bin/sh\ntrap '' HUP TERM\n{named}"));
-        let gate = File::options().read(true).write(true).open(house.path("out/go")).unwrap();
-        OrphanTest { house, daemon, gate }
+        env.write_script("out/named", &format!("#!/bin/sh\ntrap '' HUP TERM\n{named}"));
+        let gate = File::options().read(true).write(true).open(env.path("out/go")).unwrap();
+        OrphanTest { env, daemon, gate }
     }
 
     /// Agents, each with one child of these kinds in turn; the children, once all have spoken.
     fn start_batch(&self, batch: usize, kinds: &[&str], count: usize) -> Vec<TaggedProcesses> {
-        let house = &self.house;
-        house.write_file("out/children", "");
+        let env = &self.env;
+        env.write_file("out/children", "");
         let spawn = |n: usize| {
             let script = format!("{}\nread -r line <out/go", kinds[n % kinds.len()]);
-            let (name, cwd) = (format!("a{batch}-{n}"), house.path("").display().to_string());
-            house.start_teamctl(["spawn", &name, "--cwd", &cwd, "--", "sh", "-c", &script])
+            let (name, cwd) = (format!("a{batch}-{n}"), env.path("").display().to_string());
+            env.start_teamctl(["spawn", &name, "--cwd", &cwd, "--", "sh", "-c", &script])
         };
         for spawned in (0..count).map(spawn).collect::<Vec<_>>() {
             let output = spawned.wait_with_output().unwrap();
             assert!(output.status.success(), "{output:?}");
         }
-        let pids = house.wait_until("every child runs", || {
+        let pids = env.wait_until("every child runs", || {
             let pids: Vec<u32> =
-                house.read("out/children").lines().filter_map(|pid| pid.trim().parse().ok()).collect();
+                env.read("out/children").lines().filter_map(|pid| pid.trim().parse().ok()).collect();
             (pids.len() == count).then_some(pids)
         });
         let held: Vec<TaggedProcesses> = pids.into_iter().map(TaggedProcesses::single).collect();
@@ -100,25 +100,25 @@ impl OrphanTest {
     }
 
     fn panes(&self, what: &str) -> Vec<String> {
-        let all = self.house.tmux(["list-panes", "-a", "-F", &format!("#{{?#{{@teamd_spawn}},{what},}}")]);
+        let all = self.env.tmux(["list-panes", "-a", "-F", &format!("#{{?#{{@teamd_spawn}},{what},}}")]);
         all.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
 
     fn end_agents(&mut self, ending: AgentEnd, count: usize) {
-        let house = &self.house;
+        let env = &self.env;
         match ending {
             AgentEnd::OwnExit => self.gate.write_all("\n".repeat(count).as_bytes()).unwrap(),
             AgentEnd::PaneClosed => self.panes("#{pane_id}").iter().for_each(|pane| {
-                house.tmux(["kill-pane", "-t", pane]);
+                env.tmux(["kill-pane", "-t", pane]);
             }),
             AgentEnd::ServerKilled => {
-                house.kill_process(house.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap());
+                env.kill_process(env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap());
             }
             AgentEnd::ShimKilled => {
-                self.panes("#{pane_pid}").iter().for_each(|pid| house.kill_process(pid.parse().unwrap()));
+                self.panes("#{pane_pid}").iter().for_each(|pid| env.kill_process(pid.parse().unwrap()));
             }
             AgentEnd::Shutdown => {
-                house.teamctl(["shutdown", "--all", "--grace", "10ms", "--force"]).expect_success();
+                env.teamctl(["shutdown", "--all", "--grace", "10ms", "--force"]).expect_success();
             }
             AgentEnd::DaemonKilled => {
                 self.daemon.kill().unwrap();
@@ -130,24 +130,24 @@ impl OrphanTest {
 
     /// What is needed for the next batch, and that nobody of this one is on the team.
     fn prepare_next_batch(&mut self, ending: AgentEnd) {
-        let house = &self.house;
+        let env = &self.env;
         match ending {
             AgentEnd::ServerKilled => {
-                house.tmux(["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"]);
+                env.tmux(["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"]);
             }
-            AgentEnd::DaemonKilled => self.daemon = house.start_daemon_without_pane(),
+            AgentEnd::DaemonKilled => self.daemon = env.start_daemon_without_pane(),
             _ => {}
         }
-        house.wait_until("nobody is left on the team", || {
-            let status = house.json(["status"]);
+        env.wait_until("nobody is left on the team", || {
+            let status = env.json(["status"]);
             (status["teams"][0]["members"].as_array()?.len() == 1).then_some(())
         });
     }
 
     fn finish(mut self) {
-        self.house.teamctl(["down"]).expect_success();
+        self.env.teamctl(["down"]).expect_success();
         assert!(self.daemon.wait().unwrap().success());
-        self.house.shut_down();
+        self.env.shut_down();
     }
 }
 
@@ -182,7 +182,7 @@ fn agents_leave_no_processes() {
         let children = orphanage.start_batch(batch, &KINDS, BATCH_SIZE);
         orphanage.end_agents(*ending, BATCH_SIZE);
         let left = surviving_children(&children);
-        assert!(left.is_empty(), "{ending:?}: {left:#?}\n{}", orphanage.house.dump_state());
+        assert!(left.is_empty(), "{ending:?}: {left:#?}\n{}", orphanage.env.dump_state());
         orphanage.prepare_next_batch(*ending);
     }
     orphanage.finish();
@@ -220,7 +220,7 @@ const FORK_BOMB: &str = "import os  # storm\nwhile True:\n try: os.fork()\n exce
 #[test]
 fn fork_bomb_is_ended() {
     let orphanage = OrphanTest::open();
-    let house = &orphanage.house;
+    let env = &orphanage.env;
     // Who is root has no such limit but as another user.
     let nobody = ["--reuid=65534", "--clear-groups", "prlimit", "--nproc=60", "python3", "-c"];
     let can = Command::new("setpriv").args(nobody).arg("").status();
@@ -230,23 +230,20 @@ fn fork_bomb_is_ended() {
     }
     let spawn = [&["spawn", "ann", "--", "setpriv"], &nobody[..], &[FORK_BOMB]].concat();
     let storming = || {
-        let all = TaggedProcesses::with_tag(&house.process_tag()).list();
+        let all = TaggedProcesses::with_tag(&env.process_tag()).list();
         all.into_iter().filter(|line| line.contains("storm")).collect::<Vec<_>>()
     };
     for ending in ["kill", "kill of the shim"] {
-        house.teamctl_with(&spawn, &[]).expect_success();
-        house.wait_until("the storm has begun", || (storming().len() > 30).then_some(()));
+        env.teamctl_with(&spawn, &[]).expect_success();
+        env.wait_until("the storm has begun", || (storming().len() > 30).then_some(()));
         match ending {
-            "kill" => drop(house.teamctl(["kill", "ann"]).expect_success()),
+            "kill" => drop(env.teamctl(["kill", "ann"]).expect_success()),
             _ => {
-                orphanage
-                    .panes("#{pane_pid}")
-                    .iter()
-                    .for_each(|pid| house.kill_process(pid.parse().unwrap()));
-                house.wait_until("its end is told", || {
-                    (!house.payloads_to_lead("ann", "teammate_terminated").is_empty()).then_some(())
+                orphanage.panes("#{pane_pid}").iter().for_each(|pid| env.kill_process(pid.parse().unwrap()));
+                env.wait_until("its end is told", || {
+                    (!env.payloads_to_lead("ann", "teammate_terminated").is_empty()).then_some(())
                 });
-                house.wait_until("it is off the team", || house.member("ann").is_none().then_some(()));
+                env.wait_until("it is off the team", || env.member("ann").is_none().then_some(()));
             }
         }
         let left = storming();

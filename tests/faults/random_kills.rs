@@ -2,7 +2,7 @@
 //! after the other by a seed. After each there is a daemon again, who is on the team is who lives, and no stranger was
 //! touched; and beside it mail goes, ours and of foreign writers, which is given to the checker.
 //!
-//! `KILLS=n` says how many; after each hundred comes a house of its own.
+//! `KILLS=n` says how many; after each hundred comes an environment of its own.
 
 use crate::foreign_writers::{ForeignWriters, PACED_PLAN};
 use crate::message_traffic::{MessageTraffic, count_stored};
@@ -12,7 +12,7 @@ use harness::{FaultInjector, FaultTarget, InterruptedCall, TestEnv, checker, ite
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, channel};
 
-/// So many kills in one house: its inboxes grow, and what is done to them with it.
+/// So many kills in one environment: its inboxes grow, and what is done to them with it.
 const KILLS_PER_ENV: u64 = 100;
 const WORKERS: [WorkerSpec; 5] = [
     WorkerSpec("r0", "in-process", WorkerProgram::Idle),
@@ -74,13 +74,13 @@ impl CallKiller {
     }
 }
 
-/// So many kills of a house; how many messages were stored meanwhile.
+/// So many kills of an environment; how many messages were stored meanwhile.
 fn run_kills(kills: u64, seed: u64) -> u64 {
-    let house = TestEnv::with_team();
-    respawn_missing(&house, &WORKERS, &BTreeSet::new());
-    let mut nemesis = FaultInjector::new(&house, seed);
-    let post = MessageTraffic { house: &house, history_dir: house.path("out"), readers: &READERS };
-    let mut others = ForeignWriters::new(&house, "survey", PACED_PLAN);
+    let env = TestEnv::with_team();
+    respawn_missing(&env, &WORKERS, &BTreeSet::new());
+    let mut nemesis = FaultInjector::new(&env, seed);
+    let post = MessageTraffic { env: &env, history_dir: env.path("out"), readers: &READERS };
+    let mut others = ForeignWriters::new(&env, "survey", PACED_PLAN);
     others.start_all();
     let (mut looks, mut hit) = (Vec::new(), 0);
     let (rings, bells): (Vec<_>, Vec<_>) = READERS.map(|_| channel()).into_iter().unzip();
@@ -96,13 +96,13 @@ fn run_kills(kills: u64, seed: u64) -> u64 {
         let mut calls = CallKiller {
             history_file: post.open_history_file("call"),
             seq: 0,
-            agent: house.scripted_agent_path(),
+            agent: env.scripted_agent_path(),
         };
         while hit < kills {
             senders.iter().for_each(|(go, _)| go.send(()).unwrap());
             hit += u64::from(kill_random(&mut nemesis, &mut calls));
             nemesis.ensure_daemon();
-            respawn_missing(&house, &WORKERS, &nemesis.wait_until_consistent())
+            respawn_missing(&env, &WORKERS, &nemesis.wait_until_consistent())
                 .into_iter()
                 .for_each(|who| post.record_name_reuse(who));
         }
@@ -118,7 +118,7 @@ fn run_kills(kills: u64, seed: u64) -> u64 {
     let history = post.collect_history(looks, names(&WORKERS), nemesis.wait_until_consistent());
     assert_eq!(checker::check(&history), []);
     let daemons = nemesis.into_daemons();
-    house.shut_down_after_kills();
+    env.shut_down_after_kills();
     for mut daemon in daemons {
         daemon.wait().unwrap();
     }

@@ -78,7 +78,7 @@ struct DaemonObservations {
 }
 
 impl DaemonObservations {
-    fn observe(&mut self, house: &TestEnv, daemon: Option<u32>, calm: bool) {
+    fn observe(&mut self, env: &TestEnv, daemon: Option<u32>, calm: bool) {
         if let Some((pid, vitals)) = daemon.and_then(|pid| Some((pid, ProcessStats::read(pid)?))) {
             self.max_stats = self.max_stats.fieldwise_max(vitals);
             if calm {
@@ -93,8 +93,8 @@ impl DaemonObservations {
             let beyond = bounds.into_iter().filter(|(_, is, bound)| is > bound);
             self.violations.extend(beyond.map(|(what, is, bound)| format!("{is} {what}, more than {bound}")));
         }
-        self.observe_locks(house);
-        self.observe_logs(&house.path("state"));
+        self.observe_locks(env);
+        self.observe_logs(&env.path("state"));
     }
 
     fn observe_idle_memory(&mut self, pid: u32, vitals: ProcessStats) {
@@ -107,8 +107,8 @@ impl DaemonObservations {
     }
 
     /// A lock is somebody's for a moment; what the dead leave is taken over within twelve seconds by whoever comes.
-    fn observe_locks(&mut self, house: &TestEnv) {
-        let found: Vec<(PathBuf, u64)> = files_below(&house.root())
+    fn observe_locks(&mut self, env: &TestEnv) {
+        let found: Vec<(PathBuf, u64)> = files_below(&env.root())
             .into_iter()
             .filter(|(path, meta)| meta.is_dir() && path.to_string_lossy().ends_with(".lock"))
             .map(|(path, meta)| (path, meta.ino()))
@@ -151,25 +151,25 @@ impl DaemonObservations {
 }
 
 /// What the daemon has open where everybody is there, and nobody does anything.
-fn descriptors_when_idle(house: &TestEnv) -> Vec<String> {
-    house.wait_until("everybody is connected", || {
-        let status = house.json(["status"]);
+fn descriptors_when_idle(env: &TestEnv) -> Vec<String> {
+    env.wait_until("everybody is connected", || {
+        let status = env.json(["status"]);
         let members = status["teams"][0]["members"].as_array()?.clone();
         let there = members.iter().filter(|member| member["lifecycle"] == "running").count();
         (there == WORKERS.len()).then_some(())
     });
-    house.wait_until_quiet(Duration::from_millis(300));
-    open_descriptors(house.daemon_pid())
+    env.wait_until_quiet(Duration::from_millis(300));
+    open_descriptors(env.daemon_pid())
 }
 
 /// The same of a daemon that has just begun. Every other one has a pane: the second is as the one before the first.
-fn descriptors_of_new_daemon(house: &TestEnv, nemesis: &mut FaultInjector<'_>) -> Vec<String> {
+fn descriptors_of_new_daemon(env: &TestEnv, nemesis: &mut FaultInjector<'_>) -> Vec<String> {
     for _ in 0..2 {
         nemesis.kill(FaultTarget::Daemon);
         nemesis.ensure_daemon();
         nemesis.wait_until_consistent();
     }
-    descriptors_when_idle(house)
+    descriptors_when_idle(env)
 }
 
 fn open_descriptors(pid: u32) -> Vec<String> {
@@ -191,13 +191,13 @@ fn files_below(directory: &Path) -> Vec<(PathBuf, std::fs::Metadata)> {
         .collect()
 }
 
-/// Where the house may lie, and where a small disk can be had.
+/// Where the environment may lie, and where a small disk can be had.
 fn new_env(disk: Option<&SmallDisk>) -> TestEnv {
-    let house = disk.map_or_else(TestEnv::new, |disk| TestEnv::in_directory(disk.path()));
-    house.start_daemon();
-    house.teamctl(["create", "survey"]).expect_success();
-    respawn_missing(&house, &WORKERS, &BTreeSet::new());
-    house
+    let env = disk.map_or_else(TestEnv::new, |disk| TestEnv::in_directory(disk.path()));
+    env.start_daemon();
+    env.teamctl(["create", "survey"]).expect_success();
+    respawn_missing(&env, &WORKERS, &BTreeSet::new());
+    env
 }
 
 /// All of it, until the time is over; what was seen of the daemon meanwhile, and of the inboxes.
@@ -207,9 +207,9 @@ fn run_load(
     strikes: &mut FaultSchedule<'_>,
     whole: Duration,
 ) -> (DaemonObservations, Vec<InboxSnapshot>) {
-    let house = post.house;
+    let env = post.env;
     let times = &SoakPhases { started: Instant::now(), total: whole, calm_from: OnceLock::new() };
-    let mut others = ForeignWriters::new(house, "survey", PACED_PLAN);
+    let mut others = ForeignWriters::new(env, "survey", PACED_PLAN);
     let (rings, bells): (Vec<_>, Vec<_>) = READERS.map(|_| channel()).into_iter().unzip();
     let (seen, looks) = std::thread::scope(|scope| {
         let reading =
@@ -227,7 +227,7 @@ fn run_load(
         let (stop_ticks, ticked) = channel::<()>();
         let ticker = scope.spawn(move || signal_senders(&goes, &ticked));
         let (stop_watch, watched) = channel::<()>();
-        let watcher = scope.spawn(move || observe_daemon(house, times, &watched));
+        let watcher = scope.spawn(move || observe_daemon(env, times, &watched));
         others.start_all();
         while !times.is_over() {
             times.update(strikes);
@@ -241,7 +241,7 @@ fn run_load(
                 others.start_all();
             }
             nemesis.ensure_daemon();
-            respawn_missing(house, &WORKERS, &nemesis.wait_until_consistent())
+            respawn_missing(env, &WORKERS, &nemesis.wait_until_consistent())
                 .into_iter()
                 .for_each(|who| post.record_name_reuse(who));
         }
@@ -266,12 +266,12 @@ fn signal_senders(goes: &[SyncSender<()>], stop: &Receiver<()>) {
     }
 }
 
-fn observe_daemon(house: &TestEnv, times: &SoakPhases, stop: &Receiver<()>) -> DaemonObservations {
+fn observe_daemon(env: &TestEnv, times: &SoakPhases, stop: &Receiver<()>) -> DaemonObservations {
     let mut watched = DaemonObservations::default();
     while stop.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
         // Asked first: who lives when the calm has begun is who lives in it.
         let calm = times.is_calm();
-        watched.observe(house, house.daemon_process(), calm);
+        watched.observe(env, env.daemon_process(), calm);
     }
     watched
 }
@@ -285,8 +285,8 @@ fn soak_loses_nothing_and_does_not_grow() {
         record_skip("full-disks", "no right to mount a small file system");
     }
     let diaries = tempfile::tempdir().unwrap();
-    let house = new_env(disk.as_ref());
-    let mut nemesis = FaultInjector::new(&house, iterations("SEED", 1));
+    let env = new_env(disk.as_ref());
+    let mut nemesis = FaultInjector::new(&env, iterations("SEED", 1));
     let clock = nemesis.enable_clock_control();
     if !clock {
         record_skip("clock-jumps", "libfaketime is not installed");
@@ -295,15 +295,15 @@ fn soak_loses_nothing_and_does_not_grow() {
         record_skip("few-watches", "no user namespaces for us");
     }
     let mut strikes = FaultSchedule::new(disk.as_ref(), clock);
-    let post = MessageTraffic { house: &house, history_dir: diaries.path().to_owned(), readers: &READERS };
+    let post = MessageTraffic { env: &env, history_dir: diaries.path().to_owned(), readers: &READERS };
     let (watched, looks) = run_load(&post, &mut nemesis, &mut strikes, whole);
     nemesis.ensure_daemon();
-    respawn_missing(&house, &WORKERS, &nemesis.wait_until_consistent())
+    respawn_missing(&env, &WORKERS, &nemesis.wait_until_consistent())
         .into_iter()
         .for_each(|who| post.record_name_reuse(who));
     let history = post.collect_history(looks, names(&WORKERS), nemesis.wait_until_consistent());
     let (sent, memory) = (count_stored(&history), watched.memory_growth());
-    let (old, fresh) = (descriptors_when_idle(&house), descriptors_of_new_daemon(&house, &mut nemesis));
+    let (old, fresh) = (descriptors_when_idle(&env), descriptors_of_new_daemon(&env, &mut nemesis));
     eprintln!(
         "{sent} messages stored; at most {:?}; in a calm of {} s {memory:+} kB; {} descriptors at rest, of {} at first",
         watched.max_stats,
@@ -319,7 +319,7 @@ fn soak_loses_nothing_and_does_not_grow() {
     let allowed = 1_024 + 1_024 * sent as i64 / 100_000;
     assert!(memory <= allowed, "{memory} kB more than in the beginning: {:?}", watched.calm);
     let daemons = nemesis.into_daemons();
-    house.shut_down_after_kills();
+    env.shut_down_after_kills();
     for mut daemon in daemons {
         daemon.wait().unwrap();
     }

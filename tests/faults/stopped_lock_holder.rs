@@ -19,21 +19,21 @@ struct SyscallPosition {
     nth: usize,
 }
 
-fn traced_send(house: &TestEnv, inbox: &str, strace: &[String]) -> Command {
-    let mut command = house.command("strace");
-    command.args(["-f", "-o"]).arg(house.path(&format!("out/{inbox}.trace"))).args(strace);
+fn traced_send(env: &TestEnv, inbox: &str, strace: &[String]) -> Command {
+    let mut command = env.command("strace");
+    command.args(["-f", "-o"]).arg(env.path(&format!("out/{inbox}.trace"))).args(strace);
     command.arg(harness::programs().join("teamctl")).args(["send", inbox, "ours"]);
     command
 }
 
 /// Every call of a send from that which makes the lock's directory to the look at the file, both with them. What comes
 /// after that look hangs on how long ago the file was written.
-fn syscall_positions(house: &TestEnv) -> Vec<SyscallPosition> {
-    spawn(house, "ann");
-    create_inbox(house, "ann");
-    assert!(traced_send(house, "ann", &[]).output().unwrap().status.success());
+fn syscall_positions(env: &TestEnv) -> Vec<SyscallPosition> {
+    spawn(env, "ann");
+    create_inbox(env, "ann");
+    assert!(traced_send(env, "ann", &[]).output().unwrap().status.success());
     let (mut counts, mut points, mut is_held) = (BTreeMap::<String, usize>::new(), Vec::new(), false);
-    for line in house.read("out/ann.trace").lines() {
+    for line in env.read("out/ann.trace").lines() {
         let Some((call, words)) =
             line.split_once(' ').and_then(|(_, rest)| rest.trim_start().split_once('('))
         else {
@@ -49,37 +49,36 @@ fn syscall_positions(house: &TestEnv) -> Vec<SyscallPosition> {
             return points;
         }
     }
-    panic!("a send takes the lock and looks at the file: {}", house.read("out/ann.trace"));
+    panic!("a send takes the lock and looks at the file: {}", env.read("out/ann.trace"));
 }
 
-fn spawn(house: &TestEnv, name: &str) {
-    house
-        .teamctl(["spawn", name, "--backend", "in-process", "--", &house.scripted_agent_path(), "stay"])
+fn spawn(env: &TestEnv, name: &str) {
+    env.teamctl(["spawn", name, "--backend", "in-process", "--", &env.scripted_agent_path(), "stay"])
         .expect_success();
 }
 
 /// The first message makes the file, which is another way.
-fn create_inbox(house: &TestEnv, inbox: &str) {
-    house.teamctl(["send", inbox, "before"]).expect_success();
+fn create_inbox(env: &TestEnv, inbox: &str) {
+    env.teamctl(["send", inbox, "before"]).expect_success();
 }
 
 /// One sender stopped there, and whether the other had the lock meanwhile; none where there is no foreign program.
 fn send_stopped_at(
-    house: &TestEnv,
+    env: &TestEnv,
     SyscallPosition { call, nth }: &SyscallPosition,
     inbox: &str,
 ) -> Option<bool> {
-    create_inbox(house, inbox);
+    create_inbox(env, inbox);
     let inject = format!("-einject={call}:{STOP}:when={nth}");
-    let mut sender = traced_send(house, inbox, &[inject]).spawn().unwrap();
-    let lock = house.root().join(format!("teams/survey/inboxes/{inbox}.json.lock"));
-    house.wait_until("it has the lock", || lock.is_dir().then_some(()));
+    let mut sender = traced_send(env, inbox, &[inject]).spawn().unwrap();
+    let lock = env.root().join(format!("teams/survey/inboxes/{inbox}.json.lock"));
+    env.wait_until("it has the lock", || lock.is_dir().then_some(()));
     let file = lock.with_extension("");
-    let foreign = ForeignWriter::start(house, WriterKind::HoldLock, &file, "theirs", Some(1));
+    let foreign = ForeignWriter::start(env, WriterKind::HoldLock, &file, "theirs", Some(1));
     let stored = sender.wait().unwrap().success();
     let theirs = foreign?.finish();
     assert_eq!((theirs.stored.len(), theirs.refused.len()), (1, 0), "{call} {nth}");
-    let texts = house.inbox("survey", inbox);
+    let texts = env.inbox("survey", inbox);
     let count = |text: &str| texts.iter().filter(|message| message["text"] == text).count();
     assert_eq!((count("before"), count("theirs:0")), (1, 1), "stopped at {call} {nth}: {texts:#?}");
     assert_eq!(count("ours"), usize::from(stored), "stopped at {call} {nth}, stored: {stored}: {texts:#?}");
@@ -92,19 +91,19 @@ fn stopped_lock_holder_loses_and_overwrites_nothing() {
     if !can_trace("senders-stopped") {
         return;
     }
-    let house = TestEnv::with_team();
-    let points = syscall_positions(&house);
+    let env = TestEnv::with_team();
+    let points = syscall_positions(&env);
     let (mut tried, mut taken) = (0, 0);
     for round in 0..iterations("STOPPED", 1) {
         let names: Vec<String> = (0..points.len()).map(|which| format!("s{round}-{which}")).collect();
         for name in &names {
-            spawn(&house, name);
+            spawn(&env, name);
         }
         let done: Vec<Option<bool>> = std::thread::scope(|scope| {
-            let house = &house;
+            let env = &env;
             let stopping = |(point, name): (_, &String)| {
                 let name = name.clone();
-                scope.spawn(move || send_stopped_at(house, point, &name))
+                scope.spawn(move || send_stopped_at(env, point, &name))
             };
             let all: Vec<_> = points.iter().zip(&names).map(stopping).collect();
             all.into_iter().map(|one| one.join().unwrap()).collect()
@@ -112,7 +111,7 @@ fn stopped_lock_holder_loses_and_overwrites_nothing() {
         tried += done.iter().flatten().count();
         taken += done.into_iter().flatten().filter(|taken| *taken).count();
     }
-    house.shut_down();
+    env.shut_down();
     if tried == 0 {
         return record_skip("senders-stopped", "the foreign program can't be run here");
     }

@@ -17,10 +17,10 @@ const OPERATION_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_CODES: [i32; 2] = [69, 75];
 
 /// Repeats a command until a daemon has carried it out.
-fn run_to_end(house: &TestEnv, is_over: &AtomicBool, arguments: &[&str]) -> CommandOutput {
+fn run_to_end(env: &TestEnv, is_over: &AtomicBool, arguments: &[&str]) -> CommandOutput {
     let deadline = Instant::now() + OPERATION_TIMEOUT;
     loop {
-        let ran = house.teamctl_with(arguments, &[]);
+        let ran = env.teamctl_with(arguments, &[]);
         if !RETRY_CODES.contains(&ran.code) {
             return ran;
         }
@@ -30,9 +30,9 @@ fn run_to_end(house: &TestEnv, is_over: &AtomicBool, arguments: &[&str]) -> Comm
 }
 
 /// Runs a command once, and adds its time in ms to `times` if it succeeded.
-fn measure(house: &TestEnv, times: &mut Vec<u64>, arguments: &[&str]) {
+fn measure(env: &TestEnv, times: &mut Vec<u64>, arguments: &[&str]) {
     let begun = Instant::now();
-    if house.teamctl_with(arguments, &[]).code == 0 {
+    if env.teamctl_with(arguments, &[]).code == 0 {
         times.push(u64::try_from(begun.elapsed().as_millis()).unwrap());
     }
 }
@@ -46,35 +46,35 @@ struct TeamResult {
 }
 
 /// One whole life of a team.
-fn run_team(house: &TestEnv, is_over: &AtomicBool, team: &str, result: &mut TeamResult) {
-    let run = |arguments: &[&str]| run_to_end(house, is_over, &[&["-t", team], arguments].concat());
+fn run_team(env: &TestEnv, is_over: &AtomicBool, team: &str, result: &mut TeamResult) {
+    let run = |arguments: &[&str]| run_to_end(env, is_over, &[&["-t", team], arguments].concat());
     // A command whose daemon was killed may have been carried out, so its repetition may fail.
     let repeatable = |arguments: &[&str], also: &[i32]| {
         let ran = run(arguments);
         assert!(ran.code == 0 || also.contains(&ran.code), "{team} {arguments:?}: {ran:#?}");
     };
-    let created = run_to_end(house, is_over, &["create", team]);
+    let created = run_to_end(env, is_over, &["create", team]);
     assert!([0, 73].contains(&created.code), "{created:#?}");
     for name in ["ann", "bob"] {
         repeatable(&["spawn", name, "--profile", "worker", "--backend", "in-process"], &[73, 76]);
     }
-    measure(house, &mut result.send_times, &["-t", team, "send", "ann", "hello"]);
-    measure(house, &mut result.status_times, &["-t", team, "status"]);
+    measure(env, &mut result.send_times, &["-t", team, "send", "ann", "hello"]);
+    measure(env, &mut result.status_times, &["-t", team, "status"]);
     repeatable(&["task", "create", "count"], &[]);
     repeatable(&["shutdown", "--all", "--force"], &[1]);
-    let deleted = run_to_end(house, is_over, &["delete", team, "--force"]);
+    let deleted = run_to_end(env, is_over, &["delete", team, "--force"]);
     assert!([0, 67].contains(&deleted.code), "{team}: {deleted:#?}");
     for directory in ["teams", "tasks"] {
-        let path = house.path("root").join(directory).join(team);
+        let path = env.path("root").join(directory).join(team);
         assert!(!path.exists(), "{} is left after {deleted:#?}", path.display());
     }
 }
 
 /// Kills one daemon after the other, the next in 20 to 500 ms.
-fn kill_daemons(house: &TestEnv, kills: u64, seed: u64) -> Child {
+fn kill_daemons(env: &TestEnv, kills: u64, seed: u64) -> Child {
     let mut rng = fastrand::Rng::with_seed(seed);
     let start = || {
-        let mut daemon = house.daemon_command();
+        let mut daemon = env.daemon_command();
         daemon.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("teamd starts")
     };
     let mut daemon = start();
@@ -90,30 +90,30 @@ fn kill_daemons(house: &TestEnv, kills: u64, seed: u64) -> Child {
 #[test]
 fn lives_of_three_teams_are_completed_while_the_daemon_is_killed() {
     let (kills, seed) = (iterations("DELETION_KILLS", 20), iterations("SEED", 1));
-    let house = TestEnv::new();
+    let env = TestEnv::new();
     let is_over = AtomicBool::new(false);
     let (mut daemon, results) = std::thread::scope(|scope| {
         let drive = |team: &'static str| {
             let mut result = TeamResult::default();
             while !is_over.load(Ordering::Relaxed) {
-                run_team(&house, &is_over, team, &mut result);
+                run_team(&env, &is_over, team, &mut result);
                 result.lives += 1;
             }
             result
         };
         let drivers = TEAMS.map(|team| scope.spawn(move || drive(team)));
-        let daemon = kill_daemons(&house, kills, seed);
+        let daemon = kill_daemons(&env, kills, seed);
         is_over.store(true, Ordering::Relaxed);
         (daemon, drivers.map(|driver| driver.join().unwrap()))
     });
     let lives: Vec<u64> = results.iter().map(|result| result.lives).collect();
     assert!(lives.iter().all(|lives| *lives > 0), "a team has not completed one life: {lives:?}");
-    let status = house.json(["status"]);
+    let status = env.json(["status"]);
     assert_eq!(status["teams"], serde_json::json!([]), "a deleted team has come back");
-    let agents = TaggedProcesses::with_tag(&house.process_tag()).list();
+    let agents = TaggedProcesses::with_tag(&env.process_tag()).list();
     let left: Vec<String> = agents.into_iter().filter(|process| process.contains("sleep")).collect();
     assert!(left.is_empty(), "{left:?}");
-    house.shut_down_after_kills();
+    env.shut_down_after_kills();
     daemon.wait().unwrap();
     record_result("deletion-kills", kills);
     record_result("deletion-lives", lives.iter().sum());

@@ -84,21 +84,21 @@ fn random_argv(rng: &mut fastrand::Rng) -> Vec<String> {
 
 /// Where programs in panes send their arguments.
 struct ArgumentTest {
-    house: TestEnv,
+    env: TestEnv,
     socket: UnixDatagram,
 }
 
 impl ArgumentTest {
     fn open() -> ArgumentTest {
-        let house = TestEnv::new();
-        let socket = UnixDatagram::bind(house.path("out/words")).unwrap();
+        let env = TestEnv::new();
+        let socket = UnixDatagram::bind(env.path("out/words")).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        ArgumentTest { house, socket }
+        ArgumentTest { env, socket }
     }
 
     fn argv(&self, words: &[String]) -> Vec<String> {
-        let socket = self.house.path("out/words").display().to_string();
-        [self.house.scripted_agent_path(), "words".to_owned(), socket]
+        let socket = self.env.path("out/words").display().to_string();
+        [self.env.scripted_agent_path(), "words".to_owned(), socket]
             .into_iter()
             .chain(words.iter().cloned())
             .collect()
@@ -114,7 +114,7 @@ impl ArgumentTest {
     /// Every program of ours there has ended, and its pane with it.
     fn finish(self, server: TmuxServer) {
         drop(server);
-        self.house.shut_down();
+        self.env.shut_down();
     }
 }
 
@@ -132,7 +132,7 @@ fn rng() -> fastrand::Rng {
 fn arguments_survive_the_control_connection() {
     let (desk, mut rng, count) = (ArgumentTest::open(), rng(), iterations("ARGUMENTS", 2_000));
     let (tell, notices) = channel();
-    let address = ServerAddress::Path(desk.house.tmux_socket());
+    let address = ServerAddress::Path(desk.env.tmux_socket());
     let mut server =
         TmuxServer::connect(&address, Box::new(move |notice| tell.send(notice).unwrap_or_default())).unwrap();
     let window = create_window(&mut server);
@@ -153,20 +153,18 @@ fn arguments_survive_the_control_connection() {
 #[test]
 fn arguments_survive_subprocesses_or_are_rejected() {
     let (desk, mut rng) = (ArgumentTest::open(), rng());
-    let without = format!(
-        "[ -e '{}' ] && case \" $* \" in *' -C '*) exit 1;; esac",
-        desk.house.path("out/no").display()
-    );
-    let program = desk.house.write_script("out/tmux", &format!("#!/bin/sh\n{without}\nexec tmux \"$@\"\n"));
+    let without =
+        format!("[ -e '{}' ] && case \" $* \" in *' -C '*) exit 1;; esac", desk.env.path("out/no").display());
+    let program = desk.env.write_script("out/tmux", &format!("#!/bin/sh\n{without}\nexec tmux \"$@\"\n"));
     let (tell, notices) = channel();
-    let address = ServerAddress::Path(desk.house.tmux_socket());
+    let address = ServerAddress::Path(desk.env.tmux_socket());
     let notice = Box::new(move |notice| tell.send(notice).unwrap_or_default());
     let mut server = TmuxServer::connect_with(&TmuxProgram(program), &address, notice).unwrap();
     let window = create_window(&mut server);
-    desk.house.write_file("out/no", "");
-    for session in desk.house.tmux(["list-sessions", "-F", "#{session_name}"]).lines() {
+    desk.env.write_file("out/no", "");
+    for session in desk.env.tmux(["list-sessions", "-F", "#{session_name}"]).lines() {
         if session.starts_with("_teamd-") {
-            desk.house.tmux(["kill-session", "-t", &format!("={session}")]);
+            desk.env.tmux(["kill-session", "-t", &format!("={session}")]);
         }
     }
     while notices.recv_timeout(Duration::from_secs(20)).unwrap() != ServerNotice::Disconnected {}

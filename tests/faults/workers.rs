@@ -15,16 +15,16 @@ pub(crate) enum WorkerProgram {
 
 /// Spawns whoever is missing; who that was.
 pub(crate) fn respawn_missing(
-    house: &TestEnv,
+    env: &TestEnv,
     crew: &[WorkerSpec],
     living: &BTreeSet<String>,
 ) -> Vec<&'static str> {
-    let agent = house.scripted_agent_path();
+    let agent = env.scripted_agent_path();
     let missing = crew.iter().filter(|WorkerSpec(name, ..)| !living.contains(*name));
     let spawn = |WorkerSpec(name, backend, runs): &WorkerSpec| {
         let program: &[&str] =
             if *runs == WorkerProgram::Worker { &["--profile", "worker"] } else { &["--", &agent, "stay"] };
-        spawn_with_retries(house, &[&["spawn", name, "--backend", backend], program].concat());
+        spawn_with_retries(env, &[&["spawn", name, "--backend", backend], program].concat());
         *name
     };
     missing.map(spawn).collect()
@@ -33,10 +33,10 @@ pub(crate) fn respawn_missing(
 /// Until it is done, beside somebody who writes config.json without a lock: half written for longer than anybody waits it
 /// is a reason to be refused, and who was refused so may be there all the same; and who has ended is put back into it, so
 /// that the name is not free yet.
-pub(crate) fn spawn_with_retries(house: &TestEnv, words: &[&str]) {
+pub(crate) fn spawn_with_retries(env: &TestEnv, words: &[&str]) {
     let mut is_again = false;
-    house.wait_until("it is spawned", || {
-        let ran = house.teamctl_with(words, &[]);
+    env.wait_until("it is spawned", || {
+        let ran = env.teamctl_with(words, &[]);
         let is_not_free =
             ran.code == 73 && ran.stderr.contains("it has exited, but is not removed from the team yet");
         let is_there = ran.code == 0 || (is_again && ran.code == 73 && !is_not_free);

@@ -1,4 +1,4 @@
-//! The house's daemon: started, asked for, killed.
+//! The environment's daemon: started, asked for, killed.
 
 use crate::TestEnv;
 use std::process::{Child, Command, Stdio};
@@ -14,7 +14,7 @@ pub fn can_limit_watches() -> bool {
 }
 
 impl TestEnv {
-    /// Starts teamd in a session of its own on the house's server, as a user would, and waits until it answers.
+    /// Starts teamd in a session of its own on the environment's server, as a user would, and waits until it answers.
     pub fn start_daemon(&self) {
         let socket = self.tmux_socket();
         let mut command = self.command(crate::programs().join("teamctl"));
@@ -22,7 +22,7 @@ impl TestEnv {
         crate::test_env::run_command(command).expect_success();
     }
 
-    /// teamd as it is started outside of tmux: it outlives the house's server, and nothing lets it go on that has been
+    /// teamd as it is started outside of tmux: it outlives the environment's server, and nothing lets it go on that has been
     /// stopped.
     pub fn daemon_command(&self) -> Command {
         let mut teamd = self.command(crate::programs().join("teamd"));

@@ -30,7 +30,7 @@ impl TreeWatcher {
         let mut watcher =
             notify::recommended_watcher(move |event| tell.send(activity(&event)).unwrap_or_default())
                 .expect("notify works here");
-        watcher.watch(directory, RecursiveMode::Recursive).expect("the house can be watched");
+        watcher.watch(directory, RecursiveMode::Recursive).expect("the test environment can be watched");
         TreeWatcher { changes: Mutex::new(changes), _watcher: watcher }
     }
 

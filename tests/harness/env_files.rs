@@ -1,4 +1,4 @@
-//! Files of the house, as a person or another program writes and reads them, and what is told of them. The team is
+//! Files of the environment, as a person or another program writes and reads them, and what is told of them. The team is
 //! `survey` throughout.
 
 use crate::TestEnv;
@@ -12,9 +12,9 @@ impl TestEnv {
     #[allow(clippy::disallowed_methods, reason = "a test's own file, or one that a foreign writer spoils")]
     pub fn write_file(&self, name: &str, text: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
-        std::fs::create_dir_all(path.parent().expect("it lies in the house"))
+        std::fs::create_dir_all(path.parent().expect("it lies in the test environment"))
             .expect("a directory can be made");
-        std::fs::write(&path, text).expect("the house can be written");
+        std::fs::write(&path, text).expect("the test environment can be written");
         path.display().to_string()
     }
 

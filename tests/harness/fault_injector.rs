@@ -1,4 +1,4 @@
-//! Whoever means ill: kills and stops the processes of a house, ends its tmux server and puts strangers in its place. What
+//! Whoever means ill: kills and stops the processes of an environment, ends its tmux server and puts strangers in its place. What
 //! it does is chosen by a seed and told as it is done, so that a trial that failed can be had again.
 
 use crate::processes::{TaggedProcesses, start_time};
@@ -35,7 +35,7 @@ pub enum InterruptedCall {
 
 /// See the head of this file. Agents are scripted ones that `stay`, and their team is `survey`.
 pub struct FaultInjector<'h> {
-    house: &'h TestEnv,
+    env: &'h TestEnv,
     /// Everything by chance is asked of this.
     pub rng: fastrand::Rng,
     started: Instant,
@@ -60,10 +60,10 @@ const FAKETIME: &str = "faketime/libfaketimeMT.so.1";
 
 impl<'h> FaultInjector<'h> {
     /// Counts the panes that are there as strangers' unless they are teamd's.
-    pub fn new(house: &'h TestEnv, seed: u64) -> FaultInjector<'h> {
+    pub fn new(env: &'h TestEnv, seed: u64) -> FaultInjector<'h> {
         let rng = fastrand::Rng::with_seed(seed);
         let mut nemesis = FaultInjector {
-            house,
+            env,
             rng,
             started: Instant::now(),
             daemons: Vec::new(),
@@ -111,11 +111,7 @@ impl<'h> FaultInjector<'h> {
         let telling = telling[self.rng.usize(0..telling.len())];
         self.log(&format!("{telling:?} to {victim}"));
         signal(pid_of(&victim), telling);
-        assert!(
-            process.exit_within(Duration::from_secs(30)),
-            "{victim} goes on\n{}",
-            self.house.dump_state()
-        );
+        assert!(process.exit_within(Duration::from_secs(30)), "{victim} goes on\n{}", self.env.dump_state());
         Some(victim)
     }
 
@@ -142,7 +138,7 @@ impl<'h> FaultInjector<'h> {
         self.daemons.retain_mut(|daemon| matches!(daemon.try_wait(), Ok(None)));
         if self.clock.is_some() {
             self.log(&format!("the clock jumps to {seconds:+} s"));
-            self.house.write_file("out/clock", format!("{seconds:+}"));
+            self.env.write_file("out/clock", format!("{seconds:+}"));
         }
         self.clock.is_some() && !self.daemons.is_empty()
     }
@@ -177,7 +173,7 @@ impl<'h> FaultInjector<'h> {
 
     /// A call is begun, and killed somewhere in it, if it has not come to its end before.
     pub fn run_and_kill(&mut self, words: &[&str]) -> InterruptedCall {
-        let mut call = self.house.command(crate::programs().join("teamctl"));
+        let mut call = self.env.command(crate::programs().join("teamctl"));
         let mut call =
             call.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
         let span = Duration::from_micros(self.rng.u64(0..15_000));
@@ -195,28 +191,28 @@ impl<'h> FaultInjector<'h> {
     /// A daemon, where there is none: every other one without a pane, the rest by `up` in one.
     pub fn ensure_daemon(&mut self) {
         self.daemons.retain_mut(|daemon| matches!(daemon.try_wait(), Ok(None)));
-        if self.house.teamctl(["status"]).code != 69 {
+        if self.env.teamctl(["status"]).code != 69 {
             return;
         }
         let has_pane = self.has_pane;
         (self.has_pane, self.is_inside) = (!has_pane, !self.has_watches);
         if has_pane {
-            return self.house.start_daemon();
+            return self.env.start_daemon();
         }
         let has_watches = std::mem::replace(&mut self.has_watches, true);
         let mut daemon = if has_watches {
-            self.house.daemon_command()
+            self.env.daemon_command()
         } else {
-            self.house.daemon_command_with_limit(TWO_WATCHES)
+            self.env.daemon_command_with_limit(TWO_WATCHES)
         };
         if let Some(library) = &self.clock {
-            daemon.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", self.house.path("out/clock"));
+            daemon.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", self.env.path("out/clock"));
             let settings = ["FAKETIME_NO_CACHE", "DONT_FAKE_MONOTONIC", "NO_FAKE_STAT"];
             daemon.envs(settings.map(|setting| (setting, "1")));
         }
         daemon.stdout(Stdio::null()).stderr(Stdio::null());
         self.daemons.push(daemon.spawn().expect("teamd starts"));
-        self.house.wait_for_daemon();
+        self.env.wait_for_daemon();
     }
 
     /// Waits until the team is whole: who is on it by its file is who runs by `status` is who lives, and nobody else
@@ -227,11 +223,10 @@ impl<'h> FaultInjector<'h> {
     pub fn wait_until_consistent(&self) -> BTreeSet<String> {
         let mut last = String::new();
         let what = "the team is whole: config.json, status, processes";
-        let house = self.house;
-        let names = house.wait_until(what, || {
-            let (config, running) = (members_in_config(house)?, running_members(house)?);
-            let [agents, shims] =
-                [FaultTarget::Agent, FaultTarget::Shim].map(|whom| process_ids(house, whom));
+        let env = self.env;
+        let names = env.wait_until(what, || {
+            let (config, running) = (members_in_config(env)?, running_members(env)?);
+            let [agents, shims] = [FaultTarget::Agent, FaultTarget::Shim].map(|whom| process_ids(env, whom));
             let now =
                 format!("config.json {config:?}, running {running:?}, agents {agents:?}, shims {shims:?}");
             if now != last {
@@ -253,31 +248,31 @@ impl<'h> FaultInjector<'h> {
     /// Where one of them is gone.
     pub fn assert_foreign_panes_alive(&self) {
         let gone = self.foreign_panes.iter().find(|pid| start_time(**pid).is_none());
-        assert!(gone.is_none(), "a stranger was touched: {gone:?}\n{}", self.house.dump_state());
+        assert!(gone.is_none(), "a stranger was touched: {gone:?}\n{}", self.env.dump_state());
     }
 
-    /// The daemons that have no pane: to be waited for when the house has ended.
+    /// The daemons that have no pane: to be waited for when the environment has ended.
     pub fn into_daemons(self) -> Vec<Child> {
         self.daemons
     }
 
     fn find(&mut self, whom: FaultTarget) -> Option<String> {
-        let all = self.house.processes_of(whom);
+        let all = self.env.processes_of(whom);
         (!all.is_empty()).then(|| all[self.rng.usize(0..all.len())].clone())
     }
 
     /// The first processes of a session's panes.
     fn panes(&self, session: &str) -> Vec<u32> {
         let target = format!("={session}");
-        let told = self.house.tmux(["list-panes", "-s", "-t", &target, "-F", "#{@teamd_name}:#{pane_pid}"]);
+        let told = self.env.tmux(["list-panes", "-s", "-t", &target, "-F", "#{@teamd_name}:#{pane_pid}"]);
         told.lines().filter_map(|line| line.strip_prefix(':')?.parse().ok()).collect()
     }
 
     fn replace_tmux_server(&mut self) -> String {
-        let house = self.house;
-        let ids = house.tmux(["list-panes", "-a", "-F", "#{pane_id}"]);
+        let env = self.env;
+        let ids = env.tmux(["list-panes", "-a", "-F", "#{pane_id}"]);
         let last = ids.lines().filter_map(|id| id[1..].parse::<u32>().ok()).max().unwrap_or(0);
-        let server: u32 = house.tmux(["display-message", "-p", "#{pid}"]).parse().expect("a pid");
+        let server: u32 = env.tmux(["display-message", "-p", "#{pid}"]).parse().expect("a pid");
         self.log(&format!("kill -9 {server} tmux, with panes up to %{last}"));
         let was = TaggedProcesses::single(server);
         was.kill();
@@ -291,8 +286,8 @@ impl<'h> FaultInjector<'h> {
         let first = ["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"];
         let mut words: Vec<&str> = first.into();
         (0..last).for_each(|_| words.extend([";", "new-window", "-d", "-t", "=user:", "--", "cat", "-"]));
-        let house = self.house;
-        house.wait_until("the next server is there", || (house.run_tmux(&words).code == 0).then_some(()));
+        let env = self.env;
+        env.wait_until("the next server is there", || (env.run_tmux(&words).code == 0).then_some(()));
         self.foreign_panes = self.panes("user");
     }
 }
@@ -334,20 +329,20 @@ fn hard_limit(pid: Option<Pid>) -> Option<u64> {
     line.split_whitespace().nth(4)?.parse().ok()
 }
 
-fn process_ids(house: &TestEnv, whom: FaultTarget) -> BTreeSet<u32> {
-    house.processes_of(whom).iter().map(|line| pid_of(line)).collect()
+fn process_ids(env: &TestEnv, whom: FaultTarget) -> BTreeSet<u32> {
+    env.processes_of(whom).iter().map(|line| pid_of(line)).collect()
 }
 
 /// Everybody but the lead; none while the file is being written by someone who does not do it whole.
-fn members_in_config(house: &TestEnv) -> Option<BTreeSet<String>> {
-    let config: Value = serde_json::from_str(&house.read("root/teams/survey/config.json")).ok()?;
+fn members_in_config(env: &TestEnv) -> Option<BTreeSet<String>> {
+    let config: Value = serde_json::from_str(&env.read("root/teams/survey/config.json")).ok()?;
     let names = config["members"].as_array()?.iter().filter_map(|member| member["name"].as_str());
     Some(names.filter(|name| *name != "team-lead").map(str::to_owned).collect())
 }
 
 /// Name and pid of all members, where all of them run and their daemon answers.
-fn running_members(house: &TestEnv) -> Option<Vec<(String, u32)>> {
-    let status = house.teamctl(["--json", "status"]);
+fn running_members(env: &TestEnv) -> Option<Vec<(String, u32)>> {
+    let status = env.teamctl(["--json", "status"]);
     let status = (status.code == 0).then(|| status.json())?;
     let members = status["teams"][0]["members"].as_array()?.iter();
     let members = members.filter(|member| member["lifecycle"] != "lead").map(|member| {

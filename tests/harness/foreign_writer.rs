@@ -82,13 +82,13 @@ impl ForeignWriter {
     /// # Panics
     /// Where it can't be started, or is missing and needed.
     pub fn start(
-        house: &TestEnv,
+        env: &TestEnv,
         manner: WriterKind,
         target: &Path,
         prefix: &str,
         count: Option<u64>,
     ) -> Option<ForeignWriter> {
-        ForeignWriter::start_with_pause(house, manner, target, prefix, count, None)
+        ForeignWriter::start_with_pause(env, manner, target, prefix, count, None)
     }
 
     /// The same, with up to so long between two writes; without a word a few milliseconds.
@@ -96,7 +96,7 @@ impl ForeignWriter {
     /// # Panics
     /// As `Foreign::start`.
     pub fn start_with_pause(
-        house: &TestEnv,
+        env: &TestEnv,
         manner: WriterKind,
         target: &Path,
         prefix: &str,
@@ -111,8 +111,8 @@ impl ForeignWriter {
         let count = count.map_or("-".to_owned(), |count| count.to_string());
         let mut command = manner.command(target, prefix, &count);
         command.args(pause.map(|pause| pause.as_millis().to_string()));
-        // Known to the house's audit; what else it finds in its environment is the machine's.
-        command.env("HOUSE", house.path("")).stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Known to the environment's audit; what else it finds in its environment is the machine's.
+        command.env("TEST_DIR", env.path("")).stdin(Stdio::piped()).stdout(Stdio::piped());
         Some(ForeignWriter(Some(command.spawn().expect("it starts"))))
     }
 

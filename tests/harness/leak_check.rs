@@ -39,7 +39,7 @@ impl TestEnv {
         self.shut_down_after_panics();
     }
 
-    /// What all daemons of the house have logged.
+    /// What all daemons of the environment have logged.
     pub fn teamd_log(&self) -> String {
         let is_log = |path: &PathBuf| path.parent().is_some_and(|parent| parent.ends_with("logs/teamd"));
         let logs = files_below(&self.path("state")).into_iter().filter(|path| is_log(path) && path.is_file());
@@ -47,7 +47,7 @@ impl TestEnv {
             .collect()
     }
 
-    /// The same of a house whose daemons were to panic.
+    /// The same of an environment whose daemons were to panic.
     ///
     /// # Panics
     /// Where anything is left.
@@ -68,7 +68,7 @@ impl TestEnv {
         assert!(ended, "processes are left behind: {names:#?}");
     }
 
-    /// The end of a house in which writers were killed: what they left is old by now, and `doctor`
+    /// The end of an environment in which writers were killed: what they left is old by now, and `doctor`
     /// knows of it.
     pub fn shut_down_after_kills(self) {
         self.clean_up_after_kills();

@@ -1,9 +1,9 @@
-//! A house of its own for each test: root, state, runtime directory, tmux server, daemon; and at its end the
+//! An environment of its own for each test: root, state, runtime directory, tmux server, daemon; and at its end the
 //! leak audit.
 //!
-//! Nothing in it can reach the user's own: the tmux server has a socket below the house, and every program is
-//! started with an environment of the house alone (`e2e architecture` sees to it).
-//! Tests wait for conditions with `TestEnv::until`, which wakes when something in the house is written.
+//! Nothing in it can reach the user's own: the tmux server has a socket below the environment, and every program is
+//! started with an environment of the environment alone (`e2e architecture` sees to it).
+//! Tests wait for conditions with `TestEnv::until`, which wakes when something in the environment is written.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

@@ -17,13 +17,13 @@ pub struct McpClient {
 
 impl McpClient {
     /// A server of its own, which has said what it is.
-    pub fn connect(house: &TestEnv, arguments: &[&str]) -> McpClient {
-        McpClient::connect_with_env(house, arguments, &[])
+    pub fn connect(env: &TestEnv, arguments: &[&str]) -> McpClient {
+        McpClient::connect_with_env(env, arguments, &[])
     }
 
     /// The same with further variables.
-    pub fn connect_with_env(house: &TestEnv, arguments: &[&str], variables: &[(&str, &str)]) -> McpClient {
-        let mut command = house.command(crate::programs().join("teamctl"));
+    pub fn connect_with_env(env: &TestEnv, arguments: &[&str], variables: &[(&str, &str)]) -> McpClient {
+        let mut command = env.command(crate::programs().join("teamctl"));
         command
             .arg("mcp")
             .args(arguments)

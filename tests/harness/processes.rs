@@ -1,4 +1,4 @@
-//! The leak audit: processes of the house, known by a mark in their environment.
+//! The leak audit: processes of the environment, known by a mark in their environment.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};

@@ -4,16 +4,16 @@ use crate::{TestEnv, sleep};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// A house whose daemons are started without a pane, one after the other.
+/// An environment whose daemons are started without a pane, one after the other.
 pub struct RecoveryTimer<'h> {
-    house: &'h TestEnv,
+    env: &'h TestEnv,
     daemon: Option<Child>,
 }
 
 impl<'h> RecoveryTimer<'h> {
-    /// Of this house, whichever way its daemon was started.
-    pub fn new(house: &'h TestEnv) -> RecoveryTimer<'h> {
-        RecoveryTimer { house, daemon: None }
+    /// Of this environment, whichever way its daemon was started.
+    pub fn new(env: &'h TestEnv) -> RecoveryTimer<'h> {
+        RecoveryTimer { env, daemon: None }
     }
 
     /// Kills the daemon, leaves the agents alone for so long, starts the next; how long that took from its start to the
@@ -22,29 +22,29 @@ impl<'h> RecoveryTimer<'h> {
     /// # Panics
     /// Where it has not after 30 s.
     pub fn measure(&mut self, count: usize, alone: Duration) -> Duration {
-        let house = self.house;
-        house.kill_process(house.daemon_pid());
+        let env = self.env;
+        env.kill_process(env.daemon_pid());
         if let Some(mut killed) = self.daemon.take() {
             killed.wait().expect("it is ours");
         }
         sleep(alone);
         let began = Instant::now();
-        let teamd = house.daemon_command().stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let teamd = env.daemon_command().stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         self.daemon = Some(teamd.expect("teamd starts"));
         while self.count_running() != count {
-            assert!(began.elapsed() < Duration::from_secs(30), "they are not back\n{}", house.dump_state());
+            assert!(began.elapsed() < Duration::from_secs(30), "they are not back\n{}", env.dump_state());
         }
         began.elapsed()
     }
 
-    /// The last daemon, to be waited for when the house has ended.
+    /// The last daemon, to be waited for when the environment has ended.
     pub fn finish(self) -> Option<Child> {
         self.daemon
     }
 
     /// Asked again at once: it is the time that is measured.
     fn count_running(&self) -> usize {
-        let status = self.house.teamctl(["--json", "status"]);
+        let status = self.env.teamctl(["--json", "status"]);
         if status.code != 0 {
             return 0;
         }

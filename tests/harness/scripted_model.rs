@@ -14,9 +14,9 @@ pub struct ScriptedModel {
 
 impl ScriptedModel {
     /// Starts `script`, a file below tests/compat, which notes in `log` what it was asked and did.
-    pub fn start(house: &TestEnv, script: &str, log: &Path) -> ScriptedModel {
+    pub fn start(env: &TestEnv, script: &str, log: &Path) -> ScriptedModel {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("compat").join(script);
-        let mut command = house.command("node");
+        let mut command = env.command("node");
         command.arg(script).arg(log).stdout(Stdio::piped());
         let mut child = command.spawn().expect("node starts");
         let mut port = String::new();

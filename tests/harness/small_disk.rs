@@ -1,4 +1,4 @@
-//! A small disk for a house, to be full when a trial wants it: a memory file system, which takes root to mount.
+//! A small disk for an environment, to be full when a trial wants it: a memory file system, which takes root to mount.
 
 use std::fs::File;
 use std::io::Write;

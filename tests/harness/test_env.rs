@@ -1,4 +1,4 @@
-//! The house: everything that a test needs, and the way to be rid of it.
+//! The environment: everything that a test needs, and the way to be rid of it.
 
 use crate::command_output::CommandOutput;
 use crate::dir_watcher::{TIMEOUT, TreeWatcher};
@@ -34,16 +34,16 @@ impl TestEnv {
 
     /// The same, and a daemon that is ready, started as a user would.
     pub fn with_daemon() -> TestEnv {
-        let house = TestEnv::new();
-        house.start_daemon();
-        house
+        let env = TestEnv::new();
+        env.start_daemon();
+        env
     }
 
     /// The same, and a team called `survey` with nobody but its lead.
     pub fn with_team() -> TestEnv {
-        let house = TestEnv::with_daemon();
-        house.teamctl(["create", "survey"]).expect_success();
-        house
+        let env = TestEnv::with_daemon();
+        env.teamctl(["create", "survey"]).expect_success();
+        env
     }
 
     /// An empty one, on a server with this configuration.
@@ -64,13 +64,13 @@ impl TestEnv {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).expect("it is ours");
         }
         let watch = TreeWatcher::new(directory.path());
-        let house = TestEnv { directory, watcher: watch, variables: Vec::new() };
-        write_harness_file(&house.path("tmux.conf"), conf);
-        house.tmux(["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"]);
-        house
+        let env = TestEnv { directory, watcher: watch, variables: Vec::new() };
+        write_harness_file(&env.path("tmux.conf"), conf);
+        env.tmux(["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"]);
+        env
     }
 
-    /// A path in the house.
+    /// A path in the environment.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -80,17 +80,17 @@ impl TestEnv {
         self.path("root")
     }
 
-    /// The socket of the house's tmux server.
+    /// The socket of the environment's tmux server.
     pub fn tmux_socket(&self) -> PathBuf {
         self.path("tmux")
     }
 
-    /// Every process of the house carries this entry in its environment.
+    /// Every process of the environment carries this entry in its environment.
     pub fn process_tag(&self) -> String {
-        format!("HOUSE={}", self.directory.path().display())
+        format!("TEST_DIR={}", self.directory.path().display())
     }
 
-    /// A command with the environment of the house and nothing else.
+    /// A command with the environment of the environment and nothing else.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         let programs = crate::programs();
@@ -103,12 +103,12 @@ impl TestEnv {
         command.env("XDG_RUNTIME_DIR", self.path("run"));
         command.env("TMUX_TMPDIR", self.path("run"));
         command.env("TERM", "xterm-256color").env("LANG", "C").env("SHELL", "/bin/sh");
-        command.env("HOUSE", self.directory.path());
+        command.env("TEST_DIR", self.directory.path());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 
-    /// Runs tmux on the house's server and returns what it printed.
+    /// Runs tmux on the environment's server and returns what it printed.
     pub fn tmux<const N: usize>(&self, arguments: [&str; N]) -> String {
         let ran = self.run_tmux(&arguments);
         assert_eq!(ran.code, 0, "{ran:#?}");
@@ -172,11 +172,11 @@ impl TestEnv {
             .find(|m| m["name"] == name)
     }
 
-    /// Waits until `condition` gives something, and gives that. Looks again whenever something in the house
+    /// Waits until `condition` gives something, and gives that. Looks again whenever something in the environment
     /// is written.
     ///
     /// # Panics
-    /// After 30 s, with everything that can be seen of the house.
+    /// After 30 s, with everything that can be seen of the environment.
     pub fn wait_until<T>(&self, what: &str, condition: impl FnMut() -> Option<T>) -> T {
         self.wait_until_within(TIMEOUT, what, condition)
     }
@@ -200,7 +200,7 @@ impl TestEnv {
         }
     }
 
-    /// Ends everything of the house where `act` takes longer: whoever waits for some of it finds it dead, and says where.
+    /// Ends everything of the environment where `act` takes longer: whoever waits for some of it finds it dead, and says where.
     pub fn with_timeout<T>(&self, patience: Duration, act: impl FnOnce() -> T) -> T {
         let (done, ended) = channel::<()>();
         std::thread::scope(|scope| {
@@ -215,13 +215,13 @@ impl TestEnv {
         })
     }
 
-    /// Waits until nothing in the house is written for `span`, for two seconds at most.
+    /// Waits until nothing in the environment is written for `span`, for two seconds at most.
     pub fn wait_until_quiet(&self, span: Duration) {
         let end = Instant::now() + Duration::from_secs(2);
         while Instant::now() < end && self.watcher.wait(Instant::now() + span) {}
     }
 
-    /// Nothing is written in the house for so long.
+    /// Nothing is written in the environment for so long.
     pub fn stays_quiet_for(&self, span: Duration) -> bool {
         self.watcher.stays_quiet(Instant::now() + span)
     }
@@ -246,7 +246,7 @@ impl TestEnv {
         }
     }
 
-    /// A file of the house, or nothing.
+    /// A file of the environment, or nothing.
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
@@ -282,5 +282,5 @@ pub(crate) fn run_command(mut command: Command) -> CommandOutput {
 /// The harness's own way to write a file.
 #[allow(clippy::disallowed_methods, reason = "a test's own file, before anything runs")]
 fn write_harness_file(path: &Path, text: &str) {
-    std::fs::write(path, text).expect("the house can be written");
+    std::fs::write(path, text).expect("the test environment can be written");
 }

@@ -102,7 +102,7 @@ fn nanoseconds() -> u128 {
 #[allow(clippy::disallowed_methods, reason = "it is that other program")]
 fn write_to_lead(name: &str, text: &str) {
     let team = std::env::var("TEAMD_TEAM").unwrap_or_else(|_| "survey".to_owned());
-    let root = PathBuf::from(std::env::var("TEAMD_ROOT").expect("the house sets it"));
+    let root = PathBuf::from(std::env::var("TEAMD_ROOT").expect("the test environment sets it"));
     let inbox = root.join("teams").join(team).join("inboxes/team-lead.json");
     let (lock, new) = (inbox.with_extension("json.lock"), inbox.with_extension("json.tmp.ask"));
     let deadline = SystemTime::now() + std::time::Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! One program's way through a team, in a house of its own with a model of its own.
+//! One program's way through a team, in an environment of its own with a model of its own.
 
 use crate::programs::AgentProgram;
 use harness::{ScriptedModel, TestEnv};
@@ -13,7 +13,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) const STEPS: [&str; 5] = ["check", "first prompt", "while idle", "while busy", "shutdown"];
 
 pub(crate) struct ProgramScenario {
-    house: TestEnv,
+    env: TestEnv,
     program: AgentProgram,
     _model: ScriptedModel,
     cwd: PathBuf,
@@ -22,36 +22,36 @@ pub(crate) struct ProgramScenario {
 impl ProgramScenario {
     /// The model answers, the program's settings are written, the team is there.
     pub(crate) fn new(program: &AgentProgram, place: &Path) -> ProgramScenario {
-        let mut house = TestEnv::new();
-        let cwd = house.path("out/work");
+        let mut env = TestEnv::new();
+        let cwd = env.path("out/work");
         std::fs::create_dir(&cwd).unwrap();
-        let model = ScriptedModel::start(&house, "scripted_model.js", &house.path("model.log"));
+        let model = ScriptedModel::start(&env, "scripted_model.js", &env.path("model.log"));
         let address = model.address();
         for (path, text) in (program.settings)(address, &cwd.display().to_string()) {
-            write_file(&house.path("home").join(path), &text);
+            write_file(&env.path("home").join(path), &text);
         }
-        house.variables = program
+        env.variables = program
             .variables
             .iter()
             .map(|(name, value)| ((*name).to_owned(), value.replace("MODEL", address)))
             .collect();
-        house.variables.push(("PATH".to_owned(), path(place)));
+        env.variables.push(("PATH".to_owned(), path(place)));
         // Tell no one, and ask for no updates.
         for name in ["DO_NOT_TRACK", "NO_UPDATE_NOTIFIER", "DISABLE_TELEMETRY"] {
-            house.variables.push((name.to_owned(), "1".to_owned()));
+            env.variables.push((name.to_owned(), "1".to_owned()));
         }
         // What a login shell finds, in which some programs run commands.
-        write_file(&house.path("home/.profile"), &format!("PATH='{}'\n", path(place)));
-        house.start_daemon();
-        house.teamctl(["create", "survey"]).expect_success();
-        ProgramScenario { house, program: *program, _model: model, cwd }
+        write_file(&env.path("home/.profile"), &format!("PATH='{}'\n", path(place)));
+        env.start_daemon();
+        env.teamctl(["create", "survey"]).expect_success();
+        ProgramScenario { env, program: *program, _model: model, cwd }
     }
 
     /// Counts the steps that were done.
     pub(crate) fn run(self, done: &mut usize) {
         let profile = self.program.profile;
-        self.house.teamctl(["setup", profile, "--write"]).expect_success();
-        self.house.teamctl(["profiles", "check", profile]).expect_success();
+        self.env.teamctl(["setup", profile, "--write"]).expect_success();
+        self.env.teamctl(["profiles", "check", profile]).expect_success();
         *done += 1;
         self.spawn(&format!("{}SAY: first-prompt", self.send_and_wait("one")));
         self.model_received("one", "first-prompt");
@@ -67,7 +67,7 @@ impl ProgramScenario {
         self.model_received("four", "while-busy");
         *done += 1;
         self.wait_until_idle();
-        let ended = self.house.teamctl(["shutdown", "ann", "--grace", "25s"]);
+        let ended = self.env.teamctl(["shutdown", "ann", "--grace", "25s"]);
         assert!(ended.code == 0 && ended.stdout.contains("approved"), "{ended:?}\n{}", self.dump_state());
         *done += 1;
         self.shut_down();
@@ -75,16 +75,16 @@ impl ProgramScenario {
 
     /// Begins in plan mode, and leaves it by the approval of its plan.
     pub(crate) fn run_plan_mode(self) {
-        self.house.teamctl(["setup", self.program.profile, "--write"]).expect_success();
+        self.env.teamctl(["setup", self.program.profile, "--write"]).expect_success();
         self.spawn_in("plan", "SAY: first-plan");
         let first = self.wait_for_plan("first-plan");
-        self.house.teamctl(["deny", &first, "--reason", "SAY: second-plan"]).expect_success();
+        self.env.teamctl(["deny", &first, "--reason", "SAY: second-plan"]).expect_success();
         let second = self.wait_for_plan("second-plan");
-        let yes = self.house.teamctl(["approve", &second, "--mode", "bypassPermissions"]);
+        let yes = self.env.teamctl(["approve", &second, "--mode", "bypassPermissions"]);
         if yes.code != 0 {
             // Its profile has no such mode.
             assert_eq!(yes.code, 76, "{yes:?}");
-            self.house.teamctl(["approve", &second]).expect_success();
+            self.env.teamctl(["approve", &second]).expect_success();
         }
         self.first_asked_ms("Your plan is approved");
         self.wait_until_idle();
@@ -103,8 +103,8 @@ impl ProgramScenario {
         self.first_asked_ms("second");
         self.wait_until_idle();
         self.check_usage();
-        self.house.teamctl(["down", "--suspend"]).expect_success();
-        self.house.teamctl(["up", "--resume"]).expect_success();
+        self.env.teamctl(["down", "--suspend"]).expect_success();
+        self.env.teamctl(["up", "--resume"]).expect_success();
         self.send("DO: shell true\nDO: shell true\nDO: shell true\nDO: shell true\nSAY: third");
         self.first_asked_ms("third");
         self.wait_until_idle();
@@ -113,15 +113,15 @@ impl ProgramScenario {
     }
 
     fn check_usage(&self) {
-        let asked = self.house.read("model.log").lines().filter(|line| line.contains("\"last\"")).count();
-        let used = || self.house.member("ann").and_then(|ann| ann["usage"]["tokens"].as_u64());
+        let asked = self.env.read("model.log").lines().filter(|line| line.contains("\"last\"")).count();
+        let used = || self.env.member("ann").and_then(|ann| ann["usage"]["tokens"].as_u64());
         println!("{:14} {asked} answers, {:?} tokens", self.program.profile, used());
         self.wait_until("it is counted", || (used() == Some(15 * asked as u64)).then_some(()));
     }
 
     /// The request with a plan that says so.
     fn wait_for_plan(&self, marker: &str) -> String {
-        let requests = || self.house.json(["requests"])["requests"].as_array().cloned().unwrap_or_default();
+        let requests = || self.env.json(["requests"])["requests"].as_array().cloned().unwrap_or_default();
         let says = |request: &Value| {
             request["body"]["planContent"].as_str().is_some_and(|plan| plan.contains(marker))
         };
@@ -132,7 +132,7 @@ impl ProgramScenario {
 
     /// How long each of so many wakes of an idle agent took, ms: from the end of `send` to the program's request.
     pub(crate) fn measure_wakes(self, count: usize) -> Vec<f64> {
-        self.house.teamctl(["setup", self.program.profile, "--write"]).expect_success();
+        self.env.teamctl(["setup", self.program.profile, "--write"]).expect_success();
         self.spawn("SAY: begun");
         self.first_asked_ms("begun");
         let times = (0..count).map(|n| {
@@ -145,7 +145,7 @@ impl ProgramScenario {
             self.first_asked_ms(&marker) - sent
         });
         let times = times.collect();
-        self.house.teamctl(["kill", "ann"]).expect_success();
+        self.env.teamctl(["kill", "ann"]).expect_success();
         self.shut_down();
         times
     }
@@ -164,19 +164,19 @@ impl ProgramScenario {
         if mode == "plan" && !words.contains(&"plan") {
             words.extend(["--mode", "plan"]);
         }
-        let spawned = self.house.teamctl_with(&words, &[]).expect_success();
+        let spawned = self.env.teamctl_with(&words, &[]).expect_success();
         drop(spawned);
         if let Some((question, keys)) = self.program.asks {
             self.wait_until("it asks its user", || {
-                self.house.teamctl(["capture", "ann"]).stdout.contains(question).then_some(())
+                self.env.teamctl(["capture", "ann"]).stdout.contains(question).then_some(())
             });
-            let pane = self.house.member("ann").unwrap()["pane"].as_str().unwrap().to_owned();
-            keys.iter().for_each(|key| drop(self.house.tmux(["send-keys", "-t", &pane, key])));
+            let pane = self.env.member("ann").unwrap()["pane"].as_str().unwrap().to_owned();
+            keys.iter().for_each(|key| drop(self.env.tmux(["send-keys", "-t", &pane, key])));
         }
     }
 
     fn send(&self, text: &str) {
-        self.house.teamctl(["send", "ann", text]).expect_success();
+        self.env.teamctl(["send", "ann", text]).expect_success();
     }
 
     /// A step in which the agent tells the lead a word; nothing for one that can't.
@@ -196,7 +196,7 @@ impl ProgramScenario {
         self.first_asked_ms(marker);
         if self.program.acts {
             self.wait_until(&format!("the lead has {word}"), || {
-                let inbox = self.house.inbox("survey", "team-lead");
+                let inbox = self.env.inbox("survey", "team-lead");
                 inbox.iter().any(|m| m["from"] == "ann" && m["text"] == word).then_some(())
             });
         }
@@ -205,7 +205,7 @@ impl ProgramScenario {
     /// When the model was first asked with this marker in the last words, ms since the epoch.
     fn first_asked_ms(&self, marker: &str) -> f64 {
         self.wait_until(&format!("the model is asked for {marker}"), || {
-            let log = self.house.read("model.log");
+            let log = self.env.read("model.log");
             let asked = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
             asked.into_iter().find(|it| it["last"].as_str().is_some_and(|last| last.contains(marker)))?["at"]
                 .as_f64()
@@ -215,22 +215,22 @@ impl ProgramScenario {
     /// Between turns, and to be reached at once.
     fn wait_until_idle(&self) {
         self.wait_until("it waits for messages", || {
-            let member = self.house.member("ann")?;
+            let member = self.env.member("ann")?;
             (member["activity"] == "idle" && member["delivery_point"] != "on-pull").then_some(())
         });
     }
 
     fn wait_until<T>(&self, what: &str, condition: impl FnMut() -> Option<T>) -> T {
-        self.house.wait_until_within(TIMEOUT, &format!("{}: {what}", self.program.profile), condition)
+        self.env.wait_until_within(TIMEOUT, &format!("{}: {what}", self.program.profile), condition)
     }
 
     fn dump_state(&self) -> String {
-        self.house.dump_state()
+        self.env.dump_state()
     }
 
-    /// Without the house's audit: these programs leave locks and caches of their own behind.
+    /// Without the environment's audit: these programs leave locks and caches of their own behind.
     fn shut_down(self) {
-        self.house.teamctl(["down"]).expect_success();
+        self.env.teamctl(["down"]).expect_success();
     }
 }
 

@@ -1,4 +1,4 @@
-//! One version of Claude Code with a house around it: home, settings, the scripted model, teamd on a tmux of its own.
+//! One version of Claude Code with an environment around it: home, settings, the scripted model, teamd on a tmux of its own.
 
 use crate::claude_home::{install_claude_home, variables};
 use harness::{CommandOutput, ScriptedModel, TestEnv};
@@ -12,7 +12,7 @@ use std::time::Duration;
 const QUIET: Duration = Duration::from_millis(2_500);
 
 pub(crate) struct ClaudeEnv {
-    pub(crate) house: TestEnv,
+    pub(crate) env: TestEnv,
     _model: ScriptedModel,
     /// Something for each question that the model is asked.
     questions: Receiver<()>,
@@ -21,20 +21,20 @@ pub(crate) struct ClaudeEnv {
 
 impl ClaudeEnv {
     pub(crate) fn start(version: &str, directory: &Path) -> ClaudeEnv {
-        let mut house = TestEnv::new();
-        std::fs::create_dir(house.path("work")).unwrap();
-        install_claude_home(&house, version, &house.path("work"));
+        let mut env = TestEnv::new();
+        std::fs::create_dir(env.path("work")).unwrap();
+        install_claude_home(&env, version, &env.path("work"));
         let bin = directory.join(version).join("node_modules/.bin");
         let path = std::env::var("PATH").unwrap();
-        let model = ScriptedModel::start(&house, "claude/scripted_model.mjs", &house.path("out/model"));
-        house.variables = variables(model.address());
-        house.variables.push(("PATH".to_owned(), format!("{}:{path}", bin.display())));
-        house.start_daemon();
-        house.teamctl(["create", "survey"]).expect_success();
+        let model = ScriptedModel::start(&env, "claude/scripted_model.mjs", &env.path("out/model"));
+        env.variables = variables(model.address());
+        env.variables.push(("PATH".to_owned(), format!("{}:{path}", bin.display())));
+        env.start_daemon();
+        env.teamctl(["create", "survey"]).expect_success();
         let (tell, questions) = channel();
         let mut watcher = notify::recommended_watcher(move |_| tell.send(()).unwrap_or_default()).unwrap();
-        watcher.watch(&house.path("out"), RecursiveMode::NonRecursive).unwrap();
-        ClaudeEnv { house, _model: model, questions, _watcher: watcher }
+        watcher.watch(&env.path("out"), RecursiveMode::NonRecursive).unwrap();
+        ClaudeEnv { env, _model: model, questions, _watcher: watcher }
     }
 
     /// A native teammate.
@@ -42,20 +42,20 @@ impl ClaudeEnv {
         let work = self.work_path("").display().to_string();
         let fixed =
             ["spawn", name, "--profile", "claude", "--model", "sonnet", "--cwd", &work, "--prompt", prompt];
-        self.house.teamctl_with(&[&fixed[..], more].concat(), &[]).expect_success();
+        self.env.teamctl_with(&[&fixed[..], more].concat(), &[]).expect_success();
     }
 
     pub(crate) fn teamctl(&self, arguments: &[&str]) -> CommandOutput {
-        self.house.teamctl_with(arguments, &[])
+        self.env.teamctl_with(arguments, &[])
     }
 
     /// A file where the agents work.
     pub(crate) fn work_path(&self, name: &str) -> PathBuf {
-        self.house.path("work").join(name)
+        self.env.path("work").join(name)
     }
 
     pub(crate) fn file(&self, path: &str) -> PathBuf {
-        self.house.root().join(path)
+        self.env.root().join(path)
     }
 
     /// An inbox; empty while a client that truncates is in the middle of writing it.
@@ -93,11 +93,11 @@ impl ClaudeEnv {
 
     /// Waits for one more idle notification than `before`, and for `status` to know.
     pub(crate) fn wait_for_idle(&self, name: &str, before: usize) {
-        self.house.wait_until("the turn ends", || {
+        self.env.wait_until("the turn ends", || {
             (self.payloads_to_lead(name, "idle_notification").len() > before).then_some(())
         });
-        self.house
-            .wait_until("status says idle", || self.house.member(name).filter(|it| it["activity"] == "idle"));
+        self.env
+            .wait_until("status says idle", || self.env.member(name).filter(|it| it["activity"] == "idle"));
         self.wait_until_model_idle();
     }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 const KEY: &str = "sk-ant-dummy-0123456789abcdefghij";
 
 /// What a first start asks a person, answered for that working directory.
-pub(crate) fn install_claude_home(house: &TestEnv, version: &str, work: &Path) {
+pub(crate) fn install_claude_home(env: &TestEnv, version: &str, work: &Path) {
     let work = work.canonicalize().unwrap();
     let trusted = json!({"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true});
     let client = json!({
@@ -21,8 +21,8 @@ pub(crate) fn install_claude_home(house: &TestEnv, version: &str, work: &Path) {
         "customApiKeyResponses": {"approved": [&KEY[KEY.len() - 20..]], "rejected": []},
         "projects": {work.display().to_string(): trusted},
     });
-    put(&house.root().join(".claude.json"), &client.to_string());
-    put(&house.root().join("settings.json"), r#"{"skipDangerousModePermissionPrompt": true}"#);
+    put(&env.root().join(".claude.json"), &client.to_string());
+    put(&env.root().join("settings.json"), r#"{"skipDangerousModePermissionPrompt": true}"#);
 }
 
 /// What its user has set, for this address of the model.

@@ -27,9 +27,9 @@ fn check_spawn(world: &ClaudeEnv) {
     let entry = world.member_entry("ann").expect("ann is on the team");
     assert!(entry["tmuxPaneId"].as_str().unwrap().starts_with('%'), "{entry}");
     assert_eq!(entry["color"], "blue");
-    world.house.wait_until("the model is asked", || {
-        world.house.read("out/model").contains("\"ready\"").then_some(())
-    });
+    world
+        .env
+        .wait_until("the model is asked", || world.env.read("out/model").contains("\"ready\"").then_some(()));
     world.wait_for_idle("ann", 0);
     let unread = world.inbox("ann").into_iter().filter(|message| message["read"] != true);
     assert_eq!(unread.count(), 0, "it marks its own mail, or takes it out");
@@ -37,7 +37,7 @@ fn check_spawn(world: &ClaudeEnv) {
 
 fn check_reply(world: &ClaudeEnv) {
     world.run_turn("ann", "SEND team-lead hi there", || {
-        let message = world.house.wait_until("its reply", || world.message_to_lead("ann", "hi there"));
+        let message = world.env.wait_until("its reply", || world.message_to_lead("ann", "hi there"));
         assert_eq!(message["color"], "blue", "{message}");
     });
 }
@@ -45,17 +45,17 @@ fn check_reply(world: &ClaudeEnv) {
 /// One notification a turn; active while it works, idle then.
 fn check_idle_notifications(world: &ClaudeEnv) {
     let told = || world.payloads_to_lead("ann", "idle_notification").len();
-    let ended = || world.house.read("out/model").matches("\"doing\":\"").count();
+    let ended = || world.env.read("out/model").matches("\"doing\":\"").count();
     let before = (told(), ended());
     world.run_turn("ann", "SAY once more", || ());
     assert_eq!(told() - before.0, ended() - before.1, "one for each turn");
-    let ann = world.house.member("ann").unwrap();
+    let ann = world.env.member("ann").unwrap();
     assert_eq!((&ann["delivery"], &ann["delivery_point"]), (&"native".into(), &"mid-turn".into()), "{ann}");
 }
 
 /// Asks the model to make a file, which takes a permission; gives the request's id.
 fn request_permission(world: &ClaudeEnv, name: &str) -> String {
-    let request = world.house.wait_until("it asks", || world.open_request("ann", "permission_request"));
+    let request = world.env.wait_until("it asks", || world.open_request("ann", "permission_request"));
     assert_eq!(request["body"]["tool_name"], "Bash", "{request}");
     assert!(request["body"]["input"]["command"].as_str().unwrap().contains(name), "{request}");
     request["id"].as_str().unwrap().to_owned()
@@ -70,7 +70,7 @@ fn check_allow(world: &ClaudeEnv) {
     world.run_turn("ann", &touch(world, "allowed"), || {
         let id = request_permission(world, "allowed");
         world.teamctl(&["approve", &id]).expect_success();
-        world.house.wait_until("the tool runs", || world.work_path("allowed").exists().then_some(()));
+        world.env.wait_until("the tool runs", || world.work_path("allowed").exists().then_some(()));
     });
 }
 
@@ -83,10 +83,10 @@ fn check_deny(world: &ClaudeEnv) {
 }
 
 fn submitted_plan(world: &ClaudeEnv, text: &str) -> String {
-    let plan = world.house.wait_until("a plan", || world.open_request("pam", "plan_approval_request"));
+    let plan = world.env.wait_until("a plan", || world.open_request("pam", "plan_approval_request"));
     assert_eq!(plan["body"]["planContent"].as_str().unwrap().trim(), text, "{plan}");
     let flags = |pam: &Value| pam["flags"].to_string().contains("awaiting_plan_approval");
-    world.house.wait_until("status says so", || world.house.member("pam").filter(flags));
+    world.env.wait_until("status says so", || world.env.member("pam").filter(flags));
     plan["id"].as_str().unwrap().to_owned()
 }
 
@@ -97,18 +97,18 @@ fn check_plan_approval(world: &ClaudeEnv) {
     let first = submitted_plan(world, "first plan");
     world.wait_for_idle("pam", 0);
     world.teamctl(&["deny", &first, "--reason", "PLAN second plan"]).expect_success();
-    world.house.wait_until("another", || world.open_request("pam", "plan_approval_request"));
+    world.env.wait_until("another", || world.open_request("pam", "plan_approval_request"));
     let second = submitted_plan(world, "second plan");
     assert_ne!(first, second, "a new id");
     world.wait_for_idle("pam", 1);
     world.teamctl(&["approve", &second, "--mode", "acceptEdits"]).expect_success();
-    world.house.wait_until("it has taken up the mode", || {
-        world.house.teamctl(["capture", "pam"]).expect_success().contains("accept edits").then_some(())
+    world.env.wait_until("it has taken up the mode", || {
+        world.env.teamctl(["capture", "pam"]).expect_success().contains("accept edits").then_some(())
     });
     world.wait_until_model_idle();
     let write = serde_json::json!({"file_path": world.work_path("planned"), "content": "done"});
     world.teamctl(&["send", "pam", &format!("CALL Write {write}")]).expect_success();
-    world.house.wait_until("it writes", || world.work_path("planned").exists().then_some(()));
+    world.env.wait_until("it writes", || world.work_path("planned").exists().then_some(()));
     assert_eq!(world.payloads_to_lead("pam", "permission_request").len(), 0, "its mode lets it");
 }
 
@@ -121,26 +121,26 @@ fn check_config(world: &ClaudeEnv) {
             .map(|member| member["name"].as_str().unwrap_or_default().to_owned())
             .collect::<Vec<_>>()
     };
-    let before = members(world.house.wait_until("a whole config", || world.config()));
+    let before = members(world.env.wait_until("a whole config", || world.config()));
     put(&world.file("teams/survey/config.json"), "");
-    let after = members(world.house.wait_until("a whole config", || world.config()));
+    let after = members(world.env.wait_until("a whole config", || world.config()));
     assert_eq!((before.len(), after.len()), (3, 3), "{after:?}");
     world.run_turn("ann", "SEND team-lead still here", || {
-        world.house.wait_until("its reply", || world.message_to_lead("ann", "still here"));
+        world.env.wait_until("its reply", || world.message_to_lead("ann", "still here"));
     });
 }
 
 /// Killed: its next life has its name and its conversation.
 fn respawn(world: &ClaudeEnv) {
-    let before = world.house.member("ann").unwrap()["pid"].as_u64().unwrap();
-    world.house.kill_process(u32::try_from(before).unwrap());
-    world.house.wait_until("another life", || {
-        let ann = world.house.member("ann")?;
+    let before = world.env.member("ann").unwrap()["pid"].as_u64().unwrap();
+    world.env.kill_process(u32::try_from(before).unwrap());
+    world.env.wait_until("another life", || {
+        let ann = world.env.member("ann")?;
         let pid = ann["pid"].as_u64()?;
         (pid != before && ann["lifecycle"] == "running").then_some(())
     });
     world.run_turn("ann", "RECALL team-lead still here", || {
-        world.house.wait_until("its reply", || world.message_to_lead("ann", "I remember still here"));
+        world.env.wait_until("its reply", || world.message_to_lead("ann", "I remember still here"));
     });
 }
 
@@ -153,7 +153,7 @@ fn mark_request_read(world: &ClaudeEnv) -> Option<String> {
     })?;
     request["read"] = true.into();
     let payload: Value = serde_json::from_str(request["text"].as_str()?).ok()?;
-    let (path, beside) = (world.file("teams/survey/inboxes/ann.json"), world.house.path("out/inbox"));
+    let (path, beside) = (world.file("teams/survey/inboxes/ann.json"), world.env.path("out/inbox"));
     put(&beside, &serde_json::to_string_pretty(&inbox).unwrap());
     #[allow(clippy::disallowed_methods, reason = "the test is the client here")]
     std::fs::rename(beside, path).unwrap();
@@ -162,8 +162,8 @@ fn mark_request_read(world: &ClaudeEnv) -> Option<String> {
 
 /// The request is eaten, and asked again under a fresh id.
 fn resend_lost_request(world: &ClaudeEnv) {
-    let asking = world.house.start_teamctl(["shutdown", "ann", "--grace", "60s"]);
-    let eaten = world.house.wait_until("the request", || mark_request_read(world));
+    let asking = world.env.start_teamctl(["shutdown", "ann", "--grace", "60s"]);
+    let eaten = world.env.wait_until("the request", || mark_request_read(world));
     let ended = asking.wait_with_output().unwrap();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     let approved = world.payloads_to_lead("ann", "shutdown_approved");
@@ -175,11 +175,11 @@ fn resend_lost_request(world: &ClaudeEnv) {
 }
 
 fn assert_exited(world: &ClaudeEnv, name: &str) {
-    world.house.wait_until("it is off the team", || {
-        (world.house.member(name).is_none() && world.config().is_some() && world.member_entry(name).is_none())
+    world.env.wait_until("it is off the team", || {
+        (world.env.member(name).is_none() && world.config().is_some() && world.member_entry(name).is_none())
             .then_some(())
     });
-    let panes = world.house.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
+    let panes = world.env.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
     assert!(!panes.lines().any(|line| line == name), "its pane is closed: {panes}");
 }
 
@@ -199,7 +199,7 @@ fn check_shutdown(world: &ClaudeEnv) {
     world.teamctl(&["delete", "survey"]).expect_success();
     world.teamctl(&["down"]).expect_success();
     // Not the harness's own audit: a client that is killed leaves a socket of its own.
-    let left = harness::TaggedProcesses::with_tag(&world.house.process_tag()).list();
+    let left = harness::TaggedProcesses::with_tag(&world.env.process_tag()).list();
     let left: Vec<&String> = left.iter().filter(|process| process.contains("--agent-id")).collect();
     assert!(left.is_empty() && !world.file("teams/survey").exists(), "left behind: {left:?}");
 }

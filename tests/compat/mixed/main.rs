@@ -27,63 +27,63 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// What Codex's person types where it asks whether the hooks may run: trust them.
 const TRUST: [&str; 2] = ["2", "Enter"];
 
-/// A house in which all three can work, with the models that they ask.
+/// An environment in which all three can work, with the models that they ask.
 struct MixedEnv {
-    house: TestEnv,
+    env: TestEnv,
     _models: [ScriptedModel; 2],
 }
 
 impl MixedEnv {
     fn new(place: &Path) -> MixedEnv {
-        let mut house = TestEnv::new();
-        let work = house.path("work");
-        std::fs::create_dir_all(house.path("home/.codex")).unwrap();
+        let mut env = TestEnv::new();
+        let work = env.path("work");
+        std::fs::create_dir_all(env.path("home/.codex")).unwrap();
         std::fs::create_dir(&work).unwrap();
         claude_home::put(&work.join("team.toml"), include_str!("team.toml"));
-        let claude = ScriptedModel::start(&house, "claude/scripted_model.mjs", &house.path("out/anthropic"));
-        let codex = ScriptedModel::start(&house, "scripted_model.js", &house.path("out/openai"));
+        let claude = ScriptedModel::start(&env, "claude/scripted_model.mjs", &env.path("out/anthropic"));
+        let codex = ScriptedModel::start(&env, "scripted_model.js", &env.path("out/openai"));
         let version = newest_claude_version(place);
-        claude_home::install_claude_home(&house, &version, &work);
+        claude_home::install_claude_home(&env, &version, &work);
         let settings = codex_config::config_toml(codex.address(), &work.display().to_string());
-        claude_home::put(&house.path("home/.codex/config.toml"), &settings);
-        house.variables = claude_home::variables(claude.address());
-        house.variables.push(("OPENAI_API_KEY".to_owned(), "dummy".to_owned()));
+        claude_home::put(&env.path("home/.codex/config.toml"), &settings);
+        env.variables = claude_home::variables(claude.address());
+        env.variables.push(("OPENAI_API_KEY".to_owned(), "dummy".to_owned()));
         let path = path(place, &version);
         // A login shell, in which Codex runs commands, has a PATH of its own.
-        claude_home::put(&house.path("home/.profile"), &format!("PATH='{path}'\n"));
-        house.variables.push(("PATH".to_owned(), path));
-        house.start_daemon();
-        MixedEnv { house, _models: [claude, codex] }
+        claude_home::put(&env.path("home/.profile"), &format!("PATH='{path}'\n"));
+        env.variables.push(("PATH".to_owned(), path));
+        env.start_daemon();
+        MixedEnv { env, _models: [claude, codex] }
     }
 
     /// Sees in `status` that Codex waits at its dialog, and answers as its person.
     fn trust_hooks(&self, run: &mut Child) {
         let at_dialog = |dex: &Value| dex["flags"] == json!(["at_dialog"]);
-        let dex = self.house.wait_until_within(PATIENCE, "Codex asks its person", || {
-            assert!(run.try_wait().unwrap().is_none(), "the run has ended\n{}", self.house.dump_state());
-            self.house.member("dex").filter(at_dialog)
+        let dex = self.env.wait_until_within(PATIENCE, "Codex asks its person", || {
+            assert!(run.try_wait().unwrap().is_none(), "the run has ended\n{}", self.env.dump_state());
+            self.env.member("dex").filter(at_dialog)
         });
         let pane = dex["pane"].as_str().unwrap();
-        TRUST.iter().for_each(|key| drop(self.house.tmux(["send-keys", "-t", pane, key])));
+        TRUST.iter().for_each(|key| drop(self.env.tmux(["send-keys", "-t", pane, key])));
     }
 
     fn has_message(&self, from: &str, to: &str) -> bool {
-        let events = self.house.teamctl(["events", "--json"]).expect_success();
+        let events = self.env.teamctl(["events", "--json"]).expect_success();
         let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         events
             .into_iter()
             .any(|event| event["event"] == "message_stored" && event["from"] == from && event["member"] == to)
     }
 
-    /// The newest clients leave files of their own behind, so this is not the house's own audit.
+    /// The newest clients leave files of their own behind, so this is not the environment's own audit.
     fn assert_no_processes(&self) {
-        let panes = self.house.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
+        let panes = self.env.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
         assert!(panes.lines().all(str::is_empty), "panes are left: {panes}");
-        assert_eq!(self.house.json(["status", "--all"])["teams"], json!([]));
+        assert_eq!(self.env.json(["status", "--all"])["teams"], json!([]));
         let of_agents = ["--agent-id", "codex", "teamd-shim", "teamctl"];
         let is_left = |line: &String| of_agents.iter().any(|word| line.contains(word));
-        self.house.wait_until("every process of theirs has ended", || {
-            let left = TaggedProcesses::with_tag(&self.house.process_tag()).list();
+        self.env.wait_until("every process of theirs has ended", || {
+            let left = TaggedProcesses::with_tag(&self.env.process_tag()).list();
             (!left.iter().any(is_left)).then_some(())
         });
     }
@@ -109,9 +109,9 @@ fn mixed_team_completes_one_run_file() {
         return println!("skipped: it needs the programs; scripts/test-mixed brings them");
     };
     let world = MixedEnv::new(&place);
-    world.house.teamctl(["setup", "codex", "--write"]).expect_success();
-    let file = world.house.path("work/team.toml").display().to_string();
-    let mut run = world.house.start_teamctl(["run", &file, "--json", "--timeout", "8m"]);
+    world.env.teamctl(["setup", "codex", "--write"]).expect_success();
+    let file = world.env.path("work/team.toml").display().to_string();
+    let mut run = world.env.start_teamctl(["run", &file, "--json", "--timeout", "8m"]);
     world.trust_hooks(&mut run);
     let ran = run.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&ran.stdout).into_owned();
@@ -119,7 +119,7 @@ fn mixed_team_completes_one_run_file() {
         ran.status.success(),
         "{said}{}\n{}",
         String::from_utf8_lossy(&ran.stderr),
-        world.house.dump_state()
+        world.env.dump_state()
     );
     let result: Value = serde_json::from_str(&said).unwrap();
     let fates: Vec<String> = result["tasks"].as_array().unwrap().iter().map(task_outcome).collect();
@@ -127,10 +127,10 @@ fn mixed_team_completes_one_run_file() {
         fates,
         ["count wes completed", "draft cloe completed", "check dex completed", "report wes completed"]
     );
-    assert!(world.house.read("work/report.txt").ends_with("the draft\n"));
+    assert!(world.env.read("work/report.txt").ends_with("the draft\n"));
     assert!(world.has_message("cloe", "dex"), "Claude Code has told Codex");
     world.assert_no_processes();
-    world.house.teamctl(["down"]).expect_success();
+    world.env.teamctl(["down"]).expect_success();
 }
 
 fn task_outcome(task: &Value) -> String {
@@ -145,14 +145,14 @@ fn claude_usage_is_read_from_its_transcript() {
         return println!("skipped: it needs the programs; scripts/test-mixed brings them");
     };
     let mut world = MixedEnv::new(&place);
-    let home = world.house.root().display().to_string();
-    world.house.variables.push(("CLAUDE_CONFIG_DIR".to_owned(), home));
-    world.house.teamctl(["setup", "claude-hook", "--write"]).expect_success();
-    world.house.teamctl(["create", "survey"]).expect_success();
-    let work = world.house.path("work").display().to_string();
+    let home = world.env.root().display().to_string();
+    world.env.variables.push(("CLAUDE_CONFIG_DIR".to_owned(), home));
+    world.env.teamctl(["setup", "claude-hook", "--write"]).expect_success();
+    world.env.teamctl(["create", "survey"]).expect_success();
+    let work = world.env.path("work").display().to_string();
     let prompt = "CALL Bash {\"command\": \"true\", \"description\": \"look\"}\nSAY first";
     world
-        .house
+        .env
         .teamctl([
             "spawn",
             "cloe",
@@ -169,8 +169,8 @@ fn claude_usage_is_read_from_its_transcript() {
         ])
         .expect_success();
     let counted = |at_least: u64| {
-        world.house.wait_until_within(PATIENCE, &format!("{at_least} answers are counted"), || {
-            let team = world.house.json(["status"])["teams"][0].clone();
+        world.env.wait_until_within(PATIENCE, &format!("{at_least} answers are counted"), || {
+            let team = world.env.json(["status"])["teams"][0].clone();
             let rows = [&team["members"], &team["past_members"]]
                 .into_iter()
                 .flat_map(|rows| rows.as_array().unwrap());
@@ -180,26 +180,26 @@ fn claude_usage_is_read_from_its_transcript() {
         })
     };
     let answered = |word: &str| {
-        world.house.wait_until_within(PATIENCE, &format!("{word} is said"), || {
-            world.house.read("out/anthropic").contains(word).then_some(())
+        world.env.wait_until_within(PATIENCE, &format!("{word} is said"), || {
+            world.env.read("out/anthropic").contains(word).then_some(())
         });
-        world.house.wait_until_within(PATIENCE, "it is idle", || {
-            (world.house.member("cloe")?["delivery_point"] != "on-pull").then_some(())
+        world.env.wait_until_within(PATIENCE, "it is idle", || {
+            (world.env.member("cloe")?["delivery_point"] != "on-pull").then_some(())
         });
     };
     answered("first");
-    world.house.teamctl(["send", "cloe", "SAY second"]).expect_success();
+    world.env.teamctl(["send", "cloe", "SAY second"]).expect_success();
     answered("second");
-    world.house.teamctl(["down", "--suspend"]).expect_success();
-    world.house.teamctl(["up", "--resume"]).expect_success();
+    world.env.teamctl(["down", "--suspend"]).expect_success();
+    world.env.teamctl(["up", "--resume"]).expect_success();
     counted(3);
-    world.house.teamctl(["send", "cloe", "SAY third"]).expect_success();
+    world.env.teamctl(["send", "cloe", "SAY third"]).expect_success();
     answered("third");
-    world.house.teamctl(["kill", "cloe"]).expect_success();
+    world.env.teamctl(["kill", "cloe"]).expect_success();
     // It writes down the last answer of a turn after that turn's end: so that counts with what its hooks tell next.
     let answers =
-        world.house.read("out/anthropic").lines().filter(|line| line.contains("doing")).count() as u64;
+        world.env.read("out/anthropic").lines().filter(|line| line.contains("doing")).count() as u64;
     let count = counted(answers - 1).as_u64().unwrap();
     assert!(count <= 20 * answers && count % 20 == 0, "{count} of {answers} answers");
-    world.house.teamctl(["down"]).expect_success();
+    world.env.teamctl(["down"]).expect_success();
 }

@@ -6,28 +6,28 @@ use serde_json::{Value, json};
 
 #[test]
 fn mode_is_set_at_start_and_later() {
-    let house = env_with_acp_profile(&[]);
-    spawn(&house, &["--mode", "default", "--prompt", "do talk"]);
-    wait_for_output(&house, "turn 1 in mode ask");
+    let env = env_with_acp_profile(&[]);
+    spawn(&env, &["--mode", "default", "--prompt", "do talk"]);
+    wait_for_output(&env, "turn 1 in mode ask");
     let mode = json!({"type": "mode_set_request", "mode": "acceptEdits", "from": "team-lead"});
-    house.teamctl(["send", "ann", &mode.to_string(), "--summary", "mode"]).expect_success();
-    send(&house, "do talk");
-    wait_for_output(&house, "turn 2 in mode code");
-    let refused = house.teamctl(["mode", "ann", "dontAsk"]);
+    env.teamctl(["send", "ann", &mode.to_string(), "--summary", "mode"]).expect_success();
+    send(&env, "do talk");
+    wait_for_output(&env, "turn 2 in mode code");
+    let refused = env.teamctl(["mode", "ann", "dontAsk"]);
     assert!(refused.code == 76 && refused.stderr.contains("acceptEdits"), "{refused:#?}");
-    shut_down_member(house);
+    shut_down_member(env);
 }
 
 /// What the driver says, given all of these words at once, until the end of a turn; and what its agent has heard.
 fn run_driver(kind: &str, words: &[Value]) -> (Vec<Value>, String) {
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
-    let house = TestEnv::new();
+    let env = TestEnv::new();
     let (mut near, far) = UnixStream::pair().unwrap();
     near.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
-    let mut command = house.command(harness::programs().join("teamd-acp"));
+    let mut command = env.command(harness::programs().join("teamd-acp"));
     command.args(["--plan-mode", "read", "--"]).arg(harness::programs().join("scripted-acp-agent")).arg(kind);
-    command.env("ACP_HEARD", house.path("out/heard")).stdin(std::os::fd::OwnedFd::from(far));
+    command.env("ACP_HEARD", env.path("out/heard")).stdin(std::os::fd::OwnedFd::from(far));
     let mut driver = command.spawn().unwrap();
     drop(command);
     let words: Vec<String> = words.iter().map(|word| format!("{word}\n")).collect();
@@ -44,8 +44,8 @@ fn run_driver(kind: &str, words: &[Value]) -> (Vec<Value>, String) {
     }
     drop(near);
     driver.wait().unwrap();
-    let heard = house.read("out/heard");
-    house.shut_down();
+    let heard = env.read("out/heard");
+    env.shut_down();
     (all, heard)
 }
 

@@ -10,7 +10,7 @@ ask() { scripted-agent ask "$TEAMD_MEMBER" "{$(echo "$*" | tr "'" '"')}"; }
 case " $* " in
     *" --version "*) echo "2.1.330 (Claude Code)"; exit ;;
     *" --help "*) echo "Usage: claude [options] [prompt]"; exit ;;
-    *" -p "*) . "$HOUSE/bin/turn"; exit ;;
+    *" -p "*) . "$TEST_DIR/bin/turn"; exit ;;
     *" --plan-mode-required "*)
         ask "'type':'plan_approval_request','from':'$TEAMD_MEMBER','requestId':'plan-1770977144590@$TEAMD_MEMBER'," \
             "'timestamp':'2026-11-21T14:25:45.831Z','planFilePath':'$HOME/.claude/plans/quiet-red-fox.md'," \
@@ -28,9 +28,9 @@ const CODEX: &str = r#"#!/bin/sh
 case " $* " in
     *" --version "*) echo "codex-cli 0.169.0"; exit ;;
     *" --help "*) echo "Usage: codex [OPTIONS] [PROMPT]"; exit ;;
-    *" exec "*) echo '{"type":"thread.started","thread_id":"t-1"}'; . "$HOUSE/bin/turn"; exit ;;
+    *" exec "*) echo '{"type":"thread.started","thread_id":"t-1"}'; . "$TEST_DIR/bin/turn"; exit ;;
 esac
-exec scripted-agent hooked "$HOUSE/out/codex" "begin"
+exec scripted-agent hooked "$TEST_DIR/out/codex" "begin"
 "#;
 
 /// What a turn's text asks for, done without any thought.
@@ -52,45 +52,45 @@ echo "It is done."
 /// It builds nothing: what there is to build is there already, below `target`.
 const CARGO: &str = "#!/bin/sh\necho '    Finished `dev` profile' >&2\n";
 
-pub(super) fn install_fake_programs(house: &TestEnv) {
+pub(super) fn install_fake_programs(env: &TestEnv) {
     for directory in ["bin", "tmp", "target/release", "home/bin", "home/project/src"] {
-        std::fs::create_dir_all(house.path(directory)).unwrap();
+        std::fs::create_dir_all(env.path(directory)).unwrap();
     }
-    std::os::unix::fs::symlink(harness::programs(), house.path("target/debug")).unwrap();
+    std::os::unix::fs::symlink(harness::programs(), env.path("target/debug")).unwrap();
     for name in ["teamd", "teamctl", "teamd-shim", "teamd-acp", "teamd-mcp", "teamd-top"] {
         let text = format!("#!/bin/sh\nexec {} \"$@\"\n", harness::programs().join(name).display());
-        house.write_script(&format!("target/release/{name}"), &text);
+        env.write_script(&format!("target/release/{name}"), &text);
     }
     for (name, text) in [("claude", CLAUDE), ("codex", CODEX), ("cargo", CARGO), ("turn", TURN)] {
-        house.write_script(&format!("bin/{name}"), text);
+        env.write_script(&format!("bin/{name}"), text);
     }
-    repository(house);
+    repository(env);
 }
 
 /// `~/project`, with one commit.
-fn repository(house: &TestEnv) {
+fn repository(env: &TestEnv) {
     let here = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     for (what, place) in [("examples", "."), ("scripts", "."), ("Makefile", "Makefile")] {
-        let to = house.path("home/project").join(place);
-        let copied = house.command("cp").args(["-r", &format!("{here}/{what}")]).arg(to).status();
+        let to = env.path("home/project").join(place);
+        let copied = env.command("cp").args(["-r", &format!("{here}/{what}")]).arg(to).status();
         assert!(copied.unwrap().success());
     }
-    house.write_file("home/project/.gitignore", "/target\n");
-    house.write_file("home/project/Cargo.toml", "[package]\nname = \"project\"\n");
-    house.write_file("home/project/src/lib.rs", "//! Nothing.\npub fn nothing() {}\n");
+    env.write_file("home/project/.gitignore", "/target\n");
+    env.write_file("home/project/Cargo.toml", "[package]\nname = \"project\"\n");
+    env.write_file("home/project/src/lib.rs", "//! Nothing.\npub fn nothing() {}\n");
     for part in ["lexer", "parser"] {
-        house.write_file(
+        env.write_file(
             &format!("home/project/src/{part}/mod.rs"),
             format!("pub fn {part}() {{ old_call() }}\n"),
         );
     }
-    house.write_file(
+    env.write_file(
         "home/.gitconfig",
         "[user]\nname = me\nemail = me@example.org\n[init]\ndefaultBranch = main\n",
     );
     for arguments in [&["init", "-q", "--template="][..], &["add", "."], &["commit", "-q", "-m", "the first"]]
     {
-        let git = house.command("git").args(arguments).current_dir(house.path("home/project")).status();
+        let git = env.command("git").args(arguments).current_dir(env.path("home/project")).status();
         assert!(git.unwrap().success());
     }
 }

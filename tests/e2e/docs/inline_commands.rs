@@ -20,8 +20,8 @@ fn commands(text: &str, verbs: &[String]) -> Vec<Vec<String>> {
 }
 
 /// What `teamctl --help` lists.
-fn list_commands(house: &TestEnv) -> Vec<String> {
-    let help = house.teamctl(["--help"]).expect_success();
+fn list_commands(env: &TestEnv) -> Vec<String> {
+    let help = env.teamctl(["--help"]).expect_success();
     let (_, list) = help.split_once("Commands:\n").unwrap();
     list.lines().map_while(|line| Some(line.split_whitespace().next()?.to_owned())).collect()
 }
@@ -46,17 +46,17 @@ fn options(words: &[String]) -> impl Iterator<Item = &str> {
 struct HelpTexts(HashMap<String, Option<String>>);
 
 impl HelpTexts {
-    fn get(&mut self, house: &TestEnv, verb: &[&str]) -> Option<&str> {
+    fn get(&mut self, env: &TestEnv, verb: &[&str]) -> Option<&str> {
         let help = || {
-            let ran = house.teamctl_with(&[verb, &["--help"]].concat(), &[]);
+            let ran = env.teamctl_with(&[verb, &["--help"]].concat(), &[]);
             (ran.code == 0).then_some(ran.stdout)
         };
         self.0.entry(verb.join(" ")).or_insert_with(help).as_deref()
     }
 
-    fn command_error(&mut self, house: &TestEnv, words: &[String]) -> Option<String> {
+    fn command_error(&mut self, env: &TestEnv, words: &[String]) -> Option<String> {
         let said = words.join(" ");
-        let Some(help) = self.get(house, &help_command(words)) else {
+        let Some(help) = self.get(env, &help_command(words)) else {
             return Some(format!("there is no such verb: teamctl {said}"));
         };
         let known: Vec<&str> = help.split([' ', '\n', '[', ']', ',', '|', '=']).collect();
@@ -85,19 +85,19 @@ fn make_targets_in_docs_exist() {
 
 #[test]
 fn inline_commands_and_options_exist() {
-    let (house, mut helps, mut count) = (TestEnv::new(), HelpTexts::default(), 0);
-    let (verbs, mut faults) = (list_commands(&house), Vec::new());
+    let (env, mut helps, mut count) = (TestEnv::new(), HelpTexts::default(), 0);
+    let (verbs, mut faults) = (list_commands(&env), Vec::new());
     for page in document_paths() {
         let all = commands(&read_document(&page), &verbs);
         count += all.len();
-        let wrong = all.iter().filter_map(|words| helps.command_error(&house, words));
+        let wrong = all.iter().filter_map(|words| helps.command_error(&env, words));
         faults.extend(wrong.map(|fault| format!("{page}: {fault}")));
     }
     assert_eq!(faults, Vec::<String>::new());
     assert!(count > 100, "{count} commands are few");
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     for wrong in ["stauts", "status --al", "task creat x"] {
-        assert!(helps.command_error(&house, &words(wrong)).is_some(), "{wrong}");
+        assert!(helps.command_error(&env, &words(wrong)).is_some(), "{wrong}");
     }
-    house.shut_down();
+    env.shut_down();
 }

@@ -1,12 +1,12 @@
 //! What a command prints beside what the page prints: the words must be the same, once what changes from one time and one
-//! machine to the next is masked. That is pids, panes, times, durations, ids and where the house lies; every other number
+//! machine to the next is masked. That is pids, panes, times, durations, ids and where the environment lies; every other number
 //! counts. Who took a task that was for anybody is masked in the table of a run. A line `…` of the page stands for any lines,
 //! and `…` in a line for any words.
 
 use harness::TestEnv;
 
 /// What was printed, as a person sees it on a machine of their own: colours are no words.
-pub(super) fn normalize_environment(house: &TestEnv, text: &str) -> String {
+pub(super) fn normalize_environment(env: &TestEnv, text: &str) -> String {
     let own = [
         ("home", "/home/me"),
         ("root", "/home/me/.claude"),
@@ -14,7 +14,7 @@ pub(super) fn normalize_environment(house: &TestEnv, text: &str) -> String {
         ("tmux", "/tmp/tmux-1000/default"),
     ];
     let replace =
-        |text: String, (name, own): &(&str, &str)| text.replace(&house.path(name).display().to_string(), own);
+        |text: String, (name, own): &(&str, &str)| text.replace(&env.path(name).display().to_string(), own);
     own.iter().fold(strip_colors(text), replace)
 }
 

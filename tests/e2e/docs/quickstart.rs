@@ -18,7 +18,7 @@ fn two_commands_start_a_team_from_a_clone() {
     let typed = |lines: &str| session.run_page(&DocPage::read(&format!("```sh\n{lines}\n```\n"))?);
     assert_eq!(typed("cd ~"), Ok(()));
     assert_eq!(typed(&commands.join("\n")), Ok(()));
-    let status = session.house.json(["status", "-t", "first"]);
+    let status = session.env.json(["status", "-t", "first"]);
     let members = status["teams"][0]["members"].as_array().unwrap();
     let running = |name: &str| members.iter().any(|one| one["name"] == name && one["lifecycle"] == "running");
     assert!(["ann", "bob", "cat"].iter().all(|name| running(name)), "{status}");

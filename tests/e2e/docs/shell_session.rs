@@ -1,4 +1,4 @@
-//! A person at a terminal, in a repository: types what a page says, line by line, in one shell in a pane of the house's
+//! A person at a terminal, in a repository: types what a page says, line by line, in one shell in a pane of the environment's
 //! tmux.
 
 use super::fake_programs;
@@ -16,10 +16,10 @@ code=0 number=0
 while IFS= read -r line <&3; do
     number=$((number + 1))
     command eval "(exit $code)
-$line" 3<&- >"$HOUSE/out/$number.shown" 2>&1
+$line" 3<&- >"$TEST_DIR/out/$number.shown" 2>&1
     code=$?
-    echo $code >"$HOUSE/out/$number.code"
-done 3<>"$HOUSE/typist"
+    echo $code >"$TEST_DIR/out/$number.code"
+done 3<>"$TEST_DIR/typist"
 "#;
 
 /// What only looks: a person looks again until it is there to be seen.
@@ -29,7 +29,7 @@ const LOOKS: [&str; 12] = [
 ];
 
 pub(super) struct ShellSession {
-    pub(super) house: TestEnv,
+    pub(super) env: TestEnv,
     /// How long a person looks again.
     pub(super) patience: Duration,
     typed: Cell<usize>,
@@ -43,20 +43,20 @@ struct TypedResult {
 impl ShellSession {
     /// At a prompt in `~/project`, a git repository, with tmux around and no teamd.
     pub(super) fn open() -> ShellSession {
-        let mut house = TestEnv::new();
-        house.variables = variables(&house);
-        fake_programs::install_fake_programs(&house);
-        house.create_gate("typist");
-        let typist = house.write_script("typist.sh", TYPIST).display().to_string();
-        let project = house.path("home/project").display().to_string();
+        let mut env = TestEnv::new();
+        env.variables = variables(&env);
+        fake_programs::install_fake_programs(&env);
+        env.create_gate("typist");
+        let typist = env.write_script("typist.sh", TYPIST).display().to_string();
+        let project = env.path("home/project").display().to_string();
         let given =
-            house.variables.iter().flat_map(|(name, value)| ["-e".to_owned(), format!("{name}={value}")]);
+            env.variables.iter().flat_map(|(name, value)| ["-e".to_owned(), format!("{name}={value}")]);
         let given: Vec<String> = given.collect();
         let mut words = vec!["new-window", "-d", "-t", "user:", "-c", &project];
         words.extend(given.iter().map(String::as_str));
         words.extend(["--", "sh", &typist]);
-        let _pane = house.run_tmux(&words).expect_success();
-        ShellSession { house, patience: Duration::from_secs(15), typed: Cell::new(0) }
+        let _pane = env.run_tmux(&words).expect_success();
+        ShellSession { env, patience: Duration::from_secs(15), typed: Cell::new(0) }
     }
 
     /// Does what the page says, in its order; the first that is not as it says is told as `LINE: …`.
@@ -82,11 +82,11 @@ impl ShellSession {
             Some(path) => format!("home/{path}"),
             None => format!("home/project/{path}"),
         };
-        std::fs::create_dir_all(self.house.path(&path).parent().unwrap()).unwrap();
+        std::fs::create_dir_all(self.env.path(&path).parent().unwrap()).unwrap();
         if text.starts_with("#!") {
-            self.house.write_script(&path, text);
+            self.env.write_script(&path, text);
         } else {
-            self.house.write_file(&path, text);
+            self.env.write_file(&path, text);
         }
     }
 
@@ -97,16 +97,16 @@ impl ShellSession {
             .iter()
             .any(|verb| command.split(['$', '|']).next().is_some_and(|typed| is_command(typed, verb)));
         let fits = |said: &TypedResult| {
-            prints.is_empty() || output_matches(&normalize_environment(&self.house, &said.shown), prints)
+            prints.is_empty() || output_matches(&normalize_environment(&self.env, &said.shown), prints)
         };
         if looks && !fits(&said) {
             let end = Instant::now() + self.patience;
-            self.house.wait_until("it is there to be seen", || {
+            self.env.wait_until("it is there to be seen", || {
                 said = self.type_command(command);
                 (fits(&said) || Instant::now() > end).then_some(())
             });
         }
-        let shown = normalize_environment(&self.house, &said.shown);
+        let shown = normalize_environment(&self.env, &said.shown);
         match (said.code, fits(&said)) {
             (code, _) if code != 0 && !told => Err(format!("`{command}` ends with {code}:\n{shown}")),
             (_, false) => Err(format!("`{command}` prints\n{shown}and not\n{prints}")),
@@ -119,27 +119,27 @@ impl ShellSession {
         let number = self.typed.get();
         // Without a reader it is refused: one that has ended would be waited for without end.
         let now = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        let open = || std::fs::File::options().write(true).custom_flags(now).open(self.house.path("typist"));
-        let mut typist = self.house.wait_until("the shell is there", || open().ok());
+        let open = || std::fs::File::options().write(true).custom_flags(now).open(self.env.path("typist"));
+        let mut typist = self.env.wait_until("the shell is there", || open().ok());
         writeln!(typist, "{command}").unwrap();
-        let code = self.house.wait_until(command, || {
-            let code = self.house.read(&format!("out/{number}.code"));
+        let code = self.env.wait_until(command, || {
+            let code = self.env.read(&format!("out/{number}.code"));
             code.strip_suffix('\n').map(|code| code.parse().unwrap())
         });
-        TypedResult { code, shown: self.house.read(&format!("out/{number}.shown")) }
+        TypedResult { code, shown: self.env.read(&format!("out/{number}.shown")) }
     }
 
     pub(super) fn close(self) {
-        self.house.shut_down();
+        self.env.shut_down();
     }
 }
 
 /// Of the person's terminal: programs of their own first, and all that is built below one directory.
-fn variables(house: &TestEnv) -> Vec<(String, String)> {
+fn variables(env: &TestEnv) -> Vec<(String, String)> {
     let path = std::env::var("PATH").unwrap();
-    let places = [house.path("home/bin"), house.path("bin"), harness::programs().clone(), path.into()];
+    let places = [env.path("home/bin"), env.path("bin"), harness::programs().clone(), path.into()];
     let path = places.map(|place| place.display().to_string()).join(":");
-    let [target, tmp] = ["target", "tmp"].map(|name| house.path(name).display().to_string());
+    let [target, tmp] = ["target", "tmp"].map(|name| env.path(name).display().to_string());
     let all = [("PATH", path), ("CARGO_TARGET_DIR", target), ("TMPDIR", tmp)];
     all.map(|(name, value)| (name.to_owned(), value)).into()
 }

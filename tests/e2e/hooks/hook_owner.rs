@@ -10,67 +10,67 @@ use serde_json::Value;
 
 #[test]
 fn nested_program_gets_no_messages_or_turns() {
-    let house = env_with_hook_profile();
-    let gate = house.create_gate("gate");
-    spawn(&house, "ann");
-    house.teamctl(["send", "ann", &format!("work nested hold:{gate} on")]).expect_success();
-    wait_for_turn(&house, "ann", "nested");
-    house.teamctl(["send", "ann", "for ann alone"]).expect_success();
-    let told = idle_notifications(&house, "ann").len();
-    house.open_gate("gate");
-    let said = house.wait_until("the other is over", || recorded_events(&house, "ann", "nested").pop());
+    let env = env_with_hook_profile();
+    let gate = env.create_gate("gate");
+    spawn(&env, "ann");
+    env.teamctl(["send", "ann", &format!("work nested hold:{gate} on")]).expect_success();
+    wait_for_turn(&env, "ann", "nested");
+    env.teamctl(["send", "ann", "for ann alone"]).expect_success();
+    let told = idle_notifications(&env, "ann").len();
+    env.open_gate("gate");
+    let said = env.wait_until("the other is over", || recorded_events(&env, "ann", "nested").pop());
     assert_eq!(said, "over\n");
-    wait_for_turn(&house, "ann", "for ann alone");
-    wait_until_idle(&house, "ann");
-    assert_eq!(idle_notifications(&house, "ann").len(), told + 2, "a turn each");
-    house.shut_down();
+    wait_for_turn(&env, "ann", "for ann alone");
+    wait_until_idle(&env, "ann");
+    assert_eq!(idle_notifications(&env, "ann").len(), told + 2, "a turn each");
+    env.shut_down();
 }
 
 #[test]
 fn hook_of_another_delivery_delivers_nothing_without_a_daemon() {
-    let house = TestEnv::with_team();
-    let gate = house.create_gate("gate");
+    let env = TestEnv::with_team();
+    let gate = env.create_gate("gate");
     let text = format!(
         "#!/bin/sh\nread _ <{gate}\nteamd-shim hook turn-end >out/said </dev/null\necho over >>out/said\n"
     );
-    let script = house.write_script("asks.sh", &text).display().to_string();
+    let script = env.write_script("asks.sh", &text).display().to_string();
     let profile = format!("delivery = \"turn\"\nprogram = \"{script}\"\n");
-    house.write_file("home/.config/teamd/profiles/asks.toml", profile);
-    house.teamctl(["spawn", "ann", "--profile", "asks", "--prompt", "begin"]).expect_success();
-    house.kill_process(house.daemon_pid());
-    house.teamctl(["send", "ann", "for its next turn"]).expect_success();
-    house.open_gate("gate");
-    house.wait_until("it went on", || house.read("out/said").ends_with("over\n").then_some(()));
-    assert_eq!(house.read("out/said"), "over\n");
-    house.start_daemon();
-    house.shut_down();
+    env.write_file("home/.config/teamd/profiles/asks.toml", profile);
+    env.teamctl(["spawn", "ann", "--profile", "asks", "--prompt", "begin"]).expect_success();
+    env.kill_process(env.daemon_pid());
+    env.teamctl(["send", "ann", "for its next turn"]).expect_success();
+    env.open_gate("gate");
+    env.wait_until("it went on", || env.read("out/said").ends_with("over\n").then_some(()));
+    assert_eq!(env.read("out/said"), "over\n");
+    env.start_daemon();
+    env.shut_down();
 }
 
 #[test]
 fn hook_outside_a_team_does_nothing() {
-    let house = TestEnv::new();
+    let env = TestEnv::new();
     for event in ["turn-end", "prompt", "session-start", "session-end", "notification", "tool", "what"] {
-        let ran = house.hook(event, &[]);
+        let ran = env.hook(event, &[]);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{event}");
     }
     let nobody = [("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey"), ("TEAMD_TOKEN", "x")];
     for event in ["prompt", "tool", "what"] {
-        let ran = house.hook(event, &nobody);
+        let ran = env.hook(event, &nobody);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{event}: {}", ran.stderr);
     }
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn hook_of_another_delivery_does_not_block() {
-    let house = TestEnv::with_team();
-    let script = house.write_script(
+    let env = TestEnv::with_team();
+    let script = env.write_script(
         "asks.sh",
         "#!/bin/sh\nteamd-shim hook turn-end >out/said\necho done >>out/said\nsleep 1000\n",
     );
-    house.teamctl(["spawn", "ann", "--", &script.display().to_string()]).expect_success();
-    house.wait_until("it went on", || (house.read("out/said") == "done\n").then_some(()));
-    house.shut_down();
+    env.teamctl(["spawn", "ann", "--", &script.display().to_string()]).expect_success();
+    env.wait_until("it went on", || (env.read("out/said") == "done\n").then_some(()));
+    env.shut_down();
 }
 
 /// What the session in the user's own pane does; `read _` keeps it there.
@@ -90,31 +90,30 @@ read _
 
 #[test]
 fn lead_session_is_delivered_to_and_restricted_in_delegate_mode() {
-    let house = TestEnv::new();
-    house.start_daemon();
-    house.tmux(["new-session", "-d", "-x", "80", "-y", "24", "--", "sh", "-c", LEADING]);
-    house.wait_until("its hook waits", || {
+    let env = TestEnv::new();
+    env.start_daemon();
+    env.tmux(["new-session", "-d", "-x", "80", "-y", "24", "--", "sh", "-c", LEADING]);
+    env.wait_until("its hook waits", || {
         let hook = |line: &String| line.ends_with("teamd-shim hook turn-end");
-        TaggedProcesses::with_tag(&house.process_tag()).list().into_iter().find(hook)
+        TaggedProcesses::with_tag(&env.process_tag()).list().into_iter().find(hook)
     });
-    assert_eq!(house.read("out/led"), "This session leads survey, which is new.\n");
-    assert_eq!((house.read("out/free").as_str(), house.read("out/allowed").as_str()), ("", ""));
+    assert_eq!(env.read("out/led"), "This session leads survey, which is new.\n");
+    assert_eq!((env.read("out/free").as_str(), env.read("out/allowed").as_str()), ("", ""));
     for refused in ["out/refused", "out/kept"] {
-        let answer: Value = serde_json::from_str(&house.read(refused)).unwrap();
+        let answer: Value = serde_json::from_str(&env.read(refused)).unwrap();
         assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{refused}: {answer}");
     }
-    house.teamctl(["lead", "survey"]).expect_failure(73);
-    let lead = house.json(["status", "team-lead"])["teams"][0]["members"][0].clone();
+    env.teamctl(["lead", "survey"]).expect_failure(73);
+    let lead = env.json(["status", "team-lead"])["teams"][0]["members"][0].clone();
     assert!(lead["pane"].as_str().is_some_and(|pane| pane.starts_with('%')), "{lead}");
     assert_eq!(lead["mode"], "delegate");
-    house
-        .teamctl(["spawn", "ann", "--", "sh", "-c", "teamctl send team-lead 'hello <you>'; sleep 1000"])
+    env.teamctl(["spawn", "ann", "--", "sh", "-c", "teamctl send team-lead 'hello <you>'; sleep 1000"])
         .expect_success();
     let mail =
-        house.wait_until("the mail comes", || Some(house.read("out/mail")).filter(|mail| !mail.is_empty()));
+        env.wait_until("the mail comes", || Some(env.read("out/mail")).filter(|mail| !mail.is_empty()));
     assert!(mail.contains("teammate_id=\\\"ann\\\"") && mail.contains("hello &lt;you&gt;"), "{mail}");
-    house.wait_until("it is read once its turn has ended", || {
-        unread_messages(&house, "team-lead").is_empty().then_some(())
+    env.wait_until("it is read once its turn has ended", || {
+        unread_messages(&env, "team-lead").is_empty().then_some(())
     });
-    house.shut_down();
+    env.shut_down();
 }

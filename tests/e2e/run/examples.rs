@@ -4,47 +4,47 @@ use harness::TestEnv;
 
 /// A repository with an example in it, and programs of its own in front of the PATH.
 fn env_with_example(example: &str) -> TestEnv {
-    let mut house = TestEnv::with_daemon();
+    let mut env = TestEnv::with_daemon();
     let path = format!(
         "{}:{}:{}",
-        house.path("bin").display(),
+        env.path("bin").display(),
         harness::programs().display(),
         std::env::var("PATH").unwrap()
     );
     for directory in ["bin", "project", "project/src", "project/examples"] {
-        std::fs::create_dir(house.path(directory)).unwrap();
+        std::fs::create_dir(env.path(directory)).unwrap();
     }
     let example = format!("{}/../examples/{example}", env!("CARGO_MANIFEST_DIR"));
-    std::fs::copy(example, house.path("project/examples/team.toml")).unwrap();
-    house.write_file("project/src/lib.rs", "//! Nothing.\npub fn nothing() {}\n");
-    house.write_script("bin/cargo", "#!/bin/sh\necho \"$*\" >> \"$HOUSE/out/cargo\"\necho Finished >&2\n");
+    std::fs::copy(example, env.path("project/examples/team.toml")).unwrap();
+    env.write_file("project/src/lib.rs", "//! Nothing.\npub fn nothing() {}\n");
+    env.write_script("bin/cargo", "#!/bin/sh\necho \"$*\" >> \"$TEST_DIR/out/cargo\"\necho Finished >&2\n");
     let git = |arguments: &[&str]| {
-        let status = house.command("git").arg("-C").arg(house.path("project")).args(arguments).status();
+        let status = env.command("git").arg("-C").arg(env.path("project")).args(arguments).status();
         assert!(status.unwrap().success());
     };
     git(&["init", "-q"]);
     git(&["add", "."]);
-    house.variables.push(("PATH".to_owned(), path));
-    house
+    env.variables.push(("PATH".to_owned(), path));
+    env
 }
 
 #[test]
 fn survey_example_runs() {
-    let house = env_with_example("survey.toml");
-    let ran = house.teamctl(["run", "project/examples/team.toml", "--json"]);
+    let env = env_with_example("survey.toml");
+    let ran = env.teamctl(["run", "project/examples/team.toml", "--json"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    let report = house.read("project/target/survey/report");
+    let report = env.read("project/target/survey/report");
     assert!(report.contains("2 src/lib.rs") && report.contains("Finished"), "{report}");
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn pipeline_example_runs_in_order() {
-    let house = env_with_example("cargo-pipeline.toml");
-    let ran = house.teamctl(["run", "project/examples/team.toml", "--json"]);
+    let env = env_with_example("cargo-pipeline.toml");
+    let ran = env.teamctl(["run", "project/examples/team.toml", "--json"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     let called: Vec<String> =
-        house.read("out/cargo").lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+        env.read("out/cargo").lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
     let place = |word: &str| {
         called.iter().position(|call| call == word).unwrap_or_else(|| panic!("{word}: {called:?}"))
     };
@@ -52,5 +52,5 @@ fn pipeline_example_runs_in_order() {
         place("clippy") < place("test") && place("fmt") < place("test") && place("test") < place("bench"),
         "{called:?}"
     );
-    house.shut_down();
+    env.shut_down();
 }

@@ -5,10 +5,10 @@ use harness::TestEnv;
 
 #[test]
 fn all_validation_errors_are_reported_and_nothing_starts() {
-    let house = TestEnv::new();
-    let file = house.write_file("team.toml", "name = \"My \\u001b\"\n[[member]]\nname = 'ann'\ncommand = ['no-such-program']\n[[task]]\nkey = 'a'\nsubject = 's'\nowner = 'amn'\n",
+    let env = TestEnv::new();
+    let file = env.write_file("team.toml", "name = \"My \\u001b\"\n[[member]]\nname = 'ann'\ncommand = ['no-such-program']\n[[task]]\nkey = 'a'\nsubject = 's'\nowner = 'amn'\n",
     );
-    let ran = house.teamctl(["run", &file, "--json"]);
+    let ran = env.teamctl(["run", &file, "--json"]);
     assert_eq!(ran.code, 65, "{ran:#?}");
     let lines: Vec<&str> = ran.stderr.lines().skip(1).collect();
     let places: Vec<String> = lines.iter().map(|line| line.replace(&file, "F")).collect();
@@ -23,27 +23,27 @@ fn all_validation_errors_are_reported_and_nothing_starts() {
         (&error["kind"], &error["validation_errors"][2]["line"], &error["validation_errors"][2]["column"]),
         (&"invalid_data".into(), &8.into(), &9.into())
     );
-    let good = run_file(["ann"]).task("a", "", "").write_run_file(&house);
-    let said = house.teamctl(["run", &good, "-t", "other"]).expect_failure(64);
+    let good = run_file(["ann"]).task("a", "", "").write_run_file(&env);
+    let said = env.teamctl(["run", &good, "-t", "other"]).expect_failure(64);
     assert!(said.contains("it names its team survey"), "{said}");
-    assert_eq!(house.teamctl(["status"]).code, 69, "no daemon was started");
-    assert!(!house.path("root/teams/my").exists());
-    house.teamctl(["run", "no-such-file.toml"]).expect_failure(72);
-    house.shut_down();
+    assert_eq!(env.teamctl(["status"]).code, 69, "no daemon was started");
+    assert!(!env.path("root/teams/my").exists());
+    env.teamctl(["run", "no-such-file.toml"]).expect_failure(72);
+    env.shut_down();
 }
 
 #[test]
 fn failed_member_start_removes_the_team() {
-    let house = TestEnv::with_daemon();
+    let env = TestEnv::with_daemon();
     // A program that is there, and can't be started.
-    house.write_script("out/broken", "#!/no/such/interpreter\n");
-    let file = run_file(["ann"]).task("a", "", "").write_run_file(&house);
+    env.write_script("out/broken", "#!/no/such/interpreter\n");
+    let file = run_file(["ann"]).task("a", "", "").write_run_file(&env);
     let text = std::fs::read_to_string(&file).unwrap();
     let eve = "[[member]]\nname = 'eve'\ncommand = ['out/broken']\n[[task]]";
-    let file = house.write_file("team.toml", text.replacen("[[task]]", eve, 1));
-    let said = house.teamctl(["run", &file]).expect_failure(72);
+    let file = env.write_file("team.toml", text.replacen("[[task]]", eve, 1));
+    let said = env.teamctl(["run", &file]).expect_failure(72);
     assert!(said.contains("out/broken"), "{said}");
-    assert!(started_tasks(&house).is_empty());
-    assert_team_deleted(&house);
-    house.shut_down();
+    assert!(started_tasks(&env).is_empty());
+    assert_team_deleted(&env);
+    env.shut_down();
 }

@@ -10,9 +10,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
-/// A house whose daemon is the test, with a team of the lead, ann and bob on disk.
+/// An environment whose daemon is the test, with a team of the lead, ann and bob on disk.
 pub(super) struct FakeDaemon {
-    pub(super) house: TestEnv,
+    pub(super) env: TestEnv,
     listener: UnixListener,
     pub(super) pid: u32,
     shim: Option<ShimChild>,
@@ -23,42 +23,42 @@ pub(super) struct FakeDaemon {
 
 impl FakeDaemon {
     /// Starts the shim of ann, and lets it start the agent with these turns.
-    pub(super) fn start(house: TestEnv, turns: &Value, log: Option<&str>) -> FakeDaemon {
-        let (listener, socket) = listen(&house);
-        let mut command = house.command(harness::programs().join("teamd-shim"));
+    pub(super) fn start(env: TestEnv, turns: &Value, log: Option<&str>) -> FakeDaemon {
+        let (listener, socket) = listen(&env);
+        let mut command = env.command(harness::programs().join("teamd-shim"));
         command.arg("run").arg("x-1").arg("--socket").arg(&socket);
         if let Some(log) = log {
-            command.arg("--headless").arg(house.path(log));
+            command.arg("--headless").arg(env.path(log));
         }
-        let out = std::fs::File::create(house.path("out/pane")).unwrap();
+        let out = std::fs::File::create(env.path("out/pane")).unwrap();
         let shim = ShimChild(command.stdout(out).stderr(Stdio::null()).spawn().unwrap());
         let pid = shim.0.id();
-        FakeDaemon::from_listener(house, listener, turns, (pid, Some(shim)))
+        FakeDaemon::from_listener(env, listener, turns, (pid, Some(shim)))
     }
 
     /// The same in a pane of a window of its own, which is called `ann`; what it shows is kept as above.
-    pub(super) fn start_in_pane(house: TestEnv, turns: &Value) -> FakeDaemon {
-        let (listener, socket) = listen(&house);
+    pub(super) fn start_in_pane(env: TestEnv, turns: &Value) -> FakeDaemon {
+        let (listener, socket) = listen(&env);
         let socket = socket.display().to_string();
         let shim = harness::programs().join("teamd-shim").display().to_string();
         let words = ["new-window", "-d", "-n", "ann", "-P", "-F", "#{pane_pid}", "--"];
-        let pid = house
+        let pid = env
             .run_tmux(&[&words[..], &[&shim, "run", "x-1", "--socket", &socket]].concat())
             .expect_success();
-        let copy = format!("cat >{}", house.path("out/pane").display());
-        house.tmux(["pipe-pane", "-t", "ann", &copy]);
-        FakeDaemon::from_listener(house, listener, turns, (pid.trim().parse().unwrap(), None))
+        let copy = format!("cat >{}", env.path("out/pane").display());
+        env.tmux(["pipe-pane", "-t", "ann", &copy]);
+        FakeDaemon::from_listener(env, listener, turns, (pid.trim().parse().unwrap(), None))
     }
 
     fn from_listener(
-        house: TestEnv,
+        env: TestEnv,
         listener: UnixListener,
         turns: &Value,
         (pid, shim): (u32, Option<ShimChild>),
     ) -> FakeDaemon {
         let (heard, stream, wake, hello) = accept(&listener);
         assert_eq!(hello["request"]["connect_shim"]["spawn_id"], "x-1");
-        let mut play = FakeDaemon { house, listener, pid, shim, received: heard, stream, wake };
+        let mut play = FakeDaemon { env, listener, pid, shim, received: heard, stream, wake };
         play.send(&json!({"start_agent": play.send_start_agent(turns)}));
         play
     }
@@ -66,12 +66,12 @@ impl FakeDaemon {
     fn send_start_agent(&self, turns: &Value) -> Value {
         let env = |name: &str| std::env::var(name).unwrap_or_default();
         let path = format!("{}:{}", harness::programs().display(), env("PATH"));
-        let root = self.house.root();
+        let root = self.env.root();
         let environment = json!({
-            "PATH": path, "HOME": self.house.path("home"), "XDG_STATE_HOME": self.house.path("state"),
-            "HOUSE": self.house.process_tag().trim_start_matches("HOUSE="), "TEAMD_ROOT": root, "TEAMD_TEAM": "survey", "TEAMD_MEMBER": "ann",
+            "PATH": path, "HOME": self.env.path("home"), "XDG_STATE_HOME": self.env.path("state"),
+            "TEST_DIR": self.env.process_tag().trim_start_matches("TEST_DIR="), "TEAMD_ROOT": root, "TEAMD_TEAM": "survey", "TEAMD_MEMBER": "ann",
         });
-        let (cwd, state) = (self.house.root().parent().unwrap().to_owned(), self.house.path("state/own"));
+        let (cwd, state) = (self.env.root().parent().unwrap().to_owned(), self.env.path("state/own"));
         if turns["argv"].is_array() {
             return json!({"argv": turns["argv"], "cwd": cwd, "env": environment, "state_dir": state});
         }
@@ -117,7 +117,7 @@ impl FakeDaemon {
             assert!(
                 read.is_ok_and(|read| read > 0),
                 "{what}: the shim disconnected\n{}",
-                self.house.dump_state()
+                self.env.dump_state()
             );
             if let Some(found) = wanted(&serde_json::from_str(&line).unwrap()) {
                 return found;
@@ -131,7 +131,7 @@ impl FakeDaemon {
 
     /// The command of its task has said so in `out/up`.
     pub(super) fn wait_until_task_runs(&self) {
-        self.house.wait_until("it is up", || self.house.path("out/up").exists().then_some(()));
+        self.env.wait_until("it is up", || self.env.path("out/up").exists().then_some(()));
     }
 
     pub(super) fn receive_idle(&mut self, turns: u64) -> Value {
@@ -140,11 +140,11 @@ impl FakeDaemon {
 
     /// What the agent showed in its pane, so far.
     pub(super) fn pane_output(&self) -> String {
-        self.house.read("out/pane")
+        self.env.read("out/pane")
     }
 
     pub(super) fn idle_notifications(&self) -> Vec<Value> {
-        self.house.payloads_to_lead("ann", "idle_notification")
+        self.env.payloads_to_lead("ann", "idle_notification")
     }
 
     /// Waits for the exit report, confirms it, and waits until the shim and all its processes have exited.
@@ -152,14 +152,14 @@ impl FakeDaemon {
         let ended = self.receive_until("it ends", |word| word.get("exited").cloned());
         self.send(&json!("exit_recorded"));
         self.exit_code();
-        std::fs::remove_file(self.house.path("run/play.sock")).unwrap();
+        std::fs::remove_file(self.env.path("run/play.sock")).unwrap();
         self.assert_no_processes();
-        (self.house, ended)
+        (self.env, ended)
     }
 
     /// No process of its turns is left.
     pub(super) fn assert_no_processes(&self) {
-        let left = TaggedProcesses::with_tag(&self.house.process_tag()).list();
+        let left = TaggedProcesses::with_tag(&self.env.process_tag()).list();
         let left: Vec<&String> = left.iter().filter(|line| line.contains("sleep")).collect();
         assert!(left.is_empty(), "{left:#?}");
     }
@@ -169,8 +169,8 @@ impl FakeDaemon {
         if let Some(shim) = &mut self.shim {
             return shim.0.wait().unwrap().code();
         }
-        let windows = || self.house.tmux(["list-windows", "-a", "-F", "#{window_name}"]);
-        self.house.wait_until("its window closes", || (!windows().contains("ann")).then_some(()));
+        let windows = || self.env.tmux(["list-windows", "-a", "-F", "#{window_name}"]);
+        self.env.wait_until("its window closes", || (!windows().contains("ann")).then_some(()));
         None
     }
 
@@ -191,8 +191,8 @@ impl Drop for ShimChild {
     }
 }
 
-fn listen(house: &TestEnv) -> (UnixListener, PathBuf) {
-    let socket = house.path("run/play.sock");
+fn listen(env: &TestEnv) -> (UnixListener, PathBuf) {
+    let socket = env.path("run/play.sock");
     (UnixListener::bind(&socket).unwrap(), socket)
 }
 

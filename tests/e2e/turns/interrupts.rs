@@ -7,9 +7,9 @@ use std::process::Command;
 
 #[test]
 fn interrupt_ends_the_turn_not_the_agent() {
-    let house = env_without_daemon();
-    create_task(&house, "stubborn", "trap '' INT TERM; touch out/up; while :; do sleep 1; done");
-    let mut play = FakeDaemon::start(house, &worker_turns(), None);
+    let env = env_without_daemon();
+    create_task(&env, "stubborn", "trap '' INT TERM; touch out/up; while :; do sleep 1; done");
+    let mut play = FakeDaemon::start(env, &worker_turns(), None);
     play.wait_until_task_runs();
     play.send(&json!("interrupt"));
     assert_eq!(play.receive_idle(1)["idle_reason"], "interrupted");
@@ -21,21 +21,21 @@ fn interrupt_ends_the_turn_not_the_agent() {
     );
     play.send(&json!("interrupt"));
     assert!(!play.receive_until("it answers", |word| word["interrupted"]["was_in_turn"].as_bool()));
-    create_task(&play.house, "next", "touch out/next");
+    create_task(&play.env, "next", "touch out/next");
     play.wake();
     play.receive_idle(2);
-    assert!(play.house.path("out/next").exists());
+    assert!(play.env.path("out/next").exists());
     play.stop().shut_down();
 }
 
 #[test]
 fn interrupted_turn_leaves_no_processes() {
-    let house = env_without_daemon();
+    let env = env_without_daemon();
     let stubborn = "(trap '' INT TERM; touch out/deaf; while :; do sleep 1; done) &";
-    create_task(&house, "serve", &format!("sleep 777 & {stubborn} touch out/up; exec sleep 3600"));
-    let mut play = FakeDaemon::start(house, &worker_turns(), None);
-    let up = |name: &str| play.house.path(name).exists();
-    play.house.wait_until("it is up", || (up("out/up") && up("out/deaf")).then_some(()));
+    create_task(&env, "serve", &format!("sleep 777 & {stubborn} touch out/up; exec sleep 3600"));
+    let mut play = FakeDaemon::start(env, &worker_turns(), None);
+    let up = |name: &str| play.env.path(name).exists();
+    play.env.wait_until("it is up", || (up("out/up") && up("out/deaf")).then_some(()));
     play.send(&json!("interrupt"));
     assert_eq!(play.receive_idle(1)["idle_reason"], "interrupted");
     play.assert_no_processes();
@@ -44,28 +44,28 @@ fn interrupted_turn_leaves_no_processes() {
 
 #[test]
 fn late_interrupt_does_not_hit_the_next_turn() {
-    let house = env_without_daemon();
-    let file = house.root().join("tasks/survey/1.json");
-    create_task(&house, "one", &format!("cp {0} out/whole; echo '{{' >{0}", file.display()));
-    create_task(&house, "two", "sleep 0.3; touch out/next");
-    let mut play = FakeDaemon::start(house, &worker_turns(), None);
+    let env = env_without_daemon();
+    let file = env.root().join("tasks/survey/1.json");
+    create_task(&env, "one", &format!("cp {0} out/whole; echo '{{' >{0}", file.display()));
+    create_task(&env, "two", "sleep 0.3; touch out/next");
+    let mut play = FakeDaemon::start(env, &worker_turns(), None);
     let first = play.receive_turn_report("it works", |now| now["pid"].is_u64())["pid"].clone();
     // Reaped: now it reads the damaged file, and is patient with it.
-    play.house.wait_until("it ended", || (!PathBuf::from(format!("/proc/{first}")).exists()).then_some(()));
+    play.env.wait_until("it ended", || (!PathBuf::from(format!("/proc/{first}")).exists()).then_some(()));
     Command::new("kill").args(["-INT", &play.pid.to_string()]).status().unwrap();
-    play.house.write_file("root/tasks/survey/1.json", play.house.read("out/whole"));
+    play.env.write_file("root/tasks/survey/1.json", play.env.read("out/whole"));
     assert_eq!(play.receive_idle(2)["idle_reason"], "available");
-    assert!(play.house.path("out/next").exists());
+    assert!(play.env.path("out/next").exists());
     play.stop().shut_down();
 }
 
 #[test]
 fn ctrl_c_in_the_pane_interrupts() {
-    let house = env_without_daemon();
-    create_task(&house, "long", "touch out/up; exec sleep 3600");
-    let mut play = FakeDaemon::start_in_pane(house, &worker_turns());
+    let env = env_without_daemon();
+    create_task(&env, "long", "touch out/up; exec sleep 3600");
+    let mut play = FakeDaemon::start_in_pane(env, &worker_turns());
     play.wait_until_task_runs();
-    play.house.tmux(["send-keys", "-t", "ann", "C-c"]);
+    play.env.tmux(["send-keys", "-t", "ann", "C-c"]);
     assert_eq!(play.receive_idle(1)["idle_reason"], "interrupted");
     play.stop().shut_down();
 }

@@ -5,12 +5,12 @@ use harness::TestEnv;
 
 #[test]
 fn turn_has_a_clean_process_state() {
-    let house = env_without_daemon();
-    let dump = format!("{} dump out/dump; cp /proc/self/status out/signals", house.scripted_agent_path());
-    create_task(&house, "look", &dump);
-    let mut play = FakeDaemon::start_in_pane(house, &worker_turns());
+    let env = env_without_daemon();
+    let dump = format!("{} dump out/dump; cp /proc/self/status out/signals", env.scripted_agent_path());
+    create_task(&env, "look", &dump);
+    let mut play = FakeDaemon::start_in_pane(env, &worker_turns());
     play.receive_idle(1);
-    let dump = play.house.read("out/dump");
+    let dump = play.env.read("out/dump");
     let descriptors: Vec<&str> = dump.lines().filter(|line| line.starts_with("fd ")).collect();
     let others = descriptors.iter().filter(|line| {
         !line.contains("/dev/pts/") && !line.contains("/dev/null") && !line.contains("/proc/")
@@ -18,7 +18,7 @@ fn turn_has_a_clean_process_state() {
     assert_eq!((others.count(), descriptors.len()), (0, 4), "{descriptors:#?}");
     assert!(!dump.contains("TEAMD_WAKE_FD"), "the line is not for it: {dump}");
     assert!(dump.contains("env TMUX_PANE=%") && dump.contains("env TASK_ID=1\n"), "{dump}");
-    let status = play.house.read("out/signals");
+    let status = play.env.read("out/signals");
     for set in ["SigBlk:", "SigIgn:"] {
         let line = status.lines().find_map(|line| line.strip_prefix(set)).unwrap();
         assert_eq!(u64::from_str_radix(line.trim(), 16).unwrap() & 0x7fff_ffff, 0, "{set} {line}");
@@ -28,16 +28,16 @@ fn turn_has_a_clean_process_state() {
 
 #[test]
 fn turn_has_the_panes_size_and_its_output_is_shown() {
-    let house = env_without_daemon();
-    create_task(&house, "size", "stty size <&2; printf '\\033[31mred'");
-    let mut play = FakeDaemon::start_in_pane(house, &worker_turns());
+    let env = env_without_daemon();
+    create_task(&env, "size", "stty size <&2; printf '\\033[31mred'");
+    let mut play = FakeDaemon::start_in_pane(env, &worker_turns());
     play.receive_idle(1);
     let size =
-        |play: &FakeDaemon| play.house.tmux(["display", "-p", "-t", "ann", "#{pane_height} #{pane_width}"]);
+        |play: &FakeDaemon| play.env.tmux(["display", "-p", "-t", "ann", "#{pane_height} #{pane_width}"]);
     let expected = format!("{}\r\n\u{1b}[31mred\u{1b}[0m\r\nTask 1 is done: size\r\nidle\r\n", size(&play));
-    play.house.wait_until("it is shown", || play.pane_output().contains(&expected).then_some(()));
-    play.house.tmux(["resize-window", "-t", "ann", "-x", "90", "-y", "20"]);
-    create_task(&play.house, "size", "until [ \"$(stty size <&2)\" = '20 90' ]; do sleep 0.05; done");
+    play.env.wait_until("it is shown", || play.pane_output().contains(&expected).then_some(()));
+    play.env.tmux(["resize-window", "-t", "ann", "-x", "90", "-y", "20"]);
+    create_task(&play.env, "size", "until [ \"$(stty size <&2)\" = '20 90' ]; do sleep 0.05; done");
     play.wake();
     play.receive_idle(2);
     assert_eq!(size(&play), "20 90");
@@ -46,27 +46,26 @@ fn turn_has_the_panes_size_and_its_output_is_shown() {
 
 #[test]
 fn background_output_is_shown_between_turns() {
-    let house = env_without_daemon();
-    house.create_gate("out/go");
-    create_task(&house, "serve", "(read line <out/go; echo the server says $line; touch out/said) &");
-    let mut play = FakeDaemon::start(house, &worker_turns(), None);
+    let env = env_without_daemon();
+    env.create_gate("out/go");
+    create_task(&env, "serve", "(read line <out/go; echo the server says $line; touch out/said) &");
+    let mut play = FakeDaemon::start(env, &worker_turns(), None);
     play.receive_idle(1);
-    play.house.open_gate("out/go");
-    play.house
-        .wait_until("it is shown", || play.pane_output().contains("the server says go\n").then_some(()));
+    play.env.open_gate("out/go");
+    play.env.wait_until("it is shown", || play.pane_output().contains("the server says go\n").then_some(()));
     play.stop().shut_down();
 }
 
 #[test]
 fn pane_output_is_logged_with_a_size_limit() {
-    let house = TestEnv::new();
-    let path = house.path("state/logs/ann.log");
+    let env = TestEnv::new();
+    let path = env.path("state/logs/ann.log");
     let script = format!("yes 0123456789abcde | head -c 23000000 | teamd-shim log {}", path.display());
-    let status = house.command("sh").args(["-c", &script]).status().unwrap();
+    let status = env.command("sh").args(["-c", &script]).status().unwrap();
     assert!(status.success());
-    let size = |name: &str| house.path(name).metadata().unwrap().len();
+    let size = |name: &str| env.path(name).metadata().unwrap().len();
     assert!(size("state/logs/ann.log") <= 10 << 20 && size("state/logs/ann.log.1") <= 10 << 20);
-    assert!(house.read("state/logs/ann.log").ends_with("0123456789abcde\n"));
-    assert_eq!(std::fs::read_dir(house.path("state/logs")).unwrap().count(), 2);
-    house.shut_down();
+    assert!(env.read("state/logs/ann.log").ends_with("0123456789abcde\n"));
+    assert_eq!(std::fs::read_dir(env.path("state/logs")).unwrap().count(), 2);
+    env.shut_down();
 }

@@ -5,37 +5,37 @@ use serde_json::json;
 
 #[test]
 fn shutdown_waits_for_the_turn_and_ends_background_processes() {
-    let house = env_without_daemon();
-    house.create_gate("out/go");
-    create_task(&house, "long", "setsid sleep 3600 & touch out/up; read line <out/go");
-    let mut play = FakeDaemon::start(house, &worker_turns(), None);
+    let env = env_without_daemon();
+    env.create_gate("out/go");
+    create_task(&env, "long", "setsid sleep 3600 & touch out/up; read line <out/go");
+    let mut play = FakeDaemon::start(env, &worker_turns(), None);
     play.wait_until_task_runs();
     let text = json!({"type": "shutdown_request", "requestId": "shutdown-1@ann", "from": "team-lead",
         "timestamp": "2026-01-01T00:00:00.000Z"});
-    send(&play.house, &text.to_string());
+    send(&play.env, &text.to_string());
     play.wake();
     play.receive_turn_report("it knows", |now| now["shutdown_requested"] == true && now["pid"].is_u64());
-    play.house.open_gate("out/go");
-    let (house, ended) = play.finish();
+    play.env.open_gate("out/go");
+    let (env, ended) = play.finish();
     assert_eq!(ended, json!({"exit": 0}));
-    let lead = house.inbox("survey", "team-lead");
+    let lead = env.inbox("survey", "team-lead");
     let last = lead.last().unwrap()["text"].as_str().unwrap();
     assert!(last.contains("shutdown_approved") && last.contains("shutdown-1@ann"), "{last}");
-    assert_eq!(house.json(["-t", "survey", "task", "get", "1"])["task"]["status"], "completed");
-    house.shut_down();
+    assert_eq!(env.json(["-t", "survey", "task", "get", "1"])["task"]["status"], "completed");
+    env.shut_down();
 }
 
 #[test]
 fn agent_works_without_a_daemon_and_reports_later() {
-    let house = env_without_daemon();
-    house.create_gate("out/go");
-    create_task(&house, "long", "touch out/up; read line <out/go");
-    create_task(&house, "next", "touch out/next; exec sleep 3600");
-    let mut play = FakeDaemon::start(house, &worker_turns(), None);
+    let env = env_without_daemon();
+    env.create_gate("out/go");
+    create_task(&env, "long", "touch out/up; read line <out/go");
+    create_task(&env, "next", "touch out/next; exec sleep 3600");
+    let mut play = FakeDaemon::start(env, &worker_turns(), None);
     play.wait_until_task_runs();
     play.disconnect();
-    play.house.open_gate("out/go");
-    play.house.wait_until("it works on", || play.house.path("out/next").exists().then_some(()));
+    play.env.open_gate("out/go");
+    play.env.wait_until("it works on", || play.env.path("out/next").exists().then_some(()));
     let turn = loop {
         let turn = play.accept_reconnect();
         if turn["turn_number"] == 2 {
@@ -62,20 +62,20 @@ fn missing_program_ends_the_agent() {
     play.send(&json!("exit_recorded"));
     assert_eq!(play.exit_code(), Some(72));
 
-    let house = env_without_daemon();
-    let program = house.write_script("prog", "#!/bin/sh\nrm -- \"$0\"\n").display().to_string();
-    let mut play = FakeDaemon::start(house, &agent_turns(&[&program], &[], &json!("no_session")), None);
+    let env = env_without_daemon();
+    let program = env.write_script("prog", "#!/bin/sh\nrm -- \"$0\"\n").display().to_string();
+    let mut play = FakeDaemon::start(env, &agent_turns(&[&program], &[], &json!("no_session")), None);
     for (turns, text) in [(1, "one"), (2, "two")] {
-        send(&play.house, text);
+        send(&play.env, text);
         play.wake();
         if turns == 1 {
             play.receive_idle(turns);
         }
     }
-    let (house, ended) = play.finish();
+    let (env, ended) = play.finish();
     let why = ended["turn_not_started"].as_str().unwrap();
     assert!(why.contains("cannot start") && why.contains("prog"), "{why}");
-    let inbox = house.inbox("survey", "ann");
+    let inbox = env.inbox("survey", "ann");
     assert_eq!((&inbox[0]["read"], &inbox[1]["read"]), (&json!(true), &json!(false)));
-    house.shut_down();
+    env.shut_down();
 }

@@ -3,89 +3,89 @@
 use super::{assert_first_cause, run_suggested_command, spawn_idle_agent, spawn_worker};
 use harness::TestEnv;
 
-fn spawn_bob(house: &TestEnv) {
-    house.teamctl(["spawn", "bob", "--", &house.scripted_agent_path(), "stay"]).expect_success();
+fn spawn_bob(env: &TestEnv) {
+    env.teamctl(["spawn", "bob", "--", &env.scripted_agent_path(), "stay"]).expect_success();
 }
 
-fn create_task(house: &TestEnv, words: &[&str]) -> String {
-    let ran = house.teamctl_with(&[&["--json", "task", "create", "think"], words].concat(), &[]);
+fn create_task(env: &TestEnv, words: &[&str]) -> String {
+    let ran = env.teamctl_with(&[&["--json", "task", "create", "think"], words].concat(), &[]);
     ran.json()["task"]["id"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn blocked_by_anothers_task() {
-    let house = TestEnv::with_team();
-    spawn_worker(&house);
-    spawn_bob(&house);
-    let first = create_task(&house, &["--owner", "bob"]);
-    create_task(&house, &["--owner", "ann", "--blocked-by", &first]);
-    let told = assert_first_cause(&house, "blocked");
+    let env = TestEnv::with_team();
+    spawn_worker(&env);
+    spawn_bob(&env);
+    let first = create_task(&env, &["--owner", "bob"]);
+    create_task(&env, &["--owner", "ann", "--blocked-by", &first]);
+    let told = assert_first_cause(&env, "blocked");
     assert!(told["evidence"][0].as_str().unwrap().contains("bob's, not begun"), "{told}");
-    assert!(run_suggested_command(&house, &told).contains("bob"));
-    house.shut_down();
+    assert!(run_suggested_command(&env, &told).contains("bob"));
+    env.shut_down();
 }
 
 #[test]
 fn blocked_by_an_unowned_task() {
-    let house = TestEnv::with_team();
-    spawn_idle_agent(&house);
-    let first = create_task(&house, &[]);
-    create_task(&house, &["--owner", "ann", "--blocked-by", &first]);
-    let told = assert_first_cause(&house, "blockers_unowned");
-    run_suggested_command(&house, &told);
-    assert_eq!(house.json(["task", "get", &first])["task"]["owner"], "ann");
-    house.shut_down();
+    let env = TestEnv::with_team();
+    spawn_idle_agent(&env);
+    let first = create_task(&env, &[]);
+    create_task(&env, &["--owner", "ann", "--blocked-by", &first]);
+    let told = assert_first_cause(&env, "blockers_unowned");
+    run_suggested_command(&env, &told);
+    assert_eq!(env.json(["task", "get", &first])["task"]["owner"], "ann");
+    env.shut_down();
 }
 
 #[test]
 fn chain_reports_its_last_blocker() {
-    let house = TestEnv::with_team();
-    spawn_worker(&house);
-    spawn_bob(&house);
-    let first = create_task(&house, &["--owner", "bob"]);
-    let second = create_task(&house, &["--blocked-by", &first]);
-    let third = create_task(&house, &["--owner", "ann", "--blocked-by", &second]);
-    let told = assert_first_cause(&house, "blocked");
+    let env = TestEnv::with_team();
+    spawn_worker(&env);
+    spawn_bob(&env);
+    let first = create_task(&env, &["--owner", "bob"]);
+    let second = create_task(&env, &["--blocked-by", &first]);
+    let third = create_task(&env, &["--owner", "ann", "--blocked-by", &second]);
+    let told = assert_first_cause(&env, "blocked");
     let line = format!("task {third} waits for task {first} (think), which is bob's, not begun");
     assert_eq!(told["evidence"], serde_json::json!([line]));
-    assert!(run_suggested_command(&house, &told).contains("bob"));
-    house.shut_down();
+    assert!(run_suggested_command(&env, &told).contains("bob"));
+    env.shut_down();
 }
 
 #[test]
 fn all_tasks_owned_by_others() {
-    let house = TestEnv::with_team();
-    spawn_worker(&house);
-    spawn_bob(&house);
-    create_task(&house, &["--owner", "bob"]);
-    let told = assert_first_cause(&house, "tasks_owned_by_others");
-    run_suggested_command(&house, &told);
+    let env = TestEnv::with_team();
+    spawn_worker(&env);
+    spawn_bob(&env);
+    create_task(&env, &["--owner", "bob"]);
+    let told = assert_first_cause(&env, "tasks_owned_by_others");
+    run_suggested_command(&env, &told);
     let id = told["next"][0].as_str().unwrap().split(' ').nth(3).unwrap();
-    assert_eq!(house.json(["task", "get", id])["task"]["owner"], "ann");
-    house.shut_down();
+    assert_eq!(env.json(["task", "get", id])["task"]["owner"], "ann");
+    env.shut_down();
 }
 
 /// Another program has written the links: `teamctl` refuses the one that closes the cycle.
 #[test]
 fn tasks_that_wait_for_each_other_are_named_everywhere() {
-    let house = TestEnv::with_team();
-    spawn_idle_agent(&house);
-    let first = create_task(&house, &["--owner", "ann"]);
-    let second = create_task(&house, &["--blocked-by", &first]);
-    let path = house.root().join(format!("tasks/survey/{first}.json"));
+    let env = TestEnv::with_team();
+    spawn_idle_agent(&env);
+    let first = create_task(&env, &["--owner", "ann"]);
+    let second = create_task(&env, &["--blocked-by", &first]);
+    let path = env.root().join(format!("tasks/survey/{first}.json"));
     let mut task: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     task["blockedBy"] = serde_json::json!([second]);
-    house.write_file(&format!("root/tasks/survey/{first}.json"), task.to_string());
+    env.write_file(&format!("root/tasks/survey/{first}.json"), task.to_string());
     let cycle = format!("tasks {first}, {second} wait for each other");
-    assert!(house.teamctl(["status"]).expect_success().contains(&cycle));
+    assert!(env.teamctl(["status"]).expect_success().contains(&cycle));
     let cut = format!("teamctl task -t survey update {first} --remove-blocked-by {second}");
-    let doctor = house.teamctl(["doctor"]).stdout;
+    let doctor = env.teamctl(["doctor"]).stdout;
     assert!(doctor.contains(&cycle) && doctor.contains(&cut), "{doctor}");
-    assert!(house.teamctl(["doctor", "--fix"]).stdout.contains(&cycle), "the advice is to cut, not to fix");
-    let waited = house.teamctl(["wait", "--for", "tasks-done"]);
+    assert!(env.teamctl(["doctor", "--fix"]).stdout.contains(&cycle), "the advice is to cut, not to fix");
+    let waited = env.teamctl(["wait", "--for", "tasks-done"]);
     assert!(waited.code == 1 && waited.stderr.contains(&cycle), "{waited:?}");
-    let told = assert_first_cause(&house, "task_cycle");
-    run_suggested_command(&house, &told);
-    assert!(!house.teamctl(["status"]).expect_success().contains(&cycle));
-    house.shut_down();
+    let told = assert_first_cause(&env, "task_cycle");
+    run_suggested_command(&env, &told);
+    assert!(!env.teamctl(["status"]).expect_success().contains(&cycle));
+    env.shut_down();
 }

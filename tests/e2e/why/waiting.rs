@@ -7,232 +7,229 @@ use super::{
 use harness::TestEnv;
 use serde_json::json;
 
-fn write_request(house: &TestEnv, text: &str) {
-    let ran = house.command(harness::programs().join("scripted-agent")).args(["ask", "ann", text]).status();
+fn write_request(env: &TestEnv, text: &str) {
+    let ran = env.command(harness::programs().join("scripted-agent")).args(["ask", "ann", text]).status();
     assert!(ran.unwrap().success());
 }
 
 #[test]
 fn awaiting_permission_or_plan_approval() {
-    let house = TestEnv::with_team();
-    spawn_idle_agent(&house);
+    let env = TestEnv::with_team();
+    spawn_idle_agent(&env);
     write_request(
-        &house,
+        &env,
         r#"{"type":"permission_request","request_id":"perm-1-abcdefg","agent_id":"ann","tool_name":"Bash","tool_use_id":"t","description":"count","input":{"command":"cargo test"},"permission_suggestions":[]}"#,
     );
-    let told = assert_first_cause(&house, "awaiting_permission");
+    let told = assert_first_cause(&env, "awaiting_permission");
     assert!(told["sentence"].as_str().unwrap().contains("Bash: {\"command\":\"cargo test\"}"), "{told}");
     assert!(told["evidence"][0].as_str().unwrap().contains("perm-1-abcdefg"), "{told}");
-    assert!(run_suggested_command(&house, &told).contains("cargo test"));
+    assert!(run_suggested_command(&env, &told).contains("cargo test"));
     let ann = [("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")];
-    let herself = house.teamctl_with(&["--json", "why", "ann"], &ann).json();
+    let herself = env.teamctl_with(&["--json", "why", "ann"], &ann).json();
     assert_eq!(herself["causes"][0]["cause"], "awaiting_permission");
     assert_eq!(herself["causes"][0]["next"], json!(["teamctl send team-lead TEXT"]), "she may not answer it");
     let answer = told["next"][1].as_str().unwrap();
-    assert!(house.command("sh").args(["-c", answer]).status().unwrap().success(), "{answer}");
+    assert!(env.command("sh").args(["-c", answer]).status().unwrap().success(), "{answer}");
     write_request(
-        &house,
+        &env,
         r#"{"type":"plan_approval_request","from":"ann","timestamp":"2026-01-01T00:00:00.000Z","planFilePath":"","planContent":"count","requestId":"plan-1-abcdefg"}"#,
     );
-    let told = assert_first_cause(&house, "awaiting_plan_approval");
-    assert!(run_suggested_command(&house, &told).contains("submits a plan"));
-    house.shut_down();
+    let told = assert_first_cause(&env, "awaiting_plan_approval");
+    assert!(run_suggested_command(&env, &told).contains("submits a plan"));
+    env.shut_down();
 }
 
 #[test]
 fn awaiting_a_person() {
-    let house = TestEnv::with_daemon();
-    let policy = house.write_file(
+    let env = TestEnv::with_daemon();
+    let policy = env.write_file(
         "policy.toml",
         "[policy]\npermissions = 'person'\nanswer_timeout = '10m'\non_timeout = 'deny'\n",
     );
-    house.teamctl(["create", "survey", "--policy", &policy]).expect_success();
-    spawn_idle_agent(&house);
+    env.teamctl(["create", "survey", "--policy", &policy]).expect_success();
+    spawn_idle_agent(&env);
     write_request(
-        &house,
+        &env,
         r#"{"type":"permission_request","request_id":"perm-1-abcdefg","agent_id":"ann","tool_name":"Bash","tool_use_id":"t","description":"count","input":null,"permission_suggestions":[]}"#,
     );
-    let told = house.wait_until("it waits", || {
-        let told = house.teamctl(["why", "ann"]).expect_success();
+    let told = env.wait_until("it waits", || {
+        let told = env.teamctl(["why", "ann"]).expect_success();
         told.contains("asks to use Bash, and waits for the answer of a person.").then_some(told)
     });
     assert!(told.contains("the team's policy denies it in"), "{told}");
-    let lead = house.teamctl(["why", "team-lead"]).expect_success();
+    let lead = env.teamctl(["why", "team-lead"]).expect_success();
     assert!(lead.contains("1 request of members without an answer"), "{lead}");
     let ann = [("TEAMD_MEMBER", "ann")];
-    assert!(house.teamctl_with(&["why", "ann"], &ann).expect_success().contains("asks to use Bash"));
-    house.teamctl_with(&["why", "team-lead"], &ann).expect_failure(77);
-    house.shut_down();
+    assert!(env.teamctl_with(&["why", "ann"], &ann).expect_success().contains("asks to use Bash"));
+    env.teamctl_with(&["why", "team-lead"], &ann).expect_failure(77);
+    env.shut_down();
 }
 
 #[test]
 fn at_a_dialog() {
-    let house = TestEnv::with_team();
+    let env = TestEnv::with_team();
     let script =
-        house.write_script("asks", "#!/bin/sh\nprintf 'Do you trust it?\\n1. Yes\\n'\nexec sleep 3600\n");
+        env.write_script("asks", "#!/bin/sh\nprintf 'Do you trust it?\\n1. Yes\\n'\nexec sleep 3600\n");
     let profile = format!(
         "delivery = 'pull'\nprogram = '{}'\ndialogs = ['''Do you trust it?\n1. Yes''']\n",
         script.display()
     );
-    house.write_profile("asker", &profile);
-    house.teamctl(["spawn", "ann", "--profile", "asker"]).expect_success();
-    assert!(run_suggested_command(&house, &assert_first_cause(&house, "at_dialog")).contains("1. Yes"));
-    house.shut_down();
+    env.write_profile("asker", &profile);
+    env.teamctl(["spawn", "ann", "--profile", "asker"]).expect_success();
+    assert!(run_suggested_command(&env, &assert_first_cause(&env, "at_dialog")).contains("1. Yes"));
+    env.shut_down();
 }
 
 #[test]
 fn in_plan_mode_without_a_plan() {
-    let house = TestEnv::with_team();
-    house.write_profile(
+    let env = TestEnv::with_team();
+    env.write_profile(
         "planner",
         "delivery = 'turn'\nprogram = 'true'\n[modes]\nplan = ['p']\ndefault = []\n",
     );
-    house.teamctl(["spawn", "ann", "--profile", "planner", "--mode", "plan"]).expect_success();
-    wait_until_idle(&house);
-    run_suggested_command(&house, &assert_first_cause(&house, "plan_mode"));
-    house.shut_down();
+    env.teamctl(["spawn", "ann", "--profile", "planner", "--mode", "plan"]).expect_success();
+    wait_until_idle(&env);
+    run_suggested_command(&env, &assert_first_cause(&env, "plan_mode"));
+    env.shut_down();
 }
 
 #[test]
 fn awaiting_shutdown_answer() {
-    let house = TestEnv::with_team();
-    spawn_idle_agent(&house);
-    let mut asked = house.start_teamctl(["shutdown", "ann", "--grace", "1m"]);
-    let mut told = house.wait_until("the request is in the event log", || {
-        let told = assert_first_cause(&house, "shutting_down");
+    let env = TestEnv::with_team();
+    spawn_idle_agent(&env);
+    let mut asked = env.start_teamctl(["shutdown", "ann", "--grace", "1m"]);
+    let mut told = env.wait_until("the request is in the event log", || {
+        let told = assert_first_cause(&env, "shutting_down");
         told["evidence"][0].as_str()?.contains("request shutdown-").then_some(told)
     });
     // As it stands it waits for half a minute first.
     told["next"][0] = format!("{} --grace 100ms", told["next"][0].as_str().unwrap()).into();
-    run_suggested_command(&house, &told);
+    run_suggested_command(&env, &told);
     asked.wait().unwrap();
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn awaiting_a_hook() {
-    let house = TestEnv::with_team();
-    house.write_profile("deaf", "delivery = \"hook\"\nprogram = \"sleep\"\nargs = [\"3600\"]\n");
-    house.teamctl(["spawn", "ann", "--profile", "deaf"]).expect_success();
-    run_suggested_command(&house, &assert_first_cause(&house, "no_hook_events"));
-    house.shut_down();
+    let env = TestEnv::with_team();
+    env.write_profile("deaf", "delivery = \"hook\"\nprogram = \"sleep\"\nargs = [\"3600\"]\n");
+    env.teamctl(["spawn", "ann", "--profile", "deaf"]).expect_success();
+    run_suggested_command(&env, &assert_first_cause(&env, "no_hook_events"));
+    env.shut_down();
 }
 
 #[test]
 fn program_not_ready() {
-    let house = TestEnv::with_team();
-    house.write_profile(
+    let env = TestEnv::with_team();
+    env.write_profile(
         "mute",
         "delivery = \"acp\"\nprogram = \"sleep\"\nargs = [\"3600\"]\ninstructions = \"none\"\n",
     );
-    let mut asked = house.start_teamctl(["spawn", "ann", "--profile", "mute"]);
-    run_suggested_command(&house, &assert_first_cause(&house, "starting"));
-    house.teamctl(["kill", "ann"]).expect_success();
+    let mut asked = env.start_teamctl(["spawn", "ann", "--profile", "mute"]);
+    run_suggested_command(&env, &assert_first_cause(&env, "starting"));
+    env.teamctl(["kill", "ann"]).expect_success();
     asked.wait().unwrap();
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn after_failed_and_interrupted_turns() {
-    let house = TestEnv::with_team();
-    spawn_worker(&house);
+    let env = TestEnv::with_team();
+    spawn_worker(&env);
     for count in [1, 2] {
-        create_task(&house, "echo the reason; exit 3");
-        house.wait_until("the turn has failed", || {
-            (house.payloads_to_lead("ann", "idle_notification").len() == count).then_some(())
+        create_task(&env, "echo the reason; exit 3");
+        env.wait_until("the turn has failed", || {
+            (env.payloads_to_lead("ann", "idle_notification").len() == count).then_some(())
         });
-        wait_until_idle(&house);
+        wait_until_idle(&env);
     }
-    let told = assert_first_cause(&house, "turns_failed");
+    let told = assert_first_cause(&env, "turns_failed");
     assert!(told["sentence"].as_str().unwrap().contains("last 2 turns"), "{told}");
     assert!(told["evidence"][0].as_str().unwrap().contains("exit 3"), "{told}");
-    run_suggested_command(&house, &told);
-    house.wait_until("it has failed again", || {
-        (house.payloads_to_lead("ann", "idle_notification").len() == 3).then_some(())
+    run_suggested_command(&env, &told);
+    env.wait_until("it has failed again", || {
+        (env.payloads_to_lead("ann", "idle_notification").len() == 3).then_some(())
     });
-    wait_until_idle(&house);
-    create_task(&house, "true");
-    assert_first_cause(&house, "idle");
-    create_task(&house, "sleep 3600");
-    house.wait_until("it works", || (house.member("ann")?["activity"] == "active").then_some(()));
-    run_suggested_command(&house, &assert_first_cause(&house, "working"));
-    run_suggested_command(
-        &house,
-        &assert_cause_with_options(&house, "no_output", &["--no-output-after", "1s"]),
-    );
-    house.teamctl(["interrupt", "ann"]).expect_success();
-    let told = assert_first_cause(&house, "interrupted");
+    wait_until_idle(&env);
+    create_task(&env, "true");
+    assert_first_cause(&env, "idle");
+    create_task(&env, "sleep 3600");
+    env.wait_until("it works", || (env.member("ann")?["activity"] == "active").then_some(()));
+    run_suggested_command(&env, &assert_first_cause(&env, "working"));
+    run_suggested_command(&env, &assert_cause_with_options(&env, "no_output", &["--no-output-after", "1s"]));
+    env.teamctl(["interrupt", "ann"]).expect_success();
+    let told = assert_first_cause(&env, "interrupted");
     assert!(told["next"][0].as_str().unwrap().starts_with("teamctl task release"), "{told}");
-    run_suggested_command(&house, &told);
-    house.shut_down();
+    run_suggested_command(&env, &told);
+    env.shut_down();
 }
 
 #[test]
 fn hidden_and_idle() {
-    let house = TestEnv::with_team();
-    spawn_worker(&house);
-    house.teamctl(["hide", "ann"]).expect_success();
-    run_suggested_command(&house, &assert_first_cause(&house, "hidden"));
-    run_suggested_command(&house, &assert_first_cause(&house, "idle"));
-    house.shut_down();
+    let env = TestEnv::with_team();
+    spawn_worker(&env);
+    env.teamctl(["hide", "ann"]).expect_success();
+    run_suggested_command(&env, &assert_first_cause(&env, "hidden"));
+    run_suggested_command(&env, &assert_first_cause(&env, "idle"));
+    env.shut_down();
 }
 
 #[test]
 fn undelivered_messages() {
-    let house = TestEnv::with_team();
-    spawn_idle_agent(&house);
-    house.teamctl(["send", "ann", "one"]).expect_success();
-    house.teamctl(["send", "ann", "two"]).expect_success();
-    let told = assert_first_cause(&house, "undelivered");
-    assert!(run_suggested_command(&house, &told).contains("two"));
-    house.shut_down();
+    let env = TestEnv::with_team();
+    spawn_idle_agent(&env);
+    env.teamctl(["send", "ann", "one"]).expect_success();
+    env.teamctl(["send", "ann", "two"]).expect_success();
+    let told = assert_first_cause(&env, "undelivered");
+    assert!(run_suggested_command(&env, &told).contains("two"));
+    env.shut_down();
 }
 
 #[test]
 fn stopped_process() {
-    let house = TestEnv::with_team();
-    let stopped = PausedProcess::new(spawn_idle_agent(&house));
-    let told = assert_first_cause(&house, "process_stopped");
-    run_suggested_command(&house, &told);
-    assert_first_cause(&house, "working");
+    let env = TestEnv::with_team();
+    let stopped = PausedProcess::new(spawn_idle_agent(&env));
+    let told = assert_first_cause(&env, "process_stopped");
+    run_suggested_command(&env, &told);
+    assert_first_cause(&env, "working");
     drop(stopped);
-    house.shut_down();
+    env.shut_down();
 }
 
 #[test]
 fn stopped_turn_process() {
-    let house = TestEnv::with_team();
-    spawn_worker(&house);
-    create_task(&house, "exec sleep 3600");
-    let turn = house.wait_until("the turn has its process", || {
-        let evidence = house.member("ann")?["evidence"].as_str()?.to_owned();
+    let env = TestEnv::with_team();
+    spawn_worker(&env);
+    create_task(&env, "exec sleep 3600");
+    let turn = env.wait_until("the turn has its process", || {
+        let evidence = env.member("ann")?["evidence"].as_str()?.to_owned();
         evidence.split_once("pid ")?.1.split(':').next()?.parse().ok()
     });
     let stopped = PausedProcess::new(turn);
-    run_suggested_command(&house, &assert_first_cause(&house, "process_stopped"));
-    assert_first_cause(&house, "working");
+    run_suggested_command(&env, &assert_first_cause(&env, "process_stopped"));
+    assert_first_cause(&env, "working");
     drop(stopped);
-    house.shut_down();
+    env.shut_down();
 }
 
 /// Whoever is stopped in a pane of its own tmux lets go on at once.
 #[test]
 fn shim_not_connected_to_new_daemon() {
-    let house = TestEnv::with_team();
+    let env = TestEnv::with_team();
     let spawned =
-        house.json(["spawn", "ann", "--backend", "in-process", "--", &house.scripted_agent_path(), "stay"]);
+        env.json(["spawn", "ann", "--backend", "in-process", "--", &env.scripted_agent_path(), "stay"]);
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", spawned["pid"])).unwrap();
     let first = stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
     let stopped = PausedProcess::new(first);
-    house.wait_until("the roster has its process", || {
-        let state = std::fs::read_dir(house.path("state/teamd")).ok()?.flatten().next()?.path();
+    env.wait_until("the roster has its process", || {
+        let state = std::fs::read_dir(env.path("state/teamd")).ok()?.flatten().next()?.path();
         let roster = std::fs::read_to_string(state.join("roster.json")).ok()?;
         roster.contains(&format!("\"agent_pid\":{}", spawned["pid"])).then_some(())
     });
-    house.kill_process(house.daemon_pid());
-    house.start_daemon();
-    run_suggested_command(&house, &assert_first_cause(&house, "shim_disconnected"));
-    assert_first_cause(&house, "working");
+    env.kill_process(env.daemon_pid());
+    env.start_daemon();
+    run_suggested_command(&env, &assert_first_cause(&env, "shim_disconnected"));
+    assert_first_cause(&env, "working");
     drop(stopped);
-    house.shut_down();
+    env.shut_down();
 }

@@ -35,32 +35,32 @@ pub(super) struct UnsavedWorktree {
 
 impl UnsavedWorktree {
     /// One member for each kind, each with a repository of its own.
-    pub(super) fn create_all(house: &TestEnv) -> Vec<UnsavedWorktree> {
-        KINDS.iter().map(|(kind, says)| UnsavedWorktree::create(house, kind, says)).collect()
+    pub(super) fn create_all(env: &TestEnv) -> Vec<UnsavedWorktree> {
+        KINDS.iter().map(|(kind, says)| UnsavedWorktree::create(env, kind, says)).collect()
     }
 
-    fn create(house: &TestEnv, kind: &'static str, says: &'static str) -> UnsavedWorktree {
-        let repository = repository(house, &format!("repo-{kind}"));
+    fn create(env: &TestEnv, kind: &'static str, says: &'static str) -> UnsavedWorktree {
+        let repository = repository(env, &format!("repo-{kind}"));
         if kind != "no-remote" {
-            let remote = house.path(&format!("remote-{kind}.git"));
+            let remote = env.path(&format!("remote-{kind}.git"));
             git(
-                house,
-                &house.path(""),
+                env,
+                &env.path(""),
                 &["clone", "--quiet", "--bare", path_text(&repository), path_text(&remote)],
             );
-            git(house, &repository, &["remote", "add", "origin", path_text(&remote)]);
-            git(house, &repository, &["fetch", "--quiet", "origin"]);
+            git(env, &repository, &["remote", "add", "origin", path_text(&remote)]);
+            git(env, &repository, &["fetch", "--quiet", "origin"]);
         }
         if kind == "submodule" {
-            let from = format!("{}/.git", path_text(&house.path("repo")));
+            let from = format!("{}/.git", path_text(&env.path("repo")));
             let file = "protocol.file.allow=always";
-            git(house, &repository, &["-c", file, "submodule", "--quiet", "add", &from, "part"]);
-            git(house, &repository, &["commit", "--quiet", "--message", "a part"]);
-            git(house, &repository, &["push", "--quiet", "origin", "main"]);
+            git(env, &repository, &["-c", file, "submodule", "--quiet", "add", &from, "part"]);
+            git(env, &repository, &["commit", "--quiet", "--message", "a part"]);
+            git(env, &repository, &["push", "--quiet", "origin", "main"]);
         }
         let member = format!("of-{kind}");
-        let tree = spawn(house, &member, &repository);
-        let inside = add_unsaved_work(house, kind, &repository, &tree);
+        let tree = spawn(env, &member, &repository);
+        let inside = add_unsaved_work(env, kind, &repository, &tree);
         let mut dirty = UnsavedWorktree {
             kind,
             reason: says,
@@ -70,14 +70,14 @@ impl UnsavedWorktree {
             process: inside,
             before: Default::default(),
         };
-        dirty.before = dirty.snapshot(house);
+        dirty.before = dirty.snapshot(env);
         dirty
     }
 
     /// Files, and what git knows: the commits, the index, the stashes, what is under way.
-    fn snapshot(&self, house: &TestEnv) -> (BTreeMap<PathBuf, Vec<u8>>, String) {
+    fn snapshot(&self, env: &TestEnv) -> (BTreeMap<PathBuf, Vec<u8>>, String) {
         let tell = |arguments: &[&str]| {
-            String::from_utf8_lossy(&run_git(house, &self.worktree, arguments).stdout).into_owned()
+            String::from_utf8_lossy(&run_git(env, &self.worktree, arguments).stdout).into_owned()
         };
         let git = [
             tell(&["rev-parse", "HEAD", "teamd/survey/of-x"]),
@@ -90,27 +90,27 @@ impl UnsavedWorktree {
         (files_below(&self.worktree), git.concat())
     }
 
-    pub(super) fn assert_unchanged(&self, house: &TestEnv) {
-        assert_eq!(self.snapshot(house), self.before, "{} is as it was", self.kind);
+    pub(super) fn assert_unchanged(&self, env: &TestEnv) {
+        assert_eq!(self.snapshot(env), self.before, "{} is as it was", self.kind);
     }
 }
 
 /// Puts unsaved work of that kind into it.
 fn add_unsaved_work(
-    house: &TestEnv,
+    env: &TestEnv,
     kind: &str,
     repository: &Path,
     tree: &Path,
 ) -> Option<std::process::Child> {
     let commit = |at: &Path, file: &str, text: &str| {
         write_file(&at.join(file), text);
-        git(house, at, &["add", "--all"]);
-        git(house, at, &["commit", "--quiet", "--message", text]);
+        git(env, at, &["add", "--all"]);
+        git(env, at, &["commit", "--quiet", "--message", text]);
     };
     match kind {
         "staged" => {
             write_file(&tree.join("a"), "staged\n");
-            git(house, tree, &["add", "a"]);
+            git(env, tree, &["add", "a"]);
         }
         "unstaged" => write_file(&tree.join("a"), "unstaged\n"),
         "untracked" => write_file(&tree.join("new"), "untracked\n"),
@@ -118,28 +118,28 @@ fn add_unsaved_work(
         "unpushed" | "no-remote" => commit(tree, "a", "committed\n"),
         "stashed" => {
             write_file(&tree.join("a"), "stashed\n");
-            git(house, tree, &["stash", "--quiet"]);
+            git(env, tree, &["stash", "--quiet"]);
         }
-        "locked" => drop(git(house, repository, &["worktree", "lock", "--reason", "mine", path_text(tree)])),
+        "locked" => drop(git(env, repository, &["worktree", "lock", "--reason", "mine", path_text(tree)])),
         "submodule" => {
             let file = "protocol.file.allow=always";
-            git(house, tree, &["-c", file, "submodule", "--quiet", "update", "--init"]);
+            git(env, tree, &["-c", file, "submodule", "--quiet", "update", "--init"]);
             commit(&tree.join("part"), "a", "in the part\n");
-            git(house, &tree.join("part"), &["branch", "kept"]);
-            git(house, tree, &["submodule", "--quiet", "update", "--force"]);
+            git(env, &tree.join("part"), &["branch", "kept"]);
+            git(env, tree, &["submodule", "--quiet", "update", "--force"]);
         }
         "detached" => {
-            git(house, tree, &["switch", "--quiet", "--detach"]);
+            git(env, tree, &["switch", "--quiet", "--detach"]);
             commit(tree, "a", "on no branch\n");
         }
         "in-use" => {
-            let mut cat = house.command("cat");
+            let mut cat = env.command("cat");
             return Some(cat.current_dir(tree).stdin(std::process::Stdio::piped()).spawn().unwrap());
         }
         "mid-rebase" => {
             commit(tree, "a", "mine\n");
             commit(repository, "a", "theirs\n");
-            assert!(!run_git(house, tree, &["rebase", "main"]).status.success(), "a conflict");
+            assert!(!run_git(env, tree, &["rebase", "main"]).status.success(), "a conflict");
         }
         other => panic!("{other} is no kind"),
     }
@@ -147,8 +147,8 @@ fn add_unsaved_work(
 }
 
 /// Refused, with every path and its reason, and nothing is gone.
-pub(super) fn assert_delete_rejected(house: &TestEnv, all: &[UnsavedWorktree]) {
-    let said = house.teamctl(["delete", "survey", "--force"]).expect_failure(76);
+pub(super) fn assert_delete_rejected(env: &TestEnv, all: &[UnsavedWorktree]) {
+    let said = env.teamctl(["delete", "survey", "--force"]).expect_failure(76);
     for dirty in all {
         let line = said.lines().find(|line| line.contains(&format!("({}): ", dirty.member)));
         let line = line.unwrap_or_else(|| panic!("{}: {said}", dirty.kind));
@@ -158,9 +158,9 @@ pub(super) fn assert_delete_rejected(house: &TestEnv, all: &[UnsavedWorktree]) {
             dirty.kind
         );
         assert!(said.contains(&format!("--discard {}", path_text(&dirty.worktree))), "{said}");
-        dirty.assert_unchanged(house);
+        dirty.assert_unchanged(env);
     }
-    assert!(house.path("root/teams/survey/config.json").exists() && house.path("root/tasks/survey").exists());
+    assert!(env.path("root/teams/survey/config.json").exists() && env.path("root/tasks/survey").exists());
 }
 
 pub(super) fn end_processes(all: &mut [UnsavedWorktree]) {

@@ -94,16 +94,12 @@ fn library_claimer(round: &ClaimRound, me: &str) -> Claimer {
 }
 
 fn start_mcp_server(round: &ClaimRound, me: &str) -> McpClient {
-    McpClient::connect_with_env(
-        round.house,
-        &[],
-        &[("TEAMD_MEMBER", me), ("TEAMD_TEAM", round.team.as_str())],
-    )
+    McpClient::connect_with_env(round.env, &[], &[("TEAMD_MEMBER", me), ("TEAMD_TEAM", round.team.as_str())])
 }
 
 fn claim_by_command(round: &ClaimRound, me: &str, id: u64) -> ClaimResult {
     let words = ["-t", round.team.as_str(), "task", "claim", &id.to_string()];
-    let ran = round.house.teamctl_with(&words, &[("TEAMD_MEMBER", me)]);
+    let ran = round.env.teamctl_with(&words, &[("TEAMD_MEMBER", me)]);
     match ran.code {
         0 => ClaimResult::Won,
         // 65: it is half written for longer than anybody waits.
@@ -125,7 +121,7 @@ impl ForeignClaimer {
             .arg(scripts.join("task_claimer.js"))
             .arg(round.tasks())
             .arg(me)
-            .env("HOUSE", round.house.path(""));
+            .env("TEST_DIR", round.env.path(""));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         Some(ForeignClaimer { child, input, output })

@@ -26,7 +26,7 @@ pub(super) fn run_creator(round: &ClaimRound, which: usize) -> Vec<(u64, String)
 }
 
 fn create_by_command(round: &ClaimRound, subject: &str) -> u64 {
-    let ran = round.house.teamctl(["-t", round.team.as_str(), "--json", "task", "create", subject]);
+    let ran = round.env.teamctl(["-t", round.team.as_str(), "--json", "task", "create", subject]);
     created_id(&ran.json())
 }
 
@@ -36,7 +36,7 @@ fn create_by_server(
     subjects: impl Iterator<Item = String>,
 ) -> Vec<(u64, String)> {
     let mut rng = round.rng(which);
-    let server = || McpClient::connect(round.house, &["--team", round.team.as_str()]);
+    let server = || McpClient::connect(round.env, &["--team", round.team.as_str()]);
     let (mut mcp, mut made) = (server(), Vec::new());
     for subject in subjects {
         let task = json!({"subject": subject, "description": "none"});

@@ -88,7 +88,7 @@ impl<'r> InboxReaderLoop<'r> {
 
     /// Shows and marks in one: killed, it may have done the one without the other.
     fn by_command(&mut self, killed: Option<Duration>) {
-        let mut command = self.round.house.command(harness::programs().join("teamctl"));
+        let mut command = self.round.env.command(harness::programs().join("teamctl"));
         command.args(["-t", &self.round.team, "--json", "inbox", "--unread", "--mark-read"]);
         command.env("TEAMD_MEMBER", &self.me).stdout(std::process::Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -134,5 +134,5 @@ impl<'r> InboxReaderLoop<'r> {
 
 /// As an agent starts it, whose environment says who it is: a foreign writer may just have dropped it from config.json.
 fn start_mcp_server(round: &MessageRound, me: &str) -> McpClient {
-    McpClient::connect_with_env(round.house, &[], &[("TEAMD_MEMBER", me), ("TEAMD_TEAM", &round.team)])
+    McpClient::connect_with_env(round.env, &[], &[("TEAMD_MEMBER", me), ("TEAMD_TEAM", &round.team)])
 }

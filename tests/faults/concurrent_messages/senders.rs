@@ -77,15 +77,15 @@ pub(super) fn run_sender(round: &MessageRound, which: usize, share: u64, rings: 
 }
 
 fn start_mcp_server(round: &MessageRound) -> McpClient {
-    McpClient::connect(round.house, &["--team", &round.team])
+    McpClient::connect(round.env, &["--team", &round.team])
 }
 
 fn library_caller(round: &MessageRound) -> Caller {
     // Where the others note what they send: what somebody drops of it is put back by the daemon.
-    let state = std::fs::read_dir(round.house.path("state/teamd")).unwrap().flatten().next().unwrap();
-    let root = Root::open(&round.house.root(), &state.path(), Durability::Process).unwrap();
+    let state = std::fs::read_dir(round.env.path("state/teamd")).unwrap().flatten().next().unwrap();
+    let root = Root::open(&round.env.root(), &state.path(), Durability::Process).unwrap();
     let team = root.team(&TeamName::parse(&round.team).unwrap()).unwrap();
-    Caller::new(team, AgentName::lead(), round.house.path("state"))
+    Caller::new(team, AgentName::lead(), round.env.path("state"))
 }
 
 impl SendMethod<'_> {
@@ -113,7 +113,7 @@ impl SendMethod<'_> {
 
 /// One in twenty is killed some milliseconds after its start.
 fn send_by_command(round: &MessageRound, to: &str, text: &str, rng: &mut fastrand::Rng) -> SendResult {
-    let mut command: Command = round.house.command(harness::programs().join("teamctl"));
+    let mut command: Command = round.env.command(harness::programs().join("teamctl"));
     command.args(["-t", &round.team, "send", to, text, "--summary", "s"]);
     let mut child: Child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     if rng.u32(0..20) == 0 {

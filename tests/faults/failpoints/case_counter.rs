@@ -23,13 +23,13 @@ pub(super) struct CaseCounter {
 
 impl CaseCounter {
     /// One try; after it a new scene, where its tmux has died.
-    pub(super) fn count(&mut self, scene: &mut SweepEnv, desk: bool, act: impl FnOnce(&mut SweepEnv) -> u64) {
+    pub(super) fn count(&mut self, sweep: &mut SweepEnv, desk: bool, act: impl FnOnce(&mut SweepEnv) -> u64) {
         self.cases += 1;
-        match catch_unwind(AssertUnwindSafe(|| act(scene))) {
+        match catch_unwind(AssertUnwindSafe(|| act(sweep))) {
             Ok(hits) => self.hits += hits,
             Err(thrown) if thrown.is::<TmuxCrashed>() => {
                 self.record_tmux_crash();
-                *scene = SweepEnv::new(desk);
+                *sweep = SweepEnv::new(desk);
             }
             Err(failure) => resume_unwind(failure),
         }

@@ -40,24 +40,21 @@ struct StraceProcess(Child);
 
 impl StraceProcess {
     /// Attaches strace to the daemon. `None` if this is not permitted here.
-    fn attach(house: &TestEnv, words: &[String]) -> Option<StraceProcess> {
-        house.write_file("out/strace", "");
-        let said = std::fs::File::options().append(true).open(house.path("out/strace")).unwrap();
-        let mut strace = house.command("strace");
-        strace
-            .args(["-f", "-p", &house.daemon_pid().to_string(), "-o"])
-            .arg(house.path("out/trace"))
-            .args(words);
+    fn attach(env: &TestEnv, words: &[String]) -> Option<StraceProcess> {
+        env.write_file("out/strace", "");
+        let said = std::fs::File::options().append(true).open(env.path("out/strace")).unwrap();
+        let mut strace = env.command("strace");
+        strace.args(["-f", "-p", &env.daemon_pid().to_string(), "-o"]).arg(env.path("out/trace")).args(words);
         let strace = strace.stderr(Stdio::from(said)).spawn().ok()?;
-        let attached = house.wait_until("strace is there", || {
-            let said = house.read("out/strace");
+        let attached = env.wait_until("strace is there", || {
+            let said = env.read("out/strace");
             (said.contains("attach")).then(|| said.contains("attached") && !said.contains("not permitted"))
         });
         let tracer = StraceProcess(strace);
         if attached {
             Some(tracer)
         } else {
-            tracer.detach(house);
+            tracer.detach(env);
             None
         }
     }
@@ -65,7 +62,7 @@ impl StraceProcess {
     /// Ends strace and returns its trace. On SIGINT strace waits until each thread has stopped. A thread
     /// that has just forked cannot stop while strace holds its child, so strace may hang. After 5 s
     /// it is killed, and the kernel releases all threads.
-    fn detach(mut self, house: &TestEnv) -> String {
+    fn detach(mut self, env: &TestEnv) -> String {
         let strace = Pid::from_child(&self.0);
         kill_process(strace, Signal::INT).unwrap_or_default();
         let pidfd = pidfd_open(strace, PidfdFlags::empty()).unwrap();
@@ -74,7 +71,7 @@ impl StraceProcess {
             kill_process(strace, Signal::KILL).unwrap_or_default();
         }
         self.0.wait().unwrap();
-        house.read("out/trace")
+        env.read("out/trace")
     }
 }
 
@@ -83,8 +80,8 @@ type OperationIndex = Option<usize>;
 
 /// Returns, for each system call, the largest number of calls by one thread of the operation. strace
 /// counts the calls of each thread. `None` if strace cannot attach.
-fn count_syscalls(scene: &mut SweepEnv, which: OperationIndex) -> Option<BTreeMap<&'static str, u64>> {
-    let trace = trace(scene, which, &[format!("-etrace={}", SYSCALLS.join(","))])?;
+fn count_syscalls(sweep: &mut SweepEnv, which: OperationIndex) -> Option<BTreeMap<&'static str, u64>> {
+    let trace = trace(sweep, which, &[format!("-etrace={}", SYSCALLS.join(","))])?;
     let mut times: BTreeMap<(&str, &'static str), u64> = BTreeMap::new();
     for line in trace.lines() {
         let thread = line.split(' ').next().unwrap_or_default();
@@ -99,59 +96,59 @@ fn count_syscalls(scene: &mut SweepEnv, which: OperationIndex) -> Option<BTreeMa
     Some(most)
 }
 
-fn trace(scene: &mut SweepEnv, which: OperationIndex, words: &[String]) -> Option<String> {
-    scene.assert_tmux_runs();
+fn trace(sweep: &mut SweepEnv, which: OperationIndex, words: &[String]) -> Option<String> {
+    sweep.assert_tmux_runs();
     match which {
-        Some(which) => run_traced(scene, &OPERATIONS[which], words),
-        None => Some(recover_traced(scene, words)),
+        Some(which) => run_traced(sweep, &OPERATIONS[which], words),
+        None => Some(recover_traced(sweep, words)),
     }
 }
 
 /// Runs one operation while strace is attached to the daemon, retries it until it is complete, and
 /// returns the trace.
-fn run_traced(scene: &mut SweepEnv, operation: &SweepOperation, words: &[String]) -> Option<String> {
-    scene.case_number += 1;
-    let typed = (operation.prepare)(&scene.house, scene.case_number);
-    let tracer = StraceProcess::attach(&scene.house, words)?;
-    scene.start_teamctl(&typed);
+fn run_traced(sweep: &mut SweepEnv, operation: &SweepOperation, words: &[String]) -> Option<String> {
+    sweep.case_number += 1;
+    let typed = (operation.prepare)(&sweep.env, sweep.case_number);
+    let tracer = StraceProcess::attach(&sweep.env, words)?;
+    sweep.start_teamctl(&typed);
     let case = format!("{typed:?} under {words:?}");
-    scene.wait_until(&format!("{case} ends"), || scene.exit_code());
-    scene.house.wait_until_quiet(failpoint_directory::SETTLE_TIME);
-    let trace = tracer.detach(&scene.house);
-    scene.house.age_locks_and_temp_files();
-    scene.reap_daemon();
-    scene.ensure_daemon();
-    scene.check_partial(operation, &case, false);
-    scene.retry_until_complete(operation, &case);
+    sweep.wait_until(&format!("{case} ends"), || sweep.exit_code());
+    sweep.env.wait_until_quiet(failpoint_directory::SETTLE_TIME);
+    let trace = tracer.detach(&sweep.env);
+    sweep.env.age_locks_and_temp_files();
+    sweep.reap_daemon();
+    sweep.ensure_daemon();
+    sweep.check_partial(operation, &case, false);
+    sweep.retry_until_complete(operation, &case);
     Some(trace)
 }
 
 /// Kills the daemon and starts one under strace, then one without strace. Checks that the state is
 /// unchanged with both. Returns the trace.
-fn recover_traced(scene: &mut SweepEnv, words: &[String]) -> String {
+fn recover_traced(sweep: &mut SweepEnv, words: &[String]) -> String {
     let words = [&["-f".to_owned(), "-o".to_owned(), "out/trace".to_owned()], words].concat();
-    scene.restart_daemon_under("strace", &words);
-    let trace = scene.house.read("out/trace");
+    sweep.restart_daemon_under("strace", &words);
+    let trace = sweep.env.read("out/trace");
     let case = format!("recovery under {words:?}");
-    scene.house.age_locks_and_temp_files();
-    scene.ensure_daemon();
-    scene.assert_baseline(&case);
-    scene.kill_daemon();
-    scene.ensure_daemon();
-    scene.assert_baseline(&case);
+    sweep.env.age_locks_and_temp_files();
+    sweep.ensure_daemon();
+    sweep.assert_baseline(&case);
+    sweep.kill_daemon();
+    sweep.ensure_daemon();
+    sweep.assert_baseline(&case);
     trace
 }
 
 /// Returns each call of each operation with each injection. The order is random, and the injections
 /// take turns.
 fn all_cases(
-    scene: &mut SweepEnv,
+    sweep: &mut SweepEnv,
     rng: &mut fastrand::Rng,
 ) -> Option<Vec<(OperationIndex, &'static str, u64, &'static str)>> {
     let daemons = (0..OPERATIONS.len()).filter(|which| OPERATIONS[*which].runs_in_daemon());
     let mut all = Vec::new();
     for which in daemons.map(Some).chain([None]) {
-        let calls = count_syscalls(scene, which)?;
+        let calls = count_syscalls(sweep, which)?;
         let each = calls.into_iter().flat_map(|(call, times)| (1..=times).map(move |nth| (which, call, nth)));
         all.extend(each);
     }
@@ -176,17 +173,17 @@ fn was_injected(trace: &str, how: &str) -> bool {
 fn operations_complete_once_at_every_daemon_syscall() {
     let (wanted, seed) = (iterations("CALLS", 20), iterations("SEED", 1));
     let mut rng = fastrand::Rng::with_seed(seed);
-    let mut scene = SweepEnv::new(false);
+    let mut sweep = SweepEnv::new(false);
     let (mut tally, mut broken, mut recoveries) = (CaseCounter::default(), BTreeSet::new(), 0);
     while tally.hits < wanted {
-        let Some(all) = all_cases(&mut scene, &mut rng) else {
+        let Some(all) = all_cases(&mut sweep, &mut rng) else {
             return record_skip("daemon-calls-broken", "strace can't attach here");
         };
         for (which, call, nth, how) in all {
             let words = [format!("-etrace={call}"), format!("-einject={call}:{how}:when={nth}")];
             let before = tally.hits;
-            tally.count(&mut scene, false, |scene| {
-                u64::from(was_injected(&trace(scene, which, &words).unwrap(), how))
+            tally.count(&mut sweep, false, |sweep| {
+                u64::from(was_injected(&trace(sweep, which, &words).unwrap(), how))
             });
             if tally.hits > before {
                 broken.insert(how);
@@ -203,10 +200,10 @@ fn operations_complete_once_at_every_daemon_syscall() {
     );
     // Some libraries panic if a call fails that never fails otherwise, such as the write that wakes a
     // thread. The whole daemon then ends. So only panics in our own crates count as failures.
-    let log = scene.house.teamd_log();
+    let log = sweep.env.teamd_log();
     let ours = log.lines().find(|line| line.contains("panicked at crates/"));
     assert_eq!(ours, None);
-    scene.house.clean_up_after_kills();
-    scene.house.shut_down_after_panics();
+    sweep.env.clean_up_after_kills();
+    sweep.env.shut_down_after_panics();
     record_result("daemon-calls-broken", tally.hits);
 }

@@ -1,4 +1,4 @@
-//! All there is to see of a house at rest: what must be the same before and after.
+//! All there is to see of an environment at rest: what must be the same before and after.
 
 use harness::{TaggedProcesses, TestEnv};
 use serde_json::Value;
@@ -36,8 +36,8 @@ impl EnvSnapshot {
     }
 }
 
-pub(super) fn take_snapshot(house: &TestEnv) -> EnvSnapshot {
-    let roster = roster(house);
+pub(super) fn take_snapshot(env: &TestEnv) -> EnvSnapshot {
+    let roster = roster(env);
     let agents = roster["records"].as_array().into_iter().flatten();
     EnvSnapshot {
         agents: agents
@@ -45,17 +45,17 @@ pub(super) fn take_snapshot(house: &TestEnv) -> EnvSnapshot {
                 format!("{}/{}", value_text(&agent["request"]["team"]), value_text(&agent["request"]["name"]))
             })
             .collect(),
-        members: directories(&house.root().join("teams"))
+        members: directories(&env.root().join("teams"))
             .iter()
-            .flat_map(|team| members(house, team).into_iter().map(move |name| format!("{team}/{name}")))
+            .flat_map(|team| members(env, team).into_iter().map(move |name| format!("{team}/{name}")))
             .collect(),
         teams: roster["joined_counts"]
             .as_object()
             .map(|teams| teams.keys().cloned().collect())
             .unwrap_or_default(),
-        panes: panes(house),
-        shims: count_shims(house),
-        files: ["root", "state", "run"].iter().flat_map(|top| remaining_files(house, top)).collect(),
+        panes: panes(env),
+        shims: count_shims(env),
+        files: ["root", "state", "run"].iter().flat_map(|top| remaining_files(env, top)).collect(),
     }
 }
 
@@ -68,11 +68,10 @@ pub(super) enum StoredItem {
 }
 
 /// Mail and tasks of survey that are there and have no business to be, or not as often as once.
-pub(super) fn missing_items(house: &TestEnv, kept: &BTreeSet<(StoredItem, String)>) -> String {
+pub(super) fn missing_items(env: &TestEnv, kept: &BTreeSet<(StoredItem, String)>) -> String {
     let mails =
-        house.inbox("survey", "ann").into_iter().map(|mail| (StoredItem::Message, value_text(&mail["text"])));
-    let tasks =
-        house.tasks("survey").into_iter().map(|task| (StoredItem::Task, value_text(&task["subject"])));
+        env.inbox("survey", "ann").into_iter().map(|mail| (StoredItem::Message, value_text(&mail["text"])));
+    let tasks = env.tasks("survey").into_iter().map(|task| (StoredItem::Task, value_text(&task["subject"])));
     // Agents have tasks of their own, which say what they are for.
     let mut there: Vec<_> = mails.chain(tasks).filter(|(_, text)| text.starts_with("the ")).collect();
     there.sort();
@@ -88,15 +87,15 @@ fn value_text(value: &Value) -> String {
 }
 
 /// The roster on disk.
-pub(super) fn roster(house: &TestEnv) -> Value {
-    let path = directories(&house.path("state/teamd"));
-    let text = house.read(&format!("state/teamd/{}/roster.json", path.first().map_or("", String::as_str)));
+pub(super) fn roster(env: &TestEnv) -> Value {
+    let path = directories(&env.path("state/teamd"));
+    let text = env.read(&format!("state/teamd/{}/roster.json", path.first().map_or("", String::as_str)));
     serde_json::from_str(&text).unwrap_or_default()
 }
 
 /// Who is in a team's config.json; nobody where there is none.
-pub(super) fn members(house: &TestEnv, team: &str) -> Vec<String> {
-    let text = house.read(&format!("root/teams/{team}/config.json"));
+pub(super) fn members(env: &TestEnv, team: &str) -> Vec<String> {
+    let text = env.read(&format!("root/teams/{team}/config.json"));
     if text.is_empty() {
         return Vec::new();
     }
@@ -106,21 +105,21 @@ pub(super) fn members(house: &TestEnv, team: &str) -> Vec<String> {
 }
 
 /// Panes with our mark.
-pub(super) fn panes(house: &TestEnv) -> usize {
-    let marks = house.tmux(["list-panes", "-a", "-F", "#{@teamd_spawn}"]);
+pub(super) fn panes(env: &TestEnv) -> usize {
+    let marks = env.tmux(["list-panes", "-a", "-F", "#{@teamd_spawn}"]);
     marks.lines().filter(|mark| !mark.is_empty()).count()
 }
 
 /// Living first processes of agents.
-pub(super) fn count_shims(house: &TestEnv) -> usize {
-    let all = TaggedProcesses::with_tag(&house.process_tag()).list();
+pub(super) fn count_shims(env: &TestEnv) -> usize {
+    let all = TaggedProcesses::with_tag(&env.process_tag()).list();
     all.iter().filter(|line| line.contains("teamd-shim run")).count()
 }
 
 /// Processes with the environment of an agent of this team, first processes aside.
-pub(super) fn count_agents(house: &TestEnv, team: &str) -> usize {
+pub(super) fn count_agents(env: &TestEnv, team: &str) -> usize {
     let mark = format!("TEAMD_TEAM={team}");
-    let pids = TaggedProcesses::with_tag(&house.process_tag()).list().into_iter();
+    let pids = TaggedProcesses::with_tag(&env.process_tag()).list().into_iter();
     let pids = pids.filter_map(|line| line.split(' ').next()?.parse::<u32>().ok());
     let environs = pids.map(|pid| std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default());
     environs.filter(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())).count()
@@ -144,10 +143,10 @@ const IGNORED_FILES: [&str; 8] = [
 ];
 
 /// Those that stay.
-fn remaining_files(house: &TestEnv, top: &str) -> Vec<String> {
+fn remaining_files(env: &TestEnv, top: &str) -> Vec<String> {
     let (mut found, mut left) = (Vec::new(), vec![top.to_owned()]);
     while let Some(directory) = left.pop() {
-        for entry in std::fs::read_dir(house.path(&directory)).into_iter().flatten().flatten() {
+        for entry in std::fs::read_dir(env.path(&directory)).into_iter().flatten().flatten() {
             let name = format!("{directory}/{}", entry.file_name().to_string_lossy());
             if entry.path().is_dir() {
                 left.push(name);

@@ -37,41 +37,41 @@ impl FailpointAction {
 /// Nothing is written for so long: what was begun is over, or waits for somebody.
 pub(super) const SETTLE_TIME: Duration = Duration::from_millis(60);
 
-/// Every process of the house that is started from now on looks there.
-pub(super) fn enable(house: &mut TestEnv) {
-    let path = house.path("crash").display().to_string();
-    house.tmux(["set-environment", "-g", "TEAMD_FAILPOINTS", &path]);
-    house.variables.push(("TEAMD_FAILPOINTS".to_owned(), path));
+/// Every process of the environment that is started from now on looks there.
+pub(super) fn enable(env: &mut TestEnv) {
+    let path = env.path("crash").display().to_string();
+    env.tmux(["set-environment", "-g", "TEAMD_FAILPOINTS", &path]);
+    env.variables.push(("TEAMD_FAILPOINTS".to_owned(), path));
 }
 
 /// From now on what is passed is written down, and the order holds.
-pub(super) fn arm(house: &TestEnv, order: Option<(&Failpoint, FailpointAction)>) {
+pub(super) fn arm(env: &TestEnv, order: Option<(&Failpoint, FailpointAction)>) {
     let line = order.map(|(at, deed)| format!("{} {} {} {}\n", deed.keyword(), at.program, at.name, at.nth));
     // Without the one nothing is counted, and nobody obeys: what is passed in between is of no order.
-    std::fs::remove_file(house.path("crash/hits")).unwrap_or_default();
-    house.write_file("crash/armed", line.unwrap_or_default());
-    house.write_file("crash/hits", "");
+    std::fs::remove_file(env.path("crash/hits")).unwrap_or_default();
+    env.write_file("crash/armed", line.unwrap_or_default());
+    env.write_file("crash/hits", "");
 }
 
 /// No more.
-pub(super) fn disarm(house: &TestEnv) {
+pub(super) fn disarm(env: &TestEnv) {
     for name in ["armed", "hits"] {
-        std::fs::remove_file(house.path("crash").join(name)).unwrap_or_default();
+        std::fs::remove_file(env.path("crash").join(name)).unwrap_or_default();
     }
 }
 
 /// Who did as was ordered.
-pub(super) fn triggered_pid(house: &TestEnv) -> Option<u32> {
-    let passed = house.read("crash/hits");
+pub(super) fn triggered_pid(env: &TestEnv) -> Option<u32> {
+    let passed = env.read("crash/hits");
     passed.lines().find_map(|line| line.strip_prefix("acted ")?.parse().ok())
 }
 
 /// Waits until somebody has, or nothing is to come any more; gives who has.
-pub(super) fn wait_for_trigger(house: &TestEnv) -> Option<u32> {
-    if triggered_pid(house).is_none() {
-        house.wait_until_quiet(SETTLE_TIME);
+pub(super) fn wait_for_trigger(env: &TestEnv) -> Option<u32> {
+    if triggered_pid(env).is_none() {
+        env.wait_until_quiet(SETTLE_TIME);
     }
-    triggered_pid(house)
+    triggered_pid(env)
 }
 
 /// Waits for the end of whoever has.
@@ -80,10 +80,10 @@ pub(super) fn wait_for_exit(pid: u32) {
 }
 
 /// All that was passed, each with its number.
-pub(super) fn recorded_points(house: &TestEnv) -> Vec<Failpoint> {
-    house.wait_until_quiet(SETTLE_TIME);
+pub(super) fn recorded_points(env: &TestEnv) -> Vec<Failpoint> {
+    env.wait_until_quiet(SETTLE_TIME);
     let (mut times, mut points) = (BTreeMap::new(), Vec::new());
-    for line in house.read("crash/hits").lines() {
+    for line in env.read("crash/hits").lines() {
         let words: Vec<&str> = line.split(' ').collect();
         let [program, name, kind, _pid] = words[..] else { continue };
         let nth = times.entry((program.to_owned(), name.to_owned())).or_insert(0);

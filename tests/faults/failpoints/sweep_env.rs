@@ -20,7 +20,7 @@ const RESCAN_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// A test environment with a team, and a snapshot of its idle state.
 pub(super) struct SweepEnv {
-    pub(super) house: TestEnv,
+    pub(super) env: TestEnv,
     daemon: Option<Child>,
     pub(super) case_number: u64,
     baseline: Option<EnvSnapshot>,
@@ -33,35 +33,35 @@ pub(super) struct SweepEnv {
 impl SweepEnv {
     /// Creates the environment. `with_failpoints` activates the failpoints in its programs.
     pub(super) fn new(with_failpoints: bool) -> SweepEnv {
-        let mut house = TestEnv::new();
-        house.write_file("crash/code", "");
+        let mut env = TestEnv::new();
+        env.write_file("crash/code", "");
         // `run` starts a daemon if it finds none. With this variable it uses this tmux server.
-        let tmux = format!("{},0,0", house.tmux_socket().display());
-        house.variables.push(("TMUX".to_owned(), tmux));
+        let tmux = format!("{},0,0", env.tmux_socket().display());
+        env.variables.push(("TMUX".to_owned(), tmux));
         if with_failpoints {
-            failpoint_directory::enable(&mut house);
+            failpoint_directory::enable(&mut env);
         }
-        worktrees::repository(&house);
-        let server = house.tmux(["display-message", "-p", "#{pid}"]);
-        let mut scene = SweepEnv {
-            house,
+        worktrees::repository(&env);
+        let server = env.tmux(["display-message", "-p", "#{pid}"]);
+        let mut sweep = SweepEnv {
+            env,
             daemon: None,
             case_number: 0,
             baseline: None,
             expected_items: BTreeSet::new(),
             server,
         };
-        scene.ensure_daemon();
-        scene.house.teamctl(["create", "survey"]).expect_success();
+        sweep.ensure_daemon();
+        sweep.env.teamctl(["create", "survey"]).expect_success();
         for (name, backend) in RESIDENTS.iter().zip(["in-process", "tmux"]) {
             let words = ["spawn", "-t", "survey", name, "--backend", backend, "--", "sleep", "3600"];
-            scene.house.teamctl(words).expect_success();
+            sweep.env.teamctl(words).expect_success();
         }
         // The inbox is long, so that a later message is appended without rewriting the file.
-        scene.house.teamctl(["-t", "survey", "send", "ann", &"long ".repeat(4_000)]).expect_success();
-        scene.house.wait_until_quiet(Duration::from_millis(200));
-        scene.baseline = Some(take_snapshot(&scene.house));
-        scene
+        sweep.env.teamctl(["-t", "survey", "send", "ann", &"long ".repeat(4_000)]).expect_success();
+        sweep.env.wait_until_quiet(Duration::from_millis(200));
+        sweep.baseline = Some(take_snapshot(&sweep.env));
+        sweep
     }
 
     /// Waits for a condition. Panics with `TmuxCrashed` if the tmux server has ended.
@@ -75,7 +75,7 @@ impl SweepEnv {
         what: &str,
         mut condition: impl FnMut() -> Option<T>,
     ) -> T {
-        self.house.wait_until_within(patience, what, || {
+        self.env.wait_until_within(patience, what, || {
             self.assert_tmux_runs();
             condition()
         })
@@ -90,31 +90,29 @@ impl SweepEnv {
     /// Starts a daemon, and does not wait until it answers.
     fn start(&mut self) {
         self.reap_daemon();
-        let teamd = self.house.daemon_command().stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let teamd = self.env.daemon_command().stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         self.daemon = Some(teamd.unwrap());
     }
 
     /// Kills the daemon and starts one under `program`. Waits until the new one answers or has ended.
     pub(super) fn restart_daemon_under(&mut self, program: &str, words: &[String]) {
         self.kill_daemon();
-        let (mut under, teamd) = (self.house.command(program), self.house.daemon_command());
-        under.current_dir(self.house.path("")).args(words).arg(teamd.get_program()).args(teamd.get_args());
+        let (mut under, teamd) = (self.env.command(program), self.env.daemon_command());
+        under.current_dir(self.env.path("")).args(words).arg(teamd.get_program()).args(teamd.get_args());
         let mut child = under.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         self.wait_until("it answers or has ended", || {
             let ended = child.try_wait().unwrap().is_some();
             (ended || self.daemon_answers().is_some()).then_some(())
         });
         self.daemon = Some(child);
-        self.house.wait_until_quiet(failpoint_directory::SETTLE_TIME);
+        self.env.wait_until_quiet(failpoint_directory::SETTLE_TIME);
     }
 
     /// Starts a daemon if none runs, and waits until it answers.
     pub(super) fn ensure_daemon(&mut self) {
-        if self.house.teamctl(["status"]).code == 69 {
+        if self.env.teamctl(["status"]).code == 69 {
             self.start();
-            self.wait_until("the daemon answers", || {
-                (self.house.teamctl(["status"]).code == 0).then_some(())
-            });
+            self.wait_until("the daemon answers", || (self.env.teamctl(["status"]).code == 0).then_some(()));
         }
     }
 
@@ -123,15 +121,15 @@ impl SweepEnv {
     }
 
     pub(super) fn kill_daemon(&mut self) {
-        self.house.kill_process(self.house.daemon_pid());
+        self.env.kill_process(self.env.daemon_pid());
         // `teamctl run` may have started a daemon first. Then our child still waits for that one's lock.
         self.daemon.take().iter_mut().for_each(|daemon| drop(daemon.kill().and_then(|()| daemon.wait())));
     }
 
     /// Starts teamctl with these arguments and returns at once. Its exit code is written to crash/code.
     pub(super) fn start_teamctl(&self, words: &[String]) {
-        self.house.write_file("crash/code", "");
-        let mut command = self.house.command("sh");
+        self.env.write_file("crash/code", "");
+        let mut command = self.env.command("sh");
         command.args(["-c", r#""$@" >crash/out 2>crash/err; echo $? >crash/code"#, "sh"]);
         command.arg(harness::programs().join("teamctl")).args(words);
         if words.iter().any(|word| word == "inbox" || word == "claim") {
@@ -142,19 +140,19 @@ impl SweepEnv {
     }
 
     pub(super) fn exit_code(&self) -> Option<i32> {
-        self.house.read("crash/code").trim().parse().ok()
+        self.env.read("crash/code").trim().parse().ok()
     }
 
     /// Returns the failpoints that one run of the operation passes. With `None`, returns those that a
     /// daemon passes when it starts after a kill.
     pub(super) fn record_points(&mut self, operation: Option<usize>) -> Vec<Failpoint> {
         self.case_number += 1;
-        let words = operation.map(|which| (OPERATIONS[which].prepare)(&self.house, self.case_number));
-        self.house.wait_until_quiet(Duration::from_millis(100));
+        let words = operation.map(|which| (OPERATIONS[which].prepare)(&self.env, self.case_number));
+        self.env.wait_until_quiet(Duration::from_millis(100));
         if words.is_none() {
             self.kill_daemon();
         }
-        failpoint_directory::arm(&self.house, None);
+        failpoint_directory::arm(&self.env, None);
         match &words {
             None => {
                 self.start();
@@ -163,11 +161,11 @@ impl SweepEnv {
             Some(words) => {
                 self.start_teamctl(words);
                 let code = self.wait_until("it ends", || self.exit_code());
-                assert_eq!(code, 0, "{words:?}: {}", self.house.read("crash/err"));
+                assert_eq!(code, 0, "{words:?}: {}", self.env.read("crash/err"));
             }
         }
-        let passed = failpoint_directory::recorded_points(&self.house);
-        failpoint_directory::disarm(&self.house);
+        let passed = failpoint_directory::recorded_points(&self.env);
+        failpoint_directory::disarm(&self.env);
         self.ensure_daemon();
         if let Some(which) = operation {
             self.retry_until_complete(&OPERATIONS[which], "unbroken");
@@ -181,23 +179,23 @@ impl SweepEnv {
         self.case_number += 1;
         let n = self.case_number;
         let operation = case.operation.map(|which| &OPERATIONS[which]);
-        let words = operation.map(|operation| (operation.prepare)(&self.house, n));
+        let words = operation.map(|operation| (operation.prepare)(&self.env, n));
         if operation.is_none() {
             self.kill_daemon();
         }
-        failpoint_directory::arm(&self.house, Some((&case.at, case.action)));
+        failpoint_directory::arm(&self.env, Some((&case.at, case.action)));
         let mut hits = match words {
             None => self.break_start(),
             Some(words) => self.break_operation(&words, case.action),
         };
         for point in case.then.iter().filter(|_| case.action == FailpointAction::Kill) {
-            failpoint_directory::arm(&self.house, Some((point, FailpointAction::Kill)));
-            if self.house.teamctl_with(&["status"], &[("TEAMD_FAILPOINTS", "")]).code == 69 {
+            failpoint_directory::arm(&self.env, Some((point, FailpointAction::Kill)));
+            if self.env.teamctl_with(&["status"], &[("TEAMD_FAILPOINTS", "")]).code == 69 {
                 hits += self.break_start();
             }
         }
-        failpoint_directory::disarm(&self.house);
-        self.house.age_locks_and_temp_files();
+        failpoint_directory::disarm(&self.env);
+        self.env.age_locks_and_temp_files();
         self.ensure_daemon();
         match operation {
             None => self.assert_baseline(&format!("{case:?}")),
@@ -213,12 +211,12 @@ impl SweepEnv {
     /// Checks the state before a retry: the operation is done at most once, leaves no partial team, and
     /// is done if teamctl exited with 0.
     pub(super) fn check_partial(&self, operation: &SweepOperation, case: &str, may_be_killed: bool) {
-        let done = (operation.count_done)(&self.house, self.case_number);
-        assert!(done <= 1, "{case}: done {done} times\n{}", self.house.dump_state());
+        let done = (operation.count_done)(&self.env, self.case_number);
+        assert!(done <= 1, "{case}: done {done} times\n{}", self.env.dump_state());
         if done == 0 && self.exit_code() == Some(0) {
             self.check_late_or_lost(operation, case, may_be_killed);
         }
-        expect_no_partial_team(&self.house, self.case_number).unwrap_or_else(|why| panic!("{case}: {why}"));
+        expect_no_partial_team(&self.env, self.case_number).unwrap_or_else(|why| panic!("{case}: {why}"));
     }
 
     /// Checks an operation that is not done although teamctl exited with 0. This is allowed in two
@@ -226,12 +224,12 @@ impl SweepEnv {
     /// killed right after the start. In the second case the lead is told of the exit.
     fn check_late_or_lost(&self, operation: &SweepOperation, case: &str, may_be_killed: bool) {
         if operation.is_shutdown() {
-            let is_done = || ((operation.count_done)(&self.house, self.case_number) == 1).then_some(());
+            let is_done = || ((operation.count_done)(&self.env, self.case_number) == 1).then_some(());
             return self.wait_until(&format!("{case}: its first process ends"), is_done);
         }
         let is_killed = operation.is_spawn() && may_be_killed;
-        assert!(is_killed, "{case}: exit code 0, and not done\n{}", self.house.dump_state());
-        let is_told = || operations::expect_single_exit(&self.house, self.case_number).ok();
+        assert!(is_killed, "{case}: exit code 0, and not done\n{}", self.env.dump_state());
+        let is_told = || operations::expect_single_exit(&self.env, self.case_number).ok();
         self.wait_until(&format!("{case}: its end is told"), is_told);
     }
 
@@ -239,16 +237,16 @@ impl SweepEnv {
     fn break_start(&mut self) -> u64 {
         self.start();
         self.wait_until("it answers or is broken", || {
-            self.daemon_answers().or_else(|| failpoint_directory::triggered_pid(&self.house).map(drop))
+            self.daemon_answers().or_else(|| failpoint_directory::triggered_pid(&self.env).map(drop))
         });
-        let Some(pid) = failpoint_directory::wait_for_trigger(&self.house) else { return 0 };
+        let Some(pid) = failpoint_directory::wait_for_trigger(&self.env) else { return 0 };
         failpoint_directory::wait_for_exit(pid);
         1
     }
 
     /// `Some` if a daemon answers. The teamctl that asks runs without failpoints.
     fn daemon_answers(&self) -> Option<()> {
-        (self.house.teamctl_with(&["status"], &[("TEAMD_FAILPOINTS", "")]).code == 0).then_some(())
+        (self.env.teamctl_with(&["status"], &[("TEAMD_FAILPOINTS", "")]).code == 0).then_some(())
     }
 
     /// Runs teamctl, whose operation hits the armed failpoint. Returns the number of hits, 0 or 1.
@@ -258,10 +256,10 @@ impl SweepEnv {
             // A failpoint with a panic is always reached, but perhaps only after teamctl has ended. So the
             // exit code does not end this wait.
             let ended = self.exit_code().filter(|_| action != FailpointAction::Panic);
-            ended.map(drop).or_else(|| failpoint_directory::triggered_pid(&self.house).map(drop))
+            ended.map(drop).or_else(|| failpoint_directory::triggered_pid(&self.env).map(drop))
         };
         self.wait_until("it is over or broken", over);
-        let hit = failpoint_directory::wait_for_trigger(&self.house);
+        let hit = failpoint_directory::wait_for_trigger(&self.env);
         let held = match (hit, action) {
             (Some(pid), FailpointAction::Kill | FailpointAction::Panic) => {
                 failpoint_directory::wait_for_exit(pid);
@@ -270,7 +268,7 @@ impl SweepEnv {
             (Some(pid), FailpointAction::Pause) => {
                 let stays = self.wait_until_stopped(pid);
                 self.run_other_clients();
-                continue_process(&self.house, pid);
+                continue_process(&self.env, pid);
                 stays
             }
             _ => hit.is_some(),
@@ -297,11 +295,11 @@ impl SweepEnv {
     /// Runs other clients while one process is stopped. Locks look old to them, so they take over the
     /// lock of the stopped process, if it holds one.
     fn run_other_clients(&mut self) {
-        self.house.age_locks_and_temp_files();
+        self.env.age_locks_and_temp_files();
         let mail = format!("the mail that came meanwhile in the {}th", self.case_number);
         for to in ["bob", "ann"] {
             let ran =
-                self.house.teamctl_with(&["-t", "survey", "send", to, &mail], &[("TEAMD_FAILPOINTS", "")]);
+                self.env.teamctl_with(&["-t", "survey", "send", to, &mail], &[("TEAMD_FAILPOINTS", "")]);
             assert_eq!(ran.code, 0, "{ran:#?}");
         }
         self.expected_items.insert((StoredItem::Message, mail));
@@ -314,19 +312,19 @@ impl SweepEnv {
         let mut asked = 0;
         let why = std::cell::RefCell::new(String::new());
         let whole = || {
-            if (operation.count_done)(&self.house, n) == 0 {
+            if (operation.count_done)(&self.env, n) == 0 {
                 asked += 1;
-                let Some(words) = (operation.retry)(&self.house, n) else {
-                    let words = (operation.prepare)(&self.house, n);
-                    self.house.teamctl_with(&as_strs(&words), &[]).expect_success();
+                let Some(words) = (operation.retry)(&self.env, n) else {
+                    let words = (operation.prepare)(&self.env, n);
+                    self.env.teamctl_with(&as_strs(&words), &[]).expect_success();
                     return None;
                 };
                 let acting = [("TEAMD_TEAM", "survey"), ("TEAMD_MEMBER", "ann")];
                 let own = words.iter().any(|word| word == "inbox" || word == "claim");
-                let ran = self.house.teamctl_with(&as_strs(&words), if own { &acting } else { &[] });
+                let ran = self.env.teamctl_with(&as_strs(&words), if own { &acting } else { &[] });
                 *why.borrow_mut() = format!("{ran:?}");
             }
-            (operation.check_complete)(&self.house, n).map_err(|told| *why.borrow_mut() += &told).ok()
+            (operation.check_complete)(&self.env, n).map_err(|told| *why.borrow_mut() += &told).ok()
         };
         self.wait_until_within(RESCAN_TIMEOUT, &format!("{case} is done in the end"), whole);
         assert!(asked < 20, "{case}: asked {asked} times: {}", why.borrow());
@@ -336,7 +334,7 @@ impl SweepEnv {
     /// Undoes the operation and checks that the state equals the baseline.
     pub(super) fn clean_up(&mut self, operation: &SweepOperation, case: &str) {
         let n = self.case_number;
-        (operation.clean_up)(&self.house, n);
+        (operation.clean_up)(&self.env, n);
         self.expected_items.extend(operation.leaves.map(|what| (what, message_text(n))));
         self.assert_baseline(case);
     }
@@ -344,7 +342,7 @@ impl SweepEnv {
     /// Lists the residents whose shim has not connected to this daemon. The failpoints that such a shim
     /// passes later would count in the next case.
     fn unconnected_shims(&self) -> String {
-        let status = self.house.teamctl_with(&["status", "--json"], &[("TEAMD_FAILPOINTS", "")]);
+        let status = self.env.teamctl_with(&["status", "--json"], &[("TEAMD_FAILPOINTS", "")]);
         let runs = |name: &&str| {
             let members = serde_json::from_str::<Value>(&status.stdout).unwrap_or_default();
             let teams = members["teams"].as_array().cloned().unwrap_or_default();
@@ -359,13 +357,13 @@ impl SweepEnv {
         let rest = self.baseline.as_ref().expect("it was looked at");
         let mut last = String::new();
         let same = || {
-            let now = take_snapshot(&self.house);
+            let now = take_snapshot(&self.env);
             let other = now.difference(rest)
-                + &missing_items(&self.house, &self.expected_items)
+                + &missing_items(&self.env, &self.expected_items)
                 + &self.unconnected_shims();
             if other != last {
                 // The value is in the output directory, so that the report of a failed test has it.
-                self.house.write_file("out/unlike", &other);
+                self.env.write_file("out/unlike", &other);
             }
             last = other;
             last.is_empty().then_some(())
@@ -375,6 +373,6 @@ impl SweepEnv {
 }
 
 /// Continues a stopped process. The process may have ended.
-fn continue_process(house: &TestEnv, pid: u32) {
-    drop(house.command("kill").args(["-CONT", &pid.to_string()]).stderr(Stdio::null()).status());
+fn continue_process(env: &TestEnv, pid: u32) {
+    drop(env.command("kill").args(["-CONT", &pid.to_string()]).stderr(Stdio::null()).status());
 }

@@ -111,30 +111,29 @@ const UNTESTED_COMMANDS: [&str; 4] = ["attach", "top", "mcp", "down"];
 
 #[test]
 fn every_command_is_tested() {
-    let house = TestEnv::new();
-    let help = house.teamctl(["--help"]).stdout;
+    let env = TestEnv::new();
+    let help = env.teamctl(["--help"]).stdout;
     let verbs =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let verbs: BTreeSet<&str> = verbs.map(|line| line.split_whitespace().next().unwrap()).collect();
     let tried = COMMANDS.iter().map(|(words, ..)| words[0]).chain(UNTESTED_COMMANDS);
     assert_eq!(verbs, tried.collect());
-    house.shut_down();
+    env.shut_down();
 }
 
 /// With two members.
 pub(super) fn env_with_two_members() -> TestEnv {
-    let house = TestEnv::with_team();
+    let env = TestEnv::with_team();
     for name in ["ann", "bob"] {
-        let agent = house.scripted_agent_path();
-        house.teamctl(["spawn", name, "--backend", "in-process", "--", &agent, "stay"]).expect_success();
+        let agent = env.scripted_agent_path();
+        env.teamctl(["spawn", name, "--backend", "in-process", "--", &agent, "stay"]).expect_success();
     }
-    house
+    env
 }
 
 /// As the roster has it.
-pub(super) fn token_of(house: &TestEnv, name: &str) -> String {
-    let roster =
-        std::fs::read_to_string(single_file_below(&house.path("state/teamd"), "roster.json")).unwrap();
+pub(super) fn token_of(env: &TestEnv, name: &str) -> String {
+    let roster = std::fs::read_to_string(single_file_below(&env.path("state/teamd"), "roster.json")).unwrap();
     let roster: Value = serde_json::from_str(&roster).unwrap();
     let agent =
         roster["records"].as_array().unwrap().iter().find(|agent| agent["request"]["name"] == name).unwrap();
@@ -143,10 +142,10 @@ pub(super) fn token_of(house: &TestEnv, name: &str) -> String {
 
 #[test]
 fn commands_check_the_role() {
-    let house = env_with_two_members();
-    house.teamctl(["task", "create", "one"]).expect_success();
-    house.write_file("out/plan.md", "one thing after the other");
-    let token = &token_of(&house, "bob");
+    let env = env_with_two_members();
+    env.teamctl(["task", "create", "one"]).expect_success();
+    env.write_file("out/plan.md", "one thing after the other");
+    let token = &token_of(&env, "bob");
     let roles = [
         (Role::Person, vec![]),
         (Role::Lead, vec![("TEAMD_MEMBER", "team-lead")]),
@@ -157,7 +156,7 @@ fn commands_check_the_role() {
     let (mut tried, mut wrong) = (0, Vec::new());
     for (role, variables) in &roles {
         for (verb, may, codes) in COMMANDS {
-            let ran = house.teamctl_with(&[&["-t", "survey"], verb].concat(), variables);
+            let ran = env.teamctl_with(&[&["-t", "survey"], verb].concat(), variables);
             let expected = if may.denies(*role) { &[77] } else { codes };
             if !expected.contains(&ran.code) {
                 wrong.push(format!("{role:?}: {verb:?} ended with {}: {}", ran.code, ran.stderr));
@@ -167,12 +166,12 @@ fn commands_check_the_role() {
     }
     // Whoever may would end it.
     for (role, variables) in roles.iter().filter(|(role, _)| CommandPermission::Lead.denies(*role)) {
-        let ran = house.teamctl_with(&["down"], variables);
+        let ran = env.teamctl_with(&["down"], variables);
         wrong.extend((ran.code != 77).then(|| format!("{role:?}: down: {ran:?}")));
         tried += 1;
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
-    house.shut_down();
+    assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
+    env.shut_down();
     record_result("roles-verbs", tried);
 }

@@ -22,13 +22,13 @@ use std::time::Duration;
 const NAMES: [&str; 8] = ["../survey", "a/b", "", "..", "\u{1b}[2J", "x\0y", "nobody", "%0"];
 
 /// What the daemon says to a person's request.
-pub(super) fn call_daemon(house: &TestEnv, request: &Value) -> Value {
-    call_daemon_with_token(house, None, request)
+pub(super) fn call_daemon(env: &TestEnv, request: &Value) -> Value {
+    call_daemon_with_token(env, None, request)
 }
 
 /// What it says to whoever has this token.
-pub(super) fn call_daemon_with_token(house: &TestEnv, token: Option<&str>, request: &Value) -> Value {
-    let mut stream = connect(house);
+pub(super) fn call_daemon_with_token(env: &TestEnv, token: Option<&str>, request: &Value) -> Value {
+    let mut stream = connect(env);
     send_bytes(
         &mut stream,
         format!("{}\n", json!({"version": PROTOCOL_VERSION, "token": token, "request": request})).as_bytes(),
@@ -36,8 +36,8 @@ pub(super) fn call_daemon_with_token(house: &TestEnv, token: Option<&str>, reque
     serde_json::from_str(&read_reply(stream)).unwrap()
 }
 
-fn connect(house: &TestEnv) -> UnixStream {
-    let stream = UnixStream::connect(single_file_below(&house.path("run/teamd"), "control.sock")).unwrap();
+fn connect(env: &TestEnv) -> UnixStream {
+    let stream = UnixStream::connect(single_file_below(&env.path("run/teamd"), "control.sock")).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
     stream
@@ -68,7 +68,7 @@ fn valid_call(request: Request) -> Vec<u8> {
 }
 
 pub(super) fn send_frame(siege: &mut HostileRun) {
-    let mut stream = connect(&siege.house);
+    let mut stream = connect(&siege.env);
     match siege.rng.u32(0..14) {
         0 => send_bytes(&mut stream, format!("{{\"version\":{PROTOCOL_VERSION},\"requ").as_bytes()),
         1 => {
@@ -125,7 +125,7 @@ pub(super) fn send_frame(siege: &mut HostileRun) {
 }
 
 fn open_half_frame(siege: &HostileRun) -> UnixStream {
-    let mut stream = connect(&siege.house);
+    let mut stream = connect(&siege.env);
     send_bytes(&mut stream, b"{");
     stream
 }
@@ -225,7 +225,7 @@ fn accepting_keys() -> [String; 2] {
 /// The hello of a running member's spawn or of an unknown one, from a process that is not its shim.
 fn forged_shim_hello(siege: &mut HostileRun) -> Vec<u8> {
     let roster =
-        std::fs::read_to_string(single_file_below(&siege.house.path("state/teamd"), "roster.json")).unwrap();
+        std::fs::read_to_string(single_file_below(&siege.env.path("state/teamd"), "roster.json")).unwrap();
     let roster: Value = serde_json::from_str(&roster).unwrap();
     let agents = roster["records"].as_array().unwrap();
     let spawn =

@@ -84,7 +84,7 @@ pub(super) fn run_command_with_invalid_argument(siege: &mut HostileRun) {
     let word = words.find(is_hostile).expect("most are no names");
     let mut words = vec!["-t", "survey"];
     words.extend(verb.iter().map(|piece| if *piece == X { word } else { *piece }));
-    let ran = siege.house.teamctl_with(&words, &[]);
+    let ran = siege.env.teamctl_with(&words, &[]);
     assert!((64..=78).contains(&ran.code), "{ran:#?}");
     let printed = format!("{}{}", ran.stdout, ran.stderr);
     let steers =

@@ -51,24 +51,24 @@ pub(super) fn send_payload(siege: &mut HostileRun) {
         ["bob", "team-lead", "\u{1b}[31mteam-lead", "a\" b=\"", "</teammate-message>"][siege.rng.usize(0..5)];
     let entry = json!({"from": from, "text": text, "timestamp": "2026-01-01T00:00:00.000Z", "read": false});
     match siege.rng.bool() {
-        true => append_message(&siege.house, "team-lead", &entry),
+        true => append_message(&siege.env, "team-lead", &entry),
         false => super::team_files::append_message(siege, &entry),
     }
 }
 
 /// With the lock that all take.
 #[allow(clippy::disallowed_methods, reason = "this is the foreign writer")]
-fn append_message(house: &TestEnv, owner: &str, entry: &Value) {
-    let path = house.root().join(format!("teams/survey/inboxes/{owner}.json"));
+fn append_message(env: &TestEnv, owner: &str, entry: &Value) {
+    let path = env.root().join(format!("teams/survey/inboxes/{owner}.json"));
     let lock = path.with_extension("json.lock");
-    house.wait_until("the lock is free", || create_dir(&lock).ok());
-    let mut all = house.inbox("survey", owner);
+    env.wait_until("the lock is free", || create_dir(&lock).ok());
+    let mut all = env.inbox("survey", owner);
     // Thousands would make each further one slow, and are another trial's.
     if all.len() > 300 {
         all.drain(..200);
     }
     all.push(entry.clone());
-    house.write_file(&format!("root/teams/survey/inboxes/{owner}.json.new"), json!(all).to_string());
+    env.write_file(&format!("root/teams/survey/inboxes/{owner}.json.new"), json!(all).to_string());
     std::fs::rename(path.with_extension("json.new"), &path).unwrap();
     remove_dir(&lock).unwrap();
 }
@@ -102,11 +102,11 @@ pub(super) fn call_hook(siege: &mut HostileRun) {
     let sound = json!({"session_id": "s", "transcript_path": "/etc/passwd", "cwd": "/", "hook_event_name": event,
         "message": "bob needs your permission", "tool_name": "Bash", "tool_input": {"command": "ls"}});
     let input = mutate(&mut siege.rng, sound.to_string().as_bytes());
-    let roster = read_to_string(single_file_below(&siege.house.path("state/teamd"), "roster.json")).unwrap();
+    let roster = read_to_string(single_file_below(&siege.env.path("state/teamd"), "roster.json")).unwrap();
     let roster: Value = serde_json::from_str(&roster).unwrap();
     let bob =
         roster["records"].as_array().unwrap().iter().find(|agent| agent["request"]["name"] == "bob").unwrap();
-    let mut command = siege.house.command(harness::programs().join("teamd-shim"));
+    let mut command = siege.env.command(harness::programs().join("teamd-shim"));
     let token = if siege.rng.bool() { bob["token"].as_str().unwrap() } else { "wrong" };
     command
         .args(["hook", event])
@@ -123,10 +123,10 @@ const RUN: &str = "unknown = 1\nname = \"evil\"\n[policy]\nplans = \"auto\"\n[[m
 pub(super) fn run_invalid_file(siege: &mut HostileRun) {
     let (first, rest) = RUN.split_once('\n').unwrap();
     let bytes = [first.as_bytes(), b"\n", &mutate(&mut siege.rng, rest.as_bytes())].concat();
-    let file = siege.house.write_file("out/evil.toml", bytes);
-    let ran = siege.house.teamctl(["run", &file, "--timeout", "1s"]);
+    let file = siege.env.write_file("out/evil.toml", bytes);
+    let ran = siege.env.teamctl(["run", &file, "--timeout", "1s"]);
     assert_eq!(ran.code, 65, "{ran:#?}");
-    assert!(!siege.house.path("root/teams/evil").exists());
+    assert!(!siege.env.path("root/teams/evil").exists());
     remove_file(file).unwrap();
 }
 
@@ -136,9 +136,9 @@ const PROFILE: &str = "delivery = \"turn\"\nprogram = \"no-such-program\"\nargs 
 /// A profile with faults: nobody is started by it.
 pub(super) fn spawn_with_invalid_profile(siege: &mut HostileRun) {
     let bytes = mutate(&mut siege.rng, PROFILE.as_bytes());
-    let file = siege.house.write_file("home/.config/teamd/profiles/evil.toml", bytes);
+    let file = siege.env.write_file("home/.config/teamd/profiles/evil.toml", bytes);
     let ran =
-        siege.house.teamctl(["spawn", "x", "-t", "survey", "--profile", "evil", "--backend", "in-process"]);
+        siege.env.teamctl(["spawn", "x", "-t", "survey", "--profile", "evil", "--backend", "in-process"]);
     assert!([64, 65, 70, 72, 78].contains(&ran.code), "{ran:#?}");
     remove_file(file).unwrap();
 }
@@ -154,15 +154,15 @@ pub(super) fn call_mcp_server(siege: &mut HostileRun) {
         input.extend_from_slice(&mutate(&mut siege.rng, sound.to_string().as_bytes()));
         input.push(b'\n');
     }
-    let mut command = siege.house.command(harness::programs().join("teamctl"));
+    let mut command = siege.env.command(harness::programs().join("teamctl"));
     command.args(["mcp", "--team", "survey"]);
     let ran = run_with_input(command, &input);
     assert!(ran.code < 100 && !ran.stderr.contains("panicked"), "{ran:#?}");
 }
 
 /// Everything that the daemon and the shims have logged.
-pub(super) fn all_logs(house: &TestEnv) -> String {
-    let logs = team_files::contents_below(&house.path("state"))
+pub(super) fn all_logs(env: &TestEnv) -> String {
+    let logs = team_files::contents_below(&env.path("state"))
         .into_iter()
         .filter(|(path, _)| !path.ends_with("events.jsonl"));
     logs.map(|(_, bytes)| String::from_utf8_lossy(&bytes).into_owned()).collect()

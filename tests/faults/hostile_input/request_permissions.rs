@@ -75,10 +75,10 @@ fn every_request_kind_is_tested() {
 
 #[test]
 fn requests_check_their_caller() {
-    let house = env_with_two_members();
-    let bob = token_of(&house, "bob");
+    let env = env_with_two_members();
+    let bob = token_of(&env, "bob");
     // So that a hook that waits for mail is answered.
-    house.teamctl(["send", "bob", "x"]).expect_success();
+    env.teamctl(["send", "bob", "x"]).expect_success();
     let mut tried = 0;
     for (request, may) in requests() {
         for (token, refused) in [
@@ -91,13 +91,13 @@ fn requests_check_their_caller() {
             if is_last {
                 continue;
             }
-            let answer = call_daemon_with_token(&house, token, &request);
+            let answer = call_daemon_with_token(&env, token, &request);
             let is_refused = answer["failed"]["kind"] == "not_permitted";
             assert_eq!(is_refused, refused, "{request} by {token:?}: {answer}");
             tried += 1;
         }
     }
-    assert_team_unchanged(house);
+    assert_team_unchanged(env);
     record_result("roles-requests", tried);
 }
 
@@ -137,8 +137,8 @@ fn arguments(tool: &str) -> Value {
 
 #[test]
 fn tools_check_their_caller() {
-    let house = env_with_two_members();
-    let bob = token_of(&house, "bob");
+    let env = env_with_two_members();
+    let bob = token_of(&env, "bob");
     let roles: [(&[(&str, &str)], bool); 4] = [
         (&[], true),
         (&[("TEAMD_MEMBER", "team-lead")], true),
@@ -147,7 +147,7 @@ fn tools_check_their_caller() {
     ];
     let mut tried = 0;
     for (variables, leads) in roles {
-        let mut server = McpClient::connect_with_env(&house, &["--team", "survey"], variables);
+        let mut server = McpClient::connect_with_env(&env, &["--team", "survey"], variables);
         let listed: BTreeSet<String> = server.tools().into_iter().collect();
         assert_eq!(listed, TOOLS.map(|(tool, _)| tool.to_owned()).into(), "none is forgotten");
         for (tool, is_leads) in TOOLS {
@@ -158,13 +158,13 @@ fn tools_check_their_caller() {
         }
         server.close();
     }
-    assert_team_unchanged(house);
+    assert_team_unchanged(env);
     record_result("roles-tools", tried);
 }
 
-fn assert_team_unchanged(house: TestEnv) {
+fn assert_team_unchanged(env: TestEnv) {
     for name in ["ann", "bob"] {
-        assert_eq!(house.member(name).unwrap()["lifecycle"], "running");
+        assert_eq!(env.member(name).unwrap()["lifecycle"], "running");
     }
-    house.shut_down();
+    env.shut_down();
 }

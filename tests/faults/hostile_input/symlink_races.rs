@@ -43,37 +43,37 @@ impl Drop for StopOnDrop<'_> {
 }
 
 /// What a deletion would take if it followed a link: names that are those of a team's files.
-fn create_link_target(house: &TestEnv) -> PathBuf {
+fn create_link_target(env: &TestEnv) -> PathBuf {
     for name in
         ["config.json", "bob.json", "1.json", ".lock", "inboxes/ann.json", ".bob.json.tmp.0123456789ab"]
     {
-        house.write_file(&format!("home/victim/{name}"), name);
+        env.write_file(&format!("home/victim/{name}"), name);
     }
-    create_dir_all(house.path("home/victim/bob.json.lock")).unwrap();
-    house.path("home/victim")
+    create_dir_all(env.path("home/victim/bob.json.lock")).unwrap();
+    env.path("home/victim")
 }
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "a directory of the test's own")]
 fn delete_does_not_follow_swapped_links() {
-    let (house, races) = (TestEnv::with_daemon(), iterations("RACES", 200));
-    let victim = create_link_target(&house);
+    let (env, races) = (TestEnv::with_daemon(), iterations("RACES", 200));
+    let victim = create_link_target(&env);
     let (before, swaps) = (contents_below(&victim), AtomicU64::new(0));
     let mut done = 0;
     for number in 0..races {
         let team = format!("r{number}");
         let create = json!({"create_team": {"team": team, "cwd": "/", "unique": false}});
-        assert!(call_daemon(&house, &create)["done"].is_object(), "{team} is made");
-        house.write_file(&format!("root/teams/{team}/inboxes/bob.json"), "[]");
-        house.write_file(&format!("root/tasks/{team}/1.json"), "{}");
+        assert!(call_daemon(&env, &create)["done"].is_object(), "{team} is made");
+        env.write_file(&format!("root/teams/{team}/inboxes/bob.json"), "[]");
+        env.write_file(&format!("root/tasks/{team}/1.json"), "{}");
         let places = [format!("teams/{team}/inboxes"), format!("tasks/{team}"), format!("teams/{team}")];
-        let places = places.map(|place| house.root().join(place));
-        let (over, spare) = (AtomicBool::new(false), house.path("out/spare"));
+        let places = places.map(|place| env.root().join(place));
+        let (over, spare) = (AtomicBool::new(false), env.path("out/spare"));
         std::thread::scope(|scope| {
             scope.spawn(|| swap_with_links(&places, &victim, &spare, &over, &swaps));
             let _over = StopOnDrop(&over);
             let delete = json!({"delete_team": {"team": team, "force": true}});
-            done += u64::from((0..TRIES).any(|_| call_daemon(&house, &delete)["done"].is_object()));
+            done += u64::from((0..TRIES).any(|_| call_daemon(&env, &delete)["done"].is_object()));
         });
         places.iter().chain([&spare]).for_each(|place| std::fs::remove_dir_all(place).unwrap_or_default());
         assert_eq!(contents_below(&victim), before, "{team}: the victim was touched");
@@ -82,6 +82,6 @@ fn delete_does_not_follow_swapped_links() {
     assert!(swaps.load(Ordering::Relaxed) > races, "the racer hardly ran: {swaps:?}");
     assert!(done >= races / 10, "{done} of {races} teams were deleted in the race");
     std::fs::remove_dir_all(victim).unwrap();
-    house.shut_down();
+    env.shut_down();
     record_result("delete-races", races);
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// The files that are spoilt, as they were when they were sound.
 pub(super) struct CorruptedFiles {
-    /// By path below the house: what was put there, and what is to be there again.
+    /// By path below the environment: what was put there, and what is to be there again.
     corrupted: BTreeMap<String, (Replacement, Vec<u8>)>,
     /// Of each team, what its config.json was spoilt with and nobody has looked at since.
     configs: Vec<Option<Vec<u8>>>,
@@ -31,8 +31,8 @@ enum Replacement {
 }
 
 impl CorruptedFiles {
-    pub(super) fn new(house: &TestEnv) -> CorruptedFiles {
-        let sound = stable_contents(house);
+    pub(super) fn new(env: &TestEnv) -> CorruptedFiles {
+        let sound = stable_contents(env);
         CorruptedFiles {
             corrupted: BTreeMap::new(),
             configs: vec![None; TEAMS],
@@ -64,9 +64,9 @@ pub(super) fn contents_below(directory: &Path) -> Contents {
 }
 
 /// What must stay as it is: not what is on its way, nor whose files are written to because all goes on.
-fn stable_contents(house: &TestEnv) -> Contents {
-    let mut found = contents_below(&house.root());
-    found.append(&mut contents_below(&house.path("home/victim")));
+fn stable_contents(env: &TestEnv) -> Contents {
+    let mut found = contents_below(&env.root());
+    found.append(&mut contents_below(&env.path("home/victim")));
     found.retain(|path, _| {
         let name = path.to_string_lossy();
         let goes_on = name.ends_with("/ann.json") || name.ends_with("/team-lead.json");
@@ -80,16 +80,16 @@ fn stable_contents(house: &TestEnv) -> Contents {
 /// As writers do: in place, which truncates, or by a rename.
 fn write(siege: &mut HostileRun, name: &str, bytes: &[u8]) {
     if siege.rng.bool() {
-        siege.house.write_file(name, bytes);
+        siege.env.write_file(name, bytes);
     } else {
-        replace(&siege.house, name, bytes);
+        replace(&siege.env, name, bytes);
     }
 }
 
 #[allow(clippy::disallowed_methods, reason = "this is the foreign writer")]
-fn replace(house: &TestEnv, name: &str, bytes: &[u8]) {
-    house.write_file("out/new", bytes);
-    rename(house.path("out/new"), house.path(name)).unwrap();
+fn replace(env: &TestEnv, name: &str, bytes: &[u8]) {
+    env.write_file("out/new", bytes);
+    rename(env.path("out/new"), env.path(name)).unwrap();
 }
 
 /// Remembers what is there and will be put back.
@@ -97,7 +97,7 @@ fn corrupt(siege: &mut HostileRun, name: &str, bytes: Vec<u8>) {
     if siege.files.corrupted.get(name).is_some_and(|(put, _)| matches!(put, Replacement::NonFile(..))) {
         return;
     }
-    let sound = std::fs::read(siege.house.path(name)).unwrap();
+    let sound = std::fs::read(siege.env.path(name)).unwrap();
     write(siege, name, &bytes);
     let sound = siege.files.corrupted.remove(name).map_or(sound, |(_, sound)| sound);
     siege.files.corrupted.insert(name.to_owned(), (Replacement::Bytes(bytes), sound));
@@ -114,7 +114,7 @@ pub(super) fn corrupt_inbox(siege: &mut HostileRun) {
     let bytes = match siege.rng.bool() {
         true => siege.files.samples[sample].clone(),
         false => {
-            let sound: Vec<Value> = siege.house.inbox("survey", "team-lead").into_iter().take(5).collect();
+            let sound: Vec<Value> = siege.env.inbox("survey", "team-lead").into_iter().take(5).collect();
             mutate(&mut siege.rng, serde_json::to_string_pretty(&sound).unwrap().as_bytes())
         }
     };
@@ -124,9 +124,9 @@ pub(super) fn corrupt_inbox(siege: &mut HostileRun) {
 /// The inbox of a team's only member, which nobody reads.
 fn member_inbox(siege: &mut HostileRun, number: usize) -> String {
     let name = format!("root/teams/{}/inboxes/m.json", team(number));
-    if !siege.house.path(&name).exists() {
-        siege.house.write_file(&name, "[]");
-        siege.files.original.insert(siege.house.path(&name), b"[]".to_vec());
+    if !siege.env.path(&name).exists() {
+        siege.env.write_file(&name, "[]");
+        siege.files.original.insert(siege.env.path(&name), b"[]".to_vec());
     }
     name
 }
@@ -149,23 +149,23 @@ pub(super) fn corrupt_config(siege: &mut HostileRun) {
     let which = siege.files.last;
     wait_for_rewritten_config(siege, which);
     let name = format!("root/teams/{}/config.json", team(which));
-    let sound = std::fs::read(siege.house.path(&name)).unwrap();
+    let sound = std::fs::read(siege.env.path(&name)).unwrap();
     let bytes = invalid_json(&mut siege.rng, &sound);
     write(siege, &name, &bytes);
     // Who truncates and is held up before the write finds the empty file mended, and writes into nobody's.
-    let has_landed = std::fs::read(siege.house.path(&name)).is_ok_and(|now| now == bytes);
+    let has_landed = std::fs::read(siege.env.path(&name)).is_ok_and(|now| now == bytes);
     siege.files.configs[which] = has_landed.then_some(bytes);
 }
 
 fn wait_for_rewritten_config(siege: &mut HostileRun, which: usize) {
     let Some(spoilt) = siege.files.configs[which].take() else { return };
-    let (house, team) = (&siege.house, team(which));
-    let path = house.root().join(format!("teams/{team}/config.json"));
-    house.wait_until("the config is whole again", || {
+    let (env, team) = (&siege.env, team(which));
+    let path = env.root().join(format!("teams/{team}/config.json"));
+    env.wait_until("the config is whole again", || {
         let config: Value = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
         config["members"].as_array()?.iter().any(|member| member["name"] == "m").then_some(())
     });
-    let aside = super::single_file_below(&house.path("state/teamd"), "corrupt");
+    let aside = super::single_file_below(&env.path("state/teamd"), "corrupt");
     let copies = contents_below(&aside);
     let copy = copies.iter().find(|(path, bytes)| {
         path.file_name().unwrap().to_string_lossy().contains(&format!("{team}-config")) && **bytes == spoilt
@@ -178,7 +178,7 @@ fn wait_for_rewritten_config(siege: &mut HostileRun, which: usize) {
 /// A task file. The list is told all the same, and the file stays.
 pub(super) fn corrupt_task(siege: &mut HostileRun) {
     let name = format!("root/tasks/survey/{}.json", siege.rng.u32(1..=2));
-    let path = siege.house.path(&name);
+    let path = siege.env.path(&name);
     if !path.symlink_metadata().unwrap().is_file() {
         return replace_with_frames(siege);
     }
@@ -198,7 +198,7 @@ pub(super) fn replace_with_non_file(siege: &mut HostileRun) {
     if siege.files.corrupted.contains_key(&name) {
         return replace_with_frames(siege);
     }
-    let (path, victim) = (siege.house.path(&name), siege.house.path("home/victim/kept"));
+    let (path, victim) = (siege.env.path(&name), siege.env.path("home/victim/kept"));
     let sound = std::fs::read(&path).unwrap();
     remove_file(&path).unwrap();
     match siege.rng.u32(0..7) {
@@ -214,7 +214,7 @@ pub(super) fn replace_with_non_file(siege: &mut HostileRun) {
     let put = Replacement::NonFile(found.dev(), found.ino(), found.mode());
     siege.files.corrupted.insert(name, (put, sound));
     if path.ends_with("bob.json") && siege.rng.bool() {
-        let ran = siege.house.teamctl(["send", "-t", "survey", "bob", "into it"]);
+        let ran = siege.env.teamctl(["send", "-t", "survey", "bob", "into it"]);
         assert!([65, 74, 76, 77].contains(&ran.code), "{ran:#?}");
     }
 }
@@ -227,14 +227,14 @@ fn replace_with_frames(siege: &mut HostileRun) {
 pub(super) fn change_permissions(siege: &mut HostileRun) {
     let places =
         ["root", "root/teams", "state/teamd", "run/teamd", "root/teams/survey", "root/tasks/survey/1.json"];
-    let path = siege.house.path(places[siege.rng.usize(0..places.len())]);
+    let path = siege.env.path(places[siege.rng.usize(0..places.len())]);
     let Ok(found) = path.symlink_metadata() else { return };
     if found.file_type().is_symlink() || found.file_type().is_fifo() {
         return replace_with_frames(siege);
     }
     let wrong = [0o777, 0o707, 0o400][siege.rng.usize(0..3)];
     set_permissions(&path, Permissions::from_mode(wrong)).unwrap();
-    let ran = siege.house.teamctl(["status"]);
+    let ran = siege.env.teamctl(["status"]);
     set_permissions(&path, found.permissions()).unwrap();
     assert!([0, 69, 77].contains(&ran.code), "{wrong:o} {}: {ran:#?}", path.display());
 }
@@ -245,7 +245,7 @@ pub(super) fn restore(siege: &mut HostileRun, place: &str) {
         siege.files.corrupted.keys().filter(|name| name.starts_with(place)).cloned().collect();
     for name in names {
         let (put, sound) = siege.files.corrupted.remove(&name).unwrap();
-        let path = siege.house.path(&name);
+        let path = siege.env.path(&name);
         match put {
             Replacement::Bytes(bytes) => {
                 let now = std::fs::read(&path).unwrap_or_default();
@@ -257,13 +257,13 @@ pub(super) fn restore(siege: &mut HostileRun, place: &str) {
                 if now.is_dir() { remove_dir(&path) } else { remove_file(&path) }.unwrap();
             }
         }
-        replace(&siege.house, &name, &sound);
+        replace(&siege.env, &name, &sound);
     }
 }
 
 /// Once all is mended, every other file is as it was at the beginning.
 pub(super) fn assert_only_corrupted_files_changed(siege: &HostileRun) {
-    let (now, sound) = (stable_contents(&siege.house), &siege.files.original);
+    let (now, sound) = (stable_contents(&siege.env), &siege.files.original);
     let differs = |path: &&PathBuf| now.get(*path) != sound.get(*path);
     let told = |path: &PathBuf| {
         let of = |contents: &Contents| contents.get(path).map(|bytes| to_lossy_text(bytes));
@@ -271,13 +271,13 @@ pub(super) fn assert_only_corrupted_files_changed(siege: &HostileRun) {
     };
     let differing: Vec<_> = now.keys().chain(sound.keys()).filter(differs).map(told).collect();
     assert!(differing.is_empty(), "changed, or come, or gone: {differing:?}");
-    assert_copy_limit(&siege.house);
+    assert_copy_limit(&siege.env);
 }
 
 /// At most five copies of each file.
-fn assert_copy_limit(house: &TestEnv) {
+fn assert_copy_limit(env: &TestEnv) {
     let mut of: BTreeMap<String, u32> = BTreeMap::new();
-    for path in contents_below(&super::single_file_below(&house.path("state/teamd"), "corrupt")).into_keys() {
+    for path in contents_below(&super::single_file_below(&env.path("state/teamd"), "corrupt")).into_keys() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         *of.entry(name.rsplit_once('.').unwrap().0.to_owned()).or_default() += 1;
     }
