@@ -28,6 +28,7 @@ mod injection;
 mod installation;
 mod mcp;
 mod messages;
+mod missing_files;
 mod moved_root;
 mod native_members;
 mod notify_command;
@@ -48,6 +49,7 @@ mod tmux_status_line;
 mod top;
 mod trace;
 mod turns;
+mod up;
 mod why;
 mod worktrees;
 

@@ -3,6 +3,7 @@
 
 mod create;
 mod delete;
+mod submodules;
 mod unsaved;
 mod unsaved_kinds;
 

@@ -27,7 +27,8 @@ pub fn start_in_tmux_session(
 ) -> Result<Option<String>, ErrorReport> {
     let program = daemon_command(context, socket, no_output_after)?;
     let socket_path = socket.to_string_lossy();
-    if let Some(session) = previous_tmux_session(server, &socket_path)? {
+    let previous = previous_tmux_session(server, &socket_path)?;
+    if let PreviousSession::Found(session) = &previous {
         let last = format!("{session}:{{end}}");
         // If the session has ended in the meantime, a new session is started below.
         if run_tmux(server, &new_window_args(&last, &program))?.status.success() {
@@ -36,7 +37,7 @@ pub fn start_in_tmux_session(
     }
     let usual_name = "teamd".to_owned();
     for name in [usual_name.clone(), format!("{usual_name}-{}", std::process::id())] {
-        let output = run_tmux(server, &new_session_args(&name, &socket_path, &program))?;
+        let output = run_tmux(server, &new_session_args(&name, &socket_path, &program, &previous))?;
         let error = String::from_utf8_lossy(&output.stderr);
         match output.status.success() {
             true if name != usual_name => {
@@ -49,7 +50,7 @@ pub fn start_in_tmux_session(
             // The daemon in that session will reply.
             false
                 if error.contains("duplicate session")
-                    && previous_tmux_session(server, &socket_path)?.is_some() =>
+                    && matches!(previous_tmux_session(server, &socket_path)?, PreviousSession::Found(_)) =>
             {
                 return Ok(None);
             }
@@ -70,14 +71,26 @@ pub fn start_in_tmux_session(
 /// Help text for a tmux server on which no session can be started.
 const OTHER_SERVER_HELP: &str = "on another tmux server, from outside tmux: teamctl up -L NAME";
 
-/// Id of the tmux session of an earlier daemon with this control socket. `None` if there is no such
-/// session or no tmux server runs.
-fn previous_tmux_session(server: &TmuxTarget, socket_path: &str) -> Result<Option<String>, ErrorReport> {
+/// Result of the search for the tmux session of an earlier daemon.
+enum PreviousSession {
+    /// The id of the session.
+    Found(String),
+    NotFound,
+    /// No tmux server runs; `new-session` starts one.
+    NoServer,
+}
+
+/// Searches for the tmux session of an earlier daemon with this control socket.
+fn previous_tmux_session(server: &TmuxTarget, socket_path: &str) -> Result<PreviousSession, ErrorReport> {
     let format = format!("#{{session_id}} #{{{SOCKET_OPTION}}}");
     let output = run_tmux(server, &["list-sessions", "-F", &format].map(str::to_owned))?;
+    if !output.status.success() {
+        return Ok(PreviousSession::NoServer);
+    }
     let listed = String::from_utf8_lossy(&output.stdout);
     let mut sessions = listed.lines().filter_map(|line| line.split_once(' '));
-    Ok(sessions.find(|(_, option)| *option == socket_path).map(|(id, _)| id.to_owned()))
+    let session = sessions.find(|(_, option)| *option == socket_path).map(|(id, _)| id.to_owned());
+    Ok(session.map_or(PreviousSession::NotFound, PreviousSession::Found))
 }
 
 /// The command that tmux runs to start teamd, with the environment variables that teamd needs.
@@ -98,7 +111,12 @@ fn daemon_command(
     Ok(words)
 }
 
-fn new_session_args(name: &str, socket_path: &str, program: &[String]) -> Vec<String> {
+fn new_session_args(
+    name: &str,
+    socket_path: &str,
+    program: &[String],
+    previous: &PreviousSession,
+) -> Vec<String> {
     let new = ["new-session", "-d", "-x", "200", "-y", "50", "-s", name];
     let target = format!("={name}:");
     let (socket_path, close_on_exit) = (escape_for_tmux(socket_path), close_on_exit_args(&target));
@@ -106,11 +124,18 @@ fn new_session_args(name: &str, socket_path: &str, program: &[String]) -> Vec<St
     // session. If a user has the option on, tmux would otherwise destroy the new session at once,
     // because no client is attached.
     let keep_unattached = [";", "set-option", "-t", &target, "destroy-unattached", "off"];
+    // A server that this command starts would exit at once if the user has `exit-unattached` on. A
+    // server that runs already keeps its option: teamd's control client keeps that server running.
+    let keep_server: &[&str] = match previous {
+        PreviousSession::NoServer => &[";", "set-option", "-s", "exit-unattached", "off"],
+        PreviousSession::Found(_) | PreviousSession::NotFound => &[],
+    };
     let set_socket = [";", "set-option", "-t", &target, SOCKET_OPTION, &socket_path];
     [
         &new.map(str::to_owned)[..],
         program,
         &keep_unattached.map(str::to_owned),
+        &keep_server.iter().map(|&word| word.to_owned()).collect::<Vec<_>>(),
         &close_on_exit,
         &set_socket.map(str::to_owned),
     ]

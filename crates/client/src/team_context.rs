@@ -133,8 +133,24 @@ impl TeamContext {
         StateDir::open(&self.directories()?.state_dir).map_err(ErrorReport::from)
     }
 
-    /// Opens the root and checks it.
+    /// Opens the root and checks it. Creates nothing.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if the root does not exist yet.
     pub fn root(&self) -> Result<Root, ErrorReport> {
+        self.existing_root()?.ok_or_else(no_team_error)
+    }
+
+    /// Like [`TeamContext::root`]. `None` if the root does not exist yet, so that there is no team.
+    pub fn existing_root(&self) -> Result<Option<Root>, ErrorReport> {
+        let root = self.root_path()?;
+        store::check_root_trusted(&root)?;
+        if store::has_team_directories(&root) { self.create_root().map(Some) } else { Ok(None) }
+    }
+
+    /// Opens the root and checks it. Creates what is missing.
+    pub fn create_root(&self) -> Result<Root, ErrorReport> {
         let durability = Durability::from_env_value(env_var("TEAMD_DURABILITY").as_deref())?;
         Root::open(&self.root_path()?, &self.directories()?.state_dir, durability).map_err(ErrorReport::from)
     }
@@ -180,8 +196,10 @@ impl TeamContext {
         let teams: Vec<TeamName> = root.teams()?.into_iter().filter(|t| !t.is_claude_session()).collect();
         match teams.as_slice() {
             [_] => Ok(teams),
-            [] => Err(ErrorReport::new(ErrorKind::NotFound, "cannot find a team: there is none")
-                .with_help("make one with: teamctl create NAME")),
+            [] => match root.teams_without_config()?.first() {
+                Some(team) => Err(missing_config_error(root, team)),
+                None => Err(no_team_error()),
+            },
             _ => match find_lead_session(&self.directories()?) {
                 Some(lead) => Ok(vec![team_by_name(root, lead.team.as_str())?]),
                 None => Ok(teams),
@@ -266,9 +284,26 @@ pub fn team_by_name(root: &Root, name: &str) -> Result<TeamName, ErrorReport> {
     if teams.contains(&wanted) {
         return Ok(wanted);
     }
+    if root.teams_without_config()?.contains(&wanted) {
+        return Err(missing_config_error(root, &wanted));
+    }
     let near = did_you_mean(wanted.as_str(), teams.iter().map(TeamName::as_str));
     Err(ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {wanted}"))
         .with_help(near.unwrap_or_else(|| missing_team_help(&wanted, &teams))))
+}
+
+fn no_team_error() -> ErrorReport {
+    ErrorReport::new(ErrorKind::NotFound, "cannot find a team: there is none")
+        .with_help("make one with: teamctl create NAME")
+}
+
+/// The error for a team whose directory has no `config.json`.
+fn missing_config_error(root: &Root, team: &TeamName) -> ErrorReport {
+    let directory = root.path().join("teams").join(team.as_str());
+    let message = format!("cannot use the team {team}: {} has no config.json", directory.display());
+    ErrorReport::new(ErrorKind::NotFound, message).with_help(format!(
+        "if teamd runs this team, it writes the file again within 2 s; to remove the rest of a team: teamctl delete {team} --force"
+    ))
 }
 
 fn missing_team_help(wanted: &TeamName, teams: &[TeamName]) -> String {

@@ -142,10 +142,15 @@ impl<'a> StatusSource<'a> {
         reply.map_or(StatusSource::Roster(roster), |status| StatusSource::Daemon(&status.teams))
     }
 
+    /// The status of all teams.
+    pub fn teams(self) -> &'a [TeamStatus] {
+        let (StatusSource::Daemon(teams) | StatusSource::Roster(teams)) = self;
+        teams
+    }
+
     /// The status of the team `name`. `None` if there is none.
     pub fn team_status(self, name: &TeamName) -> Option<&'a TeamStatus> {
-        let (StatusSource::Daemon(teams) | StatusSource::Roster(teams)) = self;
-        teams.iter().find(|team| team.name == *name)
+        self.teams().iter().find(|team| team.name == *name)
     }
 }
 
@@ -181,12 +186,11 @@ pub type UnreadCounter<'a> = dyn FnMut(&Team, &AgentName) -> Option<usize> + 'a;
 /// The view of the team `name`. If the team's files cannot be read, the view contains only the
 /// status from `source`.
 pub fn team_view(root: &Root, name: TeamName, source: StatusSource, unread: &mut UnreadCounter) -> TeamView {
-    match root.team(&name) {
-        Ok(team) => open_team_view(&team, source, unread),
-        Err(_) => {
-            let status = source.team_status(&name);
-            view_without_files(name, status)
-        }
+    let status = source.team_status(&name);
+    let supervised = || status.and_then(|_| root.open_team_without_config(&name).ok().flatten());
+    match root.team(&name).ok().or_else(supervised) {
+        Some(team) => open_team_view(&team, source, unread),
+        None => view_without_files(name, status),
     }
 }
 

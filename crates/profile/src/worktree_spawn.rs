@@ -4,6 +4,7 @@
 use crate::build_spawn_request::{SpawnOptions, build_spawn_request};
 use protocol::control::{self, WorktreeReply, WorktreeRequest};
 use protocol::error::ErrorReport;
+use std::path::Path;
 use store::Root;
 
 /// The request that asks the daemon to create the worktree of a new member.
@@ -38,4 +39,32 @@ pub fn rebuild_for_worktree(
     let config = root.team(&request.team).and_then(|team| team.config()).ok();
     let again = build_spawn_request(root.path(), request.team.clone(), config.as_ref(), options)?;
     Ok(control::SpawnRequest { worktree: Some(worktree.path), ..again })
+}
+
+/// The warning for a new worktree of the repository that contains `cwd`, if the repository has
+/// submodules: git does not check them out in a new worktree.
+pub fn submodule_warning(cwd: &Path) -> Option<String> {
+    let repository = cwd.ancestors().find(|directory| directory.join(".git").exists())?;
+    repository.join(".gitmodules").is_file().then(|| {
+        format!(
+            "warning: {} has submodules: their directories are empty in a new worktree; the agent, or a post-checkout hook, fills them with: git submodule update --init",
+            repository.display()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repository_with_submodules_gets_a_warning() {
+        let repository = tempfile::tempdir().unwrap();
+        let cwd = repository.path().join("src");
+        std::fs::create_dir(&cwd).unwrap();
+        std::fs::create_dir(repository.path().join(".git")).unwrap();
+        assert_eq!(submodule_warning(&cwd), None);
+        std::fs::File::create(repository.path().join(".gitmodules")).unwrap();
+        assert!(submodule_warning(&cwd).unwrap().contains("git submodule update --init"));
+    }
 }

@@ -48,7 +48,7 @@ pub fn run_team(
     request: RunRequest,
     observer: &dyn RunObserver,
 ) -> Result<RunReport, ErrorReport> {
-    let (root, state_dir) = (team_context.root()?, team_context.state_dir()?);
+    let (root, state_dir) = (team_context.create_root()?, team_context.state_dir()?);
     let mut lock = run_lock::acquire(&state_dir, &request.file.name)?;
     let note = match request.if_team_exists {
         IfTeamExists::Resume => lock.previous_note(),

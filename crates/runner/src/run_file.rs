@@ -53,6 +53,13 @@ pub struct RunFile {
     pub(crate) tasks: Vec<TaskSpec>,
 }
 
+impl RunFile {
+    /// The spawn requests of the members that work in a worktree.
+    pub fn members_in_worktrees(&self) -> impl Iterator<Item = &control::SpawnRequest> {
+        self.members.iter().filter(|member| self.worktree_members.contains_key(&member.name))
+    }
+}
+
 /// Reads the run file at `path`. The inner `Err` lists all errors in the file's content.
 ///
 /// # Errors

@@ -8,6 +8,7 @@
 //! Invariant: only the module `file` writes and renames files, and only the module `backoff`
 //! sleeps; `clippy.toml` checks it. Every wait has a deadline.
 
+mod agent_log;
 mod agent_type_file;
 mod answer_log;
 mod backoff;
@@ -40,6 +41,7 @@ mod team_config;
 mod team_file_names;
 mod team_handle;
 
+pub use agent_log::{agent_log_dir, agent_log_path};
 pub use agent_type_file::read_agent_type;
 pub use answer_log::AnsweredRequest;
 pub use clock::now;
@@ -59,7 +61,7 @@ pub use operations::{
 };
 pub use own_environment::{env_var, env_vars, own_program};
 pub use repair_config::ConfigDamage;
-pub use root::{CORRUPT_DIR, ENVIRONMENTS_DIR, Root};
+pub use root::{CORRUPT_DIR, ENVIRONMENTS_DIR, Root, check_root_trusted, has_team_directories};
 pub use state_dir_handle::StateDir;
 pub use tasks::{BatchTask, NewTask, TaskUpdate, Tasks, UNREADABLE_STATUS};
 pub use team_handle::Team;

@@ -29,6 +29,12 @@ const ANSWERS_DIR: &str = "answers";
 /// Directory in the state directory with the journal.
 const JOURNAL_DIR: &str = "journal";
 
+/// Permission bits that the root and its directories must not have.
+const FORBIDDEN_BITS: u32 = 0o002;
+
+/// The command that removes these bits, without the path.
+const CHMOD: &str = "chmod o-w";
+
 /// Name of the probe file, by which the daemon tests whether file events arrive.
 const PROBE_NAME: &str = "probe";
 
@@ -49,10 +55,10 @@ impl Root {
         create_private_dir(path)?;
         let path = path.canonicalize().map_err(|cause| Error::io("resolve", path, cause))?;
         let dir = DirHandle::open(&path)?;
-        check_trusted(&dir, 0o002, "chmod o-w")?;
+        check_trusted(&dir, FORBIDDEN_BITS, CHMOD)?;
         let (teams, tasks) = (dir.create_dir(TEAMS_DIR)?, dir.create_dir(TASKS_DIR)?);
-        check_trusted(&teams, 0o002, "chmod o-w")?;
-        check_trusted(&tasks, 0o002, "chmod o-w")?;
+        check_trusted(&teams, FORBIDDEN_BITS, CHMOD)?;
+        check_trusted(&tasks, FORBIDDEN_BITS, CHMOD)?;
         let io = IoContext { durability, backups: CorruptBackups::open(&state_dir.join(CORRUPT_DIR))? };
         let foreign_io = IoContext { durability, backups: CorruptBackups::new_disabled() };
         let answers = AnswerLog::new(state_dir.join(ANSWERS_DIR));
@@ -78,7 +84,7 @@ impl Root {
     /// Whether the root's directories `teams` and `tasks` exist. If they do, [`Root::reopen`]
     /// creates no directory.
     pub fn has_directories(&self) -> bool {
-        [TEAMS_DIR, TASKS_DIR].iter().all(|directory| self.path().join(directory).exists())
+        has_team_directories(self.path())
     }
 
     /// Opens the directory that is now at the root's path; creates it if it is missing. The new
@@ -149,6 +155,18 @@ impl Root {
         let names = self.0.teams.file_names()?;
         let names = names.iter().filter_map(|name| TeamName::parse(name).ok());
         Ok(names.filter(|name| matches!(self.find_team_dir(name), Ok(Some(_)))).collect())
+    }
+
+    /// The names of directories in `teams` that have no `config.json`, sorted: another program has
+    /// removed the file, or a crash has cut off a deletion.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn teams_without_config(&self) -> Result<Vec<TeamName>, Error> {
+        let names = self.0.teams.file_names()?;
+        let names = names.iter().filter_map(|name| TeamName::parse(name).ok());
+        let has_no_config = |name: &TeamName| matches!(self.open_team_dir(name), Ok(Some(dir)) if matches!(dir.stat(CONFIG_FILE), Ok(None)));
+        Ok(names.filter(has_no_config).collect())
     }
 
     /// The team of this name.
@@ -223,6 +241,24 @@ impl Root {
     pub fn delete_session_records(&self, existing: &[TeamName]) -> Result<(), Error> {
         self.0.answer_log.delete_ended_sessions(existing)
     }
+}
+
+/// Checks the owner and the permissions of the root at `path`, if it exists.
+///
+/// # Errors
+/// [`Error::Untrusted`], or `Io`.
+pub fn check_root_trusted(path: &Path) -> Result<(), Error> {
+    if !path.try_exists().unwrap_or(true) {
+        return Ok(());
+    }
+    check_trusted(&DirHandle::open(path)?, FORBIDDEN_BITS, CHMOD)
+}
+
+/// Whether the directories `teams` and `tasks` exist in the root at `path`. If they do,
+/// [`Root::open`] creates nothing in it. True too if that cannot be found out; then [`Root::open`]
+/// returns the error.
+pub fn has_team_directories(path: &Path) -> bool {
+    [TEAMS_DIR, TASKS_DIR].iter().all(|directory| path.join(directory).try_exists().unwrap_or(true))
 }
 
 impl Team {

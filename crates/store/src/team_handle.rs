@@ -2,6 +2,7 @@
 //! open. So if the team is deleted and a new team gets the same name, a write through the old
 //! handle never reaches the new team.
 
+use crate::agent_log::agent_log_path;
 use crate::answer_log::AnswerLog;
 use crate::config_cache::ConfigCache;
 use crate::dir_handle::DirHandle;
@@ -85,6 +86,11 @@ impl Team {
     /// The path of the team's directory.
     pub fn path(&self) -> PathBuf {
         self.0.dir.path().to_owned()
+    }
+
+    /// The output log of a member. It exists only if teamd runs, or ran, the member.
+    pub fn agent_log_path(&self, name: &AgentName) -> PathBuf {
+        agent_log_path(&self.0.root.state_dir, self.name(), name)
     }
 
     /// The path of the team's config.

@@ -31,9 +31,11 @@ pub fn run_teamctl() -> ExitCode {
     };
     let context = context::CommandContext::new(cli.global);
     match cli::dispatch(cli.command, &context) {
-        Ok(_) if output::has_lost_output() => {
-            output::print_warning("cannot write to standard output: what was printed is not whole");
-            ExitCode::from(ErrorKind::Io.exit_code())
+        Ok(code) if output::has_lost_output() => {
+            output::print_warning(
+                "cannot write to standard output: its text is incomplete, but the command has done its work",
+            );
+            if code == ExitCode::SUCCESS { ExitCode::from(ErrorKind::Io.exit_code()) } else { code }
         }
         Ok(code) => code,
         Err(error) => output::print_error(&context, &error),

@@ -11,13 +11,12 @@ const TAIL_BYTES: u64 = 8 << 10;
 
 /// The log of a member's output.
 pub(crate) fn agent_log_path(arguments: &ScreenArgs, name: &str) -> PathBuf {
-    let file = format!("{}.log", AgentName::new_unchecked(name).file_stem());
-    agent_log_dir(arguments).join(file)
+    store::agent_log_path(&arguments.state_dir, &arguments.team, &AgentName::new_unchecked(name))
 }
 
 /// The directory with the logs of the team's members.
 pub(crate) fn agent_log_dir(arguments: &ScreenArgs) -> PathBuf {
-    arguments.state_dir.join("logs/agents").join(arguments.team.as_str())
+    store::agent_log_dir(&arguments.state_dir, &arguments.team)
 }
 
 /// The last lines of a log, without control characters. Empty if it cannot be read.

@@ -11,9 +11,11 @@ use super::turn_outcome::{TaskSettlement, TurnOutcome, idle_notification, settle
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::message::{InboxEntry, Message};
+use protocol::name::AgentName;
 use protocol::payload::{IdleReason, PlanApprovalResponse};
 use protocol::policy::Policy;
 use protocol::shim_turn_program::{PerTurnProgram, TurnProgram};
+use std::path::PathBuf;
 
 /// The size from which on no more messages are added to a prompt, in bytes. Other messages are
 /// delivered at the end of the next turn.
@@ -71,12 +73,22 @@ impl TeamFiles {
             match update {
                 LeadUpdate::Message { message, times, .. } => {
                     let about = format!("message from {}", message.from);
-                    prompt.add(lead_text(&message, times, policy), &about, entries);
+                    let output_file = self.output_file(&message.from);
+                    prompt.add(lead_text(&message, times, policy, output_file.as_deref()), &about, entries);
                 }
-                LeadUpdate::Idle { names, .. } => prompt.add(idle_text(&names), "who is idle", entries),
+                LeadUpdate::Idle { names, .. } => {
+                    let output_file = names.first().and_then(|name| self.output_file(name));
+                    prompt.add(idle_text(&names, output_file.as_deref()), "who is idle", entries);
+                }
             }
         }
         Ok(prompt.finish())
+    }
+
+    /// The output log of a member. `None` if teamd has not started the member.
+    fn output_file(&self, name: &str) -> Option<PathBuf> {
+        let path = self.team().agent_log_path(&AgentName::new_unchecked(name));
+        path.is_file().then_some(path)
     }
 
     /// The unread entries of the inbox. Empty if the inbox is not valid JSON, so that the agent can

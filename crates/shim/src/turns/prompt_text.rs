@@ -9,6 +9,7 @@ use protocol::payload::{IdleNotification, IdleReason, Payload, ShutdownRequest};
 use protocol::policy::{Approver, Policy};
 use protocol::single_line_and_shell_quote::single_line;
 use protocol::task::Task;
+use std::path::Path;
 
 /// The subject of a turn.
 #[derive(Debug)]
@@ -75,14 +76,21 @@ pub(super) fn shutdown_request_text(request: &ShutdownRequest) -> String {
 
 /// The text of a member's message for a lead session. A report of a member is put into words. A
 /// plan or permission request is followed by the commands that answer it, if the policy lets the
-/// lead answer. `times` says how often the message was sent.
-pub(super) fn lead_text(message: &Message, times: usize, policy: &Policy) -> String {
+/// lead answer. `times` says how often the message was sent. `output_file` has the member's output.
+pub(super) fn lead_text(
+    message: &Message,
+    times: usize,
+    policy: &Policy,
+    output_file: Option<&Path>,
+) -> String {
     let element = |summary: &str, text: &str| {
         message_element(&message.from, message.color.as_deref(), Some(summary), text)
     };
     match Payload::parse(&message.text) {
-        Some(Payload::IdleNotification(idle)) => turn_end_text(&message.from, &idle),
-        Some(Payload::TeammateTerminated(ended)) => notification(&message.from, "killed", &ended.message),
+        Some(Payload::IdleNotification(idle)) => turn_end_text(&message.from, &idle, output_file),
+        Some(Payload::TeammateTerminated(ended)) => {
+            notification(&message.from, "killed", &ended.message, output_file)
+        }
         Some(Payload::PlanApprovalRequest(plan)) => {
             format!(
                 "{}\n{}",
@@ -105,13 +113,13 @@ pub(super) fn lead_text(message: &Message, times: usize, policy: &Policy) -> Str
     }
 }
 
-/// One line that names all idle members.
-pub(super) fn idle_text(names: &[String]) -> String {
+/// One line that names all idle members. `output_file` has the output of the only one.
+pub(super) fn idle_text(names: &[String], output_file: Option<&Path>) -> String {
     match names {
-        [one] => notification(one, "idle", &format!("{one} has ended a turn.")),
+        [one] => notification(one, "idle", &format!("{one} has ended a turn."), output_file),
         several => {
             let names = several.join(", ");
-            notification(&names, "idle", &format!("{names} have ended their turns."))
+            notification(&names, "idle", &format!("{names} have ended their turns."), None)
         }
     }
 }
@@ -136,7 +144,7 @@ fn shell_safe_id(id: &RequestId) -> Option<&str> {
     Some(id.as_str()).filter(|id| id.chars().all(plain) && !id.starts_with('-'))
 }
 
-fn turn_end_text(from: &str, idle: &IdleNotification) -> String {
+fn turn_end_text(from: &str, idle: &IdleNotification, output_file: Option<&Path>) -> String {
     let status = match (idle.idle_reason, idle.completed_status.as_deref()) {
         (IdleReason::Failed, _) | (_, Some("failed")) => "failed",
         (_, Some("completed")) => "completed",
@@ -145,15 +153,19 @@ fn turn_end_text(from: &str, idle: &IdleNotification) -> String {
     let task = idle.completed_task_id.as_ref().map(|id| format!("task {id}"));
     let details = [task.as_deref(), idle.summary.as_deref(), idle.failure_reason.as_deref()];
     let details: Vec<&str> = details.into_iter().flatten().collect();
-    notification(from, status, &format!("{from} has ended a turn. {}", details.join(": ")))
+    notification(from, status, &format!("{from} has ended a turn. {}", details.join(": ")), output_file)
 }
 
 /// A report about the member `from` for the lead's conversation, as an element
-/// `<task_notification>`.
-fn notification(from: &str, status: &str, message: &str) -> String {
+/// `<task_notification>` (see docs/protocol.md). Without an output file it has no
+/// element for one.
+fn notification(from: &str, status: &str, message: &str, output_file: Option<&Path>) -> String {
+    let output_file = output_file.map_or(String::new(), |path| {
+        format!("<output_file>{}</output_file>\n", escape_markup(&single_line(&path.to_string_lossy())))
+    });
     let (from, message) = (escape_markup(&single_line(from)), escape_markup(message.trim_end()));
     format!(
-        "<task_notification>\n<task_id>{from}</task_id>\n<status>{status}</status>\n<message>{message}</message>\n</task_notification>"
+        "<task_notification>\n<task_id>{from}</task_id>\n{output_file}<status>{status}</status>\n<message>{message}</message>\n</task_notification>"
     )
 }
 
@@ -257,7 +269,7 @@ mod tests {
             let text = format!(
                 r##"{{"type":"plan_approval_request","from":"ann","planContent":"<p>","requestId":"{id}"}}"##
             );
-            lead_text(&message("ann", None, &text), 1, &Policy::default())
+            lead_text(&message("ann", None, &text), 1, &Policy::default(), None)
         };
         assert!(plan("plan-1@ann@t").contains("teamctl approve plan-1@ann@t\n"));
         for id in ["x; rm -rf y", "$(x)", "`x`", "--all", "a b", "<x>"] {
@@ -269,22 +281,25 @@ mod tests {
     #[test]
     fn who_is_idle_is_one_line_and_what_has_come_again_says_so() {
         let names = ["ann", "bob", "<cat>"].map(str::to_owned);
-        let text = idle_text(&names);
+        let text = idle_text(&names, None);
         assert!(text.contains("<message>ann, bob, &lt;cat&gt; have ended their turns.</message>"), "{text}");
-        assert!(idle_text(&names[..1]).contains("<message>ann has ended a turn.</message>"));
-        let text = lead_text(&message("ann", None, "done"), 3, &Policy::default());
+        assert!(idle_text(&names[..1], None).contains("<message>ann has ended a turn.</message>"));
+        let text = lead_text(&message("ann", None, "done"), 3, &Policy::default(), None);
         assert!(text.ends_with("\n(It has come 3 times.)"), "{text}");
     }
 
     #[test]
     fn a_turns_end_reaches_the_lead_as_a_notification() {
         let idle = r#"{"type":"idle_notification","from":"ann","idleReason":"available","summary":"a <b>"}"#;
-        let text = lead_text(&message("ann", None, idle), 1, &Policy::default());
+        let text = lead_text(&message("ann", None, idle), 1, &Policy::default(), None);
         assert!(
             text.starts_with("<task_notification>\n<task_id>ann</task_id>\n<status>idle</status>"),
             "{text}"
         );
         assert!(text.contains("a &lt;b&gt;"), "{text}");
+        let text =
+            lead_text(&message("ann", None, idle), 1, &Policy::default(), Some(Path::new("/l/ann.log")));
+        assert!(text.contains("</task_id>\n<output_file>/l/ann.log</output_file>\n<status>"), "{text}");
     }
 
     #[test]

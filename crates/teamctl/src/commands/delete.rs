@@ -9,7 +9,8 @@ use std::process::ExitCode;
 
 /// Delete a team: its configuration, inboxes, tasks and worktrees
 ///
-/// Refused (76) while members run; --force ends them first. Also refused, and then nothing is
+/// Refused (76) while members run; --force ends them first. Members that another program runs are
+/// not ended: with --force they run on without a team. Also refused, and then nothing is
 /// deleted, while a worktree has work that would be lost. Such work is: changes, untracked and
 /// ignored files, commits that no other branch has, stashes, an unfinished rebase, a lock, a
 /// process in the directory. The error names the worktree and the command that discards it. A

@@ -70,12 +70,12 @@ struct LedTeam {
 }
 
 fn find_or_create_team(context: &CommandContext, name: Option<&str>) -> Result<LedTeam, ErrorReport> {
-    let root = context.root()?;
     let Some(name) = name.or(context.args.team.as_deref()) else {
-        return Ok(LedTeam { name: context.team_name(&root)?, is_new: false });
+        return Ok(LedTeam { name: context.team_name(&context.root()?)?, is_new: false });
     };
     let name = sanitized_team_name(name)?;
-    if root.teams()?.contains(&name) {
+    let teams = context.existing_root()?.map_or(Ok(Vec::new()), |root| root.teams())?;
+    if teams.contains(&name) {
         return Ok(LedTeam { name, is_new: false });
     }
     let reply: CreateTeamReply = context.request(Request::CreateTeam(default_create_request(&name)?))?;

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use store::agent_log_dir;
 
 /// Print the output of a member's program, also after its end
 ///
@@ -33,7 +34,7 @@ pub(crate) struct LogsArgs {
 
 pub(crate) fn run(context: &CommandContext, args: &LogsArgs) -> Result<ExitCode, ErrorReport> {
     let team = team_of_log(context, &args.name)?;
-    let path = find_log(&log_directory(context)?.join(team.as_str()), strip_team(&args.name, &team))?;
+    let path = find_log(&agent_log_dir(context.state_dir()?.path(), &team), strip_team(&args.name, &team))?;
     if args.follow {
         return follow(context, &path);
     }
@@ -41,17 +42,13 @@ pub(crate) fn run(context: &CommandContext, args: &LogsArgs) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-fn log_directory(context: &CommandContext) -> Result<PathBuf, ErrorReport> {
-    Ok(context.state_dir()?.path().join("logs/agents"))
-}
-
 /// Returns the team whose logs are read. If `-t` or `NAME@TEAM` names the team, the team may have
 /// been deleted already, because its logs are kept.
 fn team_of_log(context: &CommandContext, address: &str) -> Result<TeamName, ErrorReport> {
-    let logs = log_directory(context)?;
+    let state = context.state_dir()?;
     let named = context.args.team.as_deref().or_else(|| Some(address.split_once('@')?.1));
     let named = named.and_then(|name| TeamName::parse(name).ok());
-    match named.filter(|team| logs.join(team.as_str()).is_dir()) {
+    match named.filter(|team| agent_log_dir(state.path(), team).is_dir()) {
         Some(team) => Ok(team),
         None => Ok(team_of_address(context, address)?.name().clone()),
     }

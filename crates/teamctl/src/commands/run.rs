@@ -11,6 +11,7 @@ use crate::output;
 use crate::suggested_command_options::rewrite_commands;
 use display::RunDisplay;
 use profile::build_spawn_request::profile_warnings;
+use profile::worktree_spawn::submodule_warning;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -57,7 +58,7 @@ pub(crate) fn run(context: &CommandContext, args: &RunArgs) -> Result<ExitCode, 
         Err(errors) => return Ok(print_validation_errors(context, FileUse::Run, &args.file, &errors)),
     };
     check_team_option(context, &file.name)?;
-    print_profile_warnings(context, &file);
+    print_member_warnings(context, &file);
     let name = file.name.clone();
     let context = CommandContext::new(GlobalArgs { team: Some(name.to_string()), ..context.args.clone() });
     let request = RunRequest {
@@ -91,10 +92,10 @@ fn check_team_option(context: &CommandContext, name: &TeamName) -> Result<(), Er
     }
 }
 
-/// Prints each warning about the profiles once. A profile was never tried, or its agent gets no
-/// messages until a person types a prompt.
-fn print_profile_warnings(context: &CommandContext, file: &RunFile) {
-    let warnings: BTreeSet<String> = file.members.iter().flat_map(profile_warnings).collect();
+/// Prints each warning about the members' profiles and worktrees once.
+fn print_member_warnings(context: &CommandContext, file: &RunFile) {
+    let mut warnings: BTreeSet<String> = file.members.iter().flat_map(profile_warnings).collect();
+    warnings.extend(file.members_in_worktrees().filter_map(|member| submodule_warning(&member.cwd)));
     if !context.args.quiet {
         warnings.iter().for_each(|warning| output::print_warning(&rewrite_commands(context, warning)));
     }

@@ -6,7 +6,7 @@ use crate::output;
 use crate::suggested_command_options;
 use client::suggested_commands::SuggestedCommands;
 use profile::build_spawn_request::{SpawnOptions, build_spawn_request, profile_warnings};
-use profile::worktree_spawn::{rebuild_for_worktree, worktree_request};
+use profile::worktree_spawn::{rebuild_for_worktree, submodule_warning, worktree_request};
 use protocol::control::{Request, SpawnReply, SpawnRequest};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
@@ -15,19 +15,24 @@ pub(crate) fn run(context: &CommandContext, mut args: SpawnOptions) -> Result<Ex
     context.require_lead("spawn")?;
     args.prompt = args.prompt.as_deref().map(text_or_stdin::read_text).transpose()?;
     let mut request = spawn_request(context, args.clone())?;
-    if !context.args.quiet {
-        profile_warnings(&request).iter().for_each(|warning| {
-            output::print_warning(&suggested_command_options::rewrite_commands(context, warning));
-        });
-    }
+    print_warnings(context, &profile_warnings(&request));
     if args.worktree.is_some() {
         let worktree = context.create_worktree(worktree_request(&request, &args))?;
+        if !worktree.is_reused {
+            print_warnings(context, submodule_warning(&request.cwd).as_slice());
+        }
         request = rebuild_for_worktree(&context.root()?, request, args, worktree)?;
     }
     let reply: SpawnReply = context.request(Request::Spawn(Box::new(request)))?;
     let commands = suggested_command_options::suggested_commands_for_team(context, &reply.team_name)?;
     output::print_result(context, &reply, &result_text(&reply, &commands));
     Ok(ExitCode::SUCCESS)
+}
+
+fn print_warnings(context: &CommandContext, warnings: &[String]) {
+    for warning in warnings.iter().filter(|_| !context.args.quiet) {
+        output::print_warning(&suggested_command_options::rewrite_commands(context, warning));
+    }
 }
 
 fn result_text(reply: &SpawnReply, commands: &SuggestedCommands) -> String {

@@ -14,6 +14,7 @@ use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{TeamName, strip_team};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use store::Root;
 
@@ -102,7 +103,7 @@ fn teams_with_members(
     status: Option<&StatusReply>,
     args: &StatusArgs,
 ) -> Result<Vec<TeamView>, ErrorReport> {
-    let root = context.root()?;
+    let Some(root) = context.existing_root()? else { return Ok(Vec::new()) };
     let state = context.directories()?.state_dir;
     let suspended = if status.is_none() { read_suspended_teams(&state) } else { Vec::new() };
     let source = StatusSource::from_reply_or_roster(status, &suspended);
@@ -131,7 +132,9 @@ fn team_views(
         Some(selected) => team == selected,
         None => args.all || !team.is_claude_session(),
     };
-    let names: Vec<TeamName> = root.teams()?.into_iter().filter(is_shown).collect();
+    // A team whose config.json is missing at the moment is known to the daemon alone.
+    let known = source.teams().iter().map(|team| team.name.clone());
+    let names: BTreeSet<TeamName> = root.teams()?.into_iter().chain(known).filter(is_shown).collect();
     Ok(names.into_iter().map(|name| team_view(root, name, source, &mut count_unread)).collect())
 }
 
@@ -185,7 +188,8 @@ fn print_teams(
 
 /// Says that `--all` shows the teams of Claude Code's own sessions, if there are any.
 fn print_session_teams_hint(context: &CommandContext) -> Result<(), ErrorReport> {
-    let count = context.root()?.teams()?.iter().filter(|team| team.is_claude_session()).count();
+    let teams = context.existing_root()?.map_or(Ok(Vec::new()), |root| root.teams())?;
+    let count = teams.iter().filter(|team| team.is_claude_session()).count();
     let all = suggested_commands(context).command(&["status", "--all"]);
     match count {
         0 => {}

@@ -9,11 +9,20 @@ use crate::output;
 use crate::suggested_command_options;
 use client::daemon_session::{DaemonSession, daemon_session};
 use client::daemon_start::{DaemonStart, start_unless_running};
+use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::select_tmux_server::{TMUX_NAME, TmuxTarget};
 use profile::ProfileRegistry;
+use protocol::control::StatusReply;
 use protocol::error::ErrorReport;
 use serde_json::json;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How long `up` waits for the shims of the last daemon. A shim connects within a second.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The suspended members that `up` names. The others are counted.
+const MAX_NAMED_MEMBERS: usize = 10;
 
 /// Start teamd in a detached tmux session, unless it runs
 ///
@@ -39,9 +48,9 @@ pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, E
             ProfileRegistry::for_user().no_output_after()
         })? {
             DaemonStart::AlreadyRunning(status) => (status, "runs already"),
-            DaemonStart::Started { status, warnings } => {
+            DaemonStart::Started { warnings, .. } => {
                 warnings.iter().for_each(|warning| output::print_warning(warning));
-                (status, "is ready")
+                (wait_until_settled(context)?, "is ready")
             }
             DaemonStart::Failed { code, message } => {
                 output::print_daemon_failure(&suggested_command_options::rewrite_commands(context, &message));
@@ -52,10 +61,7 @@ pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, E
         return resume::resume_members(context, &status, state);
     }
     let budgets = status.teams.iter().filter_map(|team| budget_line(context, team));
-    let past_members =
-        status.teams.iter().filter(|team| !team.is_budget_exhausted()).flat_map(|team| &team.past_members);
-    let suspended = past_members.filter(|past| past.is_suspended).count();
-    let suspended = suspended_line(suspended, &suggested_command_options::suggested_commands(context));
+    let suspended = suspended_lines(context, &status);
     let session = daemon_session(&status.daemon);
     let place = session.map(|session| {
         let DaemonSession { name, command } = session;
@@ -65,4 +71,36 @@ pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, E
         std::iter::once(daemon_line(&status, state)).chain(place).chain(suspended).chain(budgets).collect();
     output::print_result(context, &json!({"daemon": status.daemon}), &lines.join("\n"));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Waits until no member is disconnected: the new daemon has adopted each shim that still runs, and
+/// has found out which ones are gone. Gives up after [`SETTLE_TIMEOUT`], because a stopped shim does
+/// not connect. Returns the daemon's status.
+fn wait_until_settled(context: &CommandContext) -> Result<StatusReply, ErrorReport> {
+    // The state directory contains the event log, so it changes with each adoption and exit.
+    let mut watcher = DirectoryWatcher::new(&[context.directories()?.state_dir])?;
+    let deadline = Instant::now() + SETTLE_TIMEOUT;
+    loop {
+        let status = context.daemon_status()?;
+        let mut members = status.teams.iter().flat_map(|team| &team.members);
+        if members.all(|member| member.lifecycle != "disconnected")
+            || watcher.wait(Some(deadline))? == WatchEvent::TimedOut
+        {
+            return Ok(status);
+        }
+    }
+}
+
+/// Says how many members are suspended, with the command that resumes them, and who they are.
+fn suspended_lines(context: &CommandContext, status: &StatusReply) -> Vec<String> {
+    let teams = status.teams.iter().filter(|team| !team.is_budget_exhausted());
+    let members = teams.flat_map(|team| team.past_members.iter().map(move |past| (&team.name, past)));
+    let suspended: Vec<_> = members.filter(|(_, past)| past.is_suspended).collect();
+    let commands = suggested_command_options::suggested_commands(context);
+    let named = suspended.iter().take(MAX_NAMED_MEMBERS);
+    let named = named.map(|(team, past)| format!("  {}@{team}: {}", past.name, past.description));
+    let rest = suspended.len().saturating_sub(MAX_NAMED_MEMBERS);
+    let rest = (rest > 0).then(|| format!("  and {rest} more"));
+    let lines = suspended_line(suspended.len(), &commands).into_iter().chain(named).chain(rest);
+    lines.map(|line| output::sanitize(&line)).collect()
 }

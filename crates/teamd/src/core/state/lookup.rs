@@ -43,9 +43,11 @@ pub(crate) fn find_member<'a>(
         .filter(|a| !a.record.lifecycle.has_failed_cleanup())
         .ok_or_else(|| {
             let members = state.members(team);
-            let message = format!("cannot find {bare} in {team}: no such living member");
+            let message = format!("cannot find {bare} in {team}: teamd runs no member of that name");
             let near = did_you_mean(bare, members.iter().map(|a| a.record.request.name.as_str()));
-            let all = || format!("those there are: teamctl status -t {team}");
+            let all = || {
+                format!("see its members with: teamctl status -t {team}; an unsupervised member is ended by the program that started it")
+            };
             ErrorReport::new(ErrorKind::NotFound, message).with_help(near.unwrap_or_else(all))
         })
 }
@@ -105,4 +107,13 @@ pub(crate) fn has_members_error(team: &TeamName, names: &[String]) -> ErrorRepor
     let message = format!("Cannot cleanup team with {} active member(s): {}", names.len(), names.join(", "));
     ErrorReport::new(ErrorKind::Refused, message)
         .with_help(format!("end them with: teamctl shutdown --all -t {team}"))
+}
+
+/// The error for deleting a team with members that teamd does not run.
+pub(crate) fn has_unsupervised_members_error(team: &TeamName, names: &[String]) -> ErrorReport {
+    let names = names.join(", ");
+    let message = format!("cannot delete {team}: it has members that teamd does not run: {names}");
+    ErrorReport::new(ErrorKind::Refused, message).with_help(format!(
+        "end them in the program that started them; to delete the team and let them run on: teamctl delete {team} --force"
+    ))
 }

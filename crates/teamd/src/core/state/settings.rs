@@ -42,7 +42,7 @@ impl DaemonSettings {
 
     /// The log of an agent's output.
     pub(crate) fn output_log(&self, team: &TeamName, name: &AgentName) -> PathBuf {
-        self.state_dir.join("logs").join("agents").join(team.as_str()).join(format!("{name}.log"))
+        store::agent_log_path(&self.state_dir, team, name)
     }
 }
 

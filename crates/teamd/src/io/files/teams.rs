@@ -1,6 +1,6 @@
 //! Creates and deletes teams, and writes their policies and hidden panes.
 
-use crate::core::state::lookup::has_members_error;
+use crate::core::state::lookup::has_unsupervised_members_error;
 use crate::io::files::config_scan::backup_file;
 use crate::io::files::shared_files::lock;
 use crate::io::files::thread::FilesThread;
@@ -88,7 +88,7 @@ impl FilesThread {
         let members = config.iter().flat_map(|config| &config.members);
         let others: Vec<String> = members.filter(|m| !m.name.is_lead()).map(|m| m.name.to_string()).collect();
         if !others.is_empty() {
-            return Err(has_members_error(&order.team, &others));
+            return Err(has_unsupervised_members_error(&order.team, &others));
         }
         Ok(team)
     }

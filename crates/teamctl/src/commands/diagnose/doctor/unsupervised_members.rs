@@ -18,7 +18,7 @@ pub(super) fn check(root: &Root, status: Option<&StatusReply>, report: &mut Doct
     report.warn(
         "members",
         format!("entries without an agent of ours: {}", missing.join(", ")),
-        "other programs' agents are theirs to end; else restart teamd, which repairs its own",
+        "the program that started such a member ends it; if teamd started it: teamctl down, then teamctl up",
     );
 }
 

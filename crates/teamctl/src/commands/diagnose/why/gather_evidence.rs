@@ -37,7 +37,7 @@ pub(super) fn gather_evidence(
     let status = snapshot.teams.iter().find(|status| status.name == *team.name());
     let MemberLookup { name, agent, past, member } = look_up_member(team, address, status, config.as_ref());
     let state = context.directories()?.state_dir;
-    let log = state.join(format!("logs/agents/{}/{}.log", team.name(), name.file_stem()));
+    let log = store::agent_log_path(&state, team.name(), &name);
     let stopped = |pid: u32| system_probe::stopped_processes(&snapshot.processes, pid);
     let inboxes = inbox_states(team, &name);
     let lead_inbox = inboxes.last();
