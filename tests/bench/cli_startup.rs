@@ -1,4 +1,4 @@
-//! What a call of the command line takes as a process, beside the least that a process takes.
+//! Measures how long `teamctl send` takes as a whole process, compared with two minimal programs.
 
 use crate::{env_with_team, median, print_row, time_call};
 use harness::TestEnv;
@@ -7,25 +7,28 @@ use std::time::Duration;
 
 const ROUNDS: usize = 200;
 
-/// In turn; beside a daemon, which looks at what came while the process ends, and without one. What `send` does at the files
-/// is measured by itself, by the benches of the store.
+/// Measures `teamctl send` with a daemon and without one. With a daemon, the time includes the work
+/// of the daemon on the new message while the process ends. The benchmarks of the store measure the
+/// file work of `send` separately.
 pub(crate) fn measure_cli_startup() {
     let env = env_with_team();
-    let [_, _, beside] = medians(&env);
+    let [_, _, send_with_daemon] = measure_medians(&env);
     env.teamctl(["down"]).expect_success();
-    let [nothing, hello, send] = medians(&env);
+    let [empty, hello, send] = measure_medians(&env);
     print_row(
         "whole process, median of 200: `true`; a Rust hello with clap; `teamctl send`; the same beside teamd",
         &format!(
-            "{nothing:.2?}; {hello:.2?}; {send:.2?}, {:.2} × the hello; {beside:.2?}",
+            "{empty:.2?}; {hello:.2?}; {send:.2?}, {:.2} × hello; {send_with_daemon:.2?}",
             send.as_secs_f64() / hello.as_secs_f64()
         ),
-        "1.5 × the hello and what it does at the files",
+        "1.5 × hello plus the file work",
     );
     env.shut_down();
 }
 
-fn medians(env: &TestEnv) -> [Duration; 3] {
+/// Medians of `true`, minimal-cli and `teamctl send`. The programs alternate, so that changes in
+/// the machine's speed affect all of them.
+fn measure_medians(env: &TestEnv) -> [Duration; 3] {
     let mut times: [Vec<Duration>; 3] = Default::default();
     for n in 0..ROUNDS {
         let send = program_command(env, "teamctl", &["send", "team-lead", &format!("message {n}")]);
@@ -38,8 +41,8 @@ fn medians(env: &TestEnv) -> [Duration; 3] {
     times.map(median)
 }
 
-fn program_command(env: &TestEnv, program: &str, words: &[&str]) -> Command {
+fn program_command(env: &TestEnv, program: &str, args: &[&str]) -> Command {
     let mut command = env.command(harness::programs().join(program));
-    command.args(words);
+    command.args(args);
     command
 }

@@ -1,26 +1,29 @@
-//! A large team that does nothing, and what that takes: beside two programs that look again and again.
+//! Measures the CPU time and memory of teamd with large idle teams, compared with two programs that
+//! poll.
 
 use crate::{context_switches, cpu_ticks, env_with_team, megabytes, print_row, resident};
 use harness::{TestEnv, sleep};
 use std::process::{Child, Command};
 use std::time::Duration;
 
+/// How long the CPU time is measured.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Without panes, all asked for at once.
-fn members(env: &TestEnv, count: usize) {
+/// Spawns `count` members without panes at the same time.
+fn spawn_members(env: &TestEnv, count: usize) {
     let agent = env.scripted_agent_path();
     let spawn = |n: usize| {
         env.start_teamctl(["spawn", &format!("a{n}"), "--backend", "in-process", "--", &agent, "stay"])
     };
-    let all: Vec<Child> = (0..count).map(spawn).collect();
-    for child in all {
-        let ran = child.wait_with_output().unwrap();
-        assert!(ran.status.success(), "{ran:?}");
+    let children: Vec<Child> = (0..count).map(spawn).collect();
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
     }
 }
 
-fn inbox(count: usize) -> String {
+/// The text of an inbox with `count` read messages.
+fn inbox_text(count: usize) -> String {
     let entry = |n: usize| {
         serde_json::json!({"from": "team-lead", "text": format!("{n:0>180}"), "timestamp": "2026-01-01T00:00:00.000Z",
             "read": true})
@@ -28,7 +31,7 @@ fn inbox(count: usize) -> String {
     serde_json::to_string_pretty(&(0..count).map(entry).collect::<Vec<_>>()).unwrap()
 }
 
-/// How much it used in the window: percent of a core, switches from one process to another.
+/// The CPU ticks and context switches of a process at the start of the window.
 struct ProcessUsage {
     pid: u32,
     before: (u64, u64),
@@ -39,6 +42,7 @@ impl ProcessUsage {
         ProcessUsage { pid, before: (cpu_ticks(pid), context_switches(pid)) }
     }
 
+    /// Formats the usage since `read`: the share of one core in percent, and the context switches.
     fn to_text(&self) -> String {
         let share = (cpu_ticks(self.pid) - self.before.0) as f64 / WINDOW.as_secs_f64();
         format!("{share:.2} %, {}", context_switches(self.pid) - self.before.1)
@@ -47,8 +51,8 @@ impl ProcessUsage {
 
 pub(crate) fn measure_idle_hundred() {
     let env = env_with_team();
-    members(&env, 100);
-    let text = inbox(100);
+    spawn_members(&env, 100);
+    let text = inbox_text(100);
     (0..50).for_each(|n| drop(env.write_file(&format!("root/teams/bench/inboxes/a{n}.json"), &text)));
     (0..50).for_each(|n| drop(env.write_file(&format!("out/copies/a{n}.json"), &text)));
     let poller = |milliseconds: &str| {
@@ -56,15 +60,15 @@ pub(crate) fn measure_idle_hundred() {
         Command::new("node").arg(script).arg(env.path("out/copies")).arg(milliseconds).spawn().unwrap()
     };
     let mut pollers = ["500", "1000"].map(poller);
-    // All has been looked at by then, and the pollers have begun.
+    // The daemon has scanned all inboxes by then, and the pollers have started.
     sleep(Duration::from_secs(5));
-    let used = [env.daemon_pid(), pollers[0].id(), pollers[1].id()].map(ProcessUsage::read);
-    // The one wait that nothing may wake: it is what is measured.
+    let usages = [env.daemon_pid(), pollers[0].id(), pollers[1].id()].map(ProcessUsage::read);
+    // An event must not end this wait, because the benchmark measures idle processes.
     sleep(WINDOW);
-    let [ours, half, whole] = used.map(|used| used.to_text());
+    let [teamd, half_second, second] = usages.map(|usage| usage.to_text());
     print_row(
-        "100 idle agents, 50 inboxes of 100, 60 s: CPU and context switches of teamd; of a poller in Node each 500 ms; each second",
-        &format!("{ours}; {half}; {whole}"),
+        "100 idle agents, 50 inboxes of 100, 60 s: CPU and context switches of teamd; of a Node program that polls each 500 ms; each second",
+        &format!("{teamd}; {half_second}; {second}"),
         "0.05 %, the rescan alone",
     );
     for poller in &mut pollers {
@@ -74,19 +78,20 @@ pub(crate) fn measure_idle_hundred() {
     env.shut_down();
 }
 
-/// The five were looked through when that is told.
+/// Measures the memory after the daemon has scanned five long inboxes. The scan has ended when the
+/// daemon uses no more CPU time.
 pub(crate) fn measure_memory_of_two_hundred() {
     let env = env_with_team();
-    members(&env, 200);
-    let text = inbox(100_000);
+    spawn_members(&env, 200);
+    let text = inbox_text(100_000);
     for n in 0..5 {
         env.write_file(&format!("root/teams/bench/inboxes/a{n}.json"), &text);
     }
-    let mut before = u64::MAX;
-    env.wait_until_within(Duration::from_secs(120), "all of it is looked at", || {
+    let mut last_ticks = u64::MAX;
+    env.wait_until_within(Duration::from_secs(120), "the daemon has scanned the inboxes", || {
         sleep(Duration::from_secs(1));
-        let now = cpu_ticks(env.daemon_pid());
-        (std::mem::replace(&mut before, now) == now).then_some(())
+        let ticks = cpu_ticks(env.daemon_pid());
+        (std::mem::replace(&mut last_ticks, ticks) == ticks).then_some(())
     });
     let shims = harness::TaggedProcesses::with_tag(&env.process_tag()).list();
     let shims = shims.iter().filter(|line| line.contains("teamd-shim run"));

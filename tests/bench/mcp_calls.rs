@@ -1,4 +1,4 @@
-//! The MCP server: a call of a tool, from the line that asks to the line that answers.
+//! Measures the MCP server: its start, and a tool call from the request line to the reply line.
 
 use crate::{env_with_team, median, print_row, time_call};
 use harness::McpClient;
@@ -9,17 +9,17 @@ pub(crate) fn measure_calls() {
     let mut server = None;
     let start = time_call(|| server = Some(McpClient::connect(&env, &["--team", "bench"])));
     let mut server = server.unwrap();
-    let mut took = Vec::new();
+    let mut times = Vec::new();
     for n in 1..=500 {
         let message = json!({"recipient": "team-lead", "content": format!("message {n}"), "summary": "s"});
-        took.push(time_call(|| assert_eq!(server.call("SendMessage", &message).unwrap()["success"], true)));
+        times.push(time_call(|| assert_eq!(server.call("SendMessage", &message).unwrap()["success"], true)));
     }
     server.close();
-    took.sort();
-    let slowest = took[took.len() * 99 / 100];
+    times.sort();
+    let p99 = times[times.len() * 99 / 100];
     print_row(
-        "MCP: start to the first answer; SendMessage, from the line that asks to the line that answers, median of 500; 99 of 100",
-        &format!("{start:.1?}; {:.2?}; {slowest:.1?}", median(took)),
+        "MCP: start to the first reply; SendMessage, from the request line to the reply line, median of 500; p99",
+        &format!("{start:.1?}; {:.2?}; {p99:.1?}", median(times)),
         "2 ms",
     );
     env.shut_down();

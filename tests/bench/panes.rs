@@ -1,5 +1,7 @@
-//! Panes made, asked for and ended: by a process for each, beside a process of tmux for each; and by one program over the
-//! daemon's socket, beside the same commands of tmux on one control connection.
+//! Measures spawn, status and kill of members in panes, compared with the same tmux commands.
+//!
+//! One comparison is between `teamctl` processes and tmux processes. The other is between one
+//! client of the daemon's socket and one tmux control connection.
 
 use crate::tmux_connection::TmuxConnection;
 use crate::{env_with_team, print_row, time_call};
@@ -13,8 +15,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Child;
 use std::time::Duration;
 
-/// What one way took to make so many, to ask for them, and to end them.
+/// The durations of [`STEPS`] for one implementation.
 type StepTimes = [Duration; 3];
+/// Measures one implementation with this number of panes.
 type Measure = fn(usize) -> StepTimes;
 
 const STEPS: [&str; 3] = ["spawn", "status", "kill"];
@@ -23,99 +26,102 @@ pub(crate) fn measure_panes() {
     for count in [1, 10, 50, 200] {
         print_ratio(
             count,
-            "a process of teamctl each; of tmux each",
+            "one teamctl process each; one tmux process each",
             "-",
             [measure_teamctl_processes, measure_tmux_processes],
         );
-        let what = "one client of the socket; the same tmux commands on one control connection, until the shim has begun";
-        print_ratio(count, what, "1.3 ×", [measure_control_socket, measure_connection]);
-        measure_spawn_beside_agents(count);
+        let implementations = "one client of the socket; the same tmux commands on one control connection, until the shim has begun";
+        print_ratio(count, implementations, "1.3 ×", [measure_control_socket, measure_connection]);
+        measure_spawn_with_agents(count);
     }
 }
 
-/// Whoever spawns is answered once the agent runs; so are those who have waited here.
-fn measure_spawn_beside_agents(count: usize) {
-    let pairs: Vec<[Duration; 2]> = (0..scaled_rounds(count))
+/// Compares spawns by the daemon with shims on a tmux connection that also start an agent. The
+/// daemon replies to a spawn once the agent runs, so this comparison is fair.
+fn measure_spawn_with_agents(count: usize) {
+    let pairs: Vec<[Duration; 2]> = (0..round_count(count))
         .map(|_| [measure_control_socket(count)[0], measure_agents_on_connection(count)])
         .collect();
-    let [ours, theirs] = [0, 1].map(|way| median(pairs.iter().map(|pair| pair[way]).collect()));
-    let ratio = median(pairs.iter().map(|[o, t]| o.as_secs_f64() / t.as_secs_f64()).collect());
-    let what =
+    let [teamd, tmux] = [0, 1].map(|index| median(pairs.iter().map(|pair| pair[index]).collect()));
+    let ratio = median(pairs.iter().map(|[teamd, tmux]| teamd.as_secs_f64() / tmux.as_secs_f64()).collect());
+    let implementations =
         "one client of the socket; the same, but the shims on the control connection also start the agent";
     print_row(
-        &format!("spawn of {count}: {what}"),
-        &format!("{ours:.1?}; {theirs:.1?}; {ratio:.2} ×"),
+        &format!("spawn of {count}: {implementations}"),
+        &format!("{teamd:.1?}; {tmux:.1?}; {ratio:.2} ×"),
         "1.3 ×",
     );
 }
 
-/// More of what is quick.
-fn scaled_rounds(count: usize) -> usize {
+/// The number of rounds. It is smaller for many panes, which take longer.
+fn round_count(count: usize) -> usize {
     if count > 50 { 3 } else { 5 }
 }
 
-/// Medians of pairs.
-fn print_ratio(count: usize, ways: &str, aim: &str, [ours, theirs]: [Measure; 2]) {
-    let pairs: Vec<[StepTimes; 2]> =
-        (0..scaled_rounds(count)).map(|_| [ours(count), theirs(count)]).collect();
-    for (at, what) in STEPS.into_iter().enumerate() {
-        let [ours, theirs] = [0, 1].map(|way| median(pairs.iter().map(|pair| pair[way][at]).collect()));
-        let ratio = median(pairs.iter().map(|[o, t]| o[at].as_secs_f64() / t[at].as_secs_f64()).collect());
+/// Measures teamd and tmux alternately. Prints the medians of both and of their ratio for each
+/// step.
+fn print_ratio(count: usize, implementations: &str, target: &str, [teamd, tmux]: [Measure; 2]) {
+    let pairs: Vec<[StepTimes; 2]> = (0..round_count(count)).map(|_| [teamd(count), tmux(count)]).collect();
+    for (step, name) in STEPS.into_iter().enumerate() {
+        let [teamd, tmux] = [0, 1].map(|index| median(pairs.iter().map(|pair| pair[index][step]).collect()));
+        let ratios = pairs.iter().map(|[teamd, tmux]| teamd[step].as_secs_f64() / tmux[step].as_secs_f64());
+        let ratio = median(ratios.collect());
         print_row(
-            &format!("{what} of {count}: {ways}"),
-            &format!("{ours:.1?}; {theirs:.1?}; {ratio:.2} ×"),
-            aim,
+            &format!("{name} of {count}: {implementations}"),
+            &format!("{teamd:.1?}; {tmux:.1?}; {ratio:.2} ×"),
+            target,
         );
     }
 }
 
-fn median<T: PartialOrd + Copy>(mut of: Vec<T>) -> T {
-    of.sort_by(|one, other| one.partial_cmp(other).expect("times can be compared"));
-    of[of.len() / 2]
+fn median<T: PartialOrd + Copy>(mut values: Vec<T>) -> T {
+    values.sort_by(|a, b| a.partial_cmp(b).expect("times can be compared"));
+    values[values.len() / 2]
 }
 
-/// All at once, as a lead does who starts a team.
+/// Runs all `teamctl spawn` processes at the same time, as a lead does that starts a team.
 fn measure_teamctl_processes(count: usize) -> StepTimes {
     let env = env_with_team();
     let spawn = time_call(|| {
-        let all: Vec<Child> = (0..count)
+        let children: Vec<Child> = (0..count)
             .map(|n| env.start_teamctl(["spawn", &format!("a{n}"), "--", "sleep", "3600"]))
             .collect();
-        for child in all {
-            let ran = child.wait_with_output().unwrap();
-            assert!(ran.status.success(), "{ran:?}");
+        for child in children {
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{output:?}");
         }
     });
     let status = time_call(|| drop(env.teamctl(["status"]).expect_success()));
     let names: Vec<String> = (0..count).map(|n| format!("a{n}")).collect();
-    let words: Vec<&str> = ["kill"].into_iter().chain(names.iter().map(String::as_str)).collect();
-    let kill = time_call(|| drop(env.teamctl_with(&words, &[]).expect_success()));
+    let args: Vec<&str> = ["kill"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let kill = time_call(|| drop(env.teamctl_with(&args, &[]).expect_success()));
     env.shut_down();
     [spawn, status, kill]
 }
 
 fn measure_tmux_processes(count: usize) -> StepTimes {
     let env = TestEnv::new();
-    let make = ["new-window", "-d", "-P", "-F", "#{pane_id}", "--", "sleep", "3600"];
+    let new_window = ["new-window", "-d", "-P", "-F", "#{pane_id}", "--", "sleep", "3600"];
     let mut panes = Vec::new();
-    let spawn = time_call(|| panes = (0..count).map(|_| env.tmux(make)).collect());
+    let spawn = time_call(|| panes = (0..count).map(|_| env.tmux(new_window)).collect());
     let status = time_call(|| drop(env.tmux(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"])));
     let kill = time_call(|| panes.iter().for_each(|pane| drop(env.tmux(["kill-pane", "-t", pane]))));
     env.shut_down();
     [spawn, status, kill]
 }
 
-/// A connection for each question, and all of a kind at once.
+/// Uses one connection for each request. Sends all spawn requests at the same time.
 fn measure_control_socket(count: usize) -> StepTimes {
     let env = env_with_team();
     let spawn = |n: usize| {
         json!({"spawn": {"team": "bench", "name": format!("a{n}"), "unique": false, "argv": ["sleep", "3600"],
             "cwd": "/", "env": {"PATH": "/usr/bin:/bin"}, "prompt": "", "delivery": "pull"}})
     };
-    let orders: Vec<Value> = (0..count).map(spawn).collect();
-    let spawn = time_call(|| call_daemon(&env, &orders));
+    let requests: Vec<Value> = (0..count).map(spawn).collect();
+    let spawn = time_call(|| call_daemon(&env, &requests));
     let status = time_call(|| call_daemon(&env, &[json!("status")]));
-    // Its windows are laid out behind the last spawn, and that is none of what a kill takes.
+    // The daemon arranges the panes after the last spawn. This call waits until that is done, so
+    // that the time of the kill does not include it.
     call_daemon(&env, &[json!({"capture_pane": {"team": "bench", "name": "a0", "lines": null}})]);
     let names: Vec<String> = (0..count).map(|n| format!("a{n}")).collect();
     let kill = time_call(|| call_daemon(&env, &[json!({"kill": {"team": "bench", "names": names}})]));
@@ -123,20 +129,21 @@ fn measure_control_socket(count: usize) -> StepTimes {
     [spawn, status, kill]
 }
 
+/// Sends all requests to the daemon, then waits for all replies.
 fn call_daemon(env: &TestEnv, requests: &[Value]) {
-    let place = std::fs::read_dir(env.path("run/teamd")).unwrap().flatten().next().unwrap().path();
-    let asking: Vec<UnixStream> = requests
+    let directory = std::fs::read_dir(env.path("run/teamd")).unwrap().flatten().next().unwrap().path();
+    let streams: Vec<UnixStream> = requests
         .iter()
         .map(|request| {
-            let mut stream = UnixStream::connect(place.join("control.sock")).unwrap();
+            let mut stream = UnixStream::connect(directory.join("control.sock")).unwrap();
             stream.write_all(format!("{}\n", json!({"version": 2, "request": request})).as_bytes()).unwrap();
             stream
         })
         .collect();
-    for stream in asking {
-        let mut answer = String::new();
-        BufReader::new(stream).read_line(&mut answer).unwrap();
-        assert!(!answer.is_empty() && !answer.contains("\"failed\""), "{answer}");
+    for stream in streams {
+        let mut reply = String::new();
+        BufReader::new(stream).read_line(&mut reply).unwrap();
+        assert!(!reply.is_empty() && !reply.contains("\"failed\""), "{reply}");
     }
 }
 
@@ -160,7 +167,8 @@ fn measure_connection(count: usize) -> StepTimes {
     [spawn, status, kill]
 }
 
-/// As [`measure_connection`], but each shim is told at once to start its agent, and reports that the agent runs.
+/// As [`measure_connection`], but each shim gets the request to start its agent at once. Waits
+/// until every shim has reported that its agent runs.
 fn measure_agents_on_connection(count: usize) -> Duration {
     let (env, mut connection) = env_with_connection();
     let listener = UnixListener::bind(env.path("socket")).unwrap();
@@ -201,12 +209,12 @@ fn to_line(message: &ToShim) -> String {
     format!("{}\n", serde_json::to_string(message).unwrap())
 }
 
-/// Reads lines of a shim until one contains `word`.
-fn receive_line(shim: &mut BufReader<UnixStream>, word: &str) {
+/// Reads lines of a shim until one contains `message`.
+fn receive_line(shim: &mut BufReader<UnixStream>, message: &str) {
     let mut line = String::new();
-    while !line.contains(word) {
+    while !line.contains(message) {
         line.clear();
-        assert!(shim.read_line(&mut line).unwrap() > 0, "the shim disconnected before it reported {word}");
+        assert!(shim.read_line(&mut line).unwrap() > 0, "the shim disconnected before it reported {message}");
     }
 }
 
@@ -220,38 +228,39 @@ fn env_with_connection() -> (TestEnv, TmuxConnection) {
     (env, connection)
 }
 
-/// Runs the tmux commands that the daemon runs for an agent, without its queries: a pane with the shim in it, in a window
-/// for nine panes, the pane's tags, what its border shows, and the program that logs the agent's output.
+/// Runs the tmux commands that the daemon runs for an agent, without its queries: a pane with the
+/// shim in it, in a window for nine panes, the pane's tags, what its border shows, and the program
+/// that logs the agent's output.
 fn create_panes_with_shims(env: &TestEnv, connection: &mut TmuxConnection, count: usize) -> Vec<String> {
     let (socket, log, program) = (env.path("socket"), env.path("log"), programs().join("teamd-shim"));
     let mut window = String::new();
-    let one = |n| {
+    let create_pane = |n| {
         let shim = format!("{} {RUN} bench-{n} --socket {}", program.display(), socket.display());
         let shim = format!("-d -P -F '#{{pane_id}} #{{window_id}}' -c / -- {shim}");
         let window_is_new = n % PANES_PER_WINDOW == 0;
-        let made = match window_is_new {
+        let ids = match window_is_new {
             true => {
                 connection.run_commands(&[format!("new-window -a -n bench -t '{{end}}' {shim}")]).remove(0)
             }
-            false => split(connection, &window, &shim),
+            false => split_window(connection, &window, &shim),
         };
-        let (made, its_window) = made.split_once(' ').unwrap();
-        its_window.clone_into(&mut window);
+        let (pane, pane_window) = ids.split_once(' ').unwrap();
+        pane_window.clone_into(&mut window);
         let options = WINDOW_COMMANDS.map(|option| format!("set-option -w -t {window} {option}"));
-        let tags = TAG_COMMANDS.map(|tag| format!("set-option -p -t {made} {tag} bench-{n}"));
+        let tags = TAG_COMMANDS.map(|tag| format!("set-option -p -t {pane} {tag} bench-{n}"));
         let output_log = format!("exec {} {LOG} {}-{n}", program.display(), log.display());
         let output_log = [
-            format!("set-option -p -t {made} remain-on-exit on"),
-            format!("pipe-pane -t {made} '{output_log}'"),
+            format!("set-option -p -t {pane} remain-on-exit on"),
+            format!("pipe-pane -t {pane} '{output_log}'"),
         ];
         connection
             .run_commands(&[if window_is_new { &options[..] } else { &[] }, &tags, &output_log].concat());
-        made.to_owned()
+        pane.to_owned()
     };
-    (0..count).map(one).collect()
+    (0..count).map(create_pane).collect()
 }
 
-/// As the daemon fills a terminal of 200 by 50.
+/// How many panes the daemon puts into a window of 200 by 50.
 const PANES_PER_WINDOW: usize = 9;
 
 const WINDOW_COMMANDS: [&str; 7] = [
@@ -267,10 +276,10 @@ const WINDOW_COMMANDS: [&str; 7] = [
 const TAG_COMMANDS: [&str; 6] =
     ["@teamd_spawn", "@teamd_pane_pid", "@teamd_name", "@teamd_color", "@teamd_state", "@teamd_task"];
 
-/// Where there is no space the panes are laid out before.
-fn split(connection: &mut TmuxConnection, window: &str, shim: &str) -> String {
-    let split = format!("split-window -t {window} {shim}");
-    connection.run_command(&split).unwrap_or_else(|_| {
-        connection.run_commands(&[format!("select-layout -t {window} tiled"), split]).remove(1)
+/// Adds a pane to a window. If there is no space, applies the tiled layout first.
+fn split_window(connection: &mut TmuxConnection, window: &str, shim: &str) -> String {
+    let command = format!("split-window -t {window} {shim}");
+    connection.run_command(&command).unwrap_or_else(|_| {
+        connection.run_commands(&[format!("select-layout -t {window} tiled"), command]).remove(1)
     })
 }

@@ -1,4 +1,5 @@
-// What programs on these inboxes do now while nothing happens: each is read and parsed, again and again.
+// Reads and parses all inboxes in a directory at a fixed interval, as programs do that poll
+// inboxes.
 //
 //   node poller.js DIRECTORY MILLISECONDS
 'use strict';

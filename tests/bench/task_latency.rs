@@ -1,12 +1,14 @@
-//! Work on tasks: from one agent's end to the next one's beginning, many agents without panes, and a whole run.
+//! Measures work on tasks: the delay until an unblocked task starts, the cost of fifty idle workers
+//! without panes, and a whole `teamctl run`.
 
 use crate::{context_switches, cpu_ticks, env_with_team, median, megabytes, print_row, resident};
 use harness::TestEnv;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// The blocker's command writes the time as its last act, the blocked one's as its first: what lies between is
-/// the end of one process, the completion, the wake, the claim and the start of another.
+/// Measures the time from the end of a task's command to the start of the command that it blocks.
+/// Each command writes the time to a file. The measured time includes the end of one process, the
+/// completion of its task, the wake, the claim, and the start of the other process.
 pub(crate) fn measure_unblocking() {
     const ROUNDS: usize = 30;
     let env = env_with_team();
@@ -16,42 +18,45 @@ pub(crate) fn measure_unblocking() {
     let create = |owner: &str, subject: &str, blocked_by: Option<&str>| {
         let command = format!("date +%s%N >>'{}'", env.path(&format!("out/{subject}")).display());
         let metadata = serde_json::json!({ "command": command }).to_string();
-        let mut words = vec!["--json", "task", "create", subject, "--owner", owner, "--metadata", &metadata];
-        words.extend(blocked_by.into_iter().flat_map(|id| ["--blocked-by", id]));
-        let made = env.teamctl_with(&words, &[]);
-        assert_eq!(made.code, 0, "{made:#?}");
-        made.json()["task"]["id"].as_str().unwrap().to_owned()
+        let mut args = vec!["--json", "task", "create", subject, "--owner", owner, "--metadata", &metadata];
+        args.extend(blocked_by.into_iter().flat_map(|id| ["--blocked-by", id]));
+        let output = env.teamctl_with(&args, &[]);
+        assert_eq!(output.code, 0, "{output:#?}");
+        output.json()["task"]["id"].as_str().unwrap().to_owned()
     };
-    let lines =
-        |name: &str| env.read(&format!("out/{name}")).lines().filter_map(|l| l.parse().ok()).collect();
+    let read_times =
+        |name: &str| env.read(&format!("out/{name}")).lines().filter_map(|line| line.parse().ok()).collect();
     for round in 1..=ROUNDS {
-        // A gate, so that the blocked one is there before the blocker may begin.
+        // The task `gate` keeps the first task from starting before the second one exists.
         let gate = create("team-lead", "gate", None);
         let first = create("ann", "first", Some(&gate));
         create("bob", "second", Some(&first));
-        let idle = |name| env.member(name).is_some_and(|member| member["activity"] == "idle");
-        env.wait_until("both are idle", || (idle("ann") && idle("bob")).then_some(()));
+        let is_idle = |name| env.member(name).is_some_and(|member| member["activity"] == "idle");
+        env.wait_until("both workers are idle", || (is_idle("ann") && is_idle("bob")).then_some(()));
         env.teamctl(["task", "done", &gate]).expect_success();
-        env.wait_until("the second has run", || (lines("second") as Vec<u64>).get(round - 1).map(drop));
+        env.wait_until("the second task has run", || {
+            (read_times("second") as Vec<u64>).get(round - 1).map(drop)
+        });
     }
-    let (first, second): (Vec<u64>, Vec<u64>) = (lines("first"), lines("second"));
-    let took =
+    let (first, second): (Vec<u64>, Vec<u64>) = (read_times("first"), read_times("second"));
+    let delays =
         first.iter().zip(&second).map(|(first, second)| Duration::from_nanos(second - first)).collect();
     print_row(
         "completed blocker to the next agent's command running, median of 30",
-        &format!("{:.1?}", median(took)),
+        &format!("{:.1?}", median(delays)),
         "10 ms",
     );
     env.shut_down();
 }
 
+/// Measures the CPU time, context switches and memory of fifty idle workers without panes.
 pub(crate) fn measure_headless_idle() {
     let env = env_with_team();
     for n in 0..50 {
         env.teamctl(["spawn", &format!("a{n}"), "--profile", "worker", "--backend", "in-process"])
             .expect_success();
     }
-    let status = env.wait_until("all idle", || {
+    let status = env.wait_until("all members are idle", || {
         let status = env.json(["status"]);
         let members = status["teams"][0]["members"].as_array()?;
         (members.iter().filter(|member| member["activity"] == "idle").count() == 50).then(|| status.clone())
@@ -61,22 +66,23 @@ pub(crate) fn measure_headless_idle() {
         members.iter().filter_map(|member| u32::try_from(member["pid"].as_u64()?).ok()).collect();
     let largest = pids.iter().map(|pid| resident(*pid)).max().unwrap();
     pids.push(env.daemon_pid());
-    let of_all = |read: fn(u32) -> u64| pids.iter().map(|pid| read(*pid)).sum::<u64>();
-    let before = (of_all(cpu_ticks), of_all(context_switches));
+    let sum = |read: fn(u32) -> u64| pids.iter().map(|pid| read(*pid)).sum::<u64>();
+    let before = (sum(cpu_ticks), sum(context_switches));
     let window = Duration::from_secs(30);
-    // The one wait that nothing may wake: it is what is measured.
+    // An event must not end this wait, because the benchmark measures idle processes.
     harness::sleep(window);
-    let share = (of_all(cpu_ticks) - before.0) as f64 / 100.0 / window.as_secs_f64() * 100.0;
+    let share = (sum(cpu_ticks) - before.0) as f64 / 100.0 / window.as_secs_f64() * 100.0;
     print_row(
-        "50 headless teammates, 30 s idle: CPU of all and teamd; context switches; the largest",
-        &format!("{share:.2} %; {}; {:.1} MB", of_all(context_switches) - before.1, megabytes(largest)),
+        "50 headless teammates, 30 s idle: CPU of all and teamd; context switches; memory of the largest",
+        &format!("{share:.2} %; {}; {:.1} MB", sum(context_switches) - before.1, megabytes(largest)),
         "0.2 %; 4 MB",
     );
     env.shut_down();
 }
 
-/// Each diamond is one task, two that wait for it, and one that waits for those; the next diamond waits for the
-/// last. The event log tells whether each ran once and in order.
+/// Measures a run of 1,000 tasks that form a chain of diamonds. A diamond is one task, two tasks
+/// that it blocks, and one task that those two block. The last task of a diamond blocks the next
+/// diamond.
 pub(crate) fn measure_task_graph() {
     const TASKS: usize = 1000;
     let env = TestEnv::with_daemon();
@@ -95,19 +101,19 @@ pub(crate) fn measure_task_graph() {
     let file = env.path("diamonds.toml");
     std::fs::File::create(&file).unwrap().write_all(text.as_bytes()).unwrap();
     let start = Instant::now();
-    let ran = env.teamctl(["-q", "run", file.to_str().unwrap()]);
-    let took = start.elapsed();
-    assert_eq!(ran.code, 0, "{ran:#?}");
-    let order = assert_task_order(&env, TASKS);
+    let output = env.teamctl(["-q", "run", file.to_str().unwrap()]);
+    let duration = start.elapsed();
+    assert_eq!(output.code, 0, "{output:#?}");
+    let order = check_task_order(&env, TASKS);
     print_row(
         "`run`: 1,000 tasks in a chain of diamonds, 8 workers running `true`, from start to end",
-        &format!("{order}, {:.0} a second", TASKS as f64 / took.as_secs_f64()),
+        &format!("{order}, {:.0} a second", TASKS as f64 / duration.as_secs_f64()),
         "every task once, in order; 100 a second",
     );
     env.shut_down();
 }
 
-/// In each group of four: the first waits for the group before, two for the first, the last for both.
+/// The tasks that block the task `n`. Each group of four tasks is a diamond.
 fn blockers_of(n: usize) -> Vec<usize> {
     match n % 4 {
         0 if n == 0 => Vec::new(),
@@ -118,23 +124,26 @@ fn blockers_of(n: usize) -> Vec<usize> {
     }
 }
 
-/// As the event log tells it: each began once, ended once, and began after all that it waits for had ended.
-fn assert_task_order(env: &TestEnv, tasks: usize) -> String {
+/// Counts in the event log the tasks that started once and completed once, after all their blockers
+/// had completed. Returns the count as text for the table.
+fn check_task_order(env: &TestEnv, tasks: usize) -> String {
     let log = env.teamctl(["--json", "events"]).expect_success();
     let events: Vec<serde_json::Value> =
         log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let mut all: std::collections::HashMap<(String, String), Vec<usize>> = Default::default();
-    for (at, event) in events.iter().enumerate() {
-        let word = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
-        all.entry((word("event"), word("subject"))).or_default().push(at);
+    let mut by_task: std::collections::HashMap<(String, String), Vec<usize>> = Default::default();
+    for (index, event) in events.iter().enumerate() {
+        let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
+        by_task.entry((text("event"), text("subject"))).or_default().push(index);
     }
-    let places =
-        |kind: &str, n: usize| all.get(&(kind.to_owned(), format!("part {n}"))).cloned().unwrap_or_default();
-    let mut right = 0;
+    let indices = |kind: &str, n: usize| {
+        by_task.get(&(kind.to_owned(), format!("part {n}"))).cloned().unwrap_or_default()
+    };
+    let mut count = 0;
     for n in 0..tasks {
-        let (began, ended) = (places("task_started", n), places("task_completed", n));
-        let after = blockers_of(n).into_iter().all(|blocker| places("task_completed", blocker) < began);
-        right += usize::from(began.len() == 1 && ended.len() == 1 && began < ended && after);
+        let (starts, ends) = (indices("task_started", n), indices("task_completed", n));
+        let after_blockers =
+            blockers_of(n).into_iter().all(|blocker| indices("task_completed", blocker) < starts);
+        count += usize::from(starts.len() == 1 && ends.len() == 1 && starts < ends && after_blockers);
     }
-    format!("{right} of {tasks} once and in order")
+    format!("{count} of {tasks} once and in order")
 }

@@ -1,22 +1,26 @@
-//! Agents die: the cause is told apart, and the lead is told once.
+//! Agents that end by an exit, a signal, a closed pane or the death of tmux: the lead gets one
+//! notification with the cause.
 
 use harness::TestEnv;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-/// What the lead was told of a member's end.
+/// The texts of the exit notifications about a member in the inbox of the lead.
 fn exit_notices(env: &TestEnv, name: &str) -> Vec<String> {
     env.payloads_to_lead(name, "teammate_terminated").iter().map(|text| text["message"].to_string()).collect()
 }
 
-/// Waits for the word, and sees that the member is gone with everything of it.
+/// Waits until the lead has exactly one notification about the member's exit, with `cause`, and
+/// checks that the member is neither in config.json nor in a pane.
 fn wait_for_exit_notice(env: &TestEnv, name: &str, cause: &str) {
-    env.wait_until("the lead is told", || (!exit_notices(env, name).is_empty()).then_some(()));
-    env.wait_until("the member is gone", || env.member(name).is_none().then_some(()));
-    let told = exit_notices(env, name);
-    assert_eq!(told.len(), 1, "once: {told:?}");
-    assert!(told[0].contains(cause), "{cause}: {told:?}");
+    env.wait_until("the lead is notified of the exit", || {
+        (!exit_notices(env, name).is_empty()).then_some(())
+    });
+    env.wait_until("the member is removed", || env.member(name).is_none().then_some(()));
+    let notices = exit_notices(env, name);
+    assert_eq!(notices.len(), 1, "the lead is notified once: {notices:?}");
+    assert!(notices[0].contains(cause), "{cause}: {notices:?}");
     assert!(!env.read("root/teams/survey/config.json").contains(&format!("\"{name}@")));
     let panes = env.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
     assert!(!panes.lines().any(|line| line == name), "{panes}");
@@ -67,16 +71,18 @@ fn killed_shim_ends_its_children() {
 #[test]
 fn tmux_server_death_is_reported() {
     let env = TestEnv::new();
-    // It survives the server.
+    // A daemon without a pane survives the tmux server.
     let mut teamd = env.start_daemon_without_pane();
     env.teamctl(["create", "survey"]).expect_success();
     env.teamctl(["spawn", "ann", "--", &env.scripted_agent_path(), "children"]).expect_success();
     let server: u32 = env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap();
     env.kill_process(server);
-    env.wait_until("the lead is told", || (!exit_notices(&env, "ann").is_empty()).then_some(()));
+    env.wait_until("the lead is notified of the exit", || {
+        (!exit_notices(&env, "ann").is_empty()).then_some(())
+    });
     assert!(exit_notices(&env, "ann")[0].contains("tmux gone"), "{:?}", exit_notices(&env, "ann"));
-    env.wait_until("the member is gone", || env.member("ann").is_none().then_some(()));
-    // A new server, and with it strangers' panes under the old ids; then life goes on.
+    env.wait_until("the member is removed", || env.member("ann").is_none().then_some(()));
+    // On a new server, foreign panes have the ids of the old panes. The daemon can use that server.
     env.tmux(["new-session", "-d", "-s", "user", "--", "cat", "-"]);
     env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
     env.teamctl(["kill", "ann"]).expect_success();
@@ -93,12 +99,12 @@ fn exit_without_a_daemon_is_reported_later() {
     let pid = env.member("ann").unwrap()["pid"].as_u64().unwrap();
     env.kill_process(env.daemon_pid());
     env.kill_process(pid as u32);
-    env.wait_until("its shim stores the exit report", || {
+    env.wait_until("the shim has stored the exit report", || {
         let state = std::fs::read_dir(env.path("state/teamd")).ok()?.flatten().next()?.path();
         std::fs::read_dir(state)
             .ok()?
             .flatten()
-            .find(|e| e.file_name().to_string_lossy().starts_with("exit-"))
+            .find(|entry| entry.file_name().to_string_lossy().starts_with("exit-"))
             .map(drop)
     });
     env.start_daemon();
@@ -109,21 +115,25 @@ fn exit_without_a_daemon_is_reported_later() {
 #[test]
 fn kill_is_completed_after_the_daemon_dies() {
     let env = TestEnv::with_team();
-    let told = env.path("told");
-    let deaf = format!("trap \"echo >'{}'\" TERM; while :; do read x; done", told.display());
-    env.teamctl(["spawn", "ann", "--restart", "on-failure", "--", "sh", "-c", &deaf]).expect_success();
+    let signal_file = env.path("told");
+    let script = format!("trap \"echo >'{}'\" TERM; while :; do read x; done", signal_file.display());
+    env.teamctl(["spawn", "ann", "--restart", "on-failure", "--", "sh", "-c", &script]).expect_success();
     let mut kill = env.start_teamctl(["kill", "ann"]);
-    env.wait_until("its program is told", || told.exists().then_some(()));
+    env.wait_until("the program has got SIGTERM", || signal_file.exists().then_some(()));
     env.kill_process(env.daemon_pid());
     kill.wait().unwrap();
     env.start_daemon();
     wait_for_exit_notice(&env, "ann", "killed");
-    let past = env.json(["status"])["teams"][0]["past_members"].clone();
-    assert!(past[0]["respawns_at"].is_null() && past[0]["is_suspended"] != true, "{past}");
+    let past_members = env.json(["status"])["teams"][0]["past_members"].clone();
+    assert!(
+        past_members[0]["respawns_at"].is_null() && past_members[0]["is_suspended"] != true,
+        "{past_members}"
+    );
     env.shut_down();
 }
 
-/// Up to tmux 3.6 this crashed a server with a control client, where panes closed by themselves.
+/// Up to version 3.6, a tmux server with a control client crashes when two panes of one window
+/// close by themselves at the same time.
 #[test]
 fn many_exits_at_once_do_not_crash_tmux() {
     let env = TestEnv::with_team();
@@ -137,7 +147,7 @@ fn many_exits_at_once_do_not_crash_tmux() {
         let pids: Vec<String> =
             members.iter().filter_map(|member| member["pid"].as_u64()).map(|pid| pid.to_string()).collect();
         assert!(std::process::Command::new("kill").arg("-9").args(&pids).status().unwrap().success());
-        env.wait_until("all are gone", || {
+        env.wait_until("only the lead is a member", || {
             (env.json(["status"])["teams"][0]["members"].as_array()?.len() == 1).then_some(())
         });
         assert_eq!(server, env.tmux(["display-message", "-p", "#{pid}"]), "round {round}");
@@ -145,9 +155,9 @@ fn many_exits_at_once_do_not_crash_tmux() {
     for name in ["ann", "bob", "cat"] {
         assert_eq!(exit_notices(&env, name).len(), 5);
     }
-    env.wait_until("no dead pane is left", || {
-        let dead = env.tmux(["list-panes", "-a", "-F", "#{pane_dead}"]);
-        (!dead.contains('1')).then_some(())
+    env.wait_until("there is no dead pane", || {
+        let dead_flags = env.tmux(["list-panes", "-a", "-F", "#{pane_dead}"]);
+        (!dead_flags.contains('1')).then_some(())
     });
     env.shut_down();
 }
@@ -159,7 +169,7 @@ fn shim_closes_its_pane_without_a_daemon() {
     log_closed_panes(&env);
     env.kill_process(env.daemon_pid());
     env.kill_process(pid as u32);
-    env.wait_until("tmux tells of a closed pane", || {
+    env.wait_until("tmux reports a closed pane", || {
         let panes = env.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
         (env.path("out/closed").exists() && !panes.contains("ann")).then_some(())
     });
@@ -168,20 +178,21 @@ fn shim_closes_its_pane_without_a_daemon() {
     env.shut_down();
 }
 
+/// Sets a tmux hook that creates `out/closed` after a `kill-pane` command.
 fn log_closed_panes(env: &TestEnv) {
-    let tell = format!("run-shell 'touch {}'", env.path("out/closed").display());
-    env.tmux(["set-hook", "-g", "after-kill-pane", &tell]);
+    let command = format!("run-shell 'touch {}'", env.path("out/closed").display());
+    env.tmux(["set-hook", "-g", "after-kill-pane", &command]);
 }
 
-/// Starts a shim whose daemon is the test, in a pane that has the shim's tag and stays after the shim exits. Returns the pane
-/// and the connection.
+/// Starts a shim in a pane that has the tag of its spawn and stays open after the shim exits. The
+/// test acts as the daemon. Returns the pane and the connection to the shim.
 fn start_shim(env: &TestEnv) -> (String, UnixStream) {
     let socket = env.path("run/test.sock");
     let listener = UnixListener::bind(&socket).unwrap();
     let program = harness::programs().join("teamd-shim").display().to_string();
-    let shim = [&program, "run", "a-1", "--socket", &socket.display().to_string()];
-    let words = [&["new-window", "-d", "-P", "-F", "#{pane_id}", "--"], &shim[..]].concat();
-    let pane = env.run_tmux(&words).stdout.trim_end().to_owned();
+    let shim_command = [&program, "run", "a-1", "--socket", &socket.display().to_string()];
+    let args = [&["new-window", "-d", "-P", "-F", "#{pane_id}", "--"], &shim_command[..]].concat();
+    let pane = env.run_tmux(&args).stdout.trim_end().to_owned();
     let (shim, _) = listener.accept().unwrap();
     for (option, value) in [("@teamd_spawn", "a-1"), ("remain-on-exit", "on")] {
         env.tmux(["set-option", "-p", "-t", &pane, option, value]);
@@ -191,13 +202,14 @@ fn start_shim(env: &TestEnv) -> (String, UnixStream) {
     (pane, shim)
 }
 
-/// Its first process has closed it itself.
+/// Waits until the pane is closed by a `kill-pane` command. Only the shim can run it here.
 fn wait_until_pane_closed(env: &TestEnv, pane: &str) {
-    env.wait_until("its pane is closed", || env.path("out/closed").exists().then_some(()));
+    env.wait_until("the shim has closed its pane", || env.path("out/closed").exists().then_some(()));
     assert!(!env.tmux(["list-panes", "-a", "-F", "#{pane_id}"]).lines().any(|line| line == pane));
 }
 
-/// Killed between the new pane and the roster, a daemon leaves a pane that the next one knows nothing of.
+/// A daemon that is killed after it opened a pane and before it wrote the roster leaves a pane that
+/// the next daemon does not know. The shim closes that pane when the next daemon refuses it.
 #[test]
 fn pane_of_an_unknown_spawn_is_closed() {
     let env = TestEnv::new();
@@ -207,15 +219,16 @@ fn pane_of_an_unknown_spawn_is_closed() {
     env.shut_down();
 }
 
-/// Takes its fifteen seconds: the wait is what is told of.
+/// The shim closes its pane if the daemon does not start an agent within 15 s. The test takes that
+/// long.
 #[test]
 fn pane_of_a_silent_spawn_is_closed() {
     let env = TestEnv::new();
-    let begin = Instant::now();
+    let start = Instant::now();
     let (pane, mut shim) = start_shim(&env);
     let mut hello = [0; 1];
     shim.read_exact(&mut hello).unwrap();
     wait_until_pane_closed(&env, &pane);
-    assert!(begin.elapsed() >= Duration::from_secs(14), "a daemon under load is given its time");
+    assert!(start.elapsed() >= Duration::from_secs(14), "the shim waits for a slow daemon");
     env.shut_down();
 }

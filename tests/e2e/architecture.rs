@@ -1,4 +1,5 @@
-//! The arrows between the rooms, and what no room may know.
+//! Rules for the source code: which crates and modules may import which, which libraries a crate
+//! may use, and which files may close panes or have unsafe code.
 
 mod module_imports;
 mod rust_tokens;
@@ -7,7 +8,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use module_imports::ModuleImports;
 use std::collections::BTreeSet;
 
-/// Who may import whom, beyond the libraries of others.
+/// The crates of the workspace that each crate may depend on.
 const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 16] = [
     ("acp", &["protocol"]),
     ("failpoint", &[]),
@@ -27,7 +28,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 16] = [
     ("teamd-agents", &["acp", "mcp", "shim", "teamctl", "teamd", "top"]),
 ];
 
-/// Libraries that stay out of a room.
+/// Libraries that a crate must not depend on.
 const FORBIDDEN_LIBRARIES: [(&str, &[&str]); 6] = [
     ("protocol", &["nix", "rustix", "tokio", "notify", "tempfile"]),
     ("store", &["tokio", "notify", "tmux_interface"]),
@@ -40,32 +41,39 @@ const FORBIDDEN_LIBRARIES: [(&str, &[&str]); 6] = [
 fn packages() -> Vec<Package> {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
     let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec();
-    metadata.expect("cargo knows the workspace").packages
+    metadata.expect("cargo reads the workspace").packages
 }
 
-/// The directory's name: that of the library, whatever its package is called on crates.io.
+/// The name of the crate's directory. It is the name of the library; the package can have another
+/// name on crates.io.
 fn crate_name(package: &Package) -> String {
-    let directory = package.manifest_path.parent().expect("a manifest lies in a directory");
-    directory.file_name().expect("it has a name").to_owned()
+    let directory = package.manifest_path.parent().expect("a manifest is in a directory");
+    directory.file_name().expect("the directory has a name").to_owned()
 }
 
-/// As they are called here.
+/// The normal dependencies of a package, by the names that its code uses.
 fn dependencies(package: &Package) -> Vec<String> {
-    let normal = package.dependencies.iter().filter(|needed| needed.kind == DependencyKind::Normal);
-    normal.map(|needed| needed.rename.clone().unwrap_or_else(|| needed.name.clone())).collect()
+    let normal = package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal);
+    normal.map(|dependency| dependency.rename.clone().unwrap_or_else(|| dependency.name.clone())).collect()
 }
 
 #[test]
 fn crate_dependencies_are_allowed() {
     let packages = packages();
-    let rooms: Vec<String> = packages.iter().map(crate_name).collect();
-    assert_eq!(rooms.len(), ALLOWED_DEPENDENCIES.len(), "{rooms:?}: name the new room's arrows");
+    let crates: Vec<String> = packages.iter().map(crate_name).collect();
+    assert_eq!(
+        crates.len(),
+        ALLOWED_DEPENDENCIES.len(),
+        "{crates:?}: list each crate in ALLOWED_DEPENDENCIES"
+    );
     for package in &packages {
         let name = crate_name(package);
-        let (_, allowed) =
-            ALLOWED_DEPENDENCIES.iter().find(|(room, _)| *room == name).expect("it is one of the list");
-        for needed in dependencies(package).iter().filter(|needed| rooms.contains(needed)) {
-            assert!(allowed.contains(&needed.as_str()), "{name} → {needed} is not allowed");
+        let (_, allowed) = ALLOWED_DEPENDENCIES
+            .iter()
+            .find(|(crate_name, _)| *crate_name == name)
+            .expect("the crate is in ALLOWED_DEPENDENCIES");
+        for dependency in dependencies(package).iter().filter(|dependency| crates.contains(dependency)) {
+            assert!(allowed.contains(&dependency.as_str()), "{name} → {dependency} is not allowed");
         }
     }
 }
@@ -74,19 +82,19 @@ fn crate_dependencies_are_allowed() {
 fn crates_do_not_use_forbidden_libraries() {
     for package in packages() {
         let name = crate_name(&package);
-        let strangers = FORBIDDEN_LIBRARIES.iter().find(|(room, _)| *room == name);
-        for needed in dependencies(&package) {
+        let forbidden = FORBIDDEN_LIBRARIES.iter().find(|(crate_name, _)| *crate_name == name);
+        for dependency in dependencies(&package) {
             assert!(
-                !strangers.is_some_and(|(_, strangers)| strangers.contains(&needed.as_str())),
-                "{name} must not know {needed}"
+                !forbidden.is_some_and(|(_, forbidden)| forbidden.contains(&dependency.as_str())),
+                "{name} must not depend on {dependency}"
             );
         }
     }
     let importers = |library: &str| -> Vec<String> {
-        let all = packages()
+        let users = packages()
             .into_iter()
-            .filter(|package| dependencies(package).iter().any(|needed| needed == library));
-        all.map(|package| crate_name(&package)).collect()
+            .filter(|package| dependencies(package).iter().any(|dependency| dependency == library));
+        users.map(|package| crate_name(&package)).collect()
     };
     assert_eq!(importers("tmux_interface"), ["tmux"]);
     assert_eq!(importers("rmcp"), ["mcp"]);
@@ -95,78 +103,84 @@ fn crates_do_not_use_forbidden_libraries() {
     assert_eq!(importers("agent-client-protocol"), ["acp"]);
 }
 
-/// The text of every source file of the programs and their libraries.
+/// Path and text of every source file below `crates`.
 fn sources() -> Vec<(String, String)> {
     sources_below(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates"))
 }
 
-/// Every source file in a directory, by its path from there.
+/// Every source file below `top`: its path from there, and its text.
 fn sources_below(top: &str) -> Vec<(String, String)> {
-    let (mut found, mut left) = (Vec::new(), vec![std::path::PathBuf::from(top)]);
-    while let Some(directory) = left.pop() {
+    let (mut files, mut directories) = (Vec::new(), vec![std::path::PathBuf::from(top)]);
+    while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                left.push(path);
+                directories.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let name = path.strip_prefix(top).unwrap().display().to_string();
-                found.push((name, std::fs::read_to_string(&path).unwrap()));
+                files.push((name, std::fs::read_to_string(&path).unwrap()));
             }
         }
     }
-    found
+    files
 }
 
-/// A sentence of a test's name, with the modules ahead of it that the page gives.
+/// A page names a test in a code span that has more than three underscores. The path of the test's
+/// file contains the modules that the page writes before the name.
 #[test]
 fn tests_named_in_docs_exist() {
-    let [stories, faults] =
+    let [e2e, faults] =
         ["e2e", "faults"].map(|tests| sources_below(&format!("{}/{tests}", env!("CARGO_MANIFEST_DIR"))));
-    let all: Vec<(String, String)> = sources().into_iter().chain(stories).chain(faults).collect();
-    let pages = ["ARCHITECTURE", "incidents", "hazards", "promises"].map(|page| {
+    let files: Vec<(String, String)> = sources().into_iter().chain(e2e).chain(faults).collect();
+    let texts = ["ARCHITECTURE", "incidents", "hazards", "promises"].map(|page| {
         std::fs::read_to_string(format!("{}/../docs/{page}.md", env!("CARGO_MANIFEST_DIR"))).unwrap()
     });
-    let page = pages.concat();
-    let sentences = page.split('`').skip(1).step_by(2).filter(|text| text.matches('_').count() > 3);
-    let names: Vec<&str> = sentences.filter_map(|text| text.split(' ').next_back()).collect();
+    let text = texts.concat();
+    let spans = text.split('`').skip(1).step_by(2).filter(|text| text.matches('_').count() > 3);
+    let names: Vec<&str> = spans.filter_map(|text| text.split(' ').next_back()).collect();
     assert!(names.len() > 50, "{names:?}");
     for name in names.into_iter().filter(|name| !name.ends_with('*')) {
         let (modules, test) = name.rsplit_once("::").unwrap_or(("", name));
-        let declared = format!("fn {test}(");
-        let is_it = |(path, text): &&(String, String)| {
-            text.contains(&declared) && modules.split("::").all(|module| path.contains(module))
+        let declaration = format!("fn {test}(");
+        let is_in = |(path, text): &&(String, String)| {
+            text.contains(&declaration) && modules.split("::").all(|module| path.contains(module))
         };
-        assert!(all.iter().any(|file| is_it(&file)), "{name} is no test any more");
+        assert!(files.iter().any(|file| is_in(&file)), "there is no test {name}");
     }
 }
 
-/// A release never looks whether it is to crash.
+/// A release build does not read the variable that turns failpoints on.
 #[test]
 fn failpoints_exist_only_in_debug_builds() {
     let sources = sources();
-    let asking: Vec<&str> = sources
+    let readers: Vec<&str> = sources
         .iter()
         .filter(|(_, text)| text.contains("TEAMD_FAILPOINTS"))
         .map(|(name, _)| name.as_str())
         .collect();
-    assert_eq!(asking.iter().filter(|name| !name.ends_with("failpoint/src/lib.rs")).count(), 1, "{asking:?}");
-    let gate = sources.iter().find(|(name, _)| name == "failpoint/src/lib.rs").expect("it is there");
-    assert!(gate.1.contains("#[cfg(debug_assertions)]\nmod directory;"), "{}", gate.1);
+    assert_eq!(
+        readers.iter().filter(|name| !name.ends_with("failpoint/src/lib.rs")).count(),
+        1,
+        "{readers:?}"
+    );
+    let library =
+        sources.iter().find(|(name, _)| name == "failpoint/src/lib.rs").expect("the crate has a lib.rs");
+    assert!(library.1.contains("#[cfg(debug_assertions)]\nmod directory;"), "{}", library.1);
 }
 
 #[test]
 fn unsafe_code_is_limited_to_two_modules_and_explained() {
-    let unsafe_ones =
+    let files =
         sources().into_iter().filter(|(_, text)| text.contains("unsafe {") || text.contains("unsafe_code)"));
-    let unsafe_ones: Vec<(String, String)> = unsafe_ones.collect();
-    let names: Vec<&str> = unsafe_ones.iter().map(|(name, _)| name.as_str()).collect();
+    let files: Vec<(String, String)> = files.collect();
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["shim/src/pre_exec.rs", "store/src/file/write_lease.rs"]);
-    for (name, text) in &unsafe_ones {
+    for (name, text) in &files {
         assert_eq!(text.matches("unsafe {").count(), text.matches("// SAFETY:").count(), "{name}");
     }
 }
 
-/// The same without tests.
+/// Path and text of every source file below `crates`, without tests.
 pub(crate) fn non_test_sources() -> Vec<(String, String)> {
     let sources = sources().into_iter().filter(|(name, _)| !name.contains("tests"));
     sources
@@ -174,23 +188,24 @@ pub(crate) fn non_test_sources() -> Vec<(String, String)> {
         .collect()
 }
 
-/// Files that name one of these tmux commands, or the library's type for it.
+/// The files that contain the name of one of these tmux commands, or of the library's type for it.
 fn files_using_commands(commands: &[&str]) -> Vec<String> {
-    let names =
-        |text: &str| commands.iter().any(|word| text.contains(word) || text.contains(&camel_case(word)));
-    let naming: BTreeSet<String> =
-        non_test_sources().into_iter().filter(|(_, text)| names(text)).map(|(name, _)| name).collect();
-    naming.into_iter().collect()
+    let uses_one = |text: &str| {
+        commands.iter().any(|command| text.contains(command) || text.contains(&camel_case(command)))
+    };
+    let files: BTreeSet<String> =
+        non_test_sources().into_iter().filter(|(_, text)| uses_one(text)).map(|(name, _)| name).collect();
+    files.into_iter().collect()
 }
 
-/// `kill-pane`: `KillPane`.
+/// `kill-pane` gives `KillPane`.
 fn camel_case(word: &str) -> String {
     word.split('-').map(|part| part[..1].to_uppercase() + &part[1..]).collect()
 }
 
-/// A pane's first process closes its own where no daemon is there to do it; both ask tmux first whose it is. `doctor`
-/// spells the command, with that question, and runs none but a list. The control client closes only the idle pane of
-/// its own session.
+/// The daemon closes panes with `kill_pane.rs`, and a shim without a daemon closes its own pane.
+/// Both commands first check the tag of the pane. `doctor` only prints such a command. The control
+/// client closes only the idle pane of its own session.
 #[test]
 fn only_one_module_closes_panes() {
     let doctor = "teamctl/src/commands/diagnose/doctor/orphan_panes.rs";
@@ -198,45 +213,47 @@ fn only_one_module_closes_panes() {
         files_using_commands(&["kill-pane"]),
         ["shim/src/close_own_pane.rs", doctor, "tmux/src/control_client_process.rs", "tmux/src/kill_pane.rs"]
     );
-    let others = files_using_commands(&["kill-server", "kill-session", "kill-window"]);
-    assert!(others.is_empty(), "{others:?}: panes are closed one by one, and only ours");
+    let files = files_using_commands(&["kill-server", "kill-session", "kill-window"]);
+    assert!(files.is_empty(), "{files:?}: teamd closes only its own panes, each by its id");
 }
 
 #[test]
 fn no_module_types_into_panes() {
-    let typing = files_using_commands(&["send-keys", "paste-buffer", "load-buffer", "set-buffer"]);
-    assert!(typing.is_empty(), "{typing:?}");
+    let files = files_using_commands(&["send-keys", "paste-buffer", "load-buffer", "set-buffer"]);
+    assert!(files.is_empty(), "{files:?}");
 }
 
-/// The environment of an environment and of a bench leads to no other server either, should one be asked without an address.
+/// Each tmux command of a test has `-S`. In addition, `TMUX_TMPDIR` in the test environment is a
+/// directory of the test, so that a tmux command without `-S` does not find the user's server.
 #[test]
 fn tests_use_their_own_tmux_server() {
-    let all = sources().into_iter().filter(|(name, _)| name.contains("/tests/"));
-    let all = all.chain(sources_below(env!("CARGO_MANIFEST_DIR")));
-    let mut started = BTreeSet::new();
-    for (name, text) in all {
-        for (at, _) in text.match_indices("(\"tmux\")") {
-            let starts = [".command", "Command::new", "Command::new(self.path"];
-            if starts.iter().any(|start| text[..at].ends_with(start)) {
-                let words: String = text[at..].chars().take(200).collect();
-                assert!(words.contains("\"-S\""), "{name} starts a tmux without -S: {words}");
-                started.insert(name.clone());
+    let files = sources().into_iter().filter(|(name, _)| name.contains("/tests/"));
+    let files = files.chain(sources_below(env!("CARGO_MANIFEST_DIR")));
+    let mut users = BTreeSet::new();
+    for (name, text) in files {
+        for (index, _) in text.match_indices("(\"tmux\")") {
+            let prefixes = [".command", "Command::new", "Command::new(self.path"];
+            if prefixes.iter().any(|prefix| text[..index].ends_with(prefix)) {
+                let call: String = text[index..].chars().take(200).collect();
+                assert!(call.contains("\"-S\""), "{name} starts a tmux without -S: {call}");
+                users.insert(name.clone());
             }
         }
     }
     assert!(
-        started.contains("harness/test_env.rs") && started.contains("tmux/tests/panes/test_server.rs"),
-        "{started:?}"
+        users.contains("harness/test_env.rs") && users.contains("tmux/tests/panes/test_server.rs"),
+        "{users:?}"
     );
-    let bare = |text: &str| text.contains("env_clear()") && text.contains("\"TMUX_TMPDIR\", self.path(");
+    let has_own_environment =
+        |text: &str| text.contains("env_clear()") && text.contains("\"TMUX_TMPDIR\", self.path(");
     assert!(
         sources_below(env!("CARGO_MANIFEST_DIR"))
             .iter()
-            .any(|(name, text)| name == "harness/test_env.rs" && bare(text))
+            .any(|(name, text)| name == "harness/test_env.rs" && has_own_environment(text))
     );
 }
 
-/// Each crate with the imports between its modules.
+/// The imports between the modules of each crate, by the name of the crate.
 fn module_imports() -> Vec<(String, ModuleImports)> {
     let packages = packages().into_iter().filter(|package| crate_name(package) != "tests");
     let read = |package: Package| {

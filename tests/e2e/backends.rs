@@ -1,30 +1,31 @@
-//! A teammate's life, the same in a pane, in a window of its own and without either.
+//! The work of a teammate with each backend: in a shared window, in its own window, and without a
+//! pane.
 
 use harness::TestEnv;
 use serde_json::Value;
 
 const BACKENDS: [&str; 3] = ["tmux", "window", "in-process"];
 
-/// The story on an environment of its own for each backend.
-fn on_all_backends(story: fn(&TestEnv, &str)) {
+/// Runs `test` once for each backend, each time in a new environment.
+fn on_all_backends(test: fn(&TestEnv, &str)) {
     for backend in BACKENDS {
         let env = TestEnv::with_team();
-        story(&env, backend);
+        test(&env, backend);
         env.shut_down();
     }
 }
 
-fn spawn(env: &TestEnv, backend: &str, more: &[&str]) -> Value {
-    let all = [&["--json", "spawn", "ann", "--profile", "worker", "--backend", backend], more].concat();
-    let ran = env.teamctl_with(&all, &[]);
-    assert_eq!(ran.code, 0, "{ran:#?}");
-    ran.json()
+fn spawn(env: &TestEnv, backend: &str, options: &[&str]) -> Value {
+    let args = [&["--json", "spawn", "ann", "--profile", "worker", "--backend", backend], options].concat();
+    let output = env.teamctl_with(&args, &[]);
+    assert_eq!(output.code, 0, "{output:#?}");
+    output.json()
 }
 
 fn create_task(env: &TestEnv, command: &str) -> String {
     let metadata = serde_json::json!({ "command": command }).to_string();
-    let made = env.json(["task", "create", "do it", "--metadata", &metadata]);
-    made["task"]["id"].as_str().unwrap().to_owned()
+    let reply = env.json(["task", "create", "do it", "--metadata", &metadata]);
+    reply["task"]["id"].as_str().unwrap().to_owned()
 }
 
 fn task_details(env: &TestEnv, id: &str) -> Value {
@@ -35,6 +36,7 @@ fn wait_until_idle(env: &TestEnv) {
     env.wait_until("ann is idle", || (env.member("ann")?["activity"] == "idle").then_some(()));
 }
 
+/// The pid of the shim. The pid of a member without a pane is that of its shim.
 fn shim_pid(env: &TestEnv, backend: &str) -> u32 {
     let member = env.member("ann").unwrap();
     let pid = match backend {
@@ -52,23 +54,23 @@ fn worker_spawns_works_and_shuts_down() {
         wait_until_idle(env);
         let id = create_task(env, "echo from the task; pwd");
         env.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
-        env.wait_until("the lead is told", || {
+        env.wait_until("the lead is notified of the turn", || {
             env.payloads_to_lead("ann", "idle_notification").first().map(drop)
         });
-        let told = env.payloads_to_lead("ann", "idle_notification").pop().unwrap();
+        let notification = env.payloads_to_lead("ann", "idle_notification").pop().unwrap();
         assert_eq!(
-            (&told["completedTaskId"], &told["completedStatus"]),
+            (&notification["completedTaskId"], &notification["completedStatus"]),
             (&id.as_str().into(), &"completed".into())
         );
-        env.wait_until("the log has it", || {
+        env.wait_until("the log contains the output of the task", || {
             env.teamctl(["logs", "ann"]).expect_success().contains("from the task").then_some(())
         });
         let config = env.read_config();
         let member = &config["members"][1];
-        let words = if backend == "in-process" { ("in-process", true) } else { ("tmux", false) };
-        assert_eq!((member["backendType"].as_str().unwrap(), member["tmuxPaneId"] == "in-process"), words);
-        let ended = env.json(["shutdown", "ann"]);
-        assert_eq!(ended["exits"][0]["description"], "approved", "{ended:#}");
+        let expected = if backend == "in-process" { ("in-process", true) } else { ("tmux", false) };
+        assert_eq!((member["backendType"].as_str().unwrap(), member["tmuxPaneId"] == "in-process"), expected);
+        let reply = env.json(["shutdown", "ann"]);
+        assert_eq!(reply["exits"][0]["description"], "approved", "{reply:#}");
         assert!(env.member("ann").is_none_or(|member| member["lifecycle"] == "completed"));
         env.teamctl(["delete", "survey"]).expect_success();
     });
@@ -85,15 +87,18 @@ fn failed_task_is_reported_and_the_agent_continues() {
         let failure = task_details(env, &id)["metadata"]["failure"].as_str().unwrap().to_owned();
         assert!(failure.contains("exit 3"), "{failure}");
         assert_eq!(task_details(env, &id)["status"], "in_progress");
-        let failed = env.wait_until("the lead is told", || {
+        let notification = env.wait_until("the lead is notified of the failure", || {
             env.payloads_to_lead("ann", "idle_notification")
                 .into_iter()
-                .find(|told| told["idleReason"] == "failed")
+                .find(|payload| payload["idleReason"] == "failed")
         });
-        assert_eq!(failed["completedStatus"], "failed");
-        assert!(failed["failureReason"].as_str().unwrap().contains("the reason"), "{failed}");
+        assert_eq!(notification["completedStatus"], "failed");
+        let reason = notification["failureReason"].as_str().unwrap();
+        assert!(reason.contains("the reason"), "{notification}");
         let next = create_task(env, "true");
-        env.wait_until("it goes on", || (task_details(env, &next)["status"] == "completed").then_some(()));
+        env.wait_until("the next task is completed", || {
+            (task_details(env, &next)["status"] == "completed").then_some(())
+        });
     });
 }
 
@@ -102,19 +107,19 @@ fn interrupt_ends_the_turn_only() {
     on_all_backends(|env, backend| {
         spawn(env, backend, &[]);
         wait_until_idle(env);
-        let nothing = env.json(["interrupt", "ann"]);
-        assert_eq!(nothing["was_in_turn"], false);
+        let reply = env.json(["interrupt", "ann"]);
+        assert_eq!(reply["was_in_turn"], false);
         let id = create_task(env, "sleep 3600");
-        env.wait_until("it works", || (env.member("ann")?["activity"] == "active").then_some(()));
-        env.wait_until("the turn has its process", || {
+        env.wait_until("ann is active", || (env.member("ann")?["activity"] == "active").then_some(()));
+        env.wait_until("the turn has a process", || {
             env.member("ann")?["evidence"].as_str()?.contains("pid").then_some(())
         });
-        let ended = env.json(["interrupt", "ann"]);
-        assert_eq!(ended["was_in_turn"], true);
-        env.wait_until("the lead is told", || {
+        let reply = env.json(["interrupt", "ann"]);
+        assert_eq!(reply["was_in_turn"], true);
+        env.wait_until("the lead is notified of the interrupt", || {
             env.payloads_to_lead("ann", "idle_notification")
                 .into_iter()
-                .find(|told| told["idleReason"] == "interrupted")
+                .find(|payload| payload["idleReason"] == "interrupted")
         });
         assert_eq!(task_details(env, &id)["metadata"]["failure"], "interrupted");
         assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
@@ -125,24 +130,27 @@ fn interrupt_ends_the_turn_only() {
 fn turn_survives_the_daemon() {
     on_all_backends(|env, backend| {
         spawn(env, backend, &[]);
-        let (begun, go) = (env.path("out/begun"), env.path("out/go"));
-        let command =
-            format!("echo x >>'{}'; until [ -e '{}' ]; do sleep 0.05; done", begun.display(), go.display());
+        let (start_file, go_file) = (env.path("out/begun"), env.path("out/go"));
+        let command = format!(
+            "echo x >>'{}'; until [ -e '{}' ]; do sleep 0.05; done",
+            start_file.display(),
+            go_file.display()
+        );
         let id = create_task(env, &command);
-        env.wait_until("the turn has begun", || begun.exists().then_some(()));
+        env.wait_until("the turn has started", || start_file.exists().then_some(()));
         let pid = shim_pid(env, backend);
         env.kill_process(env.daemon_pid());
         env.start_daemon();
-        env.wait_until("it is adopted", || (env.member("ann")?["lifecycle"] == "running").then_some(()));
+        env.wait_until("ann is adopted", || (env.member("ann")?["lifecycle"] == "running").then_some(()));
         assert_eq!(shim_pid(env, backend), pid);
-        env.wait_until("its turn is known again", || {
+        env.wait_until("the new daemon knows the turn", || {
             env.member("ann")?["evidence"].as_str()?.contains("do it").then_some(())
         });
-        std::fs::File::create(&go).unwrap();
-        env.wait_until("the task is done", || {
+        std::fs::File::create(&go_file).unwrap();
+        env.wait_until("the task is completed", || {
             (task_details(env, &id)["status"] == "completed").then_some(())
         });
-        assert_eq!(env.read("out/begun"), "x\n", "once");
+        assert_eq!(env.read("out/begun"), "x\n", "the turn ran once");
     });
 }
 
@@ -151,16 +159,17 @@ fn task_of_a_killed_agent_is_abandoned_and_reported() {
     on_all_backends(|env, backend| {
         spawn(env, backend, &[]);
         let id = create_task(env, "sleep 3600");
-        env.wait_until("its turn runs", || {
+        env.wait_until("the turn has a process", || {
             env.member("ann")?["evidence"].as_str()?.contains("pid").then_some(())
         });
         env.kill_process(shim_pid(env, backend));
-        let told =
-            env.wait_until("the lead is told", || env.payloads_to_lead("ann", "teammate_terminated").pop());
-        let message = told["message"].as_str().unwrap();
+        let notification = env.wait_until("the lead is notified of the exit", || {
+            env.payloads_to_lead("ann", "teammate_terminated").pop()
+        });
+        let message = notification["message"].as_str().unwrap();
         assert!(message.contains(&format!("left in progress: {id}")), "{message}");
         assert_eq!(task_details(env, &id)["status"], "in_progress");
-        env.wait_until("status says so", || {
+        env.wait_until("status shows the abandoned task", || {
             let status = env.json(["status"]);
             (status["teams"][0]["abandoned_tasks"][0]["id"] == id.as_str()).then_some(())
         });
@@ -176,22 +185,26 @@ fn task_of_a_killed_agent_is_abandoned_and_reported() {
 fn respawned_agent_resumes_its_task() {
     on_all_backends(|env, backend| {
         spawn(env, backend, &["--restart", "on-failure"]);
-        let (runs, go) = (env.path("out/runs"), env.path("out/go"));
-        let command =
-            format!("echo x >>'{}'; until [ -e '{}' ]; do sleep 0.05; done", runs.display(), go.display());
+        let (runs, go_file) = (env.path("out/runs"), env.path("out/go"));
+        let command = format!(
+            "echo x >>'{}'; until [ -e '{}' ]; do sleep 0.05; done",
+            runs.display(),
+            go_file.display()
+        );
         let id = create_task(env, &command);
-        // It may be killed once this is written; before, there would be one line too few.
-        env.wait_until("the turn has begun", || (env.read("out/runs") == "x\n").then_some(()));
+        // If the agent were killed before it writes the line, the file would lack one line at the
+        // end.
+        env.wait_until("the turn has started", || (env.read("out/runs") == "x\n").then_some(()));
         let pid = shim_pid(env, backend);
         env.kill_process(pid);
-        env.wait_until("it is back", || {
+        env.wait_until("ann is respawned", || {
             let member = env.member("ann")?;
             (member["lifecycle"] == "running" && member["respawns"] == 1).then_some(())
         });
         assert_ne!(shim_pid(env, backend), pid);
-        env.wait_until("its task runs again", || (env.read("out/runs") == "x\nx\n").then_some(()));
-        std::fs::File::create(&go).unwrap();
-        env.wait_until("the task is done", || {
+        env.wait_until("the task runs again", || (env.read("out/runs") == "x\nx\n").then_some(()));
+        std::fs::File::create(&go_file).unwrap();
+        env.wait_until("the task is completed", || {
             (task_details(env, &id)["status"] == "completed").then_some(())
         });
         assert_eq!(task_details(env, &id)["owner"], "ann");
@@ -219,8 +232,8 @@ fn headless_backend_is_used_only_on_request() {
     let bin = env.path("bin");
     std::fs::create_dir(&bin).unwrap();
     for program in ["sh", "sleep", "cat"] {
-        let found = env.command("sh").args(["-c", &format!("command -v {program}")]).output().unwrap();
-        std::os::unix::fs::symlink(String::from_utf8(found.stdout).unwrap().trim(), bin.join(program))
+        let output = env.command("sh").args(["-c", &format!("command -v {program}")]).output().unwrap();
+        std::os::unix::fs::symlink(String::from_utf8(output.stdout).unwrap().trim(), bin.join(program))
             .unwrap();
     }
     let mut teamd = env.command(harness::programs().join("teamd"));
@@ -228,12 +241,14 @@ fn headless_backend_is_used_only_on_request() {
     env.wait_for_daemon();
     assert_eq!(env.json(["status"])["daemon"]["tmux"], Value::Null);
     env.teamctl(["create", "survey"]).expect_success();
-    let refused = env.teamctl(["spawn", "ann", "--profile", "worker"]);
-    assert_eq!(refused.code, 72, "{refused:#?}");
-    assert!(refused.stderr.contains("--backend in-process"), "{refused:#?}");
+    let spawn_output = env.teamctl(["spawn", "ann", "--profile", "worker"]);
+    assert_eq!(spawn_output.code, 72, "{spawn_output:#?}");
+    assert!(spawn_output.stderr.contains("--backend in-process"), "{spawn_output:#?}");
     spawn(&env, "in-process", &[]);
     let id = create_task(&env, "true");
-    env.wait_until("it works", || (task_details(&env, &id)["status"] == "completed").then_some(()));
+    env.wait_until("the task is completed", || {
+        (task_details(&env, &id)["status"] == "completed").then_some(())
+    });
     env.teamctl(["down"]).expect_success();
     teamd.wait().unwrap();
     env.assert_no_files();

@@ -1,4 +1,5 @@
-//! Bad input: a sentence, the right exit code, nothing half done.
+//! Invalid input, missing permissions and missing programs: the error message, the exit code, and
+//! no partial change.
 
 use harness::TestEnv;
 
@@ -11,16 +12,16 @@ fn env_with_team() -> TestEnv {
 #[test]
 fn unknown_names_suggest_the_nearest() {
     let env = env_with_team();
-    let said = env.teamctl(["status", "-t", "survye"]).expect_failure(67);
-    assert!(said.contains("survey"), "{said}");
-    for verb in [
+    let error = env.teamctl(["status", "-t", "survye"]).expect_failure(67);
+    assert!(error.contains("survey"), "{error}");
+    for command in [
         ["send", "amn", "hi"],
         ["capture", "amn", "--lines=1"],
         ["shutdown", "amn", "--grace=1s"],
         ["kill", "amn", "amm"],
     ] {
-        let said = env.teamctl(verb).expect_failure(67);
-        assert!(said.contains("ann"), "{verb:?}: {said}");
+        let error = env.teamctl(command).expect_failure(67);
+        assert!(error.contains("ann"), "{command:?}: {error}");
     }
     env.teamctl(["send", "", "hi"]).expect_failure(64);
     env.teamctl(["task", "get", "99"]).expect_failure(67);
@@ -32,7 +33,7 @@ fn unknown_names_suggest_the_nearest() {
 #[test]
 fn member_of_same_name_on_another_team_is_not_used() {
     let env = env_with_team();
-    for verb in [
+    for command in [
         &["kill", "ann@other"][..],
         &["kill", "ann@"],
         &["shutdown", "ann@other", "--grace=1s"],
@@ -44,8 +45,8 @@ fn member_of_same_name_on_another_team_is_not_used() {
         &["status", "ann@other"],
         &["wait", "--for", "exit", "ann@other", "--timeout", "1s"],
     ] {
-        let ran = env.teamctl_with(&[&["-t", "survey"], verb].concat(), &[]);
-        assert!([64, 67].contains(&ran.code), "{ran:#?}");
+        let output = env.teamctl_with(&[&["-t", "survey"], command].concat(), &[]);
+        assert!([64, 67].contains(&output.code), "{output:#?}");
     }
     assert_eq!(env.inbox("survey", "ann").len(), 0);
     assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
@@ -58,12 +59,12 @@ fn member_of_same_name_on_another_team_is_not_used() {
 #[test]
 fn commands_fail_at_once_without_a_daemon() {
     let env = TestEnv::new();
-    for verb in [["create", "survey"], ["down", "-q"], ["kill", "ann"]] {
-        let ran = env.teamctl(verb);
-        assert!([67, 69].contains(&ran.code), "{ran:?}");
+    for command in [["create", "survey"], ["down", "-q"], ["kill", "ann"]] {
+        let output = env.teamctl(command);
+        assert!([67, 69].contains(&output.code), "{output:?}");
     }
-    let said = env.teamctl(["create", "survey"]).expect_failure(69);
-    assert!(said.contains("teamctl up"), "{said}");
+    let error = env.teamctl(["create", "survey"]).expect_failure(69);
+    assert!(error.contains("teamctl up"), "{error}");
     let status = env.teamctl(["status", "--json"]);
     assert_eq!(status.code, 69);
     assert!(status.json()["daemon"].is_null());
@@ -75,17 +76,17 @@ fn missing_or_old_tmux_is_reported() {
     let env = TestEnv::new();
     let programs = env.path("out/bin");
     std::fs::create_dir(&programs).unwrap();
-    let teamd = |env: &TestEnv| {
+    let run_teamd = |env: &TestEnv| {
         let output = env.daemon_command().env("PATH", &programs).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (code, said) = teamd(&env);
-    assert_eq!(code, Some(72), "{said}");
-    assert!(said.contains("tmux"), "{said}");
+    let (code, error) = run_teamd(&env);
+    assert_eq!(code, Some(72), "{error}");
+    assert!(error.contains("tmux"), "{error}");
     env.write_script("out/bin/tmux", "#!/bin/sh\necho tmux 3.1c\n");
-    let (code, said) = teamd(&env);
-    assert_eq!(code, Some(78), "{said}");
-    assert!(said.contains("3.2"), "{said}");
+    let (code, error) = run_teamd(&env);
+    assert_eq!(code, Some(78), "{error}");
+    assert!(error.contains("3.2"), "{error}");
     env.shut_down();
 }
 
@@ -109,14 +110,26 @@ fn teammate_cannot_run_lead_commands() {
         teamctl $verb >>out/said 2>&1; echo $? >>out/codes; done; echo end >>out/codes";
     env.teamctl(["spawn", "bob", "--cwd", &env.path("").display().to_string(), "--", "sh", "-c", script])
         .expect_success();
-    let codes =
-        env.wait_until("it tried", || Some(env.read("out/codes")).filter(|codes| codes.ends_with("end\n")));
+    let codes = env.wait_until("bob has run all commands", || {
+        Some(env.read("out/codes")).filter(|codes| codes.ends_with("end\n"))
+    });
     assert_eq!(codes, "77\n77\n77\n77\n77\n77\nend\n", "{}", env.read("out/said"));
-    // And not by forgetting who it is either: its token tells.
-    let token = "unset TEAMD_MEMBER; teamctl kill bob >out/said2 2>&1; echo $? >out/code2";
-    env.teamctl(["spawn", "cat", "--cwd", &env.path("").display().to_string(), "--", "sh", "-c", token])
-        .expect_success();
-    let code = env.wait_until("it tried", || Some(env.read("out/code2")).filter(|code| code.ends_with('\n')));
+    // Without TEAMD_MEMBER, the token still identifies the teammate.
+    let script_without_name = "unset TEAMD_MEMBER; teamctl kill bob >out/said2 2>&1; echo $? >out/code2";
+    env.teamctl([
+        "spawn",
+        "cat",
+        "--cwd",
+        &env.path("").display().to_string(),
+        "--",
+        "sh",
+        "-c",
+        script_without_name,
+    ])
+    .expect_success();
+    let code = env.wait_until("cat has run the command", || {
+        Some(env.read("out/code2")).filter(|code| code.ends_with('\n'))
+    });
     assert_eq!(code, "77\n", "{}", env.read("out/said2"));
     env.shut_down();
 }
@@ -128,8 +141,8 @@ fn damaged_config_stays_without_a_daemon() {
     let config = env.root().join("teams/survey/config.json");
     let damaged = b"{\"name\": \"survey\", \"members\": [";
     std::io::Write::write_all(&mut std::fs::File::create(&config).unwrap(), damaged).unwrap();
-    let said = env.teamctl(["send", "ann", "hi"]).expect_failure(65);
-    assert!(said.contains("config.json"), "{said}");
+    let error = env.teamctl(["send", "ann", "hi"]).expect_failure(65);
+    assert!(error.contains("config.json"), "{error}");
     assert_eq!(std::fs::read(&config).unwrap(), damaged);
     env.start_daemon();
     env.shut_down();
@@ -150,8 +163,8 @@ fn foreign_member_is_not_replaced_or_removed() {
     assert_eq!(env.inbox("survey", "bob").len(), 1);
     assert_eq!(env.inbox("survey", "bob")[0]["read"], false);
     assert!(std::fs::read_to_string(&config).unwrap().contains("bob@survey"));
-    let said = env.teamctl(["delete", "survey"]).expect_failure(76);
-    assert!(said.contains("bob"), "{said}");
+    let error = env.teamctl(["delete", "survey"]).expect_failure(76);
+    assert!(error.contains("bob"), "{error}");
     env.teamctl(["delete", "survey", "--force"]).expect_success();
     env.shut_down();
 }
@@ -161,21 +174,21 @@ fn taken_name_of_maximum_length_gets_a_number() {
     let env = TestEnv::with_daemon();
     let longest = "x".repeat(64);
     env.teamctl(["create", &longest]).expect_success();
-    let created = env.json(["create", &longest, "--unique"]);
-    assert_eq!(created["team_name"].as_str().unwrap(), format!("{}-2", "x".repeat(62)));
+    let reply = env.json(["create", &longest, "--unique"]);
+    assert_eq!(reply["team_name"].as_str().unwrap(), format!("{}-2", "x".repeat(62)));
     env.shut_down();
 }
 
 #[test]
 fn usage_errors_show_the_input_and_valid_events() {
     let env = TestEnv::new();
-    // Every call here has $TEAMD_ROOT.
-    let said = env.teamctl(["deny", "x"]);
-    assert!(said.stderr.contains("--reason") && !said.stderr.contains("--root"), "{said:#?}");
-    assert_eq!(said.code, 64);
-    let said = env.hook("foo", &[]);
-    assert!(said.stderr.contains("no such event, only turn-end, prompt,"), "{said:#?}");
-    said.expect_success();
+    // The usage line has no --root, although $TEAMD_ROOT is set for each command of a test.
+    let output = env.teamctl(["deny", "x"]);
+    assert!(output.stderr.contains("--reason") && !output.stderr.contains("--root"), "{output:#?}");
+    assert_eq!(output.code, 64);
+    let output = env.hook("foo", &[]);
+    assert!(output.stderr.contains("no such event, only turn-end, prompt,"), "{output:#?}");
+    output.expect_success();
     env.assert_no_files();
 }
 
@@ -183,8 +196,8 @@ fn usage_errors_show_the_input_and_valid_events() {
 fn status_without_daemon_suggests_up() {
     let env = TestEnv::with_team();
     env.kill_process(env.daemon_pid());
-    let said = env.teamctl(["status"]).expect_failure(69);
-    assert!(said.contains("this is what the files say") && said.contains("teamctl up"), "{said}");
+    let error = env.teamctl(["status"]).expect_failure(69);
+    assert!(error.contains("this is what the files say") && error.contains("teamctl up"), "{error}");
     env.start_daemon();
     env.shut_down();
 }
@@ -194,23 +207,22 @@ fn too_long_socket_path_is_rejected_before_any_write() {
     let env = TestEnv::new();
     let long = env.path(&"x".repeat(120)).display().to_string();
     let tmux = format!("{},0,0", env.tmux_socket().display());
-    let said = env.teamctl_with(&["up", "--socket", &format!("{long}/s")], &[("TMUX", &tmux)]);
-    assert_eq!(said.code, 78, "{said:#?}");
-    assert!(said.stderr.contains("103 bytes"), "{said:#?}");
+    let output = env.teamctl_with(&["up", "--socket", &format!("{long}/s")], &[("TMUX", &tmux)]);
+    assert_eq!(output.code, 78, "{output:#?}");
+    assert!(output.stderr.contains("103 bytes"), "{output:#?}");
     env.shut_down();
 }
 
 #[test]
 fn usage_errors_are_objects_with_json() {
     let env = TestEnv::new();
-    for arguments in [&["--json", "send"][..], &["spawn", "--json", "--nope", "ann"], &["--json", "nonsense"]]
-    {
-        let ran = env.teamctl_with(arguments, &[]);
-        assert!(ran.code == 64 && !ran.stderr.is_empty(), "{ran:?}");
-        let object: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    for args in [&["--json", "send"][..], &["spawn", "--json", "--nope", "ann"], &["--json", "nonsense"]] {
+        let output = env.teamctl_with(args, &[]);
+        assert!(output.code == 64 && !output.stderr.is_empty(), "{output:?}");
+        let object: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
         assert_eq!(object["error"]["kind"], "usage", "{object}");
         assert!(!object["error"]["message"].as_str().unwrap().is_empty(), "{object}");
-        let names_it = object["error"]["message"].as_str().unwrap().contains("<NAME>");
-        assert_eq!(names_it, arguments == ["--json", "send"], "{object}");
+        let has_placeholder = object["error"]["message"].as_str().unwrap().contains("<NAME>");
+        assert_eq!(has_placeholder, args == ["--json", "send"], "{object}");
     }
 }

@@ -1,14 +1,16 @@
-//! What the verbs promise beside the great stories: profiles, policies, what status tells.
+//! Commands without a test file of their own: profiles of the user, policies for task commands,
+//! help texts, `status` and `instructions`.
 
 use harness::TestEnv;
 use std::io::Write;
 
-/// An environment with a team and one profile of the user's own, `own`, whose program leaves word in `out/said`.
+/// An environment with a team and the user's profile `own`. The program of the profile writes its
+/// arguments and two variables to `out/said`.
 fn env_with_profile() -> TestEnv {
     let env = TestEnv::with_team();
-    let said = env.path("out/said").display().to_string();
+    let output_file = env.path("out/said").display().to_string();
     let script = format!(
-        "#!/bin/sh\nprintf '%s|' \"$@\" >{said}.new\necho \"$WHERE $GONE\" >>{said}.new\nmv {said}.new {said}\nexec sleep 3600\n"
+        "#!/bin/sh\nprintf '%s|' \"$@\" >{output_file}.new\necho \"$WHERE $GONE\" >>{output_file}.new\nmv {output_file}.new {output_file}\nexec sleep 3600\n"
     );
     env.write_script("out/own", &script);
     env.write_profile(
@@ -37,27 +39,31 @@ fn help_contains_the_callers_options() {
         "echo hello; sleep 3600",
     ])
     .expect_success();
-    let nowhere = env.path("second root").display().to_string();
-    let hint = |words: &[&str]| {
-        let ran = env.teamctl_with(&[words, &["--json"]].concat(), &[]);
-        let (told, error) = (ran.stderr.clone(), ran.json()["error"].clone());
-        let hint = error["help"].as_str().unwrap().to_owned();
-        assert!(told.contains(&hint), "{told}");
-        hint
+    let other_root = env.path("second root").display().to_string();
+    let help_of = |args: &[&str]| {
+        let output = env.teamctl_with(&[args, &["--json"]].concat(), &[]);
+        let (stderr, error) = (output.stderr.clone(), output.json()["error"].clone());
+        let help = error["help"].as_str().unwrap().to_owned();
+        assert!(stderr.contains(&help), "{stderr}");
+        help
     };
-    // The daemon does not know what was typed, and nor do those that read the files.
-    assert_eq!(hint(&["capture", "ann", "-t", "survey"]), "its output: teamctl logs ann -t survey");
+    // teamctl adds these options to the help. The daemon and the code that reads files do not know
+    // the command line.
+    assert_eq!(help_of(&["capture", "ann", "-t", "survey"]), "its output: teamctl logs ann -t survey");
     env.teamctl(["logs", "ann", "-t", "survey"]).expect_success();
-    let gone = "a member that has printed nothing has none; see: teamctl status -t survey";
-    assert_eq!(hint(&["logs", "bob", "-t", "survey"]), gone);
-    let none = format!("make it with: teamctl create --root '{nowhere}' none");
-    assert_eq!(hint(&["--root", &nowhere, "-t", "none", "task", "list"]), none);
-    let down = env.teamctl(["status", "--root", &nowhere]);
+    let no_output = "a member that has printed nothing has none; see: teamctl status -t survey";
+    assert_eq!(help_of(&["logs", "bob", "-t", "survey"]), no_output);
+    let no_team = format!("make it with: teamctl create --root '{other_root}' none");
+    assert_eq!(help_of(&["--root", &other_root, "-t", "none", "task", "list"]), no_team);
+    let status = env.teamctl(["status", "--root", &other_root]);
     assert!(
-        down.stdout.contains(&format!("Make one with: teamctl create --root '{nowhere}' NAME")),
-        "{down:#?}"
+        status.stdout.contains(&format!("Make one with: teamctl create --root '{other_root}' NAME")),
+        "{status:#?}"
     );
-    assert!(down.stderr.contains(&format!("start it with: teamctl up --root '{nowhere}'")), "{down:#?}");
+    assert!(
+        status.stderr.contains(&format!("start it with: teamctl up --root '{other_root}'")),
+        "{status:#?}"
+    );
     env.shut_down();
 }
 
@@ -70,7 +76,9 @@ fn output_path(env: &TestEnv) -> String {
 }
 
 fn program_output(env: &TestEnv) -> String {
-    env.wait_until("the program leaves word", || Some(env.read("out/said")).filter(|said| !said.is_empty()))
+    env.wait_until("the program has written its arguments", || {
+        Some(env.read("out/said")).filter(|output| !output.is_empty())
+    })
 }
 
 #[test]
@@ -78,7 +86,7 @@ fn user_profile_starts_without_a_shell() {
     let mut env = env_with_profile();
     env.variables.push(("GONE".to_owned(), "still here".to_owned()));
     let prompt = "$(touch evil) {cwd}\n`x`";
-    let spawned = env.json([
+    let reply = env.json([
         "spawn",
         "ann",
         "--profile",
@@ -100,7 +108,7 @@ fn user_profile_starts_without_a_shell() {
         "--deny",
         "y",
     ]);
-    assert_eq!(spawned["model"], "m 1");
+    assert_eq!(reply["model"], "m 1");
     assert_eq!(
         program_output(&env),
         format!("ann@survey|-m|m 1|--edits|+Edit|+Bash(git log:*)|-x,y|{prompt}|survey \n")
@@ -112,8 +120,8 @@ fn user_profile_starts_without_a_shell() {
 #[test]
 fn default_profile_is_used() {
     let env = env_with_profile();
-    let said_no = env.teamctl(["spawn", "ann", "--env", "PATH=/nonexistent"]).expect_failure(64);
-    assert!(said_no.contains("opencode, own, qwen"), "{said_no}");
+    let error = env.teamctl(["spawn", "ann", "--env", "PATH=/nonexistent"]).expect_failure(64);
+    assert!(error.contains("opencode, own, qwen"), "{error}");
     write_config(&env, "config.toml", "default_profile = \"own\"\n");
     env.teamctl(["spawn", "ann", "--cwd", &output_path(&env), "--env", "WHERE=there"]).expect_success();
     assert_eq!(program_output(&env), "ann@survey||there \n");
@@ -126,7 +134,7 @@ fn invalid_profile_starts_nothing() {
     env.write_profile("polled", "delivery = \"poll\"\nprogram = \"p\"\n");
     env.write_profile("broken", "delivery = \"turn\"\nprogramm = \"p\"\n");
     env.write_profile("gone", "delivery = \"turn\"\nprogram = \"no-such-program\"\n");
-    for (arguments, code, told) in [
+    for (args, code, message) in [
         (&["--profile", "owm"][..], 64, "did you mean own?"),
         (&["--profile", "polled"], 78, "`delivery` must be"),
         (&["--profile", "own", "--mode", "plan"], 64, "its profile has no"),
@@ -141,9 +149,9 @@ fn invalid_profile_starts_nothing() {
         (&["--backend", "screen", "--", "true"], 64, "in-process"),
         (&["--restart", "always", "--", "true"], 64, "on-failure"),
     ] {
-        let ran = env.teamctl_with(&[&["spawn", "ann"], arguments].concat(), &[]);
-        assert_eq!(ran.code, code, "{ran:#?}");
-        assert!(ran.stderr.contains(told), "{told}: {ran:#?}");
+        let output = env.teamctl_with(&[&["spawn", "ann"], args].concat(), &[]);
+        assert_eq!(output.code, code, "{output:#?}");
+        assert!(output.stderr.contains(message), "{message}: {output:#?}");
     }
     assert_eq!(env.member("ann"), None);
     env.shut_down();
@@ -158,7 +166,9 @@ fn policy_allows_commands_of_teammates() {
     let script = "teamctl task create more --metadata '{\"command\": \"true\"}'; echo $? >out/code";
     env.teamctl(["spawn", "ann", "--cwd", &env.path("").display().to_string(), "--", "sh", "-c", script])
         .expect_success();
-    let code = env.wait_until("it tried", || Some(env.read("out/code")).filter(|code| code.ends_with('\n')));
+    let code = env.wait_until("ann has run the command", || {
+        Some(env.read("out/code")).filter(|code| code.ends_with('\n'))
+    });
     assert_eq!(code, "0\n");
     env.shut_down();
 }
@@ -169,10 +179,12 @@ fn teammate_cannot_interrupt_and_unknown_team_suggests_the_nearest() {
     let script = "teamctl interrupt bob; echo $? >out/code";
     env.teamctl(["spawn", "ann", "--cwd", &env.path("").display().to_string(), "--", "sh", "-c", script])
         .expect_success();
-    let code = env.wait_until("it tried", || Some(env.read("out/code")).filter(|code| code.ends_with('\n')));
+    let code = env.wait_until("ann has run the command", || {
+        Some(env.read("out/code")).filter(|code| code.ends_with('\n'))
+    });
     assert_eq!(code, "77\n");
-    let said = env.teamctl(["interrupt", "bob", "-t", "survye"]).expect_failure(67);
-    assert!(said.contains("survey"), "{said}");
+    let error = env.teamctl(["interrupt", "bob", "-t", "survye"]).expect_failure(67);
+    assert!(error.contains("survey"), "{error}");
     env.shut_down();
 }
 
@@ -204,19 +216,24 @@ fn status_shows_abandoned_and_failed_tasks() {
         serde_json::json!([{"id": ids[0], "subject": "hers", "owner": "ann"}])
     );
     assert_eq!(team["failed_tasks"][0]["failure"], "exit 1\nlast words");
-    let shown = env.teamctl(["status"]).expect_success();
+    let output = env.teamctl(["status"]).expect_success();
     assert!(
-        shown.contains(&format!("task {0} was left by ann: teamctl task release {0}", ids[0])),
-        "{shown}"
+        output.contains(&format!("task {0} was left by ann: teamctl task release {0}", ids[0])),
+        "{output}"
     );
-    assert!(shown.contains(&format!("task {} failed (exit 1)\n", ids[2])), "{shown}");
-    assert!(shown.lines().skip(1).all(|line| line.chars().count() <= 80), "{shown}");
-    let one = env.teamctl(["status", "bob"]).expect_success();
-    assert!(one.contains("  pid ") && one.contains("backend tmux") && !one.contains("left by"), "{one}");
+    assert!(output.contains(&format!("task {} failed (exit 1)\n", ids[2])), "{output}");
+    assert!(output.lines().skip(1).all(|line| line.chars().count() <= 80), "{output}");
+    let member_output = env.teamctl(["status", "bob"]).expect_success();
+    assert!(
+        member_output.contains("  pid ")
+            && member_output.contains("backend tmux")
+            && !member_output.contains("left by"),
+        "{member_output}"
+    );
     env.teamctl(["create", "other"]).expect_success();
     let release = format!("teamctl task -t survey release {}", ids[0]);
-    let shown = env.teamctl(["status", "-t", "survey"]).expect_success();
-    assert!(shown.contains(&format!("task {} was left by ann: {release}\n", ids[0])), "{shown}");
+    let output = env.teamctl(["status", "-t", "survey"]).expect_success();
+    assert!(output.contains(&format!("task {} was left by ann: {release}\n", ids[0])), "{output}");
     assert!(env.command("sh").args(["-c", &release]).status().unwrap().success(), "{release}");
     assert_eq!(env.json(["status", "-t", "survey"])["teams"][0]["abandoned_tasks"], serde_json::json!([]));
     env.shut_down();
@@ -236,8 +253,8 @@ fn instructions_differ_for_lead_and_teammate() {
         text.starts_with("You are `a-teammate`, a teammate on a team; its lead is `team-lead`."),
         "{text}"
     );
-    let ran = env.teamctl(["lead", "My Team"]);
-    assert!(ran.stderr.contains("the team is called my-team"), "{ran:#?}");
+    let output = env.teamctl(["lead", "My Team"]);
+    assert!(output.stderr.contains("the team is called my-team"), "{output:#?}");
     env.teamctl(["lead", "--release"]).expect_success();
     env.shut_down();
 }

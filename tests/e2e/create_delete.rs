@@ -1,4 +1,4 @@
-//! Teams are made and removed.
+//! `teamctl create` and `teamctl delete`.
 
 use harness::TestEnv;
 
@@ -8,8 +8,8 @@ fn delete_is_rejected_with_members_and_complete_without() {
     env.teamctl(["create", "survey"]).expect_success();
     env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     env.teamctl(["spawn", "bob", "--profile", "worker"]).expect_success();
-    let said = env.teamctl(["delete", "survey"]).expect_failure(76);
-    assert!(said.contains("2 active member(s): ann, bob"), "{said}");
+    let error = env.teamctl(["delete", "survey"]).expect_failure(76);
+    assert!(error.contains("2 active member(s): ann, bob"), "{error}");
     env.teamctl(["shutdown", "ann"]).expect_success();
     env.teamctl(["delete", "survey", "--force"]).expect_success();
     assert!(!env.path("root/teams/survey").exists());
@@ -24,9 +24,9 @@ fn taken_team_name_fails_unless_unique_is_given() {
     env.teamctl(["create", "survey"]).expect_success();
     env.teamctl(["create", "survey"]).expect_failure(73);
     assert_eq!(env.json(["create", "survey", "--unique"])["team_name"], "survey-2");
-    let ran = env.teamctl(["create", "My Team!", "--json"]);
-    assert!(ran.stderr.contains("my-team-"), "{ran:?}");
-    assert_eq!(ran.json()["team_name"], "my-team-");
+    let output = env.teamctl(["create", "My Team!", "--json"]);
+    assert!(output.stderr.contains("my-team-"), "{output:?}");
+    assert_eq!(output.json()["team_name"], "my-team-");
     env.teamctl(["create", "!!!"]).expect_failure(64);
     env.teamctl(["create", "session-12345678"]).expect_failure(77);
     env.shut_down();
@@ -37,9 +37,9 @@ fn foreign_files_survive_delete() {
     let env = TestEnv::with_daemon();
     env.teamctl(["create", "survey"]).expect_success();
     std::fs::File::create(env.path("root/teams/survey/notes.txt")).unwrap();
-    let ran = env.teamctl(["delete", "survey"]);
-    assert_ne!(ran.code, 0, "{ran:?}");
-    assert!(ran.stderr.contains("notes.txt"), "{ran:?}");
+    let output = env.teamctl(["delete", "survey"]);
+    assert_ne!(output.code, 0, "{output:?}");
+    assert!(output.stderr.contains("notes.txt"), "{output:?}");
     assert!(env.path("root/teams/survey/notes.txt").exists());
     env.shut_down();
 }
@@ -48,10 +48,10 @@ fn foreign_files_survive_delete() {
 fn no_member_can_be_spawned_during_delete() {
     let env = TestEnv::with_daemon();
     env.teamctl(["create", "survey"]).expect_success();
-    let stubborn = "trap '' TERM; while :; do sleep 1; done";
-    env.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sh", "-c", stubborn]).expect_success();
+    let script = "trap '' TERM; while :; do sleep 1; done";
+    env.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sh", "-c", script]).expect_success();
     let mut delete = env.start_teamctl(["delete", "survey", "--force"]);
-    env.wait_until("ann is being ended", || (env.member("ann")?["lifecycle"] == "stopping").then_some(()));
+    env.wait_until("ann is stopping", || (env.member("ann")?["lifecycle"] == "stopping").then_some(()));
     env.teamctl(["spawn", "bob", "--backend", "in-process", "--", "sleep", "777"]).expect_failure(76);
     assert!(delete.wait().unwrap().success());
     env.shut_down();

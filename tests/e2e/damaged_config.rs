@@ -1,4 +1,5 @@
-//! Somebody damages config.json under a living team: nobody is lost by it.
+//! A damaged or missing config.json, a file size limit and a full disk: no member is lost, and a
+//! copy of each damaged file is kept.
 
 use harness::TestEnv;
 use serde_json::Value;
@@ -14,20 +15,21 @@ fn write_in_place(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// The config with both members, once it is whole.
+/// Waits until config.json is valid and has the lead and ann, and returns it.
 fn wait_for_whole_config(env: &TestEnv) -> Value {
-    env.wait_until("the config is whole again", || {
+    env.wait_until("the config is valid and has both members", || {
         let config: Value = serde_json::from_slice(&std::fs::read(config(env)).ok()?).ok()?;
         let names: Vec<&str> =
-            config["members"].as_array()?.iter().filter_map(|m| m["name"].as_str()).collect();
+            config["members"].as_array()?.iter().filter_map(|member| member["name"].as_str()).collect();
         (names == ["team-lead", "ann"]).then(|| config.clone())
     })
 }
 
+/// The texts of the copies of damaged files in the state directory.
 fn corrupt_copies(env: &TestEnv) -> Vec<String> {
     let base = env.path("state/teamd");
-    let homes = std::fs::read_dir(base).unwrap().map(|home| home.unwrap().path().join("corrupt"));
-    let files = homes.flat_map(|aside| std::fs::read_dir(aside).into_iter().flatten());
+    let directories = std::fs::read_dir(base).unwrap().map(|entry| entry.unwrap().path().join("corrupt"));
+    let files = directories.flat_map(|directory| std::fs::read_dir(directory).into_iter().flatten());
     files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
 }
 
@@ -36,18 +38,18 @@ fn damaged_config_is_rewritten_and_a_copy_kept() {
     let env = TestEnv::with_daemon();
     env.teamctl(["create", "survey", "--description", "what there is"]).expect_success();
     env.teamctl(["spawn", "ann", "--", &env.scripted_agent_path(), "stay"]).expect_success();
-    let before = wait_for_whole_config(&env);
-    let by_hand = before.to_string().replace("\"what there is\"", "\"what there is");
-    for damage in ["", &by_hand] {
+    let initial_config = wait_for_whole_config(&env);
+    let unclosed_string = initial_config.to_string().replace("\"what there is\"", "\"what there is");
+    for damage in ["", &unclosed_string] {
         write_in_place(&config(&env), damage);
-        // Whoever comes meanwhile waits.
+        // A command that reads the config meanwhile waits until it is repaired.
         env.teamctl(["send", "ann", "are you there?"]).expect_success();
-        assert_eq!(wait_for_whole_config(&env), before);
+        assert_eq!(wait_for_whole_config(&env), initial_config);
         assert!(corrupt_copies(&env).iter().any(|copy| copy == damage), "{:?}", corrupt_copies(&env));
     }
     std::fs::remove_file(config(&env)).unwrap();
-    assert_eq!(wait_for_whole_config(&env), before);
-    assert_eq!(corrupt_copies(&env).len(), 2, "each once");
+    assert_eq!(wait_for_whole_config(&env), initial_config);
+    assert_eq!(corrupt_copies(&env).len(), 2, "each damaged text is copied once");
     assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
     env.shut_down();
 }
@@ -56,11 +58,11 @@ fn damaged_config_is_rewritten_and_a_copy_kept() {
 fn empty_config_is_rewritten_by_the_next_daemon() {
     let env = TestEnv::with_team();
     env.teamctl(["spawn", "ann", "--", &env.scripted_agent_path(), "stay"]).expect_success();
-    let before = wait_for_whole_config(&env);
+    let initial_config = wait_for_whole_config(&env);
     env.kill_process(env.daemon_pid());
     write_in_place(&config(&env), "");
     env.start_daemon();
-    assert_eq!(wait_for_whole_config(&env), before);
+    assert_eq!(wait_for_whole_config(&env), initial_config);
     env.shut_down();
 }
 
@@ -74,7 +76,7 @@ fn permission_mode_survives_a_rewritten_config() {
     env.teamctl(["spawn", "ann", "--profile", "modal"]).expect_success();
     env.teamctl(["mode", "ann", "acceptEdits"]).expect_success();
     let mode = || wait_for_whole_config(&env)["members"][1]["mode"].clone();
-    env.wait_until("it goes on in that mode", || (mode() == "acceptEdits").then_some(()));
+    env.wait_until("the config has the new mode", || (mode() == "acceptEdits").then_some(()));
     write_in_place(&config(&env), "");
     assert_eq!(mode(), "acceptEdits");
     env.kill_process(env.daemon_pid());
@@ -88,17 +90,18 @@ fn permission_mode_survives_a_rewritten_config() {
 fn foreign_team_config_is_not_rewritten() {
     let env = TestEnv::with_team();
     let text = std::fs::read_to_string(config(&env)).unwrap();
-    let other = env.root().join("teams/other");
-    std::fs::create_dir_all(other.join("inboxes")).unwrap();
-    write_in_place(&other.join("config.json"), &text.replace("survey", "other"));
+    let other_team = env.root().join("teams/other");
+    std::fs::create_dir_all(other_team.join("inboxes")).unwrap();
+    write_in_place(&other_team.join("config.json"), &text.replace("survey", "other"));
     env.kill_process(env.daemon_pid());
     env.start_daemon();
-    write_in_place(&other.join("config.json"), "");
-    // What the daemon does about ours comes after what it does about that one.
+    write_in_place(&other_team.join("config.json"), "");
+    // The daemon handles the foreign config before this one, so that the check below is not too
+    // early.
     env.teamctl(["spawn", "ann", "-t", "survey", "--", &env.scripted_agent_path(), "stay"]).expect_success();
     write_in_place(&config(&env), "");
     wait_for_whole_config(&env);
-    assert_eq!(std::fs::read(other.join("config.json")).unwrap(), b"");
+    assert_eq!(std::fs::read(other_team.join("config.json")).unwrap(), b"");
     env.shut_down();
 }
 
@@ -111,19 +114,19 @@ fn file_size_limit_leaves_no_partial_state() {
     let inbox = env.inbox("survey", "ann");
     let mut sender = env.command("sh");
     sender.args(["-c", "ulimit -f 0; exec teamctl send ann more"]);
-    let ran = sender.output().unwrap();
-    assert_eq!(ran.status.code(), Some(74), "{ran:?}");
+    let output = sender.output().unwrap();
+    assert_eq!(output.status.code(), Some(74), "{output:?}");
     assert_eq!(env.inbox("survey", "ann"), inbox);
     let daemon = Pid::from_raw(i32::try_from(env.daemon_pid()).unwrap());
-    let before = prlimit(daemon, Resource::Fsize, Rlimit { current: Some(0), maximum: None }).unwrap();
+    let initial_limit = prlimit(daemon, Resource::Fsize, Rlimit { current: Some(0), maximum: None }).unwrap();
     env.teamctl(["create", "other"]).expect_failure(74);
     assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
-    prlimit(daemon, Resource::Fsize, before).unwrap();
+    prlimit(daemon, Resource::Fsize, initial_limit).unwrap();
     env.teamctl(["create", "other"]).expect_success();
     env.shut_down();
 }
 
-/// What ends an agent is no write: room is not what it waits for.
+/// The end of an agent needs no write, so a full disk does not delay it.
 #[test]
 fn member_ends_on_a_full_disk_and_is_removed_later() {
     let Some(disk) = harness::SmallDisk::mount(16) else {
@@ -135,32 +138,32 @@ fn member_ends_on_a_full_disk_and_is_removed_later() {
     let spawn = |name: &str| {
         env.json(["spawn", name, "--", &env.scripted_agent_path(), "children"])["pid"].as_u64().unwrap()
     };
-    let pids =
+    let agents =
         ["ann", "bob"].map(spawn).map(|pid| harness::TaggedProcesses::single(u32::try_from(pid).unwrap()));
     disk.fill();
     env.teamctl(["send", "ann", "x"]).expect_failure(74);
-    let said =
+    let outputs =
         [env.teamctl(["kill", "ann"]), env.teamctl(["shutdown", "bob", "--grace", "100ms", "--force"])];
-    for (pid, said) in pids.iter().zip(said) {
-        assert!(pid.exit_within(std::time::Duration::from_secs(5)), "it lives on: {said:#?}");
-        said.expect_success();
+    for (agent, output) in agents.iter().zip(outputs) {
+        assert!(agent.exit_within(std::time::Duration::from_secs(5)), "the agent has ended: {output:#?}");
+        output.expect_success();
     }
     let team = &env.json(["status"])["teams"][0];
-    let names = |of: &str| {
-        let all = team[of].as_array().unwrap().iter();
-        all.map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    let names = |key: &str| {
+        let members = team[key].as_array().unwrap().iter();
+        members.map(|member| member["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(
         (names("members"), names("past_members")),
         (vec!["team-lead".to_owned(), "ann".into(), "bob".into()], vec!["ann".into(), "bob".into()])
     );
-    let phases: Vec<_> = (1..3).map(|at| team["members"][at]["lifecycle"].as_str().unwrap()).collect();
-    assert_eq!(phases, ["exited", "exited"]);
+    let states: Vec<_> = (1..3).map(|index| team["members"][index]["lifecycle"].as_str().unwrap()).collect();
+    assert_eq!(states, ["exited", "exited"]);
     disk.free();
-    // This one would look at all of it again within 30 s; the next does so at once.
+    // This daemon would retry within 30 s; the next daemon does so at its start.
     env.kill_process(env.daemon_pid());
     env.start_daemon();
-    env.wait_until("both are off the team", || {
+    env.wait_until("both members are removed", || {
         ["ann", "bob"].iter().all(|name| env.member(name).is_none()).then_some(())
     });
     env.shut_down_after_kills();

@@ -1,9 +1,11 @@
-//! Dialogs on the screens of agents: `status` shows them while they are on the screen, with every delivery.
+//! Dialogs on the screens of agents: `status` shows a dialog while it is on the screen, whatever
+//! the delivery of the agent is.
 
 use harness::TestEnv;
 use serde_json::{Value, json};
 
-/// What an agent that reads words on its terminal shows for each; before, an ordinary text that speaks of the dialog.
+/// Script of an agent that reads words from its terminal: `ask` shows the dialog and `go` removes
+/// it. At its start it prints a normal text that contains the words of the dialog.
 pub(crate) const ASKER: &str = r#"printf 'It asks: Do you trust it? 1. Yes, 2. No\n'
 while read -r word; do
     case $word in
@@ -26,13 +28,15 @@ pub(crate) fn type_answer(env: &TestEnv, name: &str, word: &str) {
     env.tmux(["send-keys", "-t", &pane, word, "Enter"]);
 }
 
-fn wait_for_flags(env: &TestEnv, name: &str, wanted: &Value) {
-    env.wait_until(&format!("{name} has {wanted}"), || (env.flags(name) == *wanted).then_some(()));
+fn wait_for_flags(env: &TestEnv, name: &str, expected: &Value) {
+    env.wait_until(&format!("the flags of {name} are {expected}"), || {
+        (env.flags(name) == *expected).then_some(())
+    });
 }
 
 pub(crate) fn wait_for_screen(env: &TestEnv, name: &str, text: &str) {
-    let shown = || env.teamctl(["capture", name]).stdout.contains(text).then_some(());
-    env.wait_until(&format!("{name} shows {text}"), shown);
+    let is_shown = || env.teamctl(["capture", name]).stdout.contains(text).then_some(());
+    env.wait_until(&format!("the screen of {name} shows {text}"), is_shown);
 }
 
 #[test]
@@ -41,7 +45,7 @@ fn visible_dialog_is_shown_in_status() {
     write_profile(&env, "asker", "pull", ASKER);
     env.teamctl(["spawn", "ann", "--profile", "asker"]).expect_success();
     wait_for_screen(&env, "ann", "It asks");
-    assert_eq!(env.flags("ann"), json!([]), "a text that speaks of it is none");
+    assert_eq!(env.flags("ann"), json!([]), "a text with the words of the dialog is no dialog");
     type_answer(&env, "ann", "ask");
     wait_for_flags(&env, "ann", &json!(["at_dialog"]));
     assert!(env.teamctl(["status"]).expect_success().contains("running!dialog"));
@@ -73,12 +77,15 @@ fn member_without_pane_has_no_dialog_flag() {
     let env = TestEnv::with_team();
     write_profile(&env, "asker", "pull", "printf 'Do you trust it?\n1. Yes\n'; exec sleep 1000");
     env.teamctl(["spawn", "ann", "--profile", "asker", "--backend", "in-process"]).expect_success();
-    env.wait_until("it is written", || env.teamctl(["logs", "ann"]).stdout.contains("1. Yes").then_some(()));
+    env.wait_until("the log contains the dialog", || {
+        env.teamctl(["logs", "ann"]).stdout.contains("1. Yes").then_some(())
+    });
     assert_eq!(env.flags("ann"), json!([]));
     env.shut_down();
 }
 
-/// A tmux server that does not run; it goes on when this is dropped, so that a failed test can look at it.
+/// A stopped tmux server. It is continued on drop, so that the output of a failed test can show its
+/// panes.
 struct PausedTmuxServer(u32);
 
 impl PausedTmuxServer {
@@ -106,11 +113,11 @@ fn unresponsive_tmux_makes_dialogs_unknown() {
     write_profile(&env, "asker", "pull", ASKER);
     env.teamctl(["spawn", "ann", "--profile", "asker"]).expect_success();
     wait_for_screen(&env, "ann", "It asks");
-    let stopped = PausedTmuxServer::new(&env);
+    let paused_server = PausedTmuxServer::new(&env);
     let status = env.teamctl(["status"]);
     assert!(status.code == 0 && status.stdout.contains("running?dialog"), "{status:?}");
     assert_eq!(env.flags("ann"), json!(["dialog_unknown"]));
-    drop(stopped);
+    drop(paused_server);
     type_answer(&env, "ann", "ask");
     wait_for_flags(&env, "ann", &json!(["at_dialog"]));
     env.shut_down();

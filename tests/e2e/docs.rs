@@ -1,5 +1,5 @@
-//! What the documents promise, typed as they print it: every command of README.md and docs/, page by page, each page in
-//! a terminal, a repository and an environment of its own.
+//! Runs every command of README.md and docs/ and compares the output with the page. Each page has
+//! its own terminal, repository and test environment.
 
 mod fake_programs;
 mod inline_commands;
@@ -14,7 +14,7 @@ use crate::mcp::is_installed;
 use page_parser::{DocPage, DocStep};
 use shell_session::ShellSession;
 
-/// A test for each page that has something to type, and the list of them.
+/// Declares a test for each page with commands, and the list of these pages.
 macro_rules! pages {
     ($($name:ident $path:literal)*) => {
         const PAGES: &[&str] = &[$($path),*];
@@ -53,51 +53,55 @@ fn read_document(path: &str) -> String {
 fn document_paths() -> Vec<String> {
     let docs = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs")).unwrap();
     let names = docs.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut all: Vec<String> =
+    let mut paths: Vec<String> =
         names.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}")).collect();
-    all.push("README.md".to_owned());
-    all.sort();
-    all
+    paths.push("README.md".to_owned());
+    paths.sort();
+    paths
 }
 
-#[allow(clippy::print_stdout, reason = "what is not run is told")]
+#[allow(clippy::print_stdout, reason = "the test prints the commands that it skips")]
 fn run_page(path: &str) {
-    let page = DocPage::read(&read_document(path)).unwrap_or_else(|fault| panic!("{path}:{fault}"));
-    for (line, why) in page.skipped_blocks() {
-        println!("{path}:{line}: not run: {why}");
+    let page = DocPage::read(&read_document(path)).unwrap_or_else(|error| panic!("{path}:{error}"));
+    for (line, reason) in page.skipped_blocks() {
+        println!("{path}:{line}: not run: {reason}");
     }
     let session = ShellSession::open();
-    if let Err(fault) = session.run_page(&page) {
-        panic!("{path}:{fault}\n{}", session.env.dump_state());
+    if let Err(error) = session.run_page(&page) {
+        panic!("{path}:{error}\n{}", session.env.dump_state());
     }
     session.close();
 }
 
 #[test]
 fn every_page_with_commands_is_tested() {
-    let (mut typed, mut marked) = (0, 0);
+    let (mut command_count, mut skip_count) = (0, 0);
     for path in document_paths() {
-        let page = DocPage::read(&read_document(&path)).unwrap_or_else(|fault| panic!("{path}:{fault}"));
-        let types =
+        let page = DocPage::read(&read_document(&path)).unwrap_or_else(|error| panic!("{path}:{error}"));
+        let commands =
             page.steps.iter().map(|step| u64::from(matches!(step, DocStep::Type { .. }))).sum::<u64>();
-        assert_eq!(types > 0, PAGES.contains(&path.as_str()), "{path} has {types} commands");
-        typed += types;
-        marked += page.skipped_blocks().map(|_| 1).sum::<u64>();
+        assert_eq!(commands > 0, PAGES.contains(&path.as_str()), "{path} has {commands} commands");
+        command_count += commands;
+        skip_count += page.skipped_blocks().map(|_| 1).sum::<u64>();
     }
-    harness::record_result("commands_of_documents", typed);
-    harness::record_result("not_run_of_documents", marked);
+    harness::record_result("commands_of_documents", command_count);
+    harness::record_result("not_run_of_documents", skip_count);
 }
 
 #[test]
 fn failing_command_and_wrong_output_are_detected() {
     let mut session = ShellSession::open();
-    session.patience = std::time::Duration::from_millis(50);
-    let walk = |text: &str| session.run_page(&DocPage::read(text)?);
-    let console = |text: &str| walk(&format!("```console\n{text}\n```\n"));
-    assert_eq!(console("$ echo one 2 pid 3\none 2 pid 4"), Ok(()), "a pid is another each time");
-    assert_eq!(console("$ cd /\n$ export WORD=kept\n$ echo $PWD $WORD\n/ kept"), Ok(()), "it is one session");
-    assert_eq!(console("$ (exit 3)\n$ echo $?\n3"), Ok(()), "the page tells the exit code");
-    for (wrong, told) in [
+    session.retry_timeout = std::time::Duration::from_millis(50);
+    let run_text = |text: &str| session.run_page(&DocPage::read(text)?);
+    let run_console = |text: &str| run_text(&format!("```console\n{text}\n```\n"));
+    assert_eq!(run_console("$ echo one 2 pid 3\none 2 pid 4"), Ok(()), "another pid is accepted");
+    assert_eq!(
+        run_console("$ cd /\n$ export WORD=kept\n$ echo $PWD $WORD\n/ kept"),
+        Ok(()),
+        "all commands run in one shell"
+    );
+    assert_eq!(run_console("$ (exit 3)\n$ echo $?\n3"), Ok(()), "a page can show an exit code other than 0");
+    for (text, message) in [
         ("$ echo one\ntwo", "2: `echo one` prints"),
         ("$ echo one; echo two\none", "2: `echo one; echo two` prints"),
         ("$ echo one 2\none 3", "2: `echo one 2` prints"),
@@ -107,10 +111,10 @@ fn failing_command_and_wrong_output_are_detected() {
         ("$ teamctl profiles list\nnobody", "2: `teamctl profiles list` prints"),
         ("$ echo 'open", "2: `echo 'open` ends with 2"),
     ] {
-        let fault = console(wrong).unwrap_err();
-        assert!(fault.starts_with(told), "{fault}");
+        let error = run_console(text).unwrap_err();
+        assert!(error.starts_with(message), "{error}");
     }
-    assert!(walk("```sh\nfalse\n```\n").unwrap_err().starts_with("2: `false` ends with 1"));
+    assert!(run_text("```sh\nfalse\n```\n").unwrap_err().starts_with("2: `false` ends with 1"));
     session.close();
 }
 
@@ -118,11 +122,11 @@ fn failing_command_and_wrong_output_are_detected() {
 fn samples_validate_with_a_foreign_validator() {
     let target = harness::programs().parent().unwrap();
     let Some(python) = is_installed(target.join("python/bin/python")) else { return };
-    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let repository = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let mut command = std::process::Command::new(python);
-    command.current_dir(here).arg("tests/compat/validate_schemas.py");
+    command.current_dir(repository).arg("tests/compat/validate_schemas.py");
     let output = command.args(["docs/schema", "crates/protocol/tests/data"]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    let seen: usize = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
-    assert!(seen > 100, "{seen}");
+    let count: usize = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
+    assert!(count > 100, "{count}");
 }

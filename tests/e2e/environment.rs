@@ -1,10 +1,11 @@
-//! Whose environment an agent has, where it is kept meanwhile, and who sees what of it.
+//! Environment variables: which variables an agent, a respawned agent, the tmux server and the
+//! daemon get, where they are stored, and which values `status` shows.
 
 use harness::TestEnv;
 use std::os::unix::fs::PermissionsExt;
 
-/// What the caller of `spawn` has, beside what the environment has.
-const CALLER: [(&str, &str); 12] = [
+/// Additional variables of the caller of `spawn`.
+const CALLER_VARIABLES: [(&str, &str); 12] = [
     ("CALLERS_OWN", "yes"),
     ("SOME_TOKEN", "do-not-show"),
     ("PROXY", "http://me:do-not-show@proxy"),
@@ -19,20 +20,24 @@ const CALLER: [(&str, &str); 12] = [
     ("RUBYOPT", "-rnowhere"),
 ];
 
+/// Waits until the agent has written its state to `out/dump`, and returns it.
 fn read_dump(env: &TestEnv) -> String {
-    env.wait_until("the dump", || Some(env.read("out/dump")).filter(|text| text.contains("env TEAMD_TOKEN")))
+    env.wait_until("the dump has the environment", || {
+        Some(env.read("out/dump")).filter(|text| text.contains("env TEAMD_TOKEN"))
+    })
 }
 
+/// The files in which the daemon stores the environments of agents.
 fn environment_files(env: &TestEnv) -> Vec<std::path::PathBuf> {
-    let of = |path: &std::path::Path| {
+    let entries = |path: &std::path::Path| {
         std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect::<Vec<_>>()
     };
     let mut directories = vec![env.path("state")];
     while let Some(directory) = directories.pop() {
         if directory.ends_with("environments") {
-            return of(&directory);
+            return entries(&directory);
         }
-        directories.extend(of(&directory).into_iter().filter(|path| path.is_dir()));
+        directories.extend(entries(&directory).into_iter().filter(|path| path.is_dir()));
     }
     Vec::new()
 }
@@ -43,13 +48,13 @@ fn agent_gets_the_callers_filtered_environment() {
     let file = env.path("out/dump").display().to_string();
     let agent = env.scripted_agent_path();
     let script = format!("'{agent}' dump '{file}'; exec sleep 3600");
-    env.teamctl_with(&["spawn", "ann", "--env=GIT_DIR=/mine", "--", "sh", "-c", &script], &CALLER)
+    env.teamctl_with(&["spawn", "ann", "--env=GIT_DIR=/mine", "--", "sh", "-c", &script], &CALLER_VARIABLES)
         .expect_success();
     let dump = read_dump(&env);
-    for there in ["CALLERS_OWN=yes", "SOME_TOKEN=do-not-show", "GIT_DIR=/mine"] {
-        assert!(dump.contains(&format!("env {there}\n")), "{there}: {dump}");
+    for variable in ["CALLERS_OWN=yes", "SOME_TOKEN=do-not-show", "GIT_DIR=/mine"] {
+        assert!(dump.contains(&format!("env {variable}\n")), "{variable}: {dump}");
     }
-    let gone = [
+    let removed_names = [
         "CLAUDECODE=",
         "CODEX_SANDBOX=",
         "TMUX_PANE=%99",
@@ -59,18 +64,18 @@ fn agent_gets_the_callers_filtered_environment() {
         "PERL5OPT=",
         "RUBYOPT=",
     ];
-    for gone in gone {
-        assert!(!dump.contains(&format!("env {gone}")), "{gone}: {dump}");
+    for name in removed_names {
+        assert!(!dump.contains(&format!("env {name}")), "{name}: {dump}");
     }
     let files = environment_files(&env);
     assert_eq!(files.len(), 1, "{files:?}");
     assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    let shown = env.teamctl(["status", "ann", "--verbose"]).expect_success();
+    let status = env.teamctl(["status", "ann", "--verbose"]).expect_success();
     assert!(
-        shown.contains("    CALLERS_OWN=yes\n") && shown.contains("    SOME_TOKEN=(hidden)\n"),
-        "{shown}"
+        status.contains("    CALLERS_OWN=yes\n") && status.contains("    SOME_TOKEN=(hidden)\n"),
+        "{status}"
     );
-    assert!(!shown.contains("do-not-show"), "{shown}");
+    assert!(!status.contains("do-not-show"), "{status}");
     let environment = env.json(["status", "ann"])["teams"][0]["members"][0]["environment"].clone();
     assert_eq!(
         (environment["PROXY"].as_str(), environment["GIT_DIR"].as_str()),
@@ -78,7 +83,7 @@ fn agent_gets_the_callers_filtered_environment() {
     );
     assert!(env.json(["status"])["teams"][0]["members"][0]["environment"].is_null());
     env.teamctl(["kill", "ann"]).expect_success();
-    env.wait_until("its environment is removed", || environment_files(&env).is_empty().then_some(()));
+    env.wait_until("the stored environment is removed", || environment_files(&env).is_empty().then_some(()));
     env.shut_down();
 }
 
@@ -86,13 +91,13 @@ fn agent_gets_the_callers_filtered_environment() {
 fn profile_can_keep_filtered_variables() {
     let env = TestEnv::with_team();
     let file = env.path("out/dump").display().to_string();
-    let agents = env.path("home/.config/teamd/profiles");
-    std::fs::create_dir_all(&agents).unwrap();
+    let directory = env.path("home/.config/teamd/profiles");
+    std::fs::create_dir_all(&directory).unwrap();
     env.write_script(
         "home/.config/teamd/profiles/own.toml",
         &format!("delivery = \"pull\"\nprogram = \"scripted-agent\"\nargs = [\"dump\", \"{file}\"]\nkeep_env = [\"LD_LIBRARY_PATH\"]\n"),
     );
-    env.teamctl_with(&["spawn", "ann", "--profile", "own"], &CALLER).expect_success();
+    env.teamctl_with(&["spawn", "ann", "--profile", "own"], &CALLER_VARIABLES).expect_success();
     let dump = read_dump(&env);
     assert!(
         dump.contains("env LD_LIBRARY_PATH=/nowhere\n") && dump.contains("env TEAMD_PROFILE=own\n"),
@@ -107,7 +112,7 @@ fn respawn_keeps_the_environment_and_the_roster_has_none() {
     let file = env.path("out/dump").display().to_string();
     let script = format!("rm -f '{file}'; '{}' dump '{file}'; exec sleep 3600", env.scripted_agent_path());
     let spawn = ["spawn", "ann", "--restart", "on-failure", "--", "sh", "-c", &script];
-    env.teamctl_with(&spawn, &CALLER).expect_success();
+    env.teamctl_with(&spawn, &CALLER_VARIABLES).expect_success();
     read_dump(&env);
     env.kill_process(env.daemon_pid());
     env.start_daemon();
@@ -140,8 +145,8 @@ fn locale_and_time_zone_have_no_effect() {
         env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
         env.teamctl(["send", "ann", greeting]).expect_success();
         assert_eq!(env.inbox("survey", "ann")[0]["text"], greeting, "{name}={value}");
-        // Who has asked is answered before it is in the log.
-        env.wait_until(&format!("{name}={value}: it is in the log"), || {
+        // The reply of `spawn` comes before the event is in the log.
+        env.wait_until(&format!("{name}={value}: the event log has the spawn"), || {
             let events = env.teamctl(["--json", "events", "--since", "5m"]).expect_success();
             events.contains("member_spawned").then_some(())
         });
@@ -154,12 +159,12 @@ fn non_utf8_arguments_are_rejected() {
     use std::os::unix::ffi::OsStrExt;
     let env = TestEnv::with_team();
     env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
-    for words in
+    for args in
         [&["send", "ann"][..], &["spawn", "bob", "--profile"], &["spawn", "bob", "--"], &["task", "create"]]
     {
         let mut command = env.command(harness::programs().join("teamctl"));
-        let ran = command.args(words).arg(std::ffi::OsStr::from_bytes(b"\xff\xfe")).output().unwrap();
-        assert_eq!(ran.status.code(), Some(64), "{words:?}: {ran:?}");
+        let output = command.args(args).arg(std::ffi::OsStr::from_bytes(b"\xff\xfe")).output().unwrap();
+        assert_eq!(output.status.code(), Some(64), "{args:?}: {output:?}");
     }
     assert!(env.inbox("survey", "ann").is_empty());
     env.shut_down();
@@ -169,49 +174,53 @@ fn non_utf8_arguments_are_rejected() {
 fn new_tmux_server_has_no_agent_variables() {
     let env = TestEnv::new();
     let tmux = format!("{},0,0", env.tmux_socket().display());
-    let own = ["TEAMD_TEAM", "TEAMD_MEMBER", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
-    let mut variables = own.map(|name| (name, "ann")).to_vec();
+    let names = ["TEAMD_TEAM", "TEAMD_MEMBER", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
+    let mut variables = names.map(|name| (name, "ann")).to_vec();
     variables.push(("TMUX", &tmux));
-    // Who it says it is that daemon does not know, and runs all the same.
-    for how in ["is ready", "runs already"] {
+    // The daemon does not know the member of these variables, but `up` succeeds.
+    for message in ["is ready", "runs already"] {
         let up = env.teamctl_with(&["up"], &variables);
-        assert!(up.code == 0 && up.stdout.contains(how), "{up:#?}");
+        assert!(up.code == 0 && up.stdout.contains(message), "{up:#?}");
     }
     assert_eq!(env.teamctl_with(&["status"], &variables).code, 77);
-    let everybodys = env.tmux(["show-environment", "-g"]);
-    assert!(everybodys.contains("HOME="), "{everybodys}");
-    for name in own {
-        assert!(!everybodys.contains(name), "{everybodys}");
+    let environment = env.tmux(["show-environment", "-g"]);
+    assert!(environment.contains("HOME="), "{environment}");
+    for name in names {
+        assert!(!environment.contains(name), "{environment}");
     }
     env.shut_down();
 }
 
-/// What a daemon runs in is everybody's by then, whoever has started it.
+/// An agent without a pane can start the next daemon. That daemon is no process of the agent: it is
+/// not ended with the agent.
 #[test]
 fn daemon_started_by_a_headless_agent_survives_it() {
     let env = TestEnv::new();
-    let mut first = env.command(harness::programs().join("teamd"));
-    let mut first =
-        first.arg("-S").arg(env.tmux_socket()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let mut first_daemon = env.command(harness::programs().join("teamd"));
+    let mut first_daemon =
+        first_daemon.arg("-S").arg(env.tmux_socket()).stdout(std::process::Stdio::null()).spawn().unwrap();
     env.wait_until("the daemon answers", || (env.teamctl(["status"]).code == 0).then_some(()));
     env.teamctl(["create", "survey"]).expect_success();
     let gate = env.path("out/gate");
     assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
-    // A child in the background that would stay, and is no daemon.
+    // The background process of the agent is no daemon, and must end with the agent.
     let script =
         format!("read go < {}; teamctl up > {}/up; sleep 778 &", gate.display(), env.path("out").display());
     env.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sh", "-c", &script]).expect_success();
-    first.kill().unwrap();
-    first.wait().unwrap();
+    first_daemon.kill().unwrap();
+    first_daemon.wait().unwrap();
     drop(std::fs::File::options().write(true).open(&gate).unwrap());
-    env.wait_until("it has started the next one", || env.read("out/up").contains("is ready").then_some(()));
-    env.wait_until("it has ended", || env.member("ann").is_none().then_some(()));
+    env.wait_until("the agent has started a daemon", || {
+        env.read("out/up").contains("is ready").then_some(())
+    });
+    env.wait_until("the agent has ended", || env.member("ann").is_none().then_some(()));
     env.teamctl(["create", "next"]).expect_success();
-    // That its own child is not left behind is seen at the end.
+    // `shut_down` checks that the background process has ended.
     env.shut_down();
 }
 
-/// The caller of `up` may hold a lock, as a cron job under `flock` does, and its directory may be removed.
+/// The caller of `up` may hold a lock, as a cron job under `flock` does, and its directory may be
+/// removed.
 #[test]
 fn up_keeps_neither_directory_nor_descriptors_of_its_caller() {
     let env = TestEnv::new();
@@ -227,10 +236,10 @@ fn up_keeps_neither_directory_nor_descriptors_of_its_caller() {
         let cwd = env.path("home").display().to_string();
         env.teamctl(["spawn", "ann", "--backend", backend, "--cwd", &cwd, "--", "sleep", "3600"])
             .expect_success();
-        std::fs::File::open(&lock).unwrap().try_lock().expect("nothing holds the lock of the caller");
+        std::fs::File::open(&lock).unwrap().try_lock().expect("no process holds the lock of the caller");
         for pid in harness::TaggedProcesses::with_tag(&env.process_tag()).pids() {
             let cwd = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
-            assert!(!cwd.starts_with(&tree), "{pid} stands in {}", cwd.display());
+            assert!(!cwd.starts_with(&tree), "{pid} has the working directory {}", cwd.display());
         }
         env.teamctl(["kill", "ann"]).expect_success();
     }

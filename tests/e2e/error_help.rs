@@ -1,9 +1,11 @@
-//! What is to be done next: every usual failure says it, and each command that it names is one that there is.
+//! Help in error messages: every common error says what to do next, and each command in that help
+//! exists.
 
 use harness::{CommandOutput, TestEnv};
 use std::collections::BTreeSet;
 
-/// Where there is neither a team nor a daemon: what is typed, and how it ends.
+/// Commands without a team and without a daemon, and their exit codes. Each error suggests a
+/// command.
 const WITHOUT_TEAM: [(&str, i32); 32] = [
     ("approve perm-1", 67),
     ("attach ann", 67),
@@ -39,7 +41,8 @@ const WITHOUT_TEAM: [(&str, i32); 32] = [
     ("why ann", 67),
 ];
 
-/// On a team with ann, who has no pane, and bob, who has one, and with two tasks, of which the second waits for the first.
+/// Commands with a team, and their exit codes. Each error suggests a command. ann has no pane, bob
+/// has one, and the second task is blocked by the first.
 const WITH_TEAM: [(&str, i32); 43] = [
     ("approve perm-1", 67),
     ("attach eve", 67),
@@ -86,7 +89,7 @@ const WITH_TEAM: [(&str, i32); 43] = [
     ("why eve", 67),
 ];
 
-/// The same where no command helps: it says what else does.
+/// Commands as in [`WITH_TEAM`] for whose errors no command helps. The help is text.
 const PROSE_HELP: [(&str, i32); 8] = [
     ("create survey", 73),
     ("inbox ann --mark-read", 77),
@@ -98,10 +101,11 @@ const PROSE_HELP: [(&str, i32); 8] = [
     ("mcp --member ann@other -t survey", 77),
 ];
 
-/// Files whose faults are told with their places, and what was to be: that says what is to be mended.
+/// Commands with an invalid file. The error has the line and column and the valid values, and needs
+/// no further help.
 const FILE_ERRORS: [&str; 3] = ["create other --policy bad.toml", "policy bad.toml", "run bad.toml"];
 
-/// What does not even parse.
+/// Commands with an invalid command line.
 const TYPOS: [&str; 8] = [
     "approve",
     "layout round",
@@ -114,54 +118,59 @@ const TYPOS: [&str; 8] = [
 ];
 
 fn run_line(env: &TestEnv, line: &str) -> CommandOutput {
-    let words = std::iter::once("--json").chain(line.split(' '));
-    env.teamctl_with(&words.collect::<Vec<_>>(), &[])
+    let args = std::iter::once("--json").chain(line.split(' '));
+    env.teamctl_with(&args.collect::<Vec<_>>(), &[])
 }
 
-/// The hint, which stands in what scripts read and in what people do.
+/// Runs a command and returns the help of its error.
+///
+/// # Errors
+///
+/// If the exit code is wrong, or if the help is not the same in the JSON and on stderr.
 fn check_help(env: &TestEnv, (line, code): &(&str, i32)) -> Result<String, String> {
-    let ran = run_line(env, line);
-    let (ended, told) = (ran.code, ran.stderr.clone());
-    // The screen's own program prints nothing for scripts.
-    let hint = match *line {
+    let output = run_line(env, line);
+    let (exit_code, stderr) = (output.code, output.stderr.clone());
+    // These programs print no JSON.
+    let help = match *line {
         "top" | "mcp --member ann@other -t survey" => {
-            told.lines().nth(1).unwrap_or_default().trim().to_owned()
+            stderr.lines().nth(1).unwrap_or_default().trim().to_owned()
         }
-        _ => ran.json()["error"]["help"].as_str().unwrap_or_default().to_owned(),
+        _ => output.json()["error"]["help"].as_str().unwrap_or_default().to_owned(),
     };
-    match ended == *code && !hint.is_empty() && told.trim_end().ends_with(&hint) {
-        true => Ok(hint),
-        false => Err(format!("`{line}` ends with {ended}, and says: {told}")),
+    match exit_code == *code && !help.is_empty() && stderr.trim_end().ends_with(&help) {
+        true => Ok(help),
+        false => Err(format!("`{line}` ends with {exit_code} and this error: {stderr}")),
     }
 }
 
-/// The words of each command of ours in a text, up to the first that is no verb: `task list`.
+/// The words of each teamctl command in a text, without options and arguments: `task list`.
 fn commands(text: &str) -> impl Iterator<Item = Vec<&str>> {
     let is_word =
         |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
-    text.split("teamctl ").skip(1).map(move |words| {
-        let whole = words.split([';', ',', ')', '\n']).next().unwrap_or_default();
-        let verbs = whole.split(' ').skip_while(|word| *word == "help").take_while(is_word);
-        // Of one verb alone there are several.
-        verbs.take(if whole.starts_with("task ") { 2 } else { 1 }).collect()
+    text.split("teamctl ").skip(1).map(move |rest| {
+        let command = rest.split([';', ',', ')', '\n']).next().unwrap_or_default();
+        let words = command.split(' ').skip_while(|word| *word == "help").take_while(is_word);
+        // Only `task` has subcommands here.
+        words.take(if command.starts_with("task ") { 2 } else { 1 }).collect()
     })
 }
 
-fn check_command_exists(env: &TestEnv, line: &str, hint: &str) -> Option<String> {
-    let known = |verbs: &Vec<&str>| {
-        !verbs.is_empty() && env.teamctl_with(&[verbs, &["--help"][..]].concat(), &[]).code == 0
+/// Why the help is wrong. `None` if it names at least one command and all of them exist.
+fn check_command_exists(env: &TestEnv, line: &str, help: &str) -> Option<String> {
+    let exists = |words: &Vec<&str>| {
+        !words.is_empty() && env.teamctl_with(&[words, &["--help"][..]].concat(), &[]).code == 0
     };
-    let mut all = commands(hint).peekable();
-    let good = all.peek().is_some() && all.all(|verbs| known(&verbs));
-    (!good).then(|| format!("`{line}` names no command, or one that is none: {hint}"))
+    let mut commands = commands(help).peekable();
+    let is_valid = commands.peek().is_some() && commands.all(|words| exists(&words));
+    (!is_valid).then(|| format!("the help of `{line}` names no command, or one that does not exist: {help}"))
 }
 
 fn failures_without_help(env: &TestEnv, failures: &[(&str, i32)]) -> Vec<String> {
-    let fault = |failure: &(&str, i32)| match check_help(env, failure) {
-        Ok(hint) => check_command_exists(env, failure.0, &hint),
-        Err(fault) => Some(fault),
+    let error = |failure: &(&str, i32)| match check_help(env, failure) {
+        Ok(help) => check_command_exists(env, failure.0, &help),
+        Err(error) => Some(error),
     };
-    failures.iter().filter_map(fault).collect()
+    failures.iter().filter_map(error).collect()
 }
 
 #[test]
@@ -180,30 +189,34 @@ fn errors_with_a_team_suggest_a_command() {
     env.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sleep", "3600"]).expect_success();
     env.teamctl(["spawn", "bob", "--", "sleep", "3600"]).expect_success();
     assert_eq!(failures_without_help(&env, &WITH_TEAM), Vec::<String>::new());
-    let in_words = PROSE_HELP.iter().filter_map(|failure| check_help(&env, failure).err());
-    assert_eq!(in_words.collect::<Vec<_>>(), Vec::<String>::new());
+    let errors = PROSE_HELP.iter().filter_map(|failure| check_help(&env, failure).err());
+    assert_eq!(errors.collect::<Vec<_>>(), Vec::<String>::new());
     for line in FILE_ERRORS {
-        let told = run_line(&env, line);
-        assert!(told.code == 65 && told.stderr.contains("bad.toml:3:9: plans is one of person"), "{told:#?}");
+        let output = run_line(&env, line);
+        assert!(
+            output.code == 65 && output.stderr.contains("bad.toml:3:9: plans is one of person"),
+            "{output:#?}"
+        );
     }
     for line in TYPOS {
-        let told = run_line(&env, line);
-        assert!(told.code == 64 && told.stderr.contains("try '--help'"), "{told:#?}");
+        let output = run_line(&env, line);
+        assert!(output.code == 64 && output.stderr.contains("try '--help'"), "{output:#?}");
     }
     env.shut_down();
 }
 
-/// Every text of the programs that has `teamctl WORD` in it names a verb, or is among the few that name none.
+/// If a string in the sources contains `teamctl WORD`, WORD is a command. The exceptions are the
+/// words of a few sentences.
 #[test]
 fn commands_in_sources_exist() {
     let env = TestEnv::new();
-    let no_verbs = ["and", "is", "of", "refused"];
+    let other_words = ["and", "is", "of", "refused"];
     let mut unknown = BTreeSet::new();
     for (file, line) in source_strings() {
-        for verbs in commands(&line).filter(|verbs| !verbs.is_empty()) {
-            let is_one = || env.teamctl_with(&[&verbs[..1], &["--help"]].concat(), &[]).code == 0;
-            if !no_verbs.contains(&verbs[0]) && !is_one() {
-                unknown.insert(format!("{file}: {}", verbs.join(" ")));
+        for words in commands(&line).filter(|words| !words.is_empty()) {
+            let is_command = || env.teamctl_with(&[&words[..1], &["--help"]].concat(), &[]).code == 0;
+            if !other_words.contains(&words[0]) && !is_command() {
+                unknown.insert(format!("{file}: {}", words.join(" ")));
             }
         }
     }
@@ -211,13 +224,13 @@ fn commands_in_sources_exist() {
     env.shut_down();
 }
 
-/// The lines of the programs that hold a text.
+/// File and text of each line of the sources that contains a string.
 fn source_strings() -> impl Iterator<Item = (String, String)> {
     let lines = |(name, text): (String, String)| {
         let lines: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
         lines.into_iter().map(move |line| (name.clone(), line))
     };
     let lines = crate::architecture::non_test_sources().into_iter().flat_map(lines);
-    let is_text = |line: &str| line.contains('"') && !line.starts_with("//");
-    lines.filter(move |(name, line)| is_text(line) && name != "teamctl/src/cli/examples.rs")
+    let has_string = |line: &str| line.contains('"') && !line.starts_with("//");
+    lines.filter(move |(name, line)| has_string(line) && name != "teamctl/src/cli/examples.rs")
 }

@@ -1,34 +1,36 @@
-//! The teammates of examples/, for who writes one: each is whole in 30 lines, answers what it is told, and ends when
-//! the lead asks it to.
+//! The teammates of examples/, which show how to write one: each has at most 30 lines, answers
+//! messages, and ends when the lead requests a shutdown.
 
 use harness::TestEnv;
 
-/// Spawns the example as its first lines say, and takes it through its life.
+/// Spawns the example with the command in its first lines, sends it messages, and shuts it down.
 fn run_example(program: &str, example: &str) {
     let path = format!("{}/../examples/{example}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap();
-    assert!(text.lines().count() <= 30, "{}", text.lines().count());
+    assert!(text.lines().count() <= 30, "{example} has {} lines", text.lines().count());
     assert!(text.contains(&format!("teamctl spawn ann -- {program} examples/{example}")));
     let env = TestEnv::with_team();
     env.teamctl(["spawn", "ann", "--prompt", "look around", "--", program, &path]).expect_success();
     env.teamctl(["send", "ann", "are you there? 🪜"]).expect_success();
-    // The lead has not asked: whoever spells an id only says something.
+    // A message that contains the id of a shutdown request is no shutdown request.
     env.teamctl(["send", "ann", "what is shutdown-1@ann?"]).expect_success();
-    for said in ["look around", "are you there? 🪜", "what is shutdown-1@ann?"] {
-        env.wait_until(said, || has_answer(&env, said).then_some(()));
+    for message in ["look around", "are you there? 🪜", "what is shutdown-1@ann?"] {
+        env.wait_until(&format!("the lead has an answer to {message:?}"), || {
+            has_answer(&env, message).then_some(())
+        });
     }
-    let ended = env.json(["shutdown", "ann"]);
-    assert_eq!(ended["exits"][0]["description"], "approved", "{ended}");
+    let reply = env.json(["shutdown", "ann"]);
+    assert_eq!(reply["exits"][0]["description"], "approved", "{reply}");
     assert_eq!(env.member("ann"), None);
-    let told = env.inbox("survey", "ann");
-    assert!(told.len() == 4 && told.iter().all(|message| message["read"] == true), "{told:?}");
+    let inbox = env.inbox("survey", "ann");
+    assert!(inbox.len() == 4 && inbox.iter().all(|message| message["read"] == true), "{inbox:?}");
     env.shut_down();
 }
 
-fn has_answer(env: &TestEnv, said: &str) -> bool {
-    let mail = env.inbox("survey", "team-lead");
-    let hers = mail.iter().filter(|message| message["from"] == "ann");
-    hers.filter_map(|message| message["text"].as_str()).any(|text| text.contains(said))
+fn has_answer(env: &TestEnv, message_text: &str) -> bool {
+    let inbox = env.inbox("survey", "team-lead");
+    let messages = inbox.iter().filter(|message| message["from"] == "ann");
+    messages.filter_map(|message| message["text"].as_str()).any(|text| text.contains(message_text))
 }
 
 #[test]

@@ -1,10 +1,12 @@
-//! What the daemon hears of files where the kernel tells too little: no watches, a full queue, directories made anew.
+//! Detection of file changes when inotify reports too little: no watches, an overflowed event
+//! queue, and recreated directories.
 
 use harness::{TWO_WATCHES, TestEnv, can_limit_watches, record_skip};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// teamd without a pane, where this limit of inotify is so low; none where the kernel has no such limits for us.
+/// Starts teamd without a pane and with a limit of inotify. `None` if the user cannot set such
+/// limits.
 fn start_with_watch_limit(env: &TestEnv, limit: &str) -> Option<Child> {
     if !can_limit_watches() {
         record_skip("few-watches", "no user namespaces for us");
@@ -15,27 +17,30 @@ fn start_with_watch_limit(env: &TestEnv, limit: &str) -> Option<Child> {
     Some(teamd)
 }
 
+/// Spawns an agent that records each wake and the size of its inbox in `out/ann`.
 fn start_recorder(env: &TestEnv) {
     let cwd = env.path("").display().to_string();
     let record = format!("exec '{}' record out/ann <&$TEAMD_WAKE_FD", env.scripted_agent_path());
     let spawn = ["spawn", "ann", "--backend", "in-process", "--cwd", &cwd, "--", "sh", "-c", &record];
     env.teamctl(spawn).expect_success();
-    env.wait_until("it is ready", || env.read("out/ann").contains("ready").then_some(()));
+    env.wait_until("the agent is ready", || env.read("out/ann").contains("ready").then_some(()));
 }
 
-/// Where events arrive everything is looked at each 30 s besides, and where none do each 2 s.
-const SOON: Duration = Duration::from_secs(10);
+/// Time until a wake. With events, the daemon also rescans every 30 s, so a rescan would be too
+/// late. Without events it rescans every 2 s.
+const WAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A message, and the agent was woken with all of its inbox there.
+/// Sends a message and waits until the agent is woken.
 fn wait_for_wake(env: &TestEnv, text: &str) {
     env.teamctl(["send", "ann", text]).expect_success();
-    assert_woken(env);
+    wait_until_woken(env);
 }
 
-fn assert_woken(env: &TestEnv) {
+/// Waits until the agent was woken while its inbox had its present size.
+fn wait_until_woken(env: &TestEnv) {
     let path = env.root().join("teams/survey/inboxes/ann.json");
     let size = std::fs::metadata(path).unwrap().len().to_string();
-    env.wait_until_within(SOON, "it was woken", || {
+    env.wait_until_within(WAKE_TIMEOUT, "the agent is woken", || {
         env.read("out/ann").lines().any(|line| line.ends_with(&format!(" {size}"))).then_some(())
     });
 }
@@ -54,7 +59,7 @@ fn files_are_polled_without_inotify() {
         let Some(teamd) = start_with_watch_limit(&env, limit) else { return };
         env.teamctl(["create", "survey"]).expect_success();
         start_recorder(&env);
-        env.wait_until("it is known", || {
+        env.wait_until("the daemon polls the files", || {
             (env.json(["status"])["daemon"]["watch_mode"] == "rescan").then_some(())
         });
         wait_for_wake(&env, "hello");
@@ -63,7 +68,7 @@ fn files_are_polled_without_inotify() {
     }
 }
 
-/// Not in a pane: there tmux lets whoever is stopped go on at once.
+/// The daemon has no pane, because tmux continues the stopped process of a pane at once.
 #[test]
 fn overflowed_events_are_found_by_a_rescan() {
     let env = TestEnv::new();
@@ -76,14 +81,14 @@ fn overflowed_events_are_found_by_a_rescan() {
     let inboxes = env.root().join("teams/survey/inboxes");
     let names = ["other.json", "another.json"].map(|name| inboxes.join(name));
     std::fs::File::create(&names[0]).unwrap();
-    // Two events each; the queue has room for 16,384, unless somebody has said otherwise.
-    let queue = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
-    for n in 0..queue.trim().parse::<usize>().unwrap() / 2 + 2_000 {
+    // Each rename causes two events. The default length of the queue is 16,384 events.
+    let queue_length = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+    for n in 0..queue_length.trim().parse::<usize>().unwrap() / 2 + 2_000 {
         rename(&names[n % 2], &names[(n + 1) % 2]);
     }
     env.teamctl(["send", "ann", "is anybody there?"]).expect_success();
     signal("CONT");
-    assert_woken(&env);
+    wait_until_woken(&env);
     names.iter().for_each(|name| std::fs::remove_file(name).unwrap_or_default());
     shut_down_with_daemon(env, teamd);
 }
@@ -97,29 +102,29 @@ fn rename(from: &std::path::Path, to: &std::path::Path) {
 fn recreated_directories_are_watched() {
     let env = TestEnv::with_team();
     start_recorder(&env);
-    let (inboxes, away) = (env.root().join("teams/survey/inboxes"), env.path("out/away"));
+    let (inboxes, moved_directory) = (env.root().join("teams/survey/inboxes"), env.path("out/away"));
     for n in 0..20 {
-        // As a program does that copies a team back from somewhere.
-        rename(&inboxes, &away);
+        // A program that restores a team from a copy does the same.
+        rename(&inboxes, &moved_directory);
         std::fs::create_dir(&inboxes).unwrap();
-        for entry in std::fs::read_dir(&away).unwrap() {
+        for entry in std::fs::read_dir(&moved_directory).unwrap() {
             let path = entry.unwrap().path();
             rename(&path, &inboxes.join(path.file_name().unwrap()));
         }
-        std::fs::remove_dir(&away).unwrap();
+        std::fs::remove_dir(&moved_directory).unwrap();
         wait_for_wake(&env, &format!("the {n}th"));
     }
     env.shut_down();
 }
 
-/// What the daemon writes itself wakes it too.
+/// The daemon is woken by its own writes, too. They must not cause more writes.
 #[test]
 fn idle_team_writes_nothing() {
     let env = TestEnv::with_team();
     env.teamctl(["spawn", "ann", "--", &env.scripted_agent_path(), "stay"]).expect_success();
     env.teamctl(["send", "ann", "good night"]).expect_success();
     env.teamctl(["task", "create", "sleep"]).expect_success();
-    let rests = || env.stays_quiet_for(Duration::from_secs(3)).then_some(());
-    env.wait_until_within(Duration::from_secs(20), "nothing is written for three seconds", rests);
+    let is_quiet = || env.stays_quiet_for(Duration::from_secs(3)).then_some(());
+    env.wait_until_within(Duration::from_secs(20), "nothing is written for three seconds", is_quiet);
     env.shut_down();
 }

@@ -1,21 +1,24 @@
-//! Panes out of sight and back; what a person has in those windows stays.
+//! `teamctl hide`, `show`, `layout` and `attach`. The panes and windows of the user stay where they
+//! are.
 
 use harness::TestEnv;
 use serde_json::Value;
 
+/// Spawns a worker and returns its pane.
 fn spawn(env: &TestEnv, name: &str) -> String {
-    let spawned = env.json(["spawn", name, "--profile", "worker"]);
-    spawned["pane"].as_str().unwrap().to_owned()
+    let reply = env.json(["spawn", name, "--profile", "worker"]);
+    reply["pane"].as_str().unwrap().to_owned()
 }
 
 /// Window and session of a pane.
 fn window_and_session(env: &TestEnv, pane: &str) -> (String, String) {
-    let seen = env.tmux(["display-message", "-p", "-t", pane, "#{window_id} #{session_name}"]);
-    let (window, session) = seen.split_once(' ').unwrap();
+    let text = env.tmux(["display-message", "-p", "-t", pane, "#{window_id} #{session_name}"]);
+    let (window, session) = text.split_once(' ').unwrap();
     (window.to_owned(), session.to_owned())
 }
 
-fn hidden_members(env: &TestEnv) -> Vec<String> {
+/// The ids of the hidden panes in config.json.
+fn hidden_panes(env: &TestEnv) -> Vec<String> {
     let ids = env.read_config()["hiddenPaneIds"].as_array().cloned().unwrap_or_default();
     ids.iter().map(|id| id.as_str().unwrap().to_owned()).collect()
 }
@@ -24,15 +27,15 @@ fn hidden_members(env: &TestEnv) -> Vec<String> {
 fn hidden_agent_keeps_working_and_can_be_shown() {
     let env = TestEnv::with_team();
     let (ann, bob) = (spawn(&env, "ann"), spawn(&env, "bob"));
-    let home = window_and_session(&env, &ann);
-    assert_eq!(window_and_session(&env, &bob), home);
+    let visible_location = window_and_session(&env, &ann);
+    assert_eq!(window_and_session(&env, &bob), visible_location);
     for _ in 0..2 {
         let reply = env.json(["hide", "ann"]);
         assert_eq!((&reply["pane"], &reply["is_hidden"]), (&Value::from(ann.as_str()), &Value::from(true)));
         assert_eq!(window_and_session(&env, &ann).1, "_teamd-hidden");
-        assert_eq!(hidden_members(&env), std::slice::from_ref(&ann));
+        assert_eq!(hidden_panes(&env), std::slice::from_ref(&ann));
     }
-    assert_eq!(window_and_session(&env, &bob), home, "nobody else moves");
+    assert_eq!(window_and_session(&env, &bob), visible_location, "no other pane is moved");
     assert_eq!(env.member("ann").unwrap()["is_hidden"], true);
     let status = env.teamctl(["status"]);
     assert!(status.stdout.contains(&format!("{ann} hidden")), "{status:?}");
@@ -41,11 +44,14 @@ fn hidden_agent_keeps_working_and_can_be_shown() {
     env.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
     assert!(env.teamctl(["capture", "ann"]).stdout.contains("from the dark"));
     assert!(env.teamctl(["logs", "ann"]).stdout.contains("from the dark"));
-    // Another one goes beside the visible ones, never out of sight.
-    assert_eq!(window_and_session(&env, &spawn(&env, "cat")), home);
+    // A new pane goes to the window of the visible panes.
+    assert_eq!(window_and_session(&env, &spawn(&env, "cat")), visible_location);
     for _ in 0..2 {
         assert_eq!(env.json(["show", "ann"])["is_hidden"], false);
-        assert_eq!((window_and_session(&env, &ann), hidden_members(&env)), (home.clone(), Vec::new()));
+        assert_eq!(
+            (window_and_session(&env, &ann), hidden_panes(&env)),
+            (visible_location.clone(), Vec::new())
+        );
     }
     let sessions = env.tmux(["list-sessions", "-F", "#{session_name}"]);
     assert!(!sessions.contains("hidden"), "{sessions}");
@@ -60,28 +66,30 @@ fn hidden_panes_survive_the_daemon() {
         env.teamctl(["hide", name]).expect_success();
     }
     env.kill_process(env.daemon_pid());
-    env.wait_until("it is gone", || (env.teamctl(["status"]).code == 69).then_some(()));
+    env.wait_until("the daemon has ended", || (env.teamctl(["status"]).code == 69).then_some(()));
     assert_eq!(window_and_session(&env, &ann).1, "_teamd-hidden");
     env.start_daemon();
-    env.wait_until("both are back", || {
-        let phase = |name| env.member(name).is_some_and(|member| member["lifecycle"] == "running");
-        (phase("ann") && phase("bob")).then_some(())
+    env.wait_until("both agents are running", || {
+        let is_running = |name| env.member(name).is_some_and(|member| member["lifecycle"] == "running");
+        (is_running("ann") && is_running("bob")).then_some(())
     });
     assert_eq!(env.member("bob").unwrap()["is_hidden"], true);
-    let mut both = [ann.clone(), bob];
-    both.sort();
-    let mut listed = hidden_members(&env);
-    listed.sort();
-    assert_eq!(listed, both);
+    let mut panes = [ann.clone(), bob];
+    panes.sort();
+    let mut listed_panes = hidden_panes(&env);
+    listed_panes.sort();
+    assert_eq!(listed_panes, panes);
     env.teamctl(["kill", "bob"]).expect_success();
-    env.wait_until("it is off the list", || {
-        (hidden_members(&env) == std::slice::from_ref(&ann)).then_some(())
+    env.wait_until("bob is not listed as hidden", || {
+        (hidden_panes(&env) == std::slice::from_ref(&ann)).then_some(())
     });
     env.teamctl(["show", "ann"]).expect_success();
     assert_ne!(window_and_session(&env, &ann).1, "_teamd-hidden");
     env.teamctl(["hide", "ann"]).expect_success();
     env.teamctl(["shutdown", "ann"]).expect_success();
-    env.wait_until("nothing is hidden", || env.read_config().get("hiddenPaneIds").is_none().then_some(()));
+    env.wait_until("no pane is listed as hidden", || {
+        env.read_config().get("hiddenPaneIds").is_none().then_some(())
+    });
     let sessions = env.tmux(["list-sessions", "-F", "#{session_name}"]);
     assert!(!sessions.contains("hidden"), "{sessions}");
     env.shut_down();
@@ -106,9 +114,9 @@ fn hide_works_with_base_index_1_and_small_terminals() {
     for name in ["bob", "ann"] {
         env.teamctl(["show", name]).expect_success();
     }
-    let places = panes.each_ref().map(|pane| window_and_session(&env, pane));
-    assert!(places.iter().all(|place| place.1 == "small"), "{places:?}");
-    assert_ne!(places[0].0, places[1].0, "80 columns hold one agent a window");
+    let locations = panes.each_ref().map(|pane| window_and_session(&env, pane));
+    assert!(locations.iter().all(|location| location.1 == "small"), "{locations:?}");
+    assert_ne!(locations[0].0, locations[1].0, "a window of 80 columns has one agent");
     env.shut_down();
 }
 
@@ -117,21 +125,25 @@ fn users_panes_and_windows_are_left_alone() {
     let env = TestEnv::with_team();
     let ann = spawn(&env, "ann");
     let (window, _) = window_and_session(&env, &ann);
-    let own = env.tmux(["split-window", "-d", "-t", &window, "-P", "-F", "#{pane_id}", "cat", "-"]);
+    let user_pane = env.tmux(["split-window", "-d", "-t", &window, "-P", "-F", "#{pane_id}", "cat", "-"]);
     env.teamctl(["hide", "ann"]).expect_success();
-    assert_eq!(window_and_session(&env, &own).0, window, "the window is the person's now");
+    assert_eq!(window_and_session(&env, &user_pane).0, window, "the window stays with the pane of the user");
     env.teamctl(["show", "ann"]).expect_success();
     env.teamctl(["layout", "even-vertical"]).expect_success();
-    assert_eq!(window_and_session(&env, &own).0, window);
-    // And the other way round: one of ours that a person took into a window of theirs.
-    let theirs = env.tmux(["display-message", "-p", "-t", "user:", "#{window_id}"]);
-    env.tmux(["join-pane", "-d", "-s", &ann, "-t", &theirs]);
-    let shape = || env.tmux(["display-message", "-p", "-t", &theirs, "#{window_layout}"]);
-    let before = shape();
+    assert_eq!(window_and_session(&env, &user_pane).0, window);
+    // The user moves the pane of an agent into a window of the user.
+    let user_window = env.tmux(["display-message", "-p", "-t", "user:", "#{window_id}"]);
+    env.tmux(["join-pane", "-d", "-s", &ann, "-t", &user_window]);
+    let read_layout = || env.tmux(["display-message", "-p", "-t", &user_window, "#{window_layout}"]);
+    let layout = read_layout();
     env.teamctl(["layout", "even-horizontal"]).expect_success();
-    assert_eq!(shape(), before);
-    assert_ne!(window_and_session(&env, &spawn(&env, "bob")).0, theirs, "no agent comes into it uninvited");
-    env.tmux(["kill-pane", "-t", &own]);
+    assert_eq!(read_layout(), layout);
+    assert_ne!(
+        window_and_session(&env, &spawn(&env, "bob")).0,
+        user_window,
+        "no new pane is opened in the window of the user"
+    );
+    env.tmux(["kill-pane", "-t", &user_pane]);
     env.shut_down();
 }
 
@@ -139,17 +151,17 @@ fn users_panes_and_windows_are_left_alone() {
 fn layout_applies_to_later_panes() {
     let env = TestEnv::with_team();
     let ann = spawn(&env, "ann");
-    let said = env.json(["layout", "even-horizontal"]);
-    assert_eq!((&said["layout"], &said["windows"]), (&Value::from("even-horizontal"), &Value::from(1)));
+    let reply = env.json(["layout", "even-horizontal"]);
+    assert_eq!((&reply["layout"], &reply["windows"]), (&Value::from("even-horizontal"), &Value::from(1)));
     spawn(&env, "bob");
     spawn(&env, "cat");
     let window = window_and_session(&env, &ann).0;
-    let side_by_side = || {
+    let are_side_by_side = || {
         let panes = env.tmux(["list-panes", "-t", &window, "-F", "#{pane_top} #{pane_width}"]);
         let rows: Vec<&str> = panes.lines().collect();
         (rows.len() == 3 && rows.iter().all(|row| row.starts_with("1 6"))).then_some(())
     };
-    env.wait_until("three side by side", side_by_side);
+    env.wait_until("three panes are side by side", are_side_by_side);
     for layout in ["tiled", "main-vertical", "main-horizontal", "even-vertical"] {
         env.teamctl(["layout", layout]).expect_success();
     }
@@ -161,11 +173,11 @@ fn layout_applies_to_later_panes() {
 fn hide_fails_without_pane_or_permission() {
     let env = TestEnv::with_team();
     env.teamctl(["spawn", "ann", "--profile", "worker", "--backend", "in-process"]).expect_success();
-    let said = env.teamctl(["hide", "ann"]).expect_failure(67);
-    assert!(said.contains("no pane"), "{said}");
+    let error = env.teamctl(["hide", "ann"]).expect_failure(67);
+    assert!(error.contains("no pane"), "{error}");
     env.teamctl(["hide", "eve"]).expect_failure(67);
-    for arguments in [&["hide", "ann"][..], &["show", "ann"], &["layout", "tiled"]] {
-        env.teamctl_with(arguments, &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")]).expect_failure(77);
+    for args in [&["hide", "ann"][..], &["show", "ann"], &["layout", "tiled"]] {
+        env.teamctl_with(args, &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")]).expect_failure(77);
     }
     env.shut_down();
 }
@@ -175,33 +187,46 @@ fn attach_shows_a_hidden_pane() {
     let env = TestEnv::with_team();
     let ann = spawn(&env, "ann");
     env.teamctl(["hide", "ann"]).expect_success();
-    let (inner, outer) = (env.tmux_socket().display().to_string(), env.path("outer").display().to_string());
-    let terminal = |words: &str| {
-        let text = format!("unset TMUX TMUX_PANE; exec {words}");
+    let (inner_socket, outer_socket) =
+        (env.tmux_socket().display().to_string(), env.path("outer").display().to_string());
+    let open_terminal = |command_line: &str| {
+        let text = format!("unset TMUX TMUX_PANE; exec {command_line}");
         let mut command = env.command("tmux");
-        command.args(["-S", &outer, "-f", "/dev/null", "new-session", "-d", "-x", "150", "-y", "40", "--"]);
+        command.args([
+            "-S",
+            &outer_socket,
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            "150",
+            "-y",
+            "40",
+            "--",
+        ]);
         assert!(command.args(["/bin/sh", "-c", &text]).status().unwrap().success());
     };
-    let looks_at = |pane: &str| {
+    let is_client_at = |pane: &str| {
         let clients = env.tmux(["list-clients", "-F", "#{client_control_mode} #{pane_id}"]);
         clients.lines().any(|line| line == format!("0 {pane}")).then_some(())
     };
-    terminal(&format!("tmux -S '{inner}' attach -t user"));
-    env.wait_until("somebody sits there", || {
+    open_terminal(&format!("tmux -S '{inner_socket}' attach -t user"));
+    env.wait_until("a client is attached", || {
         (env.tmux(["list-clients", "-t", "user", "-F", "x"]) == "x").then_some(())
     });
     let teamctl = harness::programs().join("teamctl").display().to_string();
     env.tmux(["new-window", "-t", "user:", "--", &teamctl, "attach", "ann"]);
-    env.wait_until("the client has switched to the pane", || looks_at(&ann));
-    assert!(hidden_members(&env).is_empty());
-    let mut end = env.command("tmux");
-    assert!(end.args(["-S", &outer, "kill-server"]).status().unwrap().success());
-    env.wait_until("nobody looks", || looks_at(&ann).is_none().then_some(()));
+    env.wait_until("the client has switched to the pane", || is_client_at(&ann));
+    assert!(hidden_panes(&env).is_empty());
+    let mut kill_outer_server = env.command("tmux");
+    assert!(kill_outer_server.args(["-S", &outer_socket, "kill-server"]).status().unwrap().success());
+    env.wait_until("no client is at the pane", || is_client_at(&ann).is_none().then_some(()));
     env.teamctl(["hide", "ann"]).expect_success();
-    terminal(&format!("'{teamctl}' attach ann"));
-    env.wait_until("a new client looks at the pane", || looks_at(&ann));
-    assert!(hidden_members(&env).is_empty());
-    let mut end = env.command("tmux");
-    assert!(end.args(["-S", &outer, "kill-server"]).status().unwrap().success());
+    open_terminal(&format!("'{teamctl}' attach ann"));
+    env.wait_until("a new client is at the pane", || is_client_at(&ann));
+    assert!(hidden_panes(&env).is_empty());
+    let mut kill_outer_server = env.command("tmux");
+    assert!(kill_outer_server.args(["-S", &outer_socket, "kill-server"]).status().unwrap().success());
     env.shut_down();
 }

@@ -1,12 +1,12 @@
-//! Programs that are installed as `make install` and the packages do: two in bin, which start those
-//! in libexec/teamd.
+//! Programs at the paths where `make install` and the packages install them: two in `bin`, which
+//! start the programs in `libexec/teamd`.
 
 use harness::{FaultTarget, TestEnv};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Copies the programs below `prefix`. Links would lead back to the directory where they were
-/// built.
+/// Copies the programs below `prefix`. With links, a program would find the others in the directory
+/// where they were built.
 fn install(prefix: &Path) {
     let directories = [("bin", &["teamctl", "teamd"][..]), ("libexec/teamd", &["teamd-shim"])];
     for (directory, names) in directories {
@@ -36,9 +36,9 @@ fn programs_in_bin_start_those_in_libexec() {
     assert!(daemons.contains(&bin.join("teamd").display().to_string()), "{daemons}");
     let shims = env.processes_of(FaultTarget::Shim).concat();
     assert!(shims.contains(&libexec.join("teamd-shim").display().to_string()), "{shims}");
-    // An error names a program that is missing, and what installs it.
-    let screen = env.command(bin.join("teamctl")).arg("top").output().unwrap();
-    let error = String::from_utf8_lossy(&screen.stderr).into_owned();
+    // The error names the missing program and the command that installs it.
+    let output = env.command(bin.join("teamctl")).arg("top").output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("teamd-top") && error.contains("make install"), "{error}");
     // The hooks in an agent program's settings start the installed shim.
     teamctl(&["setup", "codex", "--write"]);
@@ -69,11 +69,11 @@ fn programs_that_an_upgrade_removed_are_named() {
             .success()
     );
     for backend in ["tmux", "in-process"] {
-        let (_, said) = teamctl(&["spawn", "ann", "--backend", backend, "--", "sleep", "3600"]);
-        assert!(said.contains("teamd-shim is gone") && said.contains("down --suspend"), "{backend}: {said}");
+        let (_, text) = teamctl(&["spawn", "ann", "--backend", backend, "--", "sleep", "3600"]);
+        assert!(text.contains("teamd-shim is gone") && text.contains("down --suspend"), "{backend}: {text}");
     }
-    let (_, said) = teamctl(&["doctor"]);
-    assert!(said.contains("was replaced or removed while teamd runs"), "{said}");
+    let (_, text) = teamctl(&["doctor"]);
+    assert!(text.contains("was replaced or removed while teamd runs"), "{text}");
     assert_eq!(teamctl(&["down"]).0, Some(0));
     env.shut_down();
 }

@@ -1,4 +1,5 @@
-//! Stories of the whole system: real tmux, real programs, an environment of its own for each.
+//! Tests of the whole system: each runs the real programs with real tmux, in its own test
+//! environment.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
@@ -53,14 +54,14 @@ mod up;
 mod why;
 mod worktrees;
 
-/// Every file in this directory is a story of the list above.
+/// Every file in this directory is declared as a module above; otherwise its tests would not run.
 #[test]
 fn every_test_file_is_listed() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/e2e");
-    let told = include_str!("main.rs");
+    let main = include_str!("main.rs");
     for entry in std::fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let name = name.trim_end_matches(".rs");
-        assert!(name == "main" || told.contains(&format!("mod {name};")), "{name} is not in main.rs");
+        assert!(name == "main" || main.contains(&format!("mod {name};")), "{name} is not in main.rs");
     }
 }

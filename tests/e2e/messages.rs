@@ -1,4 +1,5 @@
-//! Messages: stored, woken for, read; nothing that is written in them is ever executed.
+//! Messages: they are stored in order, wake the recipient and are marked read. Their text is never
+//! executed. Also the memory of the daemon with large inboxes, and the order of flushes.
 
 use harness::{ProcessStats, TestEnv};
 use std::io::Write;
@@ -7,13 +8,15 @@ use std::io::Write;
 fn message_to_an_idle_worker_is_shown_and_marked_read() {
     let env = TestEnv::with_team();
     env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
-    env.wait_until("it idles", || (env.member("ann")?["activity"] == "idle").then_some(()));
+    env.wait_until("ann is idle", || (env.member("ann")?["activity"] == "idle").then_some(()));
     env.teamctl(["send", "ann", "mind the ladder 🪜", "--summary", "row 3"]).expect_success();
-    env.wait_until("it is read", || (env.inbox("survey", "ann").first()?["read"] == true).then_some(()));
-    env.wait_until("it is shown", || {
+    env.wait_until("the message is read", || {
+        (env.inbox("survey", "ann").first()?["read"] == true).then_some(())
+    });
+    env.wait_until("the pane shows the message", || {
         env.teamctl(["capture", "ann"]).expect_success().contains("mind the ladder 🪜").then_some(())
     });
-    env.wait_until("its output is logged", || {
+    env.wait_until("the log contains the message", || {
         env.teamctl(["logs", "ann"]).expect_success().contains("mind the ladder").then_some(())
     });
     env.shut_down();
@@ -35,21 +38,24 @@ fn hundred_messages_from_ten_senders_arrive_in_order() {
             });
         }
     });
-    let texts: Vec<String> =
-        env.inbox("survey", "ann").iter().map(|m| m["text"].as_str().unwrap().to_owned()).collect();
+    let texts: Vec<String> = env
+        .inbox("survey", "ann")
+        .iter()
+        .map(|message| message["text"].as_str().unwrap().to_owned())
+        .collect();
     assert_eq!(texts.len(), 100);
     for sender in 0..10 {
-        let hers: Vec<&String> =
+        let sender_texts: Vec<&String> =
             texts.iter().filter(|text| text.starts_with(&format!("{sender}/"))).collect();
         assert_eq!(
-            hers,
+            sender_texts,
             (0..10).map(|n| format!("{sender}/{n}")).collect::<Vec<_>>().iter().collect::<Vec<_>>()
         );
     }
-    env.wait_until("it was woken after the last", || {
+    env.wait_until("ann is woken after the last message", || {
         let size = std::fs::metadata(env.path("root/teams/survey/inboxes/ann.json")).ok()?.len();
-        let woken = env.read("out/ann");
-        (woken.lines().last()?.split(' ').nth(1)? == size.to_string()).then_some(())
+        let wakes = env.read("out/ann");
+        (wakes.lines().last()?.split(' ').nth(1)? == size.to_string()).then_some(())
     });
     env.shut_down();
 }
@@ -63,15 +69,17 @@ fn hostile_text_is_stored_and_shown_harmlessly() {
     env.teamctl(["send", "ann", hostile, "--summary", hostile]).expect_success();
     env.teamctl(["task", "create", hostile, "--metadata", r#"{"command": "true"}"#]).expect_success();
     env.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
-    env.wait_until("it is read", || (env.inbox("survey", "ann").first()?["read"] == true).then_some(()));
+    env.wait_until("the message is read", || {
+        (env.inbox("survey", "ann").first()?["read"] == true).then_some(())
+    });
     assert_eq!(env.inbox("survey", "ann")[0]["text"], hostile);
-    for arguments in [["inbox", "ann"], ["task", "list"], ["capture", "ann"], ["status", "--all"]] {
-        let shown = env.teamctl(arguments).expect_success();
-        assert!(!shown.contains(['\u{1b}', '\u{7}', '\r', '\u{202e}']), "{arguments:?}: {shown:?}");
+    for args in [["inbox", "ann"], ["task", "list"], ["capture", "ann"], ["status", "--all"]] {
+        let output = env.teamctl(args).expect_success();
+        assert!(!output.contains(['\u{1b}', '\u{7}', '\r', '\u{202e}']), "{args:?}: {output:?}");
     }
-    let anywhere =
+    let find_output =
         std::process::Command::new("find").arg(env.path("")).args(["-name", "evil"]).output().unwrap();
-    assert!(anywhere.stdout.is_empty(), "{anywhere:?}");
+    assert!(find_output.stdout.is_empty(), "{find_output:?}");
     env.shut_down();
 }
 
@@ -79,15 +87,15 @@ fn hostile_text_is_stored_and_shown_harmlessly() {
 fn repeated_messages_are_collapsed_and_kept_in_the_file() {
     let env = TestEnv::with_team();
     let idle = r#"{"type":"idle_notification","from":"x","timestamp":"","idleReason":"available"}"#;
-    let mail = ["tim", "tom"].repeat(3).into_iter().map(|from| {
+    let messages = ["tim", "tom"].repeat(3).into_iter().map(|from| {
         serde_json::json!({"from": from, "text": idle, "timestamp": "2026-01-01T00:00:00.000Z", "read": false})
     });
-    let mail = serde_json::Value::from_iter(mail);
-    env.write_file("root/teams/survey/inboxes/team-lead.json", mail.to_string());
-    let shown = env.teamctl(["inbox"]).expect_success();
-    assert_eq!((shown.matches("is idle").count(), shown.matches("(3 times)").count()), (2, 2), "{shown}");
+    let messages = serde_json::Value::from_iter(messages);
+    env.write_file("root/teams/survey/inboxes/team-lead.json", messages.to_string());
+    let output = env.teamctl(["inbox"]).expect_success();
+    assert_eq!((output.matches("is idle").count(), output.matches("(3 times)").count()), (2, 2), "{output}");
     assert_eq!(env.json(["inbox"])["messages"].as_array().unwrap().len(), 6);
-    assert_eq!(serde_json::Value::from(env.inbox("survey", "team-lead")), mail);
+    assert_eq!(serde_json::Value::from(env.inbox("survey", "team-lead")), messages);
     env.shut_down();
 }
 
@@ -97,65 +105,69 @@ fn broadcast_reaches_everyone_but_the_sender() {
     for name in ["ann", "bob"] {
         env.teamctl(["spawn", name, "--", "sleep", "3600"]).expect_success();
     }
-    let told = env.json(["broadcast", "hello", "--summary", "hi"]);
-    assert_eq!(told["recipients"], serde_json::json!(["ann", "bob"]));
+    let reply = env.json(["broadcast", "hello", "--summary", "hi"]);
+    assert_eq!(reply["recipients"], serde_json::json!(["ann", "bob"]));
     assert_eq!(env.inbox("survey", "ann").len(), 1);
     assert_eq!(env.inbox("survey", "bob").len(), 1);
     assert!(env.inbox("survey", "team-lead").is_empty());
     env.shut_down();
 }
 
-/// Of inboxes of 25 MB, which it is to tell of, and of which somebody marks one message read in the middle, then one in place,
-/// so that it finds half of it.
+/// The daemon logs the messages of an inbox of 25 MB. Then another program marks a message read by
+/// a rename, and another message in place, so that the daemon can read half a file.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "another program's writer")]
 fn daemon_memory_does_not_grow_with_inbox_size() {
     let env = TestEnv::with_team();
-    let last = 50_000;
+    let message_count = 50_000;
     let message = |n: u64| {
         let text = format!("{n} {}", "of many ".repeat(50));
         serde_json::json!({"from": "bob", "text": text, "timestamp": "2026-02-13T11:00:00.000Z", "read": false})
     };
-    let mut messages: Vec<serde_json::Value> = (1..=last).map(message).collect();
-    let before = ProcessStats::read(env.daemon_pid()).unwrap().peak;
+    let mut messages: Vec<serde_json::Value> = (1..=message_count).map(message).collect();
+    let peak_before = ProcessStats::read(env.daemon_pid()).unwrap().peak;
     let write = |messages: &[serde_json::Value]| {
         env.write_file("out/new", serde_json::to_string_pretty(messages).unwrap());
         let inbox = env.root().join("teams/survey/inboxes/ann.json");
         std::fs::rename(env.path("out/new"), inbox).unwrap();
     };
-    let is_told = |what: &str| {
-        let log = std::fs::read_dir(env.path("state/teamd")).unwrap().flatten().next().unwrap().path();
-        let all = std::fs::read_to_string(log.join("events.jsonl")).unwrap();
-        all.contains(what).then_some(())
+    let is_logged = |text: &str| {
+        let directory = std::fs::read_dir(env.path("state/teamd")).unwrap().flatten().next().unwrap().path();
+        let events = std::fs::read_to_string(directory.join("events.jsonl")).unwrap();
+        events.contains(text).then_some(())
     };
     write(&messages);
-    env.wait_until("all of it is told", || is_told(&format!("\"index\":{},", last - 1)));
+    env.wait_until("the last message is logged", || is_logged(&format!("\"index\":{},", message_count - 1)));
     messages[7]["read"] = true.into();
     write(&messages);
-    env.wait_until("that one is read is told", || is_told(&format!("\"unread\":{}", last - 1)));
+    env.wait_until("the first read message is logged", || {
+        is_logged(&format!("\"unread\":{}", message_count - 1))
+    });
     messages[8]["read"] = true.into();
     let text = serde_json::to_string_pretty(&messages).unwrap();
     let mut inbox = std::fs::File::create(env.root().join("teams/survey/inboxes/ann.json")).unwrap();
     inbox.write_all(&text.as_bytes()[..text.len() / 2]).unwrap();
-    // Long enough to be looked at.
+    // Long enough for the daemon to read half of the file.
     harness::sleep(std::time::Duration::from_millis(200));
     inbox.write_all(&text.as_bytes()[text.len() / 2..]).unwrap();
-    env.wait_until("of that one, too", || is_told(&format!("\"unread\":{}", last - 2)));
-    let grown = ProcessStats::read(env.daemon_pid()).unwrap().peak.saturating_sub(before);
-    assert!(grown < 16 << 10, "{grown} kB");
+    env.wait_until("the second read message is logged", || {
+        is_logged(&format!("\"unread\":{}", message_count - 2))
+    });
+    let growth = ProcessStats::read(env.daemon_pid()).unwrap().peak.saturating_sub(peak_before);
+    assert!(growth < 16 << 10, "the peak memory has grown by {growth} kB");
     env.shut_down();
 }
 
-/// What a run of `teamctl send` flushes and puts in place, in order: `fsync` or `rename`, and of what. None where strace
-/// may not trace.
+/// The flushes and renames in the inbox directory during `teamctl send`, in order: `flush` or
+/// `rename`, and the path. `None` if strace cannot trace.
 fn trace_send(env: &TestEnv, durability: &str) -> Option<Vec<(&'static str, String)>> {
     let mut command = env.command("strace");
     command
         .args(["-f", "-y", "-e", "trace=fsync,fdatasync,renameat,renameat2", "-o"])
         .arg(env.path("out/trace"));
     command.env("TEAMD_DURABILITY", durability).arg(harness::programs().join("teamctl"));
-    let ran = command.args(["send", "team-lead", durability]).output();
-    if !ran.is_ok_and(|ran| ran.status.success()) {
+    let output = command.args(["send", "team-lead", durability]).output();
+    if !output.is_ok_and(|output| output.status.success()) {
         harness::record_skip("flushes", "strace can't trace here");
         return None;
     }
@@ -163,29 +175,31 @@ fn trace_send(env: &TestEnv, durability: &str) -> Option<Vec<(&'static str, Stri
     let trace = env.read("out/trace");
     let calls = trace.lines().filter(|line| line.contains(&inboxes) && line.ends_with("= 0"));
     let calls = calls.filter(|line| !line.contains(".lock"));
-    let told = calls.map(|line| match (line.contains("rename"), line.contains("sync(")) {
+    let operations = calls.map(|line| match (line.contains("rename"), line.contains("sync(")) {
         (true, _) => ("rename", line.rsplit('"').nth(1).unwrap().to_owned()),
         (_, true) => ("flush", line.split(['<', '>']).nth(1).unwrap().replace(&inboxes, "")),
         _ => panic!("{line}"),
     });
-    Some(told.collect())
+    Some(operations.collect())
 }
 
-/// What a power cut would leave is told by the order of the calls alone.
+/// The order of the calls decides what is on the disk after a power failure.
 #[test]
 fn durable_send_is_synced_before_rename_and_acknowledgement() {
     let env = TestEnv::with_team();
     env.teamctl(["send", "team-lead", "the first"]).expect_success();
-    let Some(nothing) = trace_send(&env, "process") else { return env.shut_down() };
-    assert_eq!(nothing, [("rename", "team-lead.json".to_owned())]);
+    let Some(process) = trace_send(&env, "process") else { return env.shut_down() };
+    assert_eq!(process, [("rename", "team-lead.json".to_owned())]);
     let ordered = trace_send(&env, "ordered").unwrap();
     assert!(
-        matches!(&ordered[..], [("flush", half), ("rename", _)] if half.contains(".tmp.")),
+        matches!(&ordered[..], [("flush", temp_file), ("rename", _)] if temp_file.contains(".tmp.")),
         "{ordered:?}"
     );
     let power = trace_send(&env, "power").unwrap();
-    let [("flush", half), ("rename", inbox), ("flush", directory)] = &power[..] else { panic!("{power:?}") };
-    assert!(half.starts_with("/.team-lead.json.tmp."), "{half}");
+    let [("flush", temp_file), ("rename", inbox), ("flush", directory)] = &power[..] else {
+        panic!("{power:?}")
+    };
+    assert!(temp_file.starts_with("/.team-lead.json.tmp."), "{temp_file}");
     assert_eq!((inbox.as_str(), directory.as_str()), ("team-lead.json", ""));
     env.shut_down();
 }

@@ -1,9 +1,11 @@
-//! Teammates whose client reads and writes the files itself, with a stand-in for that client.
+//! Checks members with native delivery, whose program reads and writes the team files itself. A
+//! script stands in for the program `claude`.
 
 use harness::TestEnv;
 use std::path::Path;
 
-/// An environment in which `claude` is a script that writes down what it got.
+/// An environment with the team `survey`, in which `claude` is a script that writes its arguments
+/// to `out/argv` and its environment to `out/env`.
 fn env_with_fake_claude() -> TestEnv {
     let mut env = TestEnv::new();
     std::fs::create_dir(env.path("bin")).unwrap();
@@ -22,34 +24,39 @@ fn env_with_fake_claude() -> TestEnv {
 #[test]
 fn native_member_gets_identity_and_prompt_message() {
     let env = env_with_fake_claude();
-    let spawn =
+    let args =
         ["spawn", "ann", "--profile", "claude", "--agent-type", "Explore", "--model", "m", "--prompt", "go"];
-    env.teamctl_with(&spawn, &[("CLAUDE_CODE_SESSION_ID", "mine"), ("CLAUDE_CONFIG_DIR", "/else")])
+    env.teamctl_with(&args, &[("CLAUDE_CODE_SESSION_ID", "mine"), ("CLAUDE_CONFIG_DIR", "/else")])
         .expect_success();
-    let environ =
-        env.wait_until("it runs", || Some(env.read("out/env")).filter(|text| text.contains("TEAMD_SPAWN=")));
-    let spawn = environ.lines().find_map(|line| line.strip_prefix("TEAMD_SPAWN=")).unwrap();
+    let environ = env.wait_until("the agent is running", || {
+        Some(env.read("out/env")).filter(|text| text.contains("TEAMD_SPAWN="))
+    });
+    let spawn_id = environ.lines().find_map(|line| line.strip_prefix("TEAMD_SPAWN=")).unwrap();
     let argv = env.read("out/argv");
     let lead = env.read_config()["leadSessionId"].as_str().unwrap().to_owned();
     let identity = format!(
         "--agent-id\nann@survey\n--agent-name\nann\n--team-name\nsurvey\n--agent-color\nblue\n\
-         --parent-session-id\n{lead}\n--agent-type\nExplore\n--session-id\n{spawn}\n\
+         --parent-session-id\n{lead}\n--agent-type\nExplore\n--session-id\n{spawn_id}\n\
          --model\nm\n--permission-mode\ndefault\n"
     );
     assert_eq!(argv, identity);
     let root = env.root().canonicalize().unwrap();
     for line in ["CLAUDECODE=1", "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1", "CLAUDE_CODE_ENTRYPOINT=cli"] {
-        assert!(environ.lines().any(|has| has == line), "{line}: {environ}");
+        assert!(environ.lines().any(|entry| entry == line), "{line}: {environ}");
     }
     assert!(environ.contains(&format!("CLAUDE_CONFIG_DIR={}\n", root.display())), "{environ}");
     assert!(!environ.contains("CLAUDE_CODE_SESSION_ID"), "{environ}");
     let inbox = env.inbox("survey", "ann");
-    assert_eq!((&inbox[0]["text"], &inbox[0]["read"]), (&"go".into(), &false.into()), "it reads by itself");
+    assert_eq!(
+        (&inbox[0]["text"], &inbox[0]["read"]),
+        (&"go".into(), &false.into()),
+        "the shim leaves the message unread"
+    );
     env.shut_down();
 }
 
-/// Without a lock and in place, as old clients do.
-#[allow(clippy::disallowed_methods, reason = "this is the client")]
+/// Writes the file in place without a lock, as old clients do.
+#[allow(clippy::disallowed_methods, reason = "the test acts as the client")]
 fn write_in_place(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
@@ -59,18 +66,19 @@ fn turn_state_of_a_native_client_is_shown_and_kept() {
     let env = env_with_fake_claude();
     env.teamctl(["spawn", "ann", "--profile", "claude", "--prompt", "go"]).expect_success();
     let path = env.root().join("teams/survey/config.json");
-    let shown = |word: &str| {
-        env.wait_until(word, || env.member("ann").filter(|ann| ann["activity"] == word));
+    let wait_for_activity = |activity: &str| {
+        let what = format!("ann is {activity}");
+        env.wait_until(&what, || env.member("ann").filter(|ann| ann["activity"] == activity));
     };
-    shown("active");
+    wait_for_activity("active");
     let busy = env.read("root/teams/survey/config.json");
     let idle = busy.replace("\"isActive\": true", "\"isActive\": false");
     assert_ne!(busy, idle);
     write_in_place(&path, &idle);
-    shown("idle");
+    wait_for_activity("idle");
     env.teamctl(["wait", "--for", "idle", "ann", "--timeout", "5s"]).expect_success();
     write_in_place(&path, &busy);
-    shown("active");
+    wait_for_activity("active");
     assert_eq!(env.read("root/teams/survey/config.json"), busy);
     env.shut_down();
 }

@@ -1,13 +1,15 @@
-//! What a person's own command is told, without anybody asking.
+//! Checks the notices that teamd passes to the user's notify command: which events cause one, and
+//! that each event causes one notice only, also when the daemon is killed.
 
 use harness::TestEnv;
 
-/// An environment whose person has a command, which writes down what it is told; `more` is for its config.toml.
+/// An environment with a notify command that appends each notice to `out/told`. `more` is appended
+/// to the user's config.toml.
 fn env_with_notify_command(more: &str) -> TestEnv {
     let env = TestEnv::new();
     let out = env.path("out/told").display().to_string();
-    let tell = env.write_script("tell", &format!("#!/bin/sh\nprintf '%s\\n' \"$1\" >>{out}\n"));
-    let config = format!("notify_command = ['{}', '{{text}}']\n{more}", tell.display());
+    let script = env.write_script("tell", &format!("#!/bin/sh\nprintf '%s\\n' \"$1\" >>{out}\n"));
+    let config = format!("notify_command = ['{}', '{{text}}']\n{more}", script.display());
     env.write_file("home/.config/teamd/config.toml", config);
     env
 }
@@ -17,12 +19,13 @@ fn notices(env: &TestEnv) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn wait_for_notice(env: &TestEnv, words: &str) {
-    env.wait_until(words, || notices(env).iter().any(|line| line == words).then_some(()));
+fn wait_for_notice(env: &TestEnv, text: &str) {
+    env.wait_until(text, || notices(env).iter().any(|line| line == text).then_some(()));
 }
 
-/// A word is noted as told while it is rung, and of a daemon that is killed just then the next tells it again: rather
-/// twice than never. What is asked for now is done behind that note.
+/// Waits until the daemon has saved that the last notice was sent. A daemon that is killed between
+/// sending a notice and saving that sends it again after its recovery. The calls here are handled
+/// after the save.
 fn wait_until_saved(env: &TestEnv) {
     env.teamctl(["create", "later"]).expect_success();
     env.teamctl(["delete", "later"]).expect_success();
@@ -39,7 +42,7 @@ fn exit_and_completion_are_notified() {
     env.teamctl(["task", "create", "count", "--metadata", r#"{"command": "true"}"#]).expect_success();
     wait_for_notice(&env, "the one task of survey is done: teamctl task list -t survey");
     env.teamctl(["kill", "bob"]).expect_success();
-    assert_eq!(notices(&env).len(), 2, "a death that was asked for is no news");
+    assert_eq!(notices(&env).len(), 2, "a kill on request causes no notice");
     env.shut_down();
 }
 
@@ -51,9 +54,10 @@ fn each_event_is_notified_once_after_kills() {
     env.teamctl(["spawn", "ann", "--", "sh", "-c", "exit 3"]).expect_success();
     wait_for_notice(&env, "ann@survey has ended: teamctl why ann -t survey");
     env.teamctl(["spawn", "bob", "--", &env.scripted_agent_path(), "stay"]).expect_success();
-    let asks = r#"{"type":"permission_request","request_id":"perm-1-abcdefg","agent_id":"bob","tool_name":"Bash","tool_use_id":"t","description":"count","input":{"command":"true"},"permission_suggestions":[]}"#;
-    let asked = env.command(harness::programs().join("scripted-agent")).args(["ask", "bob", asks]).status();
-    assert!(asked.unwrap().success());
+    let request = r#"{"type":"permission_request","request_id":"perm-1-abcdefg","agent_id":"bob","tool_name":"Bash","tool_use_id":"t","description":"count","input":{"command":"true"},"permission_suggestions":[]}"#;
+    let status =
+        env.command(harness::programs().join("scripted-agent")).args(["ask", "bob", request]).status();
+    assert!(status.unwrap().success());
     wait_for_notice(&env, "bob@survey asks for permission: teamctl requests -t survey");
     env.teamctl(["spawn", "cat", "--profile", "worker"]).expect_success();
     env.teamctl(["task", "create", "count", "--metadata", r#"{"command": "true"}"#]).expect_success();
@@ -70,7 +74,8 @@ fn each_event_is_notified_once_after_kills() {
     env.shut_down();
 }
 
-/// Its word waits for a second after the last one, and the roster has it meanwhile.
+/// The daemon sends at most one notice per second. It keeps waiting notices in the roster, and is
+/// killed before it sends the second one.
 #[test]
 fn pending_notices_are_sent_by_the_next_daemon() {
     let env = env_with_notify_command("");
@@ -84,7 +89,7 @@ fn pending_notices_are_sent_by_the_next_daemon() {
     env.teamctl(["spawn", "ann", "--", "sh", "-c", "exit 3"]).expect_success();
     wait_for_notice(&env, "ann@survey has ended: teamctl why ann -t survey");
     env.open_gate("out/gate");
-    env.wait_until("teamd is killed", || (env.teamctl(["status"]).code == 69).then_some(()));
+    env.wait_until("the failpoint has killed teamd", || (env.teamctl(["status"]).code == 69).then_some(()));
     assert_eq!(notices(&env).len(), 1, "{:?}", notices(&env));
     env.start_daemon();
     wait_for_notice(&env, "bob@survey has ended: teamctl why bob -t survey");
@@ -94,17 +99,17 @@ fn pending_notices_are_sent_by_the_next_daemon() {
     env.shut_down();
 }
 
-/// By the daemon that `up` starts, with what the person's configuration says.
+/// The time comes from the user's config.toml, which the daemon started by `teamctl up` reads.
 #[test]
-fn turns_cause_no_notice() {
+fn turn_without_output_is_notified_once() {
     let env = env_with_notify_command("no_output_after = '1s'\n");
     let server = format!("up-{}", env.process_tag().len());
-    let ran = env.teamctl(["up", "-L", &server]);
-    assert_eq!(ran.code, 0, "{ran:#?}");
+    let output = env.teamctl(["up", "-L", &server]);
+    assert_eq!(output.code, 0, "{output:#?}");
     env.teamctl(["create", "survey"]).expect_success();
     env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     env.teamctl(["task", "create", "think", "--metadata", r#"{"command": "sleep 3600"}"#]).expect_success();
-    env.wait_until_within(std::time::Duration::from_secs(60), "it is told", || {
+    env.wait_until_within(std::time::Duration::from_secs(60), "ann causes a notice", || {
         notices(&env).iter().any(|line| line.starts_with("ann@survey has written nothing for ")).then_some(())
     });
     assert!(env.events().iter().any(|event| event["event"] == "member_no_output"));
@@ -113,10 +118,10 @@ fn turns_cause_no_notice() {
     env.teamctl(["up", "-L", &server]).expect_success();
     env.teamctl(["spawn", "bob", "--profile", "worker"]).expect_success();
     env.teamctl(["task", "create", "think", "--metadata", r#"{"command": "sleep 3600"}"#]).expect_success();
-    env.wait_until_within(std::time::Duration::from_secs(60), "the next one is told", || {
+    env.wait_until_within(std::time::Duration::from_secs(60), "bob causes a notice", || {
         notices(&env).iter().any(|line| line.starts_with("bob@survey has written nothing")).then_some(())
     });
-    assert_eq!(notices(&env).len(), 2, "of ann the daemon before has told");
+    assert_eq!(notices(&env).len(), 2, "the new daemon sends no second notice about ann");
     env.teamctl(["kill", "bob"]).expect_success();
     env.write_file("home/.config/teamd/config.toml", "no_output_after = 'soon'\n");
     env.teamctl(["kill", "ann"]).expect_success();

@@ -1,12 +1,14 @@
-//! Panes under bad conditions: a tmux that hangs or is full, another daemon's panes beside ours, configurations of every
-//! kind, keys that somebody presses, a flood.
+//! Checks panes under bad conditions: a tmux server that is stopped or has no free descriptors, two
+//! daemons on one tmux server, unusual tmux configurations, keys typed into a pane, and heavy
+//! output.
 
 use harness::{McpClient, ProcessStats, TaggedProcesses, TestEnv};
 use serde_json::json;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// A daemon outside of tmux, of that environment, on that server.
+/// Starts the daemon of `env` outside tmux, on the tmux server of `server`. `limit` is shell code
+/// that runs before it.
 fn start_limited_daemon(env: &TestEnv, server: &TestEnv, limit: &str) -> Child {
     let mut shell = env.command("sh");
     let program = harness::programs().join("teamd");
@@ -32,9 +34,9 @@ fn threads(pid: u32) -> usize {
 fn unresponsive_tmux_does_not_block_messages_or_status() {
     let env = TestEnv::with_team();
     env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
-    let (server, before) = (tmux_server_pid(&env), threads(env.daemon_pid()));
+    let (server, threads_before) = (tmux_server_pid(&env), threads(env.daemon_pid()));
     signal("STOP", server);
-    let spawning = env.start_teamctl(["spawn", "bob", "--", "sleep", "3600"]);
+    let spawn = env.start_teamctl(["spawn", "bob", "--", "sleep", "3600"]);
     let mut sender = McpClient::connect(&env, &["--team", "survey"]);
     for n in 0..1_000 {
         let message = json!({"recipient": "ann", "content": format!("the {n}th"), "summary": "s"});
@@ -45,17 +47,17 @@ fn unresponsive_tmux_does_not_block_messages_or_status() {
     }
     sender.close();
     assert_eq!(env.inbox("survey", "ann").len(), 1_000);
-    let said = spawning.wait_with_output().unwrap();
-    assert_eq!(said.status.code(), Some(75), "{said:?}");
-    assert!(threads(env.daemon_pid()) <= before + 1, "nothing piles up");
+    let output = spawn.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(75), "{output:?}");
+    assert!(threads(env.daemon_pid()) <= threads_before + 1, "the daemon has started at most one thread");
     signal("CONT", server);
-    env.wait_until("its name is free", || {
+    env.wait_until("bob can be spawned again", || {
         (env.teamctl(["spawn", "bob", "--", "sleep", "3600"]).code == 0).then_some(())
     });
     env.shut_down();
 }
 
-/// Both have them in a session of the same name.
+/// The hidden panes of both daemons are in tmux sessions of the same name.
 #[test]
 fn hidden_pane_of_another_root_is_left_alone() {
     let (env, other) = (TestEnv::with_team(), TestEnv::new());
@@ -66,26 +68,29 @@ fn hidden_pane_of_another_root_is_left_alone() {
         env.teamctl(["hide", "ann"]).expect_success();
         pane
     };
-    let (ours, theirs) = (hide(&env), hide(&other));
-    let place = |pane: &str| {
+    let (own_pane, other_pane) = (hide(&env), hide(&other));
+    let pane_state = |pane: &str| {
         let format = "#{window_id} #{session_name} #{pane_pid} #{pane_dead}";
         env.tmux(["display-message", "-p", "-t", pane, format])
     };
-    let before = place(&theirs);
-    assert!(before.contains("_teamd-hidden") && place(&ours).contains("_teamd-hidden"), "{before}");
+    let other_state = pane_state(&other_pane);
+    assert!(
+        other_state.contains("_teamd-hidden") && pane_state(&own_pane).contains("_teamd-hidden"),
+        "{other_state}"
+    );
     env.teamctl(["show", "ann"]).expect_success();
-    assert!(!place(&ours).contains("_teamd-hidden"));
-    assert_eq!(place(&theirs), before);
+    assert!(!pane_state(&own_pane).contains("_teamd-hidden"));
+    assert_eq!(pane_state(&other_pane), other_state);
     env.teamctl(["hide", "ann"]).expect_success();
     env.kill_process(env.daemon_pid());
     env.start_daemon();
     env.teamctl(["kill", "ann"]).expect_success();
-    assert_eq!(place(&theirs), before);
+    assert_eq!(pane_state(&other_pane), other_state);
     env.teamctl(["delete", "survey"]).expect_success();
     env.teamctl(["down"]).expect_success();
-    assert_eq!(place(&theirs), before);
+    assert_eq!(pane_state(&other_pane), other_state);
     other.teamctl(["show", "ann"]).expect_success();
-    assert!(!place(&theirs).contains("_teamd-hidden"), "it is theirs to show");
+    assert!(!pane_state(&other_pane).contains("_teamd-hidden"), "the other daemon can show its own pane");
     other.teamctl(["kill", "ann"]).expect_success();
     other.teamctl(["down"]).expect_success();
     assert!(teamd.wait().unwrap().success());
@@ -98,18 +103,19 @@ fn daemons_on_one_server_leave_each_others_panes_alone() {
     let (env, other) = (TestEnv::with_team(), TestEnv::new());
     let mut teamd = start_limited_daemon(&other, &env, "");
     other.teamctl(["create", "survey"]).expect_success();
-    let pid = |env: &TestEnv| env.json(["spawn", "ann", "--", "sleep", "3600"])["pid"].as_u64().unwrap();
-    let (ours, theirs) =
-        (TaggedProcesses::single(pid(&env) as u32), TaggedProcesses::single(pid(&other) as u32));
+    let spawn_pid =
+        |env: &TestEnv| env.json(["spawn", "ann", "--", "sleep", "3600"])["pid"].as_u64().unwrap();
+    let (own_process, other_process) =
+        (TaggedProcesses::single(spawn_pid(&env) as u32), TaggedProcesses::single(spawn_pid(&other) as u32));
     teamd.kill().unwrap();
     teamd.wait().unwrap();
     env.teamctl(["kill", "ann"]).expect_success();
-    assert!(ours.exit_within(Duration::from_secs(5)));
+    assert!(own_process.exit_within(Duration::from_secs(5)));
     let mut teamd = start_limited_daemon(&other, &env, "");
-    other.wait_until("it is adopted", || (other.member("ann")?["lifecycle"] == "running").then_some(()));
+    other.wait_until("ann is adopted", || (other.member("ann")?["lifecycle"] == "running").then_some(()));
     env.kill_process(env.daemon_pid());
     env.start_daemon();
-    assert!(!theirs.exit_within(Duration::ZERO));
+    assert!(!other_process.exit_within(Duration::ZERO));
     env.teamctl(["spawn", "bob", "--", "sleep", "3600"]).expect_success();
     other.teamctl(["kill", "ann"]).expect_success();
     other.teamctl(["down"]).expect_success();
@@ -119,32 +125,32 @@ fn daemons_on_one_server_leave_each_others_panes_alone() {
     env.shut_down();
 }
 
-/// It needs a descriptor for each pane, as the system does a terminal.
+/// tmux needs a file descriptor for each pane, so a low limit makes further panes fail.
 #[test]
 fn tmux_without_descriptors_fails_spawns_completely() {
     let env = TestEnv::new();
-    let gone = TaggedProcesses::single(tmux_server_pid(&env));
+    let server = TaggedProcesses::single(tmux_server_pid(&env));
     env.tmux(["kill-server"]);
-    assert!(gone.exit_within(Duration::from_secs(5)));
+    assert!(server.exit_within(Duration::from_secs(5)));
     let mut shell = env.command("sh");
     shell.args(["-c", "ulimit -n 24; exec tmux -S \"$0\" new-session -d -s user -x 200 -y 50 -- cat -"]);
     assert!(shell.arg(env.tmux_socket()).status().unwrap().success());
     let mut teamd = start_limited_daemon(&env, &env, "");
     env.teamctl(["create", "survey"]).expect_success();
-    let mut spawned = 0;
-    let said = loop {
-        let ran = env.teamctl(["spawn", &format!("a{spawned}"), "--", "sleep", "3600"]);
-        if ran.code != 0 {
-            break ran;
+    let mut spawn_count = 0;
+    let output = loop {
+        let output = env.teamctl(["spawn", &format!("a{spawn_count}"), "--", "sleep", "3600"]);
+        if output.code != 0 {
+            break output;
         }
-        spawned += 1;
-        assert!(spawned < 24, "there is a limit");
+        spawn_count += 1;
+        assert!(spawn_count < 24, "the limit of descriptors prevents a spawn");
     };
-    assert!([74, 75].contains(&said.code) && spawned > 0, "{said:?}");
-    assert_eq!(env.member(&format!("a{spawned}")), None);
-    assert_eq!(env.read_config()["members"].as_array().unwrap().len(), 1 + spawned);
+    assert!([74, 75].contains(&output.code) && spawn_count > 0, "{output:?}");
+    assert_eq!(env.member(&format!("a{spawn_count}")), None);
+    assert_eq!(env.read_config()["members"].as_array().unwrap().len(), 1 + spawn_count);
     env.teamctl(["kill", "a0"]).expect_success();
-    env.wait_until("there is room again", || {
+    env.wait_until("a pane can be opened again", || {
         (env.teamctl(["spawn", "bob", "--", "sleep", "3600"]).code == 0).then_some(())
     });
     for name in (1..spawned).map(|n| format!("a{n}")).chain(["bob".to_owned()]) {
@@ -158,14 +164,14 @@ fn tmux_without_descriptors_fails_spawns_completely() {
 #[test]
 fn concurrent_spawns_of_one_name_create_one_member() {
     let env = TestEnv::with_team();
-    let all: Vec<Child> =
+    let spawns: Vec<Child> =
         (0..16).map(|_| env.start_teamctl(["spawn", "ann", "--", "sleep", "3601"])).collect();
     let codes: Vec<i32> =
-        all.into_iter().map(|child| child.wait_with_output().unwrap().status.code().unwrap()).collect();
+        spawns.into_iter().map(|child| child.wait_with_output().unwrap().status.code().unwrap()).collect();
     assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
     assert_eq!(codes.iter().filter(|code| **code == 73).count(), 15, "{codes:?}");
-    let running = TaggedProcesses::with_tag(&env.process_tag()).list();
-    assert_eq!(running.iter().filter(|line| line.ends_with("sleep 3601")).count(), 1, "{running:#?}");
+    let processes = TaggedProcesses::with_tag(&env.process_tag()).list();
+    assert_eq!(processes.iter().filter(|line| line.ends_with("sleep 3601")).count(), 1, "{processes:#?}");
     env.shut_down();
 }
 
@@ -173,12 +179,12 @@ fn concurrent_spawns_of_one_name_create_one_member() {
 fn keys_pressed_in_a_pane_reach_only_the_agent() {
     let env = TestEnv::with_team();
     let agent = |name: &str| {
-        let spawned = env.json(["spawn", name, "--", "sleep", "3600"]);
-        (spawned["pane"].as_str().unwrap().to_owned(), spawned["pid"].as_u64().unwrap())
+        let member = env.json(["spawn", name, "--", "sleep", "3600"]);
+        (member["pane"].as_str().unwrap().to_owned(), member["pid"].as_u64().unwrap())
     };
     let (pane, pid) = agent("ann");
     env.tmux(["send-keys", "-t", &pane, "C-z"]);
-    env.wait_until("it is stopped", || {
+    env.wait_until("ann's process is stopped", || {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         stat.contains(") T ").then_some(())
     });
@@ -187,14 +193,14 @@ fn keys_pressed_in_a_pane_reach_only_the_agent() {
     env.teamctl(["kill", "ann"]).expect_success();
     let (pane, _) = agent("bob");
     env.tmux(["send-keys", "-t", &pane, "C-c"]);
-    env.wait_until("its end is told", || {
-        let told = env.payloads_to_lead("bob", "teammate_terminated");
-        told.first()?["message"].as_str()?.contains("signal 2").then_some(())
+    env.wait_until("the lead has the exit message of bob", || {
+        let messages = env.payloads_to_lead("bob", "teammate_terminated");
+        messages.first()?["message"].as_str()?.contains("signal 2").then_some(())
     });
     env.shut_down();
 }
 
-/// A line or two of what people have in theirs, each of which has hurt somebody's program.
+/// Lines of users' tmux configurations, each of which is known to break programs that use tmux.
 const CONFIGURATIONS: [&str; 12] = [
     "set -g remain-on-exit on",
     "set-hook -g after-split-window 'rename-window hooked'\nset-hook -g after-new-window 'select-window -t :{start}'",
@@ -213,7 +219,7 @@ const CONFIGURATIONS: [&str; 12] = [
 #[test]
 fn agents_work_under_twelve_tmux_configurations() {
     for conf in CONFIGURATIONS {
-        // With nobody attached, this option alone would take the user's session away.
+        // Without an attached client, this option would end the user's session.
         let env = match conf.contains("destroy-unattached on") {
             true => TestEnv::with_tmux_conf("set -g destroy-unattached off"),
             false => TestEnv::with_tmux_conf(conf),
@@ -227,12 +233,14 @@ fn agents_work_under_twelve_tmux_configurations() {
         for name in ["ann", "bob"] {
             env.teamctl(["spawn", name, "--", "sh", "-c", "echo it is $0; exec sleep 3600", name])
                 .expect_success();
-            env.wait_until(conf, || env.teamctl(["capture", name]).stdout.contains(name).then_some(()));
+            env.wait_until(&format!("{name} has output under {conf:?}"), || {
+                env.teamctl(["capture", name]).stdout.contains(name).then_some(())
+            });
         }
         env.teamctl(["kill", "ann"]).expect_success();
-        let left = env.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
-        let left: Vec<&str> = left.lines().filter(|name| !name.is_empty()).collect();
-        assert_eq!(left, ["bob"], "{conf}");
+        let names = env.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
+        let names: Vec<&str> = names.lines().filter(|name| !name.is_empty()).collect();
+        assert_eq!(names, ["bob"], "{conf}");
         env.teamctl(["kill", "bob"]).expect_success();
         env.shut_down();
     }
@@ -242,30 +250,32 @@ fn agents_work_under_twelve_tmux_configurations() {
 fn pane_output_does_not_load_the_daemon() {
     let env = TestEnv::with_team();
     let (daemon, cwd) = (env.daemon_pid(), env.path("").display().to_string());
-    let before = ProcessStats::read(daemon).unwrap().resident;
+    let memory_before = ProcessStats::read(daemon).unwrap().resident;
     let flood = "yes 'a flood of words' | head -c 30000000; touch out/over; exec sleep 3600";
     env.teamctl(["spawn", "ann", "--cwd", &cwd, "--", "sh", "-c", flood]).expect_success();
-    env.wait_until("it is over", || {
+    env.wait_until("ann has written all output", || {
         assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
         env.path("out/over").exists().then_some(())
     });
-    let grown = ProcessStats::read(daemon).unwrap().resident.saturating_sub(before);
-    assert!(grown < 2_048, "{grown} kB");
+    let growth = ProcessStats::read(daemon).unwrap().resident.saturating_sub(memory_before);
+    assert!(growth < 2_048, "{growth} kB");
     env.shut_down();
 }
 
-/// The daemon takes more descriptors for itself, and no core dump.
+/// The daemon raises its own limit of descriptors and allows itself no core dumps. Agents do not
+/// inherit that.
 #[test]
 fn headless_agent_has_the_daemons_original_limits() {
     let env = TestEnv::new();
     let mut teamd = start_limited_daemon(&env, &env, "umask 027; ulimit -S -n 200; ulimit -S -c 1000;");
     env.teamctl(["create", "survey"]).expect_success();
     let cwd = env.path("").display().to_string();
-    let says = "echo $(ulimit -S -n) $(ulimit -S -c) $(umask) >out/limits; exec sleep 3600";
-    env.teamctl(["spawn", "ann", "--backend", "in-process", "--cwd", &cwd, "--", "sh", "-c", says])
+    let script = "echo $(ulimit -S -n) $(ulimit -S -c) $(umask) >out/limits; exec sleep 3600";
+    env.teamctl(["spawn", "ann", "--backend", "in-process", "--cwd", &cwd, "--", "sh", "-c", script])
         .expect_success();
-    let limits =
-        env.wait_until("its limits", || Some(env.read("out/limits")).filter(|text| text.ends_with('\n')));
+    let limits = env.wait_until("ann has written its limits", || {
+        Some(env.read("out/limits")).filter(|text| text.ends_with('\n'))
+    });
     assert_eq!(limits.trim(), "200 1000 0027");
     env.teamctl(["kill", "ann"]).expect_success();
     env.teamctl(["down"]).expect_success();
@@ -273,7 +283,8 @@ fn headless_agent_has_the_daemons_original_limits() {
     env.shut_down();
 }
 
-/// The session of the control client was used last, so tmux chooses it for a command without a target.
+/// The session of the control client was used last, so tmux chooses it for a command without a
+/// target.
 #[test]
 fn window_that_was_opened_without_a_target_stays_with_the_user() {
     let env = TestEnv::with_team();

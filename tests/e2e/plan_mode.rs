@@ -1,14 +1,15 @@
-//! Plan mode: who begins in it reads, hands in a plan, and leaves it by the approval of the plan alone.
+//! Checks plan mode: a member in it only reads, submits a plan, and leaves the mode only when its
+//! plan is approved.
 
 use crate::acp;
 use crate::hooks::wait_until_idle;
 use harness::TestEnv;
 use serde_json::{Value, json};
 
-/// The plan request of ann with that number, from 1.
+/// Waits for plan request `number` of ann, from 1, in the inbox of the lead.
 fn wait_for_plan_request(env: &TestEnv, number: usize) -> Value {
     let all = || acp::payloads_to_lead(env, "plan_approval_request");
-    env.wait_until(&format!("ann hands in plan {number}"), || all().get(number - 1).cloned())
+    env.wait_until(&format!("ann submits plan {number}"), || all().get(number - 1).cloned())
 }
 
 fn request_id(request: &Value) -> &str {
@@ -48,12 +49,12 @@ fn acp_agent_cannot_write_or_leave_plan_mode() {
     for (number, order) in
         [(2, format!("do write {}", work.join("new").display())), (3, "do drift code".to_owned())]
     {
-        let before = wait_for_plan_request(&env, number - 1);
-        env.teamctl(["deny", request_id(&before), "--reason", &format!("x\n{order}")]).expect_success();
+        let request = wait_for_plan_request(&env, number - 1);
+        env.teamctl(["deny", request_id(&request), "--reason", &format!("x\n{order}")]).expect_success();
         wait_for_plan_request(&env, number);
     }
     acp::wait_for_output(&env, "cannot write: in this mode it only reads");
-    env.wait_until("it is set back", || {
+    env.wait_until("the agent is set back to the mode read", || {
         let modes = acp::received_calls(&env, "session/set_mode");
         modes.iter().map(|set| &set["params"]["modeId"]).eq(["read", "read"]).then_some(())
     });
@@ -84,20 +85,25 @@ fn acp_respawn_keeps_the_mode() {
     };
     acp::spawn(&env, &["--restart", "on-failure", "--mode", "plan", "--prompt", "do talk"]);
     wait_for_plan_request(&env, 1);
-    env.wait_until("it waits", || (env.member("ann")?["activity"] == "idle").then_some(()));
+    env.wait_until("ann is idle", || (env.member("ann")?["activity"] == "idle").then_some(()));
     kill_shim(&env);
-    let again = wait_for_plan_request(&env, 2);
+    let second = wait_for_plan_request(&env, 2);
     assert_eq!(modes(), ["read", "read"]);
-    env.teamctl(["approve", request_id(&again), "--mode", "acceptEdits"]).expect_success();
+    env.teamctl(["approve", request_id(&second), "--mode", "acceptEdits"]).expect_success();
     acp::turn_notification(&env, 2);
-    env.wait_until("it idles", || (env.member("ann")?["activity"] == "idle").then_some(()));
+    env.wait_until("ann is idle after the approval", || {
+        (env.member("ann")?["activity"] == "idle").then_some(())
+    });
     kill_shim(&env);
-    env.wait_until("it is there again", || (modes() == ["read", "read", "code", "code"]).then_some(()));
-    env.wait_until("it idles again", || (env.member("ann")?["activity"] == "idle").then_some(()));
+    env.wait_until("the new agent is set to the modes read and code", || {
+        (modes() == ["read", "read", "code", "code"]).then_some(())
+    });
+    env.wait_until("the new agent is idle", || (env.member("ann")?["activity"] == "idle").then_some(()));
     acp::shut_down_member(env);
 }
 
-/// A team, and a profile `planner` for the scripted program of that name, whose mode is an argument of its start.
+/// An environment with the team `survey` and the profile `planner`, which starts the scripted
+/// agent. Its mode is an argument of its command line.
 fn env_with_planner() -> TestEnv {
     let env = TestEnv::with_team();
     write_profile(&env, &env.scripted_agent_path(), "");
@@ -111,14 +117,14 @@ fn write_profile(env: &TestEnv, program: &str, more: &str) {
          prompt_args = [\"{{prompt}}\"]\n{more}\n[modes]\nplan = [\"--mode=read\"]\ndefault = [\"--mode=ask\"]\n\
          acceptEdits = [\"--mode=edit\"]\n"
     );
-    put(env, "planner", &text);
+    write_profile_file(env, "planner", &text);
 }
 
-fn put(env: &TestEnv, name: &str, profile: &str) {
+fn write_profile_file(env: &TestEnv, name: &str, profile: &str) {
     env.write_file(&format!("home/.config/teamd/profiles/{name}.toml"), profile);
 }
 
-/// The profile's line for a program that goes on with its session.
+/// The line of the profile with which the program resumes its session.
 fn resume_args(env: &TestEnv) -> String {
     let out = env.path("out/ann").display().to_string();
     format!(
@@ -127,19 +133,21 @@ fn resume_args(env: &TestEnv) -> String {
 }
 
 fn spawn(env: &TestEnv, more: &[&str]) {
-    let words = ["spawn", "ann", "--profile", "planner", "--mode", "plan"];
-    let ran = env.teamctl_with(&[&words, more].concat(), &[]);
-    assert_eq!(ran.code, 0, "{ran:#?}\n{}", env.dump_state());
+    let args = ["spawn", "ann", "--profile", "planner", "--mode", "plan"];
+    let output = env.teamctl_with(&[&args, more].concat(), &[]);
+    assert_eq!(output.code, 0, "{output:#?}\n{}", env.dump_state());
 }
 
-/// Its turn on a text with that in it.
+/// Waits for a turn of ann whose text contains `part`, and returns its record.
 fn turn_containing(env: &TestEnv, part: &str) -> Value {
-    let turn = |line: &str| serde_json::from_str::<Value>(line).ok();
-    let is = |turn: &Value| turn["text"].as_str().is_some_and(|text| text.contains(part));
-    env.wait_until(&format!("a turn on {part}"), || env.read("out/ann").lines().filter_map(turn).find(is))
+    let parse_turn = |line: &str| serde_json::from_str::<Value>(line).ok();
+    let has_part = |turn: &Value| turn["text"].as_str().is_some_and(|text| text.contains(part));
+    env.wait_until(&format!("ann has a turn on {part:?}"), || {
+        env.read("out/ann").lines().filter_map(parse_turn).find(has_part)
+    })
 }
 
-/// What its lead wrote.
+/// Whether ann has read all messages of the lead.
 fn all_messages_read(env: &TestEnv) -> Option<()> {
     let inbox = env.inbox("survey", "ann").into_iter();
     inbox
@@ -148,9 +156,10 @@ fn all_messages_read(env: &TestEnv) -> Option<()> {
         .then_some(())
 }
 
-/// It carries its plan out in that mode: seen from outside.
+/// Waits until ann runs in `mode`, according to the config and the daemon. Checks that the lead was
+/// sent no exit message for the respawn.
 fn wait_for_plan_execution(env: &TestEnv, mode: &str) {
-    env.wait_until("it is a member in that mode", || {
+    env.wait_until(&format!("ann runs in the mode {mode}"), || {
         let config: Value = serde_json::from_str(&env.read("root/teams/survey/config.json")).ok()?;
         let ann = config["members"].as_array()?.iter().find(|member| member["name"] == "ann")?.clone();
         (ann["mode"] == mode && env.member("ann")?["lifecycle"] == "running").then_some(())
@@ -166,28 +175,28 @@ fn hook_program_submits_its_reply_and_respawns_on_approval() {
         spawn(&env, &["--backend", backend, "--prompt", "begin"]);
         let first = wait_for_plan_request(&env, 1);
         assert_eq!(first["planContent"], "turn 1 is done");
-        let begun = turn_containing(&env, "begin");
-        assert_eq!(begun["options"], json!(["--mode=read"]));
-        assert!(begun["text"].as_str().unwrap().contains("You are in plan mode"), "{begun}");
+        let turn = turn_containing(&env, "begin");
+        assert_eq!(turn["options"], json!(["--mode=read"]));
+        assert!(turn["text"].as_str().unwrap().contains("You are in plan mode"), "{turn}");
         env.teamctl(["mode", "ann", "acceptEdits"]).expect_failure(76);
         env.json(["task", "create", "later"]);
         env.teamctl(["deny", request_id(&first), "--reason", "smaller"]).expect_success();
         let second = wait_for_plan_request(&env, 2);
         assert_eq!(second["planContent"], "turn 2 is done");
         assert_eq!(turn_containing(&env, "smaller")["options"], json!(["--mode=read"]));
-        let refused = env.teamctl(["approve", request_id(&second), "--mode", "dontAsk"]);
-        assert!(refused.code == 76 && refused.stderr.contains("default, acceptEdits"), "{refused:#?}");
+        let output = env.teamctl(["approve", request_id(&second), "--mode", "dontAsk"]);
+        assert!(output.code == 76 && output.stderr.contains("default, acceptEdits"), "{output:#?}");
         env.teamctl(["approve", request_id(&second), "--mode", "acceptEdits"]).expect_success();
-        let begun = turn_containing(&env, "Your plan is approved.");
-        assert_eq!(
-            (&begun["turn"], &begun["options"]),
-            (&json!(1), &json!(["--session=s-1", "--mode=edit"]))
-        );
+        let turn = turn_containing(&env, "Your plan is approved.");
+        assert_eq!((&turn["turn"], &turn["options"]), (&json!(1), &json!(["--session=s-1", "--mode=edit"])));
         wait_for_plan_execution(&env, "acceptEdits");
         turn_containing(&env, "later");
-        env.wait_until("all is read", || all_messages_read(&env));
+        env.wait_until("all messages of the lead are read", || all_messages_read(&env));
         assert_eq!(acp::payloads_to_lead(&env, "plan_approval_request").len(), 2);
-        assert!(!env.read("out/ann").contains("Your plan is approved. Carry it out;"), "it is told once");
+        assert!(
+            !env.read("out/ann").contains("Your plan is approved. Carry it out;"),
+            "the approval is in one prompt only"
+        );
         wait_until_idle(&env, "ann");
         env.shut_down();
     }
@@ -202,7 +211,7 @@ fn immediate_approval_leaves_no_lock() {
     spawn(&env, &["--prompt", "begin"]);
     turn_containing(&env, "Your plan is approved.");
     wait_until_idle(&env, "ann");
-    // What was written before the life ended is whole, and the next one has been idle since.
+    // Each of the two spawns has sent its idle notification.
     assert_eq!(
         (
             acp::payloads_to_lead(&env, "plan_approval_request").len(),
@@ -222,7 +231,7 @@ fn approval_without_session_is_sent_as_a_message() {
     let turn = turn_containing(&env, "Your plan is approved.");
     assert!(turn["text"].as_str().unwrap().contains("turn 1 is done"), "{turn}");
     wait_for_plan_execution(&env, "default");
-    env.wait_until("all is read", || all_messages_read(&env));
+    env.wait_until("all messages of the lead are read", || all_messages_read(&env));
     wait_until_idle(&env, "ann");
     env.shut_down();
 }
@@ -231,27 +240,27 @@ fn approval_without_session_is_sent_as_a_message() {
 fn empty_turn_submits_no_plan() {
     let env = env_with_planner();
     spawn(&env, &["--prompt", "mute"]);
-    let told = acp::turn_notification(&env, 1);
-    assert_eq!(told["idleReason"], "failed");
-    assert!(told["failureReason"].as_str().unwrap().contains("there is no plan"), "{told}");
+    let notification = acp::turn_notification(&env, 1);
+    assert_eq!(notification["idleReason"], "failed");
+    assert!(notification["failureReason"].as_str().unwrap().contains("there is no plan"), "{notification}");
     let ann = [("TEAMD_MEMBER", "ann")];
-    let plan_of = |text: &str| {
+    let submit_plan = |text: &str| {
         env.write_script("out/plan", text);
         env.teamctl_with(&["submit-plan", env.path("out/plan").to_str().unwrap()], &ann)
     };
-    assert_eq!(plan_of(" \n").code, 64);
-    assert_eq!(plan_of("1. read").code, 0);
-    let again = plan_of("2. write");
-    assert!(again.code == 76 && again.stderr.contains("has no answer yet"), "{again:#?}");
+    assert_eq!(submit_plan(" \n").code, 64);
+    assert_eq!(submit_plan("1. read").code, 0);
+    let output = submit_plan("2. write");
+    assert!(output.code == 76 && output.stderr.contains("has no answer yet"), "{output:#?}");
     assert_eq!(wait_for_plan_request(&env, 1)["planContent"], "1. read");
-    // A turn while it waits is no other plan.
+    // A turn before the answer submits no second plan.
     acp::send(&env, "what is it?");
     acp::turn_notification(&env, 2);
     assert_eq!(acp::payloads_to_lead(&env, "plan_approval_request").len(), 1);
-    assert_eq!(env.teamctl(["submit-plan", "/dev/null"]).code, 77, "a lead has none");
+    assert_eq!(env.teamctl(["submit-plan", "/dev/null"]).code, 77, "a lead submits no plans");
     env.teamctl(["approve", "plan_approval"]).expect_success();
     wait_for_plan_execution(&env, "default");
-    assert_eq!(plan_of("3. more").code, 76, "it plans no more");
+    assert_eq!(submit_plan("3. more").code, 76, "ann is not in plan mode");
     wait_until_idle(&env, "ann");
     env.shut_down();
 }
@@ -264,24 +273,27 @@ fn pull_program_respawns_in_the_approved_mode() {
         "delivery = \"pull\"\nprogram = \"sh\"\nargs = [\"-c\", \"echo $1 >>{out}; exec sleep 1000\", \"x\", \"{{options}}\"]\n\
          [modes]\nplan = [\"read\"]\ndefault = [\"ask\"]\nacceptEdits = [\"edit\"]\n"
     );
-    put(&env, "planner", &text);
+    write_profile_file(&env, "planner", &text);
     spawn(&env, &[]);
     let ann = [("TEAMD_MEMBER", "ann")];
-    let asked = env.teamctl_with(&["instructions"], &ann);
-    assert!(asked.stdout.contains("teamctl submit-plan"), "{asked:#?}");
+    let instructions = env.teamctl_with(&["instructions"], &ann);
+    assert!(instructions.stdout.contains("teamctl submit-plan"), "{instructions:#?}");
     env.write_script("out/plan", "1. look");
     env.teamctl_with(&["submit-plan", env.path("out/plan").to_str().unwrap()], &ann).expect_success();
     let first = wait_for_plan_request(&env, 1);
     env.teamctl(["approve", request_id(&first), "--mode", "bypassPermissions"]).expect_failure(76);
     env.teamctl(["mode", "team-lead", "bypassPermissions"]).expect_success();
     env.teamctl(["approve", request_id(&first)]).expect_success();
-    env.wait_until("it begins again", || (env.read("out/ann") == "read\nask\n").then_some(()));
+    env.wait_until("ann is respawned in the mode ask", || {
+        (env.read("out/ann") == "read\nask\n").then_some(())
+    });
     let mut unread = env.inbox("survey", "ann").into_iter().filter(|message| message["read"] != true);
     assert!(unread.next_back().unwrap()["text"].as_str().unwrap().contains("plan_approval_response"));
     env.shut_down();
 }
 
-/// A program that does not heed TERM, so that its end takes the grace.
+/// An environment with ann, whose program ignores SIGTERM, so that ending it takes the whole grace
+/// period.
 fn env_ignoring_term() -> TestEnv {
     let env = TestEnv::with_team();
     let script = format!("#!/bin/sh\ntrap '' TERM\nexec {} \"$@\"\n", env.scripted_agent_path());
@@ -292,33 +304,33 @@ fn env_ignoring_term() -> TestEnv {
 }
 
 fn wait_until_stopping(env: &TestEnv) {
-    env.wait_until("its life ends", || (env.member("ann")?["lifecycle"] == "stopping").then_some(()));
+    env.wait_until("ann is stopping", || (env.member("ann")?["lifecycle"] == "stopping").then_some(()));
 }
 
 #[test]
 fn approval_survives_the_daemon() {
-    let before = |env: &TestEnv| {
+    let kill_before_approval = |env: &TestEnv| {
         let first = wait_for_plan_request(env, 1);
         env.kill_process(env.daemon_pid());
         env.teamctl(["approve", request_id(&first), "--mode", "acceptEdits"]).expect_success();
     };
-    let between = |env: &TestEnv| {
+    let kill_during_respawn = |env: &TestEnv| {
         env.teamctl(["approve", request_id(&wait_for_plan_request(env, 1)), "--mode", "acceptEdits"])
             .expect_success();
         wait_until_stopping(env);
         env.kill_process(env.daemon_pid());
     };
-    for dies in [&before as &dyn Fn(&TestEnv), &between] {
+    for kill_daemon in [&kill_before_approval as &dyn Fn(&TestEnv), &kill_during_respawn] {
         let env = env_ignoring_term();
-        dies(&env);
+        kill_daemon(&env);
         env.start_daemon();
         assert_eq!(
             turn_containing(&env, "Your plan is approved.")["options"],
             json!(["--session=s-1", "--mode=edit"])
         );
         wait_for_plan_execution(&env, "acceptEdits");
-        let begun = env.read("out/ann").matches("Your plan is approved.").count();
-        assert_eq!((begun, acp::payloads_to_lead(&env, "plan_approval_request").len()), (1, 1));
+        let turns = env.read("out/ann").matches("Your plan is approved.").count();
+        assert_eq!((turns, acp::payloads_to_lead(&env, "plan_approval_request").len()), (1, 1));
         wait_until_idle(&env, "ann");
         env.shut_down();
     }
@@ -330,7 +342,7 @@ fn kill_during_respawn_is_final() {
     env.teamctl(["approve", request_id(&wait_for_plan_request(&env, 1))]).expect_success();
     wait_until_stopping(&env);
     env.teamctl(["kill", "ann"]).expect_success();
-    env.wait_until("it is gone", || {
+    env.wait_until("ann has exited", || {
         env.member("ann").is_none_or(|ann| ann["lifecycle"] == "exited").then_some(())
     });
     assert!(!env.read("out/ann").contains("started again"));
@@ -362,15 +374,15 @@ fn respawn_before_approval_stays_in_plan_mode() {
 #[test]
 fn profile_without_plan_mode_is_rejected() {
     let env = TestEnv::with_team();
-    put(&env, "open", "delivery = \"pull\"\nprogram = \"sh\"\nmodes = { default = [] }\n");
-    for (words, told) in [
+    write_profile_file(&env, "open", "delivery = \"pull\"\nprogram = \"sh\"\nmodes = { default = [] }\n");
+    for (args, message) in [
         (&["--profile", "worker"][..], "makes no plans"),
         (&["--profile", "shell"], "no plan in `modes`"),
         (&["--profile", "open"], "no plan in `modes`"),
         (&["--", "sleep", "1000"], "nothing says how it only reads"),
     ] {
-        let ran = env.teamctl_with(&[&["spawn", "ann", "--mode", "plan"], words].concat(), &[]);
-        assert!(ran.code == 64 && ran.stderr.contains(told), "{ran:#?}");
+        let output = env.teamctl_with(&[&["spawn", "ann", "--mode", "plan"], args].concat(), &[]);
+        assert!(output.code == 64 && output.stderr.contains(message), "{output:#?}");
     }
     assert_eq!(env.member("ann"), None);
     env.shut_down();

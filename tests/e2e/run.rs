@@ -1,4 +1,5 @@
-//! A whole team from a file: it ends by itself, whatever is killed in the middle, and says truly how.
+//! Checks `teamctl run`: it starts a team from a run file, waits until the tasks are done, reports
+//! their outcomes and deletes the team, also when processes are killed meanwhile.
 
 mod budgets;
 mod crashes;
@@ -13,7 +14,7 @@ use serde_json::Value;
 use std::io::Read;
 use std::process::Child;
 
-/// A team of workers on tasks that each add their key to `out/log`.
+/// Builds the run file of a team of workers. The command of each task appends its key to `out/log`.
 struct RunFileBuilder {
     workers: Vec<&'static str>,
     policy: &'static str,
@@ -25,11 +26,12 @@ fn run_file<const N: usize>(workers: [&'static str; N]) -> RunFileBuilder {
 }
 
 impl RunFileBuilder {
-    /// A task that notes its key, then does `then`; `more` are further lines of it.
-    fn task(mut self, key: &str, then: &str, more: &str) -> RunFileBuilder {
-        let command = format!("echo {key} >> out/log; {then}");
+    /// Adds a task that appends its key to `out/log` and then runs `command`. `more` are further
+    /// TOML lines of the task.
+    fn task(mut self, key: &str, command: &str, more: &str) -> RunFileBuilder {
+        let script = format!("echo {key} >> out/log; {command}");
         self.tasks.push_str(&format!(
-            "[[task]]\nkey = {key:?}\nsubject = \"do {key}\"\ncommand = '''{command}'''\n{more}\n"
+            "[[task]]\nkey = {key:?}\nsubject = \"do {key}\"\ncommand = '''{script}'''\n{more}\n"
         ));
         self
     }
@@ -39,7 +41,7 @@ impl RunFileBuilder {
         self
     }
 
-    /// Writes it into the environment; the file's name is a word for the command line.
+    /// Writes the run file and returns its path.
     fn write_run_file(&self, env: &TestEnv) -> String {
         let member = |name: &&str| format!("[[member]]\nname = {name:?}\nprofile = \"worker\"\n");
         let members: String = self.workers.iter().map(member).collect();
@@ -50,7 +52,7 @@ impl RunFileBuilder {
     }
 }
 
-/// Keys in the order in which their commands began.
+/// The keys of all started commands, in the order of their start.
 fn started_tasks(env: &TestEnv) -> Vec<String> {
     env.read("out/log").lines().map(str::to_owned).collect()
 }
@@ -61,16 +63,16 @@ fn sorted_started_tasks(env: &TestEnv) -> Vec<String> {
     all
 }
 
-/// Outcome and reason of each task, by key.
+/// Key, outcome and reason of each task in the JSON result of a run.
 fn outcomes(result: &Value) -> Vec<String> {
-    let one = |task: &Value| {
-        let why = task["reason"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
-        format!("{} {}{why}", task["key"].as_str().unwrap_or("-"), task["outcome"].as_str().unwrap())
+    let describe = |task: &Value| {
+        let reason = task["reason"].as_str().map(|reason| format!(": {reason}")).unwrap_or_default();
+        format!("{} {}{reason}", task["key"].as_str().unwrap_or("-"), task["outcome"].as_str().unwrap())
     };
-    result["tasks"].as_array().unwrap().iter().map(one).collect()
+    result["tasks"].as_array().unwrap().iter().map(describe).collect()
 }
 
-/// `teamctl run …` in the middle.
+/// Starts `teamctl run` with the options `more` and does not wait for its end.
 fn start_run(env: &TestEnv, file: &str, more: &[&str]) -> Child {
     let mut command = env.command(harness::programs().join("teamctl"));
     command.args(["run", file]).args(more);
@@ -78,7 +80,7 @@ fn start_run(env: &TestEnv, file: &str, more: &[&str]) -> Child {
     command.spawn().unwrap()
 }
 
-/// How it ended and what it said.
+/// Waits for the end of a run and returns its exit code and output.
 fn finish_run(mut child: Child) -> CommandOutput {
     let (mut stdout, mut stderr) = (String::new(), String::new());
     child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
@@ -87,7 +89,7 @@ fn finish_run(mut child: Child) -> CommandOutput {
     CommandOutput { command: "run".to_owned(), code, stdout, stderr }
 }
 
-/// For a run that starts a daemon: on the environment's server, as in a pane of it.
+/// The value of `TMUX` for a run that starts a daemon on the tmux server of the environment.
 fn tmux_variable(env: &TestEnv) -> String {
     format!("{},0,0", env.tmux_socket().display())
 }
@@ -97,10 +99,11 @@ fn assert_team_deleted(env: &TestEnv) {
     assert!(!env.path("root/tasks/survey").exists(), "{}", env.dump_state());
 }
 
-/// A command that says that it has begun, and goes on when the test says so; once it has, it is never held again.
-const HELD: &str = "[ -e out/go ] || { echo $$ > out/held; read _ < out/gate; }";
+/// A command that writes its pid to `out/held` and blocks until [`unblock`]. It does not block
+/// while `out/go` exists.
+const BLOCKING_COMMAND: &str = "[ -e out/go ] || { echo $$ > out/held; read _ < out/gate; }";
 
-/// A run in the middle: a command of its is held.
+/// Starts a run and waits until its blocking command has started.
 fn run_until_blocked(env: &TestEnv, file: &str, more: &[&str]) -> Child {
     env.create_gate("out/gate");
     let run = start_run(env, file, more);
@@ -109,10 +112,10 @@ fn run_until_blocked(env: &TestEnv, file: &str, more: &[&str]) -> Child {
 }
 
 fn wait_until_blocked(env: &TestEnv) {
-    env.wait_until("the command has begun", || env.read("out/held").ends_with('\n').then_some(()));
+    env.wait_until("the blocking command has started", || env.read("out/held").ends_with('\n').then_some(()));
 }
 
-/// Lets the command that is held go on.
+/// Lets the blocking command continue.
 fn unblock(env: &TestEnv) {
     env.write_file("out/go", "");
     env.open_gate("out/gate");

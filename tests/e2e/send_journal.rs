@@ -1,9 +1,10 @@
-//! Another program rewrites an inbox without a message that is stored and not read: it comes back.
+//! Checks the journal of sent messages: when another program rewrites an inbox without an unread
+//! message, the daemon restores the message.
 
 use harness::TestEnv;
 use serde_json::Value;
 
-/// Truncates and writes in place, without a lock and without having read: all that is there is dropped.
+/// Replaces the content of an inbox by an empty list, in place and without a lock.
 fn truncate_inbox(env: &TestEnv, inbox: &str) {
     env.write_file(&format!("root/teams/survey/inboxes/{inbox}.json"), "[]");
 }
@@ -16,10 +17,11 @@ fn restore_events(env: &TestEnv) -> Vec<Value> {
     env.events().into_iter().filter(|event| event["event"] == "message_restored").collect()
 }
 
-/// Waits until these are there, and the log has told of `times` that were put back.
-fn wait_for_restored(env: &TestEnv, inbox: &str, expected: &[&str], times: usize) {
-    env.wait_until("it is there again, and told", || {
-        (message_texts(env, inbox) == expected && restore_events(env).len() == times).then_some(())
+/// Waits until the inbox has exactly the messages `expected`, and the event log has `event_count`
+/// restored messages in total.
+fn wait_for_restored(env: &TestEnv, inbox: &str, expected: &[&str], event_count: usize) {
+    env.wait_until(&format!("the messages of {inbox} are restored and logged"), || {
+        (message_texts(env, inbox) == expected && restore_events(env).len() == event_count).then_some(())
     });
 }
 
@@ -30,9 +32,9 @@ fn dropped_message_is_restored_once() {
     env.teamctl(["send", "ann", "one", "--summary", "s"]).expect_success();
     truncate_inbox(&env, "ann");
     wait_for_restored(&env, "ann", &["one"], 1);
-    let told = &restore_events(&env)[0];
+    let event = &restore_events(&env)[0];
     assert_eq!(
-        (&told["member"], &told["from"], &told["summary"]),
+        (&event["member"], &event["from"], &event["summary"]),
         (&"ann".into(), &"team-lead".into(), &"s".into())
     );
 
@@ -68,12 +70,12 @@ fn read_or_foreign_messages_are_not_restored() {
     env.teamctl(["spawn", "ann", "--", &env.scripted_agent_path(), "stay"]).expect_success();
     env.teamctl(["send", "nat", "had"]).expect_success();
     env.teamctl(["send", "ann", "read"]).expect_success();
-    let me = [("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")];
-    env.teamctl_with(&["inbox", "--mark-read"], &me).expect_success();
+    let as_ann = [("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")];
+    env.teamctl_with(&["inbox", "--mark-read"], &as_ann).expect_success();
     env.teamctl(["send", "ann", "unread"]).expect_success();
     ["nat", "ann"].iter().for_each(|inbox| truncate_inbox(&env, inbox));
     wait_for_restored(&env, "ann", &["unread"], 1);
-    // And a daemon that looks at all of it anew.
+    // A new daemon scans all inboxes.
     env.kill_process(env.daemon_pid());
     env.teamctl(["send", "ann", "more"]).expect_success();
     truncate_inbox(&env, "ann");

@@ -1,4 +1,5 @@
-//! Members are asked to end: yes, no, silence, force; and nothing of theirs is left.
+//! Checks `teamctl shutdown`: approved and unanswered requests, `--force`, and that no process of
+//! the members remains.
 
 use harness::{TaggedProcesses, TestEnv};
 
@@ -6,17 +7,17 @@ use harness::{TaggedProcesses, TestEnv};
 fn worker_approves_shutdown() {
     let env = TestEnv::with_team();
     env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
-    let ended = env.json(["shutdown", "ann", "--reason", "thank you"]);
-    assert_eq!(ended["exits"][0]["description"], "approved", "{ended}");
-    let id = ended["request_id"].as_str().unwrap();
+    let result = env.json(["shutdown", "ann", "--reason", "thank you"]);
+    assert_eq!(result["exits"][0]["description"], "approved", "{result}");
+    let id = result["request_id"].as_str().unwrap();
     assert!(id.starts_with("shutdown-") && id.ends_with("@ann"), "{id}");
     assert_eq!(env.member("ann"), None);
-    let lead = env.inbox("survey", "team-lead");
-    let texts: Vec<&str> = lead.iter().filter_map(|message| message["text"].as_str()).collect();
+    let messages = env.inbox("survey", "team-lead");
+    let texts: Vec<&str> = messages.iter().filter_map(|message| message["text"].as_str()).collect();
     assert!(texts.iter().any(|text| text.contains("shutdown_approved") && text.contains(id)), "{texts:?}");
     assert!(!texts.iter().any(|text| text.contains("teammate_terminated")), "{texts:?}");
-    let asked = env.inbox("survey", "ann");
-    assert!(asked.iter().all(|message| message["read"] == true), "{asked:?}");
+    let inbox = env.inbox("survey", "ann");
+    assert!(inbox.iter().all(|message| message["read"] == true), "{inbox:?}");
     let tracking: serde_json::Value = serde_json::from_str(&env.read("root/tasks/survey/1.json")).unwrap();
     assert_eq!(tracking["status"], "completed");
     env.shut_down();
@@ -26,27 +27,28 @@ fn worker_approves_shutdown() {
 fn missing_answer_is_not_an_approval() {
     let env = TestEnv::with_team();
     let pid = env.json(["spawn", "ann", "--", "sleep", "3600"])["pid"].to_string();
-    // As silent as can be: it does nothing at all.
+    // A stopped process cannot answer.
     assert!(std::process::Command::new("kill").args(["-s", "STOP", &pid]).status().unwrap().success());
-    let ran = env.teamctl(["shutdown", "ann", "--grace", "200ms"]);
-    assert_eq!(ran.code, 75, "{ran:?}");
+    let output = env.teamctl(["shutdown", "ann", "--grace", "200ms"]);
+    assert_eq!(output.code, 75, "{output:?}");
     assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
-    let ended = env.json(["shutdown", "ann", "--grace", "200ms", "--force"]);
-    assert_eq!(ended["exits"][0]["has_exited"], true, "{ended}");
+    let result = env.json(["shutdown", "ann", "--grace", "200ms", "--force"]);
+    assert_eq!(result["exits"][0]["has_exited"], true, "{result}");
     env.shut_down();
 }
 
 #[test]
 fn agent_answers_with_answer_shutdown() {
     let env = TestEnv::with_team();
-    // A shell script as a teammate: woken by its line, it finds the request and answers.
+    // The teammate is a shell script. A wake on its wake socket makes it look for the request and
+    // answer it.
     let script = "while read _ <&$TEAMD_WAKE_FD; do
         id=$(teamctl inbox --unread --json | grep -o 'shutdown-[0-9]*@ann' | head -1)
         [ -n \"$id\" ] && teamctl answer-shutdown $id --approve && exit 0
     done";
     env.teamctl(["spawn", "ann", "--", "sh", "-c", script]).expect_success();
-    let ended = env.json(["shutdown", "ann"]);
-    assert_eq!(ended["exits"][0]["description"], "approved", "{ended}");
+    let result = env.json(["shutdown", "ann"]);
+    assert_eq!(result["exits"][0]["description"], "approved", "{result}");
     env.shut_down();
 }
 
@@ -57,16 +59,16 @@ fn shutdown_leaves_nothing_behind() {
         env.teamctl(["spawn", name, "--", &env.scripted_agent_path(), "children"]).expect_success();
     }
     for name in ["ann", "bob", "cat"] {
-        env.wait_until("its children run", || {
+        env.wait_until(&format!("the children of {name} are running"), || {
             env.teamctl(["capture", name]).expect_success().contains("children are out").then_some(())
         });
     }
-    let tokens: Vec<String> = TaggedProcesses::with_tag(&env.process_tag()).list();
-    assert!(tokens.iter().filter(|line| line.contains("sleep 3600")).count() >= 18, "{tokens:#?}");
+    let processes: Vec<String> = TaggedProcesses::with_tag(&env.process_tag()).list();
+    assert!(processes.iter().filter(|line| line.contains("sleep 3600")).count() >= 18, "{processes:#?}");
     env.teamctl(["shutdown", "--all", "--grace", "100ms", "--force"]).expect_success();
-    let left: Vec<String> = TaggedProcesses::with_tag(&env.process_tag()).list();
-    let left: Vec<&String> = left.iter().filter(|line| line.contains("sleep 3600")).collect();
-    assert!(left.is_empty(), "{left:#?}");
+    let remaining: Vec<String> = TaggedProcesses::with_tag(&env.process_tag()).list();
+    let remaining: Vec<&String> = remaining.iter().filter(|line| line.contains("sleep 3600")).collect();
+    assert!(remaining.is_empty(), "{remaining:#?}");
     env.shut_down();
 }
 
@@ -77,7 +79,7 @@ fn old_request_does_not_end_a_new_member() {
     assert_eq!(env.teamctl(["shutdown", "ann", "--grace", "100ms"]).code, 75);
     env.teamctl(["kill", "ann"]).expect_success();
     env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
-    env.wait_until("it idles", || (env.member("ann")?["activity"] == "idle").then_some(()));
+    env.wait_until("ann is idle", || (env.member("ann")?["activity"] == "idle").then_some(()));
     assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
     env.shut_down();
 }

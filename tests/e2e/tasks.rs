@@ -1,4 +1,5 @@
-//! Workers work, and the task list stands what they do to it.
+//! Checks task lists and workers: blockers, failures, environment of task commands, concurrent
+//! creation and claims.
 
 use harness::TestEnv;
 use serde_json::{Value, json};
@@ -10,9 +11,9 @@ fn blocked_task_runs_after_its_blockers() {
     let env = TestEnv::with_team();
     let out = env.path("out").display().to_string();
     let mut blockers = Vec::new();
-    for (name, what) in [("a", "one"), ("b", "two"), ("c", "three")] {
+    for (name, text) in [("a", "one"), ("b", "two"), ("c", "three")] {
         let metadata =
-            format!("{{\"command\": \"echo {what} > {out}/{name}; echo working on $TASK_SUBJECT\"}}");
+            format!("{{\"command\": \"echo {text} > {out}/{name}; echo working on $TASK_SUBJECT\"}}");
         let task = env.json(["task", "create", name, "--metadata", &metadata]);
         blockers.push(task["task"]["id"].as_str().unwrap().to_owned());
     }
@@ -37,19 +38,20 @@ fn blocked_task_runs_after_its_blockers() {
     }
     env.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
     assert_eq!(env.read("out/report"), "one\ntwo\nthree\n");
-    // A task is completed in its file first; then the lead is told.
-    env.wait_until("the lead is told of each", || {
-        let lead = env.inbox("survey", "team-lead");
-        let texts = lead.iter().filter_map(|message| message["text"].as_str());
-        let done = texts.filter(|text| text.contains("\"completedStatus\":\"completed\""));
-        (done.count() == 4).then_some(())
+    // The worker completes the task in its file before it notifies the lead.
+    env.wait_until("the lead has an idle notification for each task", || {
+        let inbox = env.inbox("survey", "team-lead");
+        let texts = inbox.iter().filter_map(|message| message["text"].as_str());
+        let completions = texts.filter(|text| text.contains("\"completedStatus\":\"completed\""));
+        (completions.count() == 4).then_some(())
     });
     env.teamctl(["shutdown", "--all"]).expect_success();
     env.teamctl(["delete", "survey"]).expect_success();
     env.shut_down();
 }
 
-/// By the end of their worker, a look for damage, a new daemon and its look at all there is: with all that is in them.
+/// Completed tasks keep their content when a worker ends, when `doctor --fix` runs and when a new
+/// daemon scans the files.
 #[test]
 fn completed_tasks_survive_cleanup() {
     let env = TestEnv::with_team();
@@ -75,7 +77,7 @@ fn completed_tasks_survive_cleanup() {
 fn idle_worker_takes_its_own_task_first() {
     let env = TestEnv::with_team();
     env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
-    env.wait_until("it idles", || (env.member("ann")?["activity"] == "idle").then_some(()));
+    env.wait_until("ann is idle", || (env.member("ann")?["activity"] == "idle").then_some(()));
     env.teamctl(["task", "create", "free", "--metadata", r#"{"command": "true"}"#]).expect_success();
     env.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
     env.teamctl(["task", "create", "hers", "--owner", "ann", "--metadata", r#"{"command": "true"}"#])
@@ -91,16 +93,17 @@ fn failed_task_stays_with_its_reason() {
     let env = TestEnv::with_team();
     env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     env.teamctl(["task", "create", "bad", "--metadata", r#"{"command": "exit 7"}"#]).expect_success();
-    let task = env.wait_until("it has failed", || {
+    let task = env.wait_until("the task has failed", || {
         let task = env.json(["task", "get", "2"])["task"].clone();
         task["metadata"]["failure"].is_string().then_some(task)
     });
     assert_eq!(task["metadata"]["failure"], "exit 7");
     assert_eq!(task["status"], "in_progress");
     assert_eq!(task["owner"], "ann");
-    env.wait_until("the lead is told", || {
-        let lead = env.inbox("survey", "team-lead");
-        lead.iter()
+    env.wait_until("the lead has the reason of the failure", || {
+        let inbox = env.inbox("survey", "team-lead");
+        inbox
+            .iter()
             .any(|m| m["text"].as_str().is_some_and(|t| t.contains("\"failureReason\":\"exit 7")))
             .then_some(())
     });
@@ -113,7 +116,9 @@ fn teammate_cannot_add_a_command() {
     let script = "teamctl task create evil --metadata '{\"command\": \"touch out/evil\"}'; echo $? >out/code";
     env.teamctl(["spawn", "ann", "--cwd", &env.path("").display().to_string(), "--", "sh", "-c", script])
         .expect_success();
-    let code = env.wait_until("it tried", || Some(env.read("out/code")).filter(|code| code.ends_with('\n')));
+    let code = env.wait_until("ann has tried to create a task", || {
+        Some(env.read("out/code")).filter(|code| code.ends_with('\n'))
+    });
     assert_eq!(code, "77\n");
     env.shut_down();
 }
@@ -122,32 +127,32 @@ fn teammate_cannot_add_a_command() {
 fn task_command_gets_the_task_and_no_stdin() {
     let env = TestEnv::with_team();
     let out = env.path("out/seen").display().to_string();
-    let run = format!(
+    let command = format!(
         "printf '%s|%s|%s|' \"$TASK_ID\" \"$TASK_SUBJECT\" \"$TASK_DESCRIPTION\" > {out}; cat >> {out}"
     );
-    let metadata = json!({ "command": run }).to_string();
-    let create =
+    let metadata = json!({ "command": command }).to_string();
+    let args =
         ["task", "create", "$(touch evil); `x`", "--description", "two\nlines", "--metadata", &metadata];
-    env.teamctl(create).expect_success();
+    env.teamctl(args).expect_success();
     env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     env.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
     assert_eq!(env.read("out/seen"), "1|$(touch evil); `x`|two\nlines|");
     env.shut_down();
 }
 
-/// Runs a shell loop for each of sixteen at once and gives what each printed.
+/// Runs the shell script as sixteen members at the same time. Returns the output of each.
 fn run_sixteen(env: &TestEnv, script: &str) -> Vec<String> {
     let start = |number: usize| {
         let mut command = env.command("sh");
         command.args(["-c", script]).env("TEAMD_MEMBER", format!("w{number}")).env("TEAMD_TEAM", "survey");
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
-    let running: Vec<Child> = (0..16).map(start).collect();
-    let ended = running.into_iter().map(|child| child.wait_with_output().unwrap());
-    ended.map(|output| String::from_utf8(output.stdout).unwrap()).collect()
+    let children: Vec<Child> = (0..16).map(start).collect();
+    let outputs = children.into_iter().map(|child| child.wait_with_output().unwrap());
+    outputs.map(|output| String::from_utf8(output.stdout).unwrap()).collect()
 }
 
-/// The ids that were told, one a line of JSON.
+/// The task ids in the output, which has one JSON object per line.
 fn printed_ids(output: &str) -> Vec<u64> {
     let lines = output.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     lines.filter_map(|line| line["task"]["id"].as_str()?.parse().ok()).collect()
@@ -156,15 +161,15 @@ fn printed_ids(output: &str) -> Vec<u64> {
 #[test]
 fn concurrent_creators_and_claimers_get_each_task_once() {
     let env = TestEnv::with_team();
-    let make = "for n in 1 2 3 4 5 6 7 8 9 10 11 12 13; do teamctl --json task create $n || exit; done";
-    let made: Vec<u64> = run_sixteen(&env, make).iter().flat_map(|output| printed_ids(output)).collect();
-    assert_eq!(made.len(), 208, "nobody gets an error");
-    assert_eq!(BTreeSet::from_iter(made), BTreeSet::from_iter(1..=208), "unique, and none left out");
+    let create = "for n in 1 2 3 4 5 6 7 8 9 10 11 12 13; do teamctl --json task create $n || exit; done";
+    let ids: Vec<u64> = run_sixteen(&env, create).iter().flat_map(|output| printed_ids(output)).collect();
+    assert_eq!(ids.len(), 208, "every creation succeeds");
+    assert_eq!(BTreeSet::from_iter(ids), BTreeSet::from_iter(1..=208), "the ids are unique and without gaps");
     for number in 0..16 {
         env.teamctl(["spawn", &format!("w{number}"), "--", "sleep", "3600"]).expect_success();
     }
-    let take = "while teamctl --json task claim; do :; done";
-    let outputs = run_sixteen(&env, take);
+    let claim = "while teamctl --json task claim; do :; done";
+    let outputs = run_sixteen(&env, claim);
     let mut owners: Vec<(u64, usize)> = Vec::new();
     for (number, output) in outputs.iter().enumerate() {
         owners.extend(printed_ids(output).into_iter().map(|id| (id, number)));
@@ -179,9 +184,9 @@ fn concurrent_creators_and_claimers_get_each_task_once() {
         assert_eq!((&task["status"], &task["owner"]), (&"in_progress".into(), &format!("w{number}").into()));
     }
     for number in 0..16 {
-        let letters = env.inbox("survey", &format!("w{number}"));
-        let assigned = letters.iter().filter(|m| m["text"].as_str().unwrap().contains("task_assignment"));
-        assert_eq!(assigned.count(), owners.iter().filter(|(_, owner)| *owner == number).count());
+        let messages = env.inbox("survey", &format!("w{number}"));
+        let assignments = messages.iter().filter(|m| m["text"].as_str().unwrap().contains("task_assignment"));
+        assert_eq!(assignments.count(), owners.iter().filter(|(_, owner)| *owner == number).count());
     }
     env.shut_down();
 }
@@ -197,22 +202,26 @@ fn blocked_task_and_cycle_are_rejected_everywhere() {
         env.teamctl(["task", "update", task, "--add-blocked-by", "1"]).expect_success();
     }
     env.teamctl(["task", "claim", "1"]).expect_success();
-    let refused = |arguments: &[&str], code: i32, why: &str| {
-        let ran = env.teamctl_with(arguments, &[]);
-        assert_eq!(ran.code, code, "{ran:#?}");
-        assert!(ran.stderr.contains(why), "{ran:#?}");
+    let assert_rejected = |args: &[&str], code: i32, message: &str| {
+        let output = env.teamctl_with(args, &[]);
+        assert_eq!(output.code, code, "{output:#?}");
+        assert!(output.stderr.contains(message), "{output:#?}");
     };
-    let waits = |task: &str| format!("cannot start task {task}: it waits for 1");
-    refused(&["task", "claim", "2"], 76, &waits("2"));
-    refused(&["task", "claim"], 67, "none is available");
-    refused(&["task", "update", "2", "--status", "in-progress"], 76, &waits("2"));
-    refused(&["task", "update", "2", "--status", "in-progress", "--owner", "team-lead"], 76, &waits("2"));
-    refused(&["task", "update", "3", "--status", "in-progress"], 76, &waits("3"));
-    refused(&["task", "claim", "1"], 73, "team-lead has it already, and it is in progress");
-    refused(&["task", "claim", "3"], 76, "it is completed");
-    refused(&["task", "update", "1", "--add-blocked-by", "2"], 76, "1, 2, 1 would wait for itself");
-    refused(&["task", "update", "2", "--add-blocked-by", "9"], 67, "cannot find task 9");
-    refused(&["task", "create", "x", "--blocked-by", "9"], 67, "cannot find task 9");
+    let blocked_message = |task: &str| format!("cannot start task {task}: it waits for 1");
+    assert_rejected(&["task", "claim", "2"], 76, &blocked_message("2"));
+    assert_rejected(&["task", "claim"], 67, "none is available");
+    assert_rejected(&["task", "update", "2", "--status", "in-progress"], 76, &blocked_message("2"));
+    assert_rejected(
+        &["task", "update", "2", "--status", "in-progress", "--owner", "team-lead"],
+        76,
+        &blocked_message("2"),
+    );
+    assert_rejected(&["task", "update", "3", "--status", "in-progress"], 76, &blocked_message("3"));
+    assert_rejected(&["task", "claim", "1"], 73, "team-lead has it already, and it is in progress");
+    assert_rejected(&["task", "claim", "3"], 76, "it is completed");
+    assert_rejected(&["task", "update", "1", "--add-blocked-by", "2"], 76, "1, 2, 1 would wait for itself");
+    assert_rejected(&["task", "update", "2", "--add-blocked-by", "9"], 67, "cannot find task 9");
+    assert_rejected(&["task", "create", "x", "--blocked-by", "9"], 67, "cannot find task 9");
     env.teamctl(["task", "done", "1"]).expect_success();
     env.teamctl(["task", "claim", "2"]).expect_success();
     env.shut_down();

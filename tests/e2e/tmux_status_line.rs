@@ -1,28 +1,29 @@
-//! The example of a tmux.conf, in a real tmux: its status line and its key.
+//! Checks `examples/tmux.conf` in tmux: its status line and its key for the popup.
 
 use crate::top::OuterTerminal;
 use harness::TestEnv;
 
-/// The example as a person would have it, with our programs.
+/// Loads the example into the tmux server, with the path of the tested teamctl and the root of the
+/// environment.
 fn load_tmux_conf(env: &TestEnv) {
     let text = include_str!("../../examples/tmux.conf");
     let teamctl = harness::programs().join("teamctl").display().to_string();
     let root = env.root().display().to_string();
-    let ours = |text: String, verb: &str| {
-        text.replace(&format!("teamctl {verb}"), &format!("{teamctl} --root {root} {verb}"))
+    let use_tested_program = |text: String, command: &str| {
+        text.replace(&format!("teamctl {command}"), &format!("{teamctl} --root {root} {command}"))
     };
-    let text = ours(ours(text.to_owned(), "status"), "top");
+    let text = use_tested_program(use_tested_program(text.to_owned(), "status"), "top");
     let path = env.write_file("out/tmux.conf", text);
-    // An older tmux has no such option.
-    let known = env.tmux(["show-options", "-gw"]).contains("allow-passthrough");
-    if !known {
-        let kept: String = text_without(&env.read("out/tmux.conf"), "allow-passthrough");
-        env.write_file("out/tmux.conf", kept);
+    // Older versions of tmux do not have this option.
+    let has_option = env.tmux(["show-options", "-gw"]).contains("allow-passthrough");
+    if !has_option {
+        let text: String = remove_lines_with(&env.read("out/tmux.conf"), "allow-passthrough");
+        env.write_file("out/tmux.conf", text);
     }
     env.tmux(["source-file", &path]);
 }
 
-fn text_without(text: &str, word: &str) -> String {
+fn remove_lines_with(text: &str, word: &str) -> String {
     text.lines().filter(|line| !line.contains(word)).map(|line| format!("{line}\n")).collect()
 }
 
@@ -37,11 +38,11 @@ fn status_line_shows_working_failed_and_daemon_down() {
     assert_eq!(env.teamctl(["status", "--format", "tmux"]).expect_success().trim(), "survey 1/2");
     terminal.wait_for_text("survey 1/2");
     env.teamctl(["spawn", "cat", "--", "false"]).expect_success();
-    env.wait_until("cat has failed", || env.member("cat").is_none().then_some(()));
+    env.wait_until("cat has exited", || env.member("cat").is_none().then_some(()));
     terminal.wait_for_text("survey 1/2 x1");
     env.kill_process(env.daemon_pid());
-    let ran = env.teamctl(["status", "--format", "tmux"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (69, ""));
+    let output = env.teamctl(["status", "--format", "tmux"]);
+    assert_eq!((output.code, output.stderr.as_str()), (69, ""));
     terminal.wait_for_text("teamd down");
     drop(terminal);
     env.start_daemon();

@@ -1,11 +1,12 @@
-//! The screen, in a real tmux: what it shows, what its keys do, and how it leaves.
+//! Checks `teamctl top` in tmux: its screen, its keys and its exit.
 
 use crate::dialogs;
 use crate::why::PausedProcess;
 use harness::TestEnv;
 use serde_json::{Value, json};
 
-/// The screen in a pane of 80×24, in a shell that says how it left.
+/// A pane of 80×24 in which a shell runs `teamctl top` and then prints its exit code and the
+/// terminal settings.
 struct TopPane<'a> {
     env: &'a TestEnv,
     pane: String,
@@ -45,10 +46,10 @@ impl<'a> TopPane<'a> {
         self.env.tmux(["capture-pane", "-p", "-t", &self.pane])
     }
 
-    /// Waits until that is on the screen.
+    /// Waits until the screen contains `part`, and returns the screen.
     fn wait_for_text(&self, part: &str) -> String {
         let what = format!("the screen shows {part:?}");
-        self.env.wait_until(&what, || Some(self.screen_text()).filter(|shown| shown.contains(part)))
+        self.env.wait_until(&what, || Some(self.screen_text()).filter(|screen| screen.contains(part)))
     }
 
     fn press(&self, key: &str) {
@@ -59,15 +60,15 @@ impl<'a> TopPane<'a> {
         self.env.tmux(["send-keys", "-t", &self.pane, "-l", text]);
     }
 
-    /// Chooses the line that begins with that.
-    fn choose(&self, name: &str) {
+    /// Selects the line that begins with `name`.
+    fn select(&self, name: &str) {
         self.press("Home");
-        self.env.wait_until(&format!("{name} is chosen"), || {
-            let chosen = self.screen_text().contains(&format!(">{name} "));
-            if !chosen {
+        self.env.wait_until(&format!("{name} is selected"), || {
+            let is_selected = self.screen_text().contains(&format!(">{name} "));
+            if !is_selected {
                 self.press("Down");
             }
-            chosen.then_some(())
+            is_selected.then_some(())
         });
     }
 
@@ -77,12 +78,15 @@ impl<'a> TopPane<'a> {
         children.split_whitespace().next().unwrap().parse().unwrap()
     }
 
-    /// It has left, with that exit code, and the terminal is as it was.
+    /// Checks that teamctl has exited with `code` and has restored the terminal.
     fn assert_exited(&self, code: u32) {
-        let shown = self.wait_for_text(" echoke");
-        assert!(shown.contains(&format!("left {code}\n")), "{shown}");
-        let words: Vec<&str> = shown.split([' ', ';', '\n']).collect();
-        assert!(words.contains(&"icanon") && words.contains(&"echo") && words.contains(&"isig"), "{shown}");
+        let screen = self.wait_for_text(" echoke");
+        assert!(screen.contains(&format!("left {code}\n")), "{screen}");
+        let settings: Vec<&str> = screen.split([' ', ';', '\n']).collect();
+        assert!(
+            settings.contains(&"icanon") && settings.contains(&"echo") && settings.contains(&"isig"),
+            "{screen}"
+        );
         let format = "#{alternate_on} #{cursor_flag}";
         assert_eq!(self.env.tmux(["display-message", "-p", "-t", &self.pane, format]), "0 1");
     }
@@ -105,8 +109,8 @@ fn permission_request(id: &str, command: &str) -> String {
 }
 
 fn write_request(env: &TestEnv, text: &str) {
-    let ran = env.command(harness::programs().join("scripted-agent")).args(["ask", "ann", text]).status();
-    assert!(ran.unwrap().success());
+    let status = env.command(harness::programs().join("scripted-agent")).args(["ask", "ann", text]).status();
+    assert!(status.unwrap().success());
 }
 
 fn answers(env: &TestEnv) -> Vec<Value> {
@@ -121,8 +125,8 @@ fn screen_shows_events_and_q_quits() {
     spawn(&env, "ann");
     top.wait_for_text("ann          active");
     env.teamctl(["send", "ann", "count\u{1b}[2J the lines"]).expect_success();
-    let shown = top.wait_for_text("team-lead -> ann: count\\u{1b}[2J the lines");
-    assert!(shown.contains("1 new") && shown.is_ascii(), "{shown}");
+    let screen = top.wait_for_text("team-lead -> ann: count\\u{1b}[2J the lines");
+    assert!(screen.contains("1 new") && screen.is_ascii(), "{screen}");
     env.teamctl(["task", "create", "read it"]).expect_success();
     env.teamctl(["task", "create", "write it up", "--blocked-by", "2"]).expect_success();
     top.wait_for_text("` #3     waits   -            write it up");
@@ -145,8 +149,10 @@ fn last_output_line_is_shown_without_a_pane() {
         let program = "printf 'begin\\n\\033[31mred end\\033[0m\\n\\n'; exec sleep 3600";
         env.teamctl(["spawn", name, "--backend", backend, "--", "sh", "-c", program]).expect_success();
     }
-    env.wait_until("both lines", || (top.screen_text().matches("red end").count() == 2).then_some(()));
-    top.choose("bob");
+    env.wait_until("the screen shows the last line of both members", || {
+        (top.screen_text().matches("red end").count() == 2).then_some(())
+    });
+    top.select("bob");
     top.press("Enter");
     top.wait_for_text("its output ends:\nbegin\nred end");
     let why = env.teamctl(["why", "bob"]).expect_success();
@@ -160,23 +166,24 @@ fn send_shutdown_and_kill_keys_work() {
     spawn(&env, "ann");
     let top = TopPane::open(&env);
     top.wait_for_text("ann          active");
-    top.choose("ann");
+    top.select("ann");
     top.press("s");
     top.wait_for_text("message to ann:");
     top.type_in("hello; $(touch evil)");
     top.press("Enter");
-    let sent = env.wait_until("it is stored", || env.inbox("survey", "ann").pop());
-    assert_eq!((&sent["text"], &sent["from"]), (&json!("hello; $(touch evil)"), &json!("team-lead")));
+    let message = env.wait_until("the message is stored", || env.inbox("survey", "ann").pop());
+    assert_eq!((&message["text"], &message["from"]), (&json!("hello; $(touch evil)"), &json!("team-lead")));
     top.wait_for_text("Message sent to ann");
     top.press("x");
     top.wait_for_text("ask ann to shut down");
     top.type_in("enough");
     top.press("Enter");
     top.wait_for_text("Shutdown request sent to ann");
-    let asked =
-        env.wait_until("it is asked", || env.inbox("survey", "ann").pop().filter(|last| *last != sent));
-    let asked: Value = serde_json::from_str(asked["text"].as_str().unwrap()).unwrap();
-    assert_eq!((&asked["type"], &asked["reason"]), (&json!("shutdown_request"), &json!("enough")));
+    let request = env.wait_until("ann has a shutdown request", || {
+        env.inbox("survey", "ann").pop().filter(|last| *last != message)
+    });
+    let request: Value = serde_json::from_str(request["text"].as_str().unwrap()).unwrap();
+    assert_eq!((&request["type"], &request["reason"]), (&json!("shutdown_request"), &json!("enough")));
     top.wait_for_text("ann          stopping ");
     top.press("K");
     top.wait_for_text("kill ann: press K again");
@@ -195,14 +202,14 @@ fn request_is_answered_only_after_it_was_shown_completely() {
     let env = TestEnv::with_team();
     spawn(&env, "ann");
     let top = TopPane::open(&env);
-    let long = format!("{}; rm -r /", "echo a very long line of a command".repeat(80));
-    write_request(&env, &permission_request("perm-1-abcdefg", &long));
+    let command = format!("{}; rm -r /", "echo a very long line of a command".repeat(80));
+    write_request(&env, &permission_request("perm-1-abcdefg", &command));
     top.wait_for_text("1 request waits");
     top.press("Tab");
     top.wait_for_text("[requests 1]");
     top.press("Enter");
-    let shown = top.wait_for_text("then it can be answered");
-    assert!(shown.contains("asks to use Bash: run it") && !shown.contains("rm -r /"), "{shown}");
+    let screen = top.wait_for_text("then it can be answered");
+    assert!(screen.contains("asks to use Bash: run it") && !screen.contains("rm -r /"), "{screen}");
     top.press("y");
     top.wait_for_text("read it to its end first");
     assert!(answers(&env).is_empty());
@@ -212,15 +219,15 @@ fn request_is_answered_only_after_it_was_shown_completely() {
     top.wait_for_text("no, since:");
     top.type_in("not that");
     top.press("Enter");
-    let no = env.wait_until("it is refused", || answers(&env).pop());
-    assert_eq!((&no["subtype"], &no["error"]), (&json!("error"), &json!("not that")));
+    let answer = env.wait_until("the request is denied", || answers(&env).pop());
+    assert_eq!((&answer["subtype"], &answer["error"]), (&json!("error"), &json!("not that")));
     top.wait_for_text("[requests 0]");
     write_request(&env, &permission_request("perm-2-abcdefg", "ls"));
     top.wait_for_text("[requests 1]");
     top.press("Enter");
     top.wait_for_text("y:approve");
     top.press("y");
-    env.wait_until("it is allowed", || {
+    env.wait_until("the request is approved", || {
         answers(&env).into_iter().find(|answer| answer["subtype"] == "success")
     });
     top.wait_for_text("[requests 0]");
@@ -235,11 +242,11 @@ fn unreadable_requests_are_shown_as_unknown() {
     top.wait_for_text(" requests 0 ");
     write_request(&env, &permission_request("perm-1-abcdefg", "ls"));
     top.wait_for_text(" requests 1 ");
-    let whole = env.read("root/teams/survey/inboxes/team-lead.json");
+    let inbox = env.read("root/teams/survey/inboxes/team-lead.json");
     env.write_file("root/teams/survey/inboxes/team-lead.json", "{");
     top.wait_for_text(" requests ? ");
     top.wait_for_text("requests can't be read: teamctl requests says why");
-    env.write_file("root/teams/survey/inboxes/team-lead.json", whole);
+    env.write_file("root/teams/survey/inboxes/team-lead.json", inbox);
     top.wait_for_text(" requests 1 ");
     env.shut_down();
 }
@@ -270,7 +277,7 @@ fn dialog_seen_only_on_screen_is_shown() {
     dialogs::type_answer(&env, "ann", "ask");
     top.wait_for_text("!dialog");
     dialogs::type_answer(&env, "ann", "go");
-    env.wait_until("it is gone", || (!top.screen_text().contains("!dialog")).then_some(()));
+    env.wait_until("the dialog is not shown", || (!top.screen_text().contains("!dialog")).then_some(()));
     env.shut_down();
 }
 
@@ -281,12 +288,12 @@ fn idle_screen_is_not_redrawn() {
     let top = TopPane::open(&env);
     top.wait_for_text("ann          active");
     let record = env.path("out/drawn").display().to_string();
-    // Each drawing hides the cursor once.
-    let drawings = || env.read("out/drawn").matches("\u{1b}[?25l").count();
+    // Each redraw hides the cursor once.
+    let count_redraws = || env.read("out/drawn").matches("\u{1b}[?25l").count();
     env.tmux(["pipe-pane", "-t", &top.pane, &format!("cat >> '{record}'")]);
     env.wait_until_quiet(std::time::Duration::from_millis(500));
-    let before = drawings();
-    // Looks that find nothing new, and then a key, which is drawn once.
+    let redraws_before = count_redraws();
+    // These files cause scans that find nothing new. The key after that causes one redraw.
     for n in 0..20 {
         env.write_file(&format!("root/teams/survey/{n}.tmp"), "x");
     }
@@ -294,8 +301,8 @@ fn idle_screen_is_not_redrawn() {
     env.wait_until_quiet(std::time::Duration::from_millis(500));
     top.press("?");
     top.wait_for_text("[help]");
-    env.wait_until("it is drawn", || (drawings() > before).then_some(()));
-    assert_eq!(drawings() - before, 1, "{:?}", env.read("out/drawn"));
+    env.wait_until("the help is drawn", || (count_redraws() > redraws_before).then_some(()));
+    assert_eq!(count_redraws() - redraws_before, 1, "{:?}", env.read("out/drawn"));
     for n in 0..20 {
         std::fs::remove_file(env.root().join(format!("teams/survey/{n}.tmp"))).unwrap();
     }
@@ -311,8 +318,8 @@ fn q_quits_at_once_and_commands_continue() {
     spawn(&env, "ann");
     let top = TopPane::open(&env);
     top.wait_for_text("ann          active");
-    top.choose("ann");
-    let stopped = PausedProcess::new(teamd.id());
+    top.select("ann");
+    let paused_daemon = PausedProcess::new(teamd.id());
     top.press("K");
     top.wait_for_text("kill ann: press K again");
     top.press("K");
@@ -320,8 +327,8 @@ fn q_quits_at_once_and_commands_continue() {
     top.press("q");
     top.wait_for_text("this goes on without the screen: teamctl kill -- ann");
     top.assert_exited(0);
-    drop(stopped);
-    env.wait_until("ann is killed", || env.member("ann").is_none().then_some(()));
+    drop(paused_daemon);
+    env.wait_until("ann has exited", || env.member("ann").is_none().then_some(()));
     env.teamctl(["down"]).expect_success();
     assert!(teamd.wait().unwrap().success());
     env.shut_down();
@@ -330,10 +337,10 @@ fn q_quits_at_once_and_commands_continue() {
 #[test]
 fn terminal_is_restored_on_every_exit() {
     use rustix::process::Signal;
-    for (by, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
+    for (exit_signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
         let env = TestEnv::with_team();
         let top = TopPane::open(&env);
-        signal(top.pid(), by);
+        signal(top.pid(), exit_signal);
         top.assert_exited(code);
         env.shut_down();
     }
@@ -343,11 +350,11 @@ fn terminal_is_restored_on_every_exit() {
     let stops: [&dyn Fn(); 2] = [&|| signal(pid, Signal::TSTP), &|| top.press("C-z")];
     for stop in stops {
         stop();
-        env.wait_until("the terminal is given back", || {
+        env.wait_until("the terminal is restored", || {
             (env.tmux(["display-message", "-p", "-t", &top.pane, "#{alternate_on}"]) == "0").then_some(())
         });
         let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        env.wait_until("it has stopped", || state().contains(") T ").then_some(()));
+        env.wait_until("teamctl is stopped", || state().contains(") T ").then_some(()));
         signal(pid, Signal::CONT);
         top.wait_for_text("[members 1]");
     }
@@ -356,7 +363,8 @@ fn terminal_is_restored_on_every_exit() {
     env.shut_down();
 }
 
-/// Another tmux server, whose pane is a terminal that looks at a session of the environment's.
+/// A second tmux server, with a client in its pane that is attached to a session of the
+/// environment's tmux server.
 pub(crate) struct OuterTerminal<'a> {
     env: &'a TestEnv,
     socket: String,
@@ -365,18 +373,18 @@ pub(crate) struct OuterTerminal<'a> {
 impl<'a> OuterTerminal<'a> {
     pub(crate) fn open(env: &'a TestEnv, session: &str) -> OuterTerminal<'a> {
         let inner = env.tmux_socket().display().to_string();
-        let words = format!("unset TMUX TMUX_PANE; exec tmux -S '{inner}' attach -t {session}");
+        let script = format!("unset TMUX TMUX_PANE; exec tmux -S '{inner}' attach -t {session}");
         let terminal = OuterTerminal { env, socket: env.path("outer").display().to_string() };
-        terminal.tmux(&["new-session", "-d", "-x", "100", "-y", "30", "--", "/bin/sh", "-c", &words]);
-        env.wait_until("somebody sits there", || {
+        terminal.tmux(&["new-session", "-d", "-x", "100", "-y", "30", "--", "/bin/sh", "-c", &script]);
+        env.wait_until("the client is attached", || {
             (env.tmux(["list-clients", "-t", session, "-F", "x"]) == "x").then_some(())
         });
         terminal
     }
 
-    fn tmux(&self, words: &[&str]) -> String {
+    fn tmux(&self, args: &[&str]) -> String {
         let mut command = self.env.command("tmux");
-        let output = command.args(["-S", &self.socket, "-f", "/dev/null"]).args(words).output().unwrap();
+        let output = command.args(["-S", &self.socket, "-f", "/dev/null"]).args(args).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -390,7 +398,7 @@ impl<'a> OuterTerminal<'a> {
     }
 
     fn wait_for_active_pane(&self, pane: &str) {
-        self.env.wait_until(&format!("it looks at {pane}"), || {
+        self.env.wait_until(&format!("the client shows the pane {pane}"), || {
             let clients = self.env.tmux(["list-clients", "-F", "#{client_control_mode} #{pane_id}"]);
             clients.lines().any(|line| line == format!("0 {pane}")).then_some(())
         });
@@ -412,7 +420,7 @@ fn a_attaches_and_shows_the_way_back() {
     let env = TestEnv::with_team();
     spawn(&env, "ann");
     let top = TopPane::open(&env);
-    top.choose("ann");
+    top.select("ann");
     top.press("a");
     top.wait_for_text("cannot switch to the pane");
     let terminal = OuterTerminal::open(&env, "top");
@@ -433,15 +441,15 @@ fn popup_closes_to_show_a_pane() {
     spawn(&env, "ann");
     let terminal = OuterTerminal::open(&env, "user");
     let teamctl = harness::programs().join("teamctl").display().to_string();
-    let popup = |said: &str| {
-        let shell = format!("'{teamctl}' top --popup; echo {said} $?; exec sleep 3600");
+    let open_popup = |exit_text: &str| {
+        let shell = format!("'{teamctl}' top --popup; echo {exit_text} $?; exec sleep 3600");
         env.tmux(["new-window", "-t", "user:", "--", "sh", "-c", &shell]);
         terminal.wait_for_text("[members 2]");
     };
-    popup("closed");
+    open_popup("closed");
     terminal.press("q");
     terminal.wait_for_text("closed 0");
-    popup("gone");
+    open_popup("gone");
     terminal.wait_for_text(">ann");
     terminal.press("a");
     terminal.wait_for_active_pane(&pane(&env, "ann"));
@@ -457,8 +465,8 @@ fn team_is_chosen_with_one_key() {
     let env = TestEnv::with_team();
     env.teamctl(["create", "other"]).expect_success();
     let top = TopPane::start(&env);
-    let shown = top.wait_for_text("Which team?");
-    assert!(shown.contains("\n 1  other\n 2  survey"), "{shown}");
+    let screen = top.wait_for_text("Which team?");
+    assert!(screen.contains("\n 1  other\n 2  survey"), "{screen}");
     top.press("3");
     top.press("2");
     top.wait_for_text("survey  0 members active");
@@ -466,17 +474,17 @@ fn team_is_chosen_with_one_key() {
     top.assert_exited(0);
     let terminal = OuterTerminal::open(&env, "top");
     let teamctl = harness::programs().join("teamctl").display().to_string();
-    for (key, shows) in [("1", "other  0 members active"), ("q", "closed 0")] {
+    for (key, part) in [("1", "other  0 members active"), ("q", "closed 0")] {
         let shell = format!("'{teamctl}' top --popup; echo closed $?; exec sleep 3600");
         env.tmux(["new-window", "-t", "top:", "--", "sh", "-c", &shell]);
         terminal.wait_for_text("Which team?");
         terminal.press(key);
-        terminal.wait_for_text(shows);
+        terminal.wait_for_text(part);
         terminal.press("q");
         terminal.wait_for_text("closed 0");
     }
-    let said = env.teamctl(["top"]).expect_failure(64);
-    assert!(said.contains("this is no terminal") && !said.contains("-t other"), "{said}");
+    let error = env.teamctl(["top"]).expect_failure(64);
+    assert!(error.contains("this is no terminal") && !error.contains("-t other"), "{error}");
     drop(terminal);
     env.shut_down();
 }
@@ -484,10 +492,10 @@ fn team_is_chosen_with_one_key() {
 #[test]
 fn screen_requires_a_lead_at_a_terminal() {
     let env = TestEnv::with_team();
-    let said = env.teamctl(["top"]).expect_failure(64);
-    assert!(said.contains("this is no terminal") && said.contains("teamctl status"), "{said}");
-    let said = env.teamctl(["top", "--popup"]).expect_failure(76);
-    assert!(said.contains("not inside tmux"), "{said}");
+    let error = env.teamctl(["top"]).expect_failure(64);
+    assert!(error.contains("this is no terminal") && error.contains("teamctl status"), "{error}");
+    let error = env.teamctl(["top", "--popup"]).expect_failure(76);
+    assert!(error.contains("not inside tmux"), "{error}");
     env.teamctl_with(&["top"], &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")]).expect_failure(77);
     env.teamctl(["top", "-t", "none"]).expect_failure(67);
     env.shut_down();

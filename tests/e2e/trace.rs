@@ -1,4 +1,4 @@
-//! `trace`: where a message is, from the one who sent it to what was said to it.
+//! Checks `teamctl trace`, which shows where a message is: stored, delivered, read or replied to.
 
 use crate::why::PausedProcess;
 use harness::TestEnv;
@@ -10,15 +10,15 @@ fn spawn_idle_agent(env: &TestEnv, name: &str) {
 }
 
 fn send(env: &TestEnv, text: &str) -> String {
-    let sent = env.json(["send", "ann", text, "--summary", "to do"]);
-    sent["message_id"].as_str().unwrap().to_owned()
+    let reply = env.json(["send", "ann", text, "--summary", "to do"]);
+    reply["message_id"].as_str().unwrap().to_owned()
 }
 
-/// The only copy of that message.
+/// The only copy of the message in the JSON output of `trace`.
 fn single_copy(env: &TestEnv, message: &str) -> Value {
-    let traced = env.json(["trace", message]);
-    assert_eq!(traced["copies"].as_array().unwrap().len(), 1, "{traced}");
-    traced["copies"][0].clone()
+    let trace = env.json(["trace", message]);
+    assert_eq!(trace["copies"].as_array().unwrap().len(), 1, "{trace}");
+    trace["copies"][0].clone()
 }
 
 #[test]
@@ -28,25 +28,28 @@ fn message_is_traced_to_its_reply() {
     env.teamctl(["spawn", "ann", "--profile", "reads"]).expect_success();
     env.wait_until("ann is idle", || (env.member("ann")?["activity"] == "idle").then_some(()));
     let id = send(&env, "hello");
-    let done = env
-        // The log tells of its turn, and of the look that found it read, a moment after the answer is in the file.
-        .wait_until("it was answered", || {
+    let copy = env
+        // The event log has the turn and the read message shortly after the reply is in the file.
+        .wait_until("the copy is delivered, read and replied to", || {
             Some(single_copy(&env, "last")).filter(|copy| {
                 copy["reply"].is_object() && copy["delivered"].is_u64() && copy["read_at"].is_u64()
             })
         });
     assert_eq!(
-        (&done["to"], &done["from"], &done["read"]),
+        (&copy["to"], &copy["from"], &copy["read"]),
         (&json!("ann"), &json!("team-lead"), &json!(true))
     );
     let times = ["sent", "stored", "delivered", "read_at"]
-        .map(|key| done[key].as_u64().unwrap_or_else(|| panic!("{key}: {done}")));
-    assert!(times.windows(2).all(|pair| pair[0] <= pair[1] + 1_000), "{done}");
-    assert_eq!(done["reply"]["kind"], "idle_notification");
-    let listed = env.json(["inbox", "ann"]);
-    assert_eq!(listed["messages"][0]["message_id"], id.as_str());
-    let told = env.teamctl(["trace", &id[..12]]).expect_success();
-    assert!(told.contains("with the turn on message from team-lead") && told.contains(": to do"), "{told}");
+        .map(|key| copy[key].as_u64().unwrap_or_else(|| panic!("{key}: {copy}")));
+    assert!(times.windows(2).all(|pair| pair[0] <= pair[1] + 1_000), "{copy}");
+    assert_eq!(copy["reply"]["kind"], "idle_notification");
+    let inbox = env.json(["inbox", "ann"]);
+    assert_eq!(inbox["messages"][0]["message_id"], id.as_str());
+    let output = env.teamctl(["trace", &id[..12]]).expect_success();
+    assert!(
+        output.contains("with the turn on message from team-lead") && output.contains(": to do"),
+        "{output}"
+    );
     assert_eq!(env.json(["trace", &id[..6]])["message_id"], id.as_str());
     env.shut_down();
 }
@@ -56,15 +59,15 @@ fn undelivered_message_names_its_cause() {
     let env = TestEnv::with_team();
     spawn_idle_agent(&env, "ann");
     send(&env, "hello");
-    let waits = env.wait_until("its cause is told", || {
+    let copy = env.wait_until("the copy names why it is not delivered", || {
         Some(single_copy(&env, "last")).filter(|copy| copy["blocked_by"]["cause"] == "undelivered")
     });
-    assert_eq!(
-        (&waits["read"], &waits["delivered"], &waits["index"]),
-        (&json!(false), &Value::Null, &json!(0))
+    assert_eq!((&copy["read"], &copy["delivered"], &copy["index"]), (&json!(false), &Value::Null, &json!(0)));
+    let output = env.teamctl(["trace", "last"]).expect_success();
+    assert!(
+        output.contains("read      not yet") && output.contains("which teamd has not delivered"),
+        "{output}"
     );
-    let told = env.teamctl(["trace", "last"]).expect_success();
-    assert!(told.contains("read      not yet") && told.contains("which teamd has not delivered"), "{told}");
     env.shut_down();
 }
 
@@ -73,16 +76,17 @@ fn broadcast_is_traced_in_every_inbox() {
     let env = TestEnv::with_team();
     spawn_idle_agent(&env, "ann");
     spawn_idle_agent(&env, "bob");
-    let sent = env.json(["broadcast", "frozen"]);
-    let traced = env.json(["trace", "last"]);
-    assert_eq!(traced["message_id"], sent["message_id"]);
-    let to: Vec<&str> =
-        traced["copies"].as_array().unwrap().iter().map(|copy| copy["to"].as_str().unwrap()).collect();
-    assert_eq!(to, ["ann", "bob"]);
+    let reply = env.json(["broadcast", "frozen"]);
+    let trace = env.json(["trace", "last"]);
+    assert_eq!(trace["message_id"], reply["message_id"]);
+    let recipients: Vec<&str> =
+        trace["copies"].as_array().unwrap().iter().map(|copy| copy["to"].as_str().unwrap()).collect();
+    assert_eq!(recipients, ["ann", "bob"]);
     env.shut_down();
 }
 
-/// A silent daemon is waited for five seconds.
+/// `trace` waits five seconds for a daemon that does not answer. With five copies, it waits only
+/// once.
 #[test]
 fn cause_of_an_undelivered_broadcast_is_diagnosed_once() {
     let env = TestEnv::new();
@@ -90,13 +94,13 @@ fn cause_of_an_undelivered_broadcast_is_diagnosed_once() {
     env.teamctl(["create", "survey"]).expect_success();
     ["ann", "bob", "cat", "dan", "eve"].iter().for_each(|name| spawn_idle_agent(&env, name));
     env.teamctl(["broadcast", "frozen"]).expect_success();
-    let stopped = PausedProcess::new(teamd.id());
-    let began = Instant::now();
-    let traced = env.json(["trace", "last"]);
-    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
-    let causes = traced["copies"].as_array().unwrap().iter().map(|copy| &copy["blocked_by"]["cause"]);
-    assert_eq!(causes.collect::<Vec<_>>(), [&json!("daemon_unresponsive"); 5], "{traced}");
-    drop(stopped);
+    let paused_daemon = PausedProcess::new(teamd.id());
+    let start = Instant::now();
+    let trace = env.json(["trace", "last"]);
+    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+    let causes = trace["copies"].as_array().unwrap().iter().map(|copy| &copy["blocked_by"]["cause"]);
+    assert_eq!(causes.collect::<Vec<_>>(), [&json!("daemon_unresponsive"); 5], "{trace}");
+    drop(paused_daemon);
     env.teamctl(["down"]).expect_success();
     assert!(teamd.wait().unwrap().success());
     env.shut_down();
@@ -109,16 +113,16 @@ fn removed_message_is_reported() {
     env.kill_process(env.daemon_pid());
     let id = send(&env, "hello");
     env.write_file("root/teams/survey/inboxes/ann.json", "[]");
-    let gone = single_copy(&env, &id);
-    assert_eq!((&gone["index"], &gone["blocked_by"]), (&Value::Null, &Value::Null));
-    assert_eq!((&gone["read"], &gone["read_at"]), (&json!(false), &Value::Null));
-    let told = env.teamctl(["trace", &id]).expect_success();
+    let copy = single_copy(&env, &id);
+    assert_eq!((&copy["index"], &copy["blocked_by"]), (&Value::Null, &Value::Null));
+    assert_eq!((&copy["read"], &copy["read_at"]), (&json!(false), &Value::Null));
+    let output = env.teamctl(["trace", &id]).expect_success();
     assert!(
-        told.contains("another program took it out") && told.contains("read      not as far as"),
-        "{told}"
+        output.contains("another program took it out") && output.contains("read      not as far as"),
+        "{output}"
     );
     env.start_daemon();
-    env.wait_until("it is back", || (single_copy(&env, &id)["index"] == 0).then_some(()));
+    env.wait_until("the message is restored", || (single_copy(&env, &id)["index"] == 0).then_some(()));
     env.shut_down();
 }
 
@@ -133,9 +137,10 @@ fn missing_or_ambiguous_message_is_an_error() {
     env.teamctl(["trace", "zz"]).expect_failure(67);
     env.teamctl(["trace", ""]).expect_failure(67);
     let digits = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d", "e", "f"];
-    let several = digits.map(|digit| env.teamctl(["trace", digit])).into_iter().find(|ran| ran.code == 64);
-    assert!(several.unwrap().stderr.contains("begin with"), "of twenty some begin alike");
-    let teammate = env.teamctl_with(&["trace", "last"], &[("TEAMD_MEMBER", "ann")]);
-    teammate.expect_failure(77);
+    let ambiguous =
+        digits.map(|digit| env.teamctl(["trace", digit])).into_iter().find(|output| output.code == 64);
+    assert!(ambiguous.unwrap().stderr.contains("begin with"), "some of the 20 ids begin with the same digit");
+    let output = env.teamctl_with(&["trace", "last"], &[("TEAMD_MEMBER", "ann")]);
+    output.expect_failure(77);
     env.shut_down();
 }

@@ -1,5 +1,5 @@
-//! Agents whose turns the shim runs. The test itself is the daemon: it sends what the real daemon sends, and records what
-//! the shim reports.
+//! Checks the turns that the shim runs. There is no daemon: the test sends the daemon's messages to
+//! the shim and reads the shim's reports.
 
 mod fake_daemon;
 mod headless;
@@ -12,7 +12,7 @@ use fake_daemon::FakeDaemon;
 use harness::TestEnv;
 use serde_json::{Value, json};
 
-/// The files of a team that no daemon has made.
+/// An environment without a daemon, with the files of the team `survey`: the lead, ann and bob.
 fn env_without_daemon() -> TestEnv {
     let env = TestEnv::new();
     let member = |name: &str| {
@@ -27,14 +27,17 @@ fn env_without_daemon() -> TestEnv {
     env
 }
 
+/// The turns of a worker, as in the daemon's request to start the agent.
 fn worker_turns() -> Value {
     json!({"program": {"worker": {}}})
 }
 
-fn agent_turns(first: &[&str], next: &[&str], session: &Value) -> Value {
-    json!({"program": {"per_turn": {"first_argv": first, "later_argv": next, "session": session}}})
+/// Turns that run `first_argv` for the first turn and `later_argv` for later ones.
+fn agent_turns(first_argv: &[&str], later_argv: &[&str], session: &Value) -> Value {
+    json!({"program": {"per_turn": {"first_argv": first_argv, "later_argv": later_argv, "session": session}}})
 }
 
+/// Turns that each run the shell script, with the prompt on its stdin.
 fn shell_turns(script: &str) -> Value {
     agent_turns(&["sh", "-c", script], &[], &json!("no_session"))
 }

@@ -1,5 +1,5 @@
-//! `why`: each way for a member to be stuck is planted, with the real tmux and daemon, and named as the first cause; and
-//! what docs/troubleshooting.md says of it is what is printed. The member is ann throughout.
+//! Checks `teamctl why`: each test brings the member ann into one state, and `why` must name its
+//! cause first. Sentence and command must match the cause's row in docs/troubleshooting.md.
 
 mod inbox_locks;
 mod not_running;
@@ -12,74 +12,78 @@ use serde_json::Value;
 
 const PAGE: &str = include_str!("../../docs/troubleshooting.md");
 
-/// Waits until this is the first cause, and sees that the page tells of it; gives the cause.
-fn assert_first_cause(env: &TestEnv, cause: &str) -> Value {
-    assert_cause_with_options(env, cause, &[])
+/// Waits until `name` is the first cause of ann, and checks that the page documents it. Returns the
+/// cause.
+fn assert_first_cause(env: &TestEnv, name: &str) -> Value {
+    assert_cause_with_options(env, name, &[])
 }
 
-fn assert_cause_with_options(env: &TestEnv, cause: &str, more: &[&str]) -> Value {
-    let words = [&["--json", "why", "ann"], more].concat();
-    let mut seen = String::new();
-    let mut note = |now: String| {
-        if std::mem::replace(&mut seen, now.clone()) != now {
-            show(&now);
+/// Like [`assert_first_cause`], with the options `more` of `why`.
+fn assert_cause_with_options(env: &TestEnv, name: &str, more: &[&str]) -> Value {
+    let args = [&["--json", "why", "ann"], more].concat();
+    let mut last_output = String::new();
+    let mut print_if_changed = |output: String| {
+        if std::mem::replace(&mut last_output, output.clone()) != output {
+            print_output(&output);
         }
     };
-    let told = env.wait_until(&format!("the first cause is {cause}"), || {
-        let ran = env.teamctl_with(&words, &[]);
-        note(format!("{} {}", ran.code, ran.stdout));
-        let first = ran.code.eq(&0).then(|| ran.json()["causes"][0].clone())?;
-        (first["cause"] == cause).then_some(first)
+    let cause = env.wait_until(&format!("the first cause is {name}"), || {
+        let output = env.teamctl_with(&args, &[]);
+        print_if_changed(format!("{} {}", output.code, output.stdout));
+        let first = output.code.eq(&0).then(|| output.json()["causes"][0].clone())?;
+        (first["cause"] == name).then_some(first)
     });
-    let plain = env.teamctl_with(&words[1..], &[]).expect_success();
-    assert!(plain.lines().count() > 1, "a sentence and its evidence: {plain}");
-    assert_documented(cause, &told);
-    told
+    let text = env.teamctl_with(&args[1..], &[]).expect_success();
+    assert!(text.lines().count() > 1, "the text has a sentence and evidence: {text}");
+    assert_documented(name, &cause);
+    cause
 }
 
-/// What was said before, where a test fails.
+/// Prints an output of `why`. If the test fails, its log shows all outputs before the failure.
 #[allow(clippy::print_stderr, reason = "a test's own output")]
-fn show(told: &str) {
-    eprintln!("{told}");
+fn print_output(output: &str) {
+    eprintln!("{output}");
 }
 
-/// Of another inbox than its own the page says the same.
-fn assert_cause_for_inbox(env: &TestEnv, cause: &str, on_the_page: fn(&str) -> String) -> Value {
-    let first = || env.json(["why", "ann"])["causes"][0].clone();
-    let told = env.wait_until(&format!("the first cause is {cause}"), || {
-        Some(first()).filter(|told| told["cause"] == cause)
+/// Like [`assert_first_cause`], for a cause that names another inbox than ann's.
+/// `to_documented_sentence` changes its sentence into the one on the page.
+fn assert_cause_for_inbox(env: &TestEnv, name: &str, to_documented_sentence: fn(&str) -> String) -> Value {
+    let first_cause = || env.json(["why", "ann"])["causes"][0].clone();
+    let cause = env.wait_until(&format!("the first cause is {name}"), || {
+        Some(first_cause()).filter(|cause| cause["cause"] == name)
     });
-    let mut shown = told.clone();
-    shown["sentence"] = on_the_page(told["sentence"].as_str().unwrap()).into();
-    assert_documented(cause, &shown);
-    told
+    let mut documented = cause.clone();
+    documented["sentence"] = to_documented_sentence(cause["sentence"].as_str().unwrap()).into();
+    assert_documented(name, &documented);
+    cause
 }
 
-/// A row of the page: what is seen, the word, the sentence, what to type.
+/// The rows of the page: what the user sees, the name of the cause, its sentence, the command.
 fn documented_causes() -> impl Iterator<Item = [&'static str; 4]> {
     let rows = PAGE.lines().filter(|line| {
         line.starts_with("| ") && !line.starts_with("| you see") && !line.starts_with("| ---")
     });
     rows.map(|row| {
         let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
-        cells.try_into().unwrap_or_else(|cells| panic!("four cells: {cells:?}"))
+        cells.try_into().unwrap_or_else(|cells| panic!("a row has four cells: {cells:?}"))
     })
 }
 
-fn assert_documented(cause: &str, told: &Value) {
-    let word = format!("`{cause}`");
-    let Some([_, _, sentence, command]) = documented_causes().find(|row| row[1] == word) else {
-        panic!("docs/troubleshooting.md has no row of {word}: {told}")
+/// Checks that sentence and first command of the cause match its row of the page.
+fn assert_documented(name: &str, cause: &Value) {
+    let cell = format!("`{name}`");
+    let Some([_, _, sentence, command]) = documented_causes().find(|row| row[1] == cell) else {
+        panic!("docs/troubleshooting.md has no row of {cell}: {cause}")
     };
     assert!(
-        matches_pattern(told["sentence"].as_str().unwrap(), sentence),
-        "the page says {sentence:?}: {told}"
+        matches_pattern(cause["sentence"].as_str().unwrap(), sentence),
+        "the page has the sentence {sentence:?}: {cause}"
     );
-    let next = told["next"][0].as_str().unwrap();
-    assert!(matches_pattern(next, command.trim_matches('`')), "the page says {command}: {told}");
+    let next = cause["next"][0].as_str().unwrap();
+    assert!(matches_pattern(next, command.trim_matches('`')), "the page has the command {command}: {cause}");
 }
 
-/// What changes from one time to the next stands as `…` in the pattern.
+/// Whether the text matches the pattern, in which `…` stands for any text.
 fn matches_pattern(text: &str, pattern: &str) -> bool {
     let mut rest = text;
     let mut pieces = pattern.split('…');
@@ -93,25 +97,25 @@ fn matches_pattern(text: &str, pattern: &str) -> bool {
     rest.is_empty() || last.is_empty()
 }
 
-/// Types what is printed, inside tmux.
-fn run_suggested_command(env: &TestEnv, told: &Value) -> String {
-    let line = told["next"][0].as_str().unwrap();
+/// Runs the first command that the cause suggests, as in a tmux pane. Returns its stdout.
+fn run_suggested_command(env: &TestEnv, cause: &Value) -> String {
+    let command = cause["next"][0].as_str().unwrap();
     let tmux = format!("{},0,0", env.tmux_socket().display());
-    let output = env.command("sh").args(["-c", line]).env("TMUX", tmux).output().unwrap();
-    assert!(output.status.success(), "{line}: {output:?}");
+    let output = env.command("sh").args(["-c", command]).env("TMUX", tmux).output().unwrap();
+    assert!(output.status.success(), "{command}: {output:?}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// ann stays, and looks for mail by herself, if at all.
+/// Spawns ann with an agent that does nothing and reads no messages. Returns its pid.
 fn spawn_idle_agent(env: &TestEnv) -> u32 {
     let script = format!("echo here; exec {} stay", env.scripted_agent_path());
     let pid = env.json(["spawn", "ann", "--", "sh", "-c", &script])["pid"].as_u64().unwrap();
-    let logged = || env.teamctl(["logs", "ann"]).stdout.contains("here").then_some(());
-    env.wait_until("its word is in the log", logged);
+    let has_output = || env.teamctl(["logs", "ann"]).stdout.contains("here").then_some(());
+    env.wait_until("ann's output is in the log", has_output);
     u32::try_from(pid).unwrap()
 }
 
-/// ann does the commands of tasks.
+/// Spawns ann as a worker, which runs the commands of tasks.
 fn spawn_worker(env: &TestEnv) {
     env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     wait_until_idle(env);
@@ -123,8 +127,8 @@ fn wait_until_idle(env: &TestEnv) {
 
 fn create_task(env: &TestEnv, command: &str) -> String {
     let metadata = serde_json::json!({ "command": command }).to_string();
-    let made = env.json(["task", "create", "do it", "--metadata", &metadata]);
-    made["task"]["id"].as_str().unwrap().to_owned()
+    let reply = env.json(["task", "create", "do it", "--metadata", &metadata]);
+    reply["task"]["id"].as_str().unwrap().to_owned()
 }
 
 fn shim_pid(env: &TestEnv) -> u32 {
@@ -132,7 +136,8 @@ fn shim_pid(env: &TestEnv) -> u32 {
     env.tmux(["display-message", "-p", "-t", &pane, "#{pane_pid}"]).parse().unwrap()
 }
 
-/// A process that does not run; it goes on when this is dropped, so that a failed test can look at it.
+/// A stopped process. It continues when this value is dropped, so that a failed test can still end
+/// its environment.
 pub(crate) struct PausedProcess(u32);
 
 impl PausedProcess {
@@ -148,16 +153,16 @@ impl Drop for PausedProcess {
     }
 }
 
-/// It may have ended by now.
+/// Sends a signal to a process, which may have exited already.
 fn signal(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     rustix::process::kill_process(pid, signal).unwrap_or_default();
 }
 
-/// No row is there that no test plants.
+/// Checks that a test exists for every row of the page.
 #[test]
 fn every_cause_of_the_docs_page_is_tested() {
-    let stories = [
+    let tests = [
         include_str!("why/not_running.rs"),
         include_str!("why/inbox_locks.rs"),
         include_str!("why/system.rs"),
@@ -165,10 +170,10 @@ fn every_cause_of_the_docs_page_is_tested() {
         include_str!("why/waiting.rs"),
     ]
     .concat();
-    let words: Vec<&str> = documented_causes().map(|row| row[1].trim_matches('`')).collect();
-    assert!(words.len() >= 20, "{words:?}");
-    for word in words {
-        assert!(stories.contains(&format!("\"{word}\"")), "no test plants {word}");
+    let names: Vec<&str> = documented_causes().map(|row| row[1].trim_matches('`')).collect();
+    assert!(names.len() >= 20, "{names:?}");
+    for name in names {
+        assert!(tests.contains(&format!("\"{name}\"")), "no test has the cause {name}");
     }
 }
 
@@ -176,8 +181,8 @@ fn every_cause_of_the_docs_page_is_tested() {
 fn unknown_member_is_an_error() {
     let env = TestEnv::with_team();
     spawn_idle_agent(&env);
-    let refused = env.teamctl(["why", "anm"]).expect_failure(67);
-    assert!(refused.contains("never was") && refused.contains("did you mean ann"), "{refused}");
+    let error = env.teamctl(["why", "anm"]).expect_failure(67);
+    assert!(error.contains("never was") && error.contains("did you mean ann"), "{error}");
     env.shut_down();
 }
 
@@ -191,8 +196,8 @@ fn control_characters_and_fake_lines_are_escaped() {
     inbox[0]["from"] = from.into();
     env.write_file("root/teams/survey/inboxes/ann.json", serde_json::to_string(&inbox).unwrap());
     assert_first_cause(&env, "undelivered");
-    let told = env.teamctl(["why", "ann"]).expect_success();
-    assert!(!told.contains('\u{1b}') && told.contains("eve\\u{1b}[2J"), "{told}");
-    assert!(told.lines().all(|line| !line.starts_with("  > rm")), "{told}");
+    let output = env.teamctl(["why", "ann"]).expect_success();
+    assert!(!output.contains('\u{1b}') && output.contains("eve\\u{1b}[2J"), "{output}");
+    assert!(output.lines().all(|line| !line.starts_with("  > rm")), "{output}");
     env.shut_down();
 }

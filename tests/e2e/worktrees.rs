@@ -1,5 +1,5 @@
-//! Worktrees of teammates: made, found again, and never removed with work in them. Twelve kinds of unsaved work, each
-//! met by a delete, by a kill of its agent, and by crashes of agent and daemon.
+//! Checks the worktrees of teammates: they are created and reused, and never removed with unsaved
+//! work in them.
 
 mod create;
 mod delete;
@@ -12,25 +12,26 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// An environment with a team and a repository `repo` with a remote, both with one commit.
+/// An environment with a team and the repository `repo`, which has one commit.
 fn env_with_repository() -> TestEnv {
     let mut env = TestEnv::new();
-    let name = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     env.variables = vec![
-        name("GIT_CONFIG_GLOBAL", "/dev/null"),
-        name("GIT_AUTHOR_NAME", "t"),
-        name("GIT_AUTHOR_EMAIL", "t@example.org"),
-        name("GIT_COMMITTER_NAME", "t"),
-        name("GIT_COMMITTER_EMAIL", "t@example.org"),
-        name("GIT_EDITOR", "true"),
+        variable("GIT_CONFIG_GLOBAL", "/dev/null"),
+        variable("GIT_AUTHOR_NAME", "t"),
+        variable("GIT_AUTHOR_EMAIL", "t@example.org"),
+        variable("GIT_COMMITTER_NAME", "t"),
+        variable("GIT_COMMITTER_EMAIL", "t@example.org"),
+        variable("GIT_EDITOR", "true"),
     ];
     env.start_daemon();
     env.teamctl(["create", "survey"]).expect_success();
-    repository(&env, "repo");
+    create_repository(&env, "repo");
     env
 }
 
-fn repository(env: &TestEnv, name: &str) -> PathBuf {
+/// Creates a repository with one commit.
+fn create_repository(env: &TestEnv, name: &str) -> PathBuf {
     let path = env.path(name);
     std::fs::create_dir(&path).unwrap();
     git(env, &path, &["init", "--quiet", "--initial-branch", "main"]);
@@ -42,13 +43,14 @@ fn repository(env: &TestEnv, name: &str) -> PathBuf {
     path
 }
 
-fn run_git(env: &TestEnv, at: &Path, arguments: &[&str]) -> std::process::Output {
-    env.command("git").current_dir(at).args(arguments).output().unwrap()
+fn run_git(env: &TestEnv, directory: &Path, args: &[&str]) -> std::process::Output {
+    env.command("git").current_dir(directory).args(args).output().unwrap()
 }
 
-fn git(env: &TestEnv, at: &Path, arguments: &[&str]) -> String {
-    let output = run_git(env, at, arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+/// Runs git, which must succeed, and returns its stdout.
+fn git(env: &TestEnv, directory: &Path, args: &[&str]) -> String {
+    let output = run_git(env, directory, args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
 }
 
@@ -62,11 +64,11 @@ fn path_text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A member that does nothing until it is ended, in a worktree; gives where that is.
+/// Spawns a worker in a worktree of its own. Returns the path of the worktree.
 fn spawn(env: &TestEnv, name: &str, repository: &Path) -> PathBuf {
     let cwd = path_text(repository);
     env.teamctl(["spawn", name, "--profile", "worker", "--cwd", cwd, "--worktree"]).expect_success();
-    worktree_path(env, name).expect("it has a worktree")
+    worktree_path(env, name).expect("the member has a worktree")
 }
 
 fn worktree_path(env: &TestEnv, name: &str) -> Option<PathBuf> {
@@ -76,27 +78,27 @@ fn worktree_path(env: &TestEnv, name: &str) -> Option<PathBuf> {
 }
 
 fn path_from_json(value: &Value) -> PathBuf {
-    value.as_str().expect("a path").into()
+    value.as_str().expect("the value is a path").into()
 }
 
 fn wait_until_exited(env: &TestEnv, name: &str) {
     env.teamctl(["shutdown", name]).expect_success();
 }
 
-/// Every file below, but for `.git`.
+/// The content of all files below a directory, except `.git`.
 fn files_below(top: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut left = vec![PathBuf::new()];
-    while let Some(at) = left.pop() {
-        for entry in top.join(&at).read_dir().into_iter().flatten().flatten() {
-            let name = at.join(entry.file_name());
+    let mut files = BTreeMap::new();
+    let mut remaining = vec![PathBuf::new()];
+    while let Some(directory) = remaining.pop() {
+        for entry in top.join(&directory).read_dir().into_iter().flatten().flatten() {
+            let name = directory.join(entry.file_name());
             match entry.file_type().unwrap() {
                 _ if entry.file_name() == ".git" => {}
-                kind if kind.is_dir() => left.push(name),
-                // A temporary file of git may be gone by now.
-                _ => found.extend(std::fs::read(top.join(&name)).ok().map(|content| (name, content))),
+                kind if kind.is_dir() => remaining.push(name),
+                // git may have removed a temporary file meanwhile.
+                _ => files.extend(std::fs::read(top.join(&name)).ok().map(|content| (name, content))),
             }
         }
     }
-    found
+    files
 }

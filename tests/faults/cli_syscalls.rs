@@ -1,15 +1,16 @@
-//! A program of ours is killed, or its disk fails it, at each of its system calls in turn: whatever it was doing is done
-//! once or not at all, exit code 0 means done, and the next one is not in trouble.
+//! Kills teamctl, or lets its disk fail, at each of its system calls in turn. Tests that an
+//! operation is then done once or not at all, that exit code 0 means done, and that the next
+//! command works.
 //!
-//! strace counts the calls of one run and then breaks one of them in each of the next; where it is not there, or may not
-//! trace, that is said and nothing is swept.
+//! strace counts the system calls of one run, and then breaks one call in each further run. The
+//! tests are skipped if strace is missing or may not trace.
 
 use harness::{TestEnv, can_trace, record_result};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Calls that change something, or that a change stands on.
-const CALLS: [&str; 13] = [
+/// System calls that change a file, or on which a change depends.
+const SYSCALLS: [&str; 13] = [
     "openat",
     "write",
     "mkdirat",
@@ -25,16 +26,16 @@ const CALLS: [&str; 13] = [
     "flock",
 ];
 
-/// What one run of it does, seen from outside.
+/// An operation of teamctl, and how to check its effect.
 struct CliOperation {
     name: &'static str,
-    /// What the `n`th is about.
+    /// What the operation creates or changes.
     stored_kind: StoredKind,
-    /// That is there before it is typed.
+    /// Whether that item exists before the operation.
     exists_before: bool,
-    /// Makes what the `n`th run works on, and says what it is to type.
+    /// Creates what the `n`th run works on, and returns the run's arguments.
     prepare: fn(&TestEnv, u64) -> Vec<String>,
-    /// How often it is done, by then.
+    /// Returns how often the `n`th run is done.
     count_done: fn(&TestEnv, u64) -> usize,
 }
 
@@ -44,7 +45,7 @@ enum StoredKind {
     Task,
 }
 
-/// Everything that must be there, once, from some moment on.
+/// The messages and tasks that must exist exactly once.
 type StoredItemSet = BTreeSet<(StoredKind, String)>;
 
 const OPERATIONS: [CliOperation; 5] = [
@@ -98,82 +99,83 @@ fn message_text(n: u64) -> String {
     format!("the {n}th")
 }
 
-fn to_strings(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
+fn to_strings(args: &[&str]) -> Vec<String> {
+    args.iter().map(|arg| (*arg).to_owned()).collect()
 }
 
-/// A new task of that number; its id.
+/// Creates the task of the `n`th run and returns its id.
 fn create_task(env: &TestEnv, n: u64) -> String {
     env.json(["task", "create", &message_text(n)])["task"]["id"].as_str().unwrap().to_owned()
 }
 
-/// Every file is whole at every instant.
+/// Counts messages in ann's inbox. Fails if the inbox is not valid JSON at any time.
 fn count_messages(env: &TestEnv, text: &str, read: bool) -> usize {
     let inbox = env.inbox("survey", "ann");
     inbox.iter().filter(|message| message["text"] == text && message["read"] == read).count()
 }
 
-fn count_tasks(env: &TestEnv, is_it: impl Fn(&Value) -> bool) -> usize {
-    env.tasks("survey").iter().filter(|task| is_it(task)).count()
+fn count_tasks(env: &TestEnv, is_wanted: impl Fn(&Value) -> bool) -> usize {
+    env.tasks("survey").iter().filter(|task| is_wanted(task)).count()
 }
 
-/// A run of teamctl under strace with these words of strace's own.
-fn run_traced(env: &TestEnv, strace: &[String], words: &[String]) -> i32 {
+/// Runs teamctl under strace with the given options of strace, and returns the exit code.
+fn run_traced(env: &TestEnv, strace: &[String], args: &[String]) -> i32 {
     let mut command = env.command("strace");
     command.args(["-f", "-o"]).arg(env.path("out/trace")).args(strace);
-    command.arg(harness::programs().join("teamctl")).args(["-t", "survey"]).args(words);
-    if words[0] == "inbox" {
-        // It is its owner's to mark.
+    command.arg(harness::programs().join("teamctl")).args(["-t", "survey"]).args(args);
+    if args[0] == "inbox" {
+        // Only the owner of an inbox may mark its messages read.
         command.envs([("TEAMD_TEAM", "survey"), ("TEAMD_MEMBER", "ann")]);
     }
     command.output().unwrap().status.code().unwrap_or(-1)
 }
 
-/// How often a run makes each of the calls.
-fn count_syscalls(env: &TestEnv, words: &[String]) -> BTreeMap<&'static str, u64> {
-    assert_eq!(run_traced(env, &[format!("-etrace={}", CALLS.join(","))], words), 0);
+/// Counts how often a run makes each system call.
+fn count_syscalls(env: &TestEnv, args: &[String]) -> BTreeMap<&'static str, u64> {
+    assert_eq!(run_traced(env, &[format!("-etrace={}", SYSCALLS.join(","))], args), 0);
     let trace = env.read("out/trace");
-    let times = |call: &&str| trace.lines().filter(|line| line.contains(&format!(" {call}("))).count() as u64;
-    CALLS.into_iter().map(|call| (call, times(&call))).filter(|(_, times)| *times > 0).collect()
+    let count = |call: &&str| trace.lines().filter(|line| line.contains(&format!(" {call}("))).count() as u64;
+    SYSCALLS.into_iter().map(|call| (call, count(&call))).filter(|(_, count)| *count > 0).collect()
 }
 
-/// All there is, in order.
+/// Returns all messages and tasks of the test, sorted.
 fn stored_items(env: &TestEnv) -> Vec<(StoredKind, String)> {
-    let mails =
-        env.inbox("survey", "ann").into_iter().map(|mail| (StoredKind::Message, mail["text"].clone()));
+    let messages =
+        env.inbox("survey", "ann").into_iter().map(|message| (StoredKind::Message, message["text"].clone()));
     let tasks = env.tasks("survey").into_iter().map(|task| (StoredKind::Task, task["subject"].clone()));
-    let texts = mails.chain(tasks).filter_map(|(what, text)| Some((what, text.as_str()?.to_owned())));
-    let mut all: Vec<_> = texts.filter(|(_, text)| text.starts_with("the ")).collect();
-    all.sort();
-    all
+    let texts = messages.chain(tasks).filter_map(|(kind, text)| Some((kind, text.as_str()?.to_owned())));
+    let mut items: Vec<_> = texts.filter(|(_, text)| text.starts_with("the ")).collect();
+    items.sort();
+    items
 }
 
-/// Whether the call was broken: a run may make one less than the one that was counted.
+/// Whether strace has broken a call. A run may make fewer calls than the counted one.
 fn was_injected(env: &TestEnv) -> bool {
     let trace = env.read("out/trace");
-    ["(INJECTED)", "killed by SIGKILL"].iter().any(|word| trace.contains(word))
+    ["(INJECTED)", "killed by SIGKILL"].iter().any(|marker| trace.contains(marker))
 }
 
-/// Breaks every call of every operation with it, one in each run, counted on from `n`; how many were broken.
-fn break_every_call(env: &TestEnv, kept: &mut StoredItemSet, inject: &str, mut n: u64) -> u64 {
+/// Breaks each system call of each operation with the strace option `inject`, one call in each run.
+/// The runs are numbered from `n + 1`. Returns how many calls were broken.
+fn break_every_call(env: &TestEnv, expected: &mut StoredItemSet, inject: &str, mut n: u64) -> u64 {
     let mut broken = 0;
     for operation in &OPERATIONS {
         n += 1;
         let calls = count_syscalls(env, &(operation.prepare)(env, n));
-        kept.insert((operation.stored_kind, message_text(n)));
-        for (call, nth) in calls.iter().flat_map(|(call, times)| (1..=*times).map(move |nth| (call, nth))) {
+        expected.insert((operation.stored_kind, message_text(n)));
+        for (call, nth) in calls.iter().flat_map(|(call, count)| (1..=*count).map(move |nth| (call, nth))) {
             n += 1;
-            let words = (operation.prepare)(env, n);
-            let code = run_traced(env, &[format!("-einject={call}:{inject}:when={nth}")], &words);
+            let args = (operation.prepare)(env, n);
+            let code = run_traced(env, &[format!("-einject={call}:{inject}:when={nth}")], &args);
             broken += u64::from(was_injected(env));
-            let (done, at) =
-                ((operation.count_done)(env, n), format!("{}, {inject} at {call} {nth}", operation.name));
-            assert!(done <= 1, "{at}: done {done} times");
-            assert!(code != 0 || done == 1, "{at}: exit code 0, and not done");
+            let done = (operation.count_done)(env, n);
+            let case = format!("{}, {inject} at {call} {nth}", operation.name);
+            assert!(done <= 1, "{case}: done {done} times");
+            assert!(code != 0 || done == 1, "{case}: exit code 0, but not done");
             if operation.exists_before || done == 1 {
-                kept.insert((operation.stored_kind, message_text(n)));
+                expected.insert((operation.stored_kind, message_text(n)));
             }
-            assert_eq!(stored_items(env), Vec::from_iter(kept.iter().cloned()), "{at}");
+            assert_eq!(stored_items(env), Vec::from_iter(expected.iter().cloned()), "{case}");
             env.age_foreign_locks();
         }
     }
@@ -198,10 +200,10 @@ fn killed_command_is_done_once_or_not_at_all() {
     if !can_trace("calls-killed") {
         return;
     }
-    let points = break_every_call(&env, &mut StoredItemSet::new(), "signal=KILL", 0);
+    let broken_calls = break_every_call(&env, &mut StoredItemSet::new(), "signal=KILL", 0);
     assert_doctor_fixes(env);
-    assert!(points > 100, "{points}");
-    record_result("calls-killed", points);
+    assert!(broken_calls > 100, "{broken_calls}");
+    record_result("calls-killed", broken_calls);
 }
 
 #[test]
@@ -210,12 +212,12 @@ fn failed_disk_never_reports_success() {
     if !can_trace("calls-failed") {
         return;
     }
-    // So that it flushes, too.
+    // With this durability teamctl also calls fsync and fdatasync.
     env.variables.push(("TEAMD_DURABILITY".to_owned(), "power".to_owned()));
-    let mut kept = StoredItemSet::new();
-    let points = break_every_call(&env, &mut kept, "error=ENOSPC", 0)
-        + break_every_call(&env, &mut kept, "error=EIO", 10_000);
+    let mut expected = StoredItemSet::new();
+    let broken_calls = break_every_call(&env, &mut expected, "error=ENOSPC", 0)
+        + break_every_call(&env, &mut expected, "error=EIO", 10_000);
     assert_doctor_fixes(env);
-    assert!(points > 200, "{points}");
-    record_result("calls-failed", points);
+    assert!(broken_calls > 200, "{broken_calls}");
+    record_result("calls-failed", broken_calls);
 }

@@ -1,7 +1,10 @@
-//! Sixteen make tasks at once, and sixteen take each of them at once, by every door and beside foreign programs that lock
-//! as theirs do: each task has one id and one owner, whoever is killed meanwhile.
+//! Tests that each task has a unique id and one owner. Sixteen creators create tasks at the same
+//! time, and then sixteen claimers claim each task at the same time. They use the command line, the
+//! MCP server and the `store` crate. Foreign programs with their own locks create and claim tasks
+//! too, and MCP servers are killed meanwhile.
 //!
-//! In rounds, each with a team of its own. `CLAIMS=n` says for how many tasks; `SEED=n` chooses who is killed when.
+//! The test runs in rounds, each with its own team. `CLAIMS=n` sets the number of claimed tasks;
+//! `SEED=n` chooses the kills.
 
 mod claimers;
 mod creators;
@@ -9,7 +12,7 @@ mod creators;
 use claimers::{ClaimResult, Claimer};
 use harness::foreign_writer::{ForeignWriter, WriterKind, WriterReport};
 use harness::history::{History, HistoryEvent, HistoryEventKind, monotonic_ns};
-use harness::{TestEnv, checker, iterations, record_result};
+use harness::{TestEnv, checker, number_from_env, record_result};
 use protocol::color::Color;
 use protocol::name::{AgentName, TeamName};
 use protocol::team_config::{Member, TeammateEntry};
@@ -20,166 +23,182 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 use store::{Durability, Root, Team};
 
+/// Number of creators and of claimers.
 const CONCURRENCY: usize = 16;
-/// So many tasks each makes in a round.
-const TASKS_PER_ROUND: u64 = 50;
-/// So many of them all try to take.
+/// Number of tasks that each creator creates in a round.
+const TASKS_PER_CREATOR: u64 = 50;
+/// Number of tasks that are claimed in a round.
 const CLAIMED_TASKS: usize = 50;
-/// One that has not answered by then hangs.
+/// How long a claim may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// One round: a team of its own.
+/// One round, with its own team.
 struct ClaimRound<'h> {
     env: &'h TestEnv,
     number: u64,
     team: TeamName,
 }
 
-/// Who writes in place has cut the file, and the disk takes its time to free what was cut: seconds, where its journal is
-/// full of others' changes. To be told of that is to have lost without a winner's name.
-fn is_half_written(why: &str) -> bool {
-    why.contains("it is empty")
+/// Whether a claim failed because the task's file was empty. A foreign program truncates the file
+/// before it writes it, and on a busy disk the file can stay empty for seconds. Such an error does
+/// not name the owner.
+fn is_half_written(error: &str) -> bool {
+    error.contains("it is empty")
 }
 
 impl ClaimRound<'_> {
-    fn rng(&self, who: usize) -> fastrand::Rng {
-        fastrand::Rng::with_seed((iterations("SEED", 1) * 1_000_000 + self.number) * 1_000 + who as u64)
+    /// A random generator with a seed for this round and the given thread.
+    fn rng(&self, thread: usize) -> fastrand::Rng {
+        let round_seed = number_from_env("SEED", 1) * 1_000_000 + self.number;
+        fastrand::Rng::with_seed(round_seed * 1_000 + thread as u64)
     }
 
-    /// A handle of one's own, as another process has one.
-    fn open(&self) -> Team {
+    /// Opens a new handle of the team, as another process would.
+    fn open_team(&self) -> Team {
         let root = self.env.root();
         let root = Root::open(&root, &self.env.path("state/library"), Durability::Process).unwrap();
         root.team(&self.team).unwrap()
     }
 
-    fn tasks(&self) -> PathBuf {
+    fn tasks_dir(&self) -> PathBuf {
         self.env.root().join(format!("tasks/{}", self.team))
     }
 
-    fn task(&self, id: u64) -> Value {
-        let text = std::fs::read_to_string(self.tasks().join(format!("{id}.json"))).unwrap();
+    fn read_task(&self, id: u64) -> Value {
+        let text = std::fs::read_to_string(self.tasks_dir().join(format!("{id}.json"))).unwrap();
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Members that some other program has added, so that nobody need run for them.
+    /// Creates the team. The members are added to config.json directly, so they need no agents.
     fn create_team(&self) {
         self.env.teamctl(["create", self.team.as_str()]).expect_success();
-        let team = self.open();
-        for which in 0..CONCURRENCY {
-            team.add_member(&Member::teammate(&self.team, teammate_entry(&claimers::name(which)))).unwrap();
+        let team = self.open_team();
+        for index in 0..CONCURRENCY {
+            let entry = teammate_entry(&claimers::claimer_name(index));
+            team.add_member(&Member::teammate(&self.team, entry)).unwrap();
         }
     }
 
-    /// All make tasks, and a foreign program too that takes but one of the two locks; what each says it made.
+    /// Runs all creators and a foreign program that takes only the flock. Returns the id and
+    /// subject of each task that they created.
     fn create_all(&self) -> Vec<(u64, String)> {
         let foreign = ForeignWriter::start(
             self.env,
             WriterKind::TasksWithFlock,
-            &self.tasks(),
+            &self.tasks_dir(),
             "f",
-            Some(TASKS_PER_ROUND / 2),
+            Some(TASKS_PER_CREATOR / 2),
         );
-        let mut made: Vec<_> = std::thread::scope(|scope| {
-            let making = |which| scope.spawn(move || creators::run_creator(self, which));
-            let makers: Vec<_> = (0..CONCURRENCY).map(making).collect();
-            makers.into_iter().flat_map(|maker| maker.join().unwrap()).collect()
+        let mut tasks: Vec<_> = std::thread::scope(|scope| {
+            let start = |index| scope.spawn(move || creators::run_creator(self, index));
+            let creators: Vec<_> = (0..CONCURRENCY).map(start).collect();
+            creators.into_iter().flat_map(|creator| creator.join().unwrap()).collect()
         });
-        let theirs = foreign.map(ForeignWriter::finish).unwrap_or_default();
-        made.extend(foreign_tasks(&theirs));
-        made
+        let report = foreign.map(ForeignWriter::finish).unwrap_or_default();
+        tasks.extend(foreign_tasks(&report));
+        tasks
     }
 
-    /// Every id is one task's, none was left out, and each task is what its maker made.
-    fn check_created(&self, made: &[(u64, String)]) {
-        let names = std::fs::read_dir(self.tasks()).unwrap().map(|entry| entry.unwrap().file_name());
+    /// Checks that the ids of the task files have no gap, that no id was given to two tasks, and
+    /// that each task has the subject that its creator set.
+    fn check_created(&self, tasks: &[(u64, String)]) {
+        let names = std::fs::read_dir(self.tasks_dir()).unwrap().map(|entry| entry.unwrap().file_name());
         let names = names.filter_map(|name| name.into_string().ok()?.strip_suffix(".json")?.parse().ok());
-        let there: BTreeSet<u64> = names.collect();
-        assert_eq!(there, (1..=there.len() as u64).collect(), "ids have no gap");
-        let told: BTreeSet<u64> = made.iter().map(|(id, _)| *id).collect();
-        assert_eq!(told.len(), made.len(), "an id was given to two");
-        for (id, subject) in made {
-            assert_eq!(self.task(*id)["subject"], subject.as_str(), "task {id}");
+        let stored_ids: BTreeSet<u64> = names.collect();
+        assert_eq!(stored_ids, (1..=stored_ids.len() as u64).collect(), "ids have no gap");
+        let created_ids: BTreeSet<u64> = tasks.iter().map(|(id, _)| *id).collect();
+        assert_eq!(created_ids.len(), tasks.len(), "an id was given to two tasks");
+        for (id, subject) in tasks {
+            assert_eq!(self.read_task(*id)["subject"], subject.as_str(), "task {id}");
         }
     }
 
-    /// All try to take one task after the other, each at the same moment.
+    /// Lets all claimers claim one task after the other, each task at the same time.
     fn claim_all(&self, ids: &[u64]) -> History {
-        let (answer, answers) = channel();
+        let (result_sender, result_receiver) = channel();
         std::thread::scope(|scope| {
-            let start = |which| {
-                let (word, words) = channel::<u64>();
-                let answer: Sender<(usize, ClaimResult)> = answer.clone();
+            let start = |index| {
+                let (id_sender, id_receiver) = channel::<u64>();
+                let result_sender: Sender<(usize, ClaimResult)> = result_sender.clone();
                 scope.spawn(move || {
-                    let mut claimant = Claimer::new(self, which);
-                    for id in words {
-                        answer.send((which, claimant.claim(self, id))).unwrap();
+                    let mut claimer = Claimer::new(self, index);
+                    for id in id_receiver {
+                        result_sender.send((index, claimer.claim(self, id))).unwrap();
                     }
-                    claimant.close();
+                    claimer.close();
                 });
-                word
+                id_sender
             };
-            let all: Vec<Sender<u64>> = (0..CONCURRENCY).map(start).collect();
-            let mut deeds = Vec::new();
+            let id_senders: Vec<Sender<u64>> = (0..CONCURRENCY).map(start).collect();
+            let mut events = Vec::new();
             for id in ids {
-                all.iter().for_each(|word| word.send(*id).unwrap());
-                let became: Vec<_> = all.iter().map(|_| answers.recv_timeout(TIMEOUT).unwrap()).collect();
-                deeds.extend(self.check_claimed(*id, &became));
+                id_senders.iter().for_each(|sender| sender.send(*id).unwrap());
+                let results: Vec<_> =
+                    id_senders.iter().map(|_| result_receiver.recv_timeout(TIMEOUT).unwrap()).collect();
+                events.extend(self.check_claimed(*id, &results));
             }
-            History { events: deeds, ..History::default() }
+            History { events, ..History::default() }
         })
     }
 
-    /// The file names the winner, or one that was killed before it could say that it won; and so do all who lost.
-    fn check_claimed(&self, id: u64, became: &[(usize, ClaimResult)]) -> Vec<HistoryEvent> {
-        let owner = self.task(id)["owner"].as_str().unwrap_or("nobody").to_owned();
+    /// Checks that the task's owner has won, or was killed before it could report this, and that
+    /// the errors of the losers name the owner. Returns an event for each winner.
+    fn check_claimed(&self, id: u64, results: &[(usize, ClaimResult)]) -> Vec<HistoryEvent> {
+        let owner = self.read_task(id)["owner"].as_str().unwrap_or("nobody").to_owned();
         let mut winners = Vec::new();
-        for (which, became) in became {
-            let name = claimers::name(*which);
-            match became {
+        for (index, result) in results {
+            let name = claimers::claimer_name(*index);
+            match result {
                 ClaimResult::Won => winners.push(name),
-                ClaimResult::Lost(why) => {
+                ClaimResult::Lost(error) => {
                     assert!(
-                        (why.contains(&owner) || is_half_written(why)) && owner != name,
-                        "task {id} is {owner}'s, {name} is told: {why}"
+                        (error.contains(&owner) || is_half_written(error)) && owner != name,
+                        "{owner} owns task {id}, and {name} got the error: {error}"
                     );
                 }
-                ClaimResult::LostUnexplained => assert!(owner != name, "task {id} is {name}'s, which lost"),
+                ClaimResult::LostUnexplained => assert!(owner != name, "{name} owns task {id} and has lost"),
                 ClaimResult::Killed => {}
             }
         }
-        let killed = became.iter().filter(|(_, became)| *became == ClaimResult::Killed);
-        let is_killed = killed.map(|(which, _)| claimers::name(*which)).any(|name| name == owner);
-        assert!(winners.iter().all(|name| *name == owner), "task {id} is {owner}'s, and {winners:?} won");
-        assert!(!winners.is_empty() || is_killed, "task {id} is {owner}'s, and nobody won: {became:?}");
-        let deed = |by| HistoryEvent {
+        let killed = results.iter().filter(|(_, result)| *result == ClaimResult::Killed);
+        let is_owner_killed =
+            killed.map(|(index, _)| claimers::claimer_name(*index)).any(|name| name == owner);
+        assert!(
+            winners.iter().all(|name| *name == owner),
+            "{owner} owns task {id}, and {winners:?} have won"
+        );
+        assert!(
+            !winners.is_empty() || is_owner_killed,
+            "{owner} owns task {id}, and no claimer has won: {results:?}"
+        );
+        let claim_event = |by| HistoryEvent {
             at: monotonic_ns(),
             kind: HistoryEventKind::Claimed { task: id, round: self.number, by },
         };
-        winners.into_iter().map(deed).collect()
+        winners.into_iter().map(claim_event).collect()
     }
 
-    /// How many tasks were made, and for how many all claimed.
+    /// Runs the round. Returns how many tasks were created and how many of them were claimed.
     fn run(&self) -> (u64, u64) {
         self.create_team();
-        let made = self.create_all();
-        self.check_created(&made);
-        let free = made.iter().filter(|(_, subject)| !subject.starts_with("f:")).map(|(id, _)| *id);
-        let ids: Vec<u64> = free.take(CLAIMED_TASKS).collect();
+        let tasks = self.create_all();
+        self.check_created(&tasks);
+        let unowned = tasks.iter().filter(|(_, subject)| !subject.starts_with("f:")).map(|(id, _)| *id);
+        let ids: Vec<u64> = unowned.take(CLAIMED_TASKS).collect();
         let history = self.claim_all(&ids);
         assert_eq!(checker::check(&history), [], "in round {}", self.number);
         self.env.teamctl(["delete", self.team.as_str(), "--force"]).expect_success();
-        (made.len() as u64, ids.len() as u64)
+        (tasks.len() as u64, ids.len() as u64)
     }
 }
 
-/// `ID SUBJECT OWNER` of each.
-fn foreign_tasks(theirs: &WriterReport) -> Vec<(u64, String)> {
-    let task = |said: &String| {
-        let (id, rest) = said.split_once(' ')?;
+/// Parses the lines `ID SUBJECT OWNER` of a report.
+fn foreign_tasks(report: &WriterReport) -> Vec<(u64, String)> {
+    let parse_task = |line: &String| {
+        let (id, rest) = line.split_once(' ')?;
         Some((id.parse().ok()?, rest.split(' ').next()?.to_owned()))
     };
-    theirs.stored.iter().map(|said| task(said).unwrap()).collect()
+    report.stored.iter().map(|line| parse_task(line).unwrap()).collect()
 }
 
 fn teammate_entry(name: &str) -> TeammateEntry {
@@ -201,16 +220,16 @@ fn teammate_entry(name: &str) -> TeammateEntry {
 #[test]
 fn concurrent_claims_give_one_owner_and_unique_ids() {
     let env = TestEnv::with_daemon();
-    let (wanted, mut made, mut claimed) = (iterations("CLAIMS", 200), 0, 0);
+    let (wanted, mut created_count, mut claimed_count) = (number_from_env("CLAIMS", 200), 0, 0);
     for number in 0.. {
-        if claimed >= wanted {
+        if claimed_count >= wanted {
             break;
         }
         let round = ClaimRound { env: &env, number, team: TeamName::parse(&format!("c{number}")).unwrap() };
-        let (more, taken) = env.with_timeout(TIMEOUT * 4, || round.run());
-        (made, claimed) = (made + more, claimed + taken);
+        let (created, claimed) = env.with_timeout(TIMEOUT * 4, || round.run());
+        (created_count, claimed_count) = (created_count + created, claimed_count + claimed);
     }
     env.shut_down();
-    record_result("tasks-made", made);
-    record_result("claims", claimed);
+    record_result("tasks-made", created_count);
+    record_result("claims", claimed_count);
 }

@@ -1,8 +1,11 @@
-//! Every operation is run once to see which crash points it passes, then once for each of them with a kill, a full disk or
-//! a stop there. Whatever it was: a new daemon is started, the same is asked again, and it is as if it had been done once.
-//! The same with recovery itself, and with a second kill in the recovery from the first.
+//! Injects a fault at each failpoint of each operation. Each operation first runs undisturbed,
+//! which records the failpoints that it hits. Then it runs once for each of them, and a process is
+//! killed or stopped there, or a system call fails as on a full disk. Afterwards a new daemon is
+//! started and the operation is repeated. It must then be done exactly once. The start of a daemon
+//! is tested in the same way, also with further kills during the recovery from a kill.
 //!
-//! `POINTS=n` says how many (250 unless said), `SEED=n` which of them, `ONLY=word` of which operations.
+//! `POINTS=n` sets the number of hit failpoints (250 by default), `SEED=n` chooses them, and
+//! `ONLY=text` selects the operations whose name contains the text.
 
 mod case_counter;
 mod daemon_syscalls;
@@ -14,46 +17,56 @@ mod worktrees;
 
 use case_counter::CaseCounter;
 use failpoint_directory::{Failpoint, FailpointAction};
-use harness::{iterations, record_result};
+use harness::{number_from_env, record_result};
 use operations::OPERATIONS;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use sweep_env::SweepEnv;
 
-/// One try: what is broken, where, and where its recovery is broken then.
+/// One case: an operation, and a fault in it.
 #[derive(Debug, Clone)]
 struct FailpointCase {
-    /// None: the start of a daemon after a kill.
+    /// An index in [`OPERATIONS`]. `None` stands for the start of a daemon after a kill.
     operation: Option<usize>,
-    at: Failpoint,
+    failpoint: Failpoint,
     action: FailpointAction,
-    /// Kills in the recovery from it.
-    then: Vec<Failpoint>,
+    /// Failpoints at which the daemons that recover from the fault are killed, one after the other.
+    recovery_kills: Vec<Failpoint>,
 }
 
-/// All there is to try.
-fn all_cases(sweep: &mut SweepEnv, rng: &mut fastrand::Rng, all: bool) -> Vec<FailpointCase> {
+/// Returns all cases. With `exhaustive`, more kills during a recovery and more failed system calls.
+fn all_cases(sweep: &mut SweepEnv, rng: &mut fastrand::Rng, exhaustive: bool) -> Vec<FailpointCase> {
     let recovery: Vec<Failpoint> =
-        sweep.record_points(None).into_iter().filter(|at| at.program == "teamd").collect();
+        sweep.record_points(None).into_iter().filter(|point| point.program == "teamd").collect();
     let mut cases = Vec::new();
-    for at in recovery.iter().filter(|_| operations::all_selected()) {
-        let then = vec![at.clone(); if all { 9 } else { 2 }];
-        cases.push(FailpointCase { operation: None, at: at.clone(), action: FailpointAction::Kill, then });
+    for point in recovery.iter().filter(|_| operations::all_selected()) {
+        cases.push(FailpointCase {
+            operation: None,
+            failpoint: point.clone(),
+            action: FailpointAction::Kill,
+            recovery_kills: vec![point.clone(); if exhaustive { 9 } else { 2 }],
+        });
     }
-    for which in (0..OPERATIONS.len()).filter(|which| OPERATIONS[*which].is_selected()) {
-        // What is seen of the files comes in no order, and often.
-        let often =
-            |at: &Failpoint| at.nth > 2 && ["watch.event", "terminal.line"].contains(&at.name.as_str());
-        for at in sweep.record_points(Some(which)).into_iter().filter(|at| !often(at)) {
-            let case =
-                |deed, then| FailpointCase { operation: Some(which), at: at.clone(), action: deed, then };
+    for index in (0..OPERATIONS.len()).filter(|index| OPERATIONS[*index].is_selected()) {
+        // File events and terminal output hit their failpoints often and in random order.
+        let is_frequent = |point: &Failpoint| {
+            point.nth > 2 && ["watch.event", "terminal.line"].contains(&point.name.as_str())
+        };
+        for point in sweep.record_points(Some(index)).into_iter().filter(|point| !is_frequent(point)) {
+            let case = |action, recovery_kills| FailpointCase {
+                operation: Some(index),
+                failpoint: point.clone(),
+                action,
+                recovery_kills,
+            };
             cases.push(case(FailpointAction::Kill, Vec::new()));
             cases.push(case(FailpointAction::Pause, Vec::new()));
-            // What the daemon could not write is tried again at its next rescan, 30 s later.
-            if at.call && (all || at.program != "teamd") {
+            // The daemon repeats a failed write at its next rescan, up to 30 s later. Such a case
+            // is slow.
+            if point.is_before_call && (exhaustive || point.program != "teamd") {
                 cases.push(case(FailpointAction::Error, Vec::new()));
             }
-            if at.program == "teamd" {
+            if point.program == "teamd" {
                 cases.push(case(FailpointAction::Kill, vec![recovery[rng.usize(0..recovery.len())].clone()]));
             }
         }
@@ -61,97 +74,106 @@ fn all_cases(sweep: &mut SweepEnv, rng: &mut fastrand::Rng, all: bool) -> Vec<Fa
     cases
 }
 
-/// In the loop, its threads and its tasks, each with an operation that passes there; not the one that watches lives, whose
-/// word comes before that of who ended, or never.
+/// Failpoints in the event loop of the daemon and in its threads and tasks, each with an operation
+/// that hits it. The thread that watches processes is not included, because its failpoint may be
+/// hit too early or not at all.
 const PANIC_POINTS: [(&str, usize); 10] = [
-    ("effect.file-job", operations::IN_A_PANE),
-    ("files.job", operations::IN_A_PANE),
-    ("panes.job", operations::IN_A_PANE),
-    ("connection.accepted", operations::IN_A_PANE),
-    ("connection.received", operations::IN_A_PANE),
-    ("connection.write", operations::IN_A_PANE),
-    ("watch.event", operations::IN_A_PANE),
-    ("watch.command", operations::A_TEAM),
-    ("terminal.line", operations::IN_A_PANE),
-    ("worktree.job", operations::IN_A_WORKTREE),
+    ("effect.file-job", operations::SPAWN_IN_PANE),
+    ("files.job", operations::SPAWN_IN_PANE),
+    ("panes.job", operations::SPAWN_IN_PANE),
+    ("connection.accepted", operations::SPAWN_IN_PANE),
+    ("connection.received", operations::SPAWN_IN_PANE),
+    ("connection.write", operations::SPAWN_IN_PANE),
+    ("watch.event", operations::SPAWN_IN_PANE),
+    ("watch.command", operations::CREATE_TEAM),
+    ("terminal.line", operations::SPAWN_IN_PANE),
+    ("worktree.job", operations::SPAWN_IN_WORKTREE),
 ];
 
 #[test]
 fn panic_ends_the_daemon_and_no_agent() {
     let mut sweep = SweepEnv::new(true);
     for (name, operation) in PANIC_POINTS {
-        let at = Failpoint { program: "teamd".to_owned(), name: name.to_owned(), call: false, nth: 1 };
+        let failpoint =
+            Failpoint { program: "teamd".to_owned(), name: name.to_owned(), is_before_call: false, nth: 1 };
         let case = FailpointCase {
             operation: Some(operation),
-            at,
+            failpoint,
             action: FailpointAction::Panic,
-            then: Vec::new(),
+            recovery_kills: Vec::new(),
         };
-        // So that the first to pass is of this operation.
+        // The first hit must come from this operation, not from the one before.
         sweep.env.wait_until_quiet(Duration::from_millis(200));
-        assert_eq!(sweep.run_case(&case), 1, "{name} was not passed");
+        assert_eq!(sweep.run_case(&case), 1, "{name} was not hit");
         let log = sweep.env.teamd_log();
         assert!(
             log.contains(&format!("failpoint {name} is armed with panic")),
-            "{name}: no panic is in the log"
+            "{name}: the log has no panic"
         );
     }
     sweep.env.shut_down_after_panics();
 }
 
-/// Side by side, since most of a try is waiting; each has its share of the cases.
+/// Number of test environments that run in parallel, because most of a case is waiting. Each of
+/// them runs a part of the cases.
 const SHARDS: usize = 2;
 
-/// The operations, and the recovery.
+/// All operations, and `None` for the start of a daemon.
 fn all_operations() -> BTreeSet<Option<usize>> {
     (0..OPERATIONS.len()).map(Some).chain([None]).collect()
 }
 
-/// So many points, of the cases of one lane; how many were hit, and in which operations somebody was killed at one. A kill
-/// of each comes first: a point that is not passed this time is followed by another.
-fn run_shard(lane: usize, wanted: u64, all: bool) -> (u64, BTreeSet<Option<usize>>) {
-    let (mut sweep, mut seed, mut tally) =
-        (SweepEnv::new(true), iterations("SEED", 1), CaseCounter::default());
-    let mut killed = BTreeSet::new();
-    while tally.hits < wanted {
+/// Runs the cases of one shard until `wanted` failpoints are hit. Returns the number of hits, and
+/// the operations in which a process was killed. One kill in each operation comes first. If a
+/// failpoint is not hit in this run, another one is tried.
+fn run_shard(shard: usize, wanted: u64, exhaustive: bool) -> (u64, BTreeSet<Option<usize>>) {
+    let (mut sweep, mut seed, mut counter) =
+        (SweepEnv::new(true), number_from_env("SEED", 1), CaseCounter::default());
+    let mut operations_killed = BTreeSet::new();
+    while counter.hits < wanted {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let mut cases = all_cases(&mut sweep, &mut rng, all);
+        let mut cases = all_cases(&mut sweep, &mut rng, exhaustive);
         rng.shuffle(&mut cases);
         let mut is_hit = |case: &FailpointCase| {
-            let before = tally.hits;
-            tally.count(&mut sweep, true, |sweep| sweep.run_case(case));
-            tally.hits > before
+            let before = counter.hits;
+            counter.count(&mut sweep, true, |sweep| sweep.run_case(case));
+            counter.hits > before
         };
         for operation in all_operations() {
-            let is_one =
+            let is_kill =
                 |case: &&FailpointCase| case.operation == operation && case.action == FailpointAction::Kill;
-            if !killed.contains(&operation) && cases.iter().filter(is_one).skip(lane).any(&mut is_hit) {
-                killed.insert(operation);
+            if !operations_killed.contains(&operation)
+                && cases.iter().filter(is_kill).skip(shard).any(&mut is_hit)
+            {
+                operations_killed.insert(operation);
             }
         }
-        for case in cases.iter().skip(lane).step_by(SHARDS) {
-            if tally.hits >= wanted {
+        for case in cases.iter().skip(shard).step_by(SHARDS) {
+            if counter.hits >= wanted {
                 break;
             }
-            tally.count(&mut sweep, true, |sweep| sweep.run_case(case));
+            counter.count(&mut sweep, true, |sweep| sweep.run_case(case));
         }
         seed += 1_000_000;
     }
     sweep.env.shut_down_after_kills();
-    (tally.hits, killed)
+    (counter.hits, operations_killed)
 }
 
 #[test]
 fn operations_complete_once_at_every_failpoint() {
-    let wanted = iterations("POINTS", 250);
-    let (hits, killed): (Vec<u64>, Vec<BTreeSet<Option<usize>>>) = std::thread::scope(|scope| {
+    let wanted = number_from_env("POINTS", 250);
+    let (hits, operations_killed): (Vec<u64>, Vec<BTreeSet<Option<usize>>>) = std::thread::scope(|scope| {
         let share = wanted.div_ceil(SHARDS as u64);
-        let lanes: Vec<_> =
-            (0..SHARDS).map(|lane| scope.spawn(move || run_shard(lane, share, wanted >= 500))).collect();
-        lanes.into_iter().map(|lane| lane.join().unwrap()).unzip()
+        let shards: Vec<_> =
+            (0..SHARDS).map(|shard| scope.spawn(move || run_shard(shard, share, wanted >= 500))).collect();
+        shards.into_iter().map(|shard| shard.join().unwrap()).unzip()
     });
-    for killed in killed {
-        assert!(wanted < 250 || killed == all_operations(), "of all operations and the recovery: {killed:?}");
+    for operations in operations_killed {
+        assert!(
+            wanted < 250 || operations == all_operations(),
+            "a process was killed only in these operations: {operations:?}"
+        );
     }
     record_result("crash-points", hits.iter().sum());
 }

@@ -1,5 +1,6 @@
-//! Those who are not ours on the same files, for any trial to go on beside: writers of inboxes in each manner, one of
-//! config.json without a lock, one of the task list with flock alone, and what the dead leave in the locks' places.
+//! Foreign programs that write a team's files while a test runs: several kinds of inbox writers, a
+//! writer of config.json that takes no lock, and a writer of the task list that takes only the
+//! flock. Stale locks are planted too, as killed programs leave them.
 
 use harness::TestEnv;
 use harness::foreign_writer::{ForeignWriter, WriterKind, WriterReport};
@@ -9,38 +10,43 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Who they are, where they write and how fast.
+/// Which foreign writers run, which files they write, and how fast.
 #[derive(Clone, Copy)]
 pub(crate) struct WriterPlan {
-    /// Whose inbox, in which manner, under which name.
+    /// The inbox, the kind and the name of each inbox writer.
     pub(crate) writers: &'static [(&'static str, WriterKind, &'static str)],
-    /// Files of the team in whose locks' places something is put, in turn with the kinds of it.
+    /// Files of the team at whose lock paths stale locks are planted. The files are used in turn,
+    /// like the kinds of stale locks.
     ///
-    /// Where two of theirs write there must be nothing that looks dead to them: of two one may find it so, and remove
-    /// the lock that the other has taken since, whatever stood there before.
+    /// No lock that looks stale may be planted for a file that two foreign writers write. One of
+    /// them could find the lock stale and then remove the lock that the other has taken meanwhile.
     pub(crate) lock_targets: &'static [&'static str],
-    /// How often each writes; none: until it is told to stop.
+    /// The number of writes of each writer. `None`: each writes until it is stopped.
     pub(crate) count: Option<u64>,
-    /// The longest between two writes of one, ten times that between two tasks; without a word each has its own.
-    pub(crate) pace: Option<Duration>,
-    /// Between two that are put in a lock's place.
+    /// The longest pause between two writes of a writer. The task writer pauses up to ten times as
+    /// long. `None`: each kind of writer has its own default.
+    pub(crate) pause: Option<Duration>,
+    /// The time between two planted locks.
     pub(crate) plant_interval: Duration,
-    /// Whether agents of ours take tasks, too.
+    /// Whether the team has workers, which claim tasks too.
     pub(crate) has_workers: bool,
 }
 
-/// A cast at a team. A full disk is not theirs to bear: they go before it, and come again.
+/// The foreign writers of one team. They cannot handle a full disk, so a test stops them before it
+/// fills the disk and starts them again afterwards.
 pub(crate) struct ForeignWriters<'h> {
     env: &'h TestEnv,
     team: String,
     plan: WriterPlan,
     running: Option<RunningWriters>,
+    /// How often the writers were started. It is part of their names.
     rounds: u64,
-    missing: bool,
+    /// Whether this machine lacks a program that the writers need.
+    is_unavailable: bool,
     finished: Vec<FinishedWriters>,
 }
 
-/// While they are there.
+/// The processes of the running writers.
 struct RunningWriters {
     writers: Vec<(&'static str, WriterKind, ForeignWriter)>,
     config: Option<ForeignWriter>,
@@ -48,21 +54,21 @@ struct RunningWriters {
     planter: LockPlanter,
 }
 
-/// What those who were there have stored.
+/// What stopped writers have stored.
 struct FinishedWriters {
     writers: Vec<(&'static str, WriterKind, WriterReport)>,
     tasks: Option<WriterReport>,
 }
 
 impl<'h> ForeignWriters<'h> {
-    pub(crate) fn new(env: &'h TestEnv, team: &str, cast: WriterPlan) -> ForeignWriters<'h> {
+    pub(crate) fn new(env: &'h TestEnv, team: &str, plan: WriterPlan) -> ForeignWriters<'h> {
         ForeignWriters {
             env,
             team: team.to_owned(),
-            plan: cast,
+            plan,
             running: None,
             rounds: 0,
-            missing: false,
+            is_unavailable: false,
             finished: Vec::new(),
         }
     }
@@ -73,118 +79,124 @@ impl<'h> ForeignWriters<'h> {
 
     pub(crate) fn start_all(&mut self) {
         self.rounds += 1;
-        let writers = self.plan.writers.iter().filter_map(|who| self.start_writer(*who)).collect::<Vec<_>>();
-        // This machine has not what they need, and has said so.
-        self.missing = writers.is_empty();
-        let (tasks, named) = (self.env.root().join("tasks").join(&self.team), format!("f{}", self.rounds));
-        let locked = self.plan.lock_targets.iter().map(|file| self.path(file)).collect();
+        let writers =
+            self.plan.writers.iter().filter_map(|writer| self.start_writer(*writer)).collect::<Vec<_>>();
+        // If the inbox writers cannot run here, neither can the others. The skip is recorded
+        // already.
+        self.is_unavailable = writers.is_empty();
+        let (tasks, prefix) = (self.env.root().join("tasks").join(&self.team), format!("f{}", self.rounds));
+        let lock_targets = self.plan.lock_targets.iter().map(|file| self.path(file)).collect();
         self.running = Some(RunningWriters {
             config: self.start(
                 WriterKind::ConfigWithoutLock,
                 self.path("config.json"),
                 "",
                 None,
-                self.plan.pace,
+                self.plan.pause,
             ),
-            // What the daemon holds of a task it holds as long as there is that task, 2 kB or so.
+            // The daemon keeps about 2 kB in memory for each task, so there must not be too many.
             tasks: self.start(
                 WriterKind::TasksWithFlock,
                 tasks,
-                &named,
+                &prefix,
                 self.plan.count,
-                self.plan.pace.map(|pace| pace * 10),
+                self.plan.pause.map(|pause| pause * 10),
             ),
             writers,
-            planter: LockPlanter::start(locked, self.plan.plant_interval),
+            planter: LockPlanter::start(lock_targets, self.plan.plant_interval),
         });
     }
 
-    /// Each of theirs makes its file if it is missing, without the lock: in two steps, with the others in between.
+    /// Starts an inbox writer. Creates its inbox first if it is missing. The writer itself would
+    /// create it without the lock and in two steps, and other programs could write in between.
     fn start_writer(
         &self,
-        (inbox, manner, name): (&'static str, WriterKind, &str),
+        (inbox, kind, name): (&'static str, WriterKind, &str),
     ) -> Option<(&'static str, WriterKind, ForeignWriter)> {
         let file = self.path(&format!("inboxes/{inbox}.json"));
-        // A message of ours may have made it meanwhile.
+        // A member's message may have created the file already, so an error is ignored.
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        drop(std::fs::File::create_new(&file).and_then(|mut made| made.write_all(b"[]")));
-        let named = format!("{name}-{}", self.rounds);
-        Some((inbox, manner, self.start(manner, file, &named, self.plan.count, self.plan.pace)?))
+        drop(std::fs::File::create_new(&file).and_then(|mut inbox| inbox.write_all(b"[]")));
+        let prefix = format!("{name}-{}", self.rounds);
+        Some((inbox, kind, self.start(kind, file, &prefix, self.plan.count, self.plan.pause)?))
     }
 
     fn start(
         &self,
-        manner: WriterKind,
+        kind: WriterKind,
         target: PathBuf,
-        named: &str,
+        prefix: &str,
         count: Option<u64>,
-        pace: Option<Duration>,
+        pause: Option<Duration>,
     ) -> Option<ForeignWriter> {
-        if self.missing {
+        if self.is_unavailable {
             return None;
         }
-        ForeignWriter::start_with_pause(self.env, manner, &target, named, count, pace)
+        ForeignWriter::start_with_pause(self.env, kind, &target, prefix, count, pause)
     }
 
     pub(crate) fn are_stopped(&self) -> bool {
         self.running.is_none()
     }
 
-    /// Tells all of them to stop.
+    /// Stops all writers.
     ///
     /// # Panics
-    /// Where something in a lock's place was not treated as it must be: what is no empty directory is no lock.
+    /// If a program has removed a planted lock that is not an empty directory.
     pub(crate) fn stop_all(&mut self) {
         let Some(RunningWriters { writers, config, tasks, planter }) = self.running.take() else { return };
-        let ended = |(inbox, manner, writer): (_, _, ForeignWriter)| (inbox, manner, writer.finish());
+        let finish = |(inbox, kind, writer): (_, _, ForeignWriter)| (inbox, kind, writer.finish());
         drop(config.map(ForeignWriter::finish));
         let tasks = tasks.map(ForeignWriter::finish);
-        self.finished.push(FinishedWriters { writers: writers.into_iter().map(ended).collect(), tasks });
+        self.finished.push(FinishedWriters { writers: writers.into_iter().map(finish).collect(), tasks });
         let planted = planter.stop();
-        assert!(planted.iter().all(|(_, well)| *well), "{planted:?}");
+        assert!(planted.iter().all(|(_, is_correct)| *is_correct), "{planted:?}");
     }
 
-    /// What they say they have stored is there, once, with what only they know of; who waits for a lock was refused
-    /// nothing.
+    /// Checks that each message and task that a writer reported as stored exists once, with the
+    /// fields that only that writer knows. A writer that waits for the lock must not have failed.
     pub(crate) fn check(&self) {
-        for (inbox, manner, outcome) in self.finished.iter().flat_map(|gone| &gone.writers) {
-            assert!(
-                *manner == WriterKind::SkipIfLocked || outcome.refused.is_empty(),
-                "{manner:?}: {outcome:?}"
-            );
-            let file = self.env.inbox(&self.team, inbox);
-            for text in &outcome.stored {
-                let theirs: Vec<_> = file.iter().filter(|message| message["text"] == text.as_str()).collect();
-                assert_eq!(theirs.len(), 1, "{text} of theirs in {inbox}");
-                assert_eq!(theirs[0]["theirs"]["of"], text.as_str(), "{text} of theirs in {inbox}");
+        for (inbox, kind, report) in self.finished.iter().flat_map(|finished| &finished.writers) {
+            assert!(*kind == WriterKind::SkipIfLocked || report.refused.is_empty(), "{kind:?}: {report:?}");
+            let messages = self.env.inbox(&self.team, inbox);
+            for text in &report.stored {
+                let found: Vec<_> =
+                    messages.iter().filter(|message| message["text"] == text.as_str()).collect();
+                assert_eq!(found.len(), 1, "foreign message {text} in {inbox}");
+                assert_eq!(found[0]["theirs"]["of"], text.as_str(), "foreign message {text} in {inbox}");
             }
         }
-        let writers = || self.finished.iter().flat_map(|gone| &gone.writers);
-        for (_, manner, _) in writers().filter(|(_, manner, _)| *manner != WriterKind::SkipIfLocked) {
-            let stored = writers().any(|(_, other, outcome)| other == manner && !outcome.stored.is_empty());
-            assert!(stored, "{manner:?} stored nothing");
+        let writers = || self.finished.iter().flat_map(|finished| &finished.writers);
+        for (_, kind, _) in writers().filter(|(_, kind, _)| *kind != WriterKind::SkipIfLocked) {
+            let stored = writers().any(|(_, other, report)| other == kind && !report.stored.is_empty());
+            assert!(stored, "{kind:?} stored nothing");
         }
-        let tasks: Vec<_> = self.finished.iter().filter_map(|gone| gone.tasks.as_ref()).collect();
-        assert!(tasks.is_empty() || tasks.iter().any(|tasks| !tasks.stored.is_empty()), "no task was stored");
-        tasks.iter().flat_map(|tasks| &tasks.stored).for_each(|said| self.check_task(said));
+        let reports: Vec<_> = self.finished.iter().filter_map(|finished| finished.tasks.as_ref()).collect();
+        assert!(
+            reports.is_empty() || reports.iter().any(|report| !report.stored.is_empty()),
+            "no task was stored"
+        );
+        reports.iter().flat_map(|report| &report.stored).for_each(|line| self.check_task(line));
     }
 
-    /// `ID SUBJECT OWNER`, as its maker knows it. What it took is its own; the rest a worker may have taken since, where
-    /// there are some.
-    fn check_task(&self, said: &str) {
-        let mut words = said.split(' ');
-        let (id, subject, owner) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+    /// Checks a task against the line `ID SUBJECT OWNER` of the task writer. The writer still owns
+    /// each task that it has claimed. If the team has workers, one of them may have claimed an
+    /// unowned task.
+    fn check_task(&self, line: &str) {
+        let mut fields = line.split(' ');
+        let (id, subject, owner) = (fields.next().unwrap(), fields.next().unwrap(), fields.next().unwrap());
         let text = self.env.read(&format!("root/tasks/{}/{id}.json", self.team));
         let task: Value =
-            serde_json::from_str(&text).unwrap_or_else(|error| panic!("task {id} of theirs: {error}"));
-        assert_eq!(task["subject"], subject, "task {id} of theirs");
-        let is_free = owner == "-" && self.plan.has_workers;
-        assert!(is_free || task["owner"].as_str().unwrap_or("-") == owner, "task {id} of theirs: {task}");
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("foreign task {id}: {error}"));
+        assert_eq!(task["subject"], subject, "foreign task {id}");
+        let may_be_claimed = owner == "-" && self.plan.has_workers;
+        let actual = task["owner"].as_str().unwrap_or("-");
+        assert!(may_be_claimed || actual == owner, "foreign task {id}: {task}");
     }
 }
 
-/// For inboxes of two readers, about as often as ours send: an inbox is read whole now and then, and what that takes
-/// grows with it.
+/// A plan for the inboxes of two readers. The writers are about as slow as the members' senders, so
+/// that the inboxes stay short: an inbox is sometimes read completely.
 pub(crate) const PACED_PLAN: WriterPlan = WriterPlan {
     writers: &[
         ("r0", WriterKind::RenameUnderLock, "f"),
@@ -193,7 +205,7 @@ pub(crate) const PACED_PLAN: WriterPlan = WriterPlan {
     ],
     lock_targets: &["inboxes/r1.json", "config.json"],
     count: None,
-    pace: Some(Duration::from_millis(200)),
+    pause: Some(Duration::from_millis(200)),
     plant_interval: Duration::from_secs(2),
     has_workers: true,
 };

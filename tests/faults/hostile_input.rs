@@ -1,8 +1,10 @@
-//! Inputs that are damaged or meant to do harm, at every door of a daemon that is at work: files, messages, frames,
-//! hooks, run files, profiles, MCP, words and descriptors. It lives, answers and delivers as before; what was spoilt is
-//! still there or was set aside, and nothing else has changed.
+//! Sends damaged and hostile inputs to running daemons: files, messages, frames on the control
+//! socket, hook inputs, run files, profiles, MCP requests, arguments and file descriptors. Tests
+//! that the daemon keeps running, answers and delivers messages as before. A damaged file must be
+//! unchanged, or a copy of it must be kept, and no other file may change.
 //!
-//! `INPUTS=n` says how many, in batches of twenty, at four daemons; `SEED=n` chooses them.
+//! `INPUTS=n` sets the number of inputs, which four daemons get in batches of twenty. `SEED=n`
+//! chooses the inputs.
 
 mod command_permissions;
 mod control_frames;
@@ -13,31 +15,34 @@ mod request_permissions;
 mod symlink_races;
 mod team_files;
 
-use harness::{McpClient, TestEnv, iterations, record_result};
+use harness::{McpClient, TestEnv, number_from_env, record_result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use team_files::CorruptedFiles;
 
-/// Houses side by side, since nearly all of it is waiting: for what is half written, say.
+/// Number of test environments that run in parallel. Most of the time is waiting, for example for
+/// half-written files.
 const SHARDS: u64 = 4;
-/// After so many inputs everything is looked at.
+/// Number of inputs between two checks.
 const BATCH: u64 = 20;
-/// Teams whose config.json is spoilt in turn, since each is waited for before it is mended.
+/// Number of teams whose config.json is damaged in turn. The daemon waits before it rewrites a
+/// damaged config.json, so one team would be too slow.
 const TEAMS: usize = 8;
-/// Beyond what it had after the first batch: descriptors, and resident memory in KiB.
+/// How much the daemon may grow after the first batch: descriptors, and resident memory in KiB.
 const ALLOWED_GROWTH: (usize, u64) = (12, 24 * 1024);
 
-/// One environment under siege.
+/// One test environment, and the state that must not change in it.
 struct HostileRun {
     env: TestEnv,
     rng: fastrand::Rng,
     lead: McpClient,
     members: Vec<TestMember>,
     files: CorruptedFiles,
-    /// Peers that are slow: they stay until the batch is over.
-    slow: Vec<UnixStream>,
+    /// Connections with an incomplete frame. They stay open until the batch is over.
+    incomplete_connections: Vec<UnixStream>,
+    /// Id and pid of each pane.
     panes: String,
     batches: u64,
 }
@@ -45,8 +50,8 @@ struct HostileRun {
 impl HostileRun {
     fn start(seed: u64) -> HostileRun {
         let env = TestEnv::with_team();
-        let heard = env.path("out/heard").display().to_string();
-        let script = format!("cat >>{heard}; echo >>{heard}");
+        let prompts = env.path("out/heard").display().to_string();
+        let script = format!("cat >>{prompts}; echo >>{prompts}");
         env.write_profile(
             "heard",
             &format!("delivery = 'turn'\nprogram = 'sh'\nargs = ['-c', '{script}']\n"),
@@ -54,28 +59,33 @@ impl HostileRun {
         env.teamctl(["spawn", "ann", "--profile", "heard", "--backend", "in-process"]).expect_success();
         env.teamctl(["spawn", "bob", "--", &env.scripted_agent_path(), "stay"]).expect_success();
         env.teamctl(["task", "create", "one"]).expect_success();
-        // Of one who works on nothing: where its blocker is spoilt so that it reads as done, or is away, it may be begun.
+        // bob works on no task. A damaged blocker may read as completed or be missing, and then
+        // another owner could start this task.
         env.teamctl(["task", "create", "two", "--blocked-by", "1", "--owner", "bob"]).expect_success();
         let agent = env.scripted_agent_path();
-        for team in (0..TEAMS).map(team_files::team) {
+        for team in (0..TEAMS).map(team_files::team_name) {
             env.teamctl(["create", &team]).expect_success();
             env.teamctl(["spawn", "m", "-t", &team, "--backend", "in-process", "--", &agent, "stay"])
                 .expect_success();
         }
-        // By no door: what was acknowledged comes back, once, where a spoilt inbox can be read and lacks it. So does here what
-        // bob was told of its task.
+        // This message bypasses the journal. The daemon restores a journaled message once if the
+        // inbox lacks it, which would change a damaged inbox. The task assignment to bob is in the
+        // journal, so it is restored here, before the inbox is damaged.
         let first = json!([{"from": "team-lead", "text": "the first", "timestamp": "2026-01-01T00:00:00.000Z", "read": false}]);
         env.write_file("root/teams/survey/inboxes/bob.json", first.to_string());
-        env.wait_until("it is back", || (env.inbox("survey", "bob").len() == 2).then_some(()));
-        env.write_file("home/victim/kept", "nobody's to touch\n");
+        env.wait_until("the task assignment is restored", || {
+            (env.inbox("survey", "bob").len() == 2).then_some(())
+        });
+        env.write_file("home/victim/kept", "must not change\n");
         let lead = McpClient::connect(&env, &["--team", "survey"]);
         let panes = env.tmux(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"]);
         let rng = fastrand::Rng::with_seed(seed);
-        let (living, files) = (list_members(&env), CorruptedFiles::new(&env));
-        HostileRun { env, rng, lead, members: living, files, slow: Vec::new(), panes, batches: 0 }
+        let (members, files) = (list_members(&env), CorruptedFiles::new(&env));
+        HostileRun { env, rng, lead, members, files, incomplete_connections: Vec::new(), panes, batches: 0 }
     }
 
-    /// One input. Files are the most of what comes from outside, frames the quickest.
+    /// Sends one random input. Files are frequent because they are the daemon's main input. Frames
+    /// are frequent because they are fast.
     fn send_input(&mut self) {
         match self.rng.u32(0..100) {
             0..17 => team_files::corrupt_inbox(self),
@@ -93,12 +103,15 @@ impl HostileRun {
         }
     }
 
-    /// Everything is as it was: who lives, who answers, who is reached, what the files say.
+    /// Checks that the same members and panes exist, that a message is delivered, and that only the
+    /// damaged files have changed. Restores the damaged files.
     fn check(&mut self) {
         self.batches += 1;
         let probe = format!("probe {} is here", self.batches);
-        assert_eq!(list_members(&self.env), self.members, "somebody else lives");
-        // A file that is half written is waited for by whoever needs it, and a batch is to be short.
+        assert_eq!(list_members(&self.env), self.members, "the members have not changed");
+        // Commands wait for half-written task files. To save time, `teamctl status` runs with
+        // damaged task files only after every tenth batch. After the other batches they are
+        // restored first.
         if self.batches.is_multiple_of(10) {
             self.env.teamctl(["status"]).expect_success();
         } else {
@@ -107,16 +120,14 @@ impl HostileRun {
         self.lead
             .call("SendMessage", &json!({"recipient": "ann", "content": probe, "summary": "s"}))
             .unwrap();
-        self.env.wait_until("the probe is fed", || self.env.read("out/heard").contains(&probe).then_some(()));
+        self.env.wait_until("the probe is delivered", || {
+            self.env.read("out/heard").contains(&probe).then_some(())
+        });
         let panes = self.env.tmux(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"]);
-        assert_eq!(panes, self.panes, "a pane was touched");
-        self.slow.clear();
+        assert_eq!(panes, self.panes, "no pane has changed");
+        self.incomplete_connections.clear();
         team_files::restore(self, "root/");
         team_files::assert_only_corrupted_files_changed(self);
-    }
-
-    fn daemon(&self) -> u32 {
-        self.env.daemon_pid()
     }
 
     fn finish(mut self) {
@@ -124,8 +135,8 @@ impl HostileRun {
         self.lead.close();
         let log = payloads_and_files::all_logs(&self.env);
         assert!(!log.contains("panicked at"), "{log}");
-        let evil: Vec<PathBuf> = team_files::contents_below(&self.env.path("out")).into_keys().collect();
-        assert!(!evil.iter().any(|path| path.ends_with("evil")), "something ran: {evil:?}");
+        let paths: Vec<PathBuf> = team_files::contents_below(&self.env.path("out")).into_keys().collect();
+        assert!(!paths.iter().any(|path| path.ends_with("evil")), "an input was executed: {paths:?}");
         self.env.shut_down();
     }
 }
@@ -133,7 +144,8 @@ impl HostileRun {
 /// Name, team, mode and pid.
 type TestMember = (String, String, String, u64);
 
-/// As the daemon tells it, at once: `teamctl status` looks into the files besides, and waits for those half written.
+/// Asks the daemon for the running members. `teamctl status` would also read the files, and wait
+/// for half-written ones.
 fn list_members(env: &TestEnv) -> Vec<TestMember> {
     let status = control_frames::call_daemon(env, &json!("status"));
     let teams = status["done"]["status"]["teams"].as_array().unwrap().iter();
@@ -155,7 +167,7 @@ fn to_text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// How many descriptors a process has, and how much resident memory, in KiB.
+/// Returns the number of open descriptors of a process, and its resident memory in KiB.
 fn resource_usage(pid: u32) -> (usize, u64) {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -164,43 +176,44 @@ fn resource_usage(pid: u32) -> (usize, u64) {
 }
 
 fn run_inputs(inputs: u64, seed: u64) {
-    let mut siege = HostileRun::start(seed);
-    let pid = siege.daemon();
+    let mut run = HostileRun::start(seed);
+    let pid = run.env.daemon_pid();
     let mut before = None;
     for input in 1..=inputs {
-        siege.send_input();
+        run.send_input();
         if input % BATCH == 0 || input == inputs {
-            siege.check();
+            run.check();
             before.get_or_insert_with(|| resource_usage(pid));
         }
     }
-    team_files::restore_all(&mut siege);
-    // Connections that were dropped are heard of a moment later.
+    team_files::restore_all(&mut run);
+    // The daemon closes its side of a dropped connection a moment later.
     let (descriptors, kib) = before.unwrap();
-    siege.env.wait_until("its descriptors are let go", || {
+    run.env.wait_until("the daemon has closed its descriptors", || {
         (resource_usage(pid).0 <= descriptors + ALLOWED_GROWTH.0).then_some(())
     });
-    let now = resource_usage(pid);
-    assert!(now.1 <= kib + ALLOWED_GROWTH.1, "its memory grew from {kib} to {} KiB", now.1);
-    siege.finish();
+    let after = resource_usage(pid);
+    assert!(after.1 <= kib + ALLOWED_GROWTH.1, "the daemon's memory grew from {kib} to {} KiB", after.1);
+    run.finish();
 }
 
 #[test]
 fn daemon_survives_hostile_input_without_loss() {
-    let (inputs, seed) = (iterations("INPUTS", 1_000).div_ceil(SHARDS), iterations("SEED", 1) * SHARDS);
+    let (inputs, seed) =
+        (number_from_env("INPUTS", 1_000).div_ceil(SHARDS), number_from_env("SEED", 1) * SHARDS);
     std::thread::scope(|scope| {
-        let lanes: Vec<_> =
-            (0..SHARDS).map(|lane| scope.spawn(move || run_inputs(inputs, seed + lane))).collect();
-        lanes.into_iter().for_each(|lane| lane.join().unwrap());
+        let shards: Vec<_> =
+            (0..SHARDS).map(|shard| scope.spawn(move || run_inputs(inputs, seed + shard))).collect();
+        shards.into_iter().for_each(|shard| shard.join().unwrap());
     });
     record_result("hostile-inputs", inputs * SHARDS);
 }
 
-/// Path to what is there, below a directory.
+/// The files below a directory with their contents.
 type Contents = BTreeMap<PathBuf, Vec<u8>>;
 
-/// The only thing in a directory, and so on down to a file of that name.
+/// Returns the path of `name` in the only subdirectory of `directory`.
 fn single_file_below(directory: &Path, name: &str) -> PathBuf {
-    let place = std::fs::read_dir(directory).unwrap().flatten().next().unwrap().path();
-    place.join(name)
+    let subdirectory = std::fs::read_dir(directory).unwrap().flatten().next().unwrap().path();
+    subdirectory.join(name)
 }

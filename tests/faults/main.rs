@@ -1,10 +1,11 @@
-//! Fault tests of the promises in docs/promises.md: whatever can fail is made to fail, many times, and the tests count
-//! what they checked. The environment sets the number of rounds of each test (such as `MESSAGES=n`). The default is small;
-//! `scripts/torture` sets large numbers.
+//! Fault tests of the promises in docs/promises.md. Each test makes processes, disks, system calls
+//! or inputs fail many times, and checks the promises after each failure.
 //!
-//! Each test writes its counts with [`harness::record_result`], for the tables of docs/promises.md and docs/torture.md.
+//! Environment variables such as `MESSAGES=n` set the number of rounds of each test. The defaults
+//! are small; `scripts/torture` sets large numbers. Each test records its counts with
+//! [`harness::record_result`], for the tables in docs/promises.md and docs/torture.md.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue must stop")]
 
 mod cli_syscalls;
 mod concurrent_claims;
@@ -26,7 +27,7 @@ mod tmux_arguments;
 mod tmux_server_kills;
 mod workers;
 
-/// Every file in this directory is a trial of the list above.
+/// Checks that each file of this directory is a module of this file.
 #[test]
 fn every_test_file_is_listed() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/faults");
@@ -34,6 +35,9 @@ fn every_test_file_is_listed() {
     for entry in std::fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let name = name.trim_end_matches(".rs");
-        assert!(name == "main" || listed.contains(&format!("mod {name};")), "{name} is not in main.rs");
+        assert!(
+            name == "main" || listed.contains(&format!("mod {name};")),
+            "{name} is not a module of main.rs"
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! Mail for other trials to go on beside: who sends and who reads, each with a diary that the checker reads in the end.
-//! Whoever they write to may just not be on the team.
+//! Senders and readers of messages that run while another test injects faults. Each of them records
+//! what it does in a history file, and the checker reads these files at the end. The recipient of a
+//! message may be off the team for a while.
 
 use harness::history::{History, HistoryEventKind, HistoryFile, InboxSnapshot, TestMessageId};
 use harness::{McpClient, TestEnv, history};
@@ -8,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender};
 
-/// Where the diaries are, and whose inboxes are read.
+/// The directory of the history files, and the members whose inboxes are read.
 pub(crate) struct MessageTraffic<'h> {
     pub(crate) env: &'h TestEnv,
     pub(crate) history_dir: PathBuf,
@@ -16,27 +17,28 @@ pub(crate) struct MessageTraffic<'h> {
 }
 
 impl MessageTraffic<'_> {
-    pub(crate) fn open_history_file(&self, who: &str) -> HistoryFile {
-        HistoryFile::open(&self.history_dir.join(format!("{who}.diary"))).unwrap()
+    pub(crate) fn open_history_file(&self, name: &str) -> HistoryFile {
+        HistoryFile::open(&self.history_dir.join(format!("{name}.diary"))).unwrap()
     }
 
-    /// Sends so many at each ring of the bell, and rings the readers'.
+    /// Sends `messages_per_signal` messages for each signal, to random readers. After each message
+    /// it signals the reader. Ends when the channel of the signals is closed.
     pub(crate) fn run_sender(
         &self,
-        me: &str,
-        each: u64,
+        sender: &str,
+        messages_per_signal: u64,
         mut rng: fastrand::Rng,
-        bell: &Receiver<()>,
-        rings: &[Sender<()>],
+        signals: &Receiver<()>,
+        reader_signals: &[Sender<()>],
     ) {
-        let (mut diary, mut seq) = (self.open_history_file(me), 0);
+        let (mut history_file, mut seq) = (self.open_history_file(sender), 0);
         let mut server = McpClient::connect(self.env, &["--team", "survey"]);
-        while bell.recv().is_ok() {
-            for _ in 0..each {
+        while signals.recv().is_ok() {
+            for _ in 0..messages_per_signal {
                 let (id, to) =
-                    (TestMessageId { sender: me.to_owned(), seq }, rng.usize(0..self.readers.len()));
+                    (TestMessageId { sender: sender.to_owned(), seq }, rng.usize(0..self.readers.len()));
                 seq += 1;
-                diary
+                history_file
                     .append(&HistoryEventKind::SendStarted {
                         id: id.clone(),
                         to: self.readers[to].to_owned(),
@@ -45,31 +47,34 @@ impl MessageTraffic<'_> {
                 let text = id.message_text("as it is");
                 let message = json!({"recipient": self.readers[to], "content": text, "summary": "s"});
                 let stored = server.call("SendMessage", &message).is_ok();
-                diary
+                history_file
                     .append(&if stored {
                         HistoryEventKind::Stored { id }
                     } else {
                         HistoryEventKind::Refused { id }
                     })
                     .unwrap();
-                rings[to].send(()).unwrap();
+                reader_signals[to].send(()).unwrap();
             }
         }
         server.close();
     }
 
-    /// Reads and marks whatever comes, and looks at the inbox now and then.
-    pub(crate) fn run_reader(&self, me: &str, bell: &Receiver<()>) -> Vec<InboxSnapshot> {
-        let (mut diary, mut looks, mut held) = (self.open_history_file(me), Vec::new(), BTreeSet::new());
-        // As an agent starts it: it may just not be on the team.
+    /// Reads the messages of one inbox and marks them read, after each signal and once more when
+    /// the channel of the signals is closed. Returns snapshots of the inbox.
+    pub(crate) fn run_reader(&self, reader: &str, signals: &Receiver<()>) -> Vec<InboxSnapshot> {
+        let (mut history_file, mut snapshots, mut delivered) =
+            (self.open_history_file(reader), Vec::new(), BTreeSet::new());
+        // The server is started with an agent's environment, because the member may be off the
+        // team.
         let mut server =
-            McpClient::connect_with_env(self.env, &[], &[("TEAMD_TEAM", "survey"), ("TEAMD_MEMBER", me)]);
+            McpClient::connect_with_env(self.env, &[], &[("TEAMD_TEAM", "survey"), ("TEAMD_MEMBER", reader)]);
         for round in 0.. {
-            let more = bell.recv().is_ok();
-            bell.try_iter().for_each(drop);
+            let is_open = signals.recv().is_ok();
+            signals.try_iter().for_each(drop);
             let Ok(answer) = server.call("ReadInbox", &json!({"limit": 1_000_000})) else {
-                // It has no seat on the team before it is spawned again.
-                assert!(more, "in the end it has a seat");
+                // A member that was ended is off the team until it is spawned again.
+                assert!(is_open, "{reader} is on the team at the end");
                 continue;
             };
             let messages = answer["messages"].as_array().unwrap();
@@ -77,59 +82,60 @@ impl MessageTraffic<'_> {
                 .iter()
                 .filter_map(|message| Some(TestMessageId::parse_text(message["text"].as_str()?)?.0))
             {
-                if held.insert(id.clone()) {
-                    diary.append(&HistoryEventKind::Delivered { id, by: me.to_owned() }).unwrap();
+                if delivered.insert(id.clone()) {
+                    history_file.append(&HistoryEventKind::Delivered { id, by: reader.to_owned() }).unwrap();
                 }
             }
-            let marks = json!({"ids": messages.iter().map(|message| &message["id"]).collect::<Vec<_>>()});
-            if server.call("MarkRead", &marks).is_ok() {
-                for id in std::mem::take(&mut held) {
-                    diary.append(&HistoryEventKind::Processed { id, by: me.to_owned() }).unwrap();
+            let ids = json!({"ids": messages.iter().map(|message| &message["id"]).collect::<Vec<_>>()});
+            if server.call("MarkRead", &ids).is_ok() {
+                for id in std::mem::take(&mut delivered) {
+                    history_file.append(&HistoryEventKind::Processed { id, by: reader.to_owned() }).unwrap();
                 }
             }
             if round % 8 == 0 {
-                looks.extend(self.take_snapshot(me));
+                snapshots.extend(self.take_snapshot(reader));
             }
-            if !more {
+            if !is_open {
                 break;
             }
         }
         server.close();
-        looks
+        snapshots
     }
 
-    /// Its name is used again for a new life: call it when that runs.
-    pub(crate) fn record_name_reuse(&self, who: &str) {
-        if self.readers.contains(&who) {
-            let mut diary = self.open_history_file("names");
-            diary.append(&HistoryEventKind::NameReused { by: who.to_owned() }).unwrap();
+    /// Records that the name of a member is used by a new spawn. Called once the new agent runs.
+    pub(crate) fn record_name_reuse(&self, name: &str) {
+        if self.readers.contains(&name) {
+            let mut history_file = self.open_history_file("names");
+            history_file.append(&HistoryEventKind::NameReused { by: name.to_owned() }).unwrap();
         }
     }
 
-    /// None where a foreign writer has it half written.
+    /// Reads an inbox. `None` if it is missing or half written by a foreign writer.
     pub(crate) fn take_snapshot(&self, inbox: &str) -> Option<InboxSnapshot> {
         let path = self.env.root().join(format!("teams/survey/inboxes/{inbox}.json"));
         let messages: Vec<Value> = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
         Some(InboxSnapshot::from_messages(history::monotonic_ns(), inbox, &messages))
     }
 
-    /// What everybody wrote down, with the last looks; call it when all have come to rest.
+    /// Collects all history files and a last snapshot of each inbox. Called when all senders and
+    /// readers have ended.
     pub(crate) fn collect_history(
         &self,
-        looks: Vec<InboxSnapshot>,
-        team: BTreeSet<String>,
-        living: BTreeSet<String>,
+        snapshots: Vec<InboxSnapshot>,
+        members: BTreeSet<String>,
+        running: BTreeSet<String>,
     ) -> History {
-        let mut history = History { snapshots: looks, ..History::default() };
-        history.snapshots.extend(self.readers.iter().map(|who| self.take_snapshot(who).unwrap()));
+        let mut history = History { snapshots, ..History::default() };
+        history.snapshots.extend(self.readers.iter().map(|name| self.take_snapshot(name).unwrap()));
         for entry in std::fs::read_dir(&self.history_dir).unwrap() {
             let path = entry.unwrap().path();
             if is_history_file(&path) {
                 history.add_file(&std::fs::read_to_string(path).unwrap());
             }
         }
-        history.members = team.into_iter().collect();
-        history.running = living.into_iter().collect();
+        history.members = members.into_iter().collect();
+        history.running = running.into_iter().collect();
         history
     }
 }
@@ -138,7 +144,7 @@ fn is_history_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "diary")
 }
 
-/// How many messages were stored.
+/// The number of messages that were stored.
 pub(crate) fn count_stored(history: &History) -> u64 {
-    history.events.iter().filter(|deed| matches!(deed.kind, HistoryEventKind::Stored { .. })).count() as u64
+    history.events.iter().filter(|event| matches!(event.kind, HistoryEventKind::Stored { .. })).count() as u64
 }

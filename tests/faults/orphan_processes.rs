@@ -1,19 +1,21 @@
-//! Whatever an agent leaves behind, and however it ends, soon nothing of it lives: children in the background, deaf to a
-//! hang-up, with a name that is no text, under nohup, in a session of their own, forked twice; at its own exit, with its
-//! pane closed by a person, with its tmux server or its shim killed, shut down, and with no daemon there.
+//! Tests that no child of an agent keeps running after the agent has ended. The children run in the
+//! background, ignore hang-ups, have a name that is not valid UTF-8, run under nohup, have their
+//! own session or are forked twice. The agent exits by itself, its pane is closed, its tmux server
+//! or its shim is killed, it is shut down, or its pane is closed while no daemon runs.
 //!
-//! `ORPHANS=n` says how many children (200 unless said). Each is held by its pidfd from its first word on.
+//! `ORPHANS=n` sets the number of children (200 by default). The test holds a pidfd of each child.
 
-use harness::{TaggedProcesses, TestEnv, iterations, record_result, record_skip};
+use harness::{TaggedProcesses, TestEnv, number_from_env, record_result, record_skip};
 use std::fs::File;
 use std::io::Write;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// What each of them becomes, known by its pid in a file; `deaf` to what can be ignored.
+/// The end of the script of a child: writes the pid to a file and sleeps. The script `out/deaf`
+/// ignores the signals HUP and TERM too.
 const CHILD: &str = "echo $$ >>out/children\nexec sleep 3600\n";
 
-/// What a shell starts it with.
+/// The shell commands that start a child.
 const KINDS: [&str; 6] = [
     "out/named &",
     "out/child &",
@@ -23,15 +25,16 @@ const KINDS: [&str; 6] = [
     "(setsid sh -c 'out/deaf & exit' &)",
 ];
 
-/// The same, and nothing in its environment says whose it is.
-const BARE: &str = "(setsid env -i out/deaf &)";
+/// The last command, but the child has no environment, so nothing identifies its agent.
+const WITHOUT_ENVIRONMENT: &str = "(setsid env -i out/deaf &)";
 
-/// How long whatever is left may live.
+/// How long a child may run after the end of its agent.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
+/// Number of agents in a batch, each with one child.
 const BATCH_SIZE: usize = 25;
 
-/// What brings the agents of a batch to their end.
+/// How the agents of a batch are ended.
 #[derive(Debug, Clone, Copy)]
 enum AgentEnd {
     OwnExit,
@@ -39,7 +42,7 @@ enum AgentEnd {
     ServerKilled,
     ShimKilled,
     Shutdown,
-    /// And then its pane closed.
+    /// The daemon is killed, and then the panes are closed.
     DaemonKilled,
 }
 
@@ -52,11 +55,13 @@ const AGENT_ENDS: [AgentEnd; 6] = [
     AgentEnd::DaemonKilled,
 ];
 
-/// An environment whose daemon runs outside of tmux, so that it outlives the server.
+/// A test environment whose daemon runs outside of tmux, so that it keeps running when the tmux
+/// server is killed.
 struct OrphanTest {
     env: TestEnv,
     daemon: Child,
-    /// Agents wait here for a newline each. Open to both sides, so that nobody waits for the other to come.
+    /// A named pipe. An agent exits when it reads a line from it. The test opens the pipe for
+    /// reading and writing, so that opening it does not block.
     gate: File,
 }
 
@@ -68,7 +73,7 @@ impl OrphanTest {
         env.create_gate("out/go");
         env.write_script("out/child", &format!("#!/bin/sh\n{CHILD}"));
         env.write_script("out/deaf", &format!("#!/bin/sh\ntrap '' HUP TERM\n{CHILD}"));
-        // The kernel cuts a long name in the middle of a letter.
+        // This name ends in the middle of a character, like a long name that the kernel has cut.
         env.create_gate("out/never");
         let named = "printf 'cut\\303' >/proc/self/comm\necho $$ >>out/children\nread -r line <out/never\n";
         env.write_script("out/named", &format!("#!/bin/sh\ntrap '' HUP TERM\n{named}"));
@@ -76,7 +81,8 @@ impl OrphanTest {
         OrphanTest { env, daemon, gate }
     }
 
-    /// Agents, each with one child of these kinds in turn; the children, once all have spoken.
+    /// Spawns `count` agents, each with one child. The kinds of children are used in turn. Returns
+    /// the children when all of them run.
     fn start_batch(&self, batch: usize, kinds: &[&str], count: usize) -> Vec<TaggedProcesses> {
         let env = &self.env;
         env.write_file("out/children", "");
@@ -94,14 +100,15 @@ impl OrphanTest {
                 env.read("out/children").lines().filter_map(|pid| pid.trim().parse().ok()).collect();
             (pids.len() == count).then_some(pids)
         });
-        let held: Vec<TaggedProcesses> = pids.into_iter().map(TaggedProcesses::single).collect();
-        assert!(held.iter().all(|one| one.list().len() == 1), "each is held: {held:#?}");
-        held
+        let children: Vec<TaggedProcesses> = pids.into_iter().map(TaggedProcesses::single).collect();
+        assert!(children.iter().all(|child| child.list().len() == 1), "each child runs: {children:#?}");
+        children
     }
 
-    fn panes(&self, what: &str) -> Vec<String> {
-        let all = self.env.tmux(["list-panes", "-a", "-F", &format!("#{{?#{{@teamd_spawn}},{what},}}")]);
-        all.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    /// Expands a tmux format for each pane with a pane tag.
+    fn panes(&self, format: &str) -> Vec<String> {
+        let lines = self.env.tmux(["list-panes", "-a", "-F", &format!("#{{?#{{@teamd_spawn}},{format},}}")]);
+        lines.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
 
     fn end_agents(&mut self, ending: AgentEnd, count: usize) {
@@ -128,7 +135,8 @@ impl OrphanTest {
         }
     }
 
-    /// What is needed for the next batch, and that nobody of this one is on the team.
+    /// Starts a new tmux server or daemon if the last one was killed, and waits until the members
+    /// of the batch are removed.
     fn prepare_next_batch(&mut self, ending: AgentEnd) {
         let env = &self.env;
         match ending {
@@ -138,7 +146,7 @@ impl OrphanTest {
             AgentEnd::DaemonKilled => self.daemon = env.start_daemon_without_pane(),
             _ => {}
         }
-        env.wait_until("nobody is left on the team", || {
+        env.wait_until("all members are removed", || {
             let status = env.json(["status"]);
             (status["teams"][0]["members"].as_array()?.len() == 1).then_some(())
         });
@@ -151,104 +159,105 @@ impl OrphanTest {
     }
 }
 
-/// Those that live when their time is over.
+/// Returns the children that still run after the timeout.
 fn surviving_children(children: &[TaggedProcesses]) -> Vec<String> {
     let deadline = std::time::Instant::now() + TIMEOUT;
-    let lives = |one: &&TaggedProcesses| {
-        !one.exit_within(deadline.saturating_duration_since(std::time::Instant::now()))
+    let survives = |child: &&TaggedProcesses| {
+        !child.exit_within(deadline.saturating_duration_since(std::time::Instant::now()))
     };
-    children.iter().filter(lives).flat_map(TaggedProcesses::list).collect()
+    children.iter().filter(survives).flat_map(TaggedProcesses::list).collect()
 }
 
-/// The four ends that somebody else brings about in turn, until so many children have been left; and the two beside
-/// them for every fourth batch, once at least.
+/// Plans the batches for `count` children: the first four ends in turn, and then the last two in
+/// turn for a quarter as many batches, at least two.
 fn planned_ends(count: usize) -> Vec<AgentEnd> {
     let batches = count.div_ceil(BATCH_SIZE);
-    let beside = (batches / 4).max(2);
+    let further_batches = (batches / 4).max(2);
     AGENT_ENDS[..4]
         .iter()
         .cycle()
         .take(batches)
-        .chain(AGENT_ENDS[4..].iter().cycle().take(beside))
+        .chain(AGENT_ENDS[4..].iter().cycle().take(further_batches))
         .copied()
         .collect()
 }
 
 #[test]
 fn agents_leave_no_processes() {
-    let mut orphanage = OrphanTest::open();
-    let endings = planned_ends(iterations("ORPHANS", 200) as usize);
+    let mut test = OrphanTest::open();
+    let endings = planned_ends(number_from_env("ORPHANS", 200) as usize);
     for (batch, ending) in endings.iter().enumerate() {
-        let children = orphanage.start_batch(batch, &KINDS, BATCH_SIZE);
-        orphanage.end_agents(*ending, BATCH_SIZE);
-        let left = surviving_children(&children);
-        assert!(left.is_empty(), "{ending:?}: {left:#?}\n{}", orphanage.env.dump_state());
-        orphanage.prepare_next_batch(*ending);
+        let children = test.start_batch(batch, &KINDS, BATCH_SIZE);
+        test.end_agents(*ending, BATCH_SIZE);
+        let remaining = surviving_children(&children);
+        assert!(remaining.is_empty(), "{ending:?}: {remaining:#?}\n{}", test.env.dump_state());
+        test.prepare_next_batch(*ending);
     }
-    orphanage.finish();
+    test.finish();
     record_result("orphan-trials", (endings.len() * BATCH_SIZE) as u64);
 }
 
-/// While the shim runs, a process that cleared its environment is still a descendant of the shim. After the shim is killed,
-/// nothing identifies such a process: docs/ARCHITECTURE.md names this as the only case in which processes are left.
+/// While the shim runs, a process that cleared its environment is still a descendant of the shim.
+/// After the shim is killed, nothing identifies such a process. docs/ARCHITECTURE.md names this as
+/// the only case in which processes remain.
 #[test]
 fn processes_without_environment_escape_only_if_the_shim_is_killed() {
-    let mut orphanage = OrphanTest::open();
+    let mut test = OrphanTest::open();
     let endings = [AgentEnd::OwnExit, AgentEnd::PaneClosed, AgentEnd::ServerKilled, AgentEnd::Shutdown];
     for (batch, ending) in endings.into_iter().enumerate() {
-        let children = orphanage.start_batch(batch, &[BARE], 5);
-        orphanage.end_agents(ending, 5);
-        let left = surviving_children(&children);
-        assert!(left.is_empty(), "{ending:?}: {left:#?}");
-        orphanage.prepare_next_batch(ending);
+        let children = test.start_batch(batch, &[WITHOUT_ENVIRONMENT], 5);
+        test.end_agents(ending, 5);
+        let remaining = surviving_children(&children);
+        assert!(remaining.is_empty(), "{ending:?}: {remaining:#?}");
+        test.prepare_next_batch(ending);
     }
-    let children = orphanage.start_batch(endings.len(), &[BARE], 5);
-    orphanage.end_agents(AgentEnd::ShimKilled, 5);
-    orphanage.prepare_next_batch(AgentEnd::ShimKilled);
-    let beyond = children.iter().filter(|child| !child.exit_within(Duration::ZERO)).count();
-    assert_eq!(beyond, children.len(), "what docs/ARCHITECTURE.md leaves uncovered is covered by now");
+    let children = test.start_batch(endings.len(), &[WITHOUT_ENVIRONMENT], 5);
+    test.end_agents(AgentEnd::ShimKilled, 5);
+    test.prepare_next_batch(AgentEnd::ShimKilled);
+    let escaped = children.iter().filter(|child| !child.exit_within(Duration::ZERO)).count();
+    assert_eq!(escaped, children.len(), "docs/ARCHITECTURE.md says that these processes remain");
     children.iter().for_each(TaggedProcesses::kill);
     assert!(surviving_children(&children).is_empty());
-    orphanage.finish();
-    record_result("orphans-beyond-reach", beyond as u64);
+    test.finish();
+    record_result("orphans-beyond-reach", escaped as u64);
 }
 
-/// Of no shell: that ends as soon as it can't fork.
+/// The fork bomb is not a shell script, because a shell exits when it cannot fork.
 const FORK_BOMB: &str = "import os  # storm\nwhile True:\n try: os.fork()\n except OSError: pass";
 
-/// Processes that start others for as long as they live, up to a limit of the kernel's.
+/// The number of processes of the fork bomb is limited by the kernel.
 #[test]
 fn fork_bomb_is_ended() {
-    let orphanage = OrphanTest::open();
-    let env = &orphanage.env;
-    // Who is root has no such limit but as another user.
-    let nobody = ["--reuid=65534", "--clear-groups", "prlimit", "--nproc=60", "python3", "-c"];
-    let can = Command::new("setpriv").args(nobody).arg("").status();
-    if !can.is_ok_and(|status| status.success()) {
-        record_skip("fork-storms", "no right to be another user, or no limit of processes");
-        return orphanage.finish();
+    let test = OrphanTest::open();
+    let env = &test.env;
+    // root has no process limit, so the fork bomb runs as another user.
+    let setpriv_args = ["--reuid=65534", "--clear-groups", "prlimit", "--nproc=60", "python3", "-c"];
+    let status = Command::new("setpriv").args(setpriv_args).arg("").status();
+    if !status.is_ok_and(|status| status.success()) {
+        record_skip("fork-storms", "no permission to change the user, or no process limit");
+        return test.finish();
     }
-    let spawn = [&["spawn", "ann", "--", "setpriv"], &nobody[..], &[FORK_BOMB]].concat();
-    let storming = || {
-        let all = TaggedProcesses::with_tag(&env.process_tag()).list();
-        all.into_iter().filter(|line| line.contains("storm")).collect::<Vec<_>>()
+    let spawn = [&["spawn", "ann", "--", "setpriv"], &setpriv_args[..], &[FORK_BOMB]].concat();
+    let bomb_processes = || {
+        let processes = TaggedProcesses::with_tag(&env.process_tag()).list();
+        processes.into_iter().filter(|line| line.contains("storm")).collect::<Vec<_>>()
     };
     for ending in ["kill", "kill of the shim"] {
         env.teamctl_with(&spawn, &[]).expect_success();
-        env.wait_until("the storm has begun", || (storming().len() > 30).then_some(()));
+        env.wait_until("the fork bomb has many processes", || (bomb_processes().len() > 30).then_some(()));
         match ending {
             "kill" => drop(env.teamctl(["kill", "ann"]).expect_success()),
             _ => {
-                orphanage.panes("#{pane_pid}").iter().for_each(|pid| env.kill_process(pid.parse().unwrap()));
-                env.wait_until("its end is told", || {
+                test.panes("#{pane_pid}").iter().for_each(|pid| env.kill_process(pid.parse().unwrap()));
+                env.wait_until("the exit is reported", || {
                     (!env.payloads_to_lead("ann", "teammate_terminated").is_empty()).then_some(())
                 });
-                env.wait_until("it is off the team", || env.member("ann").is_none().then_some(()));
+                env.wait_until("the member is removed", || env.member("ann").is_none().then_some(()));
             }
         }
-        let left = storming();
-        assert!(left.is_empty(), "{ending}: {left:#?}");
+        let remaining = bomb_processes();
+        assert!(remaining.is_empty(), "{ending}: {remaining:#?}");
     }
-    orphanage.finish();
+    test.finish();
     record_result("fork-storms", 2);
 }

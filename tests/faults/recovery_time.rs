@@ -1,14 +1,15 @@
-//! The daemon of twenty agents is killed, and the next one has all of them back, the same processes, however long they
-//! were alone. How long that takes is told, and measured by `make bench`.
+//! Tests that a new daemon adopts all twenty agents of a killed daemon, with the same processes.
+//! The agents run without a daemon for a random time. The test records how long the adoption takes;
+//! `make bench` measures it too.
 //!
-//! `RECOVERIES=n` says how often.
+//! `RECOVERIES=n` sets the number of kills, `SEED=n` the times without a daemon.
 
-use harness::{RecoveryTimer, TestEnv, iterations, quantile, record_result};
+use harness::{RecoveryTimer, TestEnv, number_from_env, quantile, record_result};
 use std::time::Duration;
 
 const AGENTS: usize = 20;
 
-/// Half of them in panes.
+/// Creates a team with twenty agents, half of them in panes.
 fn env_with_twenty_agents() -> TestEnv {
     let env = TestEnv::with_team();
     for n in 0..AGENTS {
@@ -21,28 +22,29 @@ fn env_with_twenty_agents() -> TestEnv {
 
 fn agent_pids(env: &TestEnv) -> Vec<u64> {
     let status = env.json(["status"]);
-    status["teams"][0]["members"].as_array().unwrap().iter().filter_map(|m| m["pid"].as_u64()).collect()
+    let members = status["teams"][0]["members"].as_array().unwrap();
+    members.iter().filter_map(|member| member["pid"].as_u64()).collect()
 }
 
 #[test]
-#[allow(clippy::print_stderr, reason = "how long it took is told, and judged elsewhere")]
+#[allow(clippy::print_stderr, reason = "the test prints the times and does not check them")]
 fn twenty_agents_are_adopted_after_each_kill() {
-    let (env, times) = (env_with_twenty_agents(), iterations("RECOVERIES", 10));
-    let mut rng = fastrand::Rng::with_seed(iterations("SEED", 1));
-    let mut recovery = RecoveryTimer::new(&env);
+    let (env, rounds) = (env_with_twenty_agents(), number_from_env("RECOVERIES", 10));
+    let mut rng = fastrand::Rng::with_seed(number_from_env("SEED", 1));
+    let mut timer = RecoveryTimer::new(&env);
     let before = agent_pids(&env);
-    let mut took: Vec<Duration> = (0..times)
+    let mut durations: Vec<Duration> = (0..rounds)
         .map(|_| {
-            let took = recovery.measure(AGENTS, Duration::from_millis(rng.u64(0..600)));
-            assert_eq!(agent_pids(&env), before, "the same processes");
-            took
+            let duration = timer.measure(AGENTS, Duration::from_millis(rng.u64(0..600)));
+            assert_eq!(agent_pids(&env), before, "the agents have the same pids");
+            duration
         })
         .collect();
-    let last = recovery.finish();
+    let last_daemon = timer.into_daemon();
     env.shut_down();
-    last.unwrap().wait().unwrap();
-    let (half, most) = (quantile(&mut took, 50), quantile(&mut took, 99));
-    eprintln!("recovery of {AGENTS} agents, {times} times: p50 {half:.0?}, p99 {most:.0?}");
-    record_result("recoveries", times);
-    record_result("recovery-p99-ms", most.as_millis() as u64);
+    last_daemon.unwrap().wait().unwrap();
+    let (p50, p99) = (quantile(&mut durations, 50), quantile(&mut durations, 99));
+    eprintln!("recovery of {AGENTS} agents, {rounds} times: p50 {p50:.0?}, p99 {p99:.0?}");
+    record_result("recoveries", rounds);
+    record_result("recovery-p99-ms", p99.as_millis() as u64);
 }

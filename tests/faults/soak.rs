@@ -1,8 +1,14 @@
-//! Everything at once, for as long as `MIN` says (minutes; without it twenty seconds, and until each kind of strike has
-//! hit): agents, senders, readers and foreign writers; every two seconds or so somebody is killed or stopped, or the
-//! daemon gets no descriptor or no watches, or its clock jumps, or the disk is full: each of these once in turn, and then by chance
-//! (`soak/strikes.rs`). What the daemon holds is watched each second. In the last third it is left alive, and what it
-//! holds must not grow; and in the end it has no more open than one that has just begun.
+//! Runs agents, senders, readers and foreign writers at the same time, and injects a fault every
+//! few seconds: a process is killed or stopped, the daemon gets no descriptors or no watches, its
+//! clock jumps, or the disk is full. `soak/fault_schedule.rs` chooses the faults, each kind once
+//! and then at random.
+//!
+//! The daemon's resource usage is checked each second, and the message history at the end. In the
+//! last third of the time, the calm phase, the daemon is not killed, and its memory must not grow.
+//! At the end it must not have more open descriptors than a new daemon.
+//!
+//! `MIN=n` sets the duration in minutes, `SEED=n` chooses the faults. Without `MIN` the test runs
+//! for twenty seconds. It runs longer if a kind of fault has not hit yet.
 
 mod fault_schedule;
 
@@ -12,8 +18,8 @@ use crate::workers::{WorkerProgram, WorkerSpec, names, respawn_missing};
 use fault_schedule::{FaultSchedule, SoakFault};
 use harness::history::InboxSnapshot;
 use harness::{
-    FaultInjector, FaultTarget, ProcessStats, SmallDisk, TestEnv, can_limit_watches, checker, iterations,
-    record_result, record_skip, sleep,
+    FaultInjector, FaultTarget, ProcessStats, SmallDisk, TestEnv, can_limit_watches, checker,
+    number_from_env, record_result, record_skip, sleep,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -36,77 +42,88 @@ const WORKERS: [WorkerSpec; 10] = [
 ];
 const READERS: [&str; 4] = ["r0", "r1", "r2", "r3"];
 const SENDERS: usize = 8;
-/// Of the small disk, MiB.
-const DISK: u32 = 256;
+/// Size of the small disk, in MiB.
+const DISK_SIZE: u32 = 256;
 
-/// How long it lasts: two thirds, or until each kind has hit; then the calm, in which the daemon lives.
+/// The two phases of the test. The load phase lasts two thirds of the time, or longer until each
+/// kind of fault has hit. In the calm phase after it, the daemon is not killed.
 struct SoakPhases {
-    started: Instant,
+    start: Instant,
     total: Duration,
-    calm_from: OnceLock<Instant>,
+    calm_start: OnceLock<Instant>,
 }
 
 impl SoakPhases {
+    /// Starts the calm phase when the load phase is over.
+    ///
     /// # Panics
-    /// Where some kind has not hit in so long.
-    fn update(&self, strikes: &FaultSchedule<'_>) {
-        let long = self.started.elapsed() > self.total * 2 + Duration::from_secs(120);
-        assert!(strikes.all_kinds_hit() || !long, "not each kind has hit: {:?}", strikes.counts());
-        if strikes.all_kinds_hit() && self.started.elapsed() > self.total * 2 / 3 {
-            self.calm_from.get_or_init(Instant::now);
+    /// If a kind of fault has not hit after more than twice the time.
+    fn update(&self, schedule: &FaultSchedule<'_>) {
+        let is_overdue = self.start.elapsed() > self.total * 2 + Duration::from_secs(120);
+        assert!(
+            schedule.all_kinds_hit() || !is_overdue,
+            "a kind of fault has not hit: {:?}",
+            schedule.counts()
+        );
+        if schedule.all_kinds_hit() && self.start.elapsed() > self.total * 2 / 3 {
+            self.calm_start.get_or_init(Instant::now);
         }
     }
 
     fn is_calm(&self) -> bool {
-        self.calm_from.get().is_some()
+        self.calm_start.get().is_some()
     }
 
     fn is_over(&self) -> bool {
-        self.calm_from.get().is_some_and(|from| from.elapsed() > self.total / 3)
+        self.calm_start.get().is_some_and(|start| start.elapsed() > self.total / 3)
     }
 }
 
-/// What was seen of the daemon, each second.
+/// What the checks of each second have found.
 #[derive(Default)]
 struct DaemonObservations {
     max_stats: ProcessStats,
-    /// In the calm, of the one daemon that lives in it: at each second.
-    calm: Vec<ProcessStats>,
-    daemon: u32,
+    /// The resource usage of the daemon in the calm phase, one entry each second.
+    calm_stats: Vec<ProcessStats>,
+    /// The pid of the daemon in the calm phase.
+    calm_pid: u32,
+    /// When each lock was first seen, by path and inode.
     locks: BTreeMap<(PathBuf, u64), Instant>,
     violations: Vec<String>,
 }
 
 impl DaemonObservations {
     fn observe(&mut self, env: &TestEnv, daemon: Option<u32>, calm: bool) {
-        if let Some((pid, vitals)) = daemon.and_then(|pid| Some((pid, ProcessStats::read(pid)?))) {
-            self.max_stats = self.max_stats.fieldwise_max(vitals);
+        if let Some((pid, stats)) = daemon.and_then(|pid| Some((pid, ProcessStats::read(pid)?))) {
+            self.max_stats = self.max_stats.fieldwise_max(stats);
             if calm {
-                self.observe_idle_memory(pid, vitals);
+                self.observe_idle_memory(pid, stats);
             }
-            let bounds = [
-                ("descriptors", vitals.descriptors, 150),
-                ("kB resident", vitals.resident, 65_536),
-                ("threads", vitals.threads, 20),
-                ("zombies", vitals.zombies, 12),
+            let limits = [
+                ("descriptors", stats.descriptors, 150),
+                ("kB resident", stats.resident, 65_536),
+                ("threads", stats.threads, 20),
+                ("zombies", stats.zombies, 12),
             ];
-            let beyond = bounds.into_iter().filter(|(_, is, bound)| is > bound);
-            self.violations.extend(beyond.map(|(what, is, bound)| format!("{is} {what}, more than {bound}")));
+            let exceeded = limits.into_iter().filter(|(_, value, limit)| value > limit);
+            self.violations
+                .extend(exceeded.map(|(unit, value, limit)| format!("{value} {unit}, more than {limit}")));
         }
         self.observe_locks(env);
         self.observe_logs(&env.path("state"));
     }
 
-    fn observe_idle_memory(&mut self, pid: u32, vitals: ProcessStats) {
-        if self.calm.is_empty() {
-            self.daemon = pid;
-        } else if pid != self.daemon {
-            self.violations.push(format!("the daemon {} did not live through the calm", self.daemon));
+    fn observe_idle_memory(&mut self, pid: u32, stats: ProcessStats) {
+        if self.calm_stats.is_empty() {
+            self.calm_pid = pid;
+        } else if pid != self.calm_pid {
+            self.violations.push(format!("the daemon {} ended in the calm phase", self.calm_pid));
         }
-        self.calm.push(vitals);
+        self.calm_stats.push(stats);
     }
 
-    /// A lock is somebody's for a moment; what the dead leave is taken over within twelve seconds by whoever comes.
+    /// Checks that no lock exists for more than 40 s. The next writer takes over a stale lock
+    /// within twelve seconds.
     fn observe_locks(&mut self, env: &TestEnv) {
         let found: Vec<(PathBuf, u64)> = files_below(&env.root())
             .into_iter()
@@ -117,81 +134,89 @@ impl DaemonObservations {
         for lock in found {
             self.locks.entry(lock).or_insert_with(Instant::now);
         }
-        let old = self.locks.iter().filter(|(_, since)| since.elapsed() > Duration::from_secs(40));
-        self.violations.extend(old.map(|(lock, since)| format!("{lock:?} for {:.0?}", since.elapsed())));
+        let old = self.locks.iter().filter(|(_, first_seen)| first_seen.elapsed() > Duration::from_secs(40));
+        self.violations.extend(
+            old.map(|(lock, first_seen)| format!("{lock:?} exists for {:.0?}", first_seen.elapsed())),
+        );
     }
 
-    /// Ten logs of ten MiB each, and two parts of the event log of seven.
+    /// Checks the number of the daemon's log files and the size of each log file. The daemon keeps
+    /// ten log files. A log file has at most 10 MiB, and each part of the event log 7 MiB.
     fn observe_logs(&mut self, state: &Path) {
         let is_log =
-            |path: &Path| [".log", "events.jsonl"].iter().any(|of| path.to_string_lossy().contains(of));
+            |path: &Path| [".log", "events.jsonl"].iter().any(|part| path.to_string_lossy().contains(part));
         let logs: Vec<_> =
             files_below(state).into_iter().filter(|(path, meta)| meta.is_file() && is_log(path)).collect();
-        let own = logs
+        let daemon_logs = logs
             .iter()
-            .filter(|(path, _)| path.parent().is_some_and(|of| of.ends_with("logs/teamd")))
+            .filter(|(path, _)| path.parent().is_some_and(|parent| parent.ends_with("logs/teamd")))
             .count();
-        if own > 11 {
-            self.violations.push(format!("{own} logs of the daemon"));
+        if daemon_logs > 11 {
+            self.violations.push(format!("{daemon_logs} log files of the daemon"));
         }
         let large = logs.iter().filter(|(_, meta)| meta.len() > 11 << 20);
         self.violations
             .extend(large.map(|(path, meta)| format!("{} has {} bytes", path.display(), meta.len())));
     }
 
-    /// What was resident in the last third of the calm beyond what was in its first, kB: the least of that, since calls
-    /// come and go, than the middle of this, since a daemon that has just begun has nobody yet.
+    /// Growth of the resident memory in the calm phase, in kB: the minimum of the last third minus
+    /// the median of the first third. The minimum ignores peaks that calls cause. The median
+    /// ignores the first moments of a new daemon, which has no members yet.
     fn memory_growth(&self) -> i64 {
-        let third = self.calm.len() / 3;
-        let mut first: Vec<i64> = self.calm[..third].iter().map(|vitals| vitals.resident as i64).collect();
+        let third = self.calm_stats.len() / 3;
+        let mut first: Vec<i64> =
+            self.calm_stats[..third].iter().map(|stats| stats.resident as i64).collect();
         first.sort_unstable();
-        let last = self.calm[self.calm.len() - third..].iter().map(|vitals| vitals.resident as i64).min();
-        last.zip(first.get(third / 2)).map_or(0, |(least, middle)| least - middle)
+        let last = &self.calm_stats[self.calm_stats.len() - third..];
+        let minimum = last.iter().map(|stats| stats.resident as i64).min();
+        minimum.zip(first.get(third / 2)).map_or(0, |(minimum, median)| minimum - median)
     }
 }
 
-/// What the daemon has open where everybody is there, and nobody does anything.
+/// Returns the targets of the daemon's open descriptors while all members run and nothing is
+/// written.
 fn descriptors_when_idle(env: &TestEnv) -> Vec<String> {
-    env.wait_until("everybody is connected", || {
+    env.wait_until("all members are running", || {
         let status = env.json(["status"]);
         let members = status["teams"][0]["members"].as_array()?.clone();
-        let there = members.iter().filter(|member| member["lifecycle"] == "running").count();
-        (there == WORKERS.len()).then_some(())
+        let running = members.iter().filter(|member| member["lifecycle"] == "running").count();
+        (running == WORKERS.len()).then_some(())
     });
     env.wait_until_quiet(Duration::from_millis(300));
     open_descriptors(env.daemon_pid())
 }
 
-/// The same of a daemon that has just begun. Every other one has a pane: the second is as the one before the first.
-fn descriptors_of_new_daemon(env: &TestEnv, nemesis: &mut FaultInjector<'_>) -> Vec<String> {
+/// Returns the same of a new daemon. `ensure_daemon` starts every other daemon in a pane, so the
+/// daemon is replaced twice: only the second one is started like the current one.
+fn descriptors_of_new_daemon(env: &TestEnv, faults: &mut FaultInjector<'_>) -> Vec<String> {
     for _ in 0..2 {
-        nemesis.kill(FaultTarget::Daemon);
-        nemesis.ensure_daemon();
-        nemesis.wait_until_consistent();
+        faults.kill(FaultTarget::Daemon);
+        faults.ensure_daemon();
+        faults.wait_until_consistent();
     }
     descriptors_when_idle(env)
 }
 
 fn open_descriptors(pid: u32) -> Vec<String> {
-    let all = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    let mut all: Vec<String> =
-        all.filter_map(|fd| Some(std::fs::read_link(fd.path()).ok()?.display().to_string())).collect();
-    all.sort();
-    all
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut targets: Vec<String> =
+        entries.filter_map(|fd| Some(std::fs::read_link(fd.path()).ok()?.display().to_string())).collect();
+    targets.sort();
+    targets
 }
 
 fn files_below(directory: &Path) -> Vec<(PathBuf, std::fs::Metadata)> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let found = entries.filter_map(|entry| Some((entry.path(), entry.path().symlink_metadata().ok()?)));
-    found
+    let children = entries.filter_map(|entry| Some((entry.path(), entry.path().symlink_metadata().ok()?)));
+    children
         .flat_map(|(path, meta)| {
-            let inside = if meta.is_dir() { files_below(&path) } else { Vec::new() };
-            inside.into_iter().chain([(path, meta)])
+            let descendants = if meta.is_dir() { files_below(&path) } else { Vec::new() };
+            descendants.into_iter().chain([(path, meta)])
         })
         .collect()
 }
 
-/// Where the environment may lie, and where a small disk can be had.
+/// Creates an environment with a daemon, a team and the workers, on the small disk if there is one.
 fn new_env(disk: Option<&SmallDisk>) -> TestEnv {
     let env = disk.map_or_else(TestEnv::new, |disk| TestEnv::in_directory(disk.path()));
     env.start_daemon();
@@ -200,128 +225,138 @@ fn new_env(disk: Option<&SmallDisk>) -> TestEnv {
     env
 }
 
-/// All of it, until the time is over; what was seen of the daemon meanwhile, and of the inboxes.
+/// Runs the traffic and injects faults until the time is over. Returns the observations of the
+/// daemon and the snapshots of the inboxes.
 fn run_load(
-    post: &MessageTraffic<'_>,
-    nemesis: &mut FaultInjector<'_>,
-    strikes: &mut FaultSchedule<'_>,
-    whole: Duration,
+    traffic: &MessageTraffic<'_>,
+    faults: &mut FaultInjector<'_>,
+    schedule: &mut FaultSchedule<'_>,
+    duration: Duration,
 ) -> (DaemonObservations, Vec<InboxSnapshot>) {
-    let env = post.env;
-    let times = &SoakPhases { started: Instant::now(), total: whole, calm_from: OnceLock::new() };
-    let mut others = ForeignWriters::new(env, "survey", PACED_PLAN);
-    let (rings, bells): (Vec<_>, Vec<_>) = READERS.map(|_| channel()).into_iter().unzip();
-    let (seen, looks) = std::thread::scope(|scope| {
-        let reading =
-            |(me, bell): (&'static str, Receiver<()>)| scope.spawn(move || post.run_reader(me, &bell));
-        let readers: Vec<_> = READERS.into_iter().zip(bells).map(reading).collect();
-        let (goes, bells): (Vec<_>, Vec<_>) = (0..SENDERS).map(|_| sync_channel(1)).unzip();
-        let senders: Vec<_> = bells
+    let env = traffic.env;
+    let phases = &SoakPhases { start: Instant::now(), total: duration, calm_start: OnceLock::new() };
+    let mut foreign_writers = ForeignWriters::new(env, "survey", PACED_PLAN);
+    let (reader_signals, reader_inputs): (Vec<_>, Vec<_>) = READERS.map(|_| channel()).into_iter().unzip();
+    let (observations, snapshots) = std::thread::scope(|scope| {
+        let start_reader = |(name, signals): (&'static str, Receiver<()>)| {
+            scope.spawn(move || traffic.run_reader(name, &signals))
+        };
+        let readers: Vec<_> = READERS.into_iter().zip(reader_inputs).map(start_reader).collect();
+        let (sender_signals, sender_inputs): (Vec<_>, Vec<_>) = (0..SENDERS).map(|_| sync_channel(1)).unzip();
+        let senders: Vec<_> = sender_inputs
             .into_iter()
             .enumerate()
-            .map(|(n, bell)| {
-                let (rings, rng) = (rings.clone(), nemesis.rng.fork());
-                scope.spawn(move || post.run_sender(&format!("s{n}"), 1, rng, &bell, &rings))
+            .map(|(n, signals)| {
+                let (to_readers, rng) = (reader_signals.clone(), faults.rng.fork());
+                scope.spawn(move || traffic.run_sender(&format!("s{n}"), 1, rng, &signals, &to_readers))
             })
             .collect();
-        let (stop_ticks, ticked) = channel::<()>();
-        let ticker = scope.spawn(move || signal_senders(&goes, &ticked));
-        let (stop_watch, watched) = channel::<()>();
-        let watcher = scope.spawn(move || observe_daemon(env, times, &watched));
-        others.start_all();
-        while !times.is_over() {
-            times.update(strikes);
-            sleep(Duration::from_millis(nemesis.rng.u64(500..2_500)));
-            let kind = strikes.next(&mut nemesis.rng, times.is_calm());
+        let (stop_timer, timer_stop) = channel::<()>();
+        let timer = scope.spawn(move || signal_senders(&sender_signals, &timer_stop));
+        let (stop_observer, observer_stop) = channel::<()>();
+        let observer = scope.spawn(move || observe_daemon(env, phases, &observer_stop));
+        foreign_writers.start_all();
+        while !phases.is_over() {
+            phases.update(schedule);
+            sleep(Duration::from_millis(faults.rng.u64(500..2_500)));
+            let kind = schedule.next(&mut faults.rng, phases.is_calm());
+            // Foreign writers cannot handle a full disk.
             if kind == SoakFault::DiskFull {
-                others.stop_all();
+                foreign_writers.stop_all();
             }
-            strikes.inject(kind, nemesis);
-            if others.are_stopped() {
-                others.start_all();
+            schedule.inject(kind, faults);
+            if foreign_writers.are_stopped() {
+                foreign_writers.start_all();
             }
-            nemesis.ensure_daemon();
-            respawn_missing(env, &WORKERS, &nemesis.wait_until_consistent())
+            faults.ensure_daemon();
+            respawn_missing(env, &WORKERS, &faults.wait_until_consistent())
                 .into_iter()
-                .for_each(|who| post.record_name_reuse(who));
+                .for_each(|name| traffic.record_name_reuse(name));
         }
-        others.stop_all();
-        drop((stop_ticks, stop_watch));
-        ticker.join().unwrap();
+        foreign_writers.stop_all();
+        drop((stop_timer, stop_observer));
+        timer.join().unwrap();
         senders.into_iter().for_each(|sender| sender.join().unwrap());
-        drop(rings);
-        let looks = readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect::<Vec<_>>();
-        (watcher.join().unwrap(), looks)
+        drop(reader_signals);
+        let snapshots = readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect::<Vec<_>>();
+        (observer.join().unwrap(), snapshots)
     });
-    others.check();
-    (seen, looks)
+    foreign_writers.check();
+    (observations, snapshots)
 }
 
-/// Rings all senders four times a second; one that is still busy is not rung twice.
-fn signal_senders(goes: &[SyncSender<()>], stop: &Receiver<()>) {
+/// Signals all senders four times a second. A busy sender gets at most one further signal.
+fn signal_senders(senders: &[SyncSender<()>], stop: &Receiver<()>) {
     while stop.recv_timeout(Duration::from_millis(250)) == Err(RecvTimeoutError::Timeout) {
-        for go in goes {
-            go.try_send(()).ok();
+        for sender in senders {
+            sender.try_send(()).ok();
         }
     }
 }
 
-fn observe_daemon(env: &TestEnv, times: &SoakPhases, stop: &Receiver<()>) -> DaemonObservations {
-    let mut watched = DaemonObservations::default();
+fn observe_daemon(env: &TestEnv, phases: &SoakPhases, stop: &Receiver<()>) -> DaemonObservations {
+    let mut observations = DaemonObservations::default();
     while stop.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-        // Asked first: who lives when the calm has begun is who lives in it.
-        let calm = times.is_calm();
-        watched.observe(env, env.daemon_process(), calm);
+        // The phase is read before the pid. Otherwise the pid could be that of a daemon that was
+        // killed just before the calm phase.
+        let calm = phases.is_calm();
+        observations.observe(env, env.daemon_process(), calm);
     }
-    watched
+    observations
 }
 
 #[test]
-#[allow(clippy::print_stderr, reason = "a summary for whoever reads it")]
+#[allow(clippy::print_stderr, reason = "a summary for people")]
 fn soak_loses_nothing_and_does_not_grow() {
-    let whole = Duration::from_secs(iterations("MIN", 0) * 60).max(Duration::from_secs(20));
-    let disk = SmallDisk::mount(DISK);
+    let duration = Duration::from_secs(number_from_env("MIN", 0) * 60).max(Duration::from_secs(20));
+    let disk = SmallDisk::mount(DISK_SIZE);
     if disk.is_none() {
-        record_skip("full-disks", "no right to mount a small file system");
+        record_skip("full-disks", "no permission to mount a file system");
     }
-    let diaries = tempfile::tempdir().unwrap();
+    let history_dir = tempfile::tempdir().unwrap();
     let env = new_env(disk.as_ref());
-    let mut nemesis = FaultInjector::new(&env, iterations("SEED", 1));
-    let clock = nemesis.enable_clock_control();
-    if !clock {
+    let mut faults = FaultInjector::new(&env, number_from_env("SEED", 1));
+    let has_clock_control = faults.enable_clock_control();
+    if !has_clock_control {
         record_skip("clock-jumps", "libfaketime is not installed");
     }
     if !can_limit_watches() {
-        record_skip("few-watches", "no user namespaces for us");
+        record_skip("few-watches", "user namespaces are not available");
     }
-    let mut strikes = FaultSchedule::new(disk.as_ref(), clock);
-    let post = MessageTraffic { env: &env, history_dir: diaries.path().to_owned(), readers: &READERS };
-    let (watched, looks) = run_load(&post, &mut nemesis, &mut strikes, whole);
-    nemesis.ensure_daemon();
-    respawn_missing(&env, &WORKERS, &nemesis.wait_until_consistent())
+    let mut schedule = FaultSchedule::new(disk.as_ref(), has_clock_control);
+    let traffic = MessageTraffic { env: &env, history_dir: history_dir.path().to_owned(), readers: &READERS };
+    let (observations, snapshots) = run_load(&traffic, &mut faults, &mut schedule, duration);
+    faults.ensure_daemon();
+    respawn_missing(&env, &WORKERS, &faults.wait_until_consistent())
         .into_iter()
-        .for_each(|who| post.record_name_reuse(who));
-    let history = post.collect_history(looks, names(&WORKERS), nemesis.wait_until_consistent());
-    let (sent, memory) = (count_stored(&history), watched.memory_growth());
-    let (old, fresh) = (descriptors_when_idle(&env), descriptors_of_new_daemon(&env, &mut nemesis));
+        .for_each(|name| traffic.record_name_reuse(name));
+    let history = traffic.collect_history(snapshots, names(&WORKERS), faults.wait_until_consistent());
+    let (stored, growth) = (count_stored(&history), observations.memory_growth());
+    let (old_descriptors, new_descriptors) =
+        (descriptors_when_idle(&env), descriptors_of_new_daemon(&env, &mut faults));
     eprintln!(
-        "{sent} messages stored; at most {:?}; in a calm of {} s {memory:+} kB; {} descriptors at rest, of {} at first",
-        watched.max_stats,
-        watched.calm.len(),
-        old.len(),
-        fresh.len()
+        "{stored} messages stored; maximum {:?}; memory growth {growth:+} kB in {} s of the calm phase; \
+         {} descriptors when idle, {} in a new daemon",
+        observations.max_stats,
+        observations.calm_stats.len(),
+        old_descriptors.len(),
+        new_descriptors.len()
     );
-    eprintln!("what went wrong, and how often: {:?}", strikes.counts());
-    assert_eq!(watched.violations, [""; 0]);
-    assert!(watched.calm.len() >= 3, "nobody saw the calm: {:?}", watched.calm);
+    eprintln!("injected faults: {:?}", schedule.counts());
+    assert_eq!(observations.violations, [""; 0]);
+    let calm_stats = &observations.calm_stats;
+    assert!(calm_stats.len() >= 3, "too few observations in the calm phase: {calm_stats:?}");
     assert_eq!(checker::check(&history), []);
-    assert!(old.len() <= fresh.len(), "it has more open than one that has just begun: {old:#?}, {fresh:#?}");
-    let allowed = 1_024 + 1_024 * sent as i64 / 100_000;
-    assert!(memory <= allowed, "{memory} kB more than in the beginning: {:?}", watched.calm);
-    let daemons = nemesis.into_daemons();
+    assert!(
+        old_descriptors.len() <= new_descriptors.len(),
+        "the daemon has more descriptors than a new one: {old_descriptors:#?}, {new_descriptors:#?}"
+    );
+    let allowed = 1_024 + 1_024 * stored as i64 / 100_000;
+    assert!(growth <= allowed, "the memory grew by {growth} kB: {calm_stats:?}");
+    let daemons = faults.into_daemons();
     env.shut_down_after_kills();
     for mut daemon in daemons {
         daemon.wait().unwrap();
     }
-    record_result("soaked-seconds", whole.as_secs());
+    record_result("soaked-seconds", duration.as_secs());
 }

@@ -1,76 +1,86 @@
-//! The daemon is killed again and again while three teams are created, used and deleted. Every operation ends, no deleted
-//! team comes back, and nothing of a team is left.
+//! Kills the daemon again and again while three teams are created, used and deleted. Tests that
+//! every operation ends, that no deleted team comes back, and that nothing of a deleted team
+//! remains.
 //!
-//! `DELETION_KILLS=n` sets the number of kills (20 by default), `SEED=n` their moments. The test also writes down how long
-//! `send` and `status` took when a daemon or the files answered.
+//! `DELETION_KILLS=n` sets the number of kills (20 by default), `SEED=n` sets when they happen. The
+//! test also records how long successful `send` and `status` commands took.
 
-use harness::{CommandOutput, TaggedProcesses, TestEnv, iterations, record_result};
+use harness::{CommandOutput, TaggedProcesses, TestEnv, number_from_env, record_result};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const TEAMS: [&str; 3] = ["one", "two", "three"];
-/// How long an operation may take, with all its repetitions. The daemon answers only between two kills.
+/// How long an operation may take with all its repetitions. The daemon answers only between two
+/// kills.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Exit codes after which a command is repeated: no daemon, or a timeout.
 const RETRY_CODES: [i32; 2] = [69, 75];
 
 /// Repeats a command until a daemon has carried it out.
-fn run_to_end(env: &TestEnv, is_over: &AtomicBool, arguments: &[&str]) -> CommandOutput {
+fn run_with_retries(env: &TestEnv, is_over: &AtomicBool, arguments: &[&str]) -> CommandOutput {
     let deadline = Instant::now() + OPERATION_TIMEOUT;
     loop {
-        let ran = env.teamctl_with(arguments, &[]);
-        if !RETRY_CODES.contains(&ran.code) {
-            return ran;
+        let output = env.teamctl_with(arguments, &[]);
+        if !RETRY_CODES.contains(&output.code) {
+            return output;
         }
-        let over = is_over.load(Ordering::Relaxed);
-        assert!(Instant::now() < deadline, "{arguments:?} does not end, kills over: {over}: {ran:#?}");
+        let kills_over = is_over.load(Ordering::Relaxed);
+        assert!(
+            Instant::now() < deadline,
+            "{arguments:?} does not end, kills over: {kills_over}: {output:#?}"
+        );
     }
 }
 
 /// Runs a command once, and adds its time in ms to `times` if it succeeded.
 fn measure(env: &TestEnv, times: &mut Vec<u64>, arguments: &[&str]) {
-    let begun = Instant::now();
+    let start = Instant::now();
     if env.teamctl_with(arguments, &[]).code == 0 {
-        times.push(u64::try_from(begun.elapsed().as_millis()).unwrap());
+        times.push(u64::try_from(start.elapsed().as_millis()).unwrap());
     }
 }
 
-/// What one team has done.
+/// How often a team was created and deleted, and how long its commands took.
 #[derive(Default)]
 struct TeamResult {
-    lives: u64,
+    cycles: u64,
     send_times: Vec<u64>,
     status_times: Vec<u64>,
 }
 
-/// One whole life of a team.
+/// Creates a team, uses it and deletes it.
 fn run_team(env: &TestEnv, is_over: &AtomicBool, team: &str, result: &mut TeamResult) {
-    let run = |arguments: &[&str]| run_to_end(env, is_over, &[&["-t", team], arguments].concat());
-    // A command whose daemon was killed may have been carried out, so its repetition may fail.
-    let repeatable = |arguments: &[&str], also: &[i32]| {
-        let ran = run(arguments);
-        assert!(ran.code == 0 || also.contains(&ran.code), "{team} {arguments:?}: {ran:#?}");
+    let run = |arguments: &[&str]| run_with_retries(env, is_over, &[&["-t", team], arguments].concat());
+    // If the daemon was killed after it carried out a command, the repetition of the command may
+    // fail.
+    let run_allowing = |arguments: &[&str], allowed_codes: &[i32]| {
+        let output = run(arguments);
+        assert!(
+            output.code == 0 || allowed_codes.contains(&output.code),
+            "{team} {arguments:?}: {output:#?}"
+        );
     };
-    let created = run_to_end(env, is_over, &["create", team]);
+    let created = run_with_retries(env, is_over, &["create", team]);
     assert!([0, 73].contains(&created.code), "{created:#?}");
     for name in ["ann", "bob"] {
-        repeatable(&["spawn", name, "--profile", "worker", "--backend", "in-process"], &[73, 76]);
+        run_allowing(&["spawn", name, "--profile", "worker", "--backend", "in-process"], &[73, 76]);
     }
     measure(env, &mut result.send_times, &["-t", team, "send", "ann", "hello"]);
     measure(env, &mut result.status_times, &["-t", team, "status"]);
-    repeatable(&["task", "create", "count"], &[]);
-    repeatable(&["shutdown", "--all", "--force"], &[1]);
-    let deleted = run_to_end(env, is_over, &["delete", team, "--force"]);
+    run_allowing(&["task", "create", "count"], &[]);
+    run_allowing(&["shutdown", "--all", "--force"], &[1]);
+    let deleted = run_with_retries(env, is_over, &["delete", team, "--force"]);
     assert!([0, 67].contains(&deleted.code), "{team}: {deleted:#?}");
     for directory in ["teams", "tasks"] {
         let path = env.path("root").join(directory).join(team);
-        assert!(!path.exists(), "{} is left after {deleted:#?}", path.display());
+        assert!(!path.exists(), "{} still exists after {deleted:#?}", path.display());
     }
 }
 
-/// Kills one daemon after the other, the next in 20 to 500 ms.
+/// Kills `kills` daemons one after the other, each 20 to 500 ms after its start. Returns the last
+/// daemon, which still runs.
 fn kill_daemons(env: &TestEnv, kills: u64, seed: u64) -> Child {
     let mut rng = fastrand::Rng::with_seed(seed);
     let start = || {
@@ -88,40 +98,40 @@ fn kill_daemons(env: &TestEnv, kills: u64, seed: u64) -> Child {
 }
 
 #[test]
-fn lives_of_three_teams_are_completed_while_the_daemon_is_killed() {
-    let (kills, seed) = (iterations("DELETION_KILLS", 20), iterations("SEED", 1));
+fn teams_are_created_and_deleted_while_the_daemon_is_killed() {
+    let (kills, seed) = (number_from_env("DELETION_KILLS", 20), number_from_env("SEED", 1));
     let env = TestEnv::new();
     let is_over = AtomicBool::new(false);
     let (mut daemon, results) = std::thread::scope(|scope| {
-        let drive = |team: &'static str| {
+        let run_repeatedly = |team: &'static str| {
             let mut result = TeamResult::default();
             while !is_over.load(Ordering::Relaxed) {
                 run_team(&env, &is_over, team, &mut result);
-                result.lives += 1;
+                result.cycles += 1;
             }
             result
         };
-        let drivers = TEAMS.map(|team| scope.spawn(move || drive(team)));
+        let threads = TEAMS.map(|team| scope.spawn(move || run_repeatedly(team)));
         let daemon = kill_daemons(&env, kills, seed);
         is_over.store(true, Ordering::Relaxed);
-        (daemon, drivers.map(|driver| driver.join().unwrap()))
+        (daemon, threads.map(|thread| thread.join().unwrap()))
     });
-    let lives: Vec<u64> = results.iter().map(|result| result.lives).collect();
-    assert!(lives.iter().all(|lives| *lives > 0), "a team has not completed one life: {lives:?}");
+    let cycles: Vec<u64> = results.iter().map(|result| result.cycles).collect();
+    assert!(cycles.iter().all(|cycles| *cycles > 0), "a team was never created and deleted: {cycles:?}");
     let status = env.json(["status"]);
     assert_eq!(status["teams"], serde_json::json!([]), "a deleted team has come back");
     let agents = TaggedProcesses::with_tag(&env.process_tag()).list();
-    let left: Vec<String> = agents.into_iter().filter(|process| process.contains("sleep")).collect();
-    assert!(left.is_empty(), "{left:?}");
+    let remaining: Vec<String> = agents.into_iter().filter(|process| process.contains("sleep")).collect();
+    assert!(remaining.is_empty(), "{remaining:?}");
     env.shut_down_after_kills();
     daemon.wait().unwrap();
     record_result("deletion-kills", kills);
-    record_result("deletion-lives", lives.iter().sum());
+    record_result("deletion-lives", cycles.iter().sum());
     record_result("deletion-send-p99-ms", p99(results.iter().flat_map(|result| &result.send_times)));
     record_result("deletion-status-p99-ms", p99(results.iter().flat_map(|result| &result.status_times)));
 }
 
-/// The time that 99 of 100 do not exceed. 0 without times.
+/// The 99th percentile. 0 if there are no times.
 fn p99<'a>(times: impl Iterator<Item = &'a u64>) -> u64 {
     let mut times: Vec<u64> = times.copied().collect();
     times.sort_unstable();

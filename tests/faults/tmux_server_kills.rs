@@ -1,57 +1,61 @@
-//! tmux servers are killed, and at once there is another at the same address: with a stranger's panes under the very
-//! numbers, names and marks that ours had. Each agent's end is told once, no stranger is touched or typed to, nobody is
-//! started again, and the next spawn works there.
+//! Kills the tmux server and replaces it at once with a server whose foreign panes have the same
+//! ids, names and tags as the agents' panes had. Tests that the exit of each agent is reported
+//! once, that no agent is respawned, that no foreign pane is changed or typed into, and that the
+//! next spawn works on the new server.
 //!
-//! `SERVERS=n` says how many (10 unless said).
+//! `SERVERS=n` sets the number of killed servers (10 by default).
 
-use harness::{TaggedProcesses, TestEnv, iterations, record_result, start_time};
+use harness::{TaggedProcesses, TestEnv, number_from_env, record_result, start_time};
 use serde_json::Value;
 use std::time::Duration;
 
 const AGENTS: usize = 3;
 
-/// A pane of a stranger: its id, its process and when that started.
+/// A foreign pane: its id, the pid of its process and the start time of that process.
 type ForeignPane = (String, u32, Option<u64>);
 
-fn name(n: usize) -> String {
+fn agent_name(n: usize) -> String {
     format!("a{n}")
 }
 
-/// Pane, mark, session and window of every pane, as they stand.
+/// Returns the id, tag, session name and window name of each pane.
 fn pane_rows(env: &TestEnv) -> Vec<[String; 4]> {
-    let all =
+    let lines =
         env.tmux(["list-panes", "-a", "-F", "#{pane_id} #{@teamd_spawn} #{session_name} #{window_name}"]);
-    let row = |line: &str| {
-        let mut words = line.split(' ').map(str::to_owned);
-        [(); 4].map(|()| words.next().unwrap_or_default())
+    let parse_row = |line: &str| {
+        let mut fields = line.split(' ').map(str::to_owned);
+        [(); 4].map(|()| fields.next().unwrap_or_default())
     };
-    all.lines().map(row).collect()
+    lines.lines().map(parse_row).collect()
 }
 
-/// A stranger's panes under all the numbers that there were, the names and the marks that ours had.
+/// Creates a foreign pane for each id up to the highest id in `before`. A pane whose id an agent's
+/// pane had also gets its session name, window name and tags.
 fn create_foreign_panes(env: &TestEnv, before: &[[String; 4]]) -> Vec<ForeignPane> {
     let highest = before.iter().map(|[pane, ..]| pane[1..].parse::<usize>().unwrap()).max().unwrap();
-    let listed = ["-P", "-F", "#{pane_id} #{pane_pid}", "--", "cat", "-"];
-    let mut found = Vec::new();
+    let print_options = ["-P", "-F", "#{pane_id} #{pane_pid}", "--", "cat", "-"];
+    let mut foreign_panes = Vec::new();
     for n in 0..=highest {
         let pane = format!("%{n}");
-        let ours = before.iter().find(|[id, ..]| *id == pane);
-        let (session, window) = ours.map_or(("user", "w"), |[_, _, session, window]| (session, window));
-        let words: Vec<&str> = match (n, env.run_tmux(&["has-session", "-t", &format!("={session}")]).code) {
-            (_, 0) => vec!["new-window", "-d", "-t", session, "-n", window],
-            _ => vec!["new-session", "-d", "-s", session, "-x", "200", "-y", "50", "-n", window],
+        let old_row = before.iter().find(|[id, ..]| *id == pane);
+        let (session, window) = old_row.map_or(("user", "w"), |[_, _, session, window]| (session, window));
+        let has_session = env.run_tmux(&["has-session", "-t", &format!("={session}")]).code == 0;
+        let args: Vec<&str> = match has_session {
+            true => vec!["new-window", "-d", "-t", session, "-n", window],
+            false => vec!["new-session", "-d", "-s", session, "-x", "200", "-y", "50", "-n", window],
         };
-        let made = env.run_tmux(&words.into_iter().chain(listed).collect::<Vec<_>>()).expect_success();
-        let (id, pid) = made.trim().split_once(' ').unwrap();
-        assert_eq!(id, pane, "the numbers begin anew");
-        if let Some([_, mark, ..]) = ours.filter(|[_, mark, ..]| !mark.is_empty()) {
+        let printed =
+            env.run_tmux(&args.into_iter().chain(print_options).collect::<Vec<_>>()).expect_success();
+        let (id, pid) = printed.trim().split_once(' ').unwrap();
+        assert_eq!(id, pane, "a new server numbers its panes from 0");
+        if let Some([_, tag, ..]) = old_row.filter(|[_, tag, ..]| !tag.is_empty()) {
             env.tmux([
                 "set-option",
                 "-p",
                 "-t",
                 id,
                 "@teamd_spawn",
-                mark,
+                tag,
                 ";",
                 "set-option",
                 "-p",
@@ -62,17 +66,19 @@ fn create_foreign_panes(env: &TestEnv, before: &[[String; 4]]) -> Vec<ForeignPan
             ]);
         }
         let pid = pid.parse().unwrap();
-        found.push((id.to_owned(), pid, start_time(pid)));
+        foreign_panes.push((id.to_owned(), pid, start_time(pid)));
     }
-    found
+    foreign_panes
 }
 
-fn assert_unchanged(env: &TestEnv, strangers: &[ForeignPane]) {
+/// Checks that the foreign panes still run the same processes, and that nothing was typed into
+/// them.
+fn assert_unchanged(env: &TestEnv, foreign_panes: &[ForeignPane]) {
     let rows = env.tmux(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{pane_dead}"]);
-    for (pane, pid, started) in strangers {
+    for (pane, pid, started) in foreign_panes {
         assert!(rows.lines().any(|row| row == format!("{pane} {pid} 0")), "{pane} {pid}: {rows}");
         assert_eq!(start_time(*pid), *started);
-        // What is typed to `cat` is seen twice.
+        // Text that is typed into `cat` appears in its pane.
         assert_eq!(env.tmux(["capture-pane", "-p", "-t", pane]).trim(), "", "{pane}");
     }
 }
@@ -81,13 +87,13 @@ fn exit_notices(env: &TestEnv, name: &str) -> Vec<Value> {
     env.payloads_to_lead(name, "teammate_terminated")
 }
 
-/// Kills the server, and puts another in its place; gives the strangers there.
+/// Kills the tmux server and starts another one. Returns the foreign panes of the new server.
 fn replace_tmux_server(env: &TestEnv) -> Vec<ForeignPane> {
     let before = pane_rows(env);
     let server: u32 = env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap();
-    let gone = TaggedProcesses::single(server);
+    let process = TaggedProcesses::single(server);
     env.kill_process(server);
-    assert!(gone.exit_within(Duration::from_secs(5)));
+    assert!(process.exit_within(Duration::from_secs(5)));
     create_foreign_panes(env, &before)
 }
 
@@ -95,33 +101,36 @@ fn run_round(env: &TestEnv, nth: usize) {
     let shims: Vec<TaggedProcesses> = (0..AGENTS)
         .map(|n| {
             let restart = if n == 0 { "on-failure" } else { "never" };
-            let spawned = env.json(["spawn", &name(n), "--restart", restart, "--", "sleep", "3600"]);
+            let spawned = env.json(["spawn", &agent_name(n), "--restart", restart, "--", "sleep", "3600"]);
             let pane = spawned["pane"].as_str().unwrap();
             TaggedProcesses::single(
                 env.tmux(["display-message", "-p", "-t", pane, "#{pane_pid}"]).parse().unwrap(),
             )
         })
         .collect();
-    let strangers = replace_tmux_server(env);
+    let foreign_panes = replace_tmux_server(env);
     for (n, shim) in shims.iter().enumerate() {
-        env.wait_until("its end is told", || (exit_notices(env, &name(n)).len() == nth).then_some(()));
-        env.wait_until("it is off the team", || env.member(&name(n)).is_none().then_some(()));
-        let told = exit_notices(env, &name(n)).pop().unwrap()["message"].to_string();
-        assert!(told.contains("tmux gone"), "{told}");
+        env.wait_until("the exit is reported", || {
+            (exit_notices(env, &agent_name(n)).len() == nth).then_some(())
+        });
+        env.wait_until("the member is removed", || env.member(&agent_name(n)).is_none().then_some(()));
+        let notice = exit_notices(env, &agent_name(n)).pop().unwrap()["message"].to_string();
+        assert!(notice.contains("tmux gone"), "{notice}");
         assert!(shim.exit_within(Duration::from_secs(5)), "the shim exits with its agent: {shim:?}");
     }
-    assert_eq!(env.member("bob").unwrap()["lifecycle"], "running", "who has no pane goes on");
-    assert_unchanged(env, &strangers);
-    // The next one is there, beside them all.
+    assert_eq!(env.member("bob").unwrap()["lifecycle"], "running", "a member without a pane keeps running");
+    assert_unchanged(env, &foreign_panes);
+    // A new member gets a pane of its own.
     let spawned = env.json(["spawn", "cat", "--", "sleep", "3600"]);
-    assert!(strangers.iter().all(|(pane, ..)| spawned["pane"] != pane.as_str()), "{spawned}");
+    assert!(foreign_panes.iter().all(|(pane, ..)| spawned["pane"] != pane.as_str()), "{spawned}");
     env.teamctl(["kill", "cat"]).expect_success();
-    assert_unchanged(env, &strangers);
+    assert_unchanged(env, &foreign_panes);
     for n in 0..AGENTS {
-        assert_eq!(exit_notices(env, &name(n)).len(), nth, "once, and nobody came again");
-        assert_eq!(env.member(&name(n)), None);
+        assert_eq!(exit_notices(env, &agent_name(n)).len(), nth, "the exit is reported once");
+        assert_eq!(env.member(&agent_name(n)), None);
     }
-    // One that is ended in good order, with nobody of ours on it; the next has few panes again.
+    // The server is ended normally while no agent uses it. The next round then starts with few
+    // panes.
     let server = TaggedProcesses::single(env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap());
     env.tmux(["kill-server"]);
     assert!(server.exit_within(Duration::from_secs(5)));
@@ -131,11 +140,11 @@ fn run_round(env: &TestEnv, nth: usize) {
 #[test]
 fn replaced_tmux_server_ends_agents_and_spares_foreign_panes() {
     let env = TestEnv::new();
-    // It outlives the server.
+    // The daemon has no pane, so it keeps running when the server is killed.
     let mut teamd = env.start_daemon_without_pane();
     env.teamctl(["create", "survey"]).expect_success();
     env.teamctl(["spawn", "bob", "--backend", "in-process", "--", "sleep", "3600"]).expect_success();
-    let servers = iterations("SERVERS", 10) as usize;
+    let servers = number_from_env("SERVERS", 10) as usize;
     for nth in 1..=servers {
         run_round(&env, nth);
     }

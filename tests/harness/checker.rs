@@ -1,48 +1,49 @@
-//! Whether a history can have been so: the promises about messages, tasks and members, as rules over what each side
-//! wrote down. Each rule looks at all of it, and says everything that breaks it.
+//! Checks the history of a test run against teamd's promises about messages, tasks and members.
+//! Each promise is a rule. Each rule checks the whole history and reports all violations.
 
 use crate::history::{History, HistoryEvent, HistoryEventKind, InboxSnapshot, TestMessageId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A promise.
+/// A promise that the checker checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CheckerRule {
-    /// What was stored is there, or its recipient has done with it.
+    /// A stored message is in its inbox, or its recipient has processed it.
     NoLoss,
-    /// What is there was sent, to that inbox, and not refused.
+    /// A message in an inbox was sent to that inbox, and its send was not refused.
     NoInvention,
-    /// Nothing is there twice, or done twice; given twice only to one that was killed in between.
+    /// No message is in an inbox twice or processed twice. A message is delivered twice only if the
+    /// recipient was killed in between.
     NoDuplication,
-    /// What one sender has sent stands in the order in which it was sent.
+    /// The messages of one sender are in the order in which they were sent.
     OrderBySender,
-    /// What was stored before another was sent stands before it.
+    /// A message that was stored before another one was sent is before it in the inbox.
     RealTime,
-    /// What was there stays there, in its place.
+    /// Each snapshot of an inbox begins with all messages of the snapshot before it.
     Prefix,
-    /// Read once is read, and not before its recipient had it.
+    /// A message is read only after it was delivered, and stays read.
     ReadAfterDelivered,
-    /// Every byte is as it was sent.
+    /// The text of each message is unchanged.
     Intact,
-    /// Of those who take a task one gets it.
+    /// At most one claimant gets a task in each round.
     SingleOwner,
-    /// Who lives is on the team, and nobody else.
+    /// The members of the team are those whose agents run.
     MembersMatchProcesses,
 }
 
-/// What breaks a rule.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     pub rule: CheckerRule,
-    /// For people.
+    /// Description for people.
     pub details: String,
 }
 
-/// A rule, and everything that breaks it.
+/// The function that checks one rule. Returns a description of each violation.
 type RuleCheck = fn(&HistoryIndex<'_>) -> Vec<String>;
 
-/// Everything that is wrong with it; nothing, where all promises were kept.
+/// Checks a history against all rules. Returns all violations.
 pub fn check(history: &History) -> Vec<Violation> {
-    let facts = HistoryIndex::from_history(history);
+    let index = HistoryIndex::from_history(history);
     let rules: [(CheckerRule, RuleCheck); 10] = [
         (CheckerRule::NoLoss, check_no_loss),
         (CheckerRule::NoInvention, check_no_invention),
@@ -55,31 +56,31 @@ pub fn check(history: &History) -> Vec<Violation> {
         (CheckerRule::SingleOwner, check_single_owner),
         (CheckerRule::MembersMatchProcesses, check_members_match_processes),
     ];
-    let broken = |(rule, says): (CheckerRule, RuleCheck)| {
-        says(&facts).into_iter().map(move |what| Violation { rule, details: what })
+    let violations = |(rule, check_rule): (CheckerRule, RuleCheck)| {
+        check_rule(&index).into_iter().map(move |details| Violation { rule, details })
     };
-    rules.into_iter().flat_map(broken).collect()
+    rules.into_iter().flat_map(violations).collect()
 }
 
-/// A history, looked up by message.
+/// A history with its events by message.
 struct HistoryIndex<'h> {
     history: &'h History,
-    /// To which inbox it was sent, and when that began.
+    /// The inbox that the message was sent to, and when the send started.
     sent: BTreeMap<&'h TestMessageId, (&'h str, u64)>,
     stored: BTreeMap<&'h TestMessageId, u64>,
     refused: BTreeSet<&'h TestMessageId>,
-    /// When its recipient had it, each time.
+    /// The time of each delivery, and its recipient.
     delivered: BTreeMap<&'h TestMessageId, Vec<(u64, &'h str)>>,
     processed: BTreeMap<&'h TestMessageId, Vec<u64>>,
     killed: BTreeMap<&'h str, Vec<u64>>,
-    /// When its name was used again, the last time.
+    /// When a recipient's name was last used again.
     name_reuses: BTreeMap<&'h str, u64>,
     final_snapshots: BTreeMap<&'h str, &'h InboxSnapshot>,
 }
 
 impl<'h> HistoryIndex<'h> {
     fn from_history(history: &'h History) -> HistoryIndex<'h> {
-        let mut facts = HistoryIndex {
+        let mut index = HistoryIndex {
             history,
             sent: BTreeMap::new(),
             stored: BTreeMap::new(),
@@ -90,12 +91,12 @@ impl<'h> HistoryIndex<'h> {
             name_reuses: BTreeMap::new(),
             final_snapshots: history.final_snapshots(),
         };
-        history.events.iter().for_each(|deed| facts.add_event(deed));
-        facts
+        history.events.iter().for_each(|event| index.add_event(event));
+        index
     }
 
-    fn add_event(&mut self, HistoryEvent { at, kind: what }: &'h HistoryEvent) {
-        match what {
+    fn add_event(&mut self, HistoryEvent { at, kind }: &'h HistoryEvent) {
+        match kind {
             HistoryEventKind::SendStarted { id, to } => drop(self.sent.insert(id, (to, *at))),
             HistoryEventKind::Stored { id } => drop(self.stored.insert(id, *at)),
             HistoryEventKind::Refused { id } => drop(self.refused.insert(id)),
@@ -107,159 +108,174 @@ impl<'h> HistoryIndex<'h> {
         }
     }
 
-    /// It was sent before the last use of its recipient's name: nobody need ever have seen it.
+    /// Whether the message was sent before its recipient's name was last used again. Such a message
+    /// may be read without a delivery.
     fn predates_name_reuse(&self, id: &TestMessageId) -> bool {
         let sent = self.sent.get(id);
-        sent.is_some_and(|(to, at)| self.name_reuses.get(to).is_some_and(|retired| at < retired))
+        sent.is_some_and(|(to, at)| self.name_reuses.get(to).is_some_and(|reused| at < reused))
     }
 
-    /// Each message of the last looks, with its inbox and its place.
+    /// The messages of the final snapshots, each with its inbox and its position there.
     fn final_messages(&self) -> impl Iterator<Item = (&'h str, usize, &'h TestMessageId)> {
-        self.final_snapshots.iter().flat_map(|(inbox, look)| {
-            look.messages.iter().enumerate().map(move |(place, message)| (*inbox, place, &message.id))
+        self.final_snapshots.iter().flat_map(|(inbox, snapshot)| {
+            snapshot
+                .messages
+                .iter()
+                .enumerate()
+                .map(move |(position, message)| (*inbox, position, &message.id))
         })
     }
 }
 
-fn check_no_loss(facts: &HistoryIndex<'_>) -> Vec<String> {
-    let there: BTreeSet<&TestMessageId> = facts.final_messages().map(|(_, _, id)| id).collect();
-    let lost = |id: &&&TestMessageId| !there.contains(**id) && !facts.processed.contains_key(**id);
-    facts.stored.keys().filter(lost).map(|id| format!("{id:?} was stored, and is nowhere")).collect()
+fn check_no_loss(index: &HistoryIndex<'_>) -> Vec<String> {
+    let present: BTreeSet<&TestMessageId> = index.final_messages().map(|(_, _, id)| id).collect();
+    let is_lost = |id: &&&TestMessageId| !present.contains(**id) && !index.processed.contains_key(**id);
+    index.stored.keys().filter(is_lost).map(|id| format!("{id:?} was stored, but is in no inbox")).collect()
 }
 
-fn check_no_invention(facts: &HistoryIndex<'_>) -> Vec<String> {
-    let wrong = |(inbox, _, id): (&str, usize, &TestMessageId)| match facts.sent.get(id) {
-        None => Some(format!("{id:?} is in {inbox}, and nobody sent it")),
-        Some((to, _)) if *to != inbox => Some(format!("{id:?} was sent to {to}, and is in {inbox}")),
-        Some(_) if facts.refused.contains(id) => Some(format!("{id:?} was refused, and is in {inbox}")),
+fn check_no_invention(index: &HistoryIndex<'_>) -> Vec<String> {
+    let violation = |(inbox, _, id): (&str, usize, &TestMessageId)| match index.sent.get(id) {
+        None => Some(format!("{id:?} is in {inbox}, but was never sent")),
+        Some((to, _)) if *to != inbox => Some(format!("{id:?} was sent to {to}, but is in {inbox}")),
+        Some(_) if index.refused.contains(id) => Some(format!("{id:?} was refused, but is in {inbox}")),
         Some(_) => None,
     };
-    facts.final_messages().filter_map(wrong).collect()
+    index.final_messages().filter_map(violation).collect()
 }
 
-fn check_no_duplication(facts: &HistoryIndex<'_>) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    let twice = facts.final_messages().filter(|(inbox, _, id)| !seen.insert((inbox.to_owned(), *id)));
-    let twice: Vec<String> = twice.map(|(inbox, _, id)| format!("{id:?} is in {inbox} twice")).collect();
-    let done = facts.processed.iter().filter(|(_, at)| at.len() > 1);
-    let done = done.map(|(id, at)| format!("{id:?} was done {} times", at.len()));
-    let given = facts.delivered.iter().filter(|(_, times)| {
-        let again = |pair: &[(u64, &str)]| {
-            let killed = facts.killed.get(pair[0].1);
-            !killed.is_some_and(|at| at.iter().any(|at| (pair[0].0..=pair[1].0).contains(at)))
+fn check_no_duplication(index: &HistoryIndex<'_>) -> Vec<String> {
+    let mut unique = BTreeSet::new();
+    let duplicates = index.final_messages().filter(|(inbox, _, id)| !unique.insert((inbox.to_owned(), *id)));
+    let duplicates: Vec<String> =
+        duplicates.map(|(inbox, _, id)| format!("{id:?} is in {inbox} twice")).collect();
+    let processed = index.processed.iter().filter(|(_, times)| times.len() > 1);
+    let processed = processed.map(|(id, times)| format!("{id:?} was processed {} times", times.len()));
+    let delivered = index.delivered.iter().filter(|(_, deliveries)| {
+        let without_kill = |pair: &[(u64, &str)]| {
+            let kills = index.killed.get(pair[0].1);
+            !kills.is_some_and(|times| times.iter().any(|at| (pair[0].0..=pair[1].0).contains(at)))
         };
-        times.windows(2).any(again)
+        deliveries.windows(2).any(without_kill)
     });
-    let given = given.map(|(id, _)| format!("{id:?} was given twice to one that lived on"));
-    twice.into_iter().chain(done).chain(given).collect()
+    let delivered = delivered.map(|(id, _)| format!("{id:?} was delivered twice without a kill in between"));
+    duplicates.into_iter().chain(processed).chain(delivered).collect()
 }
 
-fn check_order_by_sender(facts: &HistoryIndex<'_>) -> Vec<String> {
-    let mut wrong = Vec::new();
-    for look in &facts.history.snapshots {
+fn check_order_by_sender(index: &HistoryIndex<'_>) -> Vec<String> {
+    let mut violations = Vec::new();
+    for snapshot in &index.history.snapshots {
         let mut latest: BTreeMap<&str, u64> = BTreeMap::new();
-        for message in &look.messages {
-            let before = latest.insert(&message.id.sender, message.id.seq);
-            if before.is_some_and(|before| before > message.id.seq) {
-                wrong.push(format!(
-                    "{:?} stands behind a later one of its sender in {}",
-                    message.id, look.inbox
+        for message in &snapshot.messages {
+            let previous = latest.insert(&message.id.sender, message.id.seq);
+            if previous.is_some_and(|previous| previous > message.id.seq) {
+                violations.push(format!(
+                    "{:?} is after a later message of its sender in {}",
+                    message.id, snapshot.inbox
                 ));
             }
         }
     }
-    wrong
+    violations
 }
 
-/// From the end: before a message there must be none that was sent after it was stored.
-fn check_real_time(facts: &HistoryIndex<'_>) -> Vec<String> {
-    let mut wrong = Vec::new();
-    for (inbox, look) in &facts.final_snapshots {
-        let mut first_stored = u64::MAX;
-        let mut whose = None;
-        for message in look.messages.iter().rev() {
-            let sent = facts.sent.get(&message.id).map_or(0, |(_, at)| *at);
-            if sent > first_stored {
-                wrong.push(format!(
-                    "in {inbox} {:?} stands before {whose:?}, stored before it was sent",
+/// Goes through each inbox from its end. A message violates the rule if it was sent after a message
+/// behind it was stored.
+fn check_real_time(index: &HistoryIndex<'_>) -> Vec<String> {
+    let mut violations = Vec::new();
+    for (inbox, snapshot) in &index.final_snapshots {
+        // Of the messages behind the current one, the one that was stored first.
+        let mut first_stored_at = u64::MAX;
+        let mut first_stored = None;
+        for message in snapshot.messages.iter().rev() {
+            let sent_at = index.sent.get(&message.id).map_or(0, |(_, at)| *at);
+            if sent_at > first_stored_at {
+                violations.push(format!(
+                    "in {inbox}, {:?} is before {first_stored:?}, but was sent after that one was stored",
                     message.id
                 ));
             }
-            let stored = facts.stored.get(&message.id).copied().unwrap_or(u64::MAX);
-            if stored < first_stored {
-                (first_stored, whose) = (stored, Some(&message.id));
+            let stored_at = index.stored.get(&message.id).copied().unwrap_or(u64::MAX);
+            if stored_at < first_stored_at {
+                (first_stored_at, first_stored) = (stored_at, Some(&message.id));
             }
         }
     }
-    wrong
+    violations
 }
 
-/// Two looks at an inbox, one after the other.
+/// The pairs of consecutive snapshots of the same inbox.
 fn consecutive_snapshots<'h>(history: &'h History) -> Vec<(&'h InboxSnapshot, &'h InboxSnapshot)> {
-    let mut before: BTreeMap<&str, &InboxSnapshot> = BTreeMap::new();
-    let follow = |look: &'h InboxSnapshot| before.insert(&look.inbox, look).map(|earlier| (earlier, look));
-    history.snapshots.iter().filter_map(follow).collect()
+    let mut latest: BTreeMap<&str, &InboxSnapshot> = BTreeMap::new();
+    let pair_with_previous = |snapshot: &'h InboxSnapshot| {
+        latest.insert(&snapshot.inbox, snapshot).map(|earlier| (earlier, snapshot))
+    };
+    history.snapshots.iter().filter_map(pair_with_previous).collect()
 }
 
-fn check_prefix(facts: &HistoryIndex<'_>) -> Vec<String> {
-    let mut wrong = Vec::new();
-    for (earlier, later) in consecutive_snapshots(facts.history) {
-        let now = later.messages.iter().map(|message| Some(&message.id)).chain(std::iter::repeat(None));
-        let moved = earlier.messages.iter().zip(now).find(|(message, now)| *now != Some(&message.id));
-        wrong.extend(
-            moved.map(|(message, now)| {
-                format!("in {} where {:?} was there is {now:?}", later.inbox, message.id)
+fn check_prefix(index: &HistoryIndex<'_>) -> Vec<String> {
+    let mut violations = Vec::new();
+    for (earlier, later) in consecutive_snapshots(index.history) {
+        let later_ids = later.messages.iter().map(|message| Some(&message.id)).chain(std::iter::repeat(None));
+        let moved = earlier.messages.iter().zip(later_ids).find(|(message, id)| *id != Some(&message.id));
+        violations.extend(
+            moved.map(|(message, id)| {
+                format!("in {}, {id:?} is in the place of {:?}", later.inbox, message.id)
             }),
         );
     }
-    wrong
+    violations
 }
 
-fn check_read_after_delivered(facts: &HistoryIndex<'_>) -> Vec<String> {
-    let mut wrong = Vec::new();
-    for look in &facts.history.snapshots {
-        for message in look.messages.iter().filter(|message| message.read) {
-            let given = facts.delivered.get(&message.id).and_then(|times| times.first());
-            if given.is_none_or(|(at, _)| *at > look.at) && !facts.predates_name_reuse(&message.id) {
-                wrong.push(format!("{:?} is read in {}, and was not given", message.id, look.inbox));
+fn check_read_after_delivered(index: &HistoryIndex<'_>) -> Vec<String> {
+    let mut violations = Vec::new();
+    for snapshot in &index.history.snapshots {
+        for message in snapshot.messages.iter().filter(|message| message.read) {
+            let delivery = index.delivered.get(&message.id).and_then(|deliveries| deliveries.first());
+            if delivery.is_none_or(|(at, _)| *at > snapshot.at) && !index.predates_name_reuse(&message.id) {
+                violations
+                    .push(format!("{:?} is read in {}, but was not delivered", message.id, snapshot.inbox));
             }
         }
     }
-    for (earlier, later) in consecutive_snapshots(facts.history) {
+    for (earlier, later) in consecutive_snapshots(index.history) {
         let read: BTreeSet<&TestMessageId> =
             earlier.messages.iter().filter(|m| m.read).map(|m| &m.id).collect();
         let unread = later.messages.iter().filter(|message| !message.read && read.contains(&message.id));
-        wrong.extend(
-            unread.map(|message| format!("{:?} was read in {}, and is not", message.id, later.inbox)),
+        violations.extend(
+            unread
+                .map(|message| format!("{:?} was read in {}, but is unread again", message.id, later.inbox)),
         );
     }
-    wrong
+    violations
 }
 
-fn check_intact(facts: &HistoryIndex<'_>) -> Vec<String> {
-    let looks = facts.history.snapshots.iter();
-    let broken = looks.flat_map(|look| look.messages.iter().filter(|message| !message.intact));
-    let broken: BTreeSet<&TestMessageId> = broken.map(|message| &message.id).collect();
-    broken.into_iter().map(|id| format!("{id:?} is not as it was sent")).collect()
+fn check_intact(index: &HistoryIndex<'_>) -> Vec<String> {
+    let snapshots = index.history.snapshots.iter();
+    let damaged = snapshots.flat_map(|snapshot| snapshot.messages.iter().filter(|message| !message.intact));
+    let damaged: BTreeSet<&TestMessageId> = damaged.map(|message| &message.id).collect();
+    damaged.into_iter().map(|id| format!("the text of {id:?} has changed")).collect()
 }
 
-fn check_single_owner(facts: &HistoryIndex<'_>) -> Vec<String> {
-    let mut winners: BTreeMap<(u64, u64), Vec<&str>> = BTreeMap::new();
-    for deed in &facts.history.events {
-        if let HistoryEventKind::Claimed { task, round, by } = &deed.kind {
-            winners.entry((*task, *round)).or_default().push(by);
+fn check_single_owner(index: &HistoryIndex<'_>) -> Vec<String> {
+    let mut owners: BTreeMap<(u64, u64), Vec<&str>> = BTreeMap::new();
+    for event in &index.history.events {
+        if let HistoryEventKind::Claimed { task, round, by } = &event.kind {
+            owners.entry((*task, *round)).or_default().push(by);
         }
     }
-    let several = winners.iter().filter(|(_, by)| by.len() > 1);
-    several.map(|((task, round), by)| format!("task {task} was taken by {by:?} in round {round}")).collect()
+    let shared = owners.iter().filter(|(_, names)| names.len() > 1);
+    shared
+        .map(|((task, round), names)| format!("task {task} was claimed by {names:?} in round {round}"))
+        .collect()
 }
 
-fn check_members_match_processes(facts: &HistoryIndex<'_>) -> Vec<String> {
-    let members: BTreeSet<&String> = facts.history.members.iter().collect();
-    let living: BTreeSet<&String> = facts.history.running.iter().collect();
-    let ghosts = members.difference(&living).map(|name| format!("{name} is on the team, and does not live"));
-    let strays = living.difference(&members).map(|name| format!("{name} lives, and is on no team"));
-    ghosts.chain(strays).collect()
+fn check_members_match_processes(index: &HistoryIndex<'_>) -> Vec<String> {
+    let members: BTreeSet<&String> = index.history.members.iter().collect();
+    let running: BTreeSet<&String> = index.history.running.iter().collect();
+    let not_running =
+        members.difference(&running).map(|name| format!("{name} is on the team, but does not run"));
+    let not_on_team = running.difference(&members).map(|name| format!("{name} runs, but is not on the team"));
+    not_running.chain(not_on_team).collect()
 }
 
 #[cfg(test)]

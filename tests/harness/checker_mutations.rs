@@ -1,188 +1,204 @@
-//! What the checker is worth: sixteen faults, each put into a history in which all is well, that it must catch; a made-up
-//! one, or one that a trial has recorded.
+//! Tests the checker: applies sixteen mutations, one at a time, to a valid history and checks that
+//! the checker detects each. The history is made up, or a test has recorded it.
 
 use crate::checker::{CheckerRule, check};
 use crate::history::{
     History, HistoryEvent, HistoryEventKind, InboxSnapshot, SnapshotMessage, TestMessageId,
 };
 
-/// What went wrong, the rule that tells, and how it is put there; none where the history has no place for it.
+/// A description of the mutation, the rule that it violates, and the function that applies it. The
+/// function returns `None` if the history has no event or message that it could change.
 type Mutation = (&'static str, CheckerRule, fn(&mut History) -> Option<()>);
 
 const MUTATIONS: [Mutation; 16] = [
-    ("a stored message is gone", CheckerRule::NoLoss, |h| {
-        let (look, place) = h.find_message(|h, _, seen| h.is_stored(&seen.id))?;
-        let gone = h.snapshots[look].messages.remove(place).id;
+    ("a stored message is lost", CheckerRule::NoLoss, |h| {
+        let (snapshot, position) = h.find_message(|h, _, message| h.is_stored(&message.id))?;
+        let lost = h.snapshots[snapshot].messages.remove(position).id;
         h.events.retain(
-            |deed| !matches!(&deed.kind, HistoryEventKind::Delivered { id, .. } | HistoryEventKind::Processed { id, .. } if *id == gone),
+            |event| !matches!(&event.kind, HistoryEventKind::Delivered { id, .. } | HistoryEventKind::Processed { id, .. } if *id == lost),
         );
         Some(())
     }),
-    ("a message that nobody sent", CheckerRule::NoInvention, |h| {
-        let (look, place) = h.find_message(|_, _, _| true)?;
-        h.snapshots[look].messages[place].id = TestMessageId { sender: "nobody".to_owned(), seq: 0 };
+    ("a message was never sent", CheckerRule::NoInvention, |h| {
+        let (snapshot, position) = h.find_message(|_, _, _| true)?;
+        h.snapshots[snapshot].messages[position].id = TestMessageId { sender: "unknown".to_owned(), seq: 0 };
         Some(())
     }),
-    ("a message in another's inbox", CheckerRule::NoInvention, |h| {
-        let (from, place) = h.find_message(|_, _, _| true)?;
-        let to = h.last_snapshots().into_iter().find(|look| *look != from)?;
-        let stray = h.snapshots[from].messages.remove(place);
-        h.snapshots[to].messages.push(stray);
+    ("a message is in another inbox", CheckerRule::NoInvention, |h| {
+        let (from, position) = h.find_message(|_, _, _| true)?;
+        let to = h.last_snapshots().into_iter().find(|snapshot| *snapshot != from)?;
+        let message = h.snapshots[from].messages.remove(position);
+        h.snapshots[to].messages.push(message);
         Some(())
     }),
-    ("a refused message was stored all the same", CheckerRule::NoInvention, |h| {
-        let (look, place) = h.find_message(|h, _, seen| h.is_stored(&seen.id))?;
-        let id = h.snapshots[look].messages[place].id.clone();
-        h.events.retain(|deed| deed.kind != HistoryEventKind::Stored { id: id.clone() });
+    ("a refused message was stored", CheckerRule::NoInvention, |h| {
+        let (snapshot, position) = h.find_message(|h, _, message| h.is_stored(&message.id))?;
+        let id = h.snapshots[snapshot].messages[position].id.clone();
+        h.events.retain(|event| event.kind != HistoryEventKind::Stored { id: id.clone() });
         h.add_event(HistoryEventKind::Refused { id });
         Some(())
     }),
-    ("one append was done twice", CheckerRule::NoDuplication, |h| {
-        let (look, place) = h.find_message(|_, _, _| true)?;
-        let twice = h.snapshots[look].messages[place].clone();
-        h.snapshots[look].messages.push(twice);
+    ("a message was stored twice", CheckerRule::NoDuplication, |h| {
+        let (snapshot, position) = h.find_message(|_, _, _| true)?;
+        let copy = h.snapshots[snapshot].messages[position].clone();
+        h.snapshots[snapshot].messages.push(copy);
         Some(())
     }),
-    ("an agent did the same message twice", CheckerRule::NoDuplication, |h| {
-        let done = h
+    ("an agent processed a message twice", CheckerRule::NoDuplication, |h| {
+        let processed = h
             .events
             .iter()
-            .find(|deed| matches!(deed.kind, HistoryEventKind::Processed { .. }))?
+            .find(|event| matches!(event.kind, HistoryEventKind::Processed { .. }))?
             .kind
             .clone();
-        h.add_event(done);
+        h.add_event(processed);
         Some(())
     }),
-    ("a message was given again to one that lived on", CheckerRule::NoDuplication, |h| {
-        let at = h.events.iter().position(|deed| matches!(deed.kind, HistoryEventKind::Delivered { .. }))?;
-        let HistoryEvent { at: then, kind: what } = h.events[at].clone();
-        h.events.insert(at + 1, HistoryEvent { at: then, kind: what });
+    ("a message was delivered twice without a kill in between", CheckerRule::NoDuplication, |h| {
+        let index =
+            h.events.iter().position(|event| matches!(event.kind, HistoryEventKind::Delivered { .. }))?;
+        let delivered = h.events[index].clone();
+        h.events.insert(index + 1, delivered);
         Some(())
     }),
-    ("two of one sender changed places", CheckerRule::OrderBySender, |h| {
-        let is_followed = |_: &History, look: &InboxSnapshot, seen: &SnapshotMessage| {
-            look.messages.iter().any(|other| other.id.sender == seen.id.sender && other.id.seq > seen.id.seq)
+    ("two messages of one sender are swapped", CheckerRule::OrderBySender, |h| {
+        let has_later = |_: &History, snapshot: &InboxSnapshot, message: &SnapshotMessage| {
+            let id = &message.id;
+            snapshot.messages.iter().any(|other| other.id.sender == id.sender && other.id.seq > id.seq)
         };
-        let (look, first) = h.find_message(is_followed)?;
-        let messages = &mut h.snapshots[look].messages;
+        let (snapshot, first) = h.find_message(has_later)?;
+        let messages = &mut h.snapshots[snapshot].messages;
         let second =
             messages[first + 1..].iter().position(|other| other.id.sender == messages[first].id.sender)?;
         messages.swap(first, first + 1 + second);
         Some(())
     }),
-    ("one that was sent later stands before one that was stored", CheckerRule::RealTime, |h| {
-        let (look, first, second) = h.last_snapshots().into_iter().find_map(|look| {
-            let messages = &h.snapshots[look].messages;
-            let follows = |pair: &[SnapshotMessage]| {
-                h.stored_at(&pair[0].id).zip(h.sent_at(&pair[1].id)).is_some_and(|(a, b)| a < b)
+    ("a message is before one that was stored earlier", CheckerRule::RealTime, |h| {
+        let (snapshot, first, second) = h.last_snapshots().into_iter().find_map(|snapshot| {
+            let messages = &h.snapshots[snapshot].messages;
+            let in_order = |pair: &[SnapshotMessage]| {
+                h.stored_at(&pair[0].id)
+                    .zip(h.sent_at(&pair[1].id))
+                    .is_some_and(|(stored, sent)| stored < sent)
             };
-            let at = messages.windows(2).position(follows)?;
-            Some((look, at, at + 1))
+            let first = messages.windows(2).position(in_order)?;
+            Some((snapshot, first, first + 1))
         })?;
-        h.snapshots[look].messages.swap(first, second);
+        h.snapshots[snapshot].messages.swap(first, second);
         Some(())
     }),
-    ("a rewrite dropped what was there", CheckerRule::Prefix, |h| {
-        let look = h.snapshot_with_predecessor(|earlier| !earlier.messages.is_empty())?;
-        h.snapshots[look].messages.remove(0);
+    ("a rewrite dropped an earlier message", CheckerRule::Prefix, |h| {
+        let snapshot = h.snapshot_with_predecessor(|earlier| !earlier.messages.is_empty())?;
+        h.snapshots[snapshot].messages.remove(0);
         Some(())
     }),
-    ("a look found half of the inbox", CheckerRule::Prefix, |h| {
-        let look = h.last_snapshots().into_iter().find(|look| h.snapshots[*look].messages.len() > 1)?;
-        let whole = h.snapshots[look].clone();
-        let half = whole.messages[..whole.messages.len() / 2].to_vec();
-        h.snapshots.extend([InboxSnapshot { messages: half, ..whole.clone() }, whole]);
+    ("a snapshot has only half of the inbox", CheckerRule::Prefix, |h| {
+        let snapshot =
+            h.last_snapshots().into_iter().find(|snapshot| h.snapshots[*snapshot].messages.len() > 1)?;
+        let full = h.snapshots[snapshot].clone();
+        let half = full.messages[..full.messages.len() / 2].to_vec();
+        h.snapshots.extend([InboxSnapshot { messages: half, ..full.clone() }, full]);
         Some(())
     }),
-    ("read before its agent had it", CheckerRule::ReadAfterDelivered, |h| {
-        let (look, place) = h.find_message(|_, _, seen| seen.read)?;
-        let read = h.snapshots[look].messages[place].id.clone();
-        h.events.retain(|deed| !matches!(&deed.kind, HistoryEventKind::Delivered { id, .. } if *id == read));
+    ("a message was read before its delivery", CheckerRule::ReadAfterDelivered, |h| {
+        let (snapshot, position) = h.find_message(|_, _, message| message.read)?;
+        let read = h.snapshots[snapshot].messages[position].id.clone();
+        h.events
+            .retain(|event| !matches!(&event.kind, HistoryEventKind::Delivered { id, .. } if *id == read));
         Some(())
     }),
-    ("a writer took a read mark back", CheckerRule::ReadAfterDelivered, |h| {
-        let look =
-            h.snapshot_with_predecessor(|earlier| earlier.messages.first().is_some_and(|seen| seen.read))?;
-        h.snapshots[look].messages[0].read = false;
+    ("a read message became unread", CheckerRule::ReadAfterDelivered, |h| {
+        let snapshot = h.snapshot_with_predecessor(|earlier| {
+            earlier.messages.first().is_some_and(|message| message.read)
+        })?;
+        h.snapshots[snapshot].messages[0].read = false;
         Some(())
     }),
-    ("a byte changed on the way", CheckerRule::Intact, |h| {
-        let (look, place) = h.find_message(|_, _, _| true)?;
-        h.snapshots[look].messages[place].intact = false;
+    ("the text of a message changed", CheckerRule::Intact, |h| {
+        let (snapshot, position) = h.find_message(|_, _, _| true)?;
+        h.snapshots[snapshot].messages[position].intact = false;
         Some(())
     }),
-    ("two took one task", CheckerRule::SingleOwner, |h| {
+    ("two members own one task", CheckerRule::SingleOwner, |h| {
         for by in ["ann", "bob"] {
             h.add_event(HistoryEventKind::Claimed { task: 1, round: 9, by: by.to_owned() });
         }
         Some(())
     }),
-    ("an agent that nobody registered", CheckerRule::MembersMatchProcesses, |h| {
+    ("an agent runs, but is not a member", CheckerRule::MembersMatchProcesses, |h| {
         h.running.push("eve".to_owned());
         Some(())
     }),
 ];
 
-/// Puts each into a copy of this one; how many there are.
+/// Applies each mutation to a copy of `history` and checks that the checker detects it. Returns the
+/// number of mutations.
 ///
 /// # Panics
-/// Where the checker does not catch one, by the rule that it breaks; and where there is no place for it.
+/// If the checker does not report a violation of the right rule, or if a mutation can't be applied.
 pub fn assert_all_caught(history: &History) -> u64 {
-    for (fault, rule, put) in MUTATIONS {
+    for (description, rule, apply) in MUTATIONS {
         let mut history = history.clone();
-        put(&mut history).unwrap_or_else(|| panic!("the history has no place for this: {fault}"));
+        apply(&mut history).unwrap_or_else(|| panic!("the history can't be changed so: {description}"));
         let violations = check(&history);
-        assert!(violations.iter().any(|violation| violation.rule == rule), "{fault}: {violations:?}");
+        assert!(
+            violations.iter().any(|violation| violation.rule == rule),
+            "not detected: {description}: {violations:?}"
+        );
     }
     MUTATIONS.len() as u64
 }
 
 impl History {
-    /// The last look at each inbox, where in the list.
+    /// The indices of the last snapshots of the inboxes.
     fn last_snapshots(&self) -> Vec<usize> {
-        let is_last =
-            |at: &usize| !self.snapshots[at + 1..].iter().any(|look| look.inbox == self.snapshots[*at].inbox);
+        let is_last = |index: &usize| {
+            !self.snapshots[index + 1..].iter().any(|later| later.inbox == self.snapshots[*index].inbox)
+        };
         (0..self.snapshots.len()).filter(is_last).collect()
     }
 
-    /// A message of the last looks that is so: which look, and where in it.
+    /// Finds a message in the last snapshots that satisfies `predicate`. Returns the index of the
+    /// snapshot and the position of the message in it.
     fn find_message(
         &self,
-        is_it: impl Fn(&History, &InboxSnapshot, &SnapshotMessage) -> bool,
+        predicate: impl Fn(&History, &InboxSnapshot, &SnapshotMessage) -> bool,
     ) -> Option<(usize, usize)> {
-        self.last_snapshots().into_iter().find_map(|at| {
-            let look = &self.snapshots[at];
-            Some((at, look.messages.iter().position(|seen| is_it(self, look, seen))?))
+        self.last_snapshots().into_iter().find_map(|index| {
+            let snapshot = &self.snapshots[index];
+            let position = snapshot.messages.iter().position(|message| predicate(self, snapshot, message))?;
+            Some((index, position))
         })
     }
 
-    /// The last look at an inbox of which the one before was so.
-    fn snapshot_with_predecessor(&self, is_it: impl Fn(&InboxSnapshot) -> bool) -> Option<usize> {
-        self.last_snapshots().into_iter().find(|at| {
-            let before =
-                self.snapshots[..*at].iter().rev().find(|look| look.inbox == self.snapshots[*at].inbox);
-            before.is_some_and(&is_it)
+    /// Finds a last snapshot whose predecessor, the snapshot of the same inbox before it, satisfies
+    /// `predicate`. Returns the index of the last snapshot.
+    fn snapshot_with_predecessor(&self, predicate: impl Fn(&InboxSnapshot) -> bool) -> Option<usize> {
+        self.last_snapshots().into_iter().find(|index| {
+            let inbox = &self.snapshots[*index].inbox;
+            let predecessor = self.snapshots[..*index].iter().rev().find(|earlier| earlier.inbox == *inbox);
+            predecessor.is_some_and(&predicate)
         })
     }
 
     fn stored_at(&self, message: &TestMessageId) -> Option<u64> {
         self.events
             .iter()
-            .find(|deed| matches!(&deed.kind, HistoryEventKind::Stored { id } if id == message))
-            .map(|deed| deed.at)
+            .find(|event| matches!(&event.kind, HistoryEventKind::Stored { id } if id == message))
+            .map(|event| event.at)
     }
 
     fn sent_at(&self, message: &TestMessageId) -> Option<u64> {
-        let is_its = |deed: &&HistoryEvent| matches!(&deed.kind, HistoryEventKind::SendStarted { id, .. } if id == message);
-        self.events.iter().find(is_its).map(|deed| deed.at)
+        let is_send = |event: &&HistoryEvent| matches!(&event.kind, HistoryEventKind::SendStarted { id, .. } if id == message);
+        self.events.iter().find(is_send).map(|event| event.at)
     }
 
     fn is_stored(&self, message: &TestMessageId) -> bool {
         self.stored_at(message).is_some()
     }
 
-    fn add_event(&mut self, what: HistoryEventKind) {
-        let at = self.events.iter().map(|deed| deed.at).max().unwrap_or_default() + 1;
-        self.events.push(HistoryEvent { at, kind: what });
+    fn add_event(&mut self, kind: HistoryEventKind) {
+        let at = self.events.iter().map(|event| event.at).max().unwrap_or_default() + 1;
+        self.events.push(HistoryEvent { at, kind });
     }
 }

@@ -1,45 +1,46 @@
-//! What a program said and how it ended.
+//! The output and exit code of a finished program.
 
 use serde_json::Value;
 
-/// A finished program. What a test does with it is part of the test.
+/// The result of a finished program. A test must check it.
 #[derive(Debug)]
-#[must_use = "look at the code or the output, or call ok()"]
+#[must_use = "check the code or the output, or call expect_success()"]
 pub struct CommandOutput {
-    /// What was run, for messages.
+    /// The command line, for failure messages.
     pub command: String,
-    /// Its exit code; 128 + n for signal n.
+    /// The exit code, or 128 + n if signal n ended the program.
     pub code: i32,
-    /// What it printed.
+    /// The standard output.
     pub stdout: String,
-    /// What it complained.
+    /// The standard error output.
     pub stderr: String,
 }
 
 impl CommandOutput {
-    /// The output of a success.
+    /// Returns the standard output of a program that has succeeded.
     ///
     /// # Panics
-    /// Where it was none.
+    /// If the exit code is not 0.
     pub fn expect_success(self) -> String {
         assert_eq!(self.code, 0, "{self:#?}");
         self.stdout
     }
 
-    /// The complaint of a failure with this code.
+    /// Returns the standard error output of a program that has failed with this exit code.
     ///
     /// # Panics
-    /// Where it ended otherwise, or complained of nothing.
+    /// If the exit code differs, or if standard error does not begin with the name of a program of
+    /// teamd.
     pub fn expect_failure(self, code: i32) -> String {
         assert_eq!(self.code, code, "{self:#?}");
-        assert!(self.stderr.starts_with("team"), "no sentence on stderr: {self:#?}");
+        assert!(self.stderr.starts_with("team"), "no error message on stderr: {self:#?}");
         self.stderr
     }
 
-    /// The object it printed, whatever its exit code.
+    /// Returns the standard output as JSON, whatever the exit code is.
     ///
     /// # Panics
-    /// Where it printed none.
+    /// If the standard output is not JSON.
     pub fn json(self) -> Value {
         serde_json::from_str(self.stdout.trim()).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
     }

@@ -1,20 +1,22 @@
-//! The environment's daemon: started, asked for, killed.
+//! Starts and kills the daemon of a test environment.
 
 use crate::TestEnv;
 use std::process::{Child, Command, Stdio};
 
-/// So few that no team can be watched.
+/// A limit for [`TestEnv::daemon_command_with_limit`]: so few inotify watches that the daemon can't
+/// watch any team.
 pub const TWO_WATCHES: &str = "2 > /proc/sys/user/max_inotify_watches";
 
-/// Whether the kernel has user namespaces for us, with limits of their own.
+/// Whether this process may create a user namespace and set its own inotify limits there.
 pub fn can_limit_watches() -> bool {
-    let mut can = Command::new("unshare");
-    can.args(["-Ur", "sh", "-c", "test -w /proc/sys/user/max_inotify_watches"]);
-    can.output().is_ok_and(|ran| ran.status.success())
+    let mut unshare = Command::new("unshare");
+    unshare.args(["-Ur", "sh", "-c", "test -w /proc/sys/user/max_inotify_watches"]);
+    unshare.output().is_ok_and(|output| output.status.success())
 }
 
 impl TestEnv {
-    /// Starts teamd in a session of its own on the environment's server, as a user would, and waits until it answers.
+    /// Starts the daemon with `teamctl up`, as a user does, in its own session on the tmux server
+    /// of the test environment. Waits until the daemon replies.
     pub fn start_daemon(&self) {
         let socket = self.tmux_socket();
         let mut command = self.command(crate::programs().join("teamctl"));
@@ -22,15 +24,17 @@ impl TestEnv {
         crate::test_env::run_command(command).expect_success();
     }
 
-    /// teamd as it is started outside of tmux: it outlives the environment's server, and nothing lets it go on that has been
-    /// stopped.
+    /// The command that starts the daemon outside tmux. Such a daemon survives the end of the tmux
+    /// server. It stays stopped after SIGSTOP, whereas tmux continues a stopped process of a pane.
     pub fn daemon_command(&self) -> Command {
         let mut teamd = self.command(crate::programs().join("teamd"));
         teamd.arg("-S").arg(self.tmux_socket());
         teamd
     }
 
-    /// The same in a user namespace where a limit of inotify is so low: see [`can_limit_watches`].
+    /// As [`TestEnv::daemon_command`], but in a user namespace with a lower inotify limit. `limit`
+    /// is the value and the redirection of the shell command `echo` that sets the limit. Needs
+    /// [`can_limit_watches`].
     pub fn daemon_command_with_limit(&self, limit: &str) -> Command {
         let mut teamd = self.command("unshare");
         let script = format!("echo {limit} && exec \"$0\" -S \"$1\"");
@@ -38,7 +42,7 @@ impl TestEnv {
         teamd
     }
 
-    /// Starts one so, and waits until it answers.
+    /// Starts the daemon outside tmux and waits until it replies.
     pub fn start_daemon_without_pane(&self) -> Child {
         let mut teamd = self.daemon_command();
         let teamd = teamd.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("teamd starts");
@@ -46,19 +50,20 @@ impl TestEnv {
         teamd
     }
 
-    /// Waits for the answer of a daemon.
+    /// Waits until a daemon replies.
     pub fn wait_for_daemon(&self) {
-        self.wait_until("the daemon answers", || (self.teamctl(["status"]).code == 0).then_some(()));
+        self.wait_until("the daemon replies", || (self.teamctl(["status"]).code == 0).then_some(()));
     }
 
-    /// The daemon's pid.
+    /// The daemon's pid, according to `teamctl status`.
     pub fn daemon_pid(&self) -> u32 {
-        u32::try_from(self.json(["status"])["daemon"]["pid"].as_u64().expect("a pid")).expect("a pid")
+        u32::try_from(self.json(["status"])["daemon"]["pid"].as_u64().expect("status has a pid"))
+            .expect("a pid fits into 32 bits")
     }
 
-    /// SIGKILL to one process of ours.
+    /// Kills a process with SIGKILL.
     pub fn kill_process(&self, pid: u32) {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is there");
+        let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).expect("the pid is valid");
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("the process exists");
     }
 }

@@ -1,4 +1,5 @@
-//! Wakes a waiting test when anything below a directory is written, and after it was read.
+//! Wakes a waiting test when a file in a directory tree is written, and a moment after one is
+//! opened.
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecursiveMode, Watcher};
@@ -7,15 +8,19 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// What was done to a file.
+/// What happened to a file.
 enum FileActivity {
+    /// The file was opened, or an access other than a write ended.
     Read,
+    /// The file was created, written, renamed or deleted, or its attributes changed.
     Written,
 }
 
-/// Between two looks that nothing but reading was the cause of. A look reads files itself, and would be its own cause
-/// for ever: tests that wait would take the machine from those that they wait for. Yet what is told by no writing, an
-/// end of a process say, is often followed by somebody's reading.
+/// Delay between a read and the next check of a waiting test.
+///
+/// A read can show a change that writes no file. For example, programs often read files after a
+/// process has ended. But the check itself also reads files. Without a delay, each check would
+/// cause the next one, and waiting tests would take the CPU time of the programs under test.
 const READ_BACKOFF: Duration = Duration::from_millis(20);
 
 /// A watched directory tree.
@@ -26,33 +31,35 @@ pub(crate) struct TreeWatcher {
 
 impl TreeWatcher {
     pub(crate) fn new(directory: &Path) -> TreeWatcher {
-        let (tell, changes) = channel();
+        let (sender, changes) = channel();
         let mut watcher =
-            notify::recommended_watcher(move |event| tell.send(activity(&event)).unwrap_or_default())
-                .expect("notify works here");
+            notify::recommended_watcher(move |event| sender.send(file_activity(&event)).unwrap_or_default())
+                .expect("inotify works");
         watcher.watch(directory, RecursiveMode::Recursive).expect("the test environment can be watched");
         TreeWatcher { changes: Mutex::new(changes), _watcher: watcher }
     }
 
-    /// True if something was done since the last call or until then.
+    /// Waits until a file is written, for `READ_BACKOFF` after a file was read, or for
+    /// `POLL_INTERVAL`. Returns at once if a file was written since the last call. Returns false if
+    /// the deadline has passed.
     pub(crate) fn wait(&self, deadline: Instant) -> bool {
-        let changes = self.changes.lock().expect("no waiter has panicked");
-        let mut until = deadline.min(Instant::now() + POLL_INTERVAL);
+        let changes = self.changes.lock().expect("no other waiter has panicked");
+        let mut wait_end = deadline.min(Instant::now() + POLL_INTERVAL);
         while let Ok(FileActivity::Read) =
-            changes.recv_timeout(until.saturating_duration_since(Instant::now()))
+            changes.recv_timeout(wait_end.saturating_duration_since(Instant::now()))
         {
-            until = until.min(Instant::now() + READ_BACKOFF);
+            wait_end = wait_end.min(Instant::now() + READ_BACKOFF);
         }
-        // One look answers for all that came meanwhile.
+        // One check covers all changes so far.
         while changes.try_recv().is_ok() {}
         Instant::now() < deadline
     }
 
-    /// Nothing is written until then.
+    /// Waits until the deadline. Returns false as soon as a file is written.
     pub(crate) fn stays_quiet(&self, deadline: Instant) -> bool {
-        let changes = self.changes.lock().expect("no waiter has panicked");
-        while let Ok(done) = changes.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            if let FileActivity::Written = done {
+        let changes = self.changes.lock().expect("no other waiter has panicked");
+        while let Ok(activity) = changes.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            if let FileActivity::Written = activity {
                 return false;
             }
         }
@@ -60,7 +67,7 @@ impl TreeWatcher {
     }
 }
 
-fn activity(event: &notify::Result<notify::Event>) -> FileActivity {
+fn file_activity(event: &notify::Result<notify::Event>) -> FileActivity {
     match event.as_ref().map(|event| event.kind) {
         Ok(EventKind::Access(AccessKind::Close(AccessMode::Write))) => FileActivity::Written,
         Ok(EventKind::Access(_)) => FileActivity::Read,
@@ -68,8 +75,9 @@ fn activity(event: &notify::Result<notify::Event>) -> FileActivity {
     }
 }
 
-/// What no file tells of, the end of a process or what the daemon alone knows, is looked at so often.
+/// How often a waiting test checks its condition if no file changes. Some conditions depend on no
+/// file, for example on the end of a process or on the state of the daemon.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Longer than anything that works takes, even on a busy machine.
+/// How long a test waits for a condition. On a busy machine, too, everything that works is faster.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,5 +1,7 @@
-//! Whoever means ill: kills and stops the processes of an environment, ends its tmux server and puts strangers in its place. What
-//! it does is chosen by a seed and told as it is done, so that a trial that failed can be had again.
+//! Injects faults into a test environment: kills, signals and stops its processes, replaces its
+//! tmux server, sets the daemon's clock, and limits the daemon's descriptors and inotify watches. A
+//! seed determines the random choices, and each fault is logged, so that a failed test can be
+//! repeated.
 
 use crate::processes::{TaggedProcesses, start_time};
 use crate::sleep;
@@ -11,176 +13,196 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Whose process.
+/// The kind of process that a fault affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultTarget {
-    /// teamd, whichever way it was started.
+    /// The daemon, started inside or outside tmux.
     Daemon,
-    /// The first process of some agent.
+    /// The shim of an agent.
     Shim,
-    /// Some agent itself.
+    /// An agent.
     Agent,
-    /// The tmux server; the next one has strangers' panes under the numbers that ours had.
+    /// The tmux server. The next server has foreign panes with the ids that teamd's panes had.
     Tmux,
 }
 
-/// What became of a call that was to be killed.
+/// The result of a teamctl call that was killed at a random moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InterruptedCall {
+    /// The call was killed before it ended.
     Killed,
-    /// It had ended before, with 0 or another code.
+    /// The call had ended before with exit code 0.
     Succeeded,
+    /// The call had ended before with another exit code.
     Failed,
 }
 
-/// See the head of this file. Agents are scripted ones that `stay`, and their team is `survey`.
+/// Injects faults. All agents are scripted agents in the mode `stay`, and the team is `survey`.
 pub struct FaultInjector<'h> {
     env: &'h TestEnv,
-    /// Everything by chance is asked of this.
+    /// The source of all random choices.
     pub rng: fastrand::Rng,
     started: Instant,
-    /// Daemons that were started without a pane.
+    /// The daemons that were started outside tmux.
     daemons: Vec<Child>,
-    /// The first processes of panes that are none of ours.
+    /// The pids of the foreign panes' processes.
     foreign_panes: Vec<u32>,
-    clock: Option<PathBuf>,
-    /// Of the next one.
-    has_pane: bool,
-    /// The next one can watch next to nothing.
-    has_watches: bool,
-    /// This one is in a user namespace of its own, and sees nothing of the processes outside but that they are there.
-    is_inside: bool,
+    /// The library libfaketime, if clock control is enabled.
+    clock_library: Option<PathBuf>,
+    /// Whether the next daemon is started in a pane.
+    next_has_pane: bool,
+    /// Whether the next daemon has the usual number of inotify watches. Otherwise it has two.
+    next_has_watches: bool,
+    /// Whether the current daemon is in its own user namespace. It then can't read the environment
+    /// variables of processes outside.
+    in_user_namespace: bool,
 }
 
-/// To the first three it ends in order, of the others at once.
+/// Signals that end the daemon. After the first three it shuts down in order; the others end it at
+/// once.
 const STOP_SIGNALS: [Signal; 5] = [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1];
 
-/// The library that gives a process a clock of its own.
+/// The library that gives a process its own wall clock, relative to a subdirectory of /usr/lib.
 const FAKETIME: &str = "faketime/libfaketimeMT.so.1";
 
 impl<'h> FaultInjector<'h> {
-    /// Counts the panes that are there as strangers' unless they are teamd's.
+    /// Uses this environment and this seed. The existing panes in the session `user` that are not
+    /// teamd's are foreign panes.
     pub fn new(env: &'h TestEnv, seed: u64) -> FaultInjector<'h> {
         let rng = fastrand::Rng::with_seed(seed);
-        let mut nemesis = FaultInjector {
+        let mut injector = FaultInjector {
             env,
             rng,
             started: Instant::now(),
             daemons: Vec::new(),
             foreign_panes: Vec::new(),
-            clock: None,
-            has_pane: false,
-            has_watches: true,
-            is_inside: false,
+            clock_library: None,
+            next_has_pane: false,
+            next_has_watches: true,
+            in_user_namespace: false,
         };
-        nemesis.log(&format!("SEED={seed}"));
-        nemesis.foreign_panes = nemesis.panes("user");
-        nemesis
+        injector.log(&format!("SEED={seed}"));
+        injector.foreign_panes = injector.foreign_pane_pids("user");
+        injector
     }
 
-    /// The schedule, line by line: shown where a test fails, or with `--nocapture`.
+    /// Logs one line to standard error. The test runner shows the log if the test fails or with
+    /// `--nocapture`.
     #[allow(clippy::print_stderr, reason = "a test's own output")]
-    pub fn log(&self, what: &str) {
-        let what: String = what.chars().take(150).collect();
-        eprintln!("{:9.3} s  {what}", self.started.elapsed().as_secs_f64());
+    pub fn log(&self, text: &str) {
+        let text: String = text.chars().take(150).collect();
+        eprintln!("{:9.3} s  {text}", self.started.elapsed().as_secs_f64());
     }
 
-    /// kill -9 to one of them, by chance; what it was, none where there is none.
-    pub fn kill(&mut self, whom: FaultTarget) -> Option<String> {
-        match whom {
+    /// Kills a random process of this kind with SIGKILL. Returns its pid and command line, or
+    /// `None` if no process was killed.
+    pub fn kill(&mut self, target: FaultTarget) -> Option<String> {
+        match target {
             FaultTarget::Tmux => return Some(self.replace_tmux_server()),
-            // What it leaves is known by its environment.
-            FaultTarget::Shim if self.is_inside => return None,
+            // The daemon finds the remaining processes of a killed shim by their environment
+            // variables, which it can't read from its user namespace.
+            FaultTarget::Shim if self.in_user_namespace => return None,
             _ => {}
         }
-        let victim = self.find(whom)?;
-        self.log(&format!("kill -9 {victim}"));
-        signal(pid_of(&victim), Signal::KILL);
-        Some(victim)
+        let process = self.pick_process(target)?;
+        self.log(&format!("kill -9 {process}"));
+        send_signal(parse_pid(&process), Signal::KILL);
+        Some(process)
     }
 
-    /// The daemon has one of the signals that end it, by chance, and does so; what it was.
+    /// Sends the daemon a random signal of [`STOP_SIGNALS`] and waits until the daemon has exited.
+    /// Returns its pid and command line, or `None` if no daemon runs.
     ///
     /// # Panics
-    /// Where it has not after 30 s.
+    /// If the daemon still runs after 30 s.
     pub fn signal_daemon(&mut self) -> Option<String> {
-        let victim = self.find(FaultTarget::Daemon)?;
-        let process = TaggedProcesses::single(pid_of(&victim));
-        let is_heard = |telling: &Signal| !ignores(pid_of(&victim), *telling);
-        let telling: Vec<Signal> = STOP_SIGNALS.into_iter().filter(is_heard).collect();
-        let telling = telling[self.rng.usize(0..telling.len())];
-        self.log(&format!("{telling:?} to {victim}"));
-        signal(pid_of(&victim), telling);
-        assert!(process.exit_within(Duration::from_secs(30)), "{victim} goes on\n{}", self.env.dump_state());
-        Some(victim)
+        let daemon = self.pick_process(FaultTarget::Daemon)?;
+        let pid = parse_pid(&daemon);
+        let process = TaggedProcesses::single(pid);
+        let signals: Vec<Signal> =
+            STOP_SIGNALS.into_iter().filter(|signal| !ignores_signal(pid, *signal)).collect();
+        let signal = signals[self.rng.usize(0..signals.len())];
+        self.log(&format!("{signal:?} to {daemon}"));
+        send_signal(pid, signal);
+        assert!(
+            process.exit_within(Duration::from_secs(30)),
+            "{daemon} still runs\n{}",
+            self.env.dump_state()
+        );
+        Some(daemon)
     }
 
-    /// Stopped for so long, then it goes on; what it was.
-    pub fn stop(&mut self, whom: FaultTarget, span: Duration) -> Option<String> {
-        let victim = self.find(whom)?;
-        self.log(&format!("stop for {span:.0?} {victim}"));
-        signal(pid_of(&victim), Signal::STOP);
+    /// Stops a random process of this kind with SIGSTOP for `span` and then continues it. Returns
+    /// its pid and command line, or `None` if there is no such process.
+    pub fn stop(&mut self, target: FaultTarget, span: Duration) -> Option<String> {
+        let process = self.pick_process(target)?;
+        self.log(&format!("stop for {span:.0?} {process}"));
+        send_signal(parse_pid(&process), Signal::STOP);
         sleep(span);
-        signal(pid_of(&victim), Signal::CONT);
-        Some(victim)
+        send_signal(parse_pid(&process), Signal::CONT);
+        Some(process)
     }
 
-    /// From now on the wall clock of daemons without a pane is ours to set. False where libfaketime is not installed.
+    /// Lets [`FaultInjector::set_clock`] set the wall clock of the daemons that are started outside
+    /// tmux from now on. Returns false if libfaketime is not installed.
     pub fn enable_clock_control(&mut self) -> bool {
-        self.clock = faketime();
+        self.clock_library = find_faketime();
         self.set_clock(0);
-        self.clock.is_some()
+        self.clock_library.is_some()
     }
 
-    /// Their wall clock jumps to so many seconds from the true time; the one for deadlines goes on. False where no such
-    /// daemon lives.
+    /// Sets the wall clock of the daemons outside tmux to the real time plus `seconds`. The
+    /// monotonic clock does not change. Returns false if no such daemon runs or clock control is
+    /// not enabled.
     pub fn set_clock(&mut self, seconds: i64) -> bool {
         self.daemons.retain_mut(|daemon| matches!(daemon.try_wait(), Ok(None)));
-        if self.clock.is_some() {
+        if self.clock_library.is_some() {
             self.log(&format!("the clock jumps to {seconds:+} s"));
             self.env.write_file("out/clock", format!("{seconds:+}"));
         }
-        self.clock.is_some() && !self.daemons.is_empty()
+        self.clock_library.is_some() && !self.daemons.is_empty()
     }
 
-    /// The daemon is killed, and the one after it can watch next to nothing; what it was. None where there is no user
-    /// namespace for us.
+    /// Kills the daemon. The next daemon may create only two inotify watches. Returns the pid and
+    /// command line of the killed daemon, or `None` if no daemon runs or if [`can_limit_watches`]
+    /// is false.
     pub fn restart_without_watches(&mut self) -> Option<String> {
         if !can_limit_watches() {
             return None;
         }
-        (self.has_watches, self.has_pane) = (false, false);
+        (self.next_has_watches, self.next_has_pane) = (false, false);
         self.kill(FaultTarget::Daemon)
     }
 
-    /// For so long the daemon gets no further descriptor. False where there is none.
+    /// Lets the daemon open no further file descriptor for `span`. Returns false if no daemon runs
+    /// or the limit can't be set.
     pub fn limit_descriptors(&mut self, span: Duration) -> bool {
         self.try_limit_descriptors(span).is_some()
     }
 
     fn try_limit_descriptors(&mut self, span: Duration) -> Option<()> {
-        let victim = self.find(FaultTarget::Daemon)?;
-        let pid = Pid::from_raw(i32::try_from(pid_of(&victim)).expect("a pid"));
-        let vitals = crate::ProcessStats::read(pid_of(&victim))?;
-        self.log(&format!("no descriptors beyond {} for {span:.0?} {victim}", vitals.descriptors));
-        let few = Rlimit { current: Some(vitals.descriptors), maximum: hard_limit(pid) };
-        let before = prlimit(pid, Resource::Nofile, few).ok()?;
+        let daemon = self.pick_process(FaultTarget::Daemon)?;
+        let pid = Pid::from_raw(i32::try_from(parse_pid(&daemon)).expect("the pid is valid"));
+        let open = crate::ProcessStats::read(parse_pid(&daemon))?.descriptors;
+        self.log(&format!("no descriptors beyond {open} for {span:.0?} {daemon}"));
+        let limit = Rlimit { current: Some(open), maximum: descriptor_hard_limit(pid) };
+        let previous = prlimit(pid, Resource::Nofile, limit).ok()?;
         sleep(span);
-        // It may be dead by now.
-        prlimit(pid, Resource::Nofile, before).ok();
+        // The daemon may have ended meanwhile.
+        prlimit(pid, Resource::Nofile, previous).ok();
         Some(())
     }
 
-    /// A call is begun, and killed somewhere in it, if it has not come to its end before.
-    pub fn run_and_kill(&mut self, words: &[&str]) -> InterruptedCall {
-        let mut call = self.env.command(crate::programs().join("teamctl"));
-        let mut call =
-            call.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
-        let span = Duration::from_micros(self.rng.u64(0..15_000));
-        sleep(span);
-        call.kill().expect("it is ours");
-        let status = call.wait().expect("it is ours");
-        self.log(&format!("kill -9 after {span:.1?} teamctl {}: {status}", words.join(" ")));
+    /// Runs teamctl and kills it with SIGKILL after a random delay of less than 15 ms.
+    pub fn run_and_kill(&mut self, args: &[&str]) -> InterruptedCall {
+        let mut command = self.env.command(crate::programs().join("teamctl"));
+        command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut call = command.spawn().expect("teamctl starts");
+        let delay = Duration::from_micros(self.rng.u64(0..15_000));
+        sleep(delay);
+        call.kill().expect("teamctl can be killed");
+        let status = call.wait().expect("teamctl has exited");
+        self.log(&format!("kill -9 after {delay:.1?} teamctl {}: {status}", args.join(" ")));
         match status.code() {
             None => InterruptedCall::Killed,
             Some(0) => InterruptedCall::Succeeded,
@@ -188,24 +210,24 @@ impl<'h> FaultInjector<'h> {
         }
     }
 
-    /// A daemon, where there is none: every other one without a pane, the rest by `up` in one.
+    /// Starts a daemon if none runs: alternately outside tmux, and in a pane by `teamctl up`.
     pub fn ensure_daemon(&mut self) {
         self.daemons.retain_mut(|daemon| matches!(daemon.try_wait(), Ok(None)));
         if self.env.teamctl(["status"]).code != 69 {
             return;
         }
-        let has_pane = self.has_pane;
-        (self.has_pane, self.is_inside) = (!has_pane, !self.has_watches);
+        let has_pane = self.next_has_pane;
+        (self.next_has_pane, self.in_user_namespace) = (!has_pane, !self.next_has_watches);
         if has_pane {
             return self.env.start_daemon();
         }
-        let has_watches = std::mem::replace(&mut self.has_watches, true);
+        let has_watches = std::mem::replace(&mut self.next_has_watches, true);
         let mut daemon = if has_watches {
             self.env.daemon_command()
         } else {
             self.env.daemon_command_with_limit(TWO_WATCHES)
         };
-        if let Some(library) = &self.clock {
+        if let Some(library) = &self.clock_library {
             daemon.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", self.env.path("out/clock"));
             let settings = ["FAKETIME_NO_CACHE", "DONT_FAKE_MONOTONIC", "NO_FAKE_STAT"];
             daemon.envs(settings.map(|setting| (setting, "1")));
@@ -215,89 +237,98 @@ impl<'h> FaultInjector<'h> {
         self.env.wait_for_daemon();
     }
 
-    /// Waits until the team is whole: who is on it by its file is who runs by `status` is who lives, and nobody else
-    /// does; the same again for the panes. Their names.
+    /// Waits until config.json, `teamctl status` and the running processes show the same members.
+    /// Then checks that all foreign panes still run. Returns the names of the members.
     ///
     /// # Panics
-    /// Where that does not come to be, and where a stranger's pane is gone.
+    /// If the members do not agree after 30 s, or if a foreign pane has ended.
     pub fn wait_until_consistent(&self) -> BTreeSet<String> {
         let mut last = String::new();
-        let what = "the team is whole: config.json, status, processes";
+        let description = "config.json, status and processes show the same members";
         let env = self.env;
-        let names = env.wait_until(what, || {
+        let names = env.wait_until(description, || {
             let (config, running) = (members_in_config(env)?, running_members(env)?);
-            let [agents, shims] = [FaultTarget::Agent, FaultTarget::Shim].map(|whom| process_ids(env, whom));
-            let now =
+            let [agents, shims] =
+                [FaultTarget::Agent, FaultTarget::Shim].map(|target| process_ids(env, target));
+            let state =
                 format!("config.json {config:?}, running {running:?}, agents {agents:?}, shims {shims:?}");
-            if now != last {
-                self.log(&now);
-                last = now;
+            if state != last {
+                self.log(&state);
+                last = state;
             }
-            // The pid of a member that is run by its first process is that one's.
-            let known: BTreeSet<u32> = running.iter().map(|(_, pid)| *pid).collect();
-            let alive = known.iter().all(|pid| agents.contains(pid) || shims.contains(pid));
-            let connected = shims.len() == running.len();
+            // If the shim itself runs the member's turns, the pid in the status is that of the
+            // shim.
+            let pids: BTreeSet<u32> = running.iter().map(|(_, pid)| *pid).collect();
+            let all_alive = pids.iter().all(|pid| agents.contains(pid) || shims.contains(pid));
+            let one_shim_each = shims.len() == running.len();
             let names: BTreeSet<String> = running.into_iter().map(|(name, _)| name).collect();
-            (config == names && alive && connected && agents.is_subset(&known)).then_some(names)
+            (config == names && all_alive && one_shim_each && agents.is_subset(&pids)).then_some(names)
         });
         self.assert_foreign_panes_alive();
         names
     }
 
+    /// Checks that the processes of all foreign panes still run.
+    ///
     /// # Panics
-    /// Where one of them is gone.
+    /// If one of them has ended.
     pub fn assert_foreign_panes_alive(&self) {
-        let gone = self.foreign_panes.iter().find(|pid| start_time(**pid).is_none());
-        assert!(gone.is_none(), "a stranger was touched: {gone:?}\n{}", self.env.dump_state());
+        let ended = self.foreign_panes.iter().find(|pid| start_time(**pid).is_none());
+        assert!(ended.is_none(), "a foreign pane has ended: {ended:?}\n{}", self.env.dump_state());
     }
 
-    /// The daemons that have no pane: to be waited for when the environment has ended.
+    /// Returns the daemons outside tmux. The caller waits for them after the test environment is
+    /// shut down.
     pub fn into_daemons(self) -> Vec<Child> {
         self.daemons
     }
 
-    fn find(&mut self, whom: FaultTarget) -> Option<String> {
-        let all = self.env.processes_of(whom);
-        (!all.is_empty()).then(|| all[self.rng.usize(0..all.len())].clone())
+    /// Picks a random process of this kind. Returns its pid and command line.
+    fn pick_process(&mut self, target: FaultTarget) -> Option<String> {
+        let processes = self.env.processes_of(target);
+        (!processes.is_empty()).then(|| processes[self.rng.usize(0..processes.len())].clone())
     }
 
-    /// The first processes of a session's panes.
-    fn panes(&self, session: &str) -> Vec<u32> {
+    /// The pids of the processes in a session's panes that are not teamd's.
+    fn foreign_pane_pids(&self, session: &str) -> Vec<u32> {
         let target = format!("={session}");
-        let told = self.env.tmux(["list-panes", "-s", "-t", &target, "-F", "#{@teamd_name}:#{pane_pid}"]);
-        told.lines().filter_map(|line| line.strip_prefix(':')?.parse().ok()).collect()
+        let panes = self.env.tmux(["list-panes", "-s", "-t", &target, "-F", "#{@teamd_name}:#{pane_pid}"]);
+        panes.lines().filter_map(|line| line.strip_prefix(':')?.parse().ok()).collect()
     }
 
+    /// Kills the tmux server and starts another one at the same socket. The new server has so many
+    /// foreign panes that their ids include those of the old server's panes, up to `%40`.
     fn replace_tmux_server(&mut self) -> String {
         let env = self.env;
         let ids = env.tmux(["list-panes", "-a", "-F", "#{pane_id}"]);
         let last = ids.lines().filter_map(|id| id[1..].parse::<u32>().ok()).max().unwrap_or(0);
-        let server: u32 = env.tmux(["display-message", "-p", "#{pid}"]).parse().expect("a pid");
+        let server: u32 = env.tmux(["display-message", "-p", "#{pid}"]).parse().expect("tmux prints its pid");
         self.log(&format!("kill -9 {server} tmux, with panes up to %{last}"));
-        let was = TaggedProcesses::single(server);
-        was.kill();
-        assert!(was.exit_within(Duration::from_secs(10)), "a killed server ends");
+        let process = TaggedProcesses::single(server);
+        process.kill();
+        assert!(process.exit_within(Duration::from_secs(10)), "the killed tmux server still runs");
         self.create_foreign_panes(last.min(40));
         format!("{server} tmux")
     }
 
-    /// A server at the same address, whose panes up to this number are others'.
+    /// Starts a tmux server with the session `user`, whose panes have the ids from `%0` to `last`.
     fn create_foreign_panes(&mut self, last: u32) {
         let first = ["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"];
-        let mut words: Vec<&str> = first.into();
-        (0..last).for_each(|_| words.extend([";", "new-window", "-d", "-t", "=user:", "--", "cat", "-"]));
+        let mut args: Vec<&str> = first.into();
+        (0..last).for_each(|_| args.extend([";", "new-window", "-d", "-t", "=user:", "--", "cat", "-"]));
         let env = self.env;
-        env.wait_until("the next server is there", || (env.run_tmux(&words).code == 0).then_some(()));
-        self.foreign_panes = self.panes("user");
+        env.wait_until("the next tmux server has started", || (env.run_tmux(&args).code == 0).then_some(()));
+        self.foreign_panes = self.foreign_pane_pids("user");
     }
 }
 
 impl TestEnv {
-    /// Pid and command line of each that lives.
-    pub fn processes_of(&self, whom: FaultTarget) -> Vec<String> {
-        let is_one = |line: &String| {
+    /// Lists the running processes of this kind, each as its pid and command line. Empty for
+    /// [`FaultTarget::Tmux`].
+    pub fn processes_of(&self, target: FaultTarget) -> Vec<String> {
+        let is_target = |line: &String| {
             let (_, command) = line.split_once(' ').unwrap_or_default();
-            match whom {
+            match target {
                 FaultTarget::Daemon => {
                     command.split(' ').next().is_some_and(|program| program.ends_with("/teamd"))
                 }
@@ -306,41 +337,43 @@ impl TestEnv {
                 FaultTarget::Tmux => false,
             }
         };
-        TaggedProcesses::with_tag(&self.process_tag()).list().into_iter().filter(is_one).collect()
+        TaggedProcesses::with_tag(&self.process_tag()).list().into_iter().filter(is_target).collect()
     }
 
-    /// teamd's pid as the process table has it: it need not answer.
+    /// The daemon's pid according to /proc. The daemon need not reply.
     pub fn daemon_process(&self) -> Option<u32> {
-        self.processes_of(FaultTarget::Daemon).first().map(|line| pid_of(line))
+        self.processes_of(FaultTarget::Daemon).first().map(|line| parse_pid(line))
     }
 }
 
-/// Where it is installed.
-fn faketime() -> Option<PathBuf> {
+/// The path of the library libfaketime. `None` if it is not installed.
+fn find_faketime() -> Option<PathBuf> {
     let directories = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
     let mut paths = directories.map(|directory| directory.path().join(FAKETIME));
     paths.find(|path| path.is_file())
 }
 
-/// The limit that a process can't raise.
-fn hard_limit(pid: Option<Pid>) -> Option<u64> {
+/// The hard limit of a process's open file descriptors.
+fn descriptor_hard_limit(pid: Option<Pid>) -> Option<u64> {
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", Pid::as_raw(pid))).ok()?;
     let line = limits.lines().find(|line| line.starts_with("Max open files"))?;
     line.split_whitespace().nth(4)?.parse().ok()
 }
 
-fn process_ids(env: &TestEnv, whom: FaultTarget) -> BTreeSet<u32> {
-    env.processes_of(whom).iter().map(|line| pid_of(line)).collect()
+fn process_ids(env: &TestEnv, target: FaultTarget) -> BTreeSet<u32> {
+    env.processes_of(target).iter().map(|line| parse_pid(line)).collect()
 }
 
-/// Everybody but the lead; none while the file is being written by someone who does not do it whole.
+/// The names of all teammates in config.json. `None` if the file is half-written, which happens
+/// while a foreign writer writes it in place.
 fn members_in_config(env: &TestEnv) -> Option<BTreeSet<String>> {
     let config: Value = serde_json::from_str(&env.read("root/teams/survey/config.json")).ok()?;
     let names = config["members"].as_array()?.iter().filter_map(|member| member["name"].as_str());
     Some(names.filter(|name| *name != "team-lead").map(str::to_owned).collect())
 }
 
-/// Name and pid of all members, where all of them run and their daemon answers.
+/// The name and pid of each teammate. `None` if the daemon does not reply or a teammate does not
+/// run.
 fn running_members(env: &TestEnv) -> Option<Vec<(String, u32)>> {
     let status = env.teamctl(["--json", "status"]);
     let status = (status.code == 0).then(|| status.json())?;
@@ -352,21 +385,24 @@ fn running_members(env: &TestEnv) -> Option<Vec<(String, u32)>> {
     members.collect()
 }
 
-fn pid_of(line: &str) -> u32 {
-    line.split(' ').next().and_then(|pid| pid.parse().ok()).expect("a line begins with its pid")
+/// Parses the pid at the beginning of a line of [`TestEnv::processes_of`].
+fn parse_pid(line: &str) -> u32 {
+    line.split(' ').next().and_then(|pid| pid.parse().ok()).expect("the line begins with a pid")
 }
 
-/// A shell without job control starts what it puts into the background with some signals ignored, and all below it inherit
-/// that: those for which it has no handler of its own do nothing then.
-fn ignores(pid: u32, signal: Signal) -> bool {
+/// Whether a process ignores a signal.
+///
+/// A shell without job control starts background processes with some signals ignored. The processes
+/// below it inherit this, if they do not handle the signal.
+fn ignores_signal(pid: u32, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     ignored.is_some_and(|mask| mask & (1 << (signal.as_raw() - 1)) != 0)
 }
 
-/// One that has ended by itself meanwhile needs none.
-fn signal(pid: u32, signal: Signal) {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a pid");
+/// Sends a signal to a process. Does nothing if the process has ended.
+fn send_signal(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("the pid is valid");
     kill_process(pid, signal).ok();
 }

@@ -1,21 +1,23 @@
-//! A gate: a named pipe at which a program of the test waits until the test lets it go on.
+//! Gates: named pipes that block a program of the test until the test opens them.
 
 use crate::TestEnv;
 use std::io::Write;
 use std::process::Command;
 
 impl TestEnv {
-    /// Makes one; gives its path as a word for a command line. Whoever reads from it waits.
+    /// Creates a gate and returns its path as a command-line argument. A program that reads from it
+    /// blocks until [`TestEnv::open_gate`].
     pub fn create_gate(&self, name: &str) -> String {
         let path = self.path(name).display().to_string();
-        let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo is there");
-        assert!(made.success(), "{path} can be made");
+        let status = Command::new("mkfifo").arg(&path).status().expect("mkfifo starts");
+        assert!(status.success(), "mkfifo can't create {path}");
         path
     }
 
-    /// Lets who reads there go on, with the line `go`; waits until somebody reads.
+    /// Lets the reader continue and sends it the line `go`. Blocks until a program reads from the
+    /// gate.
     pub fn open_gate(&self, name: &str) {
-        let mut gate = std::fs::File::options().write(true).open(self.path(name)).expect("it was made");
-        gate.write_all(b"go\n").expect("somebody reads");
+        let mut gate = std::fs::File::options().write(true).open(self.path(name)).expect("the gate exists");
+        gate.write_all(b"go\n").expect("a program reads from the gate");
     }
 }

@@ -1,5 +1,6 @@
-//! What happened to messages and tasks, as each side wrote it down by itself: a line of JSON for each thing, before and
-//! after it was tried. [`crate::checker`] says whether it can have been so.
+//! The history of a test run: what happened to messages, tasks and members. Each process of the
+//! test writes its events to its own history file, one line for each event, before and after each
+//! action. [`crate::checker`] checks the history.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -8,27 +9,28 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::Write;
 use std::path::Path;
 
-/// A message: who sent it, and the how many-th of theirs it is. Written at the head of its text.
+/// Identifies a message by its sender and a sequence number. The message's text begins with both.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TestMessageId {
-    /// A name of the run's own for one process that sends.
+    /// The test's name for the sending process. It need not be a member's name.
     pub sender: String,
-    /// From 0.
+    /// Number of the message among those of its sender, from 0.
     pub seq: u64,
 }
 
 impl TestMessageId {
-    /// The text of this message: its id, a sum of the rest, and the rest.
+    /// The text of this message: its id, a checksum of `filler`, and `filler`.
     pub fn message_text(&self, filler: &str) -> String {
         format!("{}/{}/{:016x}/{filler}", self.sender, self.seq, checksum(filler))
     }
 
-    /// The id of a text, and whether its rest is as it was written.
+    /// Parses a message's text. Returns its id, and whether the rest of the text matches the
+    /// checksum. `None` if no process of the test has sent the message.
     pub fn parse_text(text: &str) -> Option<(TestMessageId, bool)> {
         let mut parts = text.splitn(4, '/');
         let (sender, seq) = (parts.next()?.to_owned(), parts.next()?.parse().ok()?);
-        let (said, filler) = (parts.next()?, parts.next()?);
-        Some((TestMessageId { sender, seq }, said == format!("{:016x}", checksum(filler))))
+        let (sum, filler) = (parts.next()?, parts.next()?);
+        Some((TestMessageId { sender, seq }, sum == format!("{:016x}", checksum(filler))))
     }
 
     fn parse(value: &Value) -> Option<TestMessageId> {
@@ -42,44 +44,46 @@ fn checksum(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// One thing that somebody did, or had done to them.
+/// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HistoryEventKind {
-    /// A send begins.
+    /// A process starts to send a message to the inbox `to`.
     SendStarted { id: TestMessageId, to: String },
-    /// It ended with exit code 0.
+    /// The send has succeeded.
     Stored { id: TestMessageId },
-    /// It ended otherwise. One that has neither ending was killed, and may have been stored or not.
+    /// The send has failed. A send with neither result was killed, and the message may be stored or
+    /// not.
     Refused { id: TestMessageId },
-    /// Its recipient has it in its hands.
+    /// The recipient has read the message.
     Delivered { id: TestMessageId, by: String },
-    /// Its recipient has done with it, and marks it read.
+    /// The recipient has processed the message and marked it read.
     Processed { id: TestMessageId, by: String },
-    /// This recipient was killed: what it had in its hands may come again.
+    /// This recipient was killed. Messages that it had not processed may be delivered again.
     Killed { by: String },
-    /// The name of this recipient was used again: what its inbox held unread is read with that.
+    /// The name of this recipient was used for a new spawn, which marks all messages in the inbox
+    /// read.
     NameReused { by: String },
-    /// A task was taken, for the how many-th time.
+    /// A task was claimed in this round. In each round all claimants try to claim the task once.
     Claimed { task: u64, round: u64, by: String },
 }
 
-/// With the time on the clock that never jumps, ns.
+/// An event and its time on the monotonic clock, in ns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryEvent {
     pub at: u64,
     pub kind: HistoryEventKind,
 }
 
-/// One message of an inbox as somebody saw it.
+/// One message in a snapshot of an inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotMessage {
     pub id: TestMessageId,
     pub read: bool,
-    /// Its text is as it was sent.
+    /// Whether its text matches the checksum.
     pub intact: bool,
 }
 
-/// An inbox at some time.
+/// The messages in an inbox at one time, in ns on the monotonic clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxSnapshot {
     pub at: u64,
@@ -88,49 +92,57 @@ pub struct InboxSnapshot {
 }
 
 impl InboxSnapshot {
-    /// What others have put there has no id, and is not looked at.
+    /// Builds a snapshot from the messages in an inbox file. Messages of programs that are not part
+    /// of the test have no id and are left out.
     pub fn from_messages(at: u64, inbox: &str, messages: &[Value]) -> InboxSnapshot {
-        let seen = |message: &Value| {
-            let (id, whole) = TestMessageId::parse_text(message["text"].as_str()?)?;
-            Some(SnapshotMessage { id, read: message["read"] == true, intact: whole })
+        let parse = |message: &Value| {
+            let (id, intact) = TestMessageId::parse_text(message["text"].as_str()?)?;
+            Some(SnapshotMessage { id, read: message["read"] == true, intact })
         };
-        InboxSnapshot { at, inbox: inbox.to_owned(), messages: messages.iter().filter_map(seen).collect() }
+        InboxSnapshot { at, inbox: inbox.to_owned(), messages: messages.iter().filter_map(parse).collect() }
     }
 }
 
-/// All that is known of a run.
+/// Everything that was recorded during a test run.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     pub events: Vec<HistoryEvent>,
-    /// In the order in which they were taken, the last of each inbox after everything had come to rest.
+    /// In the order in which they were taken. The last one of each inbox was taken after all
+    /// senders and recipients had finished.
     pub snapshots: Vec<InboxSnapshot>,
-    /// Who is on the team by config.json, and who lives, in the end.
+    /// The names of the team's members at the end.
     pub members: Vec<String>,
+    /// The names of the members whose agents run at the end.
     pub running: Vec<String>,
 }
 
-/// Nanoseconds on the clock that never jumps; one for all processes of the machine.
+/// The time on the monotonic clock in ns. All processes of the machine share this clock.
 pub fn monotonic_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// One side's file. Each line is in it before the next thing is tried, so a kill leaves no doubt about more than that.
+/// The history file of one process. Each event is written before the next action starts, so a kill
+/// leaves the result of at most one action unknown.
 #[derive(Debug)]
 pub struct HistoryFile(File);
 
 impl HistoryFile {
+    /// Opens a history file to append to it, and creates it if it is missing.
+    ///
     /// # Errors
-    /// Where it can't be opened.
+    /// If it can't be opened.
     pub fn open(path: &Path) -> std::io::Result<HistoryFile> {
         Ok(HistoryFile(File::options().create(true).append(true).open(path)?))
     }
 
+    /// Appends an event with the current time.
+    ///
     /// # Errors
-    /// Where it can't be written.
-    pub fn append(&mut self, what: &HistoryEventKind) -> std::io::Result<()> {
+    /// If it can't be written.
+    pub fn append(&mut self, kind: &HistoryEventKind) -> std::io::Result<()> {
         let id = |id: &TestMessageId| json!([id.sender, id.seq]);
-        let line = match what {
+        let line = match kind {
             HistoryEventKind::SendStarted { id: message, to } => json!({"sends": id(message), "to": to}),
             HistoryEventKind::Stored { id: message } => json!({"stored": id(message)}),
             HistoryEventKind::Refused { id: message } => json!({"refused": id(message)}),
@@ -147,15 +159,16 @@ impl HistoryFile {
 }
 
 impl History {
-    /// Takes in a diary; half a line at its end was never written.
-    pub fn add_file(&mut self, diary: &str) {
+    /// Adds the events of a history file with the content `text`. An incomplete line at the end is
+    /// ignored.
+    pub fn add_file(&mut self, text: &str) {
         self.events
-            .extend(diary.split_inclusive('\n').filter(|line| line.ends_with('\n')).filter_map(parse_event));
+            .extend(text.split_inclusive('\n').filter(|line| line.ends_with('\n')).filter_map(parse_event));
     }
 
-    /// The last look at each inbox.
+    /// The last snapshot of each inbox, by the inbox's name.
     pub fn final_snapshots(&self) -> BTreeMap<&str, &InboxSnapshot> {
-        self.snapshots.iter().map(|look| (look.inbox.as_str(), look)).collect()
+        self.snapshots.iter().map(|snapshot| (snapshot.inbox.as_str(), snapshot)).collect()
     }
 }
 
@@ -164,7 +177,7 @@ fn parse_event(line: &str) -> Option<HistoryEvent> {
     let value: Value = serde_json::from_str(json).ok()?;
     let id = |key: &str| TestMessageId::parse(&value[key]);
     let text = |key: &str| value[key].as_str().map(str::to_owned);
-    let what = match value.as_object()?.keys().next()?.as_str() {
+    let kind = match value.as_object()?.keys().next()?.as_str() {
         "sends" => HistoryEventKind::SendStarted { id: id("sends")?, to: text("to")? },
         "stored" => HistoryEventKind::Stored { id: id("stored")? },
         "refused" => HistoryEventKind::Refused { id: id("refused")? },
@@ -179,5 +192,5 @@ fn parse_event(line: &str) -> Option<HistoryEvent> {
         },
         _ => return None,
     };
-    Some(HistoryEvent { at: at.parse().ok()?, kind: what })
+    Some(HistoryEvent { at: at.parse().ok()?, kind })
 }

@@ -1,5 +1,5 @@
-//! The end of a test: shuts its environment down and fails if a process, pane, session, lock,
-//! socket or temporary file is left.
+//! The end of a test: shuts the test environment down and fails if a process, pane, session, lock,
+//! socket or temporary file is left. Also shows the state of the environment of a failed test.
 
 use crate::TestEnv;
 use crate::fault_injector::FaultTarget;
@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 impl TestEnv {
-    /// What a failed test wants to see: the tree, the inboxes, the logs, the panes.
+    /// Returns the state that a failed test shows: the processes, the end of each file, and the
+    /// contents of the panes.
     pub fn dump_state(&self) -> String {
         let mut text =
             format!("── processes\n{}\n", TaggedProcesses::with_tag(&self.process_tag()).list().join("\n"));
-        // A pipe would be waited for until somebody writes.
+        // Opening a named pipe would block until another process writes to it.
         for path in files_below(&self.path("")).into_iter().filter(|path| path.is_file()) {
             let bytes = std::fs::read(&path).unwrap_or_default();
             let shown = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(4000)..]).into_owned();
@@ -28,18 +29,19 @@ impl TestEnv {
         text
     }
 
-    /// Ends daemon and tmux, then counts what is left: processes, sockets, locks, temporary files.
+    /// Ends the daemon and tmux. Then checks that no process, pane, session, lock, socket or
+    /// temporary file is left.
     ///
     /// # Panics
-    /// Where anything is left, or a daemon has panicked.
+    /// If anything is left, or if a daemon has panicked.
     pub fn shut_down(self) {
-        // The next one takes up what stands: nothing else would tell.
+        // The other checks do not notice a panic, because the next daemon adopts the agents.
         let log = self.teamd_log();
         assert_eq!(log.lines().find(|line| line.contains("panicked at")), None);
         self.shut_down_after_panics();
     }
 
-    /// What all daemons of the environment have logged.
+    /// The logs of all daemons of the test environment.
     pub fn teamd_log(&self) -> String {
         let is_log = |path: &PathBuf| path.parent().is_some_and(|parent| parent.ends_with("logs/teamd"));
         let logs = files_below(&self.path("state")).into_iter().filter(|path| is_log(path) && path.is_file());
@@ -47,85 +49,94 @@ impl TestEnv {
             .collect()
     }
 
-    /// The same of an environment whose daemons were to panic.
+    /// As [`TestEnv::shut_down`], for a test in which daemons may panic.
     ///
     /// # Panics
-    /// Where anything is left.
+    /// If anything is left.
     pub fn shut_down_after_panics(self) {
-        let lives = self.teamctl(["status"]).code != 69;
-        if lives {
+        let daemon_runs = self.teamctl(["status"]).code != 69;
+        if daemon_runs {
             self.kill_all_members();
         }
         let down = self.teamctl(["down"]);
-        assert_eq!(down.code, if lives { 0 } else { 69 }, "{down:#?}\n{}", self.dump_state());
+        assert_eq!(down.code, if daemon_runs { 0 } else { 69 }, "{down:#?}\n{}", self.dump_state());
         self.assert_no_files();
         self.assert_no_processes();
         self.run_tmux(&["kill-server"]).code.clone_from(&0);
-        let left = TaggedProcesses::with_tag(&self.process_tag());
-        let ended = left.exit_within(Duration::from_secs(5));
-        let names = left.list();
-        left.kill();
-        assert!(ended, "processes are left behind: {names:#?}");
+        let remaining = TaggedProcesses::with_tag(&self.process_tag());
+        let all_exited = remaining.exit_within(Duration::from_secs(5));
+        let names = remaining.list();
+        remaining.kill();
+        assert!(all_exited, "processes are left: {names:#?}");
     }
 
-    /// The end of an environment in which writers were killed: what they left is old by now, and `doctor`
-    /// knows of it.
+    /// As [`TestEnv::shut_down`], for a test that has killed writers. Removes their locks and
+    /// temporary files first.
     pub fn shut_down_after_kills(self) {
         self.clean_up_after_kills();
         self.shut_down();
     }
 
-    /// What the dead have left goes.
+    /// Removes the locks and temporary files of killed processes with `teamctl doctor --fix`.
     pub fn clean_up_after_kills(&self) {
         self.age_locks_and_temp_files();
         self.teamctl(["doctor", "--fix"]).expect_success();
     }
 
-    /// Agents that answer nobody would make `down` wait for its grace. Whoever is in the middle of
-    /// a write may end it.
+    /// Kills all members, because `teamctl down` would wait for its grace period if an agent does
+    /// not respond. Waits first until no file is being written.
     fn kill_all_members(&self) {
-        let half = |path: &PathBuf| path.to_string_lossy().contains(".tmp.");
-        let halves = || files_below(&self.root()).into_iter().filter(half).collect::<Vec<_>>();
-        self.wait_until("nobody is in a write", || {
+        let is_temp_file = |path: &PathBuf| path.to_string_lossy().contains(".tmp.");
+        let temp_files = || files_below(&self.root()).into_iter().filter(is_temp_file).collect::<Vec<_>>();
+        self.wait_until("no temporary file exists", || {
             self.wait_until_quiet(Duration::from_millis(60));
-            halves().is_empty().then_some(())
+            temp_files().is_empty().then_some(())
         });
         let status = self.json(["status"]);
-        for team in status["teams"].as_array().expect("teams") {
-            let living =
-                team["members"].as_array().expect("members").iter().filter(|member| member["pid"].is_u64());
-            for name in living.filter_map(|member| member["name"].as_str()) {
-                let ran =
-                    self.teamctl_with(&["kill", "-t", team["name"].as_str().expect("a name"), name], &[]);
-                // It may have ended by itself meanwhile.
-                assert!([0, 67].contains(&ran.code), "{ran:#?}");
+        for team in status["teams"].as_array().expect("status has teams") {
+            let running = team["members"]
+                .as_array()
+                .expect("a team has members")
+                .iter()
+                .filter(|member| member["pid"].is_u64());
+            for name in running.filter_map(|member| member["name"].as_str()) {
+                let output = self.teamctl_with(
+                    &["kill", "-t", team["name"].as_str().expect("a team has a name"), name],
+                    &[],
+                );
+                // Code 67: the member has exited by itself meanwhile.
+                assert!([0, 67].contains(&output.code), "{output:#?}");
             }
         }
-        // Somebody has begun one since, and was ended in it.
-        halves().into_iter().for_each(|half| std::fs::remove_file(half).unwrap_or_default());
+        // A member may have started another write before it was killed.
+        temp_files().into_iter().for_each(|path| std::fs::remove_file(path).unwrap_or_default());
     }
 
-    /// No pane has our mark, and none of our programs runs, nor an agent, while the user's tmux
-    /// server still does: it is not its end that ends them.
+    /// Checks that no pane has a pane tag of teamd, and that no daemon, shim or agent runs. The
+    /// tmux server must still run, because its end would end these processes.
     fn assert_no_processes(&self) {
-        self.wait_until("no pane of ours is left", || {
+        self.wait_until("no pane of teamd is left", || {
             let panes = self.run_tmux(&["list-panes", "-a", "-F", "#{@teamd_spawn}"]).stdout;
             panes.trim().is_empty().then_some(())
         });
-        let ours = [FaultTarget::Daemon, FaultTarget::Shim, FaultTarget::Agent];
-        self.wait_until("no process of ours is left", || {
-            ours.iter().all(|whom| self.processes_of(*whom).is_empty()).then_some(())
+        let targets = [FaultTarget::Daemon, FaultTarget::Shim, FaultTarget::Agent];
+        self.wait_until("no process of teamd is left", || {
+            targets.iter().all(|target| self.processes_of(*target).is_empty()).then_some(())
         });
     }
 
-    /// The audit without the user's own tmux session.
+    /// Checks that no lock, temporary file, socket or exit report is left, and no tmux session of
+    /// teamd.
+    ///
+    /// # Panics
+    /// If anything is left.
     pub fn assert_no_files(&self) {
-        let stray: Vec<PathBuf> =
+        let stale: Vec<PathBuf> =
             files_below(&self.path("")).into_iter().filter(|path| is_stale_file(path)).collect();
-        assert!(stray.is_empty(), "left behind: {stray:#?}");
-        // The session of a daemon that was killed is ended by the watcher beside it, a moment
-        // later.
-        self.wait_until("no session of ours is left", || {
+        assert!(stale.is_empty(), "files are left: {stale:#?}");
+        // If a daemon was killed, the watcher of its control client ends the hidden session a
+        // moment later.
+        self.wait_until("no tmux session of teamd is left", || {
             let sessions = self.run_tmux(&["list-sessions", "-F", "#{session_name}"]).stdout;
             (!sessions.contains("teamd")).then_some(())
         });
@@ -133,16 +144,16 @@ impl TestEnv {
 }
 
 impl Drop for TestEnv {
-    /// Reached with something alive only where a test has failed.
+    /// Kills all processes of the test environment. Some still run only if the test has failed.
     fn drop(&mut self) {
         self.run_tmux(&["kill-server"]).code.clone_from(&0);
-        let left = TaggedProcesses::with_tag(&self.process_tag());
-        left.kill();
-        left.exit_within(Duration::from_secs(5));
+        let remaining = TaggedProcesses::with_tag(&self.process_tag());
+        remaining.kill();
+        remaining.exit_within(Duration::from_secs(5));
     }
 }
 
-/// Every file, socket and directory that is a lock, below.
+/// Lists all files, sockets and lock directories below `directory`.
 fn files_below(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries
@@ -155,9 +166,10 @@ fn files_below(directory: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A lock, a temporary file, a socket of the daemon's: nothing that outlives a shutdown.
+/// Whether `path` is a lock, a temporary file, a socket or an exit report. No such file may remain
+/// after a shutdown.
 fn is_stale_file(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let lock = name.ends_with(".lock") && path.is_dir();
-    lock || name.contains(".tmp") || name.ends_with(".sock") || name.starts_with("exit-")
+    let is_lock = name.ends_with(".lock") && path.is_dir();
+    is_lock || name.contains(".tmp") || name.ends_with(".sock") || name.starts_with("exit-")
 }

@@ -1,11 +1,13 @@
-//! An environment of its own for each test: root, state, runtime directory, tmux server, daemon; and at its end the
-//! leak audit.
+//! The test harness. Each test has its own test environment ([`TestEnv`]): a root, a state
+//! directory, a runtime directory, a tmux server and usually a daemon. The test ends with
+//! [`TestEnv::shut_down`], which fails if a process, pane or file is left.
 //!
-//! Nothing in it can reach the user's own: the tmux server has a socket below the environment, and every program is
-//! started with an environment of the environment alone (`e2e architecture` sees to it).
-//! Tests wait for conditions with `TestEnv::until`, which wakes when something in the environment is written.
+//! A test can't reach the user's tmux server, daemon or files. The tmux socket is in the test
+//! environment, and [`TestEnv::command`] starts programs without the user's environment variables.
+//! `e2e architecture` checks both. Tests wait for conditions with [`TestEnv::wait_until`], which
+//! checks again after each write in the test environment.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot continue must stop")]
 
 pub mod checker;
 pub mod checker_mutations;
@@ -37,7 +39,7 @@ pub use mcp_client::McpClient;
 pub use process_stats::ProcessStats;
 pub use processes::{TaggedProcesses, start_time};
 pub use recovery_timer::{RecoveryTimer, quantile};
-pub use results::{iterations, record_result, record_skip};
+pub use results::{number_from_env, record_result, record_skip};
 pub use scripted_model::ScriptedModel;
 pub use sleep::{random_delay, sleep};
 pub use small_disk::SmallDisk;
@@ -47,23 +49,26 @@ pub use test_env::TestEnv;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// Where the programs under test lie; built once, since cargo does not build other packages' programs for a test.
+/// The directory of the programs under test: the cargo profile's target directory. In a debug
+/// build, the first call builds the programs, because cargo does not build the programs of other
+/// packages for a test. A release build needs `make build` before.
 pub fn programs() -> &'static PathBuf {
     static PROGRAMS: OnceLock<PathBuf> = OnceLock::new();
     PROGRAMS.get_or_init(|| {
-        let own = std::env::current_exe().expect("a running test has a program");
+        let test_program = std::env::current_exe().expect("the path of the test program is known");
         // target/debug/deps/e2e-hash, or target/release/bench
-        let directory = own.ancestors().find(|path| path.ends_with("debug") || path.ends_with("release"));
-        let directory = directory.expect("programs lie in target/debug or target/release").to_owned();
+        let directory =
+            test_program.ancestors().find(|path| path.ends_with("debug") || path.ends_with("release"));
+        let directory = directory.expect("the test program is in target/debug or target/release").to_owned();
         if directory.ends_with("release") {
-            // Linked as they are installed.
-            assert!(directory.join("teamd-shim").exists(), "the programs are not there: make build");
+            // Only `make build` links the programs in the same way as an installation.
+            assert!(directory.join("teamd-shim").exists(), "the programs are not built: run make build");
             return directory;
         }
         let mut cargo = std::process::Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "--workspace", "--bins"]);
-        let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().expect("cargo runs");
-        assert!(built.success(), "the programs under test do not build");
+        let status = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().expect("cargo starts");
+        assert!(status.success(), "the programs under test do not build");
         directory
     })
 }

@@ -1,4 +1,4 @@
-//! A client of `teamctl mcp`, as bare as can be: lines out, lines in.
+//! A minimal client of `teamctl mcp`. It writes and reads lines of JSON and uses no MCP library.
 
 use crate::TestEnv;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Result, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::Duration;
 
-/// See the head of this file.
+/// A client with its own server process.
 #[derive(Debug)]
 pub struct McpClient {
     child: Child,
@@ -16,55 +16,56 @@ pub struct McpClient {
 }
 
 impl McpClient {
-    /// A server of its own, which has said what it is.
-    pub fn connect(env: &TestEnv, arguments: &[&str]) -> McpClient {
-        McpClient::connect_with_env(env, arguments, &[])
+    /// Starts `teamctl mcp` with these arguments and initializes the connection.
+    pub fn connect(env: &TestEnv, args: &[&str]) -> McpClient {
+        McpClient::connect_with_env(env, args, &[])
     }
 
-    /// The same with further variables.
-    pub fn connect_with_env(env: &TestEnv, arguments: &[&str], variables: &[(&str, &str)]) -> McpClient {
+    /// As [`McpClient::connect`], with additional environment variables for the server.
+    pub fn connect_with_env(env: &TestEnv, args: &[&str], variables: &[(&str, &str)]) -> McpClient {
         let mut command = env.command(crate::programs().join("teamctl"));
         command
             .arg("mcp")
-            .args(arguments)
+            .args(args)
             .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut child = command.spawn().expect("teamctl starts");
-        let input = child.stdin.take().expect("it is piped");
-        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let input = child.stdin.take().expect("the stream is piped");
+        let output = BufReader::new(child.stdout.take().expect("the stream is piped"));
         let mut mcp = McpClient { child, input, output, calls: 0 };
-        let us = json!({"name": "bare", "version": "1"});
-        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": us});
-        mcp.send(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}))
-            .expect("it reads");
-        mcp.receive().expect("it answers");
-        mcp.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).expect("it reads");
+        let client_info = json!({"name": "bare", "version": "1"});
+        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client_info});
+        mcp.send(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}))
+            .expect("the server reads the request");
+        mcp.receive().expect("the server replies");
+        mcp.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+            .expect("the server reads the notification");
         mcp
     }
 
-    /// The result of a tool, or the text of its refusal.
+    /// Calls a tool. Returns its structured result, or the text of its error.
     ///
     /// # Panics
-    /// Where the server is gone.
+    /// If the server has exited.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> std::result::Result<Value, String> {
-        self.send_call(tool, arguments).expect("the server reads");
-        let result = self.receive().expect("the server answers")["result"].take();
+        self.send_call(tool, arguments).expect("the server reads the call");
+        let result = self.receive().expect("the server replies")["result"].take();
         match result["isError"].as_bool() {
             Some(true) => Err(result["content"][0]["text"].as_str().unwrap_or_default().to_owned()),
             _ => Ok(result["structuredContent"].clone()),
         }
     }
 
-    /// The names of all tools.
+    /// Lists the names of all tools.
     ///
     /// # Panics
-    /// Where the server is gone.
+    /// If the server has exited.
     pub fn tools(&mut self) -> Vec<String> {
         self.calls += 1;
         self.send(&json!({"jsonrpc": "2.0", "id": self.calls, "method": "tools/list"}))
-            .expect("the server reads");
-        let result = self.receive().expect("the server answers")["result"].take();
+            .expect("the server reads the request");
+        let result = self.receive().expect("the server replies")["result"].take();
         let names = result["tools"].as_array().into_iter().flatten().map(|tool| tool["name"].as_str());
         names.map(|name| name.expect("a tool has a name").to_owned()).collect()
     }
@@ -75,22 +76,24 @@ impl McpClient {
         self.send(&json!({"jsonrpc": "2.0", "id": self.calls, "method": "tools/call", "params": params}))
     }
 
-    /// Asks, and kill -9 so long after, whether it has answered or not. Of no use any more.
+    /// Calls a tool and kills the server with SIGKILL after `delay`, whether or not it has replied.
+    /// The client can't be used afterwards.
     ///
     /// # Panics
-    /// Where the server is gone.
-    pub fn call_and_kill(&mut self, tool: &str, arguments: &Value, span: Duration) {
-        self.send_call(tool, arguments).expect("the server reads");
-        crate::sleep(span);
-        self.child.kill().expect("it is ours");
-        self.child.wait().expect("it is ours");
+    /// If the server has exited before.
+    pub fn call_and_kill(&mut self, tool: &str, arguments: &Value, delay: Duration) {
+        self.send_call(tool, arguments).expect("the server reads the call");
+        crate::sleep(delay);
+        self.child.kill().expect("the server can be killed");
+        self.child.wait().expect("the server has exited");
     }
 
-    /// The program that it serves goes away; the server's exit code.
+    /// Closes the server's standard input, as an agent does when it exits. Returns the server's
+    /// exit code, or -1 if a signal has ended the server.
     pub fn close(self) -> i32 {
         let McpClient { mut child, input, .. } = self;
         drop(input);
-        child.wait().expect("it is ours").code().unwrap_or(-1)
+        child.wait().expect("the server has exited").code().unwrap_or(-1)
     }
 
     fn send(&mut self, line: &Value) -> Result<()> {

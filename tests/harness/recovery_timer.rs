@@ -1,48 +1,49 @@
-//! How long a team is without its daemon: kill -9, then the next one, until it has everybody back.
+//! Measures how long a new daemon takes to adopt all agents after the previous daemon was killed.
 
 use crate::{TestEnv, sleep};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// An environment whose daemons are started without a pane, one after the other.
+/// Kills the daemon of a test environment and starts the next one outside tmux, repeatedly.
 pub struct RecoveryTimer<'h> {
     env: &'h TestEnv,
     daemon: Option<Child>,
 }
 
 impl<'h> RecoveryTimer<'h> {
-    /// Of this environment, whichever way its daemon was started.
+    /// Uses this environment, whose first daemon runs already, inside or outside tmux.
     pub fn new(env: &'h TestEnv) -> RecoveryTimer<'h> {
         RecoveryTimer { env, daemon: None }
     }
 
-    /// Kills the daemon, leaves the agents alone for so long, starts the next; how long that took from its start to the
-    /// moment in which `status` has `count` agents as adopted and running.
+    /// Kills the daemon, waits for `downtime` and starts the next daemon. Returns the time from
+    /// that start until `teamctl status` shows `count` running agents.
     ///
     /// # Panics
-    /// Where it has not after 30 s.
-    pub fn measure(&mut self, count: usize, alone: Duration) -> Duration {
+    /// If fewer agents run after 30 s.
+    pub fn measure(&mut self, count: usize, downtime: Duration) -> Duration {
         let env = self.env;
         env.kill_process(env.daemon_pid());
         if let Some(mut killed) = self.daemon.take() {
-            killed.wait().expect("it is ours");
+            killed.wait().expect("the killed daemon has exited");
         }
-        sleep(alone);
-        let began = Instant::now();
+        sleep(downtime);
+        let start = Instant::now();
         let teamd = env.daemon_command().stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         self.daemon = Some(teamd.expect("teamd starts"));
         while self.count_running() != count {
-            assert!(began.elapsed() < Duration::from_secs(30), "they are not back\n{}", env.dump_state());
+            assert!(start.elapsed() < Duration::from_secs(30), "not all agents run\n{}", env.dump_state());
         }
-        began.elapsed()
+        start.elapsed()
     }
 
-    /// The last daemon, to be waited for when the environment has ended.
-    pub fn finish(self) -> Option<Child> {
+    /// Returns the last daemon. The caller waits for it after the test environment is shut down.
+    pub fn into_daemon(self) -> Option<Child> {
         self.daemon
     }
 
-    /// Asked again at once: it is the time that is measured.
+    /// Counts the members that `teamctl status` shows as running. `measure` calls it without a
+    /// pause between two calls, because a pause would add to the measured time.
     fn count_running(&self) -> usize {
         let status = self.env.teamctl(["--json", "status"]);
         if status.code != 0 {
@@ -53,10 +54,10 @@ impl<'h> RecoveryTimer<'h> {
     }
 }
 
-/// That share of them took no longer.
+/// Returns the quantile `percent` of the times, in percent. Sorts the times.
 ///
 /// # Panics
-/// Where there are none.
+/// If there are no times.
 pub fn quantile(times: &mut [Duration], percent: usize) -> Duration {
     times.sort();
     times[(times.len() * percent).div_ceil(100).max(1) - 1]

@@ -1,31 +1,32 @@
-//! A scripted model: a program of ours in JavaScript that real agent programs take for the one that they think with. It
-//! answers on 127.0.0.1 alone.
+//! Scripted models: Node programs that stand in for the language model of real agent programs. They
+//! listen only on 127.0.0.1.
 
 use crate::TestEnv;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-/// One that answers until it is dropped.
+/// A running scripted model. Dropping it ends the program.
 pub struct ScriptedModel {
     child: Child,
     address: String,
 }
 
 impl ScriptedModel {
-    /// Starts `script`, a file below tests/compat, which notes in `log` what it was asked and did.
+    /// Starts `script`, a file below tests/compat. The program writes the requests that it gets,
+    /// and what it does, to `log`.
     pub fn start(env: &TestEnv, script: &str, log: &Path) -> ScriptedModel {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("compat").join(script);
         let mut command = env.command("node");
         command.arg(script).arg(log).stdout(Stdio::piped());
         let mut child = command.spawn().expect("node starts");
         let mut port = String::new();
-        let said = BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut port);
-        said.expect("the model says its port");
+        let output = child.stdout.take().expect("the output is piped");
+        BufReader::new(output).read_line(&mut port).expect("the model prints its port");
         ScriptedModel { child, address: format!("http://127.0.0.1:{}", port.trim()) }
     }
 
-    /// Where to ask it.
+    /// The URL of the model, without a path.
     pub fn address(&self) -> &str {
         &self.address
     }

@@ -1,4 +1,5 @@
-//! A small disk for an environment, to be full when a trial wants it: a memory file system, which takes root to mount.
+//! A small file system for a test environment, which a test can fill up. It is a tmpfs, and only
+//! root can mount it.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,32 +7,33 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A mounted file system; dropped, it is unmounted.
+/// A mounted tmpfs. Dropping it unmounts it.
 pub struct SmallDisk(TempDir);
 
 impl SmallDisk {
-    /// Of so many MiB; none where this machine does not let us mount.
+    /// Mounts a tmpfs of `megabytes` MiB. `None` if this process may not mount.
     pub fn mount(megabytes: u32) -> Option<SmallDisk> {
-        let directory = tempfile::Builder::new().prefix("d").tempdir().expect("a directory can be made");
+        let directory =
+            tempfile::Builder::new().prefix("d").tempdir().expect("the mount point can be created");
         let options = format!("size={megabytes}m,mode=700");
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(directory.path());
-        mount.output().is_ok_and(|ran| ran.status.success()).then_some(SmallDisk(directory))
+        mount.output().is_ok_and(|output| output.status.success()).then_some(SmallDisk(directory))
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Leaves no room on it.
+    /// Fills the file system: writes a file until no space is left.
     pub fn fill(&self) {
-        let Ok(mut ballast) = File::create(self.filler_path()) else { return };
-        let piece = vec![0; 64 * 1024];
-        while ballast.write_all(&piece).is_ok() {}
+        let Ok(mut filler) = File::create(self.filler_path()) else { return };
+        let block = vec![0; 64 * 1024];
+        while filler.write_all(&block).is_ok() {}
     }
 
-    /// Gives the room back.
+    /// Frees the space again.
     pub fn free(&self) {
         std::fs::remove_file(self.filler_path()).ok();
     }

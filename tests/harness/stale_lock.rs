@@ -1,6 +1,6 @@
-//! What stands in a lock's place and is no live lock: left by a process that was killed, or put
-//! there by somebody. Plants each kind beside the files of a test, and tells whether it was treated
-//! as it must be.
+//! Plants stale locks, and files that are not locks, at the lock paths of a test's files. Reports
+//! whether the programs under test handled each one correctly: they may remove a stale lock, but
+//! nothing else.
 
 use crate::sleep;
 use std::fs::{File, Metadata};
@@ -11,23 +11,23 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// What the dead leave in a lock's place, or somebody puts there.
+/// What is planted at a lock path: a lock that a killed process left, or something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StaleLockKind {
-    /// An empty directory, long not touched: taken over by whoever comes.
+    /// An empty directory with an old timestamp. The next program takes the lock over.
     OldDirectory,
-    /// An empty directory with a time stamp to come.
+    /// An empty directory with a timestamp in the future.
     FutureTime,
-    /// A file.
+    /// A regular file, which is not a lock.
     File,
-    /// A directory with something in it.
+    /// A directory that contains a file, which is not a lock.
     NonEmptyDirectory,
-    /// A link to nowhere.
+    /// A dangling symbolic link, which is not a lock.
     Link,
 }
 
 impl StaleLockKind {
-    /// Every kind.
+    /// Every kind, in the order in which [`LockPlanter`] plants them.
     pub const ALL: [StaleLockKind; 5] = [
         StaleLockKind::OldDirectory,
         StaleLockKind::File,
@@ -36,25 +36,25 @@ impl StaleLockKind {
         StaleLockKind::FutureTime,
     ];
 
-    /// Puts it where the lock of `target` goes. None where one is held.
+    /// Creates this kind of stale lock at the lock path of `target`. `None` if the path exists.
     ///
     /// # Panics
-    /// Where it can't be made for another reason.
+    /// If it can't be created for another reason.
     pub fn plant(self, target: &Path) -> Option<PlantedLock> {
         let path = PathBuf::from(format!("{}.lock", target.display()));
-        let made = match self {
+        let result = match self {
             StaleLockKind::OldDirectory | StaleLockKind::FutureTime | StaleLockKind::NonEmptyDirectory => {
                 std::fs::DirBuilder::new().mode(0o700).create(&path)
             }
             StaleLockKind::File => File::create_new(&path).map(drop),
             StaleLockKind::Link => symlink("nowhere", &path),
         };
-        match made {
+        match result {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return None,
-            made => made.expect("it can be made"),
+            result => result.expect("the stale lock can be created"),
         }
         if self == StaleLockKind::NonEmptyDirectory {
-            File::create_new(path.join("inside")).expect("it can be made");
+            File::create_new(path.join("inside")).expect("the file in the directory can be created");
         }
         let hour = Duration::from_secs(3600);
         let time = if self == StaleLockKind::FutureTime {
@@ -62,17 +62,17 @@ impl StaleLockKind {
         } else {
             SystemTime::now() - hour
         };
-        // By what is open: a dead one may be taken over at once.
-        let found = match self {
+        // Uses the open file, because another process may take over an old lock at any moment.
+        let metadata = match self {
             StaleLockKind::Link => path.symlink_metadata(),
             _ => File::open(&path).and_then(|file| file.set_modified(time).and(file.metadata())),
         };
-        let stamp = PlantedLockStamp::from_metadata(&found.expect("it is ours"));
+        let stamp = PlantedLockStamp::from_metadata(&metadata.expect("the timestamp can be set"));
         Some(PlantedLock { kind: self, path, stamp })
     }
 }
 
-/// Which one it is: another in its place has another.
+/// Identifies a planted lock: its inode number and its timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PlantedLockStamp(u64, Option<Duration>);
 
@@ -83,7 +83,7 @@ impl PlantedLockStamp {
     }
 }
 
-/// One that was put in a lock's place.
+/// A stale lock that was planted.
 #[derive(Debug)]
 pub struct PlantedLock {
     kind: StaleLockKind,
@@ -92,88 +92,85 @@ pub struct PlantedLock {
 }
 
 impl PlantedLock {
-    /// Takes it away, if it still is there. False where somebody else did who never should have:
-    /// what is no empty directory is no lock.
+    /// Removes the planted lock if it is still there. Returns false if another process removed it
+    /// wrongly: only an empty directory is a lock that may be taken over.
     pub fn remove(self) -> bool {
-        let found = self.path.symlink_metadata().ok();
-        if found.is_none_or(|found| PlantedLockStamp::from_metadata(&found) != self.stamp) {
+        let metadata = self.path.symlink_metadata().ok();
+        if metadata.is_none_or(|metadata| PlantedLockStamp::from_metadata(&metadata) != self.stamp) {
             return matches!(self.kind, StaleLockKind::OldDirectory | StaleLockKind::FutureTime);
         }
-        let taken = match self.kind {
+        let removed = match self.kind {
             StaleLockKind::File | StaleLockKind::Link => std::fs::remove_file(&self.path),
             StaleLockKind::NonEmptyDirectory => {
                 std::fs::remove_file(self.path.join("inside")).and(std::fs::remove_dir(&self.path))
             }
             StaleLockKind::OldDirectory | StaleLockKind::FutureTime => std::fs::remove_dir(&self.path),
         };
-        // Of an abandoned one somebody may be faster.
-        taken.is_ok() || matches!(self.kind, StaleLockKind::OldDirectory | StaleLockKind::FutureTime)
+        // Another process may have taken the lock over since the check above.
+        removed.is_ok() || matches!(self.kind, StaleLockKind::OldDirectory | StaleLockKind::FutureTime)
     }
 }
 
-/// Puts one after the other in the locks' places of some files, a kind after the other, and takes
-/// each away after a moment, but for the dead ones: somebody else is to take these over, until
-/// another is to stand there.
+/// The kind of a planted lock, and whether it was handled correctly.
+type PlantResult = (StaleLockKind, bool);
+
+/// Plants stale locks at the lock paths of some files, one at a time and one kind after the other,
+/// in a thread. Removes each after 200 ms, except those of the kind `OldDirectory`: they stay until
+/// another process takes them over, or until the next stale lock is planted at the same path.
 #[derive(Debug)]
 pub struct LockPlanter {
     stop: Sender<()>,
-    thread: JoinHandle<Vec<(StaleLockKind, bool)>>,
+    thread: JoinHandle<Vec<PlantResult>>,
 }
 
 impl LockPlanter {
-    /// Begins, with a pause between two; at least one of these files is there.
-    pub fn start(targets: Vec<PathBuf>, between: Duration) -> LockPlanter {
+    /// Starts to plant stale locks, with the pause `interval` between two. `targets` are the files
+    /// whose locks are planted, at least one.
+    pub fn start(targets: Vec<PathBuf>, interval: Duration) -> LockPlanter {
         let (stop, stopped) = channel();
-        LockPlanter {
-            stop,
-            thread: std::thread::spawn(move || plant_one_by_one(&targets, between, &stopped)),
-        }
+        LockPlanter { stop, thread: std::thread::spawn(move || plant_in_turn(&targets, interval, &stopped)) }
     }
 
-    /// Stops when each kind has had its turn, and tells what was planted, with whether it was
-    /// treated as it must be.
+    /// Stops once each kind was planted at least once. Returns each planted lock with whether it
+    /// was handled correctly.
     ///
     /// # Panics
-    /// Where something could not be planted.
-    pub fn stop(self) -> Vec<(StaleLockKind, bool)> {
+    /// If a stale lock could not be planted.
+    pub fn stop(self) -> Vec<PlantResult> {
         drop(self.stop);
-        self.thread.join().expect("it can plant")
+        self.thread.join().expect("all stale locks were planted")
     }
 }
 
-fn plant_one_by_one(
-    targets: &[PathBuf],
-    between: Duration,
-    stopped: &Receiver<()>,
-) -> Vec<(StaleLockKind, bool)> {
-    let (mut told, mut dead): (_, Vec<(&PathBuf, PlantedLock)>) = (Vec::new(), Vec::new());
+fn plant_in_turn(targets: &[PathBuf], interval: Duration, stopped: &Receiver<()>) -> Vec<PlantResult> {
+    let (mut results, mut old_locks): (_, Vec<(&PathBuf, PlantedLock)>) = (Vec::new(), Vec::new());
     for (nth, (kind, target)) in
         StaleLockKind::ALL.into_iter().cycle().zip(targets.iter().cycle()).enumerate()
     {
-        let old = dead.extract_if(.., |(of, _)| *of == target);
-        told.extend(old.map(|(_, planted)| (StaleLockKind::OldDirectory, planted.remove())));
-        let Some(planted) = plant_one(kind, target) else { continue };
+        let replaced = old_locks.extract_if(.., |(path, _)| *path == target);
+        results.extend(replaced.map(|(_, planted)| (StaleLockKind::OldDirectory, planted.remove())));
+        let Some(planted) = plant_when_free(kind, target) else { continue };
         sleep(Duration::from_millis(200));
         match kind {
-            StaleLockKind::OldDirectory => dead.push((target, planted)),
-            _ => told.push((kind, planted.remove())),
+            StaleLockKind::OldDirectory => old_locks.push((target, planted)),
+            _ => results.push((kind, planted.remove())),
         }
-        let is_over = stopped.recv_timeout(between) != Err(RecvTimeoutError::Timeout);
-        if is_over && nth + 1 >= StaleLockKind::ALL.len() {
+        let is_stopped = stopped.recv_timeout(interval) != Err(RecvTimeoutError::Timeout);
+        if is_stopped && nth + 1 >= StaleLockKind::ALL.len() {
             break;
         }
     }
-    told.extend(dead.into_iter().map(|(_, planted)| (StaleLockKind::OldDirectory, planted.remove())));
-    told
+    results.extend(old_locks.into_iter().map(|(_, planted)| (StaleLockKind::OldDirectory, planted.remove())));
+    results
 }
 
-/// Whoever holds the lock lets it go in a moment. None where it is of one who was killed with it,
-/// and nobody comes who would take it over.
-fn plant_one(kind: StaleLockKind, target: &Path) -> Option<PlantedLock> {
-    let until = Instant::now() + Duration::from_secs(15);
+/// Plants a stale lock once the lock's holder has released it. `None` if the lock is still held
+/// after 15 s, because the holder was killed and no other process has taken the lock over.
+fn plant_when_free(kind: StaleLockKind, target: &Path) -> Option<PlantedLock> {
+    let deadline = Instant::now() + Duration::from_secs(15);
     loop {
         match kind.plant(target) {
-            None if Instant::now() < until => sleep(Duration::from_millis(1)),
+            None if Instant::now() < deadline => sleep(Duration::from_millis(1)),
             planted => return planted,
         }
     }
@@ -190,16 +187,19 @@ mod tests {
         let lock = directory.path().join("x.json.lock");
         for kind in StaleLockKind::ALL {
             let planted = kind.plant(&target).unwrap();
-            assert!(kind.plant(&target).is_none(), "one is there");
+            assert!(kind.plant(&target).is_none(), "{kind:?}: a second one was planted");
             assert!(planted.remove() && lock.symlink_metadata().is_err(), "{kind:?}");
         }
         let planted = StaleLockKind::File.plant(&target).unwrap();
         std::fs::remove_file(&lock).unwrap();
         std::fs::create_dir(&lock).unwrap();
-        assert!(!planted.remove() && lock.is_dir(), "another's stays, and ours was never to go");
+        assert!(
+            !planted.remove() && lock.is_dir(),
+            "the removal of a file is reported, and the other lock stays"
+        );
         std::fs::remove_dir(&lock).unwrap();
         let planted = StaleLockKind::OldDirectory.plant(&target).unwrap();
         std::fs::remove_dir(&lock).unwrap();
-        assert!(planted.remove(), "whoever came has taken it over");
+        assert!(planted.remove(), "an old lock may be taken over");
     }
 }

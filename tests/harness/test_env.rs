@@ -1,4 +1,5 @@
-//! The environment: everything that a test needs, and the way to be rid of it.
+//! The test environment: directories, a tmux server, and functions that run programs in it, read
+//! its files and wait for conditions. [`crate::leak_check`] shuts it down.
 
 use crate::command_output::CommandOutput;
 use crate::dir_watcher::{TIMEOUT, TreeWatcher};
@@ -12,11 +13,11 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// One test's world.
+/// The environment of one test. Dropping it kills its processes and deletes its directory.
 pub struct TestEnv {
     directory: TempDir,
     watcher: TreeWatcher,
-    /// Further variables for everything that runs here.
+    /// Additional environment variables for all programs of the test environment.
     pub variables: Vec<(String, String)>,
 }
 
@@ -27,70 +28,72 @@ impl Default for TestEnv {
 }
 
 impl TestEnv {
-    /// Directories and a tmux server with an ordinary session of 200×50; no daemon yet.
+    /// Creates the directories and a tmux server with a session of 200×50. Starts no daemon.
     pub fn new() -> TestEnv {
         TestEnv::with_tmux_conf("")
     }
 
-    /// The same, and a daemon that is ready, started as a user would.
+    /// As [`TestEnv::new`], with a daemon started by `teamctl up`.
     pub fn with_daemon() -> TestEnv {
         let env = TestEnv::new();
         env.start_daemon();
         env
     }
 
-    /// The same, and a team called `survey` with nobody but its lead.
+    /// As [`TestEnv::with_daemon`], with a team `survey` that has only its lead.
     pub fn with_team() -> TestEnv {
         let env = TestEnv::with_daemon();
         env.teamctl(["create", "survey"]).expect_success();
         env
     }
 
-    /// An empty one, on a server with this configuration.
+    /// As [`TestEnv::new`], with this configuration of the tmux server.
     pub fn with_tmux_conf(conf: &str) -> TestEnv {
         TestEnv::from_temp_dir(tempfile::Builder::new().prefix("teamd-").tempdir(), conf)
     }
 
-    /// An empty one in this directory: on a disk of its own, say.
-    pub fn in_directory(place: &Path) -> TestEnv {
-        TestEnv::from_temp_dir(tempfile::Builder::new().prefix("teamd-").tempdir_in(place), "")
+    /// As [`TestEnv::new`], but below `parent`, for example on another file system.
+    pub fn in_directory(parent: &Path) -> TestEnv {
+        TestEnv::from_temp_dir(tempfile::Builder::new().prefix("teamd-").tempdir_in(parent), "")
     }
 
     fn from_temp_dir(directory: std::io::Result<TempDir>, conf: &str) -> TestEnv {
-        let directory = directory.expect("a directory can be made");
+        let directory = directory.expect("the directory can be created");
         for name in ["home", "root", "state", "run", "out"] {
             let path = directory.path().join(name);
-            std::fs::create_dir(&path).expect("a directory can be made");
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).expect("it is ours");
+            std::fs::create_dir(&path).expect("the directory can be created");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700))
+                .expect("the permissions can be set");
         }
-        let watch = TreeWatcher::new(directory.path());
-        let env = TestEnv { directory, watcher: watch, variables: Vec::new() };
+        let watcher = TreeWatcher::new(directory.path());
+        let env = TestEnv { directory, watcher, variables: Vec::new() };
         write_harness_file(&env.path("tmux.conf"), conf);
         env.tmux(["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"]);
         env
     }
 
-    /// A path in the environment.
+    /// The path of `name` in the test environment's directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// The root: what would be `~/.claude`.
+    /// The root, which replaces `~/.claude`.
     pub fn root(&self) -> PathBuf {
         self.path("root")
     }
 
-    /// The socket of the environment's tmux server.
+    /// The socket of the tmux server.
     pub fn tmux_socket(&self) -> PathBuf {
         self.path("tmux")
     }
 
-    /// Every process of the environment carries this entry in its environment.
+    /// The environment entry that all processes of the test environment have.
     pub fn process_tag(&self) -> String {
         format!("TEST_DIR={}", self.directory.path().display())
     }
 
-    /// A command with the environment of the environment and nothing else.
+    /// Creates a command with only the environment variables of the test environment. Of this
+    /// process's variables it has only `PATH`.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         let programs = crate::programs();
@@ -108,166 +111,176 @@ impl TestEnv {
         command
     }
 
-    /// Runs tmux on the environment's server and returns what it printed.
-    pub fn tmux<const N: usize>(&self, arguments: [&str; N]) -> String {
-        let ran = self.run_tmux(&arguments);
-        assert_eq!(ran.code, 0, "{ran:#?}");
-        ran.stdout.trim_end().to_owned()
+    /// Runs a tmux command, which must succeed, on the test environment's server. Returns its
+    /// output without the newlines at the end.
+    pub fn tmux<const N: usize>(&self, args: [&str; N]) -> String {
+        let output = self.run_tmux(&args);
+        assert_eq!(output.code, 0, "{output:#?}");
+        output.stdout.trim_end().to_owned()
     }
 
-    /// The same, whatever it came to.
-    pub fn run_tmux(&self, arguments: &[&str]) -> CommandOutput {
+    /// Runs a tmux command, which may fail, on the test environment's server.
+    pub fn run_tmux(&self, args: &[&str]) -> CommandOutput {
         let mut command = self.command("tmux");
-        command
-            .arg("-u")
-            .arg("-S")
-            .arg(self.tmux_socket())
-            .arg("-f")
-            .arg(self.path("tmux.conf"))
-            .args(arguments);
+        command.arg("-u").arg("-S").arg(self.tmux_socket()).arg("-f").arg(self.path("tmux.conf")).args(args);
         run_command(command)
     }
 
     /// Runs teamctl as the lead.
-    pub fn teamctl<const N: usize>(&self, arguments: [&str; N]) -> CommandOutput {
-        self.teamctl_with(&arguments, &[])
+    pub fn teamctl<const N: usize>(&self, args: [&str; N]) -> CommandOutput {
+        self.teamctl_with(&args, &[])
     }
 
-    /// Runs teamctl with further variables.
-    pub fn teamctl_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> CommandOutput {
+    /// Runs teamctl with additional environment variables.
+    pub fn teamctl_with(&self, args: &[&str], variables: &[(&str, &str)]) -> CommandOutput {
         let mut command = self.command(crate::programs().join("teamctl"));
-        command.args(arguments).envs(variables.iter().copied());
+        command.args(args).envs(variables.iter().copied());
         run_command(command)
     }
 
-    /// Runs `teamd-shim hook EVENT` with further variables.
+    /// Runs `teamd-shim hook EVENT` with additional environment variables.
     pub fn hook(&self, event: &str, variables: &[(&str, &str)]) -> CommandOutput {
         let mut command = self.command(crate::programs().join("teamd-shim"));
         command.args(["hook", event]).envs(variables.iter().copied());
         run_command(command)
     }
 
-    /// Starts teamctl and lets it run.
-    pub fn start_teamctl<const N: usize>(&self, arguments: [&str; N]) -> std::process::Child {
+    /// Starts teamctl without waiting for its end. Its output is piped.
+    pub fn start_teamctl<const N: usize>(&self, args: [&str; N]) -> std::process::Child {
         let mut command = self.command(crate::programs().join("teamctl"));
-        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().expect("teamctl starts")
     }
 
-    /// `teamctl … --json`, which must succeed.
-    pub fn json<const N: usize>(&self, arguments: [&str; N]) -> Value {
-        let mut all = vec!["--json"];
-        all.extend(arguments);
-        let ran = self.teamctl_with(&all, &[]);
-        assert_eq!(ran.code, 0, "{ran:#?}");
-        ran.json()
+    /// Runs `teamctl --json`, which must succeed, and returns its JSON output.
+    pub fn json<const N: usize>(&self, args: [&str; N]) -> Value {
+        let mut all_args = vec!["--json"];
+        all_args.extend(args);
+        let output = self.teamctl_with(&all_args, &[]);
+        assert_eq!(output.code, 0, "{output:#?}");
+        output.json()
     }
 
-    /// A member's line of `status --json`.
+    /// The entry of a member in `teamctl --json status`. `None` if no team has such a member.
     pub fn member(&self, name: &str) -> Option<Value> {
         let status = self.json(["status"]);
         let teams = status["teams"].as_array()?.iter();
         teams
             .flat_map(|team| team["members"].as_array().cloned().unwrap_or_default())
-            .find(|m| m["name"] == name)
+            .find(|member| member["name"] == name)
     }
 
-    /// Waits until `condition` gives something, and gives that. Looks again whenever something in the environment
-    /// is written.
+    /// Waits until `condition` returns `Some`, and returns its value. Checks the condition again
+    /// after each write in the test environment, and at least every second. `description` says what
+    /// is expected.
     ///
     /// # Panics
-    /// After 30 s, with everything that can be seen of the environment.
-    pub fn wait_until<T>(&self, what: &str, condition: impl FnMut() -> Option<T>) -> T {
-        self.wait_until_within(TIMEOUT, what, condition)
+    /// After 30 s, with `description` and the state of the test environment.
+    pub fn wait_until<T>(&self, description: &str, condition: impl FnMut() -> Option<T>) -> T {
+        self.wait_until_within(TIMEOUT, description, condition)
     }
 
-    /// The same with a patience of one's own, for programs that take long to start.
+    /// As [`TestEnv::wait_until`], with another timeout, for example for programs that start
+    /// slowly.
     ///
     /// # Panics
-    /// After that, as `TestEnv::until` does.
+    /// After `timeout`, with `description` and the state of the test environment.
     pub fn wait_until_within<T>(
         &self,
-        patience: Duration,
-        what: &str,
+        timeout: Duration,
+        description: &str,
         mut condition: impl FnMut() -> Option<T>,
     ) -> T {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         loop {
             if let Some(result) = condition() {
                 return result;
             }
-            assert!(self.watcher.wait(deadline), "{what}: not within {patience:?}\n{}", self.dump_state());
+            assert!(
+                self.watcher.wait(deadline),
+                "{description}: not within {timeout:?}\n{}",
+                self.dump_state()
+            );
         }
     }
 
-    /// Ends everything of the environment where `act` takes longer: whoever waits for some of it finds it dead, and says where.
-    pub fn with_timeout<T>(&self, patience: Duration, act: impl FnOnce() -> T) -> T {
-        let (done, ended) = channel::<()>();
+    /// Runs `action`. If it takes longer than `timeout`, all processes of the test environment are
+    /// killed. `action` then fails where it waits for one of them, and the failure shows the place.
+    pub fn with_timeout<T>(&self, timeout: Duration, action: impl FnOnce() -> T) -> T {
+        let (done_sender, done_receiver) = channel::<()>();
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                if ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+                if done_receiver.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {
                     TaggedProcesses::with_tag(&self.process_tag()).kill();
                 }
             });
-            let result = act();
-            drop(done);
+            let result = action();
+            drop(done_sender);
             result
         })
     }
 
-    /// Waits until nothing in the environment is written for `span`, for two seconds at most.
+    /// Waits until no file in the test environment is read or written for `span`, which is less
+    /// than a second. Waits for two seconds at most.
     pub fn wait_until_quiet(&self, span: Duration) {
         let end = Instant::now() + Duration::from_secs(2);
         while Instant::now() < end && self.watcher.wait(Instant::now() + span) {}
     }
 
-    /// Nothing is written in the environment for so long.
+    /// Waits for `span`. Returns false as soon as a file in the test environment is written.
     pub fn stays_quiet_for(&self, span: Duration) -> bool {
         self.watcher.stays_quiet(Instant::now() + span)
     }
 
-    /// A team's tasks as they stand, in no order.
+    /// Reads the tasks of a team, in no particular order.
     pub fn tasks(&self, team: &str) -> Vec<Value> {
-        let all = std::fs::read_dir(self.root().join("tasks").join(team)).expect("the team has tasks");
-        let paths = all.map(|entry| entry.expect("a directory is read").path());
-        let tasks = paths.filter(|path| path.extension().is_some_and(|suffix| suffix == "json"));
+        let entries = std::fs::read_dir(self.root().join("tasks").join(team)).expect("the team has tasks");
+        let paths = entries.map(|entry| entry.expect("the directory is readable").path());
+        let task_paths = paths.filter(|path| path.extension().is_some_and(|suffix| suffix == "json"));
         let read = |path| {
-            serde_json::from_slice(&std::fs::read(path).expect("a task is there")).expect("it is whole")
+            serde_json::from_slice(&std::fs::read(path).expect("the task is readable"))
+                .expect("the task is valid JSON")
         };
-        tasks.map(read).collect()
+        task_paths.map(read).collect()
     }
 
-    /// An inbox as it stands.
+    /// Reads the messages of an inbox. Empty if the file is missing.
     pub fn inbox(&self, team: &str, name: &str) -> Vec<Value> {
         let path = self.root().join(format!("teams/{team}/inboxes/{name}.json"));
         match std::fs::read(path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).expect("an inbox is a whole array at every instant"),
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).expect("an inbox is a complete JSON array at any time")
+            }
             Err(_) => Vec::new(),
         }
     }
 
-    /// A file of the environment, or nothing.
+    /// Reads a file of the test environment. Empty if the file can't be read.
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// The scripted agent's program, as a word for a command line.
+    /// The path of the scripted agent, as a command-line argument.
     pub fn scripted_agent_path(&self) -> String {
         crate::programs().join("scripted-agent").display().to_string()
     }
 
-    /// An executable file. Written by a child: a program that this process had open for writing while another
-    /// thread forked is busy until that fork has become its own program.
+    /// Writes an executable file.
+    ///
+    /// A child process writes it, not this process. If another thread forked while this process had
+    /// the file open for writing, the file could not be executed (`ETXTBSY`) until the new process
+    /// calls exec.
     pub fn write_script(&self, name: &str, text: &str) -> PathBuf {
-        let (path, plain) = (self.path(name), self.path(&format!("{name}.text")));
-        write_harness_file(&plain, text);
-        let copied = Command::new("install").args(["-m", "755"]).arg(&plain).arg(&path).status();
-        assert!(copied.expect("install is there").success(), "{} can be made", path.display());
+        let (path, text_path) = (self.path(name), self.path(&format!("{name}.text")));
+        write_harness_file(&text_path, text);
+        let status = Command::new("install").args(["-m", "755"]).arg(&text_path).arg(&path).status();
+        assert!(status.expect("install starts").success(), "install can't create {}", path.display());
         path
     }
 }
 
-/// Runs to the end. A program that hangs is what the CI's limit is for; teamctl has deadlines of its own.
+/// Runs a command and waits until it ends. There is no timeout: teamctl has its own deadlines, and
+/// CI limits the duration of all tests.
 pub(crate) fn run_command(mut command: Command) -> CommandOutput {
     let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
     let status = output.status;
@@ -279,8 +292,8 @@ pub(crate) fn run_command(mut command: Command) -> CommandOutput {
     }
 }
 
-/// The harness's own way to write a file.
-#[allow(clippy::disallowed_methods, reason = "a test's own file, before anything runs")]
+/// Writes a file that no program under test writes.
+#[allow(clippy::disallowed_methods, reason = "a file of the harness, not below the root")]
 fn write_harness_file(path: &Path, text: &str) {
-    std::fs::write(path, text).expect("the test environment can be written");
+    std::fs::write(path, text).expect("the file can be written");
 }

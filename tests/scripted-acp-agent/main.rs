@@ -1,85 +1,100 @@
-//! A scripted agent that speaks the Agent Client Protocol, written over plain lines of JSON: nothing of it is the
-//! library that our driver uses. What it does is said by the text of each prompt, and how it begins by its arguments:
-//! `mute` never answers, `old` speaks another version, `locked` wants a login, `chatty` prints what is no message,
-//! `gone` ends at once, `slow` looks at its directory first when it is to change its mode, `free` changes it
-//! to none.
+//! A scripted agent that speaks the Agent Client Protocol. It reads and writes plain lines of JSON
+//! and does not use the library of teamd's driver. The text of each prompt says what the agent
+//! does. Its arguments change its behavior:
 //!
-//! Each message that it gets goes as a line into the file $ACP_HEARD, if that is set.
+//! - `mute` sends no replies.
+//! - `old` supports only another version of the protocol.
+//! - `locked` requires a login.
+//! - `chatty` prints lines at its start that are not messages.
+//! - `gone` exits at once.
+//! - `slow` requests a file before it changes its mode.
+//! - `free` refuses each change of its mode.
+//! - `stubborn` ignores a cancellation.
+//! - `held` waits for the gate `out/gate` before it opens a session.
+//!
+//! The agent appends each message that it receives to the file `$ACP_HEARD`, if the variable is
+//! set.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, Write};
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let is = |word: &str| words.iter().any(|own| own == word);
-    if is("gone") {
+    let mut agent =
+        ScriptedAcpAgent { options: std::env::args().skip(1).collect(), ..ScriptedAcpAgent::default() };
+    if agent.has_option("gone") {
         print_to_stderr("scripted-acp-agent: cannot find my head");
         std::process::exit(3);
     }
-    if is("chatty") {
+    if agent.has_option("chatty") {
         write_line("Loading model… \u{1b}[31mred\u{1b}[0m");
         write_line("{\"not\": \"a message\"}");
     }
-    let mut agent = ScriptedAcpAgent { options: words.clone(), ..ScriptedAcpAgent::default() };
     for text in std::io::stdin().lock().lines().map_while(Result::ok) {
-        let message: Value = serde_json::from_str(&text).expect("our client speaks JSON");
+        let message: Value = serde_json::from_str(&text).expect("the client sends JSON");
         record(&text);
-        if !is("mute") {
+        if !agent.has_option("mute") {
             agent.handle_message(&message);
         }
     }
     record("end of input");
 }
 
-/// What it knows.
+/// The state of the agent.
 #[derive(Default)]
 struct ScriptedAcpAgent {
     options: Vec<String>,
     turns: u64,
-    /// The request that a turn is to answer.
-    prompt: Option<Value>,
-    /// What a question's answer means.
-    asked: u64,
+    /// The id of the request that started the current turn. The end of the turn is its reply.
+    prompt_id: Option<Value>,
+    /// How many permission requests the agent has sent.
+    permission_requests: u64,
     mode: String,
-    /// The request for another mode, and which.
-    changing: Option<(Value, String)>,
-    files: Vec<String>,
+    /// The id of a request to change the mode that has no reply yet, and the new mode.
+    mode_change: Option<(Value, String)>,
+    /// How many file requests the agent has sent.
+    file_requests: u64,
 }
 
 impl ScriptedAcpAgent {
+    fn has_option(&self, name: &str) -> bool {
+        self.options.iter().any(|option| option == name)
+    }
+
     fn handle_message(&mut self, message: &Value) {
         let (id, params) = (&message["id"], &message["params"]);
         match message["method"].as_str() {
             Some("initialize") => self.initialize(id),
             Some("session/new") => self.open_session(id, "s-1"),
             Some("session/load") => self.load_session(id, params),
-            Some("session/set_mode") if self.options.iter().any(|word| word == "free") => {
+            Some("session/set_mode") if self.has_option("free") => {
                 send_error(id, -32602, "not now");
             }
             Some("session/set_mode") => {
-                self.changing = Some((id.clone(), params["modeId"].as_str().unwrap_or_default().to_owned()));
-                if self.options.iter().any(|word| word == "slow") {
+                self.mode_change =
+                    Some((id.clone(), params["modeId"].as_str().unwrap_or_default().to_owned()));
+                if self.has_option("slow") {
                     return self.access_file("fs/read_text_file", json!({"path": "."}));
                 }
                 self.change_mode();
             }
             Some("session/prompt") => self.handle_prompt(id, params),
-            Some("session/cancel") if self.options.iter().any(|word| word == "stubborn") => {}
+            Some("session/cancel") if self.has_option("stubborn") => {}
             Some("session/cancel") => self.end_turn("cancelled"),
-            Some(other) => panic!("{other}: a client of ours does not say that"),
+            Some(other) => panic!("{other}: the agent does not know this method"),
             None => self.handle_reply(message),
         }
     }
 
+    /// Carries out the pending change of the mode. Returns false if there is none.
     fn change_mode(&mut self) -> bool {
-        let Some((id, mode)) = self.changing.take() else { return false };
+        let Some((id, mode)) = self.mode_change.take() else { return false };
         self.mode = mode;
         send_result(&id, json!({}));
         true
     }
 
     fn initialize(&self, id: &Value) {
-        let version = if self.options.iter().any(|word| word == "old") { 0 } else { 1 };
+        let version = if self.has_option("old") { 0 } else { 1 };
         let methods = json!([{"id": "key", "name": "an API key"}]);
         let capabilities = json!({"loadSession": true});
         send_result(
@@ -89,11 +104,11 @@ impl ScriptedAcpAgent {
     }
 
     fn open_session(&mut self, id: &Value, session: &str) {
-        if self.options.iter().any(|word| word == "locked") {
+        if self.has_option("locked") {
             return send_error(id, -32000, "Authentication required");
         }
-        if self.options.iter().any(|word| word == "held") {
-            drop(std::fs::read("out/gate").expect("the test has made it"));
+        if self.has_option("held") {
+            drop(std::fs::read("out/gate").expect("the test has created the gate"));
         }
         self.mode = "ask".to_owned();
         let modes = json!({"currentModeId": "ask", "availableModes": [
@@ -111,20 +126,21 @@ impl ScriptedAcpAgent {
         }
     }
 
-    /// The last line of the prompt's last text that begins with `do `, in words.
+    /// Carries out the last line of the prompt that begins with `do `. Without such a line the
+    /// agent sends two chunks of text and ends the turn.
     fn handle_prompt(&mut self, id: &Value, params: &Value) {
         self.turns += 1;
-        self.prompt = Some(id.clone());
+        self.prompt_id = Some(id.clone());
         let texts: Vec<&str> = params["prompt"]
             .as_array()
-            .expect("texts")
+            .expect("the prompt is an array")
             .iter()
             .filter_map(|block| block["text"].as_str())
             .collect();
-        let all = texts.join("\n");
-        let order = all.lines().rev().find_map(|line| line.strip_prefix("do ")).unwrap_or("talk");
-        let words: Vec<&str> = order.split(' ').collect();
-        match words.as_slice() {
+        let text = texts.join("\n");
+        let command = text.lines().rev().find_map(|line| line.strip_prefix("do ")).unwrap_or("talk");
+        let args: Vec<&str> = command.split(' ').collect();
+        match args.as_slice() {
             ["talk"] => {
                 send_chunk("agent_thought_chunk", "hm");
                 send_chunk(
@@ -144,7 +160,9 @@ impl ScriptedAcpAgent {
                 self.end_turn("end_turn");
             }
             ["stop", reason] => self.end_turn(reason),
-            ["fail"] => send_error(&self.prompt.take().expect("a turn"), -32603, "the model is on fire"),
+            ["fail"] => {
+                send_error(&self.prompt_id.take().expect("a turn runs"), -32603, "the model is on fire")
+            }
             ["crash"] => {
                 print_to_stderr("scripted-acp-agent: segmentation fault, nearly");
                 std::process::exit(9);
@@ -170,45 +188,47 @@ impl ScriptedAcpAgent {
                 );
                 self.end_turn("end_turn");
             }
-            other => panic!("{other:?}: the script does not know that"),
+            other => panic!("{other:?}: the agent does not know this command"),
         }
     }
 
     fn request_permission(&mut self, kind: &str, title: &str) {
-        self.asked += 1;
+        self.permission_requests += 1;
         let options = json!([
             {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
             {"optionId": "ever", "name": "Always", "kind": "allow_always"},
             {"optionId": "no", "name": "No", "kind": "reject_once"}]);
-        let what = if kind == "execute" { "command" } else { "plan" };
-        let call = json!({"toolCallId": "t9", "title": title, "kind": kind, "rawInput": {what: title}});
+        let key = if kind == "execute" { "command" } else { "plan" };
+        let call = json!({"toolCallId": "t9", "title": title, "kind": kind, "rawInput": {key: title}});
         let params = json!({"sessionId": "s-1", "toolCall": call, "options": options});
         send_message(
-            &json!({"jsonrpc": "2.0", "id": format!("ask-{}", self.asked), "method": "session/request_permission", "params": params}),
+            &json!({"jsonrpc": "2.0", "id": format!("ask-{}", self.permission_requests), "method": "session/request_permission", "params": params}),
         );
     }
 
     fn access_file(&mut self, method: &str, mut params: Value) {
         params["sessionId"] = json!("s-1");
-        self.files.push(method.to_owned());
+        self.file_requests += 1;
         send_message(
-            &json!({"jsonrpc": "2.0", "id": format!("file-{}", self.files.len()), "method": method, "params": params}),
+            &json!({"jsonrpc": "2.0", "id": format!("file-{}", self.file_requests), "method": method, "params": params}),
         );
     }
 
+    /// Handles the reply to a permission or file request: changes the mode if a change is pending.
+    /// Otherwise sends the reply as text and ends the turn, unless the request was cancelled.
     fn handle_reply(&mut self, message: &Value) {
-        let about =
+        let label =
             if message["id"].as_str().is_some_and(|id| id.starts_with("ask")) { "answer" } else { "file" };
-        let what = if message["error"].is_object() { &message["error"] } else { &message["result"] };
-        if what["outcome"]["outcome"] == "cancelled" || self.change_mode() {
+        let reply = if message["error"].is_object() { &message["error"] } else { &message["result"] };
+        if reply["outcome"]["outcome"] == "cancelled" || self.change_mode() {
             return;
         }
-        send_chunk("agent_message_chunk", &format!("{about}: {what}"));
+        send_chunk("agent_message_chunk", &format!("{label}: {reply}"));
         self.end_turn("end_turn");
     }
 
     fn end_turn(&mut self, reason: &str) {
-        if let Some(id) = self.prompt.take() {
+        if let Some(id) = self.prompt_id.take() {
             send_result(&id, json!({"stopReason": reason}));
         }
     }
@@ -237,15 +257,17 @@ fn send_message(message: &Value) {
 }
 
 fn write_line(text: &str) {
-    writeln!(std::io::stdout(), "{text}").and_then(|()| std::io::stdout().flush()).expect("somebody listens");
+    writeln!(std::io::stdout(), "{text}").and_then(|()| std::io::stdout().flush()).expect("the client reads");
 }
 
 fn print_to_stderr(text: &str) {
     writeln!(std::io::stderr(), "{text}").ok();
 }
 
+/// Appends a line to the file `$ACP_HEARD`.
 fn record(text: &str) {
     let Ok(path) = std::env::var("ACP_HEARD") else { return };
-    let mut file = std::fs::File::options().create(true).append(true).open(path).expect("it can be written");
-    writeln!(file, "{text}").expect("it can be written");
+    let mut file =
+        std::fs::File::options().create(true).append(true).open(path).expect("the file can be opened");
+    writeln!(file, "{text}").expect("the file can be written");
 }

@@ -1,11 +1,19 @@
-//! An interactive program with hooks, as coding agents are: it reads its terminal all the time, runs a hook at each
-//! turn's end, and goes on with what that answers; else it waits for a line from its person.
+//! An interactive program with hooks, like a coding agent. It always reads its terminal. At the end
+//! of each turn it runs a hook. If the hook returns a text, the program continues with it.
+//! Otherwise it waits for a line from the terminal.
 //!
-//! A turn writes itself down as a line of JSON. Words in its text make it do more: `hold:PATH` waits until somebody
-//! writes into that FIFO, `give-up` listens to the hook of this turn's end no more, `notify` tells of a dialog, `mute`
-//! says nothing at its turn's end, `nested` runs another program of the same person in a shell, whose hooks' answers
-//! are written down. A text with `not-now` is not taken the first time, as by a program that has gone on by itself often
-//! enough.
+//! Each turn appends a line of JSON to a file. Words in the text of the turn change what it does:
+//!
+//! - `hold:PATH` waits until another program writes to this FIFO.
+//! - `give-up` ignores what the hook at the end of this turn returns.
+//! - `notify` runs the notification hook, as for a dialog.
+//! - `mute` leaves the last message of the turn empty.
+//! - `nested` runs the hooks of another program of the same user in a shell and records their
+//!   output.
+//! - `not-now` makes the program refuse the text the first time. Coding agents do this when they
+//!   have continued too often without their user.
+//!
+//! With the option `--never-says`, the program never reports that a hook has requested the turn.
 
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use std::io::{Read, Write};
@@ -13,28 +21,31 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-enum TerminalEvent {
+/// What the program waits for.
+enum ProgramEvent {
+    /// A line from the terminal.
     Line(String),
+    /// The output of the turn-end hook. Empty if the hook requests no further turn.
     Hook(String),
 }
 
-/// `rest`: what else it is given on its command line.
-pub(crate) fn run(file: &str, rest: &[&str]) {
-    let (options, first) = super::options(rest);
+/// Runs the program. `args` are its options and its first prompt. The turns are recorded in `file`.
+pub(crate) fn run(file: &str, args: &[&str]) {
+    let (options, first_prompt) = super::parse_options(args);
     let program = HookProgram {
         file: PathBuf::from(file),
         options,
         turn: 0,
         mute: false,
-        continues: false,
-        refused: false,
+        requested_by_hook: false,
+        has_refused: false,
     };
-    let (tell, happened) = channel();
+    let (sender, events) = channel();
     set_raw_mode();
-    let lines = tell.clone();
-    std::thread::spawn(move || read_lines(&lines));
+    let line_sender = sender.clone();
+    std::thread::spawn(move || read_lines(&line_sender));
     program.run_hook("session-start", "");
-    program.run_loop(first, &tell, &happened);
+    program.run_loop(first_prompt, &sender, &events);
 }
 
 struct HookProgram {
@@ -42,111 +53,114 @@ struct HookProgram {
     options: Vec<String>,
     turn: u32,
     mute: bool,
-    /// Its hook has asked for the turn that it is in.
-    continues: bool,
-    refused: bool,
+    /// Whether the hook has requested the current turn.
+    requested_by_hook: bool,
+    /// Whether a text with `not-now` was already refused.
+    has_refused: bool,
 }
 
 impl HookProgram {
     fn run_loop(
         mut self,
-        first: Option<String>,
-        tell: &Sender<TerminalEvent>,
-        happened: &Receiver<TerminalEvent>,
+        first_prompt: Option<String>,
+        sender: &Sender<ProgramEvent>,
+        events: &Receiver<ProgramEvent>,
     ) {
         let mut queued: Vec<String> = Vec::new();
-        let mut next = first;
+        let mut next = first_prompt;
         loop {
             let text = match next.take() {
                 Some(text) => text,
                 None => {
-                    let line = if queued.is_empty() { next_line(happened) } else { queued.remove(0) };
+                    let line = if queued.is_empty() { next_line(events) } else { queued.remove(0) };
                     self.run_hook("prompt", &line);
                     line
                 }
             };
             self.do_turn(&text);
-            self.end_turn(text.contains("give-up"), tell);
-            let answer = loop {
-                match happened.recv().expect("the terminal's reader lives as long") {
-                    TerminalEvent::Line(line) => queued.push(line),
-                    TerminalEvent::Hook(answer) => break answer,
+            self.end_turn(text.contains("give-up"), sender);
+            let output = loop {
+                match events.recv().expect("a sender exists") {
+                    ProgramEvent::Line(line) => queued.push(line),
+                    ProgramEvent::Hook(output) => break output,
                 }
             };
-            let answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_default();
-            next = answer["reason"].as_str().map(str::to_owned).filter(|text| self.accept_text(text));
-            self.continues = next.is_some();
+            let output: serde_json::Value = serde_json::from_str(&output).unwrap_or_default();
+            next = output["reason"].as_str().map(str::to_owned).filter(|text| self.accept_text(text));
+            self.requested_by_hook = next.is_some();
         }
     }
 
+    /// Whether the program accepts a text from its hook. Records a refusal.
     fn accept_text(&mut self, text: &str) -> bool {
-        let takes = !text.contains("not-now") || self.refused;
-        if !takes {
-            self.refused = true;
+        let is_accepted = !text.contains("not-now") || self.has_refused;
+        if !is_accepted {
+            self.has_refused = true;
             self.log_line(&serde_json::json!({"refused": text}));
         }
-        takes
+        is_accepted
     }
 
     fn do_turn(&mut self, text: &str) {
         self.turn += 1;
         self.log_line(
-            &serde_json::json!({"turn": self.turn, "text": text, "at": super::nanoseconds().to_string(), "options": self.options}),
+            &serde_json::json!({"turn": self.turn, "text": text, "at": super::unix_time_ns().to_string(), "options": self.options}),
         );
         self.mute = text.contains("mute");
         if text.contains("notify") {
             self.run_hook("notification", "");
         }
         if let Some(fifo) = text.split("hold:").nth(1).and_then(|rest| rest.split_whitespace().next()) {
-            drop(std::fs::read(fifo).expect("the test has made it"));
+            drop(std::fs::read(fifo).expect("the test has created the FIFO"));
         }
         if text.contains("nested") {
             let script = "for event in session-start prompt turn-end; do \
                           echo '{\"session_id\":\"s-nested\"}' | teamd-shim hook $event; done; echo over";
             let mut shell = Command::new("sh");
-            let out = shell.args(["-c", script]).output().expect("there is a shell");
-            self.log_line(&serde_json::json!({"nested": String::from_utf8_lossy(&out.stdout)}));
+            let output = shell.args(["-c", script]).output().expect("sh starts");
+            self.log_line(&serde_json::json!({"nested": String::from_utf8_lossy(&output.stdout)}));
         }
     }
 
-    /// Its hook's answer comes when it comes.
-    fn end_turn(&self, gives_up: bool, tell: &Sender<TerminalEvent>) {
-        let mut child = hook_command("turn-end").stdout(Stdio::piped()).spawn().expect("teamctl is there");
-        write!(child.stdin.take().expect("it is piped"), "{}", self.hook_input("")).ok();
-        let mut out = child.stdout.take().expect("it is piped");
-        if gives_up {
-            drop(out);
-            tell.send(TerminalEvent::Hook(String::new())).ok();
+    /// Starts the turn-end hook. A thread sends the hook's output as an event when the hook ends.
+    fn end_turn(&self, ignores_hook: bool, sender: &Sender<ProgramEvent>) {
+        let mut child = hook_command("turn-end").stdout(Stdio::piped()).spawn().expect("teamd-shim starts");
+        write!(child.stdin.take().expect("the stream is piped"), "{}", self.hook_input("")).ok();
+        let mut stdout = child.stdout.take().expect("the stream is piped");
+        if ignores_hook {
+            drop(stdout);
+            sender.send(ProgramEvent::Hook(String::new())).ok();
             std::thread::spawn(move || child.wait());
             return;
         }
-        let tell = tell.clone();
+        let sender = sender.clone();
         std::thread::spawn(move || {
-            let mut answer = String::new();
-            out.read_to_string(&mut answer).ok();
+            let mut output = String::new();
+            stdout.read_to_string(&mut output).ok();
             child.wait().ok();
-            tell.send(TerminalEvent::Hook(answer)).ok();
+            sender.send(ProgramEvent::Hook(output)).ok();
         });
     }
 
+    /// Runs a hook and waits until it ends.
     fn run_hook(&self, event: &str, prompt: &str) {
-        let mut child = hook_command(event).stdout(Stdio::null()).spawn().expect("teamctl is there");
-        write!(child.stdin.take().expect("it is piped"), "{}", self.hook_input(prompt)).ok();
+        let mut child = hook_command(event).stdout(Stdio::null()).spawn().expect("teamd-shim starts");
+        write!(child.stdin.take().expect("the stream is piped"), "{}", self.hook_input(prompt)).ok();
         child.wait().ok();
     }
 
     fn hook_input(&self, prompt: &str) -> String {
-        let last = if self.mute { String::new() } else { format!("turn {} is done", self.turn) };
+        let last_message = if self.mute { String::new() } else { format!("turn {} is done", self.turn) };
         serde_json::json!({
-            "session_id": "s-1", "prompt": prompt, "message": "may it?", "last_assistant_message": last,
-            "stop_hook_active": self.continues && !self.options.iter().any(|option| option == "--never-says"),
+            "session_id": "s-1", "prompt": prompt, "message": "may it?", "last_assistant_message": last_message,
+            "stop_hook_active": self.requested_by_hook && !self.options.iter().any(|option| option == "--never-says"),
         })
         .to_string()
     }
 
     fn log_line(&self, line: &serde_json::Value) {
         let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&self.file);
-        writeln!(file.as_mut().expect("the file can be made"), "{line}").ok();
+        writeln!(file.as_mut().expect("the file can be opened"), "{line}").ok();
     }
 }
 
@@ -156,22 +170,22 @@ fn hook_command(event: &str) -> Command {
     command
 }
 
-fn next_line(happened: &Receiver<TerminalEvent>) -> String {
+fn next_line(events: &Receiver<ProgramEvent>) -> String {
     loop {
-        if let TerminalEvent::Line(line) = happened.recv().expect("the terminal's reader lives as long") {
+        if let ProgramEvent::Line(line) = events.recv().expect("a sender exists") {
             return line;
         }
     }
 }
 
-/// Every key at once, as an editor of prompts reads them.
+/// Sets the terminal to raw mode, as the prompt editor of a coding agent does.
 fn set_raw_mode() {
     let Ok(mut attributes) = tcgetattr(std::io::stdin()) else { return };
     attributes.make_raw();
     tcsetattr(std::io::stdin(), OptionalActions::Now, &attributes).ok();
 }
 
-fn read_lines(tell: &Sender<TerminalEvent>) {
+fn read_lines(sender: &Sender<ProgramEvent>) {
     let (mut line, mut bytes) = (Vec::new(), [0; 64]);
     while let Ok(read) = std::io::stdin().read(&mut bytes)
         && read > 0
@@ -180,7 +194,7 @@ fn read_lines(tell: &Sender<TerminalEvent>) {
             match byte {
                 b'\r' | b'\n' => {
                     let text = String::from_utf8_lossy(&std::mem::take(&mut line)).into_owned();
-                    tell.send(TerminalEvent::Line(text)).ok();
+                    sender.send(ProgramEvent::Line(text)).ok();
                 }
                 byte => line.push(*byte),
             }

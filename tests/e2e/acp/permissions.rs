@@ -1,4 +1,5 @@
-//! Its questions for permission.
+//! Permission questions of an agent: answered by the lead, withdrawn at the end of the turn, and
+//! denied if they are too large.
 
 use super::{
     env_with_acp_profile, permission_request, received_calls, send, shut_down_member, spawn,
@@ -7,8 +8,8 @@ use super::{
 use harness::TestEnv;
 use serde_json::{Value, json};
 
-fn answer_request(env: &TestEnv, question: &Value, outcome: &Value) {
-    let mut text = json!({"type": "permission_response", "request_id": question["request_id"]});
+fn answer_request(env: &TestEnv, request: &Value, outcome: &Value) {
+    let mut text = json!({"type": "permission_response", "request_id": request["request_id"]});
     text.as_object_mut().unwrap().extend(outcome.as_object().unwrap().clone());
     env.teamctl(["send", "ann", &text.to_string(), "--summary", "answer"]).expect_success();
 }
@@ -17,21 +18,21 @@ fn answer_request(env: &TestEnv, question: &Value, outcome: &Value) {
 fn permission_question_and_answer_pass_through_the_team() {
     let env = env_with_acp_profile(&[]);
     spawn(&env, &["--prompt", "do ask rm -r target"]);
-    let asked = permission_request(&env, 1);
-    assert_eq!((asked["agent_id"].as_str(), asked["tool_name"].as_str()), (Some("ann"), Some("Bash")));
+    let request = permission_request(&env, 1);
+    assert_eq!((request["agent_id"].as_str(), request["tool_name"].as_str()), (Some("ann"), Some("Bash")));
     assert_eq!(
-        (asked["tool_use_id"].as_str(), &asked["input"]),
+        (request["tool_use_id"].as_str(), &request["input"]),
         (Some("t9"), &json!({"command": "rm -r target"}))
     );
     wait_for_output(&env, "? rm -r target: waits for permission (Bash)");
-    let yes = |updates: &Value| json!({"subtype": "success", "response": {"updated_input": asked["input"], "permission_updates": updates}});
-    answer_request(&env, &asked, &yes(&json!([])));
+    let approval = |updates: &Value| json!({"subtype": "success", "response": {"updated_input": request["input"], "permission_updates": updates}});
+    answer_request(&env, &request, &approval(&json!([])));
     turn_notification(&env, 1);
     wait_for_output(&env, r#""optionId":"yes""#);
     send(&env, "do ask rm -r target");
-    let asked_again = permission_request(&env, 2);
-    assert_ne!(asked_again["request_id"], asked["request_id"]);
-    answer_request(&env, &asked_again, &yes(&asked_again["permission_suggestions"]));
+    let second_request = permission_request(&env, 2);
+    assert_ne!(second_request["request_id"], request["request_id"]);
+    answer_request(&env, &second_request, &approval(&second_request["permission_suggestions"]));
     turn_notification(&env, 2);
     wait_for_output(&env, r#""optionId":"ever""#);
     send(&env, "do ask rm -r target");
@@ -44,14 +45,14 @@ fn permission_question_and_answer_pass_through_the_team() {
     wait_for_output(&env, r#""optionId":"no""#);
     send(&env, "do talk");
     turn_notification(&env, 4);
-    let last = received_calls(&env, "session/prompt").pop().unwrap();
-    let ahead = last["params"]["prompt"][0]["text"].as_str().unwrap();
-    assert!(ahead.contains("not on a Friday"), "{last}");
+    let last_call = received_calls(&env, "session/prompt").pop().unwrap();
+    let prompt = last_call["params"]["prompt"][0]["text"].as_str().unwrap();
+    assert!(prompt.contains("not on a Friday"), "{last_call}");
     assert!(env.inbox("survey", "ann").iter().all(|message| message["read"] == true));
     shut_down_member(env);
 }
 
-/// Whether the event log has that of this request.
+/// Whether the event log has an event `kind` of the request `id`.
 fn has_request_event(env: &TestEnv, kind: &str, id: &str) -> bool {
     env.events().iter().any(|event| event["event"] == kind && event["request_id"] == id)
 }
@@ -60,23 +61,27 @@ fn has_request_event(env: &TestEnv, kind: &str, id: &str) -> bool {
 fn unanswered_question_ends_with_its_turn() {
     let env = env_with_acp_profile(&[]);
     spawn(&env, &["--prompt", "do ask a favour"]);
-    let asked = permission_request(&env, 1);
-    assert_eq!(env.json(["requests"])["requests"][0]["id"], asked["request_id"]);
-    let id = asked["request_id"].as_str().unwrap();
-    // It goes on with its own input alone.
+    let request = permission_request(&env, 1);
+    assert_eq!(env.json(["requests"])["requests"][0]["id"], request["request_id"]);
+    let id = request["request_id"].as_str().unwrap();
+    // An ACP agent accepts no input other than its own, so this approval is rejected.
     env.teamctl(["approve", id, "--input", "{\"command\": \"ls\"}"]).expect_failure(76);
     assert_eq!(env.json(["requests"])["requests"][0]["id"], id);
-    env.wait_until("it is told", || has_request_event(&env, "request_opened", id).then_some(()));
+    env.wait_until("the event log has the request", || {
+        has_request_event(&env, "request_opened", id).then_some(())
+    });
     assert_eq!(env.json(["interrupt", "ann"])["was_in_turn"], true);
     turn_notification(&env, 1);
     assert_eq!(env.json(["requests"])["requests"], json!([]));
-    env.wait_until("its end is told", || has_request_event(&env, "request_withdrawn", id).then_some(()));
-    // Too late, and no harm.
-    answer_request(&env, &asked, &json!({"subtype": "error", "error": "no"}));
+    env.wait_until("the event log has the end of the request", || {
+        has_request_event(&env, "request_withdrawn", id).then_some(())
+    });
+    // An answer after the end of the request has no effect.
+    answer_request(&env, &request, &json!({"subtype": "error", "error": "no"}));
     send(&env, "do talk");
     assert_eq!(turn_notification(&env, 2)["idleReason"], "available");
-    let cancelled = env.read("out/heard").lines().any(|line| line.contains(r#""outcome":"cancelled""#));
-    assert!(cancelled, "{}", env.read("out/heard"));
+    let is_cancelled = env.read("out/heard").lines().any(|line| line.contains(r#""outcome":"cancelled""#));
+    assert!(is_cancelled, "{}", env.read("out/heard"));
     shut_down_member(env);
 }
 

@@ -1,4 +1,5 @@
-//! Turns of one session: what they are given, what they do, what is shown of them.
+//! Turns of an ACP session: what each turn receives, how it ends, what it reports to the lead, and
+//! which output is shown.
 
 use super::{
     BACKENDS, env_with_acp_profile, payloads_to_lead, read_log, received_calls, send, shut_down_member,
@@ -20,11 +21,14 @@ fn each_text_is_one_turn_of_the_session() {
         let prompts = received_calls(&env, "session/prompt");
         assert_eq!(prompts[0]["params"]["prompt"], json!([{"type": "text", "text": "do talk"}]));
         assert!(prompts[1]["params"]["prompt"][0]["text"].as_str().unwrap().starts_with("<teammate-message"));
-        let new = received_calls(&env, "session/new");
-        assert_eq!((new.len(), prompts.len()), (1, 2));
-        let server = &new[0]["params"]["mcpServers"][0];
+        let sessions = received_calls(&env, "session/new");
+        assert_eq!((sessions.len(), prompts.len()), (1, 2));
+        let server = &sessions[0]["params"]["mcpServers"][0];
         assert_eq!((server["name"].as_str(), &server["args"]), (Some("team"), &json!(["mcp"])));
-        assert!(server["env"].as_array().unwrap().iter().any(|of| of["name"] == "TEAMD_TOKEN"), "{server}");
+        assert!(
+            server["env"].as_array().unwrap().iter().any(|variable| variable["name"] == "TEAMD_TOKEN"),
+            "{server}"
+        );
         let member = env.member("ann").unwrap();
         assert_eq!(
             (member["delivery"].as_str(), member["delivery_point"].as_str()),
@@ -46,7 +50,7 @@ fn message_while_busy_is_the_next_turn_and_interrupt_cancels() {
     assert_eq!(received_calls(&env, "session/cancel").len(), 1);
     assert_eq!(turn_notification(&env, 1)["idleReason"], "interrupted");
     assert_eq!(turn_notification(&env, 2)["idleReason"], "available");
-    assert_eq!(received_calls(&env, "session/new").len(), 1, "the same process, and the same session");
+    assert_eq!(received_calls(&env, "session/new").len(), 1, "the process and its session are kept");
     shut_down_member(env);
 }
 
@@ -59,10 +63,13 @@ fn ignored_cancel_respawns_the_program_with_its_session() {
     assert_eq!(turn_notification(&env, 1)["idleReason"], "interrupted");
     send(&env, "do talk");
     assert_eq!(turn_notification(&env, 2)["idleReason"], "available");
-    let loaded = received_calls(&env, "session/load");
-    assert_eq!(loaded.len(), 1);
-    assert_eq!(loaded[0]["params"]["sessionId"], "s-1");
-    assert!(!read_log(&env).contains("from an earlier life"), "what it said then was shown then");
+    let loads = received_calls(&env, "session/load");
+    assert_eq!(loads.len(), 1);
+    assert_eq!(loads[0]["params"]["sessionId"], "s-1");
+    assert!(
+        !read_log(&env).contains("from an earlier life"),
+        "the repeated output of the session is not shown again"
+    );
     shut_down_member(env);
 }
 
@@ -70,26 +77,26 @@ fn ignored_cancel_respawns_the_program_with_its_session() {
 fn task_outcome_follows_the_stop_reason() {
     let env = env_with_acp_profile(&[]);
     spawn(&env, &[]);
-    let task = |order: &str| {
-        let made = env.json(["task", "create", "it", "--description", order]);
-        made["task"]["id"].as_str().unwrap().to_owned()
+    let create_task = |order: &str| {
+        let reply = env.json(["task", "create", "it", "--description", order]);
+        reply["task"]["id"].as_str().unwrap().to_owned()
     };
-    for (order, status, why) in [
+    for (order, status, reason) in [
         ("do talk", "completed", None),
         ("do stop refusal", "failed", Some("it refused")),
         ("do stop max_tokens", "failed", Some("it came to its limit of tokens")),
         ("do fail", "failed", Some("the model is on fire")),
     ] {
-        let id = task(order);
+        let id = create_task(order);
         let find = || {
             payloads_to_lead(&env, "idle_notification")
                 .into_iter()
-                .find(|told| told["completedTaskId"] == id.as_str())
+                .find(|notification| notification["completedTaskId"] == id.as_str())
         };
-        let told = env.wait_until(&format!("{order} is told"), find);
-        assert_eq!(told["completedStatus"], status, "{told}");
-        if let Some(why) = why {
-            assert!(told["failureReason"].as_str().unwrap().contains(why), "{told}");
+        let notification = env.wait_until(&format!("the lead is notified of the task `{order}`"), find);
+        assert_eq!(notification["completedStatus"], status, "{notification}");
+        if let Some(reason) = reason {
+            assert!(notification["failureReason"].as_str().unwrap().contains(reason), "{notification}");
         }
     }
     shut_down_member(env);

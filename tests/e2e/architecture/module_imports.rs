@@ -1,6 +1,6 @@
-//! Which module of a crate imports which: found in `use` declarations and in paths that begin with
-//! `crate`, `super`, `self`, a child module or an imported module. A re-exported item counts as an
-//! import from where it is defined. `mod NAME;` and tests don't count.
+//! Finds the imports between the modules of a crate: in `use` declarations and in paths that begin
+//! with `crate`, `super`, `self`, a child module or an imported module. A re-exported item counts
+//! as an import from the module that defines it. `mod NAME;` and tests do not count.
 
 use super::rust_tokens::file_tokens;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,37 +12,39 @@ type ModulePath = Vec<String>;
 #[derive(Default)]
 pub(super) struct ModuleImports {
     /// The modules that each module imports from. The root is `crate`.
-    imported: BTreeMap<String, BTreeSet<String>>,
+    imports: BTreeMap<String, BTreeSet<String>>,
     /// `MODULE: ITEM` for each item that a module imports from its parent.
-    from_parent: BTreeSet<String>,
+    parent_imports: BTreeSet<String>,
 }
 
-/// What one file says.
+/// The paths and names of one file.
 struct ParsedModule {
     path: ModulePath,
     /// Every path that the file names, from the root of the crate, with the parts of `use`.
     references: BTreeSet<ModulePath>,
-    /// What each name that a `use` declares stands for, from the root of the crate.
+    /// The path from the root of the crate for each name that a `use` declares.
     names: BTreeMap<String, ModulePath>,
     /// Names in other crates that a `use` declares.
     foreign_names: BTreeSet<String>,
-    /// Paths behind which stands `::*`.
+    /// The modules that the file imports with `::*`.
     globs: Vec<ModulePath>,
     /// Functions, types, constants and so on that the file defines.
-    defined: BTreeSet<String>,
+    definitions: BTreeSet<String>,
 }
 
-/// Where a path leads.
+/// What a path refers to.
 enum Target {
     Module,
+    /// The module that defines an item, and the name of the item.
     Item(ModulePath, String),
+    /// Something in another crate.
     Foreign,
 }
 
 const DEFINING_KEYWORDS: [&str; 8] = ["fn", "struct", "enum", "union", "trait", "type", "const", "static"];
 
 impl ModuleImports {
-    /// Reads a crate from its files: paths below `src`, and texts.
+    /// Reads a crate from its files: the path of each file below `src`, and its text.
     pub(super) fn read(files: &[(String, String)]) -> ModuleImports {
         let modules = parse_crate(files);
         let mut imports = ModuleImports::default();
@@ -55,43 +57,43 @@ impl ModuleImports {
     }
 
     fn add(&mut self, modules: &BTreeMap<ModulePath, ParsedModule>, module: &ParsedModule, path: &[String]) {
-        // A module that is only named is imported with what is used of it.
+        // A path to a module is no import; the items of the module that the code uses are.
         let Target::Item(from, item) = resolve(modules, path, 0) else { return };
         if from == module.path {
             return;
         }
-        self.imported.entry(display(&module.path)).or_default().insert(display(&from));
+        self.imports.entry(display(&module.path)).or_default().insert(display(&from));
         if module.path.split_last().is_some_and(|(_, parent)| parent == from) {
-            self.from_parent.insert(format!("{}: {item}", display(&module.path)));
+            self.parent_imports.insert(format!("{}: {item}", display(&module.path)));
         }
     }
 
     /// The groups of modules that import each other, directly or through others.
     pub(super) fn cycles(&self) -> Vec<BTreeSet<String>> {
         let reached: BTreeMap<&String, BTreeSet<&String>> =
-            self.imported.keys().map(|module| (module, self.reached_from(module))).collect();
+            self.imports.keys().map(|module| (module, self.reached_from(module))).collect();
         let group = |module: &String| -> BTreeSet<String> {
             let mutual = reached[module]
                 .iter()
-                .filter(|other| reached.get(*other).is_some_and(|back| back.contains(module)));
+                .filter(|other| reached.get(*other).is_some_and(|modules| modules.contains(module)));
             mutual.map(|other| (*other).clone()).collect()
         };
-        let groups: BTreeSet<BTreeSet<String>> = self.imported.keys().map(group).collect();
+        let groups: BTreeSet<BTreeSet<String>> = self.imports.keys().map(group).collect();
         groups.into_iter().filter(|group| group.len() > 1).collect()
     }
 
     fn reached_from<'a>(&'a self, start: &'a String) -> BTreeSet<&'a String> {
-        let (mut reached, mut left) = (BTreeSet::new(), vec![start]);
-        while let Some(module) = left.pop() {
-            let next = self.imported.get(module).into_iter().flatten();
-            left.extend(next.filter(|next| reached.insert(*next)));
+        let (mut reached, mut pending) = (BTreeSet::new(), vec![start]);
+        while let Some(module) = pending.pop() {
+            let next = self.imports.get(module).into_iter().flatten();
+            pending.extend(next.filter(|next| reached.insert(*next)));
         }
         reached
     }
 
     /// One line for each item that a module imports from its parent.
     pub(super) fn parent_imports(&self) -> &BTreeSet<String> {
-        &self.from_parent
+        &self.parent_imports
     }
 }
 
@@ -99,7 +101,7 @@ fn display(path: &[String]) -> String {
     if path.is_empty() { "crate".to_owned() } else { path.join("::") }
 }
 
-/// `lib.rs`, `a.rs`, `a/mod.rs` and `a/b.rs`.
+/// The path of the module in `file`: `lib.rs`, `a.rs`, `a/mod.rs` or `a/b.rs`.
 fn module_path(file: &str) -> ModulePath {
     let name = file.strip_suffix(".rs").unwrap_or(file);
     let mut path: ModulePath = name.split('/').map(str::to_owned).collect();
@@ -121,39 +123,41 @@ fn parse_crate(files: &[(String, String)]) -> BTreeMap<ModulePath, ParsedModule>
         .collect();
     let is_test = |path: &ModulePath| (0..=path.len()).any(|length| tests.contains(&path[..length]));
     let paths: BTreeSet<ModulePath> = parts.keys().filter(|path| !is_test(path)).cloned().collect();
-    let kept = parts.iter().filter(|(path, _)| paths.contains(*path));
-    kept.map(|(path, file)| (path.clone(), FileParser::parse(path, &file.tokens, &paths))).collect()
+    let files = parts.iter().filter(|(path, _)| paths.contains(*path));
+    files.map(|(path, file)| (path.clone(), FileParser::parse(path, &file.tokens, &paths))).collect()
 }
 
 fn child(path: &[String], name: &str) -> ModulePath {
     [path, &[name.to_owned()]].concat()
 }
 
-/// Follows re-exports, also those of modules, as far as no cycle of them can be.
-fn resolve(modules: &BTreeMap<ModulePath, ParsedModule>, path: &[String], followed: usize) -> Target {
+/// Resolves a path from the root of the crate. `re_exports` is the number of re-exports that led to
+/// `path`. If there are more than 10, no further one is followed, because re-exports can form a
+/// cycle.
+fn resolve(modules: &BTreeMap<ModulePath, ParsedModule>, path: &[String], re_exports: usize) -> Target {
     let mut module = ModulePath::new();
-    for (at, name) in path.iter().enumerate() {
+    for (index, name) in path.iter().enumerate() {
         let next = child(&module, name);
         if modules.contains_key(&next) {
             module = next;
             continue;
         }
         let Some(parsed) = modules.get(&module) else { return Target::Foreign };
-        if parsed.defined.contains(name) || followed > 10 {
+        if parsed.definitions.contains(name) || re_exports > 10 {
             return Target::Item(module, name.clone());
         }
         if let Some(target) = parsed.names.get(name) {
-            return resolve(modules, &[target, &path[at + 1..]].concat(), followed + 1);
+            return resolve(modules, &[target, &path[index + 1..]].concat(), re_exports + 1);
         }
         if parsed.foreign_names.contains(name) {
             return Target::Foreign;
         }
-        let behind_globs = parsed.globs.iter().map(|glob| [glob, &path[at..]].concat());
-        let found = behind_globs.map(|path| resolve(modules, &path, followed + 1));
-        let defines = |from: &ModulePath, item: &String| modules[from].defined.contains(item);
-        let mut found =
-            found.filter(|target| matches!(target, Target::Item(from, item) if defines(from, item)));
-        return found.next().unwrap_or(Target::Item(module, name.clone()));
+        let glob_paths = parsed.globs.iter().map(|glob| [glob, &path[index..]].concat());
+        let targets = glob_paths.map(|path| resolve(modules, &path, re_exports + 1));
+        let defines = |from: &ModulePath, item: &String| modules[from].definitions.contains(item);
+        let mut targets =
+            targets.filter(|target| matches!(target, Target::Item(from, item) if defines(from, item)));
+        return targets.next().unwrap_or(Target::Item(module, name.clone()));
     }
     Target::Module
 }
@@ -161,10 +165,10 @@ fn resolve(modules: &BTreeMap<ModulePath, ParsedModule>, path: &[String], follow
 /// Reads the tokens of one file.
 struct FileParser<'a> {
     tokens: &'a [String],
-    at: usize,
+    /// Index of the next token.
+    index: usize,
     paths: &'a BTreeSet<ModulePath>,
-    /// The modules in the file around the present token, with the depth of braces at which each
-    /// ends.
+    /// The inline modules around the next token. The number is the brace depth at which each ends.
     inline: Vec<(String, usize)>,
     depth: usize,
     module: ParsedModule,
@@ -178,56 +182,56 @@ impl<'a> FileParser<'a> {
             names: BTreeMap::new(),
             foreign_names: BTreeSet::new(),
             globs: Vec::new(),
-            defined: BTreeSet::new(),
+            definitions: BTreeSet::new(),
         };
-        let mut parser = FileParser { tokens, at: 0, paths, inline: Vec::new(), depth: 0, module };
-        while parser.at < tokens.len() {
+        let mut parser = FileParser { tokens, index: 0, paths, inline: Vec::new(), depth: 0, module };
+        while parser.index < tokens.len() {
             parser.read_use_or_skip();
         }
-        (parser.at, parser.depth, parser.inline) = (0, 0, Vec::new());
-        while parser.at < tokens.len() {
+        (parser.index, parser.depth, parser.inline) = (0, 0, Vec::new());
+        while parser.index < tokens.len() {
             parser.read_path_or_skip();
         }
         parser.module
     }
 
     fn token(&self, offset: usize) -> &str {
-        self.tokens.get(self.at + offset).map_or("", String::as_str)
+        self.tokens.get(self.index + offset).map_or("", String::as_str)
     }
 
-    /// The first pass: what the file declares.
+    /// The first pass: reads a `use` or the name of a definition.
     fn read_use_or_skip(&mut self) {
         if self.token(0) == "use" && self.token(1) != "<" {
-            self.at += 1;
+            self.index += 1;
             let start = if self.token(0) == "::" { vec![String::new()] } else { Vec::new() };
-            self.at += start.len();
+            self.index += start.len();
             self.read_use_tree(start);
             return;
         }
         if DEFINING_KEYWORDS.contains(&self.token(0)) {
-            self.module.defined.insert(self.token(1).to_owned());
+            self.module.definitions.insert(self.token(1).to_owned());
         }
         if self.token(0) == "macro_rules" && self.token(1) == "!" {
-            self.module.defined.insert(self.token(2).to_owned());
+            self.module.definitions.insert(self.token(2).to_owned());
         }
         self.step();
     }
 
-    /// Reads up to the comma, brace or semicolon behind one tree of a `use`.
+    /// Reads one tree of a `use`, up to the comma, brace or semicolon after it.
     fn read_use_tree(&mut self, mut path: ModulePath) {
         loop {
             match self.token(0) {
                 "" | ";" | "," | "}" => return self.declare(&path, None),
-                "::" => self.at += 1,
+                "::" => self.index += 1,
                 "{" => return self.read_use_group(&path),
                 "as" => {
                     let name = self.token(1).to_owned();
-                    self.at += 2;
+                    self.index += 2;
                     return self.declare(&path, Some(name));
                 }
                 word => {
                     path.push(word.to_owned());
-                    self.at += 1;
+                    self.index += 1;
                 }
             }
         }
@@ -235,13 +239,13 @@ impl<'a> FileParser<'a> {
 
     fn read_use_group(&mut self, path: &[String]) {
         while !["", "}"].contains(&self.token(0)) {
-            self.at += 1; // the brace that opens the group, or a comma
-            // Behind the last comma there may be no tree.
+            self.index += 1; // the opening brace, or a comma
+            // A trailing comma has no tree after it.
             if self.token(0) != "}" {
                 self.read_use_tree(path.to_vec());
             }
         }
-        self.at += 1;
+        self.index += 1;
     }
 
     fn declare(&mut self, path: &[String], name: Option<String>) {
@@ -266,19 +270,19 @@ impl<'a> FileParser<'a> {
         }
     }
 
-    /// The second pass: the paths in the code.
+    /// The second pass: reads a path in the code.
     fn read_path_or_skip(&mut self) {
-        let is_qualified = self.at > 0 && ["::", "."].contains(&self.tokens[self.at - 1].as_str());
+        let is_qualified = self.index > 0 && ["::", "."].contains(&self.tokens[self.index - 1].as_str());
         if self.token(0) == "pub" && self.token(1) == "(" {
             // `pub(in crate::x)` imports nothing.
             while !["", ")"].contains(&self.token(0)) {
-                self.at += 1;
+                self.index += 1;
             }
             return;
         }
         if self.token(0) == "use" && self.token(1) != "<" {
             while !["", ";"].contains(&self.token(0)) {
-                self.at += 1;
+                self.index += 1;
             }
             return;
         }
@@ -290,9 +294,9 @@ impl<'a> FileParser<'a> {
             && self.token(2).starts_with(|letter: char| letter.is_alphabetic() || letter == '_')
         {
             path.push(self.token(2).to_owned());
-            self.at += 2;
+            self.index += 2;
         }
-        self.at += 1;
+        self.index += 1;
         self.module.references.extend(self.absolute(&path));
     }
 
@@ -308,27 +312,28 @@ impl<'a> FileParser<'a> {
             }
             _ => {}
         }
-        self.at += 1;
+        self.index += 1;
     }
 
-    /// The path from the root of the crate. None if it leads to another crate, or is a type's own.
+    /// The path from the root of the crate. `None` for a path to another crate or into a type of
+    /// this file.
     fn absolute(&self, path: &[String]) -> Option<ModulePath> {
         let inline = self.inline.iter().map(|(name, _)| name.clone());
-        let mut here: ModulePath = self.module.path.iter().cloned().chain(inline).collect();
+        let mut base: ModulePath = self.module.path.iter().cloned().chain(inline).collect();
         let (first, rest) = path.split_first()?;
         match first.as_str() {
-            "crate" => here.clear(),
+            "crate" => base.clear(),
             "self" => {}
             "super" => {
-                here.pop()?;
-                let further = rest.iter().take_while(|name| *name == "super").count();
-                here.truncate(here.len().checked_sub(further)?);
-                return Some([&here, &rest[further..]].concat());
+                base.pop()?;
+                let parents = rest.iter().take_while(|name| *name == "super").count();
+                base.truncate(base.len().checked_sub(parents)?);
+                return Some([&base, &rest[parents..]].concat());
             }
-            name if self.paths.contains(&child(&here, name)) => here.push(name.to_owned()),
-            name => here = self.module.names.get(name).filter(|target| *target != path)?.clone(),
+            name if self.paths.contains(&child(&base, name)) => base.push(name.to_owned()),
+            name => base = self.module.names.get(name).filter(|target| *target != path)?.clone(),
         }
-        Some([&here, rest].concat())
+        Some([&base, rest].concat())
     }
 }
 
@@ -351,12 +356,16 @@ fn cycle_through_three_modules_is_found() {
     let names = |group: &[&str]| group.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
     let imports = read_example(&files);
     assert_eq!(imports.cycles(), [names(&["a", "b", "c"])]);
-    assert_eq!(imports.imported["a"], names(&["b", "b::other"]));
-    assert_eq!(imports.imported["crate"], names(&["a", "d"]));
+    assert_eq!(imports.imports["a"], names(&["b", "b::other"]));
+    assert_eq!(imports.imports["crate"], names(&["a", "d"]));
     assert_eq!(imports.parent_imports().len(), 0);
-    // Without the one path that closes it there is none.
-    let without = files.map(|(path, text)| (path, text.replace("a::A;", "u8;").replace("C(a::A)", "C(u8)")));
-    assert_eq!(read_example(&without.each_ref().map(|(path, text)| (*path, &**text))).cycles().len(), 0);
+    // Without the path that closes the cycle there is none.
+    let acyclic_files =
+        files.map(|(path, text)| (path, text.replace("a::A;", "u8;").replace("C(a::A)", "C(u8)")));
+    assert_eq!(
+        read_example(&acyclic_files.each_ref().map(|(path, text)| (*path, &**text))).cycles().len(),
+        0
+    );
 }
 
 #[test]
@@ -369,8 +378,8 @@ fn re_export_is_an_import_from_where_it_is_defined() {
         ("b/tests.rs", "use crate::A;"),
     ];
     let imports = read_example(&files);
-    assert_eq!(imports.cycles().len(), 1, "{:?}", imports.imported);
-    assert!(imports.cycles()[0].iter().eq(["a", "b", "b::deep"]), "{:?}", imports.imported);
+    assert_eq!(imports.cycles().len(), 1, "{:?}", imports.imports);
+    assert!(imports.cycles()[0].iter().eq(["a", "b", "b::deep"]), "{:?}", imports.imports);
     assert_eq!(imports.parent_imports().len(), 0);
 }
 
@@ -386,6 +395,6 @@ fn import_from_the_parent_is_found_and_one_of_a_sibling_is_not() {
         ),
         ("a/d.rs", "use super::*; pub(in crate::a) fn h() -> &'static str { \"super::f\" } // super::f"),
     ];
-    let found: Vec<String> = read_example(&files).parent_imports().iter().cloned().collect();
-    assert_eq!(found, ["a::b: LIMIT", "a::b: f", "a::c: f", "a::d: *"]);
+    let items: Vec<String> = read_example(&files).parent_imports().iter().cloned().collect();
+    assert_eq!(items, ["a::b: LIMIT", "a::b: f", "a::c: f", "a::d: *"]);
 }

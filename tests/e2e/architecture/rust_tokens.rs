@@ -1,15 +1,16 @@
-//! Splits Rust source into the tokens that paths are made of. Comments, texts and attributes are
-//! left out, and so is everything under `#[cfg(test)]`.
+//! Splits Rust source into the tokens of which paths consist. Comments, string literals, attributes
+//! and items with `#[cfg(test)]` are left out.
 
 /// The tokens of a file outside of tests.
 pub(super) struct FileTokens {
     /// Words, `::`, and every other character by itself.
     pub(super) tokens: Vec<String>,
-    /// Modules that are declared with `#[cfg(test)] mod NAME;`: their files are tests too.
+    /// Modules that are declared with `#[cfg(test)] mod NAME;`. Their files are tests, too.
     pub(super) test_modules: Vec<String>,
 }
 
-/// An item that begins with none of these is a field, a variant or an arm, and ends at a comma.
+/// The first words of items. Code that begins with another word is a field, a variant or a match
+/// arm, and ends at a comma.
 const ITEM_KEYWORDS: [&str; 15] = [
     "async",
     "const",
@@ -29,86 +30,87 @@ const ITEM_KEYWORDS: [&str; 15] = [
 ];
 
 pub(super) fn file_tokens(text: &str) -> FileTokens {
-    let all = split(text);
+    let tokens = split(text);
     let mut file = FileTokens { tokens: Vec::new(), test_modules: Vec::new() };
-    let mut at = 0;
-    while at < all.len() {
-        if let Some(end) = attribute_end(&all, at) {
-            let is_test = is_test_attribute(&all[at..end]);
-            at = end;
+    let mut index = 0;
+    while index < tokens.len() {
+        if let Some(end) = attribute_end(&tokens, index) {
+            let is_test = is_test_attribute(&tokens[index..end]);
+            index = end;
             if is_test {
-                while let Some(end) = attribute_end(&all, at) {
-                    at = end;
+                while let Some(end) = attribute_end(&tokens, index) {
+                    index = end;
                 }
-                let end = item_end(&all, at);
-                file.test_modules.extend(declared_module(&all[at..end]));
-                at = end;
+                let end = item_end(&tokens, index);
+                file.test_modules.extend(declared_module(&tokens[index..end]));
+                index = end;
             }
             continue;
         }
-        file.tokens.push(all[at].clone());
-        at += 1;
+        file.tokens.push(tokens[index].clone());
+        index += 1;
     }
     file
 }
 
-/// Where the attribute that begins at `at` ends. None if none begins there.
-fn attribute_end(tokens: &[String], at: usize) -> Option<usize> {
-    let token = |offset: usize| tokens.get(at + offset).map(String::as_str);
+/// The index after the attribute that begins at `start`. `None` if no attribute begins there.
+fn attribute_end(tokens: &[String], start: usize) -> Option<usize> {
+    let token = |offset: usize| tokens.get(start + offset).map(String::as_str);
     let open = match (token(0)?, token(1)?, token(2)?) {
-        ("#", "[", _) => at + 1,
-        ("#", "!", "[") => at + 2,
+        ("#", "[", _) => start + 1,
+        ("#", "!", "[") => start + 2,
         _ => return None,
     };
     Some(group_end(tokens, open))
 }
 
-/// `#[cfg(test)]`, `#[cfg(all(test, unix))]`; not `#[cfg(not(test))]`.
+/// Whether the attribute is like `#[cfg(test)]` or `#[cfg(all(test, unix))]`, not
+/// `#[cfg(not(test))]`.
 fn is_test_attribute(attribute: &[String]) -> bool {
     let has = |word: &str| attribute.iter().any(|token| token == word);
     has("cfg") && has("test") && !has("not")
 }
 
-/// Behind the bracket that closes the one at `open`.
+/// The index after the bracket that closes the one at `open`.
 fn group_end(tokens: &[String], open: usize) -> usize {
     let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate().skip(open) {
+    for (index, token) in tokens.iter().enumerate().skip(open) {
         match token.as_str() {
             "(" | "[" | "{" => depth += 1,
             ")" | "]" | "}" => depth -= 1,
             _ => {}
         }
         if depth == 0 {
-            return at + 1;
+            return index + 1;
         }
     }
     tokens.len()
 }
 
-/// Behind the item, field or variant that begins at `start`.
+/// The index after the item, field or variant that begins at `start`.
 fn item_end(tokens: &[String], start: usize) -> usize {
-    let mut at = start;
-    if tokens.get(at).is_some_and(|token| token == "pub") {
-        at += 1;
-        if tokens.get(at).is_some_and(|token| token == "(") {
-            at = group_end(tokens, at);
+    let mut index = start;
+    if tokens.get(index).is_some_and(|token| token == "pub") {
+        index += 1;
+        if tokens.get(index).is_some_and(|token| token == "(") {
+            index = group_end(tokens, index);
         }
     }
-    let keyword = tokens.get(at).map_or("", String::as_str);
+    let keyword = tokens.get(index).map_or("", String::as_str);
     let is_item = ITEM_KEYWORDS.contains(&keyword);
     let ends_with_block = is_item && !["use", "const", "static", "let"].contains(&keyword);
-    while at < tokens.len() {
-        match tokens[at].as_str() {
-            ";" => return at + 1,
-            "," if !is_item => return at + 1,
-            // What the field belongs to ends here.
-            "}" => return at,
-            "{" if ends_with_block => return group_end(tokens, at),
-            "(" | "[" | "{" => at = group_end(tokens, at),
-            _ => at += 1,
+    while index < tokens.len() {
+        match tokens[index].as_str() {
+            ";" => return index + 1,
+            "," if !is_item => return index + 1,
+            // The end of the struct or enum to which a last field belongs.
+            "}" => return index,
+            "{" if ends_with_block => return group_end(tokens, index),
+            "(" | "[" | "{" => index = group_end(tokens, index),
+            _ => index += 1,
         }
     }
-    at
+    index
 }
 
 /// The name of `mod NAME;`.
@@ -143,7 +145,7 @@ fn split(text: &str) -> Vec<String> {
     tokens
 }
 
-/// How much white space, comment or literal `rest` begins with, bytes.
+/// The length in bytes of the white space, comment or literal at the start of `rest`.
 fn skipped_length(rest: &str) -> usize {
     let first = rest.chars().next().unwrap_or(' ');
     if first.is_whitespace() {
@@ -160,40 +162,40 @@ fn skipped_length(rest: &str) -> usize {
 }
 
 fn block_comment_length(rest: &str) -> usize {
-    let (mut depth, mut at) = (0, 0);
-    while at < rest.len() {
-        if rest[at..].starts_with("/*") {
-            (depth, at) = (depth + 1, at + 2);
-        } else if rest[at..].starts_with("*/") {
-            (depth, at) = (depth - 1, at + 2);
+    let (mut depth, mut index) = (0, 0);
+    while index < rest.len() {
+        if rest[index..].starts_with("/*") {
+            (depth, index) = (depth + 1, index + 2);
+        } else if rest[index..].starts_with("*/") {
+            (depth, index) = (depth - 1, index + 2);
             if depth == 0 {
-                return at;
+                return index;
             }
         } else {
-            at += rest[at..].chars().next().map_or(1, char::len_utf8);
+            index += rest[index..].chars().next().map_or(1, char::len_utf8);
         }
     }
-    at
+    index
 }
 
-/// A character between quotes, or a lifetime.
+/// The length of the character literal or lifetime at the start of `rest`, in bytes.
 fn char_length(rest: &str) -> usize {
     let mut letters = rest.char_indices().skip(1);
     match letters.next() {
         Some((_, '\\')) => {
             letters.next();
-            letters.find(|(_, letter)| *letter == '\'').map_or(rest.len(), |(at, _)| at + 1)
+            letters.find(|(_, letter)| *letter == '\'').map_or(rest.len(), |(index, _)| index + 1)
         }
         Some(_) => match letters.next() {
-            Some((at, '\'')) => at + 1,
+            Some((index, '\'')) => index + 1,
             _ => 1 + rest[1..].find(|letter| !is_word_char(letter)).unwrap_or(rest.len() - 1),
         },
         None => rest.len(),
     }
 }
 
-/// A text between double quotes, with or without `b`, `c`, `r` and `#` ahead of it; 0 if there is
-/// none.
+/// The length of the string literal at the start of `rest`, with its prefix of `b`, `c`, `r` and
+/// `#`, in bytes. 0 if there is none.
 fn string_length(rest: &str) -> usize {
     let prefix = rest.len() - rest.trim_start_matches(['b', 'c', 'r']).len();
     let hashes = rest[prefix..].len() - rest[prefix..].trim_start_matches('#').len();
@@ -205,15 +207,15 @@ fn string_length(rest: &str) -> usize {
     let body = open + 1;
     if is_raw {
         let close = format!("\"{}", "#".repeat(hashes));
-        return rest[body..].find(&close).map_or(rest.len(), |at| body + at + close.len());
+        return rest[body..].find(&close).map_or(rest.len(), |index| body + index + close.len());
     }
     let mut letters = rest[body..].char_indices();
-    while let Some((at, letter)) = letters.next() {
+    while let Some((index, letter)) = letters.next() {
         match letter {
             '\\' => {
                 letters.next();
             }
-            '"' => return body + at + 1,
+            '"' => return body + index + 1,
             _ => {}
         }
     }

@@ -1,10 +1,10 @@
-//! What stands around the person: a small repository with the examples in it, and scripts for the programs that are not
-//! installed here, each as far as the documents need it.
+//! What the commands of the documents need: a small repository with the examples, and scripts in
+//! place of programs that are not installed. A script does only what the documents need.
 
 use harness::TestEnv;
 
-/// A turn at a time with `-p`; else a teammate that submits a plan, where it is to plan, or asks to run the tests. In a
-/// turn it does as its task says: it writes the review that is asked for, or moves the calls below a directory.
+/// `claude -p` runs a turn, see [`TURN`]. Otherwise it is a teammate that stays: with
+/// `--plan-mode-required` it submits a plan, without it asks for permission to run the tests.
 const CLAUDE: &str = r#"#!/bin/sh
 ask() { scripted-agent ask "$TEAMD_MEMBER" "{$(echo "$*" | tr "'" '"')}"; }
 case " $* " in
@@ -23,7 +23,7 @@ esac
 exec scripted-agent stay
 "#;
 
-/// `codex exec`: a turn; else an interactive program with hooks.
+/// `codex exec` runs a turn, see [`TURN`]. Otherwise it is an interactive program with hooks.
 const CODEX: &str = r#"#!/bin/sh
 case " $* " in
     *" --version "*) echo "codex-cli 0.169.0"; exit ;;
@@ -33,7 +33,8 @@ esac
 exec scripted-agent hooked "$TEST_DIR/out/codex" "begin"
 "#;
 
-/// What a turn's text asks for, done without any thought.
+/// A turn. It does what its text asks for: writes a file of findings, or replaces `old_call` by
+/// `new_call` below a directory and commits the change.
 const TURN: &str = r#"
 text=$(cat)
 case $text in
@@ -49,7 +50,7 @@ esac
 echo "It is done."
 "#;
 
-/// It builds nothing: what there is to build is there already, below `target`.
+/// `cargo` builds nothing, because the programs are already below `target`.
 const CARGO: &str = "#!/bin/sh\necho '    Finished `dev` profile' >&2\n";
 
 pub(super) fn install_fake_programs(env: &TestEnv) {
@@ -64,16 +65,17 @@ pub(super) fn install_fake_programs(env: &TestEnv) {
     for (name, text) in [("claude", CLAUDE), ("codex", CODEX), ("cargo", CARGO), ("turn", TURN)] {
         env.write_script(&format!("bin/{name}"), text);
     }
-    repository(env);
+    create_repository(env);
 }
 
-/// `~/project`, with one commit.
-fn repository(env: &TestEnv) {
-    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    for (what, place) in [("examples", "."), ("scripts", "."), ("Makefile", "Makefile")] {
-        let to = env.path("home/project").join(place);
-        let copied = env.command("cp").args(["-r", &format!("{here}/{what}")]).arg(to).status();
-        assert!(copied.unwrap().success());
+/// Creates `~/project` with one commit.
+fn create_repository(env: &TestEnv) {
+    let repository = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    for (source, target) in [("examples", "."), ("scripts", "."), ("Makefile", "Makefile")] {
+        let target_path = env.path("home/project").join(target);
+        let status =
+            env.command("cp").args(["-r", &format!("{repository}/{source}")]).arg(target_path).status();
+        assert!(status.unwrap().success());
     }
     env.write_file("home/project/.gitignore", "/target\n");
     env.write_file("home/project/Cargo.toml", "[package]\nname = \"project\"\n");
@@ -90,7 +92,7 @@ fn repository(env: &TestEnv) {
     );
     for arguments in [&["init", "-q", "--template="][..], &["add", "."], &["commit", "-q", "-m", "the first"]]
     {
-        let git = env.command("git").args(arguments).current_dir(env.path("home/project")).status();
-        assert!(git.unwrap().success());
+        let status = env.command("git").args(arguments).current_dir(env.path("home/project")).status();
+        assert!(status.unwrap().success());
     }
 }

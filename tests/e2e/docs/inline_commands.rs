@@ -1,11 +1,12 @@
-//! Commands in running text and in tables, also without the word `teamctl`: each names a verb that is there, and options
-//! that it takes.
+//! Commands in running text and in tables of the documents, also without the word `teamctl`: each
+//! names a command and options that exist.
 
 use super::{document_paths, read_document};
 use harness::TestEnv;
 use std::collections::HashMap;
 
-/// The words of every span of code that begins with `teamctl`, behind that, or with one of these verbs and has options.
+/// The words of every code span that is a command: a span that begins with `teamctl`, without that
+/// word, or a span that begins with one of `verbs` and has options.
 fn commands(text: &str, verbs: &[String]) -> Vec<Vec<String>> {
     let prose = text.split("```").step_by(2).collect::<Vec<_>>().join("\n\n");
     let spans = prose.split("\n\n").flat_map(|paragraph| paragraph.split('`').skip(1).step_by(2));
@@ -19,53 +20,55 @@ fn commands(text: &str, verbs: &[String]) -> Vec<Vec<String>> {
     commands.collect()
 }
 
-/// What `teamctl --help` lists.
+/// The commands that `teamctl --help` lists.
 fn list_commands(env: &TestEnv) -> Vec<String> {
     let help = env.teamctl(["--help"]).expect_success();
     let (_, list) = help.split_once("Commands:\n").unwrap();
     list.lines().map_while(|line| Some(line.split_whitespace().next()?.to_owned())).collect()
 }
 
-/// What is asked for help: the verb, also behind `help`, and the verb's own where it has such.
+/// The command whose help describes `words`: `task` and `profiles` with their subcommand, any other
+/// without. A leading `help` is skipped.
 fn help_command(words: &[String]) -> Vec<&str> {
     let is_word = |word: &&String| word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
-    let own = if words.first().is_some_and(|word| word == "task" || word == "profiles") { 2 } else { 1 };
-    let words = words.iter().filter(|word| !word.starts_with('-') && *word != "help").take(own);
+    let length = if words.first().is_some_and(|word| word == "task" || word == "profiles") { 2 } else { 1 };
+    let words = words.iter().filter(|word| !word.starts_with('-') && *word != "help").take(length);
     words.take_while(is_word).map(String::as_str).collect()
 }
 
 /// `[--mode`, `--mode=plan`, `--json,` give `--mode` and `--json`.
 fn options(words: &[String]) -> impl Iterator<Item = &str> {
-    let ours = words.iter().take_while(|word| *word != "--");
-    let bare = ours.map(|word| word.trim_matches(['[', ']', '(', ')', ',', '…', '"', '\'']));
-    bare.filter(|word| word.starts_with("--")).map(|word| word.split('=').next().unwrap_or(word))
+    let args = words.iter().take_while(|word| *word != "--");
+    let trimmed_words = args.map(|word| word.trim_matches(['[', ']', '(', ')', ',', '…', '"', '\'']));
+    trimmed_words.filter(|word| word.starts_with("--")).map(|word| word.split('=').next().unwrap_or(word))
 }
 
-/// The help of a verb; none where there is no such verb.
+/// Help texts by command. `None` means that there is no such command.
 #[derive(Default)]
 struct HelpTexts(HashMap<String, Option<String>>);
 
 impl HelpTexts {
     fn get(&mut self, env: &TestEnv, verb: &[&str]) -> Option<&str> {
         let help = || {
-            let ran = env.teamctl_with(&[verb, &["--help"]].concat(), &[]);
-            (ran.code == 0).then_some(ran.stdout)
+            let output = env.teamctl_with(&[verb, &["--help"]].concat(), &[]);
+            (output.code == 0).then_some(output.stdout)
         };
         self.0.entry(verb.join(" ")).or_insert_with(help).as_deref()
     }
 
+    /// Why the command is wrong. `None` if it is right.
     fn command_error(&mut self, env: &TestEnv, words: &[String]) -> Option<String> {
-        let said = words.join(" ");
+        let command = words.join(" ");
         let Some(help) = self.get(env, &help_command(words)) else {
-            return Some(format!("there is no such verb: teamctl {said}"));
+            return Some(format!("there is no such command: teamctl {command}"));
         };
-        let known: Vec<&str> = help.split([' ', '\n', '[', ']', ',', '|', '=']).collect();
-        let unknown = options(words).find(|option| !known.contains(option));
-        unknown.map(|option| format!("{option} is no option: teamctl {said}"))
+        let help_words: Vec<&str> = help.split([' ', '\n', '[', ']', ',', '|', '=']).collect();
+        let unknown = options(words).find(|option| !help_words.contains(option));
+        unknown.map(|option| format!("there is no option {option}: teamctl {command}"))
     }
 }
 
-/// What `make` is told to do.
+/// The target of every code span that begins with `make`.
 fn make_targets(text: &str) -> Vec<&str> {
     let spans = text.split('`').filter_map(|span| span.strip_prefix("make "));
     spans.filter_map(|rest| rest.split_whitespace().next()).collect()
@@ -74,30 +77,31 @@ fn make_targets(text: &str) -> Vec<&str> {
 #[test]
 fn make_targets_in_docs_exist() {
     let makefile = read_document("Makefile");
-    let there = |word: &str| makefile.lines().any(|line| line.starts_with(&format!("{word}:")));
+    let is_target = |target: &str| makefile.lines().any(|line| line.starts_with(&format!("{target}:")));
     for page in document_paths() {
         let text = read_document(&page);
-        let unknown: Vec<&str> = make_targets(&text).into_iter().filter(|word| !there(word)).collect();
+        let unknown: Vec<&str> =
+            make_targets(&text).into_iter().filter(|target| !is_target(target)).collect();
         assert!(unknown.is_empty(), "{page}: make {unknown:?}");
     }
-    assert!(there("bench") && !there("nothing") && make_targets("`make bench`").contains(&"bench"));
+    assert!(is_target("bench") && !is_target("nothing") && make_targets("`make bench`").contains(&"bench"));
 }
 
 #[test]
 fn inline_commands_and_options_exist() {
     let (env, mut helps, mut count) = (TestEnv::new(), HelpTexts::default(), 0);
-    let (verbs, mut faults) = (list_commands(&env), Vec::new());
+    let (verbs, mut errors) = (list_commands(&env), Vec::new());
     for page in document_paths() {
-        let all = commands(&read_document(&page), &verbs);
-        count += all.len();
-        let wrong = all.iter().filter_map(|words| helps.command_error(&env, words));
-        faults.extend(wrong.map(|fault| format!("{page}: {fault}")));
+        let commands = commands(&read_document(&page), &verbs);
+        count += commands.len();
+        let page_errors = commands.iter().filter_map(|words| helps.command_error(&env, words));
+        errors.extend(page_errors.map(|error| format!("{page}: {error}")));
     }
-    assert_eq!(faults, Vec::<String>::new());
-    assert!(count > 100, "{count} commands are few");
+    assert_eq!(errors, Vec::<String>::new());
+    assert!(count > 100, "there are more than 100 commands: {count}");
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-    for wrong in ["stauts", "status --al", "task creat x"] {
-        assert!(helps.command_error(&env, &words(wrong)).is_some(), "{wrong}");
+    for invalid in ["stauts", "status --al", "task creat x"] {
+        assert!(helps.command_error(&env, &words(invalid)).is_some(), "{invalid}");
     }
     env.shut_down();
 }

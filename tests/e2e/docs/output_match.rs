@@ -1,21 +1,22 @@
-//! What a command prints beside what the page prints: the words must be the same, once what changes from one time and one
-//! machine to the next is masked. That is pids, panes, times, durations, ids and where the environment lies; every other number
-//! counts. Who took a task that was for anybody is masked in the table of a run. A line `…` of the page stands for any lines,
-//! and `…` in a line for any words.
+//! Compares the output of a command with the output that a page shows. The words must be equal
+//! after variable parts are masked: pids, panes, times, durations, ids and the path of the test
+//! environment. Every other number must be equal. In the table of a run, the owners of the tasks
+//! are masked, too. A line `…` of the page stands for any lines, and `…` in a line for any words.
 
 use harness::TestEnv;
 
-/// What was printed, as a person sees it on a machine of their own: colours are no words.
+/// Replaces the paths of the test environment by the paths on a typical machine, and removes
+/// colours.
 pub(super) fn normalize_environment(env: &TestEnv, text: &str) -> String {
-    let own = [
+    let paths = [
         ("home", "/home/me"),
         ("root", "/home/me/.claude"),
         ("tmp", "/tmp"),
         ("tmux", "/tmp/tmux-1000/default"),
     ];
     let replace =
-        |text: String, (name, own): &(&str, &str)| text.replace(&env.path(name).display().to_string(), own);
-    own.iter().fold(strip_colors(text), replace)
+        |text: String, (name, path): &(&str, &str)| text.replace(&env.path(name).display().to_string(), path);
+    paths.iter().fold(strip_colors(text), replace)
 }
 
 fn strip_colors(text: &str) -> String {
@@ -24,7 +25,7 @@ fn strip_colors(text: &str) -> String {
     pieces.fold(first, |plain, piece| plain + piece.split_once('m').map_or(piece, |(_, rest)| rest))
 }
 
-/// Whether this fits what the page prints.
+/// Whether the output `printed` matches the output that the page shows.
 pub(super) fn output_matches(printed: &str, page: &str) -> bool {
     lines_match(&mask_lines(printed), &mask_lines(page))
 }
@@ -39,7 +40,7 @@ fn mask_lines(text: &str) -> Vec<String> {
     lines.filter(|line| !line.is_empty()).collect()
 }
 
-/// A row of a run's table.
+/// Masks the owner in a row of the table of a run.
 fn strip_owner(line: &str) -> String {
     match line.split(' ').collect::<Vec<_>>().as_slice() {
         [task, _, "SPAN", rest @ ..] => format!("{task} OWNER SPAN {}", rest.join(" ")),
@@ -51,27 +52,28 @@ fn lines_match(printed: &[String], page: &[String]) -> bool {
     match page.split_first() {
         None => printed.is_empty(),
         Some((any, rest)) if any == "…" => {
-            (0..=printed.len()).any(|from| lines_match(&printed[from..], rest))
+            (0..=printed.len()).any(|start| lines_match(&printed[start..], rest))
         }
         Some((line, rest)) => {
-            printed.first().is_some_and(|has| line_matches(has, line)) && lines_match(&printed[1..], rest)
+            printed.first().is_some_and(|printed_line| line_matches(printed_line, line))
+                && lines_match(&printed[1..], rest)
         }
     }
 }
 
 fn line_matches(printed: &str, page: &str) -> bool {
     let mut pieces = page.split('…');
-    let Some(mut left) = printed.strip_prefix(pieces.next().unwrap_or_default()) else { return false };
+    let Some(mut rest) = printed.strip_prefix(pieces.next().unwrap_or_default()) else { return false };
     let mut last = None;
     for piece in pieces {
-        let Some(at) = left.find(piece) else { return false };
-        left = &left[at + piece.len()..];
+        let Some(index) = rest.find(piece) else { return false };
+        rest = &rest[index + piece.len()..];
         last = Some(piece);
     }
-    last.map_or(left.is_empty(), |piece| piece.is_empty() || left.is_empty())
+    last.map_or(rest.is_empty(), |piece| piece.is_empty() || rest.is_empty())
 }
 
-/// A line with single spaces, and what changes masked.
+/// The line with single spaces, and with its variable words masked.
 fn mask_line(line: &str) -> String {
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let (mut text, mut word, mut before) = (String::new(), String::new(), String::new());
@@ -92,19 +94,20 @@ fn mask_line(line: &str) -> String {
     text.trim_end().to_owned()
 }
 
-/// `before` is the word ahead of it.
+/// Masks a variable word. `before` is the word before it.
 fn mask_word(word: &str, before: &str) -> String {
-    let bare = word.trim_matches(['.', ':', '-']);
-    let mask = mask_for_word(bare, before.trim_end_matches(':'));
-    mask.map_or_else(|| word.to_owned(), |mask| word.replace(bare, &mask))
+    let core = word.trim_matches(['.', ':', '-']);
+    let mask = mask_for_word(core, before.trim_end_matches(':'));
+    mask.map_or_else(|| word.to_owned(), |mask| word.replace(core, &mask))
 }
 
+/// The mask for a word. `None` if the word is not variable.
 fn mask_for_word(word: &str, before: &str) -> Option<String> {
     let digits = |text: &str| !text.is_empty() && text.chars().all(|letter| letter.is_ascii_digit());
     let shape: String =
         word.chars().map(|letter| if letter.is_ascii_digit() { '9' } else { letter }).collect();
-    if let Some(long) = shape.find("9999999999") {
-        return Some(format!("{}N", &word[..long]));
+    if let Some(start) = shape.find("9999999999") {
+        return Some(format!("{}N", &word[..start]));
     }
     if shape.starts_with("9999-99-99") || shape.starts_with("99:99") {
         return Some("TIME".to_owned());

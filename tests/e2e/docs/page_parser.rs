@@ -1,28 +1,30 @@
-//! A page, taken apart into what somebody does who follows it: what is typed, with what it prints, and which files are
-//! made. No command hides from this: where a fence is of no known language, or a block that is not typed has a command
-//! in it, the page is at fault.
+//! Parses a page into the steps of a person who follows it: commands with their output, and files
+//! to write. A page is invalid if a fence has an unknown language, or if a block that is only shown
+//! contains a command.
 //!
-//! - `console`: what stands behind `$ ` is typed, and prints what stands below it, if anything does.
-//! - `sh`: each line is typed.
-//! - A block below a line that ends in `` `PATH`: `` is that file; one of `sh` only if it begins with `#!`.
-//! - `<!-- not run: REASON -->` right above a fence leaves that block out.
+//! - `console`: a line that begins with `$ ` is a command. The lines below it, if any, are its
+//!   output.
+//! - `sh`: each line is a command.
+//! - A block below a line that ends in `` `PATH`: `` is that file. A block of `sh` is a file only
+//!   if it begins with `#!`.
+//! - `<!-- not run: REASON -->` directly above a fence skips the block.
 
-/// Why a block may be left out.
+/// The valid reasons to skip a block.
 const REASONS: [&str; 4] =
     ["needs macOS", "needs systemd", "needs a network", "needs an installed agent program"];
 
-/// What blocks are shown, not typed.
+/// The languages of blocks that are only shown.
 const SHOWN: [&str; 6] = ["", "json", "markdown", "rust", "text", "toml"];
 
-/// How a line begins that somebody would type.
+/// The beginnings of lines that are commands.
 const COMMANDS: [&str; 6] = ["$ ", "cargo ", "git ", "make ", "teamctl ", "teamd "];
 
-/// What somebody does who follows a page; lines count from 1.
+/// A step of a person who follows a page. Lines count from 1.
 #[derive(Debug, PartialEq)]
 pub(super) enum DocStep {
-    Type { line: usize, command: String, prints: String },
+    Type { line: usize, command: String, expected_output: String },
     Write { line: usize, path: String, text: String },
-    NotRun { line: usize, why: String },
+    NotRun { line: usize, reason: String },
 }
 
 #[derive(Debug)]
@@ -30,19 +32,22 @@ pub(super) struct DocPage {
     pub(super) steps: Vec<DocStep>,
 }
 
-/// What stands between two fences.
+/// The block between two fences.
 struct CodeBlock<'a> {
-    /// Of its first line.
+    /// The number of its first line.
     line: usize,
     language: &'a str,
     text: Vec<&'a str>,
-    /// The line right above, and the last one above that is not empty.
-    mark: &'a str,
-    lead: &'a str,
+    /// The line directly above the fence.
+    line_above: &'a str,
+    /// The last line above the fence that is not empty.
+    introduction: &'a str,
 }
 
 impl DocPage {
-    /// What is wrong with a page is told as `LINE: …`.
+    /// # Errors
+    ///
+    /// Why the page is invalid, as `LINE: …`.
     pub(super) fn read(text: &str) -> Result<DocPage, String> {
         let steps = blocks(text)?.iter().map(CodeBlock::steps).collect::<Result<Vec<_>, _>>()?;
         Ok(DocPage { steps: steps.into_iter().flatten().collect() })
@@ -50,40 +55,51 @@ impl DocPage {
 
     pub(super) fn skipped_blocks(&self) -> impl Iterator<Item = (usize, &str)> {
         self.steps.iter().filter_map(|step| match step {
-            DocStep::NotRun { line, why } => Some((*line, why.as_str())),
+            DocStep::NotRun { line, reason } => Some((*line, reason.as_str())),
             _ => None,
         })
     }
 }
 
 fn blocks(text: &str) -> Result<Vec<CodeBlock<'_>>, String> {
-    let (mut all, mut open): (Vec<CodeBlock>, Option<CodeBlock>) = (Vec::new(), None);
-    let (mut above, mut lead) = ("", "");
+    let (mut blocks, mut open): (Vec<CodeBlock>, Option<CodeBlock>) = (Vec::new(), None);
+    let (mut line_above, mut introduction) = ("", "");
     for (number, line) in text.lines().enumerate() {
         match (line.trim_start().strip_prefix("```"), &mut open) {
             (Some(_), _) if line.starts_with(' ') => {
-                return Err(format!("{}: a fence stands at the margin", number + 1));
+                return Err(format!("{}: a fence must begin at the margin", number + 1));
             }
-            (Some(_), Some(_)) => all.extend(open.take()),
+            (Some(_), Some(_)) => blocks.extend(open.take()),
             (Some(language), None) => {
-                open = Some(CodeBlock { line: number + 2, language, text: Vec::new(), mark: above, lead });
+                open = Some(CodeBlock {
+                    line: number + 2,
+                    language,
+                    text: Vec::new(),
+                    line_above,
+                    introduction,
+                });
             }
             (None, Some(block)) => block.text.push(line),
             (None, None) => {}
         }
-        above = line;
-        lead = if line.trim().is_empty() || open.is_some() { lead } else { line };
+        line_above = line;
+        introduction = if line.trim().is_empty() || open.is_some() { introduction } else { line };
     }
-    open.map_or(Ok(all), |block| Err(format!("{}: a fence is not closed", block.line - 1)))
+    open.map_or(Ok(blocks), |block| Err(format!("{}: a fence is not closed", block.line - 1)))
 }
 
 impl CodeBlock<'_> {
     fn steps(&self) -> Result<Vec<DocStep>, String> {
-        if let Some(why) = self.mark.strip_prefix("<!-- not run: ").and_then(|mark| mark.strip_suffix(" -->"))
+        if let Some(reason) =
+            self.line_above.strip_prefix("<!-- not run: ").and_then(|text| text.strip_suffix(" -->"))
         {
-            let known = REASONS.contains(&why);
-            let step = DocStep::NotRun { line: self.line, why: why.to_owned() };
-            return if known { Ok(vec![step]) } else { Err(format!("{}: {why:?} is no reason", self.line)) };
+            let is_known = REASONS.contains(&reason);
+            let step = DocStep::NotRun { line: self.line, reason: reason.to_owned() };
+            return if is_known {
+                Ok(vec![step])
+            } else {
+                Err(format!("{}: {reason:?} is no valid reason", self.line))
+            };
         }
         if let Some(path) = self.path() {
             let (path, text) = (path.to_owned(), self.text.join("\n") + "\n");
@@ -92,17 +108,17 @@ impl CodeBlock<'_> {
         match self.language {
             "console" => self.commands(),
             "sh" => Ok(self.lines().map(|(line, text)| command_step(line, text)).collect()),
-            _ => self.files(),
+            _ => self.shown_steps(),
         }
     }
 
-    /// The file that this block is.
+    /// The path of the file that this block contains. `None` if the block is no file.
     fn path(&self) -> Option<&str> {
         let is_program = self.text.first().is_some_and(|first| first.starts_with("#!"));
         if self.language == "console" || self.language == "sh" && !is_program {
             return None;
         }
-        let (_, path) = self.lead.strip_suffix("`:")?.rsplit_once('`')?;
+        let (_, path) = self.introduction.strip_suffix("`:")?.rsplit_once('`')?;
         Some(path).filter(|path| !path.contains(' ') && path.contains('.') | path.contains('/'))
     }
 
@@ -116,42 +132,51 @@ impl CodeBlock<'_> {
         for (line, text) in self.lines() {
             match (text.strip_prefix("$ "), steps.last_mut()) {
                 (Some(command), _) => steps.push(command_step(line, command)),
-                (None, Some(DocStep::Type { prints, .. })) => *prints += &format!("{text}\n"),
-                (None, _) => return Err(format!("{line}: a console begins with what is typed")),
+                (None, Some(DocStep::Type { expected_output, .. })) => {
+                    *expected_output += &format!("{text}\n")
+                }
+                (None, _) => return Err(format!("{line}: a console block begins with a command")),
             }
         }
         Ok(steps)
     }
 
-    fn files(&self) -> Result<Vec<DocStep>, String> {
+    /// The steps of a block that is only shown: none.
+    ///
+    /// # Errors
+    ///
+    /// If the language is unknown, or if a line is a command.
+    fn shown_steps(&self) -> Result<Vec<DocStep>, String> {
         if !SHOWN.contains(&self.language) {
-            return Err(format!("{}: {:?} is no language of ours", self.line, self.language));
+            return Err(format!("{}: {:?} is no known language", self.line, self.language));
         }
         let hidden = self.lines().find(|(_, text)| COMMANDS.iter().any(|command| text.starts_with(command)));
-        hidden.map_or(Ok(Vec::new()), |(line, text)| Err(format!("{line}: nobody types this: {text}")))
+        hidden.map_or(Ok(Vec::new()), |(line, text)| {
+            Err(format!("{line}: a block that is only shown has a command: {text}"))
+        })
     }
 }
 
 fn command_step(line: usize, command: &str) -> DocStep {
-    DocStep::Type { line, command: command.to_owned(), prints: String::new() }
+    DocStep::Type { line, command: command.to_owned(), expected_output: String::new() }
 }
 
 #[test]
 fn invalid_page_is_rejected() {
-    for (text, told) in [
-        ("<!-- not run: no time -->\n```sh\nmake\n```\n", "3: \"no time\" is no reason"),
-        ("```\nteamctl up\n```\n", "2: nobody types this"),
-        ("```fish\nls\n```\n", "2: \"fish\" is no language"),
-        ("```console\nprinted\n```\n", "2: a console begins"),
-        ("- x\n  ```sh\n  make\n  ```\n", "2: a fence stands"),
+    for (text, message) in [
+        ("<!-- not run: no time -->\n```sh\nmake\n```\n", "3: \"no time\" is no valid reason"),
+        ("```\nteamctl up\n```\n", "2: a block that is only shown has a command"),
+        ("```fish\nls\n```\n", "2: \"fish\" is no known language"),
+        ("```console\nprinted\n```\n", "2: a console block begins with a command"),
+        ("- x\n  ```sh\n  make\n  ```\n", "2: a fence must begin at the margin"),
         ("```sh\nmake\n", "1: a fence is not closed"),
     ] {
-        assert!(DocPage::read(text).unwrap_err().starts_with(told), "{text}");
+        assert!(DocPage::read(text).unwrap_err().starts_with(message), "{text}");
     }
-    let marked = "<!-- not run: needs macOS -->\n```sh\nbrew\n```\n";
+    let skipped_block = "<!-- not run: needs macOS -->\n```sh\nbrew\n```\n";
     let files = "In `a.sh`:\n\n```sh\n#!/bin/sh\n```\nIn `a.sh`:\n```sh\nx\n```\n";
-    let page = DocPage::read(&format!("{marked}{files}")).unwrap();
-    let why = "needs macOS".to_owned();
+    let page = DocPage::read(&format!("{skipped_block}{files}")).unwrap();
+    let reason = "needs macOS".to_owned();
     let file = DocStep::Write { line: 8, path: "a.sh".to_owned(), text: "#!/bin/sh\n".to_owned() };
-    assert_eq!(page.steps, [DocStep::NotRun { line: 3, why }, file, command_step(12, "x")]);
+    assert_eq!(page.steps, [DocStep::NotRun { line: 3, reason }, file, command_step(12, "x")]);
 }

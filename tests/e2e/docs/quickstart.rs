@@ -1,10 +1,10 @@
-//! From nothing to a team: what README.md has typed first.
+//! The first commands of README.md: from a clone to a running team.
 
 use super::page_parser::DocPage;
 use super::read_document;
 use super::shell_session::ShellSession;
 
-/// The lines, for a repository at home.
+/// The commands, with a local repository as the address to clone.
 fn commands() -> Vec<String> {
     let readme = read_document("README.md");
     let mut blocks = readme.split("```sh\n").skip(1).filter_map(|rest| rest.split_once("```"));
@@ -15,17 +15,18 @@ fn commands() -> Vec<String> {
 #[test]
 fn two_commands_start_a_team_from_a_clone() {
     let (session, commands) = (ShellSession::open(), commands());
-    let typed = |lines: &str| session.run_page(&DocPage::read(&format!("```sh\n{lines}\n```\n"))?);
-    assert_eq!(typed("cd ~"), Ok(()));
-    assert_eq!(typed(&commands.join("\n")), Ok(()));
+    let run_lines = |lines: &str| session.run_page(&DocPage::read(&format!("```sh\n{lines}\n```\n"))?);
+    assert_eq!(run_lines("cd ~"), Ok(()));
+    assert_eq!(run_lines(&commands.join("\n")), Ok(()));
     let status = session.env.json(["status", "-t", "first"]);
     let members = status["teams"][0]["members"].as_array().unwrap();
-    let running = |name: &str| members.iter().any(|one| one["name"] == name && one["lifecycle"] == "running");
-    assert!(["ann", "bob", "cat"].iter().all(|name| running(name)), "{status}");
+    let is_running =
+        |name: &str| members.iter().any(|member| member["name"] == name && member["lifecycle"] == "running");
+    assert!(["ann", "bob", "cat"].iter().all(|name| is_running(name)), "{status}");
     harness::record_result("commands_from_clone_to_team", u64::try_from(commands.len()).unwrap());
     assert_eq!(commands.len(), 2, "{commands:?}");
-    // Typed again it is there already; and it ends as it says.
-    assert_eq!(typed(&commands[1]), Ok(()));
-    assert_eq!(typed("teamctl shutdown --all\nteamctl delete first\nteamctl down"), Ok(()));
+    // The second command can be repeated, and the team can be ended.
+    assert_eq!(run_lines(&commands[1]), Ok(()));
+    assert_eq!(run_lines("teamctl shutdown --all\nteamctl delete first\nteamctl down"), Ok(()));
     session.close();
 }

@@ -1,5 +1,5 @@
-//! A person at a terminal, in a repository: types what a page says, line by line, in one shell in a pane of the environment's
-//! tmux.
+//! Types the commands of a page, line by line, into one shell in a pane of the test's tmux server.
+//! The shell runs in a repository.
 
 use super::fake_programs;
 use super::output_match::{normalize_environment, output_matches};
@@ -10,7 +10,8 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
-/// Types what comes through a pipe; what a command shows, and its exit code, go to files by its number.
+/// Script that runs the commands that it reads from a pipe. Writes the output and the exit code of
+/// command N to `out/N.shown` and `out/N.code`.
 const TYPIST: &str = r#"#!/bin/sh
 code=0 number=0
 while IFS= read -r line <&3; do
@@ -22,26 +23,28 @@ $line" 3<&- >"$TEST_DIR/out/$number.shown" 2>&1
 done 3<>"$TEST_DIR/typist"
 "#;
 
-/// What only looks: a person looks again until it is there to be seen.
-const LOOKS: [&str; 12] = [
+/// Commands that only read. They are repeated until the output matches, as a person would do.
+const READ_COMMANDS: [&str; 12] = [
     "capture", "events", "get", "inbox", "list", "logs", "requests", "status", "trace", "why", "cat",
     "git log",
 ];
 
 pub(super) struct ShellSession {
     pub(super) env: TestEnv,
-    /// How long a person looks again.
-    pub(super) patience: Duration,
-    typed: Cell<usize>,
+    /// How long a command that only reads is repeated.
+    pub(super) retry_timeout: Duration,
+    /// Number of commands typed.
+    command_count: Cell<usize>,
 }
 
 struct TypedResult {
     code: i32,
-    shown: String,
+    /// stdout and stderr.
+    output: String,
 }
 
 impl ShellSession {
-    /// At a prompt in `~/project`, a git repository, with tmux around and no teamd.
+    /// Opens a shell in `~/project`, a git repository, in a pane of tmux. No teamd runs.
     pub(super) fn open() -> ShellSession {
         let mut env = TestEnv::new();
         env.variables = variables(&env);
@@ -49,28 +52,33 @@ impl ShellSession {
         env.create_gate("typist");
         let typist = env.write_script("typist.sh", TYPIST).display().to_string();
         let project = env.path("home/project").display().to_string();
-        let given =
+        let env_options =
             env.variables.iter().flat_map(|(name, value)| ["-e".to_owned(), format!("{name}={value}")]);
-        let given: Vec<String> = given.collect();
-        let mut words = vec!["new-window", "-d", "-t", "user:", "-c", &project];
-        words.extend(given.iter().map(String::as_str));
-        words.extend(["--", "sh", &typist]);
-        let _pane = env.run_tmux(&words).expect_success();
-        ShellSession { env, patience: Duration::from_secs(15), typed: Cell::new(0) }
+        let env_options: Vec<String> = env_options.collect();
+        let mut args = vec!["new-window", "-d", "-t", "user:", "-c", &project];
+        args.extend(env_options.iter().map(String::as_str));
+        args.extend(["--", "sh", &typist]);
+        let _pane = env.run_tmux(&args).expect_success();
+        ShellSession { env, retry_timeout: Duration::from_secs(15), command_count: Cell::new(0) }
     }
 
-    /// Does what the page says, in its order; the first that is not as it says is told as `LINE: …`.
+    /// Does the steps of the page in order.
+    ///
+    /// # Errors
+    ///
+    /// Which step fails or has other output than the page shows, as `LINE: …`.
     pub(super) fn run_page(&self, page: &DocPage) -> Result<(), String> {
         let mut steps = page.steps.iter().peekable();
         while let Some(step) = steps.next() {
             match step {
                 DocStep::Write { path, text, .. } => self.write(path, text),
                 DocStep::NotRun { .. } => {}
-                DocStep::Type { line, command, prints } => {
-                    // The next line tells the exit code.
-                    let told =
+                DocStep::Type { line, command, expected_output } => {
+                    // The page shows the exit code if the next command prints it.
+                    let shows_code =
                         matches!(steps.peek(), Some(DocStep::Type { command, .. }) if command == "echo $?");
-                    self.check_command(command, prints, told).map_err(|fault| format!("{line}: {fault}"))?;
+                    self.check_command(command, expected_output, shows_code)
+                        .map_err(|error| format!("{line}: {error}"))?;
                 }
             }
         }
@@ -90,43 +98,46 @@ impl ShellSession {
         }
     }
 
-    /// Types a command, and again where it only looks and what it is to show is not there yet.
-    fn check_command(&self, command: &str, prints: &str, told: bool) -> Result<(), String> {
-        let mut said = self.type_command(command);
-        let looks = LOOKS
+    /// Types a command and checks its output and exit code. Repeats a command that only reads while
+    /// its output does not match. If `may_fail`, any exit code is accepted.
+    fn check_command(&self, command: &str, expected_output: &str, may_fail: bool) -> Result<(), String> {
+        let mut result = self.type_command(command);
+        let is_read_command = READ_COMMANDS
             .iter()
-            .any(|verb| command.split(['$', '|']).next().is_some_and(|typed| is_command(typed, verb)));
-        let fits = |said: &TypedResult| {
-            prints.is_empty() || output_matches(&normalize_environment(&self.env, &said.shown), prints)
+            .any(|name| command.split(['$', '|']).next().is_some_and(|part| is_command(part, name)));
+        let matches = |result: &TypedResult| {
+            expected_output.is_empty()
+                || output_matches(&normalize_environment(&self.env, &result.output), expected_output)
         };
-        if looks && !fits(&said) {
-            let end = Instant::now() + self.patience;
-            self.env.wait_until("it is there to be seen", || {
-                said = self.type_command(command);
-                (fits(&said) || Instant::now() > end).then_some(())
+        if is_read_command && !matches(&result) {
+            let end = Instant::now() + self.retry_timeout;
+            self.env.wait_until("the command prints the output of the page", || {
+                result = self.type_command(command);
+                (matches(&result) || Instant::now() > end).then_some(())
             });
         }
-        let shown = normalize_environment(&self.env, &said.shown);
-        match (said.code, fits(&said)) {
-            (code, _) if code != 0 && !told => Err(format!("`{command}` ends with {code}:\n{shown}")),
-            (_, false) => Err(format!("`{command}` prints\n{shown}and not\n{prints}")),
+        let output = normalize_environment(&self.env, &result.output);
+        match (result.code, matches(&result)) {
+            (code, _) if code != 0 && !may_fail => Err(format!("`{command}` ends with {code}:\n{output}")),
+            (_, false) => Err(format!("`{command}` prints\n{output}and not\n{expected_output}")),
             _ => Ok(()),
         }
     }
 
     fn type_command(&self, command: &str) -> TypedResult {
-        self.typed.set(self.typed.get() + 1);
-        let number = self.typed.get();
-        // Without a reader it is refused: one that has ended would be waited for without end.
-        let now = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        let open = || std::fs::File::options().write(true).custom_flags(now).open(self.env.path("typist"));
-        let mut typist = self.env.wait_until("the shell is there", || open().ok());
+        self.command_count.set(self.command_count.get() + 1);
+        let number = self.command_count.get();
+        // Without O_NONBLOCK, the open would block forever if the shell has ended.
+        let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let open_pipe =
+            || std::fs::File::options().write(true).custom_flags(flags).open(self.env.path("typist"));
+        let mut typist = self.env.wait_until("the shell reads the pipe", || open_pipe().ok());
         writeln!(typist, "{command}").unwrap();
         let code = self.env.wait_until(command, || {
             let code = self.env.read(&format!("out/{number}.code"));
             code.strip_suffix('\n').map(|code| code.parse().unwrap())
         });
-        TypedResult { code, shown: self.env.read(&format!("out/{number}.shown")) }
+        TypedResult { code, output: self.env.read(&format!("out/{number}.shown")) }
     }
 
     pub(super) fn close(self) {
@@ -134,22 +145,23 @@ impl ShellSession {
     }
 }
 
-/// Of the person's terminal: programs of their own first, and all that is built below one directory.
+/// The variables of the shell: a PATH that begins with `~/bin` and the fake programs, and
+/// directories of the test for builds and temporary files.
 fn variables(env: &TestEnv) -> Vec<(String, String)> {
     let path = std::env::var("PATH").unwrap();
-    let places = [env.path("home/bin"), env.path("bin"), harness::programs().clone(), path.into()];
-    let path = places.map(|place| place.display().to_string()).join(":");
+    let directories = [env.path("home/bin"), env.path("bin"), harness::programs().clone(), path.into()];
+    let path = directories.map(|directory| directory.display().to_string()).join(":");
     let [target, tmp] = ["target", "tmp"].map(|name| env.path(name).display().to_string());
-    let all = [("PATH", path), ("CARGO_TARGET_DIR", target), ("TMPDIR", tmp)];
-    all.map(|(name, value)| (name.to_owned(), value)).into()
+    let variables = [("PATH", path), ("CARGO_TARGET_DIR", target), ("TMPDIR", tmp)];
+    variables.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// `teamctl VERB …`, `teamctl task VERB …`, or a program of the system's.
-fn is_command(typed: &str, verb: &str) -> bool {
-    let words: Vec<&str> = typed.split_whitespace().take(3).collect();
+/// Whether the line is `teamctl NAME …`, `teamctl task NAME …`, or begins with the program NAME.
+fn is_command(line: &str, name: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().take(3).collect();
     match words.as_slice() {
-        ["teamctl", "task", word, ..] => *word == verb,
-        ["teamctl", word, ..] => *word == verb,
-        _ => typed.starts_with(&format!("{verb} ")),
+        ["teamctl", "task", word, ..] => *word == name,
+        ["teamctl", word, ..] => *word == name,
+        _ => line.starts_with(&format!("{name} ")),
     }
 }

@@ -1,5 +1,5 @@
-//! Whose hook it is: of the agent's own program, of one that it runs, of one that is fed in another way, of nobody, of a
-//! session that leads.
+//! Hooks of other programs: of a program that the agent runs, of an agent with another delivery,
+//! outside of a team, and of a lead session.
 
 use super::{
     env_with_hook_profile, idle_notifications, recorded_events, spawn, unread_messages, wait_for_turn,
@@ -16,13 +16,14 @@ fn nested_program_gets_no_messages_or_turns() {
     env.teamctl(["send", "ann", &format!("work nested hold:{gate} on")]).expect_success();
     wait_for_turn(&env, "ann", "nested");
     env.teamctl(["send", "ann", "for ann alone"]).expect_success();
-    let told = idle_notifications(&env, "ann").len();
+    let count = idle_notifications(&env, "ann").len();
     env.open_gate("gate");
-    let said = env.wait_until("the other is over", || recorded_events(&env, "ann", "nested").pop());
-    assert_eq!(said, "over\n");
+    let output =
+        env.wait_until("the nested program has ended", || recorded_events(&env, "ann", "nested").pop());
+    assert_eq!(output, "over\n");
     wait_for_turn(&env, "ann", "for ann alone");
     wait_until_idle(&env, "ann");
-    assert_eq!(idle_notifications(&env, "ann").len(), told + 2, "a turn each");
+    assert_eq!(idle_notifications(&env, "ann").len(), count + 2, "two turns have ended");
     env.shut_down();
 }
 
@@ -40,7 +41,9 @@ fn hook_of_another_delivery_delivers_nothing_without_a_daemon() {
     env.kill_process(env.daemon_pid());
     env.teamctl(["send", "ann", "for its next turn"]).expect_success();
     env.open_gate("gate");
-    env.wait_until("it went on", || env.read("out/said").ends_with("over\n").then_some(()));
+    env.wait_until("the script continues after the hook", || {
+        env.read("out/said").ends_with("over\n").then_some(())
+    });
     assert_eq!(env.read("out/said"), "over\n");
     env.start_daemon();
     env.shut_down();
@@ -50,13 +53,13 @@ fn hook_of_another_delivery_delivers_nothing_without_a_daemon() {
 fn hook_outside_a_team_does_nothing() {
     let env = TestEnv::new();
     for event in ["turn-end", "prompt", "session-start", "session-end", "notification", "tool", "what"] {
-        let ran = env.hook(event, &[]);
-        assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{event}");
+        let output = env.hook(event, &[]);
+        assert_eq!((output.code, output.stdout.as_str()), (0, ""), "{event}");
     }
-    let nobody = [("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey"), ("TEAMD_TOKEN", "x")];
+    let unknown_member = [("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey"), ("TEAMD_TOKEN", "x")];
     for event in ["prompt", "tool", "what"] {
-        let ran = env.hook(event, &nobody);
-        assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{event}: {}", ran.stderr);
+        let output = env.hook(event, &unknown_member);
+        assert_eq!((output.code, output.stdout.as_str()), (0, ""), "{event}: {}", output.stderr);
     }
     env.shut_down();
 }
@@ -69,12 +72,14 @@ fn hook_of_another_delivery_does_not_block() {
         "#!/bin/sh\nteamd-shim hook turn-end >out/said\necho done >>out/said\nsleep 1000\n",
     );
     env.teamctl(["spawn", "ann", "--", &script.display().to_string()]).expect_success();
-    env.wait_until("it went on", || (env.read("out/said") == "done\n").then_some(()));
+    env.wait_until("the script continues after the hook", || {
+        (env.read("out/said") == "done\n").then_some(())
+    });
     env.shut_down();
 }
 
-/// What the session in the user's own pane does; `read _` keeps it there.
-const LEADING: &str = r#"
+/// Script of a lead session in a pane of the user. `read _` keeps it running.
+const LEAD_SCRIPT: &str = r#"
 tool() { printf '{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"%s"}}' "$1" | teamd-shim hook tool; }
 teamctl lead survey >out/led
 tool "rm -rf x" >out/free
@@ -92,16 +97,16 @@ read _
 fn lead_session_is_delivered_to_and_restricted_in_delegate_mode() {
     let env = TestEnv::new();
     env.start_daemon();
-    env.tmux(["new-session", "-d", "-x", "80", "-y", "24", "--", "sh", "-c", LEADING]);
-    env.wait_until("its hook waits", || {
-        let hook = |line: &String| line.ends_with("teamd-shim hook turn-end");
-        TaggedProcesses::with_tag(&env.process_tag()).list().into_iter().find(hook)
+    env.tmux(["new-session", "-d", "-x", "80", "-y", "24", "--", "sh", "-c", LEAD_SCRIPT]);
+    env.wait_until("the hook waits for messages", || {
+        let is_hook = |line: &String| line.ends_with("teamd-shim hook turn-end");
+        TaggedProcesses::with_tag(&env.process_tag()).list().into_iter().find(is_hook)
     });
     assert_eq!(env.read("out/led"), "This session leads survey, which is new.\n");
     assert_eq!((env.read("out/free").as_str(), env.read("out/allowed").as_str()), ("", ""));
-    for refused in ["out/refused", "out/kept"] {
-        let answer: Value = serde_json::from_str(&env.read(refused)).unwrap();
-        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{refused}: {answer}");
+    for file in ["out/refused", "out/kept"] {
+        let answer: Value = serde_json::from_str(&env.read(file)).unwrap();
+        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{file}: {answer}");
     }
     env.teamctl(["lead", "survey"]).expect_failure(73);
     let lead = env.json(["status", "team-lead"])["teams"][0]["members"][0].clone();
@@ -109,10 +114,14 @@ fn lead_session_is_delivered_to_and_restricted_in_delegate_mode() {
     assert_eq!(lead["mode"], "delegate");
     env.teamctl(["spawn", "ann", "--", "sh", "-c", "teamctl send team-lead 'hello <you>'; sleep 1000"])
         .expect_success();
-    let mail =
-        env.wait_until("the mail comes", || Some(env.read("out/mail")).filter(|mail| !mail.is_empty()));
-    assert!(mail.contains("teammate_id=\\\"ann\\\"") && mail.contains("hello &lt;you&gt;"), "{mail}");
-    env.wait_until("it is read once its turn has ended", || {
+    let hook_output = env.wait_until("the hook has delivered the message", || {
+        Some(env.read("out/mail")).filter(|hook_output| !hook_output.is_empty())
+    });
+    assert!(
+        hook_output.contains("teammate_id=\\\"ann\\\"") && hook_output.contains("hello &lt;you&gt;"),
+        "{hook_output}"
+    );
+    env.wait_until("the message is read after the turn", || {
         unread_messages(&env, "team-lead").is_empty().then_some(())
     });
     env.shut_down();

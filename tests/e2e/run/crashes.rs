@@ -1,8 +1,9 @@
-//! Whatever is killed in the middle, what is completed never runs again.
+//! Checks that a run survives kills of workers, of the daemon and of itself, and that completed
+//! tasks are not run again.
 
 use super::{
-    HELD, assert_team_deleted, finish_run, outcomes, run_file, run_until_blocked, sorted_started_tasks,
-    start_run, started_tasks, tmux_variable, unblock,
+    BLOCKING_COMMAND, assert_team_deleted, finish_run, outcomes, run_file, run_until_blocked,
+    sorted_started_tasks, start_run, started_tasks, tmux_variable, unblock,
 };
 use harness::TestEnv;
 
@@ -10,18 +11,18 @@ use harness::TestEnv;
 fn task_of_a_killed_worker_is_taken_by_others() {
     let env = TestEnv::with_daemon();
     let tasks = ["b", "c", "d", "e"];
-    let mut team = run_file(["ann", "bob"]).task("slow", HELD, "");
+    let mut builder = run_file(["ann", "bob"]).task("slow", BLOCKING_COMMAND, "");
     for key in tasks {
-        team = team.task(key, "", "blocked_by = ['slow']");
+        builder = builder.task(key, "", "blocked_by = ['slow']");
     }
-    let run = run_until_blocked(&env, &team.write_run_file(&env), &["--json"]);
+    let run = run_until_blocked(&env, &builder.write_run_file(&env), &["--json"]);
     kill_worker(&env);
-    let ran = finish_run(run);
-    assert_eq!(ran.code, 0, "{ran:#?}");
+    let output = finish_run(run);
+    assert_eq!(output.code, 0, "{output:#?}");
     assert_eq!(
         sorted_started_tasks(&env),
         ["b", "c", "d", "e", "slow", "slow"],
-        "none twice but the one it was in"
+        "only the task of the killed worker is run again"
     );
     assert_team_deleted(&env);
     env.shut_down();
@@ -31,7 +32,7 @@ fn task_of_a_killed_worker_is_taken_by_others() {
 fn respawned_worker_resumes_its_task() {
     let env = TestEnv::with_daemon();
     let file = run_file(["ann"])
-        .task("slow", HELD, "owner = 'ann'")
+        .task("slow", BLOCKING_COMMAND, "owner = 'ann'")
         .task("next", "", "owner = 'ann'\nblocked_by = ['slow']")
         .write_run_file(&env);
     let text = std::fs::read_to_string(&file).unwrap();
@@ -41,8 +42,8 @@ fn respawned_worker_resumes_its_task() {
     );
     let run = run_until_blocked(&env, &file, &["--json"]);
     kill_worker(&env);
-    let ran = finish_run(run);
-    assert_eq!(ran.code, 0, "{ran:#?}");
+    let output = finish_run(run);
+    assert_eq!(output.code, 0, "{output:#?}");
     assert_eq!(started_tasks(&env), ["slow", "slow", "next"]);
     env.shut_down();
 }
@@ -51,15 +52,15 @@ fn respawned_worker_resumes_its_task() {
 fn killed_daemon_is_restarted_and_no_task_runs_twice() {
     let env = TestEnv::with_daemon();
     let file = run_file(["ann", "bob"])
-        .task("slow", HELD, "")
+        .task("slow", BLOCKING_COMMAND, "")
         .task("b", "", "")
         .task("next", "", "blocked_by = ['slow', 'b']")
         .write_run_file(&env);
     let run = run_until_blocked(&env, &file, &["--json"]);
     kill_daemon(&env);
     unblock(&env);
-    let ran = finish_run(run);
-    assert_eq!(ran.code, 0, "{ran:#?}");
+    let output = finish_run(run);
+    assert_eq!(output.code, 0, "{output:#?}");
     assert_eq!(sorted_started_tasks(&env), ["b", "next", "slow"]);
     assert_team_deleted(&env);
     env.shut_down();
@@ -68,12 +69,12 @@ fn killed_daemon_is_restarted_and_no_task_runs_twice() {
 #[test]
 fn repeatedly_dying_daemon_ends_the_run() {
     let env = TestEnv::with_daemon();
-    let file = run_file(["ann"]).task("slow", HELD, "").write_run_file(&env);
+    let file = run_file(["ann"]).task("slow", BLOCKING_COMMAND, "").write_run_file(&env);
     let run = run_until_blocked(&env, &file, &[]);
     (0..5).for_each(|_| kill_daemon(&env));
     env.kill_process(env.daemon_pid());
-    let said = finish_run(run).expect_failure(69);
-    assert!(said.contains("died 5 times within a minute") && said.contains("ann may still run"), "{said}");
+    let error = finish_run(run).expect_failure(69);
+    assert!(error.contains("died 5 times within a minute") && error.contains("ann may still run"), "{error}");
     env.start_daemon();
     let run = start_run(&env, &file, &["--resume"]);
     unblock(&env);
@@ -86,20 +87,20 @@ fn repeatedly_dying_daemon_ends_the_run() {
 fn down_ends_the_run() {
     let env = TestEnv::with_daemon();
     let file = run_file(["ann", "bob"])
-        .task("slow", HELD, "owner = 'ann'")
+        .task("slow", BLOCKING_COMMAND, "owner = 'ann'")
         .task("next", "", "owner = 'bob'\nblocked_by = ['slow']")
         .write_run_file(&env);
     let run = run_until_blocked(&env, &file, &[]);
     let down = env.start_teamctl(["down"]);
-    let said = finish_run(run).expect_failure(69);
-    assert!(said.contains("teamd was stopped with teamctl down") && said.contains("--resume"), "{said}");
+    let error = finish_run(run).expect_failure(69);
+    assert!(error.contains("teamd was stopped with teamctl down") && error.contains("--resume"), "{error}");
     unblock(&env);
     down.wait_with_output().unwrap();
     assert_eq!(env.teamctl(["status"]).code, 69, "no daemon was started");
     assert!(env.path("root/teams/survey/config.json").exists(), "{}", env.dump_state());
     env.start_daemon();
-    let ran = env.teamctl(["run", &file, "--resume", "--json"]);
-    assert_eq!(ran.code, 0, "{ran:#?}");
+    let output = env.teamctl(["run", &file, "--resume", "--json"]);
+    assert_eq!(output.code, 0, "{output:#?}");
     assert_eq!(started_tasks(&env), ["slow", "next"]);
     assert_team_deleted(&env);
     env.shut_down();
@@ -110,19 +111,19 @@ fn killed_run_is_resumed() {
     let env = TestEnv::with_daemon();
     let file = run_file(["ann", "bob"])
         .task("first", "", "")
-        .task("slow", HELD, "blocked_by = ['first']")
+        .task("slow", BLOCKING_COMMAND, "blocked_by = ['first']")
         .task("next", "", "blocked_by = ['slow']")
         .write_run_file(&env);
     let run = run_until_blocked(&env, &file, &[]);
     env.kill_process(run.id());
     assert_ne!(finish_run(run).code, 0);
-    let said = env.teamctl(["run", &file]).expect_failure(73);
-    assert!(said.contains("--resume"), "{said}");
+    let error = env.teamctl(["run", &file]).expect_failure(73);
+    assert!(error.contains("--resume"), "{error}");
     let run = start_run(&env, &file, &["--resume", "--json"]);
     unblock(&env);
-    let ran = finish_run(run);
-    assert_eq!(ran.code, 0, "{ran:#?}");
-    assert_eq!(outcomes(&ran.json()), ["first completed", "slow completed", "next completed"]);
+    let output = finish_run(run);
+    assert_eq!(output.code, 0, "{output:#?}");
+    assert_eq!(outcomes(&output.json()), ["first completed", "slow completed", "next completed"]);
     assert_eq!(started_tasks(&env), ["first", "slow", "next"]);
     assert_team_deleted(&env);
     env.shut_down();
@@ -133,7 +134,7 @@ fn killed_run_without_workers_is_resumed() {
     let env = TestEnv::with_daemon();
     let file = run_file(["ann"])
         .task("first", "", "")
-        .task("slow", HELD, "owner = 'ann'\nblocked_by = ['first']")
+        .task("slow", BLOCKING_COMMAND, "owner = 'ann'\nblocked_by = ['first']")
         .task("next", "", "blocked_by = ['slow']")
         .write_run_file(&env);
     let run = run_until_blocked(&env, &file, &[]);
@@ -142,18 +143,19 @@ fn killed_run_without_workers_is_resumed() {
     env.kill_process(env.daemon_pid());
     kill_pane_process(&env, "ann");
     env.write_file("out/go", "");
-    let ran = env.teamctl_with(&["run", &file, "--resume", "--json"], &[("TMUX", &tmux_variable(&env))]);
-    assert_eq!(ran.code, 0, "{ran:#?}");
+    let output = env.teamctl_with(&["run", &file, "--resume", "--json"], &[("TMUX", &tmux_variable(&env))]);
+    assert_eq!(output.code, 0, "{output:#?}");
     assert_eq!(started_tasks(&env), ["first", "slow", "slow", "next"]);
     env.shut_down();
 }
 
-/// Kills the first process of the worker that is in the task, once it can't be held up any more.
+/// Kills the shim of the worker whose task is in progress. The task does not block when it is run
+/// again.
 fn kill_worker(env: &TestEnv) {
     env.write_file("out/go", "");
     let tasks = env.json(["task", "list"]);
-    let busy = tasks["tasks"].as_array().unwrap().iter().find(|task| task["status"] == "in_progress");
-    let owner = busy.unwrap()["owner"].as_str().unwrap().to_owned();
+    let task = tasks["tasks"].as_array().unwrap().iter().find(|task| task["status"] == "in_progress");
+    let owner = task.unwrap()["owner"].as_str().unwrap().to_owned();
     kill_pane_process(env, &owner);
 }
 
@@ -163,11 +165,11 @@ fn kill_pane_process(env: &TestEnv, name: &str) {
     env.kill_process(pid.parse().unwrap());
 }
 
-/// Kills the daemon, and waits for the one that the run starts in its place.
+/// Kills the daemon and waits for the daemon that the run starts instead.
 fn kill_daemon(env: &TestEnv) {
     let daemon = env.daemon_pid();
     env.kill_process(daemon);
-    env.wait_until("the next daemon answers", || {
+    env.wait_until("the new daemon answers", || {
         let status = env.teamctl(["status", "--json"]);
         (status.code == 0 && status.json()["daemon"]["pid"] != daemon).then_some(())
     });

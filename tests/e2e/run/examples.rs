@@ -1,8 +1,9 @@
-//! The examples of the repository run as they are.
+//! Checks that the run files in the directory `examples` run unchanged.
 
 use harness::TestEnv;
 
-/// A repository with an example in it, and programs of its own in front of the PATH.
+/// An environment with a daemon and a git repository that contains the example. A script stands in
+/// for `cargo`.
 fn env_with_example(example: &str) -> TestEnv {
     let mut env = TestEnv::with_daemon();
     let path = format!(
@@ -18,8 +19,8 @@ fn env_with_example(example: &str) -> TestEnv {
     std::fs::copy(example, env.path("project/examples/team.toml")).unwrap();
     env.write_file("project/src/lib.rs", "//! Nothing.\npub fn nothing() {}\n");
     env.write_script("bin/cargo", "#!/bin/sh\necho \"$*\" >> \"$TEST_DIR/out/cargo\"\necho Finished >&2\n");
-    let git = |arguments: &[&str]| {
-        let status = env.command("git").arg("-C").arg(env.path("project")).args(arguments).status();
+    let git = |args: &[&str]| {
+        let status = env.command("git").arg("-C").arg(env.path("project")).args(args).status();
         assert!(status.unwrap().success());
     };
     git(&["init", "-q"]);
@@ -31,8 +32,8 @@ fn env_with_example(example: &str) -> TestEnv {
 #[test]
 fn survey_example_runs() {
     let env = env_with_example("survey.toml");
-    let ran = env.teamctl(["run", "project/examples/team.toml", "--json"]);
-    assert_eq!(ran.code, 0, "{ran:#?}");
+    let output = env.teamctl(["run", "project/examples/team.toml", "--json"]);
+    assert_eq!(output.code, 0, "{output:#?}");
     let report = env.read("project/target/survey/report");
     assert!(report.contains("2 src/lib.rs") && report.contains("Finished"), "{report}");
     env.shut_down();
@@ -41,16 +42,21 @@ fn survey_example_runs() {
 #[test]
 fn pipeline_example_runs_in_order() {
     let env = env_with_example("cargo-pipeline.toml");
-    let ran = env.teamctl(["run", "project/examples/team.toml", "--json"]);
-    assert_eq!(ran.code, 0, "{ran:#?}");
-    let called: Vec<String> =
+    let output = env.teamctl(["run", "project/examples/team.toml", "--json"]);
+    assert_eq!(output.code, 0, "{output:#?}");
+    let commands: Vec<String> =
         env.read("out/cargo").lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
-    let place = |word: &str| {
-        called.iter().position(|call| call == word).unwrap_or_else(|| panic!("{word}: {called:?}"))
+    let position = |command: &str| {
+        commands
+            .iter()
+            .position(|entry| entry == command)
+            .unwrap_or_else(|| panic!("{command}: {commands:?}"))
     };
     assert!(
-        place("clippy") < place("test") && place("fmt") < place("test") && place("test") < place("bench"),
-        "{called:?}"
+        position("clippy") < position("test")
+            && position("fmt") < position("test")
+            && position("test") < position("bench"),
+        "{commands:?}"
     );
     env.shut_down();
 }

@@ -1,4 +1,4 @@
-//! It does not live: how it ended, from whoever knows.
+//! Causes of `teamctl why`: ann is not running.
 
 use super::{
     assert_first_cause, create_task, run_suggested_command, shim_pid, spawn_idle_agent, wait_until_idle,
@@ -11,8 +11,8 @@ fn suspended() {
     env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     env.teamctl(["down", "--suspend"]).expect_success();
     env.start_daemon();
-    let told = run_suggested_command(&env, &assert_first_cause(&env, "suspended"));
-    assert!(told.contains("ann runs again in pane"), "{told}");
+    let output = run_suggested_command(&env, &assert_first_cause(&env, "suspended"));
+    assert!(output.contains("ann runs again in pane"), "{output}");
     env.shut_down();
 }
 
@@ -24,8 +24,8 @@ fn budget_exhausted() {
     env.teamctl(["create", "survey", "--policy", &policy]).expect_success();
     env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     create_task(&env, "true");
-    let told = assert_first_cause(&env, "budget_exhausted");
-    assert_eq!(told["next"], serde_json::json!(["teamctl policy FILE", "teamctl up --resume"]), "{told}");
+    let cause = assert_first_cause(&env, "budget_exhausted");
+    assert_eq!(cause["next"], serde_json::json!(["teamctl policy FILE", "teamctl up --resume"]), "{cause}");
     env.shut_down();
 }
 
@@ -37,8 +37,8 @@ fn killed_by_command() {
     run_suggested_command(&env, &assert_first_cause(&env, "exited"));
     env.kill_process(env.daemon_pid());
     env.start_daemon();
-    let told = assert_first_cause(&env, "exited");
-    assert!(told["evidence"][0].as_str().unwrap().contains("ended"), "{told}");
+    let cause = assert_first_cause(&env, "exited");
+    assert!(cause["evidence"][0].as_str().unwrap().contains("ended"), "{cause}");
     env.shut_down();
 }
 
@@ -48,9 +48,9 @@ fn restarts_exhausted() {
     env.teamctl(["spawn", "ann", "--restart", "on-failure", "--", "sh", "-c", "echo no; exit 3"])
         .expect_success();
     run_suggested_command(&env, &assert_first_cause(&env, "restarting"));
-    let told = assert_first_cause(&env, "respawns_exhausted");
-    assert!(told["evidence"][1].as_str().unwrap().contains("exit 3"), "{told}");
-    assert!(run_suggested_command(&env, &told).contains("no"));
+    let cause = assert_first_cause(&env, "respawns_exhausted");
+    assert!(cause["evidence"][1].as_str().unwrap().contains("exit 3"), "{cause}");
+    assert!(run_suggested_command(&env, &cause).contains("no"));
     env.shut_down();
 }
 
@@ -72,9 +72,9 @@ fn program_exited() {
     env.teamctl(["spawn", "ann", "--profile", "brief", "--prompt", "one"]).expect_success();
     wait_until_idle(&env);
     env.teamctl(["send", "ann", "two"]).expect_success();
-    let told = assert_first_cause(&env, "program_missing");
-    assert!(told["evidence"][0].as_str().unwrap().contains("prog"), "{told}");
-    run_suggested_command(&env, &told);
+    let cause = assert_first_cause(&env, "program_missing");
+    assert!(cause["evidence"][0].as_str().unwrap().contains("prog"), "{cause}");
+    run_suggested_command(&env, &cause);
     env.shut_down();
 }
 
@@ -86,9 +86,9 @@ fn tmux_server_died() {
     spawn_idle_agent(&env);
     assert!(shim_pid(&env) > 0);
     env.kill_process(env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap());
-    let told = assert_first_cause(&env, "tmux_gone");
+    let cause = assert_first_cause(&env, "tmux_gone");
     env.tmux(["new-session", "-d", "-s", "user", "--", "cat", "-"]);
-    assert!(run_suggested_command(&env, &told).contains("ann runs again in pane"));
+    assert!(run_suggested_command(&env, &cause).contains("ann runs again in pane"));
     env.teamctl(["down"]).expect_success();
     assert!(teamd.wait().unwrap().success());
     env.shut_down();

@@ -1,4 +1,4 @@
-//! What it stands on does not answer, or is full.
+//! Causes of `teamctl why`: the daemon or tmux does not answer, or the disk is full.
 
 use super::{PausedProcess, assert_first_cause, run_suggested_command, spawn_idle_agent};
 use harness::{SmallDisk, TestEnv};
@@ -8,24 +8,24 @@ fn daemon_not_running() {
     let env = TestEnv::with_team();
     spawn_idle_agent(&env);
     env.kill_process(env.daemon_pid());
-    let told = assert_first_cause(&env, "no_daemon");
-    assert!(told["evidence"][0].as_str().unwrap().contains("without a word"), "{told}");
-    run_suggested_command(&env, &told);
+    let cause = assert_first_cause(&env, "no_daemon");
+    assert!(cause["evidence"][0].as_str().unwrap().contains("without a word"), "{cause}");
+    run_suggested_command(&env, &cause);
     assert_first_cause(&env, "working");
     env.shut_down();
 }
 
-/// In a pane tmux would let it go on at once.
+/// The daemon runs outside tmux. In a pane, tmux would continue the stopped daemon at once.
 #[test]
 fn daemon_stopped() {
     let env = TestEnv::new();
     let mut teamd = env.start_daemon_without_pane();
     env.teamctl(["create", "survey"]).expect_success();
     spawn_idle_agent(&env);
-    let stopped = PausedProcess::new(teamd.id());
+    let paused_daemon = PausedProcess::new(teamd.id());
     run_suggested_command(&env, &assert_first_cause(&env, "daemon_unresponsive"));
     assert_first_cause(&env, "working");
-    drop(stopped);
+    drop(paused_daemon);
     env.teamctl(["kill", "ann"]).expect_success();
     env.teamctl(["down"]).expect_success();
     assert!(teamd.wait().unwrap().success());
@@ -36,10 +36,10 @@ fn daemon_stopped() {
 fn tmux_stopped() {
     let env = TestEnv::with_team();
     spawn_idle_agent(&env);
-    let stopped = PausedProcess::new(env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap());
+    let paused_server = PausedProcess::new(env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap());
     run_suggested_command(&env, &assert_first_cause(&env, "tmux_unresponsive"));
     assert_first_cause(&env, "working");
-    drop(stopped);
+    drop(paused_server);
     env.shut_down();
 }
 
@@ -59,7 +59,7 @@ fn disk_full() {
     env.shut_down();
 }
 
-/// A directory in the place of config.json: the daemon cannot write the file again.
+/// config.json is replaced by a directory, so that the daemon cannot write the file again.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "another program replaces the file")]
 fn config_of_the_whole_team_damaged() {
@@ -69,8 +69,9 @@ fn config_of_the_whole_team_damaged() {
     std::fs::rename(&config, env.path("config.json")).unwrap();
     std::fs::create_dir(&config).unwrap();
     env.wait_until("the cause is the config", || {
-        let ran = env.teamctl(["--json", "why", "-t", "survey"]);
-        (ran.code == 0 && ran.json()["members"][0]["causes"][0]["cause"] == "config_damaged").then_some(())
+        let output = env.teamctl(["--json", "why", "-t", "survey"]);
+        (output.code == 0 && output.json()["members"][0]["causes"][0]["cause"] == "config_damaged")
+            .then_some(())
     });
     std::fs::remove_dir(&config).unwrap();
     std::fs::rename(env.path("config.json"), &config).unwrap();

@@ -1,4 +1,5 @@
-//! What it could do waits, or is not its own.
+//! Causes of `teamctl why`: ann's tasks are blocked or wait for each other, or all tasks belong to
+//! other members.
 
 use super::{assert_first_cause, run_suggested_command, spawn_idle_agent, spawn_worker};
 use harness::TestEnv;
@@ -7,9 +8,9 @@ fn spawn_bob(env: &TestEnv) {
     env.teamctl(["spawn", "bob", "--", &env.scripted_agent_path(), "stay"]).expect_success();
 }
 
-fn create_task(env: &TestEnv, words: &[&str]) -> String {
-    let ran = env.teamctl_with(&[&["--json", "task", "create", "think"], words].concat(), &[]);
-    ran.json()["task"]["id"].as_str().unwrap().to_owned()
+fn create_task(env: &TestEnv, args: &[&str]) -> String {
+    let output = env.teamctl_with(&[&["--json", "task", "create", "think"], args].concat(), &[]);
+    output.json()["task"]["id"].as_str().unwrap().to_owned()
 }
 
 #[test]
@@ -19,9 +20,9 @@ fn blocked_by_anothers_task() {
     spawn_bob(&env);
     let first = create_task(&env, &["--owner", "bob"]);
     create_task(&env, &["--owner", "ann", "--blocked-by", &first]);
-    let told = assert_first_cause(&env, "blocked");
-    assert!(told["evidence"][0].as_str().unwrap().contains("bob's, not begun"), "{told}");
-    assert!(run_suggested_command(&env, &told).contains("bob"));
+    let cause = assert_first_cause(&env, "blocked");
+    assert!(cause["evidence"][0].as_str().unwrap().contains("bob's, not begun"), "{cause}");
+    assert!(run_suggested_command(&env, &cause).contains("bob"));
     env.shut_down();
 }
 
@@ -31,8 +32,8 @@ fn blocked_by_an_unowned_task() {
     spawn_idle_agent(&env);
     let first = create_task(&env, &[]);
     create_task(&env, &["--owner", "ann", "--blocked-by", &first]);
-    let told = assert_first_cause(&env, "blockers_unowned");
-    run_suggested_command(&env, &told);
+    let cause = assert_first_cause(&env, "blockers_unowned");
+    run_suggested_command(&env, &cause);
     assert_eq!(env.json(["task", "get", &first])["task"]["owner"], "ann");
     env.shut_down();
 }
@@ -45,10 +46,10 @@ fn chain_reports_its_last_blocker() {
     let first = create_task(&env, &["--owner", "bob"]);
     let second = create_task(&env, &["--blocked-by", &first]);
     let third = create_task(&env, &["--owner", "ann", "--blocked-by", &second]);
-    let told = assert_first_cause(&env, "blocked");
+    let cause = assert_first_cause(&env, "blocked");
     let line = format!("task {third} waits for task {first} (think), which is bob's, not begun");
-    assert_eq!(told["evidence"], serde_json::json!([line]));
-    assert!(run_suggested_command(&env, &told).contains("bob"));
+    assert_eq!(cause["evidence"], serde_json::json!([line]));
+    assert!(run_suggested_command(&env, &cause).contains("bob"));
     env.shut_down();
 }
 
@@ -58,14 +59,14 @@ fn all_tasks_owned_by_others() {
     spawn_worker(&env);
     spawn_bob(&env);
     create_task(&env, &["--owner", "bob"]);
-    let told = assert_first_cause(&env, "tasks_owned_by_others");
-    run_suggested_command(&env, &told);
-    let id = told["next"][0].as_str().unwrap().split(' ').nth(3).unwrap();
+    let cause = assert_first_cause(&env, "tasks_owned_by_others");
+    run_suggested_command(&env, &cause);
+    let id = cause["next"][0].as_str().unwrap().split(' ').nth(3).unwrap();
     assert_eq!(env.json(["task", "get", id])["task"]["owner"], "ann");
     env.shut_down();
 }
 
-/// Another program has written the links: `teamctl` refuses the one that closes the cycle.
+/// The test writes the second dependency into the file, because teamctl rejects cycles.
 #[test]
 fn tasks_that_wait_for_each_other_are_named_everywhere() {
     let env = TestEnv::with_team();
@@ -78,14 +79,17 @@ fn tasks_that_wait_for_each_other_are_named_everywhere() {
     env.write_file(&format!("root/tasks/survey/{first}.json"), task.to_string());
     let cycle = format!("tasks {first}, {second} wait for each other");
     assert!(env.teamctl(["status"]).expect_success().contains(&cycle));
-    let cut = format!("teamctl task -t survey update {first} --remove-blocked-by {second}");
+    let command = format!("teamctl task -t survey update {first} --remove-blocked-by {second}");
     let doctor = env.teamctl(["doctor"]).stdout;
-    assert!(doctor.contains(&cycle) && doctor.contains(&cut), "{doctor}");
-    assert!(env.teamctl(["doctor", "--fix"]).stdout.contains(&cycle), "the advice is to cut, not to fix");
-    let waited = env.teamctl(["wait", "--for", "tasks-done"]);
-    assert!(waited.code == 1 && waited.stderr.contains(&cycle), "{waited:?}");
-    let told = assert_first_cause(&env, "task_cycle");
-    run_suggested_command(&env, &told);
+    assert!(doctor.contains(&cycle) && doctor.contains(&command), "{doctor}");
+    assert!(
+        env.teamctl(["doctor", "--fix"]).stdout.contains(&cycle),
+        "doctor --fix does not change dependencies"
+    );
+    let output = env.teamctl(["wait", "--for", "tasks-done"]);
+    assert!(output.code == 1 && output.stderr.contains(&cycle), "{output:?}");
+    let cause = assert_first_cause(&env, "task_cycle");
+    run_suggested_command(&env, &cause);
     assert!(!env.teamctl(["status"]).expect_success().contains(&cycle));
     env.shut_down();
 }

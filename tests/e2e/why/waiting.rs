@@ -1,4 +1,5 @@
-//! It waits for somebody, or for itself.
+//! Causes of `teamctl why`: ann is running and waits for an answer, a message, its program or its
+//! hooks, or is stopped, at work, hidden or idle.
 
 use super::{
     PausedProcess, assert_cause_with_options, assert_first_cause, create_task, run_suggested_command,
@@ -7,9 +8,10 @@ use super::{
 use harness::TestEnv;
 use serde_json::json;
 
+/// Writes a request of ann into the lead's inbox.
 fn write_request(env: &TestEnv, text: &str) {
-    let ran = env.command(harness::programs().join("scripted-agent")).args(["ask", "ann", text]).status();
-    assert!(ran.unwrap().success());
+    let status = env.command(harness::programs().join("scripted-agent")).args(["ask", "ann", text]).status();
+    assert!(status.unwrap().success());
 }
 
 #[test]
@@ -20,22 +22,26 @@ fn awaiting_permission_or_plan_approval() {
         &env,
         r#"{"type":"permission_request","request_id":"perm-1-abcdefg","agent_id":"ann","tool_name":"Bash","tool_use_id":"t","description":"count","input":{"command":"cargo test"},"permission_suggestions":[]}"#,
     );
-    let told = assert_first_cause(&env, "awaiting_permission");
-    assert!(told["sentence"].as_str().unwrap().contains("Bash: {\"command\":\"cargo test\"}"), "{told}");
-    assert!(told["evidence"][0].as_str().unwrap().contains("perm-1-abcdefg"), "{told}");
-    assert!(run_suggested_command(&env, &told).contains("cargo test"));
+    let cause = assert_first_cause(&env, "awaiting_permission");
+    assert!(cause["sentence"].as_str().unwrap().contains("Bash: {\"command\":\"cargo test\"}"), "{cause}");
+    assert!(cause["evidence"][0].as_str().unwrap().contains("perm-1-abcdefg"), "{cause}");
+    assert!(run_suggested_command(&env, &cause).contains("cargo test"));
     let ann = [("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")];
-    let herself = env.teamctl_with(&["--json", "why", "ann"], &ann).json();
-    assert_eq!(herself["causes"][0]["cause"], "awaiting_permission");
-    assert_eq!(herself["causes"][0]["next"], json!(["teamctl send team-lead TEXT"]), "she may not answer it");
-    let answer = told["next"][1].as_str().unwrap();
+    let output = env.teamctl_with(&["--json", "why", "ann"], &ann).json();
+    assert_eq!(output["causes"][0]["cause"], "awaiting_permission");
+    assert_eq!(
+        output["causes"][0]["next"],
+        json!(["teamctl send team-lead TEXT"]),
+        "ann is not advised to answer her own request"
+    );
+    let answer = cause["next"][1].as_str().unwrap();
     assert!(env.command("sh").args(["-c", answer]).status().unwrap().success(), "{answer}");
     write_request(
         &env,
         r#"{"type":"plan_approval_request","from":"ann","timestamp":"2026-01-01T00:00:00.000Z","planFilePath":"","planContent":"count","requestId":"plan-1-abcdefg"}"#,
     );
-    let told = assert_first_cause(&env, "awaiting_plan_approval");
-    assert!(run_suggested_command(&env, &told).contains("submits a plan"));
+    let cause = assert_first_cause(&env, "awaiting_plan_approval");
+    assert!(run_suggested_command(&env, &cause).contains("submits a plan"));
     env.shut_down();
 }
 
@@ -52,13 +58,13 @@ fn awaiting_a_person() {
         &env,
         r#"{"type":"permission_request","request_id":"perm-1-abcdefg","agent_id":"ann","tool_name":"Bash","tool_use_id":"t","description":"count","input":null,"permission_suggestions":[]}"#,
     );
-    let told = env.wait_until("it waits", || {
-        let told = env.teamctl(["why", "ann"]).expect_success();
-        told.contains("asks to use Bash, and waits for the answer of a person.").then_some(told)
+    let output = env.wait_until("ann waits for a person", || {
+        let output = env.teamctl(["why", "ann"]).expect_success();
+        output.contains("asks to use Bash, and waits for the answer of a person.").then_some(output)
     });
-    assert!(told.contains("the team's policy denies it in"), "{told}");
-    let lead = env.teamctl(["why", "team-lead"]).expect_success();
-    assert!(lead.contains("1 request of members without an answer"), "{lead}");
+    assert!(output.contains("the team's policy denies it in"), "{output}");
+    let lead_output = env.teamctl(["why", "team-lead"]).expect_success();
+    assert!(lead_output.contains("1 request of members without an answer"), "{lead_output}");
     let ann = [("TEAMD_MEMBER", "ann")];
     assert!(env.teamctl_with(&["why", "ann"], &ann).expect_success().contains("asks to use Bash"));
     env.teamctl_with(&["why", "team-lead"], &ann).expect_failure(77);
@@ -97,15 +103,15 @@ fn in_plan_mode_without_a_plan() {
 fn awaiting_shutdown_answer() {
     let env = TestEnv::with_team();
     spawn_idle_agent(&env);
-    let mut asked = env.start_teamctl(["shutdown", "ann", "--grace", "1m"]);
-    let mut told = env.wait_until("the request is in the event log", || {
-        let told = assert_first_cause(&env, "shutting_down");
-        told["evidence"][0].as_str()?.contains("request shutdown-").then_some(told)
+    let mut shutdown = env.start_teamctl(["shutdown", "ann", "--grace", "1m"]);
+    let mut cause = env.wait_until("the request is in the event log", || {
+        let cause = assert_first_cause(&env, "shutting_down");
+        cause["evidence"][0].as_str()?.contains("request shutdown-").then_some(cause)
     });
-    // As it stands it waits for half a minute first.
-    told["next"][0] = format!("{} --grace 100ms", told["next"][0].as_str().unwrap()).into();
-    run_suggested_command(&env, &told);
-    asked.wait().unwrap();
+    // Without an option, the command would wait for half a minute first.
+    cause["next"][0] = format!("{} --grace 100ms", cause["next"][0].as_str().unwrap()).into();
+    run_suggested_command(&env, &cause);
+    shutdown.wait().unwrap();
     env.shut_down();
 }
 
@@ -125,10 +131,10 @@ fn program_not_ready() {
         "mute",
         "delivery = \"acp\"\nprogram = \"sleep\"\nargs = [\"3600\"]\ninstructions = \"none\"\n",
     );
-    let mut asked = env.start_teamctl(["spawn", "ann", "--profile", "mute"]);
+    let mut spawn = env.start_teamctl(["spawn", "ann", "--profile", "mute"]);
     run_suggested_command(&env, &assert_first_cause(&env, "starting"));
     env.teamctl(["kill", "ann"]).expect_success();
-    asked.wait().unwrap();
+    spawn.wait().unwrap();
     env.shut_down();
 }
 
@@ -143,24 +149,24 @@ fn after_failed_and_interrupted_turns() {
         });
         wait_until_idle(&env);
     }
-    let told = assert_first_cause(&env, "turns_failed");
-    assert!(told["sentence"].as_str().unwrap().contains("last 2 turns"), "{told}");
-    assert!(told["evidence"][0].as_str().unwrap().contains("exit 3"), "{told}");
-    run_suggested_command(&env, &told);
-    env.wait_until("it has failed again", || {
+    let cause = assert_first_cause(&env, "turns_failed");
+    assert!(cause["sentence"].as_str().unwrap().contains("last 2 turns"), "{cause}");
+    assert!(cause["evidence"][0].as_str().unwrap().contains("exit 3"), "{cause}");
+    run_suggested_command(&env, &cause);
+    env.wait_until("the third turn has failed", || {
         (env.payloads_to_lead("ann", "idle_notification").len() == 3).then_some(())
     });
     wait_until_idle(&env);
     create_task(&env, "true");
     assert_first_cause(&env, "idle");
     create_task(&env, "sleep 3600");
-    env.wait_until("it works", || (env.member("ann")?["activity"] == "active").then_some(()));
+    env.wait_until("ann is active", || (env.member("ann")?["activity"] == "active").then_some(()));
     run_suggested_command(&env, &assert_first_cause(&env, "working"));
     run_suggested_command(&env, &assert_cause_with_options(&env, "no_output", &["--no-output-after", "1s"]));
     env.teamctl(["interrupt", "ann"]).expect_success();
-    let told = assert_first_cause(&env, "interrupted");
-    assert!(told["next"][0].as_str().unwrap().starts_with("teamctl task release"), "{told}");
-    run_suggested_command(&env, &told);
+    let cause = assert_first_cause(&env, "interrupted");
+    assert!(cause["next"][0].as_str().unwrap().starts_with("teamctl task release"), "{cause}");
+    run_suggested_command(&env, &cause);
     env.shut_down();
 }
 
@@ -180,19 +186,19 @@ fn undelivered_messages() {
     spawn_idle_agent(&env);
     env.teamctl(["send", "ann", "one"]).expect_success();
     env.teamctl(["send", "ann", "two"]).expect_success();
-    let told = assert_first_cause(&env, "undelivered");
-    assert!(run_suggested_command(&env, &told).contains("two"));
+    let cause = assert_first_cause(&env, "undelivered");
+    assert!(run_suggested_command(&env, &cause).contains("two"));
     env.shut_down();
 }
 
 #[test]
 fn stopped_process() {
     let env = TestEnv::with_team();
-    let stopped = PausedProcess::new(spawn_idle_agent(&env));
-    let told = assert_first_cause(&env, "process_stopped");
-    run_suggested_command(&env, &told);
+    let paused_process = PausedProcess::new(spawn_idle_agent(&env));
+    let cause = assert_first_cause(&env, "process_stopped");
+    run_suggested_command(&env, &cause);
     assert_first_cause(&env, "working");
-    drop(stopped);
+    drop(paused_process);
     env.shut_down();
 }
 
@@ -201,35 +207,35 @@ fn stopped_turn_process() {
     let env = TestEnv::with_team();
     spawn_worker(&env);
     create_task(&env, "exec sleep 3600");
-    let turn = env.wait_until("the turn has its process", || {
+    let turn_pid = env.wait_until("the turn has its process", || {
         let evidence = env.member("ann")?["evidence"].as_str()?.to_owned();
         evidence.split_once("pid ")?.1.split(':').next()?.parse().ok()
     });
-    let stopped = PausedProcess::new(turn);
+    let paused_process = PausedProcess::new(turn_pid);
     run_suggested_command(&env, &assert_first_cause(&env, "process_stopped"));
     assert_first_cause(&env, "working");
-    drop(stopped);
+    drop(paused_process);
     env.shut_down();
 }
 
-/// Whoever is stopped in a pane of its own tmux lets go on at once.
+/// ann has no pane. tmux would continue the stopped shim of a pane at once.
 #[test]
 fn shim_not_connected_to_new_daemon() {
     let env = TestEnv::with_team();
-    let spawned =
+    let member =
         env.json(["spawn", "ann", "--backend", "in-process", "--", &env.scripted_agent_path(), "stay"]);
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", spawned["pid"])).unwrap();
-    let first = stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
-    let stopped = PausedProcess::new(first);
-    env.wait_until("the roster has its process", || {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", member["pid"])).unwrap();
+    let shim_pid = stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
+    let paused_shim = PausedProcess::new(shim_pid);
+    env.wait_until("the roster has ann's process", || {
         let state = std::fs::read_dir(env.path("state/teamd")).ok()?.flatten().next()?.path();
         let roster = std::fs::read_to_string(state.join("roster.json")).ok()?;
-        roster.contains(&format!("\"agent_pid\":{}", spawned["pid"])).then_some(())
+        roster.contains(&format!("\"agent_pid\":{}", member["pid"])).then_some(())
     });
     env.kill_process(env.daemon_pid());
     env.start_daemon();
     run_suggested_command(&env, &assert_first_cause(&env, "shim_disconnected"));
     assert_first_cause(&env, "working");
-    drop(stopped);
+    drop(paused_shim);
     env.shut_down();
 }

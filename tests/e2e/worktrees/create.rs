@@ -1,4 +1,5 @@
-//! Where a worktree is, who gets it, and who does not.
+//! Checks the creation of worktrees: path and branch, reuse by a returning member, rejected
+//! requests, and a daemon that is killed meanwhile.
 
 use super::{
     env_with_repository, files_below, git, path_from_json, path_text, spawn, wait_until_exited,
@@ -30,22 +31,22 @@ fn worktree_is_created_beside_the_repository_and_deleted_with_the_team() {
     }
     for name in ["ann", "bob"] {
         let tree = env.path(&format!("repo.worktrees/survey-{name}"));
-        let at = env.wait_until("it says where it is", || {
-            let said = env.read(&format!("out/{name}"));
-            said.ends_with('\n').then_some(said)
+        let directory = env.wait_until(&format!("{name} has written its directory"), || {
+            let output = env.read(&format!("out/{name}"));
+            output.ends_with('\n').then_some(output)
         });
-        assert_eq!(at.trim_end(), path_text(&tree.join("sub")));
+        assert_eq!(directory.trim_end(), path_text(&tree.join("sub")));
         assert_eq!(git(&env, &tree, &["branch", "--show-current"]), format!("teamd/survey/{name}"));
         let config = env.read_config();
-        let entry = config["members"].as_array().unwrap().iter().find(|it| it["name"] == name).unwrap();
+        let entry = config["members"].as_array().unwrap().iter().find(|entry| entry["name"] == name).unwrap();
         assert_eq!(
             (path_from_json(&entry["worktreePath"]), path_from_json(&entry["cwd"])),
             (tree.clone(), tree.join("sub"))
         );
-        let said = env.teamctl(["status", name]).expect_success();
+        let output = env.teamctl(["status", name]).expect_success();
         assert!(
-            said.contains(&format!("worktree {}, branch teamd/survey/{name}", path_text(&tree))),
-            "{said}"
+            output.contains(&format!("worktree {}, branch teamd/survey/{name}", path_text(&tree))),
+            "{output}"
         );
     }
     assert_eq!(env.json(["delete", "survey", "--force"])["removed"].as_array().unwrap().len(), 2);
@@ -61,25 +62,28 @@ fn returning_member_reuses_its_worktree() {
     let tree = spawn(&env, "ann", &repository);
     write_file(&tree.join("half"), "done\n");
     wait_until_exited(&env, "ann");
-    let said = env.teamctl(["status", "ann"]).expect_success();
-    assert!(said.contains(path_text(&tree)), "also of one that has ended: {said}");
-    // Across daemons.
+    let output = env.teamctl(["status", "ann"]).expect_success();
+    assert!(output.contains(path_text(&tree)), "the worktree of an exited member is shown: {output}");
+    // A new daemon knows the worktree too.
     env.kill_process(env.daemon_pid());
     env.start_daemon();
     assert_eq!(spawn(&env, "ann", &repository), tree);
     assert_eq!(files_below(&tree)[Path::new("half")], b"done\n");
     wait_until_exited(&env, "ann");
-    // In another repository it is another one.
-    let other = super::repository(&env, "other");
+    // In another repository, the member gets another worktree.
+    let other = super::create_repository(&env, "other");
     let cwd = path_text(&other);
     env.teamctl(["spawn", "ann", "--profile", "worker", "--cwd", cwd, "--worktree", "topic"])
         .expect_success();
     assert!(env.path("other.worktrees/survey-ann/a").exists());
     assert_eq!(git(&env, &other, &["branch", "--list", "topic"]), "+ topic");
-    let again = ["spawn", "bob", "--profile", "worker", "--cwd", cwd, "--worktree", "topic"];
-    let said = env.teamctl(again).expect_failure(73);
-    assert!(said.contains("cannot check out topic"), "{said}");
-    assert!(env.member("bob").is_none() && worktree_path(&env, "bob").is_none(), "nothing is left of it");
+    let args = ["spawn", "bob", "--profile", "worker", "--cwd", cwd, "--worktree", "topic"];
+    let error = env.teamctl(args).expect_failure(73);
+    assert!(error.contains("cannot check out topic"), "{error}");
+    assert!(
+        env.member("bob").is_none() && worktree_path(&env, "bob").is_none(),
+        "the rejected spawn leaves nothing"
+    );
     env.shut_down();
 }
 
@@ -87,8 +91,8 @@ fn returning_member_reuses_its_worktree() {
 fn invalid_worktree_request_starts_nothing() {
     let env = env_with_repository();
     let spawn = |cwd: &str, branch: &[&str], variables: &[(&str, &str)]| {
-        let words = ["spawn", "ann", "--profile", "worker", "--cwd", cwd, "--worktree"];
-        env.teamctl_with(&[&words, branch].concat(), variables)
+        let args = ["spawn", "ann", "--profile", "worker", "--cwd", cwd, "--worktree"];
+        env.teamctl_with(&[&args, branch].concat(), variables)
     };
     let (home, repository) = (env.path("home"), env.path("repo"));
     assert!(spawn(path_text(&home), &[], &[]).expect_failure(76).contains("in no git repository"));
@@ -102,9 +106,9 @@ fn invalid_worktree_request_starts_nothing() {
             .contains("cannot find git")
     );
     assert!(env.member("ann").is_none());
-    // A worktree of another repository is none of the team's.
-    let said = env.teamctl(["delete", "survey", "--discard", path_text(&repository)]).expect_failure(64);
-    assert!(said.contains("no worktree of survey"), "{said}");
+    // The main worktree of the repository is not a worktree of the team.
+    let error = env.teamctl(["delete", "survey", "--discard", path_text(&repository)]).expect_failure(64);
+    assert!(error.contains("no worktree of survey"), "{error}");
     env.teamctl(["delete", "survey"]).expect_success();
     assert!(repository.join("a").exists());
     env.shut_down();
@@ -114,33 +118,34 @@ fn invalid_worktree_request_starts_nothing() {
 fn worktree_survives_a_daemon_killed_during_creation() {
     let env = env_with_repository();
     let repository = env.path("repo");
-    // The hook holds git up until somebody opens the gate, and tells who git is.
-    let (held, gate) = (env.path("out/held"), env.path("out/gate"));
+    // The hook writes the pid of git and blocks git until the gate is opened.
+    let (pid_file, gate) = (env.path("out/held"), env.path("out/gate"));
     git(&env, &repository, &["config", "core.hooksPath", path_text(&env.path("hooks"))]);
     std::fs::create_dir(env.path("hooks")).unwrap();
     env.create_gate("out/gate");
     let hook = format!(
         "#!/bin/sh\necho $PPID >'{0}.new'; mv '{0}.new' '{0}'\nread _ <'{1}'\n",
-        path_text(&held),
+        path_text(&pid_file),
         path_text(&gate)
     );
     env.write_script("hooks/post-checkout", &hook);
-    let words = ["spawn", "ann", "--profile", "worker", "--cwd", path_text(&repository), "--worktree"];
-    let mut waiting = env.start_teamctl(words);
-    env.wait_until("git is at work", || held.exists().then_some(()));
+    let args = ["spawn", "ann", "--profile", "worker", "--cwd", path_text(&repository), "--worktree"];
+    let mut spawn = env.start_teamctl(args);
+    env.wait_until("the hook is running", || pid_file.exists().then_some(()));
     assert!(env.teamctl(["delete", "survey"]).expect_failure(76).contains("is being made"));
-    assert!(env.teamctl(words).expect_failure(73).contains("ann"), "the name is held");
+    assert!(env.teamctl(args).expect_failure(73).contains("ann"), "the name is in use");
     env.kill_process(env.daemon_pid());
-    assert_eq!(waiting.wait().unwrap().code(), Some(69));
+    assert_eq!(spawn.wait().unwrap().code(), Some(69));
     env.start_daemon();
-    let tree = worktree_path(&env, "ann").expect("it was written down before");
-    let said = env.teamctl(["delete", "survey"]).expect_failure(76);
-    assert!(said.contains("in use by process"), "git is at work in it: {said}");
+    let tree = worktree_path(&env, "ann").expect("the worktree was recorded before its creation");
+    let error = env.teamctl(["delete", "survey"]).expect_failure(76);
+    assert!(error.contains("in use by process"), "git still works in the worktree: {error}");
     let pid = i32::try_from(env.read("out/held").trim().parse::<u32>().unwrap()).unwrap();
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    let git = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
+    let git_process = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
     env.open_gate("out/gate");
-    rustix::event::poll(&mut [rustix::event::PollFd::new(&git, rustix::event::PollFlags::IN)], None).unwrap();
+    rustix::event::poll(&mut [rustix::event::PollFd::new(&git_process, rustix::event::PollFlags::IN)], None)
+        .unwrap();
     std::fs::remove_file(&gate).unwrap();
     env.teamctl(["delete", "survey"]).expect_success();
     assert!(!tree.exists());
@@ -161,16 +166,20 @@ fn run_keeps_the_team_if_a_worktree_has_unsaved_work() {
              [[task]]\nkey = 'two'\nsubject = 'y'\nowner = 'bob'\ncommand = '{commit}'\n"
         ),
     );
-    let ran = env.teamctl(["run", path_text(&file)]);
-    assert_eq!(ran.code, 0, "the tasks are done: {ran:#?}");
-    assert!(ran.stderr.contains("team crew stays") && ran.stderr.contains("--discard"), "{ran:#?}");
+    let output = env.teamctl(["run", path_text(&file)]);
+    assert_eq!(output.code, 0, "the tasks are completed: {output:#?}");
+    assert!(output.stderr.contains("team crew stays") && output.stderr.contains("--discard"), "{output:#?}");
     for (branch, name) in [("teamd/crew/ann", "ann"), ("topic", "bob")] {
-        let at = format!("{branch}:a");
-        assert_eq!(git(&env, &env.path("repo"), &["show", &at]), format!("one\n{name}"));
+        let object = format!("{branch}:a");
+        assert_eq!(git(&env, &env.path("repo"), &["show", &object]), format!("one\n{name}"));
     }
     git(&env, &env.path("repo"), &["merge", "--quiet", "teamd/crew/ann"]);
     git(&env, &env.path("repo"), &["branch", "kept", "topic"]);
     env.teamctl(["delete", "crew"]).expect_success();
-    assert_eq!(git(&env, &env.path("repo"), &["branch", "--list", "topic"]), "  topic", "it has commits");
+    assert_eq!(
+        git(&env, &env.path("repo"), &["branch", "--list", "topic"]),
+        "  topic",
+        "a branch with commits is kept"
+    );
     env.shut_down();
 }

@@ -1,24 +1,25 @@
-//! What a delete does not touch.
+//! Checks what `teamctl delete` does not remove: paths from team files, replaced and moved
+//! worktrees, and everything when it is rejected.
 
 use super::{env_with_repository, files_below, git, path_text, spawn, wait_until_exited, write_file};
 
 #[test]
 fn paths_in_files_are_never_deleted() {
     let env = env_with_repository();
-    let treasure = env.path("home/treasure");
-    write_file(&treasure.join("gold"), "x");
+    let foreign_dir = env.path("home/treasure");
+    write_file(&foreign_dir.join("gold"), "x");
     spawn(&env, "ann", &env.path("repo"));
     wait_until_exited(&env, "ann");
     let config = env.path("root/teams/survey/config.json");
     let mut team = env.read_config();
     let mut member = team["members"][0].clone();
     member["name"] = "eve".into();
-    member["worktreePath"] = path_text(&treasure).into();
+    member["worktreePath"] = path_text(&foreign_dir).into();
     team["members"].as_array_mut().unwrap().push(member);
     team["members"][0]["worktreePath"] = path_text(&env.path("repo")).into();
     write_file(&config, &team.to_string());
     env.teamctl(["delete", "survey", "--force"]).expect_success();
-    assert!(treasure.join("gold").exists() && env.path("repo/a").exists());
+    assert!(foreign_dir.join("gold").exists() && env.path("repo/a").exists());
     env.shut_down();
 }
 
@@ -26,18 +27,19 @@ fn paths_in_files_are_never_deleted() {
 fn replaced_worktree_is_left_alone() {
     let env = env_with_repository();
     let tree = spawn(&env, "ann", &env.path("repo"));
-    let other = spawn(&env, "bob", &env.path("repo"));
+    let removed_tree = spawn(&env, "bob", &env.path("repo"));
     for name in ["ann", "bob"] {
         wait_until_exited(&env, name);
     }
-    // Removed and made anew by somebody else; and gone altogether.
+    // One worktree is removed and its directory created again by another program. The other one is
+    // only removed.
     git(&env, &env.path("repo"), &["worktree", "remove", path_text(&tree)]);
     write_file(&tree.join("somebody's"), "x");
-    git(&env, &env.path("repo"), &["worktree", "remove", path_text(&other)]);
-    let said = env.teamctl(["doctor"]).stdout;
-    assert!(said.contains(path_text(&other)) && said.contains("is gone"), "{said}");
-    let said = env.teamctl(["delete", "survey"]).expect_success();
-    assert!(said.contains("Left alone") && tree.join("somebody's").exists(), "{said}");
+    git(&env, &env.path("repo"), &["worktree", "remove", path_text(&removed_tree)]);
+    let output = env.teamctl(["doctor"]).stdout;
+    assert!(output.contains(path_text(&removed_tree)) && output.contains("is gone"), "{output}");
+    let output = env.teamctl(["delete", "survey"]).expect_success();
+    assert!(output.contains("Left alone") && tree.join("somebody's").exists(), "{output}");
     env.shut_down();
 }
 
@@ -49,24 +51,24 @@ fn rejected_delete_touches_no_worktree() {
     for name in ["ann", "bob"] {
         wait_until_exited(&env, name);
     }
-    let named = ["delete", "survey", "--discard", path_text(&dirty)];
-    let untouched = |why: &str| {
-        let said = env.teamctl(named).expect_failure(76);
-        assert!(said.contains(why), "{said}");
+    let args = ["delete", "survey", "--discard", path_text(&dirty)];
+    let assert_rejected = |reason: &str| {
+        let error = env.teamctl(args).expect_failure(76);
+        assert!(error.contains(reason), "{error}");
         assert!(clean.join("a").exists() && dirty.join("new").exists() && !has_trash(&env));
         git(&env, &env.path("repo"), &["rev-parse", "--verify", "teamd/survey/ann"]);
     };
     let notes = env.path("root/teams/survey/notes.txt");
     write_file(&notes, "somebody's");
-    untouched("notes.txt");
-    assert!(env.path("root/teams/survey/inboxes/team-lead.json").exists(), "nor anything else");
+    assert_rejected("notes.txt");
+    assert!(env.path("root/teams/survey/inboxes/team-lead.json").exists(), "the inboxes are kept too");
     std::fs::remove_file(notes).unwrap();
     let mut team = env.read_config();
     let mut member = team["members"][0].clone();
     member["name"] = "eve".into();
     team["members"].as_array_mut().unwrap().push(member);
     write_file(&env.path("root/teams/survey/config.json"), &team.to_string());
-    untouched("eve");
+    assert_rejected("eve");
     env.teamctl(["delete", "survey", "--force", "--discard", path_text(&dirty)]).expect_success();
     assert!(!clean.exists() && !dirty.exists());
     env.shut_down();
@@ -78,19 +80,19 @@ fn moved_worktree_is_not_treated_as_removed() {
     let tree = spawn(&env, "ann", &env.path("repo"));
     write_file(&tree.join("new"), "x");
     wait_until_exited(&env, "ann");
-    let (beside, away) = (env.path("repo.worktrees"), env.path("not-mounted"));
+    let (worktrees_dir, moved_dir) = (env.path("repo.worktrees"), env.path("not-mounted"));
     #[allow(clippy::disallowed_methods, reason = "a test's own directory")]
-    let moved = |from: &std::path::Path, to: &std::path::Path| std::fs::rename(from, to).unwrap();
-    moved(&beside, &away);
-    let said = env.teamctl(["delete", "survey"]).expect_failure(76);
-    assert!(said.contains("its disk is not mounted"), "{said}");
-    moved(&away, &beside);
-    let said = env.teamctl(["delete", "survey"]).expect_failure(76);
-    assert!(said.contains("untracked: new"), "{said}");
-    moved(&beside, &away);
+    let rename_dir = |from: &std::path::Path, to: &std::path::Path| std::fs::rename(from, to).unwrap();
+    rename_dir(&worktrees_dir, &moved_dir);
+    let error = env.teamctl(["delete", "survey"]).expect_failure(76);
+    assert!(error.contains("its disk is not mounted"), "{error}");
+    rename_dir(&moved_dir, &worktrees_dir);
+    let error = env.teamctl(["delete", "survey"]).expect_failure(76);
+    assert!(error.contains("untracked: new"), "{error}");
+    rename_dir(&worktrees_dir, &moved_dir);
     let reply = env.json(["delete", "survey", "--discard", path_text(&tree)]);
     assert_eq!(reply["missing"][0], path_text(&tree), "{reply}");
-    assert!(away.join("survey-ann/new").exists());
+    assert!(moved_dir.join("survey-ann/new").exists());
     env.shut_down();
 }
 
@@ -100,8 +102,8 @@ fn file_names_cannot_add_lines_to_the_error() {
     let tree = spawn(&env, "ann", &env.path("repo"));
     write_file(&tree.join("x\nsurvey is deleted."), "x");
     wait_until_exited(&env, "ann");
-    let said = env.teamctl(["delete", "survey"]).expect_failure(76);
-    assert!(!said.lines().any(|line| line.starts_with("survey is deleted")), "{said}");
+    let error = env.teamctl(["delete", "survey"]).expect_failure(76);
+    assert!(!error.lines().any(|line| line.starts_with("survey is deleted")), "{error}");
     env.shut_down();
 }
 
@@ -110,13 +112,14 @@ fn rejected_delete_ends_no_member() {
     let env = env_with_repository();
     let (dirty, clean) = (spawn(&env, "ann", &env.path("repo")), spawn(&env, "bob", &env.path("repo")));
     write_file(&dirty.join("new"), "x");
-    let pids = || ["ann", "bob"].map(|name| env.member(name).expect("it lives")["pid"].as_u64());
-    let before = pids();
-    let said = env.teamctl(["delete", "survey", "--force"]).expect_failure(76);
-    assert!(said.contains("untracked: new") && !said.contains("ended"), "{said}");
-    assert!(said.contains(&format!("delete survey --force --discard {}", path_text(&dirty))), "{said}");
-    assert_eq!((before[0].is_some(), pids()), (true, before));
-    // That they work in them refuses nothing: they are ended first.
+    let member_pids =
+        || ["ann", "bob"].map(|name| env.member(name).expect("the member is running")["pid"].as_u64());
+    let pids_before = member_pids();
+    let error = env.teamctl(["delete", "survey", "--force"]).expect_failure(76);
+    assert!(error.contains("untracked: new") && !error.contains("ended"), "{error}");
+    assert!(error.contains(&format!("delete survey --force --discard {}", path_text(&dirty))), "{error}");
+    assert_eq!((pids_before[0].is_some(), member_pids()), (true, pids_before));
+    // Running members do not prevent the delete, because they are ended first.
     std::fs::remove_file(dirty.join("new")).unwrap();
     env.teamctl(["delete", "survey", "--force"]).expect_success();
     assert!(!dirty.exists() && !clean.exists());

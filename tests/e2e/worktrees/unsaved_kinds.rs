@@ -1,11 +1,11 @@
-//! Twelve kinds of unsaved work, each in a worktree of its own.
+//! Creates worktrees with twelve kinds of unsaved work, and checks that the work is kept.
 
-use super::{files_below, git, path_text, repository, run_git, spawn, write_file};
+use super::{create_repository, files_below, git, path_text, run_git, spawn, write_file};
 use harness::TestEnv;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The kinds, each with what a refusal says of it.
+/// The kinds, each with the reason that a rejected delete names.
 const KINDS: [(&str, &str); 12] = [
     ("staged", "staged: a"),
     ("unstaged", "changed and not staged: a"),
@@ -21,26 +21,27 @@ const KINDS: [(&str, &str); 12] = [
     ("no-remote", "1 commit that no other branch has"),
 ];
 
-/// What is open while a test runs.
+/// A worktree with one kind of unsaved work.
 pub(super) struct UnsavedWorktree {
     pub(super) kind: &'static str,
     reason: &'static str,
     pub(super) repository: PathBuf,
     pub(super) worktree: PathBuf,
     pub(super) member: String,
+    /// The process that works in the worktree, for the kind `in-use`.
     process: Option<std::process::Child>,
-    /// Everything of it that could be lost.
+    /// All that could be lost: the files and the state of git.
     pub(super) before: (BTreeMap<PathBuf, Vec<u8>>, String),
 }
 
 impl UnsavedWorktree {
-    /// One member for each kind, each with a repository of its own.
+    /// Creates one member with its own repository for each kind.
     pub(super) fn create_all(env: &TestEnv) -> Vec<UnsavedWorktree> {
-        KINDS.iter().map(|(kind, says)| UnsavedWorktree::create(env, kind, says)).collect()
+        KINDS.iter().map(|(kind, reason)| UnsavedWorktree::create(env, kind, reason)).collect()
     }
 
-    fn create(env: &TestEnv, kind: &'static str, says: &'static str) -> UnsavedWorktree {
-        let repository = repository(env, &format!("repo-{kind}"));
+    fn create(env: &TestEnv, kind: &'static str, reason: &'static str) -> UnsavedWorktree {
+        let repository = create_repository(env, &format!("repo-{kind}"));
         if kind != "no-remote" {
             let remote = env.path(&format!("remote-{kind}.git"));
             git(
@@ -52,60 +53,59 @@ impl UnsavedWorktree {
             git(env, &repository, &["fetch", "--quiet", "origin"]);
         }
         if kind == "submodule" {
-            let from = format!("{}/.git", path_text(&env.path("repo")));
-            let file = "protocol.file.allow=always";
-            git(env, &repository, &["-c", file, "submodule", "--quiet", "add", &from, "part"]);
+            let source = format!("{}/.git", path_text(&env.path("repo")));
+            let config = "protocol.file.allow=always";
+            git(env, &repository, &["-c", config, "submodule", "--quiet", "add", &source, "part"]);
             git(env, &repository, &["commit", "--quiet", "--message", "a part"]);
             git(env, &repository, &["push", "--quiet", "origin", "main"]);
         }
         let member = format!("of-{kind}");
         let tree = spawn(env, &member, &repository);
-        let inside = add_unsaved_work(env, kind, &repository, &tree);
+        let process = add_unsaved_work(env, kind, &repository, &tree);
         let mut dirty = UnsavedWorktree {
             kind,
-            reason: says,
+            reason,
             repository,
             worktree: tree,
             member,
-            process: inside,
+            process,
             before: Default::default(),
         };
         dirty.before = dirty.snapshot(env);
         dirty
     }
 
-    /// Files, and what git knows: the commits, the index, the stashes, what is under way.
+    /// The files, and the state of git: commits, index, stashes, reflog and submodules.
     fn snapshot(&self, env: &TestEnv) -> (BTreeMap<PathBuf, Vec<u8>>, String) {
-        let tell = |arguments: &[&str]| {
-            String::from_utf8_lossy(&run_git(env, &self.worktree, arguments).stdout).into_owned()
-        };
+        let git_output =
+            |args: &[&str]| String::from_utf8_lossy(&run_git(env, &self.worktree, args).stdout).into_owned();
         let git = [
-            tell(&["rev-parse", "HEAD", "teamd/survey/of-x"]),
-            tell(&["status", "--porcelain", "--branch", "--ignored"]),
-            tell(&["diff", "--cached"]),
-            tell(&["stash", "list"]),
-            tell(&["log", "--walk-reflogs", "--format=%H", "HEAD", "--"]),
-            tell(&["submodule", "foreach", "--quiet", "git rev-parse HEAD; git status --porcelain"]),
+            git_output(&["rev-parse", "HEAD", "teamd/survey/of-x"]),
+            git_output(&["status", "--porcelain", "--branch", "--ignored"]),
+            git_output(&["diff", "--cached"]),
+            git_output(&["stash", "list"]),
+            git_output(&["log", "--walk-reflogs", "--format=%H", "HEAD", "--"]),
+            git_output(&["submodule", "foreach", "--quiet", "git rev-parse HEAD; git status --porcelain"]),
         ];
         (files_below(&self.worktree), git.concat())
     }
 
     pub(super) fn assert_unchanged(&self, env: &TestEnv) {
-        assert_eq!(self.snapshot(env), self.before, "{} is as it was", self.kind);
+        assert_eq!(self.snapshot(env), self.before, "the kind {} is unchanged", self.kind);
     }
 }
 
-/// Puts unsaved work of that kind into it.
+/// Creates unsaved work of the kind in the worktree. Returns the process of the kind `in-use`.
 fn add_unsaved_work(
     env: &TestEnv,
     kind: &str,
     repository: &Path,
     tree: &Path,
 ) -> Option<std::process::Child> {
-    let commit = |at: &Path, file: &str, text: &str| {
-        write_file(&at.join(file), text);
-        git(env, at, &["add", "--all"]);
-        git(env, at, &["commit", "--quiet", "--message", text]);
+    let commit = |directory: &Path, name: &str, text: &str| {
+        write_file(&directory.join(name), text);
+        git(env, directory, &["add", "--all"]);
+        git(env, directory, &["commit", "--quiet", "--message", text]);
     };
     match kind {
         "staged" => {
@@ -122,8 +122,8 @@ fn add_unsaved_work(
         }
         "locked" => drop(git(env, repository, &["worktree", "lock", "--reason", "mine", path_text(tree)])),
         "submodule" => {
-            let file = "protocol.file.allow=always";
-            git(env, tree, &["-c", file, "submodule", "--quiet", "update", "--init"]);
+            let config = "protocol.file.allow=always";
+            git(env, tree, &["-c", config, "submodule", "--quiet", "update", "--init"]);
             commit(&tree.join("part"), "a", "in the part\n");
             git(env, &tree.join("part"), &["branch", "kept"]);
             git(env, tree, &["submodule", "--quiet", "update", "--force"]);
@@ -139,32 +139,33 @@ fn add_unsaved_work(
         "mid-rebase" => {
             commit(tree, "a", "mine\n");
             commit(repository, "a", "theirs\n");
-            assert!(!run_git(env, tree, &["rebase", "main"]).status.success(), "a conflict");
+            assert!(!run_git(env, tree, &["rebase", "main"]).status.success(), "the rebase has a conflict");
         }
-        other => panic!("{other} is no kind"),
+        other => panic!("unknown kind {other}"),
     }
     None
 }
 
-/// Refused, with every path and its reason, and nothing is gone.
-pub(super) fn assert_delete_rejected(env: &TestEnv, all: &[UnsavedWorktree]) {
-    let said = env.teamctl(["delete", "survey", "--force"]).expect_failure(76);
-    for dirty in all {
-        let line = said.lines().find(|line| line.contains(&format!("({}): ", dirty.member)));
-        let line = line.unwrap_or_else(|| panic!("{}: {said}", dirty.kind));
+/// Checks that the delete is rejected with the path and the reason of every worktree, and that no
+/// work is lost.
+pub(super) fn assert_delete_rejected(env: &TestEnv, worktrees: &[UnsavedWorktree]) {
+    let error = env.teamctl(["delete", "survey", "--force"]).expect_failure(76);
+    for dirty in worktrees {
+        let line = error.lines().find(|line| line.contains(&format!("({}): ", dirty.member)));
+        let line = line.unwrap_or_else(|| panic!("{}: {error}", dirty.kind));
         assert!(
             line.contains(path_text(&dirty.worktree)) && line.contains(dirty.reason),
             "{}: {line}",
             dirty.kind
         );
-        assert!(said.contains(&format!("--discard {}", path_text(&dirty.worktree))), "{said}");
+        assert!(error.contains(&format!("--discard {}", path_text(&dirty.worktree))), "{error}");
         dirty.assert_unchanged(env);
     }
     assert!(env.path("root/teams/survey/config.json").exists() && env.path("root/tasks/survey").exists());
 }
 
-pub(super) fn end_processes(all: &mut [UnsavedWorktree]) {
-    for inside in all.iter_mut().filter_map(|dirty| dirty.process.as_mut()) {
-        inside.kill().and_then(|()| inside.wait()).unwrap();
+pub(super) fn end_processes(worktrees: &mut [UnsavedWorktree]) {
+    for process in worktrees.iter_mut().filter_map(|dirty| dirty.process.as_mut()) {
+        process.kill().and_then(|()| process.wait()).unwrap();
     }
 }

@@ -1,5 +1,6 @@
-//! Those who take tasks: one by the command line, three by the MCP server, one a foreign program with the two locks of its
-//! kind, the others by the library. A server is killed now and then in the middle of it.
+//! The claimers. One of them runs `teamctl task claim`, three use the MCP server, one is a foreign
+//! program that takes both locks, and the others call the `store` crate. MCP servers are sometimes
+//! killed while they claim.
 
 use super::ClaimRound;
 use harness::{McpClient, random_delay};
@@ -11,32 +12,32 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use store::Tasks;
 
-/// The member that one is.
-pub(super) fn name(which: usize) -> String {
-    format!("w{which:02}")
+/// The member for which a claimer claims.
+pub(super) fn claimer_name(index: usize) -> String {
+    format!("w{index:02}")
 }
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ClaimResult {
     Won,
-    /// With the words of the refusal.
+    /// With the error text.
     Lost(String),
-    /// Without a word of who has it.
+    /// The foreign program does not report who owns the task.
     LostUnexplained,
-    /// It was killed: it may have won.
+    /// The server was killed, so the claim may have won or not.
     Killed,
 }
 
-/// By what one claims.
+/// The program or library that a claimer uses.
 pub(super) enum Claimer {
     Command(String),
-    McpServer { mcp: McpClient, rng: fastrand::Rng, me: String },
+    McpServer { mcp: McpClient, rng: fastrand::Rng, name: String },
     Foreign(ForeignClaimer),
-    Library { tasks: Tasks, me: AgentName },
+    Library { tasks: Tasks, name: AgentName },
 }
 
-/// It reads ids, and says won or lost.
+/// A foreign program that reads task ids from its input and prints `won` or `lost` for each.
 pub(super) struct ForeignClaimer {
     child: Child,
     input: ChildStdin,
@@ -44,34 +45,37 @@ pub(super) struct ForeignClaimer {
 }
 
 impl Claimer {
-    pub(super) fn new(round: &ClaimRound, which: usize) -> Claimer {
-        let me = name(which);
-        match which {
-            0 => Claimer::Command(me),
-            1..4 => Claimer::McpServer { mcp: start_mcp_server(round, &me), rng: round.rng(100 + which), me },
-            4 => ForeignClaimer::start(round, &me)
-                .map_or_else(|| library_claimer(round, &me), Claimer::Foreign),
-            _ => library_claimer(round, &me),
+    pub(super) fn new(round: &ClaimRound, index: usize) -> Claimer {
+        let name = claimer_name(index);
+        match index {
+            0 => Claimer::Command(name),
+            1..4 => {
+                let mcp = start_mcp_server(round, &name);
+                Claimer::McpServer { mcp, rng: round.rng(100 + index), name }
+            }
+            4 => ForeignClaimer::start(round, &name)
+                .map_or_else(|| library_claimer(round, &name), Claimer::Foreign),
+            _ => library_claimer(round, &name),
         }
     }
 
     pub(super) fn claim(&mut self, round: &ClaimRound, id: u64) -> ClaimResult {
         match self {
-            Claimer::Command(me) => claim_by_command(round, me, id),
-            Claimer::McpServer { mcp, rng, me } => {
+            Claimer::Command(name) => claim_by_command(round, name, id),
+            Claimer::McpServer { mcp, rng, name } => {
                 let change = json!({"taskId": id.to_string(), "status": "in_progress"});
                 if rng.u32(0..10) == 0 {
                     mcp.call_and_kill("TaskUpdate", &change, random_delay(rng));
-                    *mcp = start_mcp_server(round, me);
+                    *mcp = start_mcp_server(round, name);
                     return ClaimResult::Killed;
                 }
                 mcp.call("TaskUpdate", &change).map_or_else(ClaimResult::Lost, |_| ClaimResult::Won)
             }
             Claimer::Foreign(foreign) => foreign.claim(id),
-            Claimer::Library { tasks, me } => {
+            Claimer::Library { tasks, name } => {
                 let id = TaskId::from_number(u32::try_from(id).unwrap()).unwrap();
                 tasks
-                    .claim(Some(&id), me)
+                    .claim(Some(&id), name)
                     .map_or_else(|error| ClaimResult::Lost(error.to_string()), |_| ClaimResult::Won)
             }
         }
@@ -89,28 +93,33 @@ impl Claimer {
     }
 }
 
-fn library_claimer(round: &ClaimRound, me: &str) -> Claimer {
-    Claimer::Library { tasks: round.open().tasks(), me: AgentName::new_unchecked(me) }
+fn library_claimer(round: &ClaimRound, name: &str) -> Claimer {
+    Claimer::Library { tasks: round.open_team().tasks(), name: AgentName::new_unchecked(name) }
 }
 
-fn start_mcp_server(round: &ClaimRound, me: &str) -> McpClient {
-    McpClient::connect_with_env(round.env, &[], &[("TEAMD_MEMBER", me), ("TEAMD_TEAM", round.team.as_str())])
+fn start_mcp_server(round: &ClaimRound, name: &str) -> McpClient {
+    McpClient::connect_with_env(
+        round.env,
+        &[],
+        &[("TEAMD_MEMBER", name), ("TEAMD_TEAM", round.team.as_str())],
+    )
 }
 
-fn claim_by_command(round: &ClaimRound, me: &str, id: u64) -> ClaimResult {
-    let words = ["-t", round.team.as_str(), "task", "claim", &id.to_string()];
-    let ran = round.env.teamctl_with(&words, &[("TEAMD_MEMBER", me)]);
-    match ran.code {
+fn claim_by_command(round: &ClaimRound, name: &str, id: u64) -> ClaimResult {
+    let args = ["-t", round.team.as_str(), "task", "claim", &id.to_string()];
+    let output = round.env.teamctl_with(&args, &[("TEAMD_MEMBER", name)]);
+    match output.code {
         0 => ClaimResult::Won,
-        // 65: it is half written for longer than anybody waits.
-        65 | 73 => ClaimResult::Lost(ran.stderr),
-        _ => panic!("{ran:#?}"),
+        // 65: a foreign program has half written the task's file, for longer than teamctl waits.
+        65 | 73 => ClaimResult::Lost(output.stderr),
+        _ => panic!("{output:#?}"),
     }
 }
 
 impl ForeignClaimer {
-    /// None where this machine has not what it needs: said by its fellow that makes tasks.
-    fn start(round: &ClaimRound, me: &str) -> Option<ForeignClaimer> {
+    /// Starts the program. `None` if its node modules are missing. The foreign creator has recorded
+    /// this skip already.
+    fn start(round: &ClaimRound, name: &str) -> Option<ForeignClaimer> {
         let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("compat/writers");
         if !scripts.join("node_modules").is_dir() {
             assert!(std::env::var_os("FOREIGN").is_none(), "the node modules are not there: run make test");
@@ -119,8 +128,8 @@ impl ForeignClaimer {
         let mut command = Command::new("node");
         command
             .arg(scripts.join("task_claimer.js"))
-            .arg(round.tasks())
-            .arg(me)
+            .arg(round.tasks_dir())
+            .arg(name)
             .env("TEST_DIR", round.env.path(""));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
@@ -129,12 +138,12 @@ impl ForeignClaimer {
 
     fn claim(&mut self, id: u64) -> ClaimResult {
         writeln!(self.input, "{id}").unwrap();
-        let mut said = String::new();
-        self.output.read_line(&mut said).unwrap();
-        match said.trim() {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        match line.trim() {
             "won" => ClaimResult::Won,
             "lost" => ClaimResult::LostUnexplained,
-            _ => panic!("the foreign claimant is gone"),
+            _ => panic!("the foreign claimer has ended"),
         }
     }
 }

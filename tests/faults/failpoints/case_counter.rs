@@ -1,44 +1,50 @@
-//! What came of the tries. That tmux itself crashes in some is no fault of what is tried, as long as they are few.
+//! Counts the cases and the failpoints that were hit. A case in which tmux itself crashes is not
+//! counted as a failure, as long as there are few of them.
 
 use super::sweep_env::SweepEnv;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Thrown where the tmux server of a scene has gone.
+/// The payload of a panic that is raised when the tmux server has ended.
 ///
-/// tmux 3.3a ends by itself where something happens while a control client says who it is: it tells that one too, which
-/// has no state yet (`control_write` of a client without one).
+/// tmux 3.3a sometimes crashes if something happens while a control client identifies itself. It
+/// notifies that client too, which has no control state yet (`control_write`).
 pub(super) struct TmuxCrashed;
 
-/// So many in a hundred may be spoilt by that, and three of a few.
+/// Percentage of cases in which tmux may crash. Three crashes are always allowed.
 const MAX_TMUX_CRASHES: u64 = 1;
 
-/// Of one scene after the other.
+/// The counts of all cases so far.
 #[derive(Default)]
 pub(super) struct CaseCounter {
     cases: u64,
     tmux_crashes: u64,
-    /// Points that were hit.
+    /// Number of failpoints that were hit.
     pub(super) hits: u64,
 }
 
 impl CaseCounter {
-    /// One try; after it a new scene, where its tmux has died.
-    pub(super) fn count(&mut self, sweep: &mut SweepEnv, desk: bool, act: impl FnOnce(&mut SweepEnv) -> u64) {
+    /// Runs one case, which returns its number of hits. If tmux crashes, replaces the environment.
+    pub(super) fn count(
+        &mut self,
+        sweep: &mut SweepEnv,
+        with_failpoints: bool,
+        run_case: impl FnOnce(&mut SweepEnv) -> u64,
+    ) {
         self.cases += 1;
-        match catch_unwind(AssertUnwindSafe(|| act(sweep))) {
+        match catch_unwind(AssertUnwindSafe(|| run_case(sweep))) {
             Ok(hits) => self.hits += hits,
-            Err(thrown) if thrown.is::<TmuxCrashed>() => {
+            Err(panic) if panic.is::<TmuxCrashed>() => {
                 self.record_tmux_crash();
-                *sweep = SweepEnv::new(desk);
+                *sweep = SweepEnv::new(with_failpoints);
             }
-            Err(failure) => resume_unwind(failure),
+            Err(panic) => resume_unwind(panic),
         }
     }
 
-    #[allow(clippy::print_stderr, reason = "a try that came to nothing is told")]
+    #[allow(clippy::print_stderr, reason = "reports a case without a result")]
     fn record_tmux_crash(&mut self) {
         self.tmux_crashes += 1;
-        eprintln!("tmux itself has crashed, {} times in {} tries", self.tmux_crashes, self.cases);
+        eprintln!("tmux itself has crashed, {} times in {} cases", self.tmux_crashes, self.cases);
         assert!(self.tmux_crashes <= (self.cases * MAX_TMUX_CRASHES / 100).max(3), "tmux crashes too often");
     }
 }

@@ -1,38 +1,38 @@
-//! All there is to see of an environment at rest: what must be the same before and after.
+//! Snapshot of an idle environment. It must be the same before and after a case.
 
 use harness::{TaggedProcesses, TestEnv};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Teams, members, panes, processes; and the files that stay.
+/// The teams, members, panes, shims and permanent files of an environment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EnvSnapshot {
-    /// `TEAM/NAME`, of the roster on disk.
+    /// `TEAM/NAME` of each record of the roster.
     agents: BTreeSet<String>,
-    /// `TEAM/NAME`, of all config.json.
+    /// `TEAM/NAME` of each member in a config.json.
     members: BTreeSet<String>,
+    /// The teams in the roster.
     teams: BTreeSet<String>,
     panes: usize,
-    /// First processes of agents.
     shims: usize,
     files: BTreeSet<String>,
 }
 
 impl EnvSnapshot {
-    /// What of it is not as in `other`; nothing where all is.
+    /// Describes the differences from `other`. Empty if there are none.
     pub(super) fn difference(&self, other: &EnvSnapshot) -> String {
-        let sets =
-            |of: &EnvSnapshot| [of.agents.clone(), of.members.clone(), of.teams.clone(), of.files.clone()];
-        let (now, then) = (sets(self), sets(other));
-        let mut unlike = String::new();
-        for (now, then) in now.iter().zip(&then) {
-            now.symmetric_difference(then).for_each(|name| unlike += &format!("{name}\n"));
+        let sets = |env: &EnvSnapshot| {
+            [env.agents.clone(), env.members.clone(), env.teams.clone(), env.files.clone()]
+        };
+        let mut difference = String::new();
+        for (own_set, other_set) in sets(self).iter().zip(&sets(other)) {
+            own_set.symmetric_difference(other_set).for_each(|name| difference += &format!("{name}\n"));
         }
         if (self.panes, self.shims) != (other.panes, other.shims) {
-            unlike += &format!("{} panes, {} shims\n", self.panes, self.shims);
+            difference += &format!("{} panes, {} shims\n", self.panes, self.shims);
         }
-        unlike
+        difference
     }
 }
 
@@ -53,76 +53,82 @@ pub(super) fn take_snapshot(env: &TestEnv) -> EnvSnapshot {
             .as_object()
             .map(|teams| teams.keys().cloned().collect())
             .unwrap_or_default(),
-        panes: panes(env),
+        panes: count_panes(env),
         shims: count_shims(env),
-        files: ["root", "state", "run"].iter().flat_map(|top| remaining_files(env, top)).collect(),
+        files: ["root", "state", "run"].iter().flat_map(|top| permanent_files(env, top)).collect(),
     }
 }
 
-/// Of what is stored.
+/// The kind of a stored item in the team survey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum StoredItem {
-    /// To ann.
+    /// A message to ann.
     Message,
     Task,
 }
 
-/// Mail and tasks of survey that are there and have no business to be, or not as often as once.
-pub(super) fn missing_items(env: &TestEnv, kept: &BTreeSet<(StoredItem, String)>) -> String {
-    let mails =
-        env.inbox("survey", "ann").into_iter().map(|mail| (StoredItem::Message, value_text(&mail["text"])));
+/// Describes the messages and tasks of the team survey that are missing, duplicated or unexpected.
+/// `expected` has those that must exist exactly once.
+pub(super) fn describe_wrong_items(env: &TestEnv, expected: &BTreeSet<(StoredItem, String)>) -> String {
+    let inbox = env.inbox("survey", "ann").into_iter();
+    let messages = inbox.map(|message| (StoredItem::Message, value_text(&message["text"])));
     let tasks = env.tasks("survey").into_iter().map(|task| (StoredItem::Task, value_text(&task["subject"])));
-    // Agents have tasks of their own, which say what they are for.
-    let mut there: Vec<_> = mails.chain(tasks).filter(|(_, text)| text.starts_with("the ")).collect();
-    there.sort();
-    let told = |how: &str, of: &(StoredItem, String)| format!("{how}: {of:?}\n");
-    let twice = there.windows(2).filter(|two| two[0] == two[1]).map(|two| told("twice", &two[0]));
-    let lost = kept.iter().filter(|of| !there.contains(of)).map(|of| told("lost", of));
-    let more = there.iter().filter(|of| !kept.contains(of)).map(|of| told("not asked for", of));
-    twice.chain(lost).chain(more).collect()
+    // Each agent has an internal task too. Only the items of the test begin with "the ".
+    let mut found: Vec<_> = messages.chain(tasks).filter(|(_, text)| text.starts_with("the ")).collect();
+    found.sort();
+    let describe = |problem: &str, item: &(StoredItem, String)| format!("{problem}: {item:?}\n");
+    let duplicates =
+        found.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| describe("duplicate", &pair[0]));
+    let missing = expected.iter().filter(|item| !found.contains(item)).map(|item| describe("missing", item));
+    let unexpected =
+        found.iter().filter(|item| !expected.contains(item)).map(|item| describe("unexpected", item));
+    duplicates.chain(missing).chain(unexpected).collect()
 }
 
 fn value_text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The roster on disk.
+/// Reads the roster. `Null` if it is missing.
 pub(super) fn roster(env: &TestEnv) -> Value {
     let path = directories(&env.path("state/teamd"));
     let text = env.read(&format!("state/teamd/{}/roster.json", path.first().map_or("", String::as_str)));
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// Who is in a team's config.json; nobody where there is none.
+/// Returns the names in a team's config.json. Empty if the file is missing.
 pub(super) fn members(env: &TestEnv, team: &str) -> Vec<String> {
     let text = env.read(&format!("root/teams/{team}/config.json"));
     if text.is_empty() {
         return Vec::new();
     }
-    let config: Value = serde_json::from_str(&text).expect("a config is whole at every instant");
+    let config: Value = serde_json::from_str(&text).expect("config.json is valid at any time");
     let members = config["members"].as_array().expect("a config has members").iter();
     members.map(|member| member["name"].as_str().expect("a member has a name").to_owned()).collect()
 }
 
-/// Panes with our mark.
-pub(super) fn panes(env: &TestEnv) -> usize {
-    let marks = env.tmux(["list-panes", "-a", "-F", "#{@teamd_spawn}"]);
-    marks.lines().filter(|mark| !mark.is_empty()).count()
+/// Counts the panes with a pane tag.
+pub(super) fn count_panes(env: &TestEnv) -> usize {
+    let tags = env.tmux(["list-panes", "-a", "-F", "#{@teamd_spawn}"]);
+    tags.lines().filter(|tag| !tag.is_empty()).count()
 }
 
-/// Living first processes of agents.
+/// Counts the running shims.
 pub(super) fn count_shims(env: &TestEnv) -> usize {
-    let all = TaggedProcesses::with_tag(&env.process_tag()).list();
-    all.iter().filter(|line| line.contains("teamd-shim run")).count()
+    let processes = TaggedProcesses::with_tag(&env.process_tag()).list();
+    processes.iter().filter(|line| line.contains("teamd-shim run")).count()
 }
 
-/// Processes with the environment of an agent of this team, first processes aside.
+/// Counts the processes with the environment of an agent of this team. A shim has another
+/// environment.
 pub(super) fn count_agents(env: &TestEnv, team: &str) -> usize {
-    let mark = format!("TEAMD_TEAM={team}");
+    let variable = format!("TEAMD_TEAM={team}");
     let pids = TaggedProcesses::with_tag(&env.process_tag()).list().into_iter();
     let pids = pids.filter_map(|line| line.split(' ').next()?.parse::<u32>().ok());
     let environs = pids.map(|pid| std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default());
-    environs.filter(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())).count()
+    environs
+        .filter(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes()))
+        .count()
 }
 
 fn directories(path: &Path) -> Vec<String> {
@@ -130,7 +136,8 @@ fn directories(path: &Path) -> Vec<String> {
     entries.filter_map(|entry| entry.path().is_dir().then(|| entry.file_name().into_string().ok())?).collect()
 }
 
-/// Mail and tasks come and go with the trial, logs grow, locks of the kernel's stay, and the trash is nobody's to empty.
+/// Parts of paths that a snapshot ignores. Cases change messages, tasks, logs, journals and run
+/// records. Lock files are never deleted, and nothing empties the trash.
 const IGNORED_FILES: [&str; 8] = [
     "root/tasks/survey/",
     "/inboxes/",
@@ -142,15 +149,15 @@ const IGNORED_FILES: [&str; 8] = [
     "/trash/",
 ];
 
-/// Those that stay.
-fn remaining_files(env: &TestEnv, top: &str) -> Vec<String> {
-    let (mut found, mut left) = (Vec::new(), vec![top.to_owned()]);
-    while let Some(directory) = left.pop() {
+/// Returns the permanent files below a directory.
+fn permanent_files(env: &TestEnv, top: &str) -> Vec<String> {
+    let (mut found, mut directories) = (Vec::new(), vec![top.to_owned()]);
+    while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(env.path(&directory)).into_iter().flatten().flatten() {
             let name = format!("{directory}/{}", entry.file_name().to_string_lossy());
             if entry.path().is_dir() {
-                left.push(name);
-            } else if !IGNORED_FILES.iter().any(|of| name.contains(of)) {
+                directories.push(name);
+            } else if !IGNORED_FILES.iter().any(|part| name.contains(part)) {
                 found.push(name);
             }
         }

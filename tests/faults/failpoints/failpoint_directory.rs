@@ -1,20 +1,20 @@
-//! Where orders are given and what was passed is read: the directory that the crash points of a debug build look at.
+//! Writes and reads the failpoint directory: arms failpoints, and reads which failpoints were hit.
 
 use harness::{TaggedProcesses, TestEnv};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A crash point, and the how manieth passing of it.
+/// One hit of a failpoint: the `nth` time that `program` reaches it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Failpoint {
     pub(super) program: String,
     pub(super) name: String,
-    /// It stands ahead of a call that may fail.
-    pub(super) call: bool,
+    /// Whether a system call that can fail follows the failpoint.
+    pub(super) is_before_call: bool,
     pub(super) nth: usize,
 }
 
-/// What is done there.
+/// What happens at an armed failpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FailpointAction {
     Kill,
@@ -34,39 +34,43 @@ impl FailpointAction {
     }
 }
 
-/// Nothing is written for so long: what was begun is over, or waits for somebody.
+/// An operation has ended, or waits for something, if nothing is written for this time.
 pub(super) const SETTLE_TIME: Duration = Duration::from_millis(60);
 
-/// Every process of the environment that is started from now on looks there.
+/// Enables failpoints in all processes that are started in the environment from now on.
 pub(super) fn enable(env: &mut TestEnv) {
     let path = env.path("crash").display().to_string();
     env.tmux(["set-environment", "-g", "TEAMD_FAILPOINTS", &path]);
     env.variables.push(("TEAMD_FAILPOINTS".to_owned(), path));
 }
 
-/// From now on what is passed is written down, and the order holds.
-pub(super) fn arm(env: &TestEnv, order: Option<(&Failpoint, FailpointAction)>) {
-    let line = order.map(|(at, deed)| format!("{} {} {} {}\n", deed.keyword(), at.program, at.name, at.nth));
-    // Without the one nothing is counted, and nobody obeys: what is passed in between is of no order.
+/// Starts recording hits, and arms a failpoint if one is given.
+pub(super) fn arm(env: &TestEnv, armed: Option<(&Failpoint, FailpointAction)>) {
+    let line = armed.map(|(point, action)| {
+        format!("{} {} {} {}\n", action.keyword(), point.program, point.name, point.nth)
+    });
+    // Without the file `hits` no program counts hits or takes an action. So no hit is counted
+    // before the new failpoint is armed.
     std::fs::remove_file(env.path("crash/hits")).unwrap_or_default();
     env.write_file("crash/armed", line.unwrap_or_default());
     env.write_file("crash/hits", "");
 }
 
-/// No more.
+/// Stops recording hits and disarms the failpoint.
 pub(super) fn disarm(env: &TestEnv) {
     for name in ["armed", "hits"] {
         std::fs::remove_file(env.path("crash").join(name)).unwrap_or_default();
     }
 }
 
-/// Who did as was ordered.
+/// Returns the pid of the process that has taken the armed action.
 pub(super) fn triggered_pid(env: &TestEnv) -> Option<u32> {
-    let passed = env.read("crash/hits");
-    passed.lines().find_map(|line| line.strip_prefix("acted ")?.parse().ok())
+    let hits = env.read("crash/hits");
+    hits.lines().find_map(|line| line.strip_prefix("acted ")?.parse().ok())
 }
 
-/// Waits until somebody has, or nothing is to come any more; gives who has.
+/// Waits until a process has taken the armed action, or until nothing is written any more. Returns
+/// the pid of the process.
 pub(super) fn wait_for_trigger(env: &TestEnv) -> Option<u32> {
     if triggered_pid(env).is_none() {
         env.wait_until_quiet(SETTLE_TIME);
@@ -74,22 +78,22 @@ pub(super) fn wait_for_trigger(env: &TestEnv) -> Option<u32> {
     triggered_pid(env)
 }
 
-/// Waits for the end of whoever has.
+/// Waits until the process that took the action has ended.
 pub(super) fn wait_for_exit(pid: u32) {
-    assert!(TaggedProcesses::single(pid).exit_within(Duration::from_secs(10)), "{pid} did not end of it");
+    assert!(TaggedProcesses::single(pid).exit_within(Duration::from_secs(10)), "{pid} has not ended");
 }
 
-/// All that was passed, each with its number.
+/// Waits until nothing is written any more, and returns all recorded hits.
 pub(super) fn recorded_points(env: &TestEnv) -> Vec<Failpoint> {
     env.wait_until_quiet(SETTLE_TIME);
-    let (mut times, mut points) = (BTreeMap::new(), Vec::new());
+    let (mut counts, mut points) = (BTreeMap::new(), Vec::new());
     for line in env.read("crash/hits").lines() {
-        let words: Vec<&str> = line.split(' ').collect();
-        let [program, name, kind, _pid] = words[..] else { continue };
-        let nth = times.entry((program.to_owned(), name.to_owned())).or_insert(0);
+        let fields: Vec<&str> = line.split(' ').collect();
+        let [program, name, kind, _pid] = fields[..] else { continue };
+        let nth = counts.entry((program.to_owned(), name.to_owned())).or_insert(0);
         *nth += 1;
         let (program, name) = (program.to_owned(), name.to_owned());
-        points.push(Failpoint { program, name, call: kind == "call", nth: *nth });
+        points.push(Failpoint { program, name, is_before_call: kind == "call", nth: *nth });
     }
     points
 }

@@ -1,24 +1,25 @@
-//! Who may do what: each role tries each verb.
+//! Tests which role may run which command: each role tries each command.
 
 use super::single_file_below;
 use harness::{TestEnv, record_result};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Whose it is, beside the lead and a person.
+/// Who may run a command.
 #[derive(Clone, Copy)]
 enum CommandPermission {
-    /// Theirs alone.
+    /// The lead and a person. The daemon checks the token.
     Lead,
-    /// The same, and the daemon alone says so: files need none, and there a member that denies its name is the lead.
+    /// The lead and a person, but no daemon checks the token. The command works on the files, so a
+    /// member without its name counts as the lead.
     LeadAtFiles,
-    /// A member's, too.
+    /// Every role.
     Member,
-    /// The same, and the daemon answers it: not to a token of which it knows nothing.
+    /// Every role whose token the daemon knows, or that has none.
     KnownMember,
-    /// That one's alone, as it goes by its name.
+    /// Only the member itself, by its name.
     OwnName,
-    /// Another's alone.
+    /// Only another member, so no tested role.
     OtherMember,
 }
 
@@ -35,20 +36,21 @@ impl CommandPermission {
     }
 }
 
-/// Who tries.
+/// Who runs a command.
 #[derive(Debug, Clone, Copy)]
 enum Role {
     Person,
     Lead,
     Member,
-    /// A member with a token that is none.
+    /// A member with an invalid token.
     Forger,
-    /// A member without its name.
+    /// A member that has removed its name from its environment and kept its token.
     WithoutName,
 }
 
-/// In a form that does no harm where it is allowed: nobody of that name, a wrong word, something that goes on; and with
-/// which code it ends then.
+/// The arguments of each command, who may run it, and the possible exit codes if it is allowed. The
+/// arguments are chosen so that an allowed command has no effect on the test, for example with an
+/// unknown name.
 const COMMANDS: [(&[&str], CommandPermission, &[i32]); 53] = [
     (&["create", "survey"], CommandPermission::Lead, &[73]),
     (&["spawn", "bob", "--", "true"], CommandPermission::Lead, &[73]),
@@ -105,23 +107,23 @@ const COMMANDS: [(&[&str], CommandPermission, &[i32]); 53] = [
     (&["help"], CommandPermission::Member, &[0]),
 ];
 
-/// Those that no role is refused and that go on for as long as somebody watches them, or serve a program, and that which
-/// comes last.
+/// Commands that are not in the list above. `attach`, `top` and `mcp` are allowed for every role
+/// and run until they are stopped. `down` is tried at the end.
 const UNTESTED_COMMANDS: [&str; 4] = ["attach", "top", "mcp", "down"];
 
 #[test]
 fn every_command_is_tested() {
     let env = TestEnv::new();
     let help = env.teamctl(["--help"]).stdout;
-    let verbs =
+    let commands =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let verbs: BTreeSet<&str> = verbs.map(|line| line.split_whitespace().next().unwrap()).collect();
-    let tried = COMMANDS.iter().map(|(words, ..)| words[0]).chain(UNTESTED_COMMANDS);
-    assert_eq!(verbs, tried.collect());
+    let commands: BTreeSet<&str> = commands.map(|line| line.split_whitespace().next().unwrap()).collect();
+    let listed = COMMANDS.iter().map(|(args, ..)| args[0]).chain(UNTESTED_COMMANDS);
+    assert_eq!(commands, listed.collect());
     env.shut_down();
 }
 
-/// With two members.
+/// Creates a team with the members ann and bob.
 pub(super) fn env_with_two_members() -> TestEnv {
     let env = TestEnv::with_team();
     for name in ["ann", "bob"] {
@@ -131,7 +133,7 @@ pub(super) fn env_with_two_members() -> TestEnv {
     env
 }
 
-/// As the roster has it.
+/// Returns the token of a member from the roster.
 pub(super) fn token_of(env: &TestEnv, name: &str) -> String {
     let roster = std::fs::read_to_string(single_file_below(&env.path("state/teamd"), "roster.json")).unwrap();
     let roster: Value = serde_json::from_str(&roster).unwrap();
@@ -153,25 +155,25 @@ fn commands_check_the_role() {
         (Role::Forger, vec![("TEAMD_MEMBER", "bob"), ("TEAMD_TOKEN", "wrong")]),
         (Role::WithoutName, vec![("TEAMD_TOKEN", token)]),
     ];
-    let (mut tried, mut wrong) = (0, Vec::new());
+    let (mut count, mut failures) = (0, Vec::new());
     for (role, variables) in &roles {
-        for (verb, may, codes) in COMMANDS {
-            let ran = env.teamctl_with(&[&["-t", "survey"], verb].concat(), variables);
-            let expected = if may.denies(*role) { &[77] } else { codes };
-            if !expected.contains(&ran.code) {
-                wrong.push(format!("{role:?}: {verb:?} ended with {}: {}", ran.code, ran.stderr));
+        for (args, permission, codes) in COMMANDS {
+            let output = env.teamctl_with(&[&["-t", "survey"], args].concat(), variables);
+            let expected = if permission.denies(*role) { &[77] } else { codes };
+            if !expected.contains(&output.code) {
+                failures.push(format!("{role:?}: {args:?} exited with {}: {}", output.code, output.stderr));
             }
-            tried += 1;
+            count += 1;
         }
     }
-    // Whoever may would end it.
+    // Only the roles that may not stop the daemon try `down`.
     for (role, variables) in roles.iter().filter(|(role, _)| CommandPermission::Lead.denies(*role)) {
-        let ran = env.teamctl_with(&["down"], variables);
-        wrong.extend((ran.code != 77).then(|| format!("{role:?}: down: {ran:?}")));
-        tried += 1;
+        let output = env.teamctl_with(&["down"], variables);
+        failures.extend((output.code != 77).then(|| format!("{role:?}: down: {output:?}")));
+        count += 1;
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(failures.is_empty(), "{failures:#?}");
     assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
     env.shut_down();
-    record_result("roles-verbs", tried);
+    record_result("roles-verbs", count);
 }

@@ -1,5 +1,5 @@
-//! What comes over the control socket from peers that are broken, slow, or mean harm. None asks for what a person might
-//! ask for in earnest: that would be done.
+//! Frames on the control socket from broken, slow and hostile clients. No frame is a valid request
+//! that the daemon would carry out for a person.
 
 use super::mutate::mutate;
 use super::{HostileRun, single_file_below};
@@ -18,15 +18,15 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Names that are none.
+/// Invalid names and names that no member has.
 const NAMES: [&str; 8] = ["../survey", "a/b", "", "..", "\u{1b}[2J", "x\0y", "nobody", "%0"];
 
-/// What the daemon says to a person's request.
+/// Sends a request without a token, as a person does, and returns the reply.
 pub(super) fn call_daemon(env: &TestEnv, request: &Value) -> Value {
     call_daemon_with_token(env, None, request)
 }
 
-/// What it says to whoever has this token.
+/// Sends a request with a token and returns the reply.
 pub(super) fn call_daemon_with_token(env: &TestEnv, token: Option<&str>, request: &Value) -> Value {
     let mut stream = connect(env);
     send_bytes(
@@ -43,16 +43,19 @@ fn connect(env: &TestEnv) -> UnixStream {
     stream
 }
 
-/// Writes as far as it is let.
+/// Writes until the daemon closes the connection.
 fn send_bytes(stream: &mut UnixStream, bytes: &[u8]) {
     stream.write_all(bytes).ok();
 }
 
-/// One line, or the end of the conversation: never silence.
+/// Reads one line, or nothing if the daemon closes the connection. Panics if the daemon does
+/// neither.
 fn read_reply(stream: UnixStream) -> String {
     let mut line = Vec::new();
     match BufReader::new(stream).read_until(b'\n', &mut line) {
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("no answer and no end"),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            panic!("the daemon neither replies nor closes the connection")
+        }
         _ => String::from_utf8_lossy(&line).into_owned(),
     }
 }
@@ -67,9 +70,10 @@ fn valid_call(request: Request) -> Vec<u8> {
     encode(&Call { version: PROTOCOL_VERSION, token: None, idempotency_key: None, request }).unwrap()
 }
 
-pub(super) fn send_frame(siege: &mut HostileRun) {
-    let mut stream = connect(&siege.env);
-    match siege.rng.u32(0..14) {
+/// Sends a random frame.
+pub(super) fn send_frame(run: &mut HostileRun) {
+    let mut stream = connect(&run.env);
+    match run.rng.u32(0..14) {
         0 => send_bytes(&mut stream, format!("{{\"version\":{PROTOCOL_VERSION},\"requ").as_bytes()),
         1 => {
             send_bytes(&mut stream, &vec![b'x'; 70 * 1024]);
@@ -77,8 +81,8 @@ pub(super) fn send_frame(siege: &mut HostileRun) {
         }
         2 => send_endless_parts(stream),
         3 => {
-            let mut bytes = vec![0; siege.rng.usize(1..4_000)];
-            siege.rng.fill(&mut bytes);
+            let mut bytes = vec![0; run.rng.usize(1..4_000)];
+            run.rng.fill(&mut bytes);
             send_bytes(&mut stream, &bytes);
             send_bytes(&mut stream, b"\n");
             read_reply(stream);
@@ -88,17 +92,17 @@ pub(super) fn send_frame(siege: &mut HostileRun) {
             assert!(read_reply(stream).contains("failed"));
         }
         5 => {
-            send_bytes(&mut stream, &wrong_types(siege));
+            send_bytes(&mut stream, &wrong_types(run));
             assert!(!read_reply(stream).contains("\"done\""));
         }
         6 => {
-            let sound = call(json!({"locate_pane": {"team": "nobodys", "name": "nobody"}}));
-            send_bytes(&mut stream, &mutate(&mut siege.rng, &sound));
+            let valid = call(json!({"locate_pane": {"team": "nobodys", "name": "nobody"}}));
+            send_bytes(&mut stream, &mutate(&mut run.rng, &valid));
             send_bytes(&mut stream, b"\n");
             read_reply(stream);
         }
         7 => {
-            send_bytes(&mut stream, &forged_shim_hello(siege));
+            send_bytes(&mut stream, &forged_shim_hello(run));
             send_bytes(&mut stream, &encode(&FromShim::Exited(ExitReport::Exit(0))).unwrap());
             let mut reply = String::new();
             stream.read_to_string(&mut reply).ok();
@@ -106,11 +110,11 @@ pub(super) fn send_frame(siege: &mut HostileRun) {
                 assert!(!reply.contains(&format!("\"{accepted}\"")), "a forged shim was accepted: {reply}");
             }
         }
-        8 => send_descriptors(siege, &stream),
-        9 => drop((0..64).map(|_| open_half_frame(siege)).collect::<Vec<_>>()),
+        8 => send_descriptors(run, &stream),
+        9 => drop((0..64).map(|_| open_half_frame(run)).collect::<Vec<_>>()),
         10 => {
-            let half = open_half_frame(siege);
-            siege.slow.push(half);
+            let connection = open_half_frame(run);
+            run.incomplete_connections.push(connection);
         }
         11 => call_without_reading(stream),
         12 => {
@@ -118,19 +122,19 @@ pub(super) fn send_frame(siege: &mut HostileRun) {
             read_reply(stream);
         }
         _ => {
-            send_bytes(&mut stream, &unknown_names(siege));
+            send_bytes(&mut stream, &unknown_names(run));
             assert!(!read_reply(stream).contains("\"done\""));
         }
     }
 }
 
-fn open_half_frame(siege: &HostileRun) -> UnixStream {
-    let mut stream = connect(&siege.env);
+fn open_half_frame(run: &HostileRun) -> UnixStream {
+    let mut stream = connect(&run.env);
     send_bytes(&mut stream, b"{");
     stream
 }
 
-/// Parts that never make a whole.
+/// Sends parts of a frame that never ends, until the daemon closes the connection.
 fn send_endless_parts(mut stream: UnixStream) {
     let line = format!("{{\"part\":\"{}\"}}\n", "x".repeat(60_000));
     for _ in 0..150 {
@@ -141,8 +145,8 @@ fn send_endless_parts(mut stream: UnixStream) {
     assert_eq!(read_reply(stream), "");
 }
 
-/// A request whose fields are of other types, or are not there.
-fn wrong_types(siege: &mut HostileRun) -> Vec<u8> {
+/// A request whose fields are missing or have wrong types.
+fn wrong_types(run: &mut HostileRun) -> Vec<u8> {
     let fields = [
         json!(null),
         json!(7),
@@ -178,8 +182,8 @@ fn wrong_types(siege: &mut HostileRun) -> Vec<u8> {
     ];
     // Some fields fit some requests. Each name must be one that the daemon knows.
     loop {
-        let kind = kinds[siege.rng.usize(0..kinds.len())];
-        let field = &fields[siege.rng.usize(0..fields.len())];
+        let kind = kinds[run.rng.usize(0..kinds.len())];
+        let field = &fields[run.rng.usize(0..fields.len())];
         if let Err(error) = serde_json::from_value::<Request>(json!({ kind: field })) {
             let error = error.to_string();
             assert_eq!(error.contains("unknown variant"), kind == "nothing", "{kind}: {error}");
@@ -188,20 +192,20 @@ fn wrong_types(siege: &mut HostileRun) -> Vec<u8> {
     }
 }
 
-/// Whoever is meant is nobody, or has no name.
-fn unknown_names(siege: &mut HostileRun) -> Vec<u8> {
-    let name = NAMES[siege.rng.usize(0..NAMES.len())];
-    let who = json!({"team": "survey", "name": name});
+/// A request for a member or team with an unknown or invalid name.
+fn unknown_names(run: &mut HostileRun) -> Vec<u8> {
+    let name = NAMES[run.rng.usize(0..NAMES.len())];
+    let member = json!({"team": "survey", "name": name});
     let targets = json!({"team": "survey", "names": [name]});
-    call(match siege.rng.u32(0..8) {
-        0 => json!({"locate_pane": who}),
-        1 => json!({"hide_pane": who}),
+    call(match run.rng.u32(0..8) {
+        0 => json!({"locate_pane": member}),
+        1 => json!({"hide_pane": member}),
         2 => json!({"kill": targets}),
         3 => json!({"shutdown": {"targets": targets, "grace_ms": 1, "force": true}}),
         4 => json!({"capture_pane": {"team": "survey", "name": name, "lines": u32::MAX}}),
         5 => json!({"delete_team": {"team": if name == "survey" { "x" } else { name }, "force": true}}),
         6 => json!({"set_mode": {"team": "survey", "name": name, "mode": "bypassPermissions"}}),
-        _ => json!({"interrupt": who}),
+        _ => json!({"interrupt": member}),
     })
 }
 
@@ -223,23 +227,23 @@ fn accepting_keys() -> [String; 2] {
 }
 
 /// The hello of a running member's spawn or of an unknown one, from a process that is not its shim.
-fn forged_shim_hello(siege: &mut HostileRun) -> Vec<u8> {
+fn forged_shim_hello(run: &mut HostileRun) -> Vec<u8> {
     let roster =
-        std::fs::read_to_string(single_file_below(&siege.env.path("state/teamd"), "roster.json")).unwrap();
+        std::fs::read_to_string(single_file_below(&run.env.path("state/teamd"), "roster.json")).unwrap();
     let roster: Value = serde_json::from_str(&roster).unwrap();
     let agents = roster["records"].as_array().unwrap();
     let spawn =
-        agents[siege.rng.usize(0..agents.len())]["spawn_id"].as_str().expect("a record has its spawn id");
-    let spawn_id = if siege.rng.bool() { spawn } else { "00000000-0000-0000-0000-000000000000" }.to_owned();
-    let agent_pid = siege.rng.bool().then(std::process::id);
+        agents[run.rng.usize(0..agents.len())]["spawn_id"].as_str().expect("a record has its spawn id");
+    let spawn_id = if run.rng.bool() { spawn } else { "00000000-0000-0000-0000-000000000000" }.to_owned();
+    let agent_pid = run.rng.bool().then(std::process::id);
     valid_call(Request::ConnectShim(ShimHello { spawn_id, agent_pid, turn_status: None }))
 }
 
-/// More descriptors than anybody wants, again and again.
-fn send_descriptors(siege: &mut HostileRun, stream: &UnixStream) {
+/// Sends many file descriptors several times.
+fn send_descriptors(run: &mut HostileRun, stream: &UnixStream) {
     let file = File::open("/dev/null").unwrap();
-    for _ in 0..siege.rng.usize(1..20) {
-        let rights = vec![file.as_fd(); siege.rng.usize(1..=200)];
+    for _ in 0..run.rng.usize(1..20) {
+        let rights = vec![file.as_fd(); run.rng.usize(1..=200)];
         let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(200))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         assert!(ancillary.push(SendAncillaryMessage::ScmRights(&rights)));
@@ -247,7 +251,7 @@ fn send_descriptors(siege: &mut HostileRun, stream: &UnixStream) {
     }
 }
 
-/// Asks and asks, and takes no answer.
+/// Sends many calls and reads no reply.
 fn call_without_reading(mut stream: UnixStream) {
     stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
     let status = valid_call(Request::Status);

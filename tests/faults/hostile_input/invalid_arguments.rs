@@ -1,9 +1,9 @@
-//! Words of a command line that are no names and no ids. Each verb says so, and does nothing.
+//! Commands with an invalid name or id as an argument. Each command must fail without any effect.
 
 use super::HostileRun;
 use protocol::name::AgentName;
 
-/// Stands for the hostile word.
+/// Placeholder for the invalid argument.
 const X: &str = "X";
 
 const COMMANDS: [&[&str]; 27] = [
@@ -73,21 +73,23 @@ const INVALID_ARGUMENTS: [&str; 34] = [
     "'\"",
 ];
 
-pub(super) fn run_command_with_invalid_argument(siege: &mut HostileRun) {
+/// Runs a random command with a random invalid argument. The error must not contain control
+/// characters.
+pub(super) fn run_command_with_invalid_argument(run: &mut HostileRun) {
     let long = "x".repeat(5_000);
-    let verb = COMMANDS[siege.rng.usize(0..COMMANDS.len())];
-    let mut words = std::iter::repeat_with(|| {
-        INVALID_ARGUMENTS.get(siege.rng.usize(0..=INVALID_ARGUMENTS.len())).copied().unwrap_or(&long)
+    let command = COMMANDS[run.rng.usize(0..COMMANDS.len())];
+    let mut candidates = std::iter::repeat_with(|| {
+        INVALID_ARGUMENTS.get(run.rng.usize(0..=INVALID_ARGUMENTS.len())).copied().unwrap_or(&long)
     });
-    // As a name for somebody new a number is as good as any.
-    let is_hostile = |word: &&str| verb[..2] != ["spawn", X] || AgentName::parse(word).is_err();
-    let word = words.find(is_hostile).expect("most are no names");
-    let mut words = vec!["-t", "survey"];
-    words.extend(verb.iter().map(|piece| if *piece == X { word } else { *piece }));
-    let ran = siege.env.teamctl_with(&words, &[]);
-    assert!((64..=78).contains(&ran.code), "{ran:#?}");
-    let printed = format!("{}{}", ran.stdout, ran.stderr);
-    let steers =
+    // Some of these arguments, such as numbers, are valid names for a new member.
+    let is_invalid = |argument: &&str| command[..2] != ["spawn", X] || AgentName::parse(argument).is_err();
+    let invalid = candidates.find(is_invalid).expect("most candidates are invalid names");
+    let mut args = vec!["-t", "survey"];
+    args.extend(command.iter().map(|arg| if *arg == X { invalid } else { *arg }));
+    let output = run.env.teamctl_with(&args, &[]);
+    assert!((64..=78).contains(&output.code), "{output:#?}");
+    let printed = format!("{}{}", output.stdout, output.stderr);
+    let is_control_char =
         |c: char| (c.is_control() && c != '\n' && c != '\t') || ('\u{202a}'..='\u{202e}').contains(&c);
-    assert!(!printed.contains(steers), "{ran:#?}");
+    assert!(!printed.contains(is_control_char), "{output:#?}");
 }

@@ -1,9 +1,9 @@
-//! Bytes that were sound, and are not any more.
+//! Damages valid inputs.
 
 use fastrand::Rng;
 use std::path::Path;
 
-/// What parsers stumble over.
+/// Byte sequences that are hard for parsers.
 const TRICKY_BYTES: [&[u8]; 24] = [
     b"\0",
     b"\xff\xfe",
@@ -31,57 +31,59 @@ const TRICKY_BYTES: [&[u8]; 24] = [
     b"'",
 ];
 
-/// One to four changes, anywhere.
-pub(super) fn mutate(rng: &mut Rng, sound: &[u8]) -> Vec<u8> {
-    let mut bytes = sound.to_vec();
+/// Makes one to four random changes.
+pub(super) fn mutate(rng: &mut Rng, valid: &[u8]) -> Vec<u8> {
+    let mut bytes = valid.to_vec();
     for _ in 0..rng.usize(1..=4) {
-        let at = rng.usize(0..=bytes.len());
-        let end = rng.usize(at..=bytes.len());
+        let start = rng.usize(0..=bytes.len());
+        let end = rng.usize(start..=bytes.len());
         match rng.u32(0..7) {
-            0 => bytes.truncate(at),
-            1 => drop(bytes.drain(at..end)),
+            0 => bytes.truncate(start),
+            1 => drop(bytes.drain(start..end)),
             2 => {
-                let again = bytes[at..end].to_vec();
-                bytes.splice(at..at, again);
+                let copy = bytes[start..end].to_vec();
+                bytes.splice(start..start, copy);
             }
-            3 if at < bytes.len() => bytes[at] ^= 1 << rng.u32(0..8),
+            3 if start < bytes.len() => bytes[start] ^= 1 << rng.u32(0..8),
             4 => {
                 let nested = b"[".repeat(rng.usize(1..50_000));
-                bytes.splice(at..at, nested);
+                bytes.splice(start..start, nested);
             }
             _ => {
-                let stumble = TRICKY_BYTES[rng.usize(0..TRICKY_BYTES.len())];
-                bytes.splice(at..at, stumble.iter().copied());
+                let tricky = TRICKY_BYTES[rng.usize(0..TRICKY_BYTES.len())];
+                bytes.splice(start..start, tricky.iter().copied());
             }
         }
     }
     bytes
 }
 
-/// What no parser of JSON takes, whatever its manner.
-pub(super) fn invalid_json(rng: &mut Rng, sound: &[u8]) -> Vec<u8> {
-    let mut bytes = sound.to_vec();
+/// Damages JSON so that no parser accepts it.
+pub(super) fn invalid_json(rng: &mut Rng, valid: &[u8]) -> Vec<u8> {
+    let mut bytes = valid.to_vec();
     match rng.u32(0..5) {
         0 => bytes.clear(),
-        1 => bytes.truncate(rng.usize(1..sound.len() - 2)),
+        1 => bytes.truncate(rng.usize(1..valid.len() - 2)),
         2 => bytes.insert(0, b'x'),
-        3 => bytes.insert(rng.usize(0..sound.len()), 0xff),
+        3 => bytes.insert(rng.usize(0..valid.len()), 0xff),
         _ => bytes.extend_from_slice(b"]}"),
     }
-    // One is like no other, so that its copy is known.
-    let mark = format!("{:x}", rng.u64(..));
+    // A unique suffix makes the daemon's copy of this file recognizable.
+    let suffix = format!("{:x}", rng.u64(..));
     if !bytes.is_empty() {
-        bytes.extend_from_slice(mark.as_bytes());
+        bytes.extend_from_slice(suffix.as_bytes());
     }
     bytes
 }
 
-/// Files that were collected or made up to be hard to read.
+/// Returns collected and generated files that are hard to parse.
 pub(super) fn read_samples() -> Vec<Vec<u8>> {
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/protocol/tests/data/hostile-inboxes");
-    let kept = std::fs::read_dir(kept).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
+    let directory =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/protocol/tests/data/hostile-inboxes");
+    let collected =
+        std::fs::read_dir(directory).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
     let many_keys: String = (0..20_000).map(|n| format!("\"k{n}\":{n},")).collect();
-    let made = [
+    let generated = [
         b"[".repeat(1_000_000),
         format!("[{{{many_keys}\"from\":\"x\"}}]").into_bytes(),
         format!("[{}]", "9".repeat(20_000)).into_bytes(),
@@ -92,5 +94,5 @@ pub(super) fn read_samples() -> Vec<Vec<u8>> {
         b"null".to_vec(),
         b"\0".repeat(4096),
     ];
-    kept.chain(made).collect()
+    collected.chain(generated).collect()
 }

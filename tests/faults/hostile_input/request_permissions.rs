@@ -1,5 +1,5 @@
-//! Who may ask what, beside the verbs: each request of the control socket and each tool of the MCP server, by whoever has
-//! no token, a member's, and one that is none.
+//! Tests who may make which request on the control socket and call which tool of the MCP server.
+//! Each is tried without a token, with a member's token and with an invalid token.
 
 use super::command_permissions::{env_with_two_members, token_of};
 use super::control_frames::call_daemon_with_token;
@@ -8,20 +8,21 @@ use protocol::control::Request;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Whose a request is.
+/// Who may make a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RequestPermission {
-    /// Not a member's.
+    /// A caller without a token: the lead or a person.
     Lead,
-    /// Anybody's.
+    /// A caller without a token, or with a member's token.
     Anyone,
-    /// A member's alone, which is known by its token.
+    /// Only a caller with a member's token.
     Member,
 }
 
-/// In a form that does no harm where it is allowed.
+/// Each request, and who may make it. The requests are chosen so that an allowed one has no effect
+/// on the test.
 fn requests() -> Vec<(Value, RequestPermission)> {
-    let nobody = json!({"team": "survey", "name": "nobody"});
+    let unknown_member = json!({"team": "survey", "name": "nobody"});
     let targets = json!({"team": "survey", "names": ["nobody"]});
     vec![
         (json!("status"), RequestPermission::Anyone),
@@ -38,70 +39,72 @@ fn requests() -> Vec<(Value, RequestPermission)> {
         ),
         (json!({"shutdown": {"targets": targets, "grace_ms": 1, "force": false}}), RequestPermission::Lead),
         (json!({"kill": targets}), RequestPermission::Lead),
-        (json!({"interrupt": nobody}), RequestPermission::Lead),
+        (json!({"interrupt": unknown_member}), RequestPermission::Lead),
         (json!({"set_mode": {"team": "survey", "name": "nobody", "mode": "plan"}}), RequestPermission::Lead),
         (json!({"set_policy": {"team": "nobodys", "policy": {}}}), RequestPermission::Lead),
         (json!({"delete_team": {"team": "survey", "force": false}}), RequestPermission::Lead),
-        (json!({"locate_pane": nobody}), RequestPermission::Anyone),
-        (json!({"capture_pane": nobody}), RequestPermission::Anyone),
-        (json!({"hide_pane": nobody}), RequestPermission::Lead),
-        (json!({"show_pane": nobody}), RequestPermission::Lead),
+        (json!({"locate_pane": unknown_member}), RequestPermission::Anyone),
+        (json!({"capture_pane": unknown_member}), RequestPermission::Anyone),
+        (json!({"hide_pane": unknown_member}), RequestPermission::Lead),
+        (json!({"show_pane": unknown_member}), RequestPermission::Lead),
         (json!({"set_layout": {"team": "survey", "layout": "tiled"}}), RequestPermission::Lead),
         (json!({"next_task": {"team": "survey", "owner": "nobody"}}), RequestPermission::Anyone),
-        // Of whoever has no token it says nothing.
+        // Without a token this request has no effect.
         (json!({"report_activity": "idle"}), RequestPermission::Anyone),
         (json!({"report_hook": {"event": "turn_ended"}}), RequestPermission::Member),
         (json!({"long_poll": {}}), RequestPermission::Member),
         (json!({"set_lead": {"release": "nobodys"}}), RequestPermission::Lead),
         (json!({"resume_members": {"team": "nobodys"}}), RequestPermission::Lead),
-        // Last, since whoever may would end it; nobody's that is not the first line of a first process.
+        // This request ends the daemon if it is allowed, so the test does not send it then.
         (json!({"stop_daemon": null}), RequestPermission::Lead),
     ]
 }
 
-/// `connect_shim` has tests of its own, and `stop_daemon_and_suspend` ends the daemon as `stop_daemon` does.
+/// `connect_shim` has its own tests, and `stop_daemon_and_suspend` ends the daemon like
+/// `stop_daemon`.
 #[test]
 fn every_request_kind_is_tested() {
-    let told = serde_json::from_str::<Request>("\"none of them\"").unwrap_err().to_string();
-    let known: BTreeSet<&str> = told.split('`').skip(3).step_by(2).collect();
+    // The error of an unknown variant lists all variants.
+    let error = serde_json::from_str::<Request>("\"none of them\"").unwrap_err().to_string();
+    let kinds: BTreeSet<&str> = error.split('`').skip(3).step_by(2).collect();
     let name = |(request, _): (Value, RequestPermission)| match request {
         Value::Object(request) => request.keys().next().unwrap().clone(),
         request => request.as_str().unwrap().to_owned(),
     };
     let untested = ["connect_shim", "stop_daemon_and_suspend"].map(str::to_owned);
-    let tried: BTreeSet<String> = requests().into_iter().map(name).chain(untested).collect();
-    assert_eq!(known, tried.iter().map(String::as_str).collect());
+    let listed: BTreeSet<String> = requests().into_iter().map(name).chain(untested).collect();
+    assert_eq!(kinds, listed.iter().map(String::as_str).collect());
 }
 
 #[test]
 fn requests_check_their_caller() {
     let env = env_with_two_members();
     let bob = token_of(&env, "bob");
-    // So that a hook that waits for mail is answered.
+    // A hook's long poll is answered at once if there is a message.
     env.teamctl(["send", "bob", "x"]).expect_success();
-    let mut tried = 0;
-    for (request, may) in requests() {
-        for (token, refused) in [
+    let mut count = 0;
+    for (request, permission) in requests() {
+        for (token, is_denied) in [
             (Some("none"), true),
-            (Some(bob.as_str()), may == RequestPermission::Lead),
-            (None, may == RequestPermission::Member),
+            (Some(bob.as_str()), permission == RequestPermission::Lead),
+            (None, permission == RequestPermission::Member),
         ] {
-            let is_last =
-                request["stop_daemon"].is_null() && request.get("stop_daemon").is_some() && !refused;
-            if is_last {
+            let would_end_daemon =
+                request["stop_daemon"].is_null() && request.get("stop_daemon").is_some() && !is_denied;
+            if would_end_daemon {
                 continue;
             }
-            let answer = call_daemon_with_token(&env, token, &request);
-            let is_refused = answer["failed"]["kind"] == "not_permitted";
-            assert_eq!(is_refused, refused, "{request} by {token:?}: {answer}");
-            tried += 1;
+            let reply = call_daemon_with_token(&env, token, &request);
+            let was_denied = reply["failed"]["kind"] == "not_permitted";
+            assert_eq!(was_denied, is_denied, "{request} with token {token:?}: {reply}");
+            count += 1;
         }
     }
     assert_team_unchanged(env);
-    record_result("roles-requests", tried);
+    record_result("roles-requests", count);
 }
 
-/// What the lead alone may.
+/// Each tool, and whether only the lead may call it.
 const TOOLS: [(&str, bool); 14] = [
     ("SendMessage", false),
     ("TeamCreate", true),
@@ -119,7 +122,7 @@ const TOOLS: [(&str, bool); 14] = [
     ("Deny", true),
 ];
 
-/// In a form that does no harm where it is allowed.
+/// Arguments with which an allowed tool has no effect on the test.
 fn arguments(tool: &str) -> Value {
     match tool {
         "SendMessage" => json!({"recipient": "ann", "content": "x", "summary": "s"}),
@@ -145,23 +148,28 @@ fn tools_check_their_caller() {
         (&[("TEAMD_MEMBER", "bob"), ("TEAMD_TOKEN", &bob)], false),
         (&[("TEAMD_MEMBER", "bob"), ("TEAMD_TOKEN", "none")], false),
     ];
-    let mut tried = 0;
-    for (variables, leads) in roles {
+    let mut count = 0;
+    for (variables, is_lead) in roles {
         let mut server = McpClient::connect_with_env(&env, &["--team", "survey"], variables);
         let listed: BTreeSet<String> = server.tools().into_iter().collect();
-        assert_eq!(listed, TOOLS.map(|(tool, _)| tool.to_owned()).into(), "none is forgotten");
-        for (tool, is_leads) in TOOLS {
-            let said = server.call(tool, &arguments(tool));
-            let is_refused = said.as_ref().is_err_and(|why| why.contains("for the lead"));
-            assert_eq!(is_refused, is_leads && !leads, "{tool} with {variables:?}: {said:?}");
-            tried += 1;
+        assert_eq!(
+            listed,
+            TOOLS.map(|(tool, _)| tool.to_owned()).into(),
+            "TOOLS has all tools of the server"
+        );
+        for (tool, is_for_lead) in TOOLS {
+            let result = server.call(tool, &arguments(tool));
+            let was_denied = result.as_ref().is_err_and(|error| error.contains("for the lead"));
+            assert_eq!(was_denied, is_for_lead && !is_lead, "{tool} with {variables:?}: {result:?}");
+            count += 1;
         }
         server.close();
     }
     assert_team_unchanged(env);
-    record_result("roles-tools", tried);
+    record_result("roles-tools", count);
 }
 
+/// Checks that both members are still running, and shuts the environment down.
 fn assert_team_unchanged(env: TestEnv) {
     for name in ["ann", "bob"] {
         assert_eq!(env.member(name).unwrap()["lifecycle"], "running");

@@ -1,4 +1,5 @@
-//! The checker is worth what it catches: a history in which all is well, and sixteen faults put into it.
+//! Checks that the checker accepts a valid history and detects every mutation of it. Also checks
+//! the format of messages and history files.
 
 use super::{CheckerRule, check};
 use crate::checker_mutations::assert_all_caught;
@@ -10,11 +11,12 @@ fn id(sender: &str, seq: u64) -> TestMessageId {
     TestMessageId { sender: sender.to_owned(), seq }
 }
 
-/// Two senders and two inboxes: a/0, b/0, a/1 in ann's, of which the first is done; b/1 in bob's; b/2 was refused, and
-/// of b/3 nobody knows.
+/// A history without violations, with the senders a and b and the recipients ann and bob. Ann's
+/// inbox has a/0, which she has processed, b/0 and a/1. Bob's inbox has b/1. The send of b/2 was
+/// refused, and the result of the send of b/3 is unknown.
 fn valid_history() -> History {
     let ann = || "ann".to_owned();
-    let deeds = [
+    let events = [
         (10, HistoryEventKind::SendStarted { id: id("a", 0), to: ann() }),
         (20, HistoryEventKind::Stored { id: id("a", 0) }),
         (25, HistoryEventKind::SendStarted { id: id("b", 0), to: ann() }),
@@ -34,19 +36,23 @@ fn valid_history() -> History {
         (81, HistoryEventKind::Claimed { task: 2, round: 0, by: "bob".to_owned() }),
         (82, HistoryEventKind::Claimed { task: 1, round: 1, by: "bob".to_owned() }),
     ];
-    let seen = |id: TestMessageId, read: bool| SnapshotMessage { id, read, intact: true };
-    let look = |at: u64, inbox: &str, messages: Vec<SnapshotMessage>| InboxSnapshot {
+    let message = |id: TestMessageId, read: bool| SnapshotMessage { id, read, intact: true };
+    let snapshot = |at: u64, inbox: &str, messages: Vec<SnapshotMessage>| InboxSnapshot {
         at,
         inbox: inbox.to_owned(),
         messages,
     };
     History {
-        events: deeds.map(|(at, what)| HistoryEvent { at, kind: what }).to_vec(),
+        events: events.map(|(at, kind)| HistoryEvent { at, kind }).to_vec(),
         snapshots: vec![
-            look(22, "ann", vec![seen(id("a", 0), false)]),
-            look(39, "ann", vec![seen(id("a", 0), true)]),
-            look(90, "ann", vec![seen(id("a", 0), true), seen(id("b", 0), false), seen(id("a", 1), false)]),
-            look(91, "bob", vec![seen(id("b", 1), false)]),
+            snapshot(22, "ann", vec![message(id("a", 0), false)]),
+            snapshot(39, "ann", vec![message(id("a", 0), true)]),
+            snapshot(
+                90,
+                "ann",
+                vec![message(id("a", 0), true), message(id("b", 0), false), message(id("a", 1), false)],
+            ),
+            snapshot(91, "bob", vec![message(id("b", 1), false)]),
         ],
         members: vec![ann(), "bob".to_owned()],
         running: vec!["bob".to_owned(), ann()],
@@ -69,7 +75,7 @@ fn every_mutation_is_caught() {
     assert_eq!(assert_all_caught(&valid_history()), 16);
     let mut history = valid_history();
     history.members.push("eve".into());
-    assert_eq!(broken_rules(&history), [CheckerRule::MembersMatchProcesses], "a ghost on the team");
+    assert_eq!(broken_rules(&history), [CheckerRule::MembersMatchProcesses], "a member without a process");
 }
 
 #[test]
@@ -83,13 +89,13 @@ fn message_text_has_id_and_checksum() {
 #[test]
 fn history_file_roundtrips_and_ignores_partial_lines() {
     let mut expected: Vec<HistoryEventKind> =
-        valid_history().events.into_iter().map(|deed| deed.kind).collect();
+        valid_history().events.into_iter().map(|event| event.kind).collect();
     let path = tempfile::NamedTempFile::new().unwrap();
-    let mut diary = crate::history::HistoryFile::open(path.path()).unwrap();
-    expected.iter().for_each(|what| diary.append(what).unwrap());
+    let mut file = crate::history::HistoryFile::open(path.path()).unwrap();
+    expected.iter().for_each(|kind| file.append(kind).unwrap());
     let text = std::fs::read_to_string(path.path()).unwrap();
     let mut history = History::default();
     history.add_file(&text[..text.len() - 1]);
     expected.pop();
-    assert_eq!(history.events.into_iter().map(|deed| deed.kind).collect::<Vec<_>>(), expected);
+    assert_eq!(history.events.into_iter().map(|event| event.kind).collect::<Vec<_>>(), expected);
 }
