@@ -23,6 +23,7 @@ mod event_log;
 mod examples;
 mod export_import;
 mod file_watching;
+mod here;
 mod hide_show;
 mod hooks;
 mod injection;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 #[test]
 fn reading_commands_do_not_create_the_root() {
     let env = TestEnv::new();
-    std::fs::remove_dir_all(env.root()).ok();
+    std::fs::remove_dir(env.root()).ok();
     let status = env.teamctl(["status"]);
     assert!(status.code == 69 && status.stdout.contains("No teams."), "{status:?}");
     for command in [&["why"][..], &["inbox"], &["task", "list"], &["requests"], &["send", "ann", "x"]] {

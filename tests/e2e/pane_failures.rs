@@ -153,7 +153,7 @@ fn tmux_without_descriptors_fails_spawns_completely() {
     env.wait_until("a pane can be opened again", || {
         (env.teamctl(["spawn", "bob", "--", "sleep", "3600"]).code == 0).then_some(())
     });
-    for name in (1..spawned).map(|n| format!("a{n}")).chain(["bob".to_owned()]) {
+    for name in (1..spawn_count).map(|n| format!("a{n}")).chain(["bob".to_owned()]) {
         env.teamctl(["kill", &name]).expect_success();
     }
     env.teamctl(["down"]).expect_success();

@@ -161,7 +161,7 @@ impl ScriptedAcpAgent {
             }
             ["stop", reason] => self.end_turn(reason),
             ["fail"] => {
-                send_error(&self.prompt_id.take().expect("a turn runs"), -32603, "the model is on fire")
+                send_error(&self.prompt_id.take().expect("a turn runs"), -32603, "the model is on fire");
             }
             ["crash"] => {
                 print_to_stderr("scripted-acp-agent: segmentation fault, nearly");

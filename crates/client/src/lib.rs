@@ -21,6 +21,7 @@ pub mod find_lead_session;
 mod inherited_descriptors;
 pub mod message_text;
 pub mod next_task_client;
+pub mod person_pane;
 pub mod printable_lines;
 pub mod process_table;
 pub mod program_output;

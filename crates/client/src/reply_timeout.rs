@@ -33,6 +33,7 @@ pub fn reply_timeout(request: &Request) -> Duration {
         | Request::HidePane(_)
         | Request::ShowPane(_)
         | Request::SetLayout(_)
+        | Request::SetPersonPane(_)
         | Request::ResumeMembers(_)
         | Request::SetPolicy(_) => Duration::from_secs(20),
         Request::Shutdown(request) => {

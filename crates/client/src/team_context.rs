@@ -139,14 +139,17 @@ impl TeamContext {
     ///
     /// `NotFound` if the root does not exist yet.
     pub fn root(&self) -> Result<Root, ErrorReport> {
-        self.existing_root()?.ok_or_else(no_team_error)
+        self.existing_root()?.ok_or_else(|| match &self.options.team {
+            Some(name) => missing_team_error(name, &[]),
+            None => no_team_error(),
+        })
     }
 
     /// Like [`TeamContext::root`]. `None` if the root does not exist yet, so that there is no team.
     pub fn existing_root(&self) -> Result<Option<Root>, ErrorReport> {
         let root = self.root_path()?;
         store::check_root_trusted(&root)?;
-        if store::has_team_directories(&root) { self.create_root().map(Some) } else { Ok(None) }
+        if store::has_teams_directory(&root) { self.create_root().map(Some) } else { Ok(None) }
     }
 
     /// Opens the root and checks it. Creates what is missing.
@@ -288,8 +291,11 @@ pub fn team_by_name(root: &Root, name: &str) -> Result<TeamName, ErrorReport> {
         return Err(missing_config_error(root, &wanted));
     }
     let near = did_you_mean(wanted.as_str(), teams.iter().map(TeamName::as_str));
-    Err(ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {wanted}"))
-        .with_help(near.unwrap_or_else(|| missing_team_help(&wanted, &teams))))
+    let error = missing_team_error(wanted.as_str(), &teams);
+    Err(match near {
+        Some(near) => error.with_help(near),
+        None => error,
+    })
 }
 
 fn no_team_error() -> ErrorReport {
@@ -306,12 +312,14 @@ fn missing_config_error(root: &Root, team: &TeamName) -> ErrorReport {
     ))
 }
 
-fn missing_team_help(wanted: &TeamName, teams: &[TeamName]) -> String {
+/// The error for a team that does not exist, with the teams that do.
+fn missing_team_error(wanted: &str, teams: &[TeamName]) -> ErrorReport {
     let own_teams = teams.iter().filter(|team| !team.is_claude_session()).map(TeamName::as_str);
     let own_teams: Vec<&str> = own_teams.collect();
     let existing =
         if own_teams.is_empty() { String::new() } else { format!("there is: {}; ", own_teams.join(", ")) };
-    format!("{existing}make it with: teamctl create {wanted}")
+    ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {wanted}"))
+        .with_help(format!("{existing}make it with: teamctl create {wanted}"))
 }
 
 /// The canonical path that `path` will have once its directory is created. Symbolic links in the

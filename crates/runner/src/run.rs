@@ -14,6 +14,7 @@ use crate::stop_signals::StopRequests;
 use crate::task_times::TaskTimes;
 use crate::{run_loop, team_setup, team_shutdown};
 use client::directory_watcher::DirectoryWatcher;
+use client::person_pane::CallerPane;
 use client::team_context::TeamContext;
 use protocol::error::ErrorReport;
 use std::ops::ControlFlow;
@@ -34,6 +35,8 @@ pub struct RunRequest<'a> {
     pub after_run: AfterRun,
     /// When the work ends at the latest. `None` if there is no limit.
     pub deadline: Option<Instant>,
+    /// The pane beside which the members' panes are opened.
+    pub caller_pane: Option<CallerPane>,
 }
 
 /// Runs the team of a run file until the team's tasks are done. `team_context` must name that team.
@@ -77,7 +80,9 @@ pub fn run_team(
         daemon: DaemonKeeper::start_or_connect(team_context, observer, watcher.notifier())?,
         watcher,
         deadline: request.deadline,
+        caller_pane: request.caller_pane,
     };
+    run.caller_pane.iter().try_for_each(|pane| pane.check_server(team_context))?;
     let report = run_from(&mut run, &root, resume_point, &mut lock)?;
     if report.cleanup.is_ok() {
         lock.write_note(RunNote::KeepTeam)?;
@@ -147,6 +152,7 @@ fn open_team<'a>(
         Some(team) => (team, TeamOrigin::Existing),
         None => (team_setup::create_team(run, root)?, TeamOrigin::Created),
     };
+    run.caller_pane.iter().try_for_each(|pane| pane.use_for_team(run.team_context, team.name()))?;
     Ok(RunState::new(run.observer, task_times, team, origin))
 }
 

@@ -7,6 +7,7 @@ use crate::run_decision::RetryRules;
 use crate::run_file::RunFile;
 use crate::stop_signals::StopRequests;
 use client::directory_watcher::DirectoryWatcher;
+use client::person_pane::CallerPane;
 use client::team_context::TeamContext;
 use protocol::control::MemberStatus;
 use protocol::error::ErrorReport;
@@ -26,6 +27,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) stop_requests: StopRequests,
     /// When the work ends at the latest. `None` if there is no limit.
     pub(crate) deadline: Option<Instant>,
+    /// The pane beside which the members' panes are opened.
+    pub(crate) caller_pane: Option<CallerPane>,
 }
 
 impl RunContext<'_> {

@@ -61,7 +61,7 @@ pub use operations::{
 };
 pub use own_environment::{env_var, env_vars, own_program};
 pub use repair_config::ConfigDamage;
-pub use root::{CORRUPT_DIR, ENVIRONMENTS_DIR, Root, check_root_trusted, has_team_directories};
+pub use root::{CORRUPT_DIR, ENVIRONMENTS_DIR, Root, check_root_trusted, has_teams_directory};
 pub use state_dir_handle::StateDir;
 pub use tasks::{BatchTask, NewTask, TaskUpdate, Tasks, UNREADABLE_STATUS};
 pub use team_handle::Team;

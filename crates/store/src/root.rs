@@ -84,7 +84,7 @@ impl Root {
     /// Whether the root's directories `teams` and `tasks` exist. If they do, [`Root::reopen`]
     /// creates no directory.
     pub fn has_directories(&self) -> bool {
-        has_team_directories(self.path())
+        [TEAMS_DIR, TASKS_DIR].iter().all(|directory| self.path().join(directory).exists())
     }
 
     /// Opens the directory that is now at the root's path; creates it if it is missing. The new
@@ -254,11 +254,10 @@ pub fn check_root_trusted(path: &Path) -> Result<(), Error> {
     check_trusted(&DirHandle::open(path)?, FORBIDDEN_BITS, CHMOD)
 }
 
-/// Whether the directories `teams` and `tasks` exist in the root at `path`. If they do,
-/// [`Root::open`] creates nothing in it. True too if that cannot be found out; then [`Root::open`]
-/// returns the error.
-pub fn has_team_directories(path: &Path) -> bool {
-    [TEAMS_DIR, TASKS_DIR].iter().all(|directory| path.join(directory).try_exists().unwrap_or(true))
+/// Whether the root at `path` has a directory for teams. True too if that cannot be found out; then
+/// [`Root::open`] returns the error.
+pub fn has_teams_directory(path: &Path) -> bool {
+    path.join(TEAMS_DIR).try_exists().unwrap_or(true)
 }
 
 impl Team {

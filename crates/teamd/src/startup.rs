@@ -249,6 +249,7 @@ pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut R
     for name in roster.joined_counts.keys().filter(|name| is_deleted(name)).cloned().collect::<Vec<_>>() {
         roster.joined_counts.remove(&name);
         roster.layouts.remove(&name);
+        roster.person_panes.remove(&name);
         let removed = teams::remove_team_files(state, &name).and(root.delete_records(&name));
         removed.unwrap_or_else(|error| tracing::warn!("{error}"));
     }

@@ -40,7 +40,7 @@ pub struct CreatedPane {
 }
 
 /// The format of a new pane. [`parse_created`] reads it.
-const CREATED_FORMAT: &str = "#{pane_id} #{window_id} #{session_id} #{pane_pid} #{window_width} #{window_height} #{session_name}:#{window_index}";
+pub(crate) const CREATED_FORMAT: &str = "#{pane_id} #{window_id} #{session_id} #{pane_pid} #{window_width} #{window_height} #{session_name}:#{window_index}";
 
 impl TmuxServer {
     /// Creates a session with one window of 200 columns and 50 lines. The session continues to
@@ -133,7 +133,7 @@ impl TmuxCall<'_> {
     }
 }
 
-/// Parses the reply to [`split_commands`]. `window` is the window that was split.
+/// Parses the reply to a command that splits a pane. `window` is the window that was split.
 ///
 /// # Errors
 /// `NoSpace` if the window has no room for another pane. `Rejected` if tmux refused the split for
@@ -160,7 +160,7 @@ fn parse_created(reply: &str) -> Option<CreatedPane> {
 }
 
 /// Appends `argv` to a command as the program of the new pane.
-fn with_program<'a>(
+pub(crate) fn with_program<'a>(
     mut command: TmuxCommand<'a>,
     argv: &'a [String],
 ) -> Result<TmuxCommand<'a>, InvalidArgument> {

@@ -11,7 +11,7 @@ use crate::{Error, InvalidArgument, TmuxServer, WindowId};
 /// Condition: this crate created the window. The layout of any other window belongs to its user.
 const TEAMD_WINDOW: &str = "#{==:#{@teamd_window},1}";
 /// Condition: no pane of the window is zoomed.
-const NOT_ZOOMED: &str = "#{!=:#{window_zoomed_flag},1}";
+pub(crate) const NOT_ZOOMED: &str = "#{!=:#{window_zoomed_flag},1}";
 
 /// Size of the main pane in percent of the width or height of its window. tmux's own defaults for
 /// the main pane, 80 columns and 24 lines, would fill a small terminal and leave no space for other

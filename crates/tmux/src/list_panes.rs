@@ -41,6 +41,10 @@ pub struct PaneRow {
     pub width: u32,
     /// Height of the window, in lines.
     pub height: u32,
+    /// Width of the pane, in columns.
+    pub pane_width: u32,
+    /// Height of the pane, in lines.
+    pub pane_height: u32,
 }
 
 impl TmuxServer {
@@ -106,18 +110,35 @@ impl CommandReply {
     }
 }
 
-/// Returns the format of a row. [`parse_row`] reads its eleven fields.
+/// Returns the format of a row. [`parse_row`] reads its thirteen fields.
 fn row_format() -> String {
     let fields = "#{pane_id} #{window_id} #{session_id} #{pane_pid} #{pane_dead} #{window_zoomed_flag}";
     let session_and_window =
         format!("#{{==:#{{session_name}},{HIDDEN_SESSION}}} #{{==:#{{@teamd_window}},1}}");
-    format!("{fields} {session_and_window} #{{window_width}} #{{window_height}} {}", PaneTag::TAG_FORMAT)
+    format!(
+        "{fields} {session_and_window} #{{window_width}} #{{window_height}} #{{pane_width}} #{{pane_height}} {}",
+        PaneTag::TAG_FORMAT
+    )
 }
 
 /// Parses a line in [`row_format`]. `None` if a field is missing, extra or not valid.
 pub(crate) fn parse_row(line: &str) -> Option<PaneRow> {
     let fields: Vec<&str> = line.split(' ').collect();
-    let [pane, window, session, pid, dead, zoomed, hidden, teamd_window, width, height, tag] = fields[..]
+    let [
+        pane,
+        window,
+        session,
+        pid,
+        dead,
+        zoomed,
+        hidden,
+        teamd_window,
+        width,
+        height,
+        pane_width,
+        pane_height,
+        tag,
+    ] = fields[..]
     else {
         return None;
     };
@@ -133,6 +154,8 @@ pub(crate) fn parse_row(line: &str) -> Option<PaneRow> {
         is_teamd_window: parse_flag(teamd_window)?,
         width: width.parse().ok()?,
         height: height.parse().ok()?,
+        pane_width: pane_width.parse().ok()?,
+        pane_height: pane_height.parse().ok()?,
     })
 }
 
@@ -150,17 +173,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn row_has_eleven_fields() {
-        let row = parse_row("%5 @3 $0 4711 0 1 0 1 200 50 ann-1").unwrap();
+    fn row_has_thirteen_fields() {
+        let row = parse_row("%5 @3 $0 4711 0 1 0 1 200 50 99 24 ann-1").unwrap();
         assert_eq!((row.pane.to_string().as_str(), row.is_dead, row.is_zoomed), ("%5", false, true));
         assert_eq!((row.is_hidden, row.is_teamd_window), (false, true));
         assert_eq!(row.tag.as_deref(), Some("ann-1"));
-        assert_eq!(parse_row("%5 @3 $0 4711  0 0 0 200 50 ").unwrap().tag, None);
+        assert_eq!(parse_row("%5 @3 $0 4711  0 0 0 200 50 99 24 ").unwrap().tag, None);
         for line in [
             "",
-            "%5 @3 $0 4711 0 1 0 1 200 50",
-            "%5 @3 $0 4711 x 1 0 1 200 50 a",
-            "%5 @3 $0 4711 0 1 0 1 200 50 a b",
+            "%5 @3 $0 4711 0 1 0 1 200 50 99 24",
+            "%5 @3 $0 4711 x 1 0 1 200 50 99 24 a",
+            "%5 @3 $0 4711 0 1 0 1 200 50 99 24 a b",
         ] {
             assert!(parse_row(line).is_none(), "{line:?}");
         }

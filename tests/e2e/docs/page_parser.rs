@@ -133,7 +133,7 @@ impl CodeBlock<'_> {
             match (text.strip_prefix("$ "), steps.last_mut()) {
                 (Some(command), _) => steps.push(command_step(line, command)),
                 (None, Some(DocStep::Type { expected_output, .. })) => {
-                    *expected_output += &format!("{text}\n")
+                    *expected_output += &format!("{text}\n");
                 }
                 (None, _) => return Err(format!("{line}: a console block begins with a command")),
             }

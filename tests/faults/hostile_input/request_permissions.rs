@@ -48,6 +48,10 @@ fn requests() -> Vec<(Value, RequestPermission)> {
         (json!({"hide_pane": unknown_member}), RequestPermission::Lead),
         (json!({"show_pane": unknown_member}), RequestPermission::Lead),
         (json!({"set_layout": {"team": "survey", "layout": "tiled"}}), RequestPermission::Lead),
+        (
+            json!({"set_person_pane": {"team": "survey", "person_pane": {"pane": "%0", "server_pid": 1, "kept_percent": 30}}}),
+            RequestPermission::Lead,
+        ),
         (json!({"next_task": {"team": "survey", "owner": "nobody"}}), RequestPermission::Anyone),
         // Without a token this request has no effect.
         (json!({"report_activity": "idle"}), RequestPermission::Anyone),

@@ -59,6 +59,29 @@ pub struct SetLayoutReply {
     pub windows: usize,
 }
 
+/// A pane of a person, beside which the panes of a team are opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PersonPane {
+    /// The pane, such as `%14`.
+    pub pane: String,
+    /// Process id of the tmux server on which the pane is. Another server may have a pane with the
+    /// same id.
+    pub server_pid: u32,
+    /// The share of its width that the pane keeps, in percent.
+    pub kept_percent: u8,
+}
+
+/// Sets the pane beside which the panes of a team are opened from now on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetPersonPaneRequest {
+    /// The team.
+    pub team: TeamName,
+    /// The pane.
+    pub person_pane: PersonPane,
+}
+
 /// The reply to a request that hides or shows a member's pane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

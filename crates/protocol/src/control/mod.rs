@@ -22,7 +22,9 @@ mod turn_status;
 mod worktree;
 
 pub use hook::{HookEvent, HookReply, HookReport, LongPollEnd, LongPollRequest, Process};
-pub use layout::{Layout, SetLayoutReply, SetLayoutRequest, VisibilityReply};
+pub use layout::{
+    Layout, PersonPane, SetLayoutReply, SetLayoutRequest, SetPersonPaneRequest, VisibilityReply,
+};
 pub use lead::{LeadProcess, LeadsFile, SetLeadRequest};
 pub use next_task::{NextTaskHint, NextTaskRequest};
 pub use reply::{

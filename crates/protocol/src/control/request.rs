@@ -1,7 +1,7 @@
 //! Requests of clients to the daemon.
 
 use super::hook::{HookReport, LongPollRequest};
-use super::layout::SetLayoutRequest;
+use super::layout::{SetLayoutRequest, SetPersonPaneRequest};
 use super::lead::SetLeadRequest;
 use super::next_task::NextTaskRequest;
 use super::shim::ShimHello;
@@ -78,6 +78,8 @@ pub enum Request {
     ShowPane(MemberAddress),
     /// Sets the layout of a team's windows.
     SetLayout(SetLayoutRequest),
+    /// Sets the pane beside which the panes of a team are opened.
+    SetPersonPane(SetPersonPaneRequest),
     /// Returns the task that a member may claim next.
     NextTask(NextTaskRequest),
     /// Reports whether an agent is in a turn. The call's token identifies the agent.
@@ -117,6 +119,7 @@ impl Request {
             Request::SetPolicy(request) => Some(&request.team),
             Request::DeleteTeam(request) => Some(&request.team),
             Request::SetLayout(request) => Some(&request.team),
+            Request::SetPersonPane(request) => Some(&request.team),
             Request::NextTask(request) => Some(&request.team),
             Request::SetLead(SetLeadRequest::Take(lead)) => Some(&lead.team),
             Request::SetLead(SetLeadRequest::Release(team)) => Some(team),

@@ -4,6 +4,7 @@ use super::run_file_errors::{FileUse, print_validation_errors};
 use super::text_or_stdin;
 use crate::context::CommandContext;
 use crate::output;
+use client::person_pane::{CallerPane, KEPT_PERCENT};
 use protocol::control::{CreateTeamReply, CreateTeamRequest, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 /// Create a team
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl create survey --description 'counts and builds'\n  teamctl create survey --unique\n  teamctl create survey --policy policy.toml --lead-mode delegate"
+    after_help = "Examples:\n  teamctl create survey --description 'counts and builds'\n  teamctl create survey --unique\n  teamctl create survey --policy policy.toml --lead-mode delegate\n  teamctl create survey --here"
 )]
 pub(crate) struct CreateArgs {
     /// The team's name; characters other than a-z, 0-9 and - become dashes [default: a random name]
@@ -42,6 +43,10 @@ pub(crate) struct CreateArgs {
     /// `policy` (docs/requests.md) [default: a person or the lead answers]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+    /// Open the members' panes beside this pane, which keeps PERCENT of its width, while there is
+    /// space
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = KEPT_PERCENT, value_parser = clap::value_parser!(u8).range(10..=90))]
+    here: Option<u8>,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &CreateArgs) -> Result<ExitCode, ErrorReport> {
@@ -52,6 +57,8 @@ pub(crate) fn run(context: &CommandContext, args: &CreateArgs) -> Result<ExitCod
             return Ok(print_validation_errors(context, FileUse::Policy, path, &errors));
         }
     };
+    let caller_pane = args.here.map(CallerPane::find).transpose()?;
+    caller_pane.iter().try_for_each(|pane| pane.check_server(context))?;
     let name = args.name.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     let team = sanitized_team_name(&name)?;
     let request = CreateTeamRequest {
@@ -64,6 +71,7 @@ pub(crate) fn run(context: &CommandContext, args: &CreateArgs) -> Result<ExitCod
         ..default_create_request(&team)?
     };
     let reply: CreateTeamReply = context.request(Request::CreateTeam(request))?;
+    caller_pane.iter().try_for_each(|pane| pane.use_for_team(context, &reply.team_name))?;
     let sentence = format!("created team {}", reply.team_name);
     output::print_result(context, &reply, &sentence);
     Ok(ExitCode::SUCCESS)

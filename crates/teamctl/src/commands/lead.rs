@@ -9,6 +9,7 @@ use crate::context::CommandContext;
 use crate::output;
 use client::controlling_terminal::controlling_terminal;
 use client::find_lead_session::find_lead_session;
+use client::person_pane::{CallerPane, KEPT_PERCENT};
 use protocol::control::{CreateTeamReply, LeadProcess, Request, SetLeadRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -24,7 +25,9 @@ use store::env_var;
 /// its turn ends and while it is idle. The session leads until --release, or until the first
 /// process of this terminal exits. A team has one lead, and a session leads one team.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl lead survey\n  teamctl lead --release")]
+#[command(
+    after_help = "Examples:\n  teamctl lead survey\n  teamctl lead survey --here=40\n  teamctl lead --release"
+)]
 pub(crate) struct LeadArgs {
     /// The team [default: the team of this pane, else the only one]
     #[arg(value_name = "TEAM", conflicts_with = "release")]
@@ -32,6 +35,10 @@ pub(crate) struct LeadArgs {
     /// Stop leading; the team stays
     #[arg(long)]
     release: bool,
+    /// Open the members' panes beside this pane, which keeps PERCENT of its width, while there is
+    /// space
+    #[arg(long, conflicts_with = "release", value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = KEPT_PERCENT, value_parser = clap::value_parser!(u8).range(10..=90))]
+    here: Option<u8>,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &LeadArgs) -> Result<ExitCode, ErrorReport> {
@@ -39,8 +46,11 @@ pub(crate) fn run(context: &CommandContext, args: &LeadArgs) -> Result<ExitCode,
     if args.release {
         return release_lead(context);
     }
+    let caller_pane = args.here.map(CallerPane::find).transpose()?;
+    caller_pane.iter().try_for_each(|pane| pane.check_server(context))?;
     let LedTeam { name, is_new } = find_or_create_team(context, args.name.as_deref())?;
     context.call_daemon(Request::SetLead(SetLeadRequest::Take(session_identity(&name)?)))?;
+    caller_pane.iter().try_for_each(|pane| pane.use_for_team(context, &name))?;
     let note = if is_new { ", which is new" } else { "" };
     let sentence = format!("This session leads {name}{note}.");
     output::print_result(context, &json!({"team_name": name, "created": is_new}), &sentence);

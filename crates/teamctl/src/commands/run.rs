@@ -9,6 +9,7 @@ use super::run_file_errors::{FileUse, print_validation_errors};
 use crate::context::{CommandContext, GlobalArgs};
 use crate::output;
 use crate::suggested_command_options::rewrite_commands;
+use client::person_pane::{CallerPane, KEPT_PERCENT};
 use display::RunDisplay;
 use profile::build_spawn_request::profile_warnings;
 use profile::worktree_spawn::submodule_warning;
@@ -48,6 +49,10 @@ pub(crate) struct RunArgs {
     /// grace period more [default: no limit]
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     timeout: Option<Duration>,
+    /// Open the members' panes beside this pane, which keeps PERCENT of its width, while there is
+    /// space
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = KEPT_PERCENT, value_parser = clap::value_parser!(u8).range(10..=90))]
+    here: Option<u8>,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &RunArgs) -> Result<ExitCode, ErrorReport> {
@@ -58,6 +63,7 @@ pub(crate) fn run(context: &CommandContext, args: &RunArgs) -> Result<ExitCode, 
         Err(errors) => return Ok(print_validation_errors(context, FileUse::Run, &args.file, &errors)),
     };
     check_team_option(context, &file.name)?;
+    let caller_pane = args.here.map(CallerPane::find).transpose()?;
     print_member_warnings(context, &file);
     let name = file.name.clone();
     let context = CommandContext::new(GlobalArgs { team: Some(name.to_string()), ..context.args.clone() });
@@ -67,6 +73,7 @@ pub(crate) fn run(context: &CommandContext, args: &RunArgs) -> Result<ExitCode, 
         if_team_exists: if args.resume { IfTeamExists::Resume } else { IfTeamExists::Fail },
         after_run: if args.keep_team { AfterRun::KeepTeam } else { AfterRun::DeleteTeam },
         deadline,
+        caller_pane,
     };
     let display = RunDisplay::new(&context);
     let result = runner::run_team(&context, request, &display);

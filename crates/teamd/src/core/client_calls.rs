@@ -8,7 +8,7 @@ use crate::core::jobs::file_jobs::{FileJob, WaitingCall};
 use crate::core::jobs::pane_jobs::PaneVisibility;
 use crate::core::members::{permission_mode, resume_members, shutdown, spawn};
 use crate::core::panes::dialog_flag::DialogCheck;
-use crate::core::panes::{set_layout, status_with_dialogs, visibility};
+use crate::core::panes::{set_layout, set_person_pane, status_with_dialogs, visibility};
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::retry_cache::CallStart;
 use crate::core::tasks::next_task;
@@ -93,6 +93,7 @@ fn handle_request(context: &mut Context, client: ConnId, call: Call) {
         Request::HidePane(who) => visibility::set_visibility(context, client, &who, PaneVisibility::Hidden),
         Request::ShowPane(who) => visibility::set_visibility(context, client, &who, PaneVisibility::Shown),
         Request::SetLayout(order) => set_layout::set_layout(context, client, &order),
+        Request::SetPersonPane(order) => set_person_pane::set_person_pane(context, client, order),
         Request::NextTask(asked) => next_task::query_next_task(context, client, asked),
         Request::ReportActivity(activity) => {
             activity::report_own_activity(context, client, call.token.as_deref(), activity);

@@ -249,6 +249,7 @@ fn request_name(request: &Request) -> &'static str {
         Request::HidePane(_) => "Request::HidePane",
         Request::ShowPane(_) => "Request::ShowPane",
         Request::SetLayout(_) => "Request::SetLayout",
+        Request::SetPersonPane(_) => "Request::SetPersonPane",
         Request::NextTask(_) => "Request::NextTask",
         Request::ReportActivity(_) => "Request::ReportActivity",
         Request::ReportHook(_) => "Request::ReportHook",

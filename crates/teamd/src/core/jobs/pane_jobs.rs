@@ -2,7 +2,7 @@
 
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::roster::record::AgentPane;
-use protocol::control::{CapturePaneReply, Layout};
+use protocol::control::{CapturePaneReply, Layout, PersonPane};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::collections::BTreeMap;
@@ -58,6 +58,8 @@ pub(crate) struct PaneSpec {
     pub(crate) argv: Vec<String>,
     pub(crate) label: BorderLabel,
     pub(crate) layout: Layout,
+    /// The pane beside which this pane is opened, as long as there is space.
+    pub(crate) person_pane: Option<PersonPane>,
     pub(crate) output_logger: Vec<PathBuf>,
     pub(crate) log: PathBuf,
 }

@@ -17,8 +17,8 @@ use crate::core::state::lookup::{going_down_error, pane_neighbors, supervised_te
 use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_holder};
 use crate::core::state::worktree_holds::{check_worktree, expire_holds, recorded_worktree, release_name};
 use protocol::control::Backend;
-use protocol::control::SpawnRequest;
 use protocol::control::shim_subcommands;
+use protocol::control::{PersonPane, SpawnRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
 use std::path::{Path, PathBuf};
@@ -83,11 +83,18 @@ fn open_spawn(
             argv: shim_argv(context.state, &id),
             label: label(&agent),
             layout: team_layout(context.state, &agent.record.request.team),
+            person_pane: person_pane(context.state, &agent.record.request),
             output_logger: output_logger_argv(context.state, &log),
             log,
         }))),
     });
     context.state.agents.insert(id, agent);
+}
+
+/// The pane beside which the member's pane is opened. `None` for a member with a window of its own.
+fn person_pane(state: &State, request: &SpawnRequest) -> Option<PersonPane> {
+    let team = state.teams.get(&request.team).filter(|_| request.backend == Backend::Tmux);
+    team?.person_pane.clone()
 }
 
 /// Checks the request. Returns the name of the member.

@@ -9,7 +9,7 @@ pub(crate) mod usage_totals;
 use crate::core::notice_queue::Notice;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord};
-use protocol::control::{DeleteTeamRequest, Layout, LeadProcess, PastMember, SpawnRequest};
+use protocol::control::{DeleteTeamRequest, Layout, LeadProcess, PastMember, PersonPane, SpawnRequest};
 use protocol::name::{AgentName, TeamName};
 use protocol::roster_file::RosterFile;
 use protocol::usage::Usage;
@@ -31,6 +31,9 @@ pub(crate) struct Roster {
     pub(crate) joined_counts: BTreeMap<TeamName, u64>,
     /// The layouts of the teams' windows. A team with the default layout has no entry.
     pub(crate) layouts: BTreeMap<TeamName, Layout>,
+    /// The panes of persons, beside which the teams' panes are opened.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) person_panes: BTreeMap<TeamName, PersonPane>,
     pub(crate) records: Vec<SharedRecord>,
     /// Members whose last spawn has ended, until their name is taken again.
     pub(crate) past_members: BTreeMap<TeamName, Vec<PastMember>>,

@@ -223,6 +223,11 @@ impl State {
                 .filter(|(_, team)| team.layout != Layout::default())
                 .map(|(name, team)| (name.clone(), team.layout))
                 .collect(),
+            person_panes: self
+                .teams
+                .iter()
+                .filter_map(|(name, team)| Some((name.clone(), team.person_pane.clone()?)))
+                .collect(),
             records: self
                 .agents
                 .values()
@@ -273,6 +278,7 @@ fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<T
             past_members: roster.past_members.remove(&name).unwrap_or_default(),
             worktrees: roster.worktrees.remove(&name).unwrap_or_default(),
             layout: roster.layouts.remove(&name).unwrap_or_default(),
+            person_pane: roster.person_panes.remove(&name),
             usage: roster.usage.remove(&name).unwrap_or_default(),
             deletion: restore_deletion(&roster.deletions, &name),
             lead_session_ended_at: roster.ended_lead_sessions.remove(&name),

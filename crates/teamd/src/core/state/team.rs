@@ -5,7 +5,7 @@ use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
 use crate::core::roster::{AcceptedDeletion, MemberWorktree, TeamUsage};
 use crate::core::state::event_log_cursor::{EventLogCursor, LoggedRequests, LoggedTask};
 use crate::core::state::task_board::TaskBoard;
-use protocol::control::{Layout, PastMember};
+use protocol::control::{Layout, PastMember, PersonPane};
 use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::{AnsweredBy, Policy};
@@ -30,6 +30,8 @@ pub(crate) struct TeamState {
     pub(crate) deletion: Option<Deletion>,
     /// The layout of the team's windows.
     pub(crate) layout: Layout,
+    /// The pane beside which the team's panes are opened.
+    pub(crate) person_pane: Option<PersonPane>,
     /// The policy for requests and budget.
     pub(crate) policy: Policy,
     /// Members whose last two plans were rejected by timeout. Their next plan waits for a person.

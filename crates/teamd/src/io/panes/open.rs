@@ -88,6 +88,9 @@ impl PaneManager {
     /// Splits a window of the team. Creates a new window if none has space.
     fn create(&mut self, opening: &PaneSpec, crowded: Option<WindowId>) -> Result<CreatedPane, Error> {
         let PaneSpec { team, argv, layout, .. } = opening;
+        if let Some(created) = self.open_beside_person(opening)? {
+            return Ok(created);
+        }
         let split = match crowded {
             Some(window) => self.connect()?.tile_then_split(window, argv),
             None => match self.find_window(team, &opening.neighbors, *layout)? {

@@ -15,7 +15,7 @@ use crate::io::thread_start_error::thread_error;
 use protocol::control::{CapturePaneReply, Layout};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use tmux::{
     Error, KillOutcome, PaneId, PaneRow, PaneTag, ServerAddress, ServerEpoch, ServerNotice, SessionId,
@@ -58,6 +58,10 @@ pub(super) struct PaneManager {
     pub(super) batch: Option<OpenBatch>,
     /// Windows to lay out, because their panes have changed.
     pub(super) pending_layouts: BTreeMap<WindowId, Layout>,
+    /// Windows of persons in which panes were opened beside a person's pane.
+    pub(super) person_windows: BTreeSet<WindowId>,
+    /// Those of them to put in order, because a pane may have left them.
+    pub(super) untidy_windows: BTreeSet<WindowId>,
     pub(super) events: UnboundedSender<CoreEvent>,
 }
 
@@ -79,6 +83,8 @@ pub(crate) fn start(
         last_window: BTreeMap::new(),
         batch: None,
         pending_layouts: BTreeMap::new(),
+        person_windows: BTreeSet::new(),
+        untidy_windows: BTreeSet::new(),
         events,
     };
     let epoch = match panes.connect() {
@@ -108,12 +114,16 @@ impl PaneManager {
             waiting.extend(queue.try_iter());
             if !waiting.iter().any(|job| matches!(job, PaneJob::OpenPane(_) | PaneJob::MovePane { .. })) {
                 self.apply_pending_layouts();
+                self.tidy_person_windows();
             }
             if !matches!(waiting.front(), Some(PaneJob::OpenPane(_) | PaneJob::MoveOutForeigners)) {
                 self.batch = None;
             }
             self.close_batch(&mut waiting);
             let Some(job) = waiting.pop_front().or_else(|| queue.recv().ok()) else { return };
+            if matches!(job, PaneJob::ClosePane { .. } | PaneJob::MovePane { .. }) {
+                self.mark_person_windows();
+            }
             failpoint::hit("panes.job");
             if let Some(done) = self.run_job(job, waiting.front()) {
                 failpoint::hit("panes.done");
@@ -132,6 +142,7 @@ impl PaneManager {
         if batch.len() < 2 {
             return;
         }
+        self.mark_person_windows();
         failpoint::hit("panes.job");
         let panes: Vec<_> = batch.iter().map(|(_, pane)| pane.clone()).collect();
         let gone = match self.connect().and_then(|server| server.kill_panes(&panes)) {
@@ -243,7 +254,13 @@ impl PaneManager {
                     events.send(CoreEvent::OwnTmuxSessionsUsed).ok();
                 }
             };
-            self.server = Some(TmuxServer::connect(&self.tmux_location.address, Box::new(handle_notice))?);
+            let mut server = TmuxServer::connect(&self.tmux_location.address, Box::new(handle_notice))?;
+            let windows = server.windows_with_stored_layout();
+            let windows = windows.inspect_err(|error| tracing::debug!("cannot list the windows: {error}"));
+            self.person_windows = windows.unwrap_or_default().into_iter().collect();
+            // Their last pane may have closed while no daemon ran.
+            self.untidy_windows = self.person_windows.clone();
+            self.server = Some(server);
         }
         Ok(self.server.as_mut().expect("the server was set above"))
     }

@@ -63,5 +63,7 @@ pub(super) fn only_row(created: &CreatedPane, owner: Option<String>) -> PaneRow 
         is_teamd_window: true,
         width,
         height,
+        pane_width: width,
+        pane_height: height,
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn find_visible(rows: &[PaneRow], panes: Vec<(SpawnId, PaneId, PaneTa
 
 /// The minimum size of an agent's pane, in columns and rows. A window counts as full if one more
 /// pane would make its panes smaller than this.
-const MIN_PANE: (u32, u32) = (60, 12);
+pub(super) const MIN_PANE: (u32, u32) = (60, 12);
 
 /// The smallest pane that a layout may have, in columns and rows. If a layout needs smaller panes,
 /// tmux would make the window larger than its terminal.
@@ -94,6 +94,8 @@ mod tests {
             is_teamd_window: true,
             width: 121,
             height: 25,
+            pane_width: 121,
+            pane_height: 25,
         }
     }
 

@@ -1,0 +1,81 @@
+//! The tmux pane of the caller, beside which the panes of a team are opened.
+
+use crate::team_context::TeamContext;
+use protocol::control::{PersonPane, Request, SetPersonPaneRequest};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::TeamName;
+use std::path::{Path, PathBuf};
+use store::env_var;
+
+/// The share of its width that the pane of the caller keeps if none is given, in percent. Claude
+/// Code's own lead keeps the same share.
+pub const KEPT_PERCENT: &str = "30";
+
+/// The pane of the caller, with the socket of its tmux server.
+#[derive(Debug, Clone)]
+pub struct CallerPane {
+    person_pane: PersonPane,
+    tmux_socket: PathBuf,
+}
+
+impl CallerPane {
+    /// Finds the pane from `$TMUX` and `$TMUX_PANE`. The pane is to keep `kept_percent` of its width.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if the caller is not in tmux.
+    pub fn find(kept_percent: u8) -> Result<CallerPane, ErrorReport> {
+        let not_in_tmux = || {
+            ErrorReport::new(
+                ErrorKind::Refused,
+                "cannot open panes beside this one: this terminal is not in tmux",
+            )
+            .with_help(
+                "type it in a pane of tmux, or leave out --here: then the team gets windows of its own",
+            )
+        };
+        let (tmux, pane) = (env_var("TMUX").unwrap_or_default(), env_var("TMUX_PANE"));
+        // The value is SOCKET,PID,SESSION. The path of the socket may contain commas.
+        let mut parts = tmux.rsplitn(3, ',').skip(1);
+        let server_pid = parts.next().and_then(|pid| pid.parse().ok());
+        match (parts.next(), server_pid, pane) {
+            (Some(socket), Some(server_pid), Some(pane)) => Ok(CallerPane {
+                person_pane: PersonPane { pane, server_pid, kept_percent },
+                tmux_socket: PathBuf::from(socket),
+            }),
+            _ => Err(not_in_tmux()),
+        }
+    }
+
+    /// Checks that the running daemon opens its panes on the tmux server of this pane.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if it uses another server; `NoDaemon`.
+    pub fn check_server(&self, context: &TeamContext) -> Result<(), ErrorReport> {
+        let used = context.daemon_status()?.daemon.tmux;
+        let is_same = |used: &Path| used.canonicalize().ok() == self.tmux_socket.canonicalize().ok();
+        if used.as_deref().is_some_and(is_same) {
+            return Ok(());
+        }
+        let used =
+            used.map_or("no tmux server".to_owned(), |used| format!("the tmux server {}", used.display()));
+        let here = self.tmux_socket.display();
+        let message = format!(
+            "cannot open panes beside this one: it is on the tmux server {here}, and teamd uses {used}"
+        );
+        Err(ErrorReport::new(ErrorKind::Refused, message)
+            .with_help("start teamd from this pane: teamctl down --suspend, then teamctl up --resume"))
+    }
+
+    /// Makes the daemon open the team's next panes beside this pane.
+    ///
+    /// # Errors
+    ///
+    /// As [`CallerPane::check_server`]; `NotFound` if there is no such team.
+    pub fn use_for_team(&self, context: &TeamContext, team: &TeamName) -> Result<(), ErrorReport> {
+        self.check_server(context)?;
+        let (team, person_pane) = (team.clone(), self.person_pane.clone());
+        context.call_daemon(Request::SetPersonPane(SetPersonPaneRequest { team, person_pane })).map(drop)
+    }
+}

@@ -1,0 +1,17 @@
+//! Sets the pane beside which a team's panes are opened.
+
+use crate::core::context::{Context, send_reply};
+use crate::core::id::ConnId;
+use crate::core::state::lookup::no_such_team_error;
+use protocol::control::{Reply, SetPersonPaneRequest};
+
+/// Keeps the pane for the team's next panes. Panes that are open stay where they are.
+pub(crate) fn set_person_pane(context: &mut Context, client: ConnId, order: SetPersonPaneRequest) {
+    let Some(team) = context.state.teams.get_mut(&order.team) else {
+        let error = no_such_team_error(context.state, &order.team);
+        return send_reply(context, client, Err(error));
+    };
+    team.person_pane = Some(order.person_pane);
+    context.state.has_roster_changed = true;
+    send_reply(context, client, Ok(Reply::Ack));
+}

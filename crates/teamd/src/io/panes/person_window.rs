@@ -1,0 +1,139 @@
+//! Opens panes beside a person's pane, in the window of that person, and puts the window in order
+//! again when they have closed.
+
+use crate::core::jobs::pane_jobs::PaneSpec;
+use crate::io::panes::thread::PaneManager;
+use crate::io::panes::window_space::MIN_PANE;
+use protocol::control::PersonPane;
+use tmux::{CreatedPane, Error, PaneId, PaneRow, PaneTag, PersonPaneSplit, WindowId};
+
+/// The minimum width that the person's pane keeps, in columns.
+const MIN_KEPT_COLUMNS: u32 = 40;
+
+impl PaneManager {
+    /// Opens a pane beside the person's pane of the team. Returns `None` if the team has none, if
+    /// it has closed, or if its window has no space.
+    pub(super) fn open_beside_person(&mut self, opening: &PaneSpec) -> Result<Option<CreatedPane>, Error> {
+        let Some(person) = &opening.person_pane else { return Ok(None) };
+        let rows = self.list_panes()?;
+        if self.connect()?.epoch().pid != person.server_pid {
+            return Ok(None);
+        }
+        let Some((window, split)) = choose_split(&rows, person, &opening.neighbors) else { return Ok(None) };
+        self.batch = None;
+        self.person_windows.insert(window);
+        match self.connect()?.split_in_person_window(window, split, &opening.argv) {
+            // A person has just closed or shrunk the pane.
+            Err(Error::NoSpace { .. } | Error::Rejected { .. }) => Ok(None),
+            created => created.map(Some),
+        }
+    }
+
+    /// Notes that a pane has closed or moved, perhaps from a window of a person.
+    pub(super) fn mark_person_windows(&mut self) {
+        self.untidy_windows.extend(&self.person_windows);
+    }
+
+    /// Puts the windows of persons in order from which panes have gone. Failures are only logged: the
+    /// person may have closed the window.
+    pub(super) fn tidy_person_windows(&mut self) {
+        for window in std::mem::take(&mut self.untidy_windows) {
+            let tidied = self.connect().and_then(|server| server.tidy_person_window(window));
+            if !tidied.inspect_err(|error| tracing::debug!("cannot tidy {window}: {error}")).unwrap_or(false)
+            {
+                self.person_windows.remove(&window);
+            }
+        }
+    }
+}
+
+/// Chooses the pane to split, with its window. `team` has the pane tags of the team's agents. `None`
+/// if the person's pane does not exist, or if a pane would become too small.
+fn choose_split(
+    rows: &[PaneRow],
+    person: &PersonPane,
+    team: &[PaneTag],
+) -> Option<(WindowId, PersonPaneSplit)> {
+    let anchor: PaneId = person.pane.parse().ok()?;
+    let anchor = rows.iter().find(|row| row.pane == anchor && !row.is_hidden && !row.is_teamd_window)?;
+    let is_of_team = |tag: &str| team.iter().any(|owner| owner.as_str() == tag);
+    let in_window = rows.iter().filter(|row| row.window == anchor.window);
+    let column: Vec<&PaneRow> = in_window.filter(|row| row.tag.as_deref().is_some_and(is_of_team)).collect();
+    let (min_columns, min_lines) = MIN_PANE;
+    let split = match column.last() {
+        None => {
+            let kept = (anchor.pane_width * u32::from(person.kept_percent) / 100).max(MIN_KEPT_COLUMNS);
+            // The border takes one column.
+            let columns = anchor.pane_width.checked_sub(kept + 1)?;
+            let fits = columns >= min_columns && anchor.pane_height >= min_lines;
+            fits.then_some(PersonPaneSplit::RightOf { anchor: anchor.pane, columns })?
+        }
+        Some(last) => {
+            let lines: u32 = column.iter().map(|row| row.pane_height + 1).sum();
+            let needed = (column.len() as u32 + 1) * (min_lines + 1);
+            (needed <= lines).then_some(PersonPaneSplit::Below { last: last.pane })?
+        }
+    };
+    Some((anchor.window, split))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(pane: &str, tag: Option<&str>, pane_width: u32, pane_height: u32) -> PaneRow {
+        PaneRow {
+            pane: pane.parse().unwrap(),
+            window: "@1".parse().unwrap(),
+            session: "$0".parse().unwrap(),
+            pid: 1,
+            is_dead: false,
+            tag: tag.map(str::to_owned),
+            is_zoomed: false,
+            is_hidden: false,
+            is_teamd_window: false,
+            width: 200,
+            height: 50,
+            pane_width,
+            pane_height,
+        }
+    }
+
+    fn split(rows: &[PaneRow]) -> Option<PersonPaneSplit> {
+        let person = PersonPane { pane: "%1".to_owned(), server_pid: 1, kept_percent: 30 };
+        let team: Vec<PaneTag> = ["ann", "bob", "cat"].map(|tag| tag.parse().unwrap()).to_vec();
+        choose_split(rows, &person, &team).map(|(_, split)| split)
+    }
+
+    #[test]
+    fn persons_pane_keeps_its_share_and_at_least_forty_columns() {
+        let right = |width| split(&[row("%1", None, width, 50)]);
+        let columns = |columns| Some(PersonPaneSplit::RightOf { anchor: "%1".parse().unwrap(), columns });
+        assert_eq!(right(200), columns(139));
+        assert_eq!(right(101), columns(60));
+        assert_eq!(right(100), None);
+        assert_eq!(split(&[row("%1", None, 200, 11)]), None);
+        assert_eq!(split(&[row("%2", None, 200, 50)]), None, "the person's pane has closed");
+        let in_teamd_window = PaneRow { is_teamd_window: true, ..row("%1", None, 200, 50) };
+        assert_eq!(split(&[in_teamd_window]), None);
+    }
+
+    #[test]
+    fn further_panes_stand_below_the_last_one_while_they_fit() {
+        let anchor = row("%1", None, 60, 50);
+        let below = |last: &str| Some(PersonPaneSplit::Below { last: last.parse().unwrap() });
+        assert_eq!(split(&[anchor.clone(), row("%2", Some("ann"), 139, 50)]), below("%2"));
+        let two = [anchor.clone(), row("%2", Some("ann"), 139, 25), row("%4", Some("bob"), 139, 24)];
+        assert_eq!(split(&two), below("%4"));
+        let three: Vec<PaneRow> = [
+            anchor,
+            row("%2", Some("ann"), 139, 16),
+            row("%4", Some("bob"), 139, 16),
+            row("%5", Some("cat"), 139, 16),
+        ]
+        .to_vec();
+        assert_eq!(split(&three), None, "a fourth pane would have less than twelve lines");
+        let foreign = [row("%1", None, 60, 50), row("%2", Some("other-team"), 139, 50)];
+        assert_eq!(split(&foreign), None, "the person's pane is too narrow for a second column");
+    }
+}

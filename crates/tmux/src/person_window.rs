@@ -1,0 +1,322 @@
+//! Panes in a window of a person, beside one pane of that window: the anchor.
+//!
+//! The first pane takes the right part of the anchor. The others stand below it, in one column of
+//! equal heights. No other pane of the window changes its size. When the last pane has closed, the
+//! window gets the layout again that it had before the first pane.
+//!
+//! The layout of before is a window option, so it survives this process.
+
+use tmux_interface::{
+    DisplayMessage, ListPanes, ResizePane, SelectLayout, SetOption, SplitWindow, TmuxCommand,
+};
+
+use crate::border_label::BORDER_FORMAT;
+use crate::command_list::CommandList;
+use crate::create_pane::{CREATED_FORMAT, split_from_reply, with_program};
+use crate::if_shell::{if_else, if_then};
+use crate::layout::NOT_ZOOMED;
+use crate::tmux_call::TmuxCall;
+use crate::{CreatedPane, Error, InvalidArgument, PaneId, PaneTag, TmuxServer, WindowId};
+
+/// The window option that holds the layout from before the first pane.
+const LAYOUT_OPTION: &str = "@teamd_layout";
+/// The window option that says that this crate has switched the border labels on.
+const BORDERS_OPTION: &str = "@teamd_borders";
+/// Condition: the window has no stored layout.
+const NO_LAYOUT: &str = "#{==:#{@teamd_layout},}";
+/// Condition: this crate has switched the border labels of the window on.
+const OWN_BORDERS: &str = "#{==:#{@teamd_borders},1}";
+/// Condition: a pane of the window is zoomed.
+const ZOOMED: &str = "#{window_zoomed_flag}";
+
+/// A pane of a person's window that is split to make room for a new pane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PersonPaneSplit {
+    /// The anchor is split. The new pane at its right gets this many columns.
+    RightOf {
+        /// The anchor.
+        anchor: PaneId,
+        /// Width of the new pane, in columns.
+        columns: u32,
+    },
+    /// The new pane stands below this one, which is the last of the column. Then all panes of the
+    /// column get equal heights.
+    Below {
+        /// The last pane of the column.
+        last: PaneId,
+    },
+}
+
+impl TmuxServer {
+    /// Opens a pane in a person's window. Before the first pane, the layout of the window is
+    /// stored. Labels are shown on the borders of the window, unless the person has set an option
+    /// for its borders.
+    ///
+    /// # Errors
+    ///
+    /// `NoSpace` if the pane to split is too small; `Rejected` if it does not exist;
+    /// `InvalidArgument` if `argv` is not valid. After `Timeout` and `Disconnected` the pane may
+    /// exist.
+    pub fn split_in_person_window(
+        &mut self,
+        window: WindowId,
+        split: PersonPaneSplit,
+        argv: &[String],
+    ) -> Result<CreatedPane, Error> {
+        let mut call = self.call("split a pane of a person");
+        match split {
+            PersonPaneSplit::RightOf { anchor, columns } => {
+                call.run(&store_layout_command(window)?)?.into_result()?;
+                call.show_borders(window)?;
+                let created = call.run_once(&right_commands(anchor, columns, argv)?)?;
+                split_from_reply(created, window).inspect_err(|_| call.forget_layout(window).unwrap_or(()))
+            }
+            PersonPaneSplit::Below { last } => {
+                let created = split_from_reply(call.run_once(&below_commands(last, argv)?)?, window)?;
+                let panes = call.window_panes(window)?;
+                // The new pane has no tag yet.
+                let as_own = |pane: WindowPane| {
+                    let is_own = pane.is_own || pane.pane == created.pane;
+                    WindowPane { is_own, ..pane }
+                };
+                let panes: Vec<WindowPane> = panes.into_iter().map(as_own).collect();
+                call.spread_column(window, &panes)?;
+                Ok(created)
+            }
+        }
+    }
+
+    /// The windows of persons in which panes of this crate are, or have been, and whose layout is
+    /// not restored yet.
+    ///
+    /// # Errors
+    ///
+    /// The errors of a call that reads.
+    pub fn windows_with_stored_layout(&mut self) -> Result<Vec<WindowId>, Error> {
+        let mut list = TmuxCommand::new();
+        list.name("list-windows").push_param("-a").push_param("-F");
+        list.push_param(format!("#{{window_id}} {NO_LAYOUT}"));
+        let windows = self.call("list the windows").run(&CommandList::new(&list))?;
+        let stored = windows.parse_lines(|line| {
+            let (window, is_missing) = line.split_once(' ')?;
+            Some((window.parse().ok()?, is_missing == "0"))
+        })?;
+        Ok(stored.into_iter().filter(|(_, is_stored)| *is_stored).map(|(window, _)| window).collect())
+    }
+
+    /// Puts a person's window in order after a pane of this crate has left it. While panes of this
+    /// crate are left, these get equal heights. Otherwise the window gets its stored layout, if it
+    /// has the same panes as before, and loses all options of this crate. Returns whether panes of
+    /// this crate are left.
+    ///
+    /// # Errors
+    ///
+    /// `Rejected` if the window does not exist.
+    pub fn tidy_person_window(&mut self, window: WindowId) -> Result<bool, Error> {
+        let mut call = self.call("tidy a window of a person");
+        let panes = call.window_panes(window)?;
+        let has_own = panes.iter().any(|pane| pane.is_own);
+        match has_own {
+            true => call.spread_column(window, &panes)?,
+            false => call.restore(window, &panes)?,
+        }
+        Ok(has_own)
+    }
+}
+
+/// A pane of a person's window.
+struct WindowPane {
+    pane: PaneId,
+    /// The column at the left edge.
+    left: u32,
+    /// Height in lines.
+    height: u32,
+    /// The pane has a tag of this crate.
+    is_own: bool,
+}
+
+impl TmuxCall<'_> {
+    fn window_panes(&mut self, window: WindowId) -> Result<Vec<WindowPane>, Error> {
+        let format =
+            format!("#{{pane_id}} #{{pane_left}} #{{pane_height}} #{{!=:#{{{}}},}}", PaneTag::TAG_OPTION);
+        let list = ListPanes::new().target(window.to_string()).format(format).build();
+        self.run(&CommandList::new(&list))?.parse_lines(|line| {
+            let fields: Vec<&str> = line.split(' ').collect();
+            let [pane, left, height, is_own] = fields[..] else { return None };
+            let (left, height) = (left.parse().ok()?, height.parse().ok()?);
+            Some(WindowPane { pane: pane.parse().ok()?, left, height, is_own: is_own == "1" })
+        })
+    }
+
+    /// Gives the panes of this crate equal heights, unless a pane is zoomed or a person has put
+    /// another pane into the column.
+    fn spread_column(&mut self, window: WindowId, panes: &[WindowPane]) -> Result<(), Error> {
+        for resize in spread_commands(panes) {
+            self.run(&if_then(&window.to_string(), NOT_ZOOMED, &resize)?)?.into_result()?;
+        }
+        Ok(())
+    }
+
+    /// Shows labels on the borders of a window, if neither the window nor the person's
+    /// configuration has anything else for its borders.
+    fn show_borders(&mut self, window: WindowId) -> Result<(), Error> {
+        let own_options = ["pane-border-status", "pane-border-format"].map(|option| {
+            let mut show = TmuxCommand::new();
+            show.name("show-options").push_param("-wqv").push_param("-t").push_param(window.to_string());
+            show.push_param(option);
+            CommandList::new(&show)
+        });
+        let status = DisplayMessage::new().print().target_pane(window.to_string());
+        let status = CommandList::new(&status.message("#{pane-border-status}").build());
+        let [own_status, own_format] = own_options;
+        let replies = self.run_array(&[own_status, own_format, status])?;
+        let [own_status, own_format, status] = replies.map(|reply| reply.text().unwrap_or_default());
+        if !own_status.is_empty() || !own_format.is_empty() || status != "off" {
+            return Ok(());
+        }
+        let set = |option: &'static str, value: &'static str| {
+            SetOption::new().window().target_pane(window.to_string()).option(option).value(value).build()
+        };
+        let commands = CommandList::new(&set("pane-border-status", "top"))
+            .with_command(&set("pane-border-format", BORDER_FORMAT))
+            .with_command(&set(BORDERS_OPTION, "1"));
+        self.run(&commands)?.into_result()
+    }
+
+    /// Applies the stored layout of a window if it has the panes of that layout. A zoomed window stays
+    /// zoomed. Then removes the options of this crate.
+    fn restore(&mut self, window: WindowId, panes: &[WindowPane]) -> Result<(), Error> {
+        let target = window.to_string();
+        let layout = DisplayMessage::new().print().target_pane(target.as_str());
+        let layout = layout.message(format!("#{{{LAYOUT_OPTION}}}")).build();
+        let layout = self.run(&CommandList::new(&layout))?.text()?;
+        self.forget_layout(window)?;
+        let panes: Vec<PaneId> = panes.iter().map(|pane| pane.pane).collect();
+        if panes_of_layout(&layout).as_ref() != Some(&panes) {
+            return Ok(());
+        }
+        let select = CommandList::new(
+            &SelectLayout::new().target_pane(target.as_str()).layout_name(layout.as_str()).build(),
+        );
+        // `select-layout` ends the zoom.
+        let zoom = ResizePane::new().target_pane(target.as_str()).zoom().build();
+        let zoomed = select.clone().with_command(&zoom);
+        self.run(&if_else(&target, ZOOMED, &zoomed, &select)?)?.into_result()
+    }
+
+    /// Removes the options of this crate from a window.
+    fn forget_layout(&mut self, window: WindowId) -> Result<(), Error> {
+        let target = window.to_string();
+        let unset = |option: &'static str| {
+            SetOption::new().window().unset().target_pane(target.as_str()).option(option).build()
+        };
+        let borders = ["pane-border-status", "pane-border-format", BORDERS_OPTION];
+        let [status, format, mark] = borders.map(unset);
+        let borders = CommandList::new(&status).with_command(&format).with_command(&mark);
+        self.run(&if_then(&target, OWN_BORDERS, &borders)?)?.into_result()?;
+        self.run(&CommandList::new(&unset(LAYOUT_OPTION)))?.into_result()
+    }
+}
+
+/// Returns the command that stores the layout of a window, unless one is stored.
+fn store_layout_command(window: WindowId) -> Result<CommandList, InvalidArgument> {
+    let target = window.to_string();
+    let store = SetOption::new().window().format().target_pane(target.as_str());
+    let store = store.option(LAYOUT_OPTION).value("#{window_layout}").build();
+    if_then(&target, NO_LAYOUT, &CommandList::new(&store))
+}
+
+/// Returns the command that splits the anchor. A zoomed window stays zoomed.
+fn right_commands(anchor: PaneId, columns: u32, argv: &[String]) -> Result<CommandList, InvalidArgument> {
+    let split = || {
+        let split = SplitWindow::new().detached().horizontal().print().format(CREATED_FORMAT);
+        split.start_directory("/").target_pane(anchor.to_string())
+    };
+    let sized = |command: TmuxCommand<'static>| {
+        let mut command = command;
+        command.push_param("-l").push_param(columns.to_string());
+        with_program(command, argv).map(|command| CommandList::new(&command))
+    };
+    if_else(&anchor.to_string(), ZOOMED, &sized(split().zoom().build())?, &sized(split().build())?)
+}
+
+/// Returns the command that opens a pane below `last`. A zoomed window stays zoomed.
+fn below_commands(last: PaneId, argv: &[String]) -> Result<CommandList, InvalidArgument> {
+    let split = || {
+        let split = SplitWindow::new().detached().vertical().print().format(CREATED_FORMAT);
+        split.start_directory("/").target_pane(last.to_string())
+    };
+    let zoomed = CommandList::new(&with_program(split().zoom().build(), argv)?);
+    let plain = CommandList::new(&with_program(split().build(), argv)?);
+    if_else(&last.to_string(), ZOOMED, &zoomed, &plain)
+}
+
+/// Returns the commands that give the panes of this crate equal heights, from the top to the bottom.
+/// Each moves the lower border of one pane. None if a person has put another pane into the column.
+fn spread_commands(panes: &[WindowPane]) -> Vec<CommandList> {
+    let own: Vec<&WindowPane> = panes.iter().filter(|pane| pane.is_own).collect();
+    let Some(left) = own.first().map(|pane| pane.left) else { return Vec::new() };
+    let is_one_column = panes.iter().all(|pane| pane.is_own == (pane.left == left));
+    let lines: u32 = own.iter().map(|pane| pane.height).sum();
+    let count = own.len() as u32;
+    let heights = (0..count).map(|at| lines / count + u32::from(at < lines % count));
+    let resizes = own.iter().zip(heights).take(own.len() - 1).map(|(pane, height)| {
+        let mut resize = ResizePane::new().target_pane(pane.pane.to_string()).build();
+        resize.push_param("-y").push_param(height.to_string());
+        CommandList::new(&resize)
+    });
+    if is_one_column { resizes.collect() } else { Vec::new() }
+}
+
+/// The panes of a layout as tmux writes it in `window_layout`: after a checksum, each cell is
+/// `WIDTHxHEIGHT,LEFT,TOP`, followed by the number of its pane or by cells in brackets. `None` if
+/// the text is not a layout.
+fn panes_of_layout(layout: &str) -> Option<Vec<PaneId>> {
+    let (_, cells) = layout.split_once(',')?;
+    if !cells.chars().all(|c| c.is_ascii_digit() || "x,{}[]".contains(c)) {
+        return None;
+    }
+    let words: Vec<&str> = cells.split([',', '{', '}', '[', ']']).collect();
+    let cells = words.iter().enumerate().filter(|(_, word)| word.contains('x'));
+    let next = cells.map(|(at, _)| words.get(at + 3).copied().unwrap_or_default());
+    let numbers = next.filter(|word| !word.is_empty() && !word.contains('x'));
+    numbers.map(|number| format!("%{number}").parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn column_is_spread_unless_it_has_a_pane_of_a_person() {
+        let pane = |id: u32, left, height, is_own| WindowPane {
+            pane: format!("%{id}").parse().unwrap(),
+            left,
+            height,
+            is_own,
+        };
+        let heights = |panes: &[WindowPane]| -> Vec<String> {
+            spread_commands(panes).iter().map(|resize| resize.to_command_line().unwrap()).collect()
+        };
+        let column =
+            [pane(1, 0, 49, false), pane(2, 61, 24, true), pane(3, 61, 12, true), pane(4, 61, 11, true)];
+        let expected =
+            ["\"resize-pane\" \"-t\" \"%2\" \"-y\" \"16\"", "\"resize-pane\" \"-t\" \"%3\" \"-y\" \"16\""];
+        assert_eq!(heights(&column), expected);
+        assert!(heights(&column[..2]).is_empty(), "one pane has the whole column");
+        assert!(heights(&[pane(2, 61, 24, true), pane(3, 61, 24, false), pane(4, 61, 24, true)]).is_empty());
+        assert!(heights(&[pane(1, 0, 49, false)]).is_empty());
+    }
+
+    #[test]
+    fn panes_of_a_layout_are_its_leaves() {
+        let panes = |layout: &str| -> Option<Vec<String>> {
+            panes_of_layout(layout).map(|panes| panes.iter().map(ToString::to_string).collect())
+        };
+        assert_eq!(panes("b25d,80x24,0,0,0").unwrap(), ["%0"]);
+        let nested = "4a5c,200x50,0,0{100x50,0,0,3,99x50,101,0[99x25,101,0,14,99x24,101,26,15]}";
+        assert_eq!(panes(nested).unwrap(), ["%3", "%14", "%15"]);
+        assert_eq!(panes(""), None);
+        assert_eq!(panes("b25d,80x24,0,0,0;kill-server"), None);
+    }
+}
