@@ -1,6 +1,6 @@
 //! Finds the lead session that the caller runs in.
 
-use crate::controlling_terminal::controlling_terminal;
+use crate::find_controlling_terminal::controlling_terminal;
 use protocol::control::LeadProcess;
 use protocol::directories::Directories;
 use store::read_leads_file;

@@ -5,7 +5,6 @@
 
 pub mod budget_text;
 pub mod connection;
-pub mod controlling_terminal;
 pub mod daemon_command_line;
 pub mod daemon_pidfd;
 pub mod daemon_session;
@@ -16,8 +15,9 @@ pub mod error;
 pub mod event_log;
 pub mod file_size_signal;
 pub mod file_tail;
-pub mod find_daemon;
+pub mod find_controlling_terminal;
 pub mod find_lead_session;
+pub mod find_other_daemon;
 mod inherited_descriptors;
 pub mod message_text;
 pub mod next_task_client;

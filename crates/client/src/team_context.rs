@@ -5,8 +5,8 @@
 
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::find_daemon::find_other_socket;
 use crate::find_lead_session::find_lead_session;
+use crate::find_other_daemon::find_other_socket;
 use crate::next_task_client::NextTaskClient;
 use crate::reply_payload::{ReplyPayload, payload_of};
 use crate::reply_timeout::reply_timeout;

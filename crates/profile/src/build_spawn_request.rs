@@ -113,8 +113,9 @@ fn after_help(examples: &str) -> String {
     )
 }
 
-/// Warnings for the user about the profile of a spawn request. The profile was never tried, or the
-/// agent gets no messages until a person types a prompt.
+/// Warnings for the user about the profile of a spawn request: that the profile was never tried,
+/// and that the agent gets no messages until a person begins a turn in its pane. Empty if neither is
+/// so.
 pub fn profile_warnings(request: &control::SpawnRequest) -> Vec<String> {
     let profile =
         request.env.get("TEAMD_PROFILE").and_then(|name| ProfileRegistry::for_user().profile(name).ok());

@@ -12,7 +12,7 @@ mod launch;
 mod parse;
 pub mod parse_agent_type;
 mod profile;
-mod profile_summary;
+mod profile_queries;
 pub mod program_lookup;
 mod registry;
 pub mod settings_entry;

@@ -11,7 +11,6 @@ mod existing_team;
 mod metadata_keys;
 mod observer;
 mod progress;
-mod resume_point;
 mod run;
 mod run_context;
 mod run_decision;
@@ -19,6 +18,7 @@ mod run_file;
 mod run_lock;
 mod run_loop;
 mod run_report;
+mod run_resume_point;
 mod run_state;
 mod stall_detector;
 mod stop_signals;
@@ -31,11 +31,11 @@ mod team_snapshot;
 pub use existing_team::IfTeamExists;
 pub use observer::RunObserver;
 pub use progress::{MemberProgress, RunProgress, TaskProgress};
-pub use resume_point::AfterRun;
 pub use run::{RunRequest, run_team};
 pub use run_decision::TaskFate;
 pub use run_file::{RunFile, ValidationError, read_policy_file, read_run_file};
 pub use run_report::RunReport;
+pub use run_resume_point::AfterRun;
 pub use task_results::{TaskOutcome, TaskResult, completed_count, short_duration};
 
 #[cfg(fuzzing)]

@@ -3,12 +3,12 @@
 use crate::daemon_keeper::DaemonKeeper;
 use crate::existing_team::{self, IfTeamExists};
 use crate::observer::RunObserver;
-use crate::resume_point::{AfterRun, ResumePoint};
 use crate::run_context::RunContext;
 use crate::run_decision::RetryRules;
 use crate::run_file::RunFile;
 use crate::run_lock::{self, RunLock, RunNote};
 use crate::run_report::RunReport;
+use crate::run_resume_point::{AfterRun, ResumePoint};
 use crate::run_state::{RunState, TeamOrigin};
 use crate::stop_signals::StopRequests;
 use crate::task_times::TaskTimes;

@@ -108,8 +108,8 @@ impl Shim<'_> {
     /// Reports to the daemon that no agent was started.
     fn report_start_failure(&mut self, message: String) -> ExitCode {
         let spawn = self.connection.spawn_id().to_owned();
-        // The shim waits for an answer, because the daemon must read the reason before the shim
-        // exits.
+        // The shim does not exit before the daemon has replied or [`REPORT_TIMEOUT`] has passed. So
+        // the daemon can read `message` first.
         match self.connection.send(&FromShim::Failed { message }) {
             true => {
                 let deadline = Instant::now() + REPORT_TIMEOUT;

@@ -11,8 +11,8 @@
 //! disk.
 
 mod entry;
-mod reconciler;
+mod restore_lost_messages;
 pub(crate) mod storage;
 mod team_journal;
 
-pub use reconciler::{InboxChange, InboxReconciler, ReaderKind};
+pub use restore_lost_messages::{InboxChange, InboxReconciler, ReaderKind};

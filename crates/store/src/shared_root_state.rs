@@ -2,11 +2,11 @@
 //! to members' requests, and the journal.
 
 use crate::answer_log::AnswerLog;
-use crate::daemon_files::read_roster_file;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::IoContext;
 use crate::journal::storage::Journal;
+use crate::read_daemon_files::read_roster_file;
 use crate::team_file_names::{TASKS_DIR, TEAMS_DIR};
 use protocol::answer_capabilities::Capabilities;
 use protocol::name::{AgentName, TeamName};

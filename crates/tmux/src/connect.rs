@@ -7,11 +7,11 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use crate::address::TmuxEndpoint;
 use crate::control_client_process::ServerStart;
 use crate::control_connection::ControlConnection;
 use crate::deadline::Deadline;
 use crate::if_shell::print_command;
+use crate::server_address::TmuxEndpoint;
 use crate::server_notice::NoticeSender;
 use crate::{Error, ServerAddress, ServerEpoch, TmuxVersion, stale_client, subprocess};
 

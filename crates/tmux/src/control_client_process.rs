@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use tmux_interface::{NewSession, RunShell, SetOption, TmuxCommand};
 
-use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
+use crate::server_address::TmuxEndpoint;
 use crate::{Error, subprocess};
 
 /// The name of a hidden session begins with this. The process id and a number follow.

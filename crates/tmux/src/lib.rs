@@ -18,7 +18,6 @@
 
 #![warn(missing_docs)]
 
-mod address;
 mod border_label;
 mod capture_pane;
 mod command_list;
@@ -46,6 +45,7 @@ mod pipe_pane;
 mod quote;
 mod reply;
 mod server;
+mod server_address;
 mod server_notice;
 mod stale_client;
 mod status_message;
@@ -56,7 +56,6 @@ mod validate;
 mod version;
 mod zoom;
 
-pub use address::{ServerAddress, TmuxProgram};
 pub use border_label::BorderLabel;
 pub use capture_pane::TaggedPane;
 pub use create_pane::CreatedPane;
@@ -70,6 +69,7 @@ pub use list_panes::PaneRow;
 pub use pane_tag::PaneTag;
 pub use person_window::PersonPaneSplit;
 pub use server::TmuxServer;
+pub use server_address::{ServerAddress, TmuxProgram};
 pub use server_notice::ServerNotice;
 pub use status_message::MAX_MESSAGE_BYTES;
 pub use tag_pane::{NextPane, TagOutcome};

@@ -8,7 +8,6 @@
 //! Invariant: a server with another epoch gets no command except the one that reads its epoch.
 //! `pane_ids_of_another_server_are_rejected` checks this.
 
-use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
 use crate::connect::{self, OpenedConnection};
 use crate::control_client_process::ServerStart;
@@ -16,6 +15,7 @@ use crate::control_connection::ControlConnection;
 use crate::deadline::Deadline;
 use crate::if_shell::print_command;
 use crate::reply::CommandReply;
+use crate::server_address::TmuxEndpoint;
 use crate::server_notice::{NoticeSender, ServerNotice};
 use crate::{Error, ServerAddress, ServerEpoch, TmuxProgram, TmuxVersion, subprocess};
 

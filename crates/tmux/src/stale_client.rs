@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use tmux_interface::{ListClients, ListPanes};
 
-use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
 use crate::control_client_process::{kill_idle_pane_command, session_pid};
 use crate::deadline::Deadline;
 use crate::if_shell::{all_of, if_then};
+use crate::server_address::TmuxEndpoint;
 use crate::subprocess;
 
 /// How long to wait until the watcher process of the exited daemon has removed the hidden session.

@@ -10,10 +10,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use crate::Error;
-use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
 use crate::deadline::Deadline;
 use crate::reply::CommandReply;
+use crate::server_address::TmuxEndpoint;
 
 /// Runs the command list `script` in a tmux process. The option `-N` keeps tmux from starting a
 /// server if none is running.

@@ -6,10 +6,10 @@
 use crate::error::{Error, io_error};
 use crate::git_command::Git;
 use crate::local_commits::HeadState;
-use crate::open_worktree::Worktree;
 use crate::submodule;
 use crate::tar_archive::walk;
 use crate::uncommitted_files::FileStatus;
+use crate::worktree_handle::Worktree;
 use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;

@@ -27,7 +27,6 @@ mod git_command;
 mod keep_reason;
 mod local_commits;
 mod mount_points;
-mod open_worktree;
 mod processes_using;
 mod propose_worktree;
 mod record;
@@ -44,6 +43,7 @@ mod tests;
 mod uncommitted_files;
 mod unsaved_submodules;
 mod unsaved_work;
+mod worktree_handle;
 
 pub use error::Error;
 pub use git_command::GitEnvironment;

@@ -1,8 +1,8 @@
 //! Removes worktrees and their unused branches.
 //!
-//! Only a recorded worktree is removed. Git removes the worktree. `git worktree remove --force` is
-//! used only if the worktree has submodules or was saved before. The branch is deleted if it has no
-//! commits of its own.
+//! Only a recorded worktree is removed, with `git worktree remove`. `--force` is used in two cases:
+//! the worktree has submodules, which were checked for unsaved work, or its unsaved work has just
+//! been copied into the trash. The branch is deleted if it has no commits of its own.
 
 use crate::created_branch::delete_unused_branch;
 use crate::error::{Error, io_error};
@@ -10,9 +10,9 @@ use crate::fingerprint::WorktreeFingerprint;
 use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
 use crate::keep_reason::KeepReason;
 use crate::mount_points::check_no_mount_point;
-use crate::open_worktree::Worktree;
 use crate::record::{WorktreeRecord, WorktreeState};
 use crate::save::SavedWorktree;
+use crate::worktree_handle::Worktree;
 use std::ffi::OsStr;
 use std::fs::remove_dir;
 

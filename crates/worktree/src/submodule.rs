@@ -5,8 +5,8 @@
 
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, path_from_bytes, split_nul};
-use crate::open_worktree::Worktree;
 use crate::record::read_git_link;
+use crate::worktree_handle::Worktree;
 use std::fs::read_dir;
 use std::path::{Path, PathBuf};
 

@@ -3,9 +3,9 @@
 
 use crate::error::Error;
 use crate::git_command::Git;
-use crate::open_worktree::Worktree;
 use crate::stash;
 use crate::uncommitted_files::FileStatus;
+use crate::worktree_handle::Worktree;
 use std::path::{Path, PathBuf};
 
 impl Worktree<'_> {

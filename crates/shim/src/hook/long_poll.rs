@@ -4,7 +4,7 @@
 use super::typing_detector::TypingDetector;
 use crate::poll_timeout;
 use client::connection::Connection;
-use client::controlling_terminal::ControllingTerminal;
+use client::find_controlling_terminal::ControllingTerminal;
 use nix::poll::{PollFd, PollFlags, poll};
 use protocol::control::{Call, LongPollEnd, Reply, Response};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};

@@ -13,7 +13,7 @@ use super::response::{continue_response, write_response};
 use crate::stderr_messages;
 use crate::turns::prompt_for_hooks::NextPrompt;
 use crate::turns::team_files::TeamFiles;
-use client::controlling_terminal::controlling_terminal;
+use client::find_controlling_terminal::controlling_terminal;
 use protocol::control::{Call, HookEvent, HookReply, LongPollRequest, PROTOCOL_VERSION, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
@@ -35,8 +35,9 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
     let mut files = open_team_files(invocation)?;
     if !reply.delivers_by_hook {
         mark_delivered_read(invocation, &mut files, &reply)?;
-        // This hook delivers nothing. It still waits, because its request tells the daemon that the
-        // hook writes nothing more to the program. So the daemon can end the agent.
+        // This hook delivers nothing, but it still makes a long poll. The long poll tells the daemon
+        // that the hook has written its last team file. Only then may the daemon end the agent for
+        // a plan-approval respawn.
         long_poll(invocation, started_at)?.map(|mut poll| poll.run());
         return Ok(());
     }

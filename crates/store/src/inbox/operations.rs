@@ -77,8 +77,11 @@ impl Inbox {
         Ok(())
     }
 
-    /// Appends a message with at most `limit` bytes of text. Appends nothing if `is_needless`
-    /// returns true for the current entries. Returns whether the message was appended.
+    /// Appends a message, unless `is_needless` returns true for the current entries. Returns whether
+    /// the message was appended.
+    ///
+    /// # Errors
+    /// `TooLarge` if the text of the message is longer than `limit` bytes.
     pub(crate) fn append_unless(
         &self,
         message: &Message,

@@ -87,9 +87,9 @@ impl Tasks {
         Ok(listed.iter().map(|listed| Arc::clone(&listed.task)).collect())
     }
 
-    /// The list as this handle read it last, after the files of the tasks `changed` were read
-    /// again. For callers that are told which files change, and that read the whole list now and
-    /// then.
+    /// Reads only the files of the tasks `changed` again, and returns the list with these tasks
+    /// updated. All other tasks are as in this handle's last read. The caller must know which files
+    /// change, and must read the whole list now and then.
     pub fn list_after_changes(&self, changed: &[TaskId]) -> Result<Arc<Vec<Arc<Task>>>, Error> {
         let Some(dir) = self.team.tasks_dir()? else { return Ok(Arc::default()) };
         self.team.task_cache().refresh_some(self.team.io(), dir, changed)

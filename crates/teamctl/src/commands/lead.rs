@@ -7,7 +7,7 @@
 use super::create::{default_create_request, sanitized_team_name};
 use crate::context::CommandContext;
 use crate::output;
-use client::controlling_terminal::controlling_terminal;
+use client::find_controlling_terminal::controlling_terminal;
 use client::find_lead_session::find_lead_session;
 use client::person_pane::{CallerPane, KEPT_PERCENT};
 use protocol::control::{CreateTeamReply, LeadProcess, Request, SetLeadRequest};

@@ -29,7 +29,7 @@ use crate::core::jobs::pane_jobs::{OpenedPane, PaneJob, PaneResult};
 use crate::core::lifecycle::{Lifecycle, ShutdownApproval};
 use crate::core::roster::Roster;
 use crate::core::state::daemon::State;
-use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::logged_states::EventLogCursor;
 use crate::core::state::settings::DaemonSettings;
 use protocol::control::{
     Activity, Call, DeleteTeamRequest, ExitReport, FromShim, MemberSelection, PROTOCOL_VERSION, Process,

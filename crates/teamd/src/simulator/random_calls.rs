@@ -5,8 +5,8 @@ use crate::simulator::simulation::Simulation;
 use protocol::control::{Backend, RestartPolicy};
 use protocol::control::{
     CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, LaunchArgv, Layout, MemberAddress,
-    MemberSelection, Request, ResumeMembersRequest, SetLayoutRequest, ShimHello, ShutdownMembersRequest,
-    SpawnRequest, WorktreeReply, WorktreeRequest,
+    MemberSelection, PersonPane, Request, ResumeMembersRequest, SetLayoutRequest, SetPersonPaneRequest,
+    ShimHello, ShutdownMembersRequest, SpawnRequest, WorktreeReply, WorktreeRequest,
 };
 use protocol::delivery::Delivery;
 use protocol::name::{AgentName, TeamName};
@@ -58,7 +58,14 @@ pub(super) fn send_random_call(simulation: &mut Simulation) {
             let order = delete_request(simulation, team);
             simulation.send_call(order);
         }
-        25 => simulation.send_call(Request::SetLayout(SetLayoutRequest { team, layout: Layout::Tiled })),
+        25 => {
+            let person_pane = PersonPane { pane: "%0".to_owned(), server_pid: 1, kept_percent: 30 };
+            let request = match simulation.rng.bool() {
+                true => Request::SetLayout(SetLayoutRequest { team, layout: Layout::Tiled }),
+                false => Request::SetPersonPane(SetPersonPaneRequest { team, person_pane }),
+            };
+            simulation.send_call(request);
+        }
         26..=28 => {
             let members = simulation.disk.teams.get(&team).into_iter().flat_map(|files| files.members.keys());
             let members: Vec<String> = members.map(ToString::to_string).collect();

@@ -13,7 +13,7 @@ use crate::core::jobs::watcher_command::WatcherCommand;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::recovery::recover;
 use crate::core::state::daemon::State;
-use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::logged_states::EventLogCursor;
 use crate::core::state::settings::DaemonSettings;
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::coverage::Coverage;

@@ -9,7 +9,7 @@ use crate::core::notice_queue::{Notice, NoticeQueue};
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::roster::{AcceptedDeletion, ROSTER_VERSION, Roster};
 use crate::core::state::agent::{Agent, LeadSession};
-use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::logged_states::EventLogCursor;
 use crate::core::state::next_task_queries::NextTaskQueue;
 use crate::core::state::retry_cache::RetryCache;
 use crate::core::state::settings::{DaemonSettings, WatcherState};

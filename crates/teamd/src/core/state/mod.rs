@@ -3,7 +3,7 @@
 pub(crate) mod agent;
 pub(crate) mod budget_status;
 pub(crate) mod daemon;
-pub(crate) mod event_log_cursor;
+pub(crate) mod logged_states;
 pub(crate) mod lookup;
 pub(crate) mod member_names;
 pub(crate) mod next_task_queries;

@@ -3,7 +3,7 @@
 use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
 use crate::core::roster::{AcceptedDeletion, MemberWorktree, TeamUsage};
-use crate::core::state::event_log_cursor::{EventLogCursor, LoggedRequests, LoggedTask};
+use crate::core::state::logged_states::{EventLogCursor, LoggedRequests, LoggedTask};
 use crate::core::state::task_board::TaskBoard;
 use protocol::control::{Layout, PastMember, PersonPane};
 use protocol::id::{RequestId, TaskId};

@@ -9,7 +9,7 @@ use crate::core::pane_labels::update_label;
 use crate::core::queue_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
-use crate::core::state::event_log_cursor::{LoggedTask, LoggedTaskState, new_events};
+use crate::core::state::logged_states::{LoggedTask, LoggedTaskState, new_events};
 use crate::core::state::task_board::TaskBoard;
 use crate::core::tasks::next_task;
 use protocol::control::Activity;

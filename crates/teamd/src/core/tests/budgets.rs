@@ -7,7 +7,7 @@ use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, ShutdownAnswer};
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::state::daemon::State;
-use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::logged_states::EventLogCursor;
 use crate::core::tests::hooks;
 use crate::core::tests::shutdown::next_daemon;
 use crate::core::{deadlines, recovery};

@@ -6,7 +6,7 @@ use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{ConfigSnapshot, FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult, PaneVisibility};
 use crate::core::state::daemon::State;
-use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::logged_states::EventLogCursor;
 use crate::core::{recovery, tests};
 use protocol::control::{Layout, MemberAddress, SetLayoutRequest, VisibilityReply};
 use protocol::error::ErrorReport;

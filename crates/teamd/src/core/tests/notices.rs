@@ -9,7 +9,7 @@ use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
 use crate::core::notice_queue::NoticeKind;
 use crate::core::recovery;
 use crate::core::state::daemon::State;
-use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::logged_states::EventLogCursor;
 use crate::core::tests::hooks;
 use protocol::control::RestartPolicy;
 use protocol::control::{HookEvent, TurnStatus};

@@ -8,7 +8,7 @@ use crate::core::exit_record::ReportTo;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, InboxScanResult, MessageHeader};
 use crate::core::recovery;
 use crate::core::state::daemon::State;
-use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::logged_states::EventLogCursor;
 use crate::core::tests::hooks;
 use protocol::control::{HookEvent, LaunchArgv, LongPollEnd, LongPollRequest, ResumeArgv};
 use protocol::payload::Payload;

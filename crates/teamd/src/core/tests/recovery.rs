@@ -8,7 +8,7 @@ use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::recovery;
 use crate::core::state::daemon::State;
-use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::logged_states::EventLogCursor;
 use crate::core::state::team::ScanState;
 use protocol::control::MemberAddress;
 use protocol::control::RestartPolicy;

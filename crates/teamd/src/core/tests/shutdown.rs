@@ -13,7 +13,7 @@ use crate::core::lifecycle::{
 use crate::core::members::shutdown;
 use crate::core::recovery;
 use crate::core::state::daemon::State;
-use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::logged_states::EventLogCursor;
 use crate::core::tests::turns::{report_exit, start_member_with, worker_request};
 use protocol::control::RestartPolicy;
 use protocol::error::ErrorReport;

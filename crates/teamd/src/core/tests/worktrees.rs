@@ -9,7 +9,7 @@ use crate::core::lifecycle::Lifecycle;
 use crate::core::recovery::recover;
 use crate::core::roster::MemberWorktree;
 use crate::core::state::daemon::State;
-use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::logged_states::EventLogCursor;
 use crate::core::tests;
 use crate::core::tests::shutdown::next_daemon;
 use protocol::control::{RemovedWorktrees, WorktreeRequest};

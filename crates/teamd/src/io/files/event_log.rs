@@ -1,6 +1,6 @@
 //! Reads and appends to the event log, `events.jsonl` in the state directory.
 
-use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::logged_states::EventLogCursor;
 use store::{Error, StateDir};
 
 const EVENT_LOG_FILE: &str = "events.jsonl";
