@@ -110,7 +110,7 @@ impl<'h> FaultInjector<'h> {
         Some(process)
     }
 
-    /// Sends the daemon a random signal of [`STOP_SIGNALS`] and waits until the daemon has exited.
+    /// Sends the daemon a random signal of `STOP_SIGNALS` and waits until the daemon has exited.
     /// Returns its pid and command line, or `None` if no daemon runs.
     ///
     /// # Panics

@@ -112,6 +112,7 @@ impl PaneManager {
         let mut waiting = VecDeque::new();
         loop {
             waiting.extend(queue.try_iter());
+            self.close_batch(&mut waiting);
             if !waiting.iter().any(|job| matches!(job, PaneJob::OpenPane(_) | PaneJob::MovePane { .. })) {
                 self.apply_pending_layouts();
                 self.tidy_person_windows();
@@ -119,7 +120,6 @@ impl PaneManager {
             if !matches!(waiting.front(), Some(PaneJob::OpenPane(_) | PaneJob::MoveOutForeigners)) {
                 self.batch = None;
             }
-            self.close_batch(&mut waiting);
             let Some(job) = waiting.pop_front().or_else(|| queue.recv().ok()) else { return };
             if matches!(job, PaneJob::ClosePane { .. } | PaneJob::MovePane { .. }) {
                 self.mark_person_windows();
