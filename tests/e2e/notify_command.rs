@@ -113,6 +113,8 @@ fn turn_without_output_is_notified_once() {
         notices(&env).iter().any(|line| line.starts_with("ann@survey has written nothing for ")).then_some(())
     });
     assert!(env.events().iter().any(|event| event["event"] == "member_no_output"));
+    let status = env.teamctl(["status", "ann"]).expect_success();
+    assert!(status.contains("running?waiting") && status.contains("teamctl capture ann"), "{status}");
     wait_until_saved(&env);
     env.kill_process(env.daemon_pid());
     env.teamctl(["up", "-L", &server]).expect_success();

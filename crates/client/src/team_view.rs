@@ -97,6 +97,7 @@ impl MemberView {
             MemberFlag::ShutdownRequested => "!shutdown",
             MemberFlag::AtDialog => "!dialog",
             MemberFlag::DialogUnknown => "?dialog",
+            MemberFlag::NoOutput => "?waiting",
         };
         std::iter::once(self.lifecycle.as_str()).chain(self.flags.iter().map(flag)).collect()
     }

@@ -199,6 +199,8 @@ pub enum MemberFlag {
     /// The member's screen could not be read, so it is unknown whether the program waits at a
     /// dialog.
     DialogUnknown,
+    /// The member's turn has written no output for long, so its program may wait for a person.
+    NoOutput,
 }
 
 impl MemberFlag {
@@ -210,6 +212,7 @@ impl MemberFlag {
             MemberFlag::ShutdownRequested => "shutdown_requested",
             MemberFlag::AtDialog => "at_dialog",
             MemberFlag::DialogUnknown => "dialog_unknown",
+            MemberFlag::NoOutput => "no_output",
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::core::state::budget_status::budget_status;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{find_member, no_pane_error, pane_and_tag, tmux_gone_error};
 use crate::core::state::worktree_holds::worktree_reply;
+use crate::core::turns::no_output::is_quiet;
 use protocol::control::Backend;
 use protocol::control::{
     Activity, CapturePaneReply, CapturePaneRequest, DaemonStatus, LocatePaneReply, MemberAddress, MemberFlag,
@@ -102,7 +103,10 @@ fn flags(agent: &Agent, dialogs: &DialogCheck) -> Vec<MemberFlag> {
         MemberRequestKind::Permission => MemberFlag::AwaitingPermission,
     });
     let dialog = dialog_flag(agent, dialogs);
-    asks.chain((asked || waits).then_some(MemberFlag::ShutdownRequested)).chain(dialog).collect()
+    // If the screen was read and shows a dialog, or tmux did not show it, that says more.
+    let quiet = (dialog.is_none() && is_quiet(agent)).then_some(MemberFlag::NoOutput);
+    let shutdown = (asked || waits).then_some(MemberFlag::ShutdownRequested);
+    asks.chain(shutdown).chain(dialog).chain(quiet).collect()
 }
 
 /// The evidence for the agent's activity, as a sentence.

@@ -141,6 +141,12 @@ fn flag_text(flag: MemberFlag, member: &MemberView, commands: &SuggestedCommands
             let question = question.unwrap_or_default();
             return format!("its program waits at a dialog{question}: go there with {attach}");
         }
+        MemberFlag::NoOutput => {
+            let capture = commands.command_for_name("capture", &member.name, &[]);
+            return format!(
+                "its turn has written nothing for long, it may wait for a person; see its screen: {capture}"
+            );
+        }
         MemberFlag::AwaitingPlanApproval => "its plan waits for an answer",
         MemberFlag::AwaitingPermission => "it asks for permission, and waits for the answer",
         MemberFlag::ShutdownRequested => "it was asked to shut down, and has not answered",

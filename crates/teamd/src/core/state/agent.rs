@@ -21,6 +21,9 @@ pub(crate) struct Agent {
     pub(crate) turn: Option<TurnStatus>,
     /// Whether any report about the agent's activity has come from the agent itself or its hooks.
     pub(crate) has_reported_activity: bool,
+    /// The turn that has had no output for too long: when it began, in milliseconds since the epoch.
+    /// `None` again after the next output.
+    pub(crate) quiet_turn: Option<u64>,
     /// The activity in config.json at the last scan.
     pub(crate) config_activity: Option<Activity>,
     /// The task for which the agent was woken, until the agent reports something.
@@ -40,6 +43,7 @@ impl Agent {
             task_subject: None,
             turn: None,
             has_reported_activity: false,
+            quiet_turn: None,
             config_activity: None,
             offered_task: None,
             open_requests: BTreeSet::new(),

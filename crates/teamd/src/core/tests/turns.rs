@@ -406,3 +406,24 @@ fn of_turns_that_a_join_runs_that_alone_tells() {
     assert!(reply_value(&effects, 9).is_some());
     assert_eq!(state.agents[&ann].activity, Activity::Idle, "no join would ever say otherwise");
 }
+
+#[test]
+fn quiet_turn_is_reported_once_and_flagged_until_the_next_output() {
+    let mut state = new_state();
+    state.settings.no_output_after_ms = Some(60_000);
+    let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
+    state.agents.get_mut(&ann).unwrap().has_reported_activity = true;
+    let began = state.agents[&ann].activity_since;
+    let mut look = |at: u64, last_output: u64| {
+        let written = vec![(ann.clone(), last_output)];
+        let now = Now { mono: NOW.mono + (at - NOW.wall), wall: at };
+        let effects =
+            handle_event(&mut state, CoreEvent::FileJobDone(FileResult::OutputTimes { written }), now);
+        (logged_event_kinds(&effects), crate::core::turns::no_output::is_quiet(&state.agents[&ann]))
+    };
+    assert_eq!(look(began + 59_999, began), (vec![], false));
+    assert_eq!(look(began + 60_000, began), (vec!["member_no_output".to_owned()], true));
+    assert_eq!(look(began + 90_000, began), (vec![], true));
+    assert_eq!(look(began + 90_000, began + 80_000), (vec![], false), "the program has written something");
+    assert_eq!(look(began + 140_000, began + 80_000), (vec![], true), "no second report for this turn");
+}

@@ -29,44 +29,48 @@ pub(crate) fn check_turns_without_output(context: &mut Context) {
     }
 }
 
-/// Reports the turns that have had no output for too long. `written` says when the output log of
-/// each agent last grew, in milliseconds since the epoch.
+/// Marks the turns that have had no output for too long, and reports each of them once. `written`
+/// says when the output log of each agent last grew, in milliseconds since the epoch.
 pub(crate) fn handle_output_times(context: &mut Context, written: Vec<(SpawnId, u64)>) {
     let Some(patience) = context.state.settings.no_output_after_ms else { return };
     for (id, at) in written {
+        let awake = context.state.sleep_clock.awake_since();
         let Some(agent) = context.state.agents.get_mut(&id).filter(|agent| can_lack_output(agent)) else {
             continue;
         };
-        let quiet_ms = elapsed_ms(
-            agent.activity_since.max(at).max(context.state.sleep_clock.awake_since()),
-            context.now,
-        );
-        if quiet_ms >= patience {
-            agent.record.no_output_turn = Some(agent.activity_since);
-            context.state.has_roster_changed = true;
-            context.effects.push(Effect::log_member(
-                &agent.record,
-                EventKind::MemberNoOutput { no_output_ms: quiet_ms },
-            ));
-            let (record, pane) = (&agent.record, agent.record.pane.as_ref().and_then(AgentPane::id));
-            context.state.notices.add(
-                &record.request.team,
-                &record.request.name,
-                pane,
-                NoticeKind::NoOutput(quiet_ms),
-            );
+        let quiet_ms = elapsed_ms(agent.activity_since.max(at).max(awake), context.now);
+        agent.quiet_turn = (quiet_ms >= patience).then_some(agent.activity_since);
+        if agent.quiet_turn.is_some() && agent.record.no_output_turn != agent.quiet_turn {
+            report_quiet_turn(context, &id, quiet_ms);
         }
     }
 }
 
-/// Whether missing output of the agent must be reported: the agent waits for no answer, and is in a
-/// turn that was not reported yet for missing output. After a restart of the daemon, nothing is
-/// reported until the shim, a hook or the agent has reported the turn again.
+fn report_quiet_turn(context: &mut Context, id: &SpawnId, quiet_ms: u64) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
+    agent.record.no_output_turn = agent.quiet_turn;
+    context.state.has_roster_changed = true;
+    let event = EventKind::MemberNoOutput { no_output_ms: quiet_ms };
+    context.effects.push(Effect::log_member(&agent.record, event));
+    let (record, pane) = (&agent.record, agent.record.pane.as_ref().and_then(AgentPane::id));
+    let notice = NoticeKind::NoOutput(quiet_ms);
+    context.state.notices.add(&record.request.team, &record.request.name, pane, notice);
+}
+
+/// Whether the agent is in a turn that has had no output for too long, so that its program may wait
+/// for a person.
+pub(crate) fn is_quiet(agent: &Agent) -> bool {
+    can_lack_output(agent) && agent.quiet_turn == Some(agent.activity_since)
+}
+
+/// Whether missing output of the agent means something: the agent is in a turn and waits for no
+/// answer. After a restart of the daemon, this is known only when the shim, a hook or the agent has
+/// reported the turn again.
 fn can_lack_output(agent: &Agent) -> bool {
-    let told_of = agent.turn.is_some() || agent.has_reported_activity;
+    let is_turn_known = agent.turn.is_some() || agent.has_reported_activity;
     let waits = !agent.open_requests.is_empty() || agent.record.hook_state.dialog.is_some();
     let runs = agent.record.lifecycle.is_running() && agent.activity == Activity::Active;
-    runs && told_of && !waits && agent.record.no_output_turn != Some(agent.activity_since)
+    runs && is_turn_known && !waits
 }
 
 fn elapsed_ms(since: u64, now: Now) -> u64 {
