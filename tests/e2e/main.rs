@@ -36,6 +36,7 @@ mod native_members;
 mod notify_command;
 mod pane_failures;
 mod plan_mode;
+mod process_limits;
 mod profiles;
 mod requests;
 mod run;

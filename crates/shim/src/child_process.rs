@@ -101,6 +101,9 @@ fn start_detached(output: &OutputPty, mut command: Command, program: &str) -> Re
     command.spawn().map_err(failed)
 }
 
+/// The reason for a start failure if the program does not exist.
+pub(crate) const NO_SUCH_PROGRAM: &str = "no such program";
+
 /// Checks that exec would find the program in the `PATH` of the agent's environment.
 ///
 /// # Errors
@@ -110,7 +113,7 @@ pub(crate) fn check_program_exists(start: &StartAgent, program: &str) -> Result<
     let path = start.env.get("PATH").map_or("", String::as_str);
     match program_exists(program, &start.cwd, path) {
         true => Ok(()),
-        false => Err(format!("cannot start {program}: no such program")),
+        false => Err(format!("cannot start {program}: {NO_SUCH_PROGRAM}")),
     }
 }
 

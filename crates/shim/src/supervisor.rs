@@ -10,7 +10,7 @@
 
 use crate::args::ShimArgs;
 use crate::child_process;
-use crate::child_process::PaneMode;
+use crate::child_process::{NO_SUCH_PROGRAM, PaneMode};
 use crate::close_own_pane::close_own_pane;
 use crate::daemon_connection::{DaemonConnection, ShimEvent};
 use crate::descendants::{Remaining, end_all, reap};
@@ -27,6 +27,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
+use store::{ProcessLimit, process_limits};
 
 /// How long the shim waits for the message that starts the agent. After that the shim exits, and
 /// its pane is closed.
@@ -110,7 +111,7 @@ impl Shim<'_> {
         let spawn = self.connection.spawn_id().to_owned();
         // The shim does not exit before the daemon has replied or [`REPORT_TIMEOUT`] has passed. So
         // the daemon can read `message` first.
-        match self.connection.send(&FromShim::Failed { message }) {
+        match self.connection.send(&start_failure(message)) {
             true => {
                 let deadline = Instant::now() + REPORT_TIMEOUT;
                 self.connection.next_event_on_connection(&self.signals, deadline);
@@ -286,6 +287,18 @@ impl Shim<'_> {
 enum Acknowledgement {
     Received,
     Missing,
+}
+
+/// The report of an agent that was not started. If a limit of the kernel may be the reason, the report
+/// names the limit.
+fn start_failure(message: String) -> FromShim {
+    match process_limits().into_iter().find(ProcessLimit::is_reached) {
+        Some(limit) if !message.ends_with(NO_SUCH_PROGRAM) => FromShim::Failed {
+            message: format!("{message}: {}", limit.usage_text()),
+            help: format!("end other programs, or {}", limit.remedy),
+        },
+        _ => FromShim::Failed { message, help: "is it installed, and in the PATH of the caller?".to_owned() },
+    }
 }
 
 fn pty_error(error: std::io::Error) -> String {

@@ -30,6 +30,7 @@ mod operations;
 mod own_environment;
 mod plan_files;
 mod private_dir;
+mod process_limits;
 mod read_daemon_files;
 mod repair_config;
 mod root;
@@ -59,6 +60,7 @@ pub use operations::{
     BroadcastResult, Caller, FailedRecipient, SentMessage, ShutdownDecision, check_text, require_lead,
 };
 pub use own_environment::{env_var, env_vars, own_program};
+pub use process_limits::{ProcessLimit, process_limits};
 pub use read_daemon_files::{read_leads_file, read_roster_file};
 pub use repair_config::ConfigDamage;
 pub use root::{CORRUPT_DIR, ENVIRONMENTS_DIR, Root, check_root_trusted, has_teams_directory};

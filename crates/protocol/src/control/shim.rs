@@ -121,6 +121,8 @@ pub enum FromShim {
     Failed {
         /// The program or directory, and the reason.
         message: String,
+        /// What a person can do.
+        help: String,
     },
     /// The new status of an agent whose turns the shim runs. Sent at each change.
     TurnStatus(TurnStatus),

@@ -116,9 +116,8 @@ pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, said: From
     let id = agent.record.spawn_id.clone();
     match said {
         FromShim::Started { pid } => start_steps::handle_agent_started(context, &id, pid),
-        FromShim::Failed { message } => {
-            let error = ErrorReport::new(ErrorKind::MissingPath, message)
-                .with_help("is it installed, and in the PATH of the caller?");
+        FromShim::Failed { message, help } => {
+            let error = ErrorReport::new(ErrorKind::MissingPath, message).with_help(help);
             start_steps::fail_start(context, &id, error);
         }
         FromShim::TurnStatus(turn) => activity::apply_turn_state(context, &id, Some(turn)),

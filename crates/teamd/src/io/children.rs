@@ -4,9 +4,11 @@
 //! to a log file and calls `setsid`, so the shim outlives the daemon. [`super::process_watcher`]
 //! reports when a shim exits; this module only reaps the zombie processes.
 
+use crate::io::process_start_error::start_error;
 use crate::io::resource_limits::SavedLimits;
 use crate::io::shim_program::check_shim_program;
 use protocol::error::ErrorReport;
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -41,8 +43,11 @@ impl Children {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         failpoint::hit("child.start");
-        let child =
-            command.spawn().map_err(|error| ErrorReport::from_io("start", Path::new(program), &error))?;
+        let child = command.spawn().map_err(|error| match error.kind() {
+            // EAGAIN: a limit of processes is reached.
+            ErrorKind::WouldBlock | ErrorKind::OutOfMemory => start_error(program, &error.to_string()),
+            _ => ErrorReport::from_io("start", Path::new(program), &error),
+        })?;
         failpoint::hit("child.started");
         let pid = child.id();
         // The agent gets these limits too, because the shim starts it only when the daemon allows

@@ -9,6 +9,7 @@ use crate::core::event::CoreEvent;
 use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::roster::MemberWorktree;
 use crate::core::roster::record::AgentRecord;
+use crate::io::process_start_error::start_error;
 use crate::io::process_watcher;
 use protocol::control::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -37,7 +38,7 @@ pub(crate) fn begin(job: WorktreeJob, events: UnboundedSender<CoreEvent>) {
         drop(thread_events.send(CoreEvent::WorktreeJobDone(result)));
     };
     if let Err(error) = std::thread::Builder::new().name("worktree".into()).spawn(run) {
-        let error = ErrorReport::new(ErrorKind::Io, format!("cannot start a thread for a worktree: {error}"));
+        let error = start_error("a thread for a worktree", &error.to_string());
         events.send(CoreEvent::WorktreeJobDone(job.to_failed_result(error))).ok();
     }
 }

@@ -60,7 +60,10 @@ impl Simulation {
             (ToShim::StartAgent(go), ShimStage::Waiting) => {
                 let conn = shim.conn;
                 if cannot {
-                    self.send_report(conn, FromShim::Failed { message: "no such program".to_owned() });
+                    self.send_report(
+                        conn,
+                        FromShim::Failed { message: "no such program".to_owned(), help: String::new() },
+                    );
                     return self.exit(pid);
                 }
                 let record = self.disk.roster.records.iter().find(|record| record.spawn_id == shim.spawn);

@@ -60,8 +60,9 @@ pub(crate) fn run(context: &CommandContext, args: &DoctorArgs) -> Result<ExitCod
     if let Some(status) = &status {
         daemon::check_root(&root_path, status, &mut report);
     }
-    match context.root() {
-        Ok(root) => check_root(context, &root, status.as_ref(), mode, &mut report)?,
+    match context.existing_root() {
+        Ok(Some(root)) => check_root(context, &root, status.as_ref(), mode, &mut report)?,
+        Ok(None) => report.ok("root", format!("{} has no teams yet", root_path.display())),
         Err(error) => report.fail_with_error("root", error),
     }
     orphan_panes::check(context, status.as_ref(), &mut report);

@@ -14,7 +14,7 @@ use crate::io::files::inbox_scan::InboxScanner;
 use crate::io::files::queue::{JobReceiver, JobSender};
 use crate::io::files::rescan_diff::RescanCache;
 use crate::io::files::shared_files::{SharedFiles, lock};
-use crate::io::thread_start_error::thread_error;
+use crate::io::process_start_error::thread_error;
 use protocol::control::LeadProcess;
 use protocol::error::ErrorReport;
 use protocol::name::{AgentName, TeamName};

@@ -10,8 +10,8 @@ use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult, PaneVisibi
 use crate::core::roster::record::AgentPane;
 use crate::io::panes::window_rows_cache::OpenBatch;
 use crate::io::panes::{choose_close_batch, window_space};
+use crate::io::process_start_error::{start_error, thread_error};
 use crate::io::shim_program::check_shim_program;
-use crate::io::thread_start_error::thread_error;
 use protocol::control::{CapturePaneReply, Layout};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -311,12 +311,20 @@ impl PaneManager {
     }
 }
 
+/// tmux's words for a pane whose terminal or process the kernel did not give it.
+const FORK_FAILED: &str = "fork failed";
+
 /// Whether the tmux server has exited: another server answers at its address, or none does.
 pub(super) fn is_server_gone(error: &Error) -> bool {
     matches!(error, Error::OtherServer { .. } | Error::Connect { .. })
 }
 
 pub(super) fn to_error(error: Error) -> ErrorReport {
+    if let Error::Rejected { cause, .. } = &error
+        && cause.contains(FORK_FAILED)
+    {
+        return start_error("a process in a new pane", cause);
+    }
     let kind = match &error {
         Error::ProgramNotStarted { .. } => ErrorKind::MissingPath,
         Error::TooOld { .. } => ErrorKind::Config,

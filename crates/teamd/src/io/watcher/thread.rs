@@ -5,7 +5,7 @@
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::watcher_command::WatcherCommand;
-use crate::io::thread_start_error::thread_error;
+use crate::io::process_start_error::thread_error;
 use crate::io::watcher::barrier::Barriers;
 use crate::io::watcher::file_watcher::{FileWatcher, WatchSinks};
 use protocol::error::ErrorReport;

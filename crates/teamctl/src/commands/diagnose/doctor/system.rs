@@ -1,4 +1,4 @@
-//! Checks the system: the version of tmux, and the limits for watching files.
+//! Checks the system: the version of tmux, and the limits of file watches, processes and terminals.
 
 use super::report::DoctorReport;
 use std::process::Command;
@@ -15,6 +15,17 @@ pub(super) fn check(report: &mut DoctorReport) {
     check_tmux(report);
     for (limit, minimum) in INOTIFY_MINIMUMS {
         check_inotify_limit(limit, minimum, report);
+    }
+    check_process_limits(report);
+}
+
+/// A new member needs several processes and, in a pane, a pseudo-terminal.
+fn check_process_limits(report: &mut DoctorReport) {
+    for limit in store::process_limits() {
+        match limit.is_reached() {
+            true => report.fail("processes", limit.usage_text(), limit.remedy),
+            false => report.ok("processes", limit.usage_text()),
+        }
     }
 }
 

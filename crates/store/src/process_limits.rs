@@ -1,0 +1,239 @@
+//! The limits that can prevent the start of a process or the opening of a terminal. The kernel
+//! reports only that something is exhausted; this module finds out which limit it is.
+
+use std::path::{Path, PathBuf};
+
+/// Where the kernel shows its limits. Tests use a directory instead.
+const ROOT: &str = "/";
+
+/// A limit and how much of it is in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessLimit {
+    /// What is limited, such as `pseudo-terminals (kernel.pty.max)`.
+    pub what: String,
+    /// How many are in use.
+    pub used: u64,
+    /// How many are allowed.
+    pub allowed: u64,
+    /// How a person raises the limit.
+    pub remedy: String,
+}
+
+impl ProcessLimit {
+    /// Whether nothing is left, or so little that the next start fails.
+    pub fn is_reached(&self) -> bool {
+        // A new member needs a few processes, and others may have ended since the failure.
+        self.used + self.allowed / 50 >= self.allowed
+    }
+
+    /// A sentence part: `4096 of 4096 pseudo-terminals (kernel.pty.max) are in use`.
+    pub fn usage_text(&self) -> String {
+        format!("{} of {} {} are in use", self.used, self.allowed, self.what)
+    }
+}
+
+/// All limits that apply to this process and that the kernel shows. The limit that is closest to its
+/// end comes first.
+pub fn process_limits() -> Vec<ProcessLimit> {
+    let mut limits = process_limits_below(Path::new(ROOT));
+    limits.sort_by_key(|limit| limit.allowed.saturating_sub(limit.used));
+    limits
+}
+
+fn process_limits_below(root: &Path) -> Vec<ProcessLimit> {
+    let mut limits = Vec::new();
+    limits.extend(kernel_pty_limit(root));
+    limits.extend(mount_pty_limit(root));
+    limits.extend(cgroup_limits(root));
+    limits.extend(user_limit(root));
+    limits.extend(kernel_task_limit(root));
+    limits
+}
+
+/// The limit of pseudo-terminals of the whole machine (pty(7)).
+fn kernel_pty_limit(root: &Path) -> Option<ProcessLimit> {
+    let directory = root.join("proc/sys/kernel/pty");
+    let (used, max) = (read_number(&directory.join("nr"))?, read_number(&directory.join("max"))?);
+    // The rest is reserved for the first mount of devpts; containers have another mount.
+    let reserved = read_number(&directory.join("reserve")).unwrap_or(0);
+    Some(ProcessLimit {
+        what: "pseudo-terminals (kernel.pty.max)".to_owned(),
+        used,
+        allowed: max.saturating_sub(reserved),
+        remedy: format!("raise it: sysctl -w kernel.pty.max={}", max * 2),
+    })
+}
+
+/// The limit of the mount of `/dev/pts`, its option `max`.
+fn mount_pty_limit(root: &Path) -> Option<ProcessLimit> {
+    let mounts = std::fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;
+    // The mount that was made last covers the others.
+    let mount = mounts.lines().rfind(|line| line.split(' ').nth(4) == Some("/dev/pts"))?;
+    let options = mount.rsplit(' ').next()?;
+    let allowed = options.split(',').find_map(|option| option.strip_prefix("max=")?.parse().ok())?;
+    let entries = std::fs::read_dir(root.join("dev/pts")).ok()?.flatten();
+    let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+    let used = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_number)).count() as u64;
+    let what = "pseudo-terminals of /dev/pts (mount option max)".to_owned();
+    let remedy = format!("raise it: mount -o remount,max={} /dev/pts", allowed * 2);
+    Some(ProcessLimit { what, used, allowed, remedy })
+}
+
+/// The limits of the control groups that contain this process (cgroups(7), `pids.max`).
+fn cgroup_limits(root: &Path) -> Vec<ProcessLimit> {
+    let Ok(groups) = std::fs::read_to_string(root.join("proc/self/cgroup")) else { return Vec::new() };
+    let Some(path) = groups.lines().find_map(|line| line.strip_prefix("0::/")) else { return Vec::new() };
+    let group = PathBuf::from(path);
+    group.ancestors().filter_map(|group| cgroup_limit(root, group)).collect()
+}
+
+fn cgroup_limit(root: &Path, group: &Path) -> Option<ProcessLimit> {
+    let directory = root.join("sys/fs/cgroup").join(group);
+    let (used, allowed) =
+        (read_number(&directory.join("pids.current"))?, read_number(&directory.join("pids.max"))?);
+    Some(ProcessLimit {
+        what: format!("processes and threads of the control group /{} (pids.max)", group.display()),
+        used,
+        allowed,
+        remedy: "raise it: systemd has the setting TasksMax=, container programs the option --pids-limit"
+            .to_owned(),
+    })
+}
+
+/// The limit of processes and threads of this user. It does not bind root.
+fn user_limit(root: &Path) -> Option<ProcessLimit> {
+    let own = root.join("proc/self");
+    let status = std::fs::read_to_string(own.join("status")).ok()?;
+    let uid = status_uid(&status).filter(|uid| *uid != 0)?;
+    let limits = std::fs::read_to_string(own.join("limits")).ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max processes"))?;
+    let allowed = line.split_whitespace().next()?.parse().ok()?;
+    let processes = std::fs::read_dir(root.join("proc")).ok()?.flatten();
+    let statuses =
+        processes.filter_map(|process| std::fs::read_to_string(process.path().join("status")).ok());
+    let own_threads = statuses.filter(|status| status_uid(status) == Some(uid)).map(|status| {
+        status.lines().find_map(|line| line.strip_prefix("Threads:")?.trim().parse().ok()).unwrap_or(1)
+    });
+    Some(ProcessLimit {
+        what: format!("processes and threads of the user {uid} (ulimit -u)"),
+        used: own_threads.sum(),
+        allowed,
+        remedy: "raise it: ulimit -u in the shell that starts teamd, or nproc in /etc/security/limits.conf"
+            .to_owned(),
+    })
+}
+
+/// The real user id in the text of `/proc/PID/status`.
+fn status_uid(status: &str) -> Option<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// The limit of processes and threads of the whole machine (proc_loadavg(5), `kernel.threads-max`).
+fn kernel_task_limit(root: &Path) -> Option<ProcessLimit> {
+    let load = std::fs::read_to_string(root.join("proc/loadavg")).ok()?;
+    let used = load.split(' ').nth(3)?.split_once('/')?.1.parse().ok()?;
+    let limit = |name: &str| read_number(&root.join("proc/sys/kernel").join(name));
+    let (allowed, name) =
+        [(limit("threads-max")?, "threads-max"), (limit("pid_max")?, "pid_max")].into_iter().min()?;
+    Some(ProcessLimit {
+        what: format!("processes and threads of the machine (kernel.{name})"),
+        used,
+        allowed,
+        remedy: format!("raise it: sysctl -w kernel.{name}={}", allowed * 2),
+    })
+}
+
+/// `None` if the file does not exist, or if it has no number, as `max` in a control group.
+fn read_number(path: &Path) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes the files of a machine on which everything but one limit has space.
+    #[allow(clippy::disallowed_methods, reason = "these are no files of a team")]
+    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    fn reached(files: &[(&str, &str)]) -> Vec<String> {
+        let limits = process_limits_below(machine(files).path());
+        limits.iter().filter(|limit| limit.is_reached()).map(ProcessLimit::usage_text).collect()
+    }
+
+    #[test]
+    fn terminals_of_the_machine_and_of_the_mount_are_counted() {
+        let kernel = |nr| {
+            [
+                ("proc/sys/kernel/pty/nr", nr),
+                ("proc/sys/kernel/pty/max", "4096"),
+                ("proc/sys/kernel/pty/reserve", "1024"),
+            ]
+        };
+        assert_eq!(reached(&kernel("12")), [""; 0]);
+        assert_eq!(reached(&kernel("3072")), ["3072 of 3072 pseudo-terminals (kernel.pty.max) are in use"]);
+        let mount = "30 1 0:25 / /dev/pts rw,nosuid - devpts devpts rw,gid=5,mode=620,ptmxmode=000,max=2\n";
+        let files =
+            [("proc/self/mountinfo", mount), ("dev/pts/0", ""), ("dev/pts/1", ""), ("dev/pts/ptmx", "")];
+        assert_eq!(reached(&files), ["2 of 2 pseudo-terminals of /dev/pts (mount option max) are in use"]);
+    }
+
+    #[test]
+    fn control_groups_above_the_own_one_count() {
+        let files = [
+            ("proc/self/cgroup", "0::/user.slice/session\n"),
+            ("sys/fs/cgroup/user.slice/session/pids.max", "max\n"),
+            ("sys/fs/cgroup/user.slice/session/pids.current", "500\n"),
+            ("sys/fs/cgroup/user.slice/pids.max", "512\n"),
+            ("sys/fs/cgroup/user.slice/pids.current", "510\n"),
+        ];
+        let expected =
+            "510 of 512 processes and threads of the control group /user.slice (pids.max) are in use";
+        assert_eq!(reached(&files), [expected]);
+    }
+
+    #[test]
+    fn threads_of_the_user_count_but_not_for_root() {
+        let files = |uid| {
+            [
+                ("proc/self/status", uid),
+                (
+                    "proc/self/limits",
+                    "Max processes             10                   20                   processes\n",
+                ),
+                ("proc/7/status", "Uid:\t1000\t1000\t1000\t1000\nThreads:\t9\n"),
+                ("proc/8/status", "Uid:\t0\t0\t0\t0\nThreads:\t90\n"),
+            ]
+        };
+        let expected = "10 of 10 processes and threads of the user 1000 (ulimit -u) are in use";
+        assert_eq!(reached(&files("Uid:\t1000\t1000\t1000\t1000\nThreads:\t1\n")), [expected]);
+        assert_eq!(reached(&files("Uid:\t0\t0\t0\t0\nThreads:\t1\n")), [""; 0]);
+    }
+
+    #[test]
+    fn smaller_of_the_machines_limits_counts() {
+        let files = [
+            ("proc/loadavg", "0.5 0.4 0.3 2/32767 4711\n"),
+            ("proc/sys/kernel/threads-max", "100000\n"),
+            ("proc/sys/kernel/pid_max", "32768\n"),
+        ];
+        assert_eq!(
+            reached(&files),
+            ["32767 of 32768 processes and threads of the machine (kernel.pid_max) are in use"]
+        );
+    }
+
+    #[test]
+    fn machine_that_runs_these_tests_has_its_limits_read() {
+        assert!(process_limits().iter().any(|limit| limit.what.contains("the machine")));
+    }
+}

@@ -1,0 +1,20 @@
+//! The error report for a process or thread that the kernel did not start. It names the limit that is
+//! reached.
+
+use protocol::error::{ErrorKind, ErrorReport};
+use store::ProcessLimit;
+
+/// The report for `error`, which the kernel returned for the start of `what`.
+pub(crate) fn start_error(what: &str, error: &str) -> ErrorReport {
+    let message = format!("cannot start {what}: {error}");
+    match store::process_limits().into_iter().find(ProcessLimit::is_reached) {
+        Some(limit) => ErrorReport::new(ErrorKind::Io, format!("{message}: {}", limit.usage_text()))
+            .with_help(format!("end other programs, or {}", limit.remedy)),
+        None => ErrorReport::new(ErrorKind::Io, message).with_help("see: teamctl doctor"),
+    }
+}
+
+/// The error with which the daemon exits at startup if one of its threads cannot be started.
+pub(crate) fn thread_error(error: &std::io::Error) -> ErrorReport {
+    start_error("a thread", &error.to_string())
+}

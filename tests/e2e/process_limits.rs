@@ -1,0 +1,40 @@
+//! A limit of the kernel that prevents the start of a member is named, with how to raise it.
+
+use harness::TestEnv;
+
+/// In a mount namespace, `/dev/pts` gets a mount of its own with space for few pseudo-terminals.
+const FEW_TERMINALS: &str = "mount -t devpts devpts /dev/pts -o newinstance,ptmxmode=0666,max=5 && \
+    mount --bind /dev/pts/ptmx /dev/ptmx && exec \"$0\" \"$@\"";
+
+#[test]
+#[allow(clippy::print_stderr, reason = "the reason for a skipped test")]
+fn limit_of_terminals_is_named() {
+    let env = TestEnv::new();
+    let teamctl = harness::programs().join("teamctl");
+    let in_namespace = |args: &[&str]| {
+        let mut command = env.command("unshare");
+        command.args(["--mount", "sh", "-c", FEW_TERMINALS]).arg(&teamctl).args(args);
+        command.output().unwrap()
+    };
+    let up = in_namespace(&["up", "-L", "own"]);
+    if !up.status.success() {
+        eprintln!("skipped: no mount namespace: {}", String::from_utf8_lossy(&up.stderr));
+        return env.shut_down();
+    }
+    env.teamctl(["create", "survey"]).expect_success();
+    let spawns = (0..5).map(|n| env.teamctl(["spawn", &format!("a{n}"), "--", "sleep", "3600"]));
+    let results: Vec<_> = spawns.collect();
+    let refused = results.iter().find(|result| result.code != 0).expect("five terminals are too few");
+    assert_eq!(refused.code, 74, "{refused:?}");
+    for part in [
+        "5 of 5 pseudo-terminals of /dev/pts (mount option max) are in use",
+        "mount -o remount,max=10 /dev/pts",
+    ] {
+        assert!(refused.stderr.contains(part), "{part}: {refused:?}");
+    }
+    // A member without a pane has a terminal too, which its shim opens.
+    let headless = env.teamctl(["spawn", "bob", "--backend", "in-process", "--", "sleep", "3600"]);
+    assert!(headless.code != 0 && headless.stderr.contains("5 of 5 pseudo-terminals"), "{headless:?}");
+    env.teamctl(["delete", "survey", "--force"]).expect_success();
+    env.shut_down();
+}
