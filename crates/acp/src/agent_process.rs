@@ -98,8 +98,8 @@ mod tests {
     #[test]
     fn only_json_rpc_objects_are_messages() {
         assert!(is_message(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
-        for stray in ["", "warning: x", "{", "[]", r#"{"a":1}"#, r#"[{"jsonrpc":"2.0"}]"#] {
-            assert!(!is_message(stray), "{stray}");
+        for line in ["", "warning: x", "{", "[]", r#"{"a":1}"#, r#"[{"jsonrpc":"2.0"}]"#] {
+            assert!(!is_message(line), "{line}");
         }
     }
 }

@@ -162,33 +162,36 @@ mod tests {
         let diff = |path: &str| json!({"type": "diff", "path": path, "oldText": "x", "newText": "y"});
         let edit = |path: &str| json!({"file_path": path, "old_string": "x", "new_string": "y"});
         let input = |call: Value| permission_question(1, &request(&call, &[])).input;
-        let several =
+        let with_several_paths =
             input(json!({"toolCallId": "c", "kind": "edit", "content": [diff("/etc/passwd"), diff("/w/a")],
             "locations": [{"path": "/w/a"}, {"path": "/w/b"}]}));
         let mut expected = edit("/etc/passwd");
         expected["edits"] = json!([edit("/w/a")]);
         expected["paths"] = json!(["/w/b"]);
-        assert_eq!(several, expected);
-        let given = json!({"toolCallId": "c", "kind": "edit", "rawInput": {"file_path": "/w/a"}, "content": [diff("/w/a")],
+        assert_eq!(with_several_paths, expected);
+        let with_raw_input = json!({"toolCallId": "c", "kind": "edit", "rawInput": {"file_path": "/w/a"}, "content": [diff("/w/a")],
             "locations": [{"path": "/etc/passwd"}]});
-        assert_eq!(input(given), json!({"file_path": "/w/a", "paths": ["/etc/passwd"]}));
+        assert_eq!(input(with_raw_input), json!({"file_path": "/w/a", "paths": ["/etc/passwd"]}));
         let read = json!({"toolCallId": "c", "kind": "read", "locations": [{"path": "/w/a"}]});
         assert_eq!(input(read), json!({"paths": ["/w/a"]}));
     }
 
     #[test]
     fn answer_never_grants_more() {
-        let chosen = |kinds: &[&str], answer: &PermissionAnswer| {
+        let chosen_option = |kinds: &[&str], answer: &PermissionAnswer| {
             let request = request(&json!({"toolCallId": "c"}), kinds);
             option_for_answer(&request.options, answer).map(|id| id.to_string())
         };
         let all = ["reject_always", "allow_always", "allow_once", "reject_once"];
         let deny = PermissionAnswer::Deny { reason: String::new() };
-        assert_eq!(chosen(&all, &PermissionAnswer::AllowOnce).as_deref(), Some("o-allow_once"));
-        assert_eq!(chosen(&all, &PermissionAnswer::AllowAlways).as_deref(), Some("o-allow_always"));
-        assert_eq!(chosen(&all, &deny).as_deref(), Some("o-reject_once"));
-        assert_eq!(chosen(&["allow_once"], &PermissionAnswer::AllowAlways).as_deref(), Some("o-allow_once"));
-        assert_eq!(chosen(&["allow_always"], &PermissionAnswer::AllowOnce), None);
-        assert_eq!(chosen(&["allow_once"], &deny), None);
+        assert_eq!(chosen_option(&all, &PermissionAnswer::AllowOnce).as_deref(), Some("o-allow_once"));
+        assert_eq!(chosen_option(&all, &PermissionAnswer::AllowAlways).as_deref(), Some("o-allow_always"));
+        assert_eq!(chosen_option(&all, &deny).as_deref(), Some("o-reject_once"));
+        assert_eq!(
+            chosen_option(&["allow_once"], &PermissionAnswer::AllowAlways).as_deref(),
+            Some("o-allow_once")
+        );
+        assert_eq!(chosen_option(&["allow_always"], &PermissionAnswer::AllowOnce), None);
+        assert_eq!(chosen_option(&["allow_once"], &deny), None);
     }
 }

@@ -86,21 +86,21 @@ mod tests {
         serde_json::from_value(update).unwrap()
     }
 
-    fn answer(more: &Value) -> PromptResponse {
-        let mut answer = json!({"stopReason": "end_turn"});
-        answer.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        serde_json::from_value(answer).unwrap()
+    fn response(more: &Value) -> PromptResponse {
+        let mut response = json!({"stopReason": "end_turn"});
+        response.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(response).unwrap()
     }
 
     fn usage(total: u64) -> PromptResponse {
-        answer(&json!({"usage": {"totalTokens": total, "inputTokens": 0, "outputTokens": 0}}))
+        response(&json!({"usage": {"totalTokens": total, "inputTokens": 0, "outputTokens": 0}}))
     }
 
     #[test]
     fn tokens_are_per_turn_and_cost_is_a_difference() {
         let mut tracker = UsageTracker::new(UsageScope::Turn);
         tracker.start_turn(SessionHistory::Empty);
-        assert_eq!(tracker.end_turn(Some(&answer(&json!({})))), None, "no usage is reported");
+        assert_eq!(tracker.end_turn(Some(&response(&json!({})))), None, "no usage is reported");
         tracker.start_turn(SessionHistory::HasPrompts);
         tracker.add_update(&cost(0.5, "USD"));
         tracker.add_update(&cost(9.0, "EUR"));
@@ -108,7 +108,10 @@ mod tests {
         tracker.start_turn(SessionHistory::HasPrompts);
         tracker.add_update(&cost(0.75, "usd"));
         let quota = json!({"_meta": {"quota": {"token_count": {"input_tokens": 3, "output_tokens": 4}}}});
-        assert_eq!(tracker.end_turn(Some(&answer(&quota))), Some(Usage { tokens: 7, microdollars: 250_000 }));
+        assert_eq!(
+            tracker.end_turn(Some(&response(&quota))),
+            Some(Usage { tokens: 7, microdollars: 250_000 })
+        );
         tracker.start_turn(SessionHistory::HasPrompts);
         assert_eq!(tracker.end_turn(None), Some(Usage::default()), "the turn failed");
     }
@@ -132,17 +135,18 @@ mod tests {
         tracker.start_turn(SessionHistory::HasPrompts);
         tracker.add_update(&cost(2.25, "USD"));
         assert_eq!(tracker.end_turn(None), Some(Usage { tokens: 0, microdollars: 250_000 }));
-        let mut reporting = UsageTracker::new(UsageScope::Turn);
-        reporting.add_update(&cost(2.0, "USD"));
-        reporting.start_turn(SessionHistory::HasPrompts);
-        reporting.add_update(&cost(2.5, "USD"));
-        assert_eq!(reporting.end_turn(None), Some(Usage { tokens: 0, microdollars: 500_000 }));
+        let mut with_early_report = UsageTracker::new(UsageScope::Turn);
+        with_early_report.add_update(&cost(2.0, "USD"));
+        with_early_report.start_turn(SessionHistory::HasPrompts);
+        with_early_report.add_update(&cost(2.5, "USD"));
+        assert_eq!(with_early_report.end_turn(None), Some(Usage { tokens: 0, microdollars: 500_000 }));
     }
 
     #[test]
     fn cumulative_tokens_are_subtracted() {
         let mut tracker = UsageTracker::new(UsageScope::Session);
-        let mut tokens = |answer: Option<&PromptResponse>| tracker.end_turn(answer).map(|usage| usage.tokens);
+        let mut tokens =
+            |response: Option<&PromptResponse>| tracker.end_turn(response).map(|usage| usage.tokens);
         assert_eq!(tokens(Some(&usage(30))), Some(30));
         assert_eq!([tokens(None), tokens(Some(&usage(9)))], [None, Some(0)], "the turn failed");
         assert_eq!(tokens(Some(&usage(45))), Some(15));

@@ -210,22 +210,23 @@ mod tests {
     use nix::sys::socket::{Backlog, bind, listen};
 
     #[test]
-    fn open_without_blocking_fails_on_a_stopped_daemon() {
+    fn open_fails_if_the_daemon_accepts_no_connection() {
         let path = std::env::temp_dir().join(format!("silent-{}.sock", std::process::id()));
         let (kind, flags) = (SockType::Stream, SockFlag::SOCK_CLOEXEC);
-        let stopped = socket(AddressFamily::Unix, kind, flags, None).unwrap();
-        bind(stopped.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
-        listen(&stopped, Backlog::new(2).unwrap()).unwrap();
-        let mut queued = Vec::new();
-        let last = loop {
+        let listener = socket(AddressFamily::Unix, kind, flags, None).unwrap();
+        bind(listener.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
+        listen(&listener, Backlog::new(2).unwrap()).unwrap();
+        // The kernel queues connections up to the backlog.
+        let mut connections = Vec::new();
+        let error = loop {
             match Connection::open_without_blocking(&path) {
-                Ok(connection) => queued.push(connection),
+                Ok(connection) => connections.push(connection),
                 Err(error) => break error,
             }
         };
-        assert!(matches!(last, Error::Unresponsive(_)) && !queued.is_empty(), "{last}");
-        let last = Connection::open_within(&path, Duration::from_millis(20)).unwrap_err();
-        assert!(matches!(last, Error::Unresponsive(_)), "it waits only for a moment: {last}");
+        assert!(matches!(error, Error::Unresponsive(_)) && !connections.is_empty(), "{error}");
+        let error = Connection::open_within(&path, Duration::from_millis(20)).unwrap_err();
+        assert!(matches!(error, Error::Unresponsive(_)), "open_within times out: {error}");
         std::fs::remove_file(path).unwrap();
     }
 }

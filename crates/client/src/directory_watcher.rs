@@ -247,21 +247,24 @@ mod tests {
     use super::*;
     use std::fs::{File, create_dir, remove_dir};
 
-    fn soon_deadline() -> Option<Instant> {
+    fn deadline() -> Option<Instant> {
         Some(Instant::now() + Duration::from_secs(10))
     }
 
     #[test]
-    fn write_wakes_and_read_does_not() {
+    fn write_ends_a_wait_and_read_does_not() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a");
         let mut watcher = DirectoryWatcher::new(&[dir.path().to_owned()]).unwrap();
         drop(File::create(&file).unwrap());
-        assert_eq!(watcher.wait(soon_deadline()).unwrap(), WatchEvent::Changed);
-        // Checks the kind of the event instead of waiting for an event that must not come.
-        let kind = |kind| is_change(&Ok(notify::Event::new(EventKind::Access(kind))));
-        assert!(kind(AccessKind::Close(AccessMode::Write)));
-        assert!(!kind(AccessKind::Open(AccessMode::Any)) && !kind(AccessKind::Close(AccessMode::Read)));
+        assert_eq!(watcher.wait(deadline()).unwrap(), WatchEvent::Changed);
+        // A test cannot wait for the absence of an event, so this checks the kinds of events.
+        let is_change_of = |kind| is_change(&Ok(notify::Event::new(EventKind::Access(kind))));
+        assert!(is_change_of(AccessKind::Close(AccessMode::Write)));
+        assert!(
+            !is_change_of(AccessKind::Open(AccessMode::Any))
+                && !is_change_of(AccessKind::Close(AccessMode::Read))
+        );
     }
 
     #[test]
@@ -272,7 +275,7 @@ mod tests {
             for n in 0..20 {
                 drop(File::create(dir.path().join(format!("{round}-{n}"))).unwrap());
             }
-            assert_eq!(watcher.wait(soon_deadline()).unwrap(), WatchEvent::Changed, "{round}");
+            assert_eq!(watcher.wait(deadline()).unwrap(), WatchEvent::Changed, "{round}");
         }
         let earliest = Instant::now() + Duration::from_millis(50);
         drop(File::create(dir.path().join("last")).unwrap());
@@ -283,22 +286,23 @@ mod tests {
     #[test]
     fn late_and_recreated_directories_are_watched() {
         let dir = tempfile::tempdir().unwrap();
-        let wanted = dir.path().join("x/y");
-        let mut watcher = DirectoryWatcher::new(std::slice::from_ref(&wanted)).unwrap();
-        let until = |watcher: &mut DirectoryWatcher, path: &Path| {
+        let directory = dir.path().join("x/y");
+        let mut watcher = DirectoryWatcher::new(std::slice::from_ref(&directory)).unwrap();
+        let wait_until_watched = |watcher: &mut DirectoryWatcher, path: &Path| {
             while watcher.armed[0].watched.path != path {
-                assert_eq!(watcher.wait(soon_deadline()).unwrap(), WatchEvent::Changed);
+                assert_eq!(watcher.wait(deadline()).unwrap(), WatchEvent::Changed);
             }
         };
         create_dir(dir.path().join("x")).unwrap();
-        until(&mut watcher, &dir.path().join("x"));
-        create_dir(&wanted).unwrap();
-        until(&mut watcher, &wanted);
-        let held = File::open(&wanted).unwrap();
-        remove_dir(&wanted).unwrap();
-        until(&mut watcher, &dir.path().join("x"));
-        drop(held);
-        create_dir(&wanted).unwrap();
-        until(&mut watcher, &wanted);
+        wait_until_watched(&mut watcher, &dir.path().join("x"));
+        create_dir(&directory).unwrap();
+        wait_until_watched(&mut watcher, &directory);
+        let open_directory = File::open(&directory).unwrap();
+        // The directory is open, so only its parent directory reports the removal at once.
+        remove_dir(&directory).unwrap();
+        wait_until_watched(&mut watcher, &dir.path().join("x"));
+        drop(open_directory);
+        create_dir(&directory).unwrap();
+        wait_until_watched(&mut watcher, &directory);
     }
 }

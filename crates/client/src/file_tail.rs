@@ -98,7 +98,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    #[allow(clippy::disallowed_methods, reason = "the test rotates a log of its own")]
+    #[allow(clippy::disallowed_methods, reason = "the test rotates its own log")]
     fn chunks_continue_after_growth_rotation_and_truncation() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");

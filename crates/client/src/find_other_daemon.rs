@@ -52,7 +52,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     #[test]
-    fn lock_file_names_the_socket_of_a_living_daemon() {
+    fn lock_file_names_the_socket_of_a_running_daemon() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let directories = Directories { runtime_dir: path("run"), state_dir: path("state") };
@@ -60,18 +60,18 @@ mod tests {
             std::fs::create_dir(path(name)).unwrap();
         }
         let find = || find_other_socket(&directories);
-        let write = |socket: PathBuf| {
+        let write_lock_file = |socket: PathBuf| {
             let text = LockHolder { pid: 1, socket }.to_bytes();
             std::fs::File::create(path("state/teamd.lock")).unwrap().write_all(&text).unwrap();
         };
         assert_eq!(find(), None);
         let listener = UnixListener::bind(path("other/s")).unwrap();
-        write(path("gone"));
+        write_lock_file(path("gone"));
         assert_eq!(find(), None);
-        write(path("other/s"));
+        write_lock_file(path("other/s"));
         assert_eq!(find(), Some(path("other/s")));
         drop(listener);
-        assert_eq!(find(), None, "nothing listens there any more");
+        assert_eq!(find(), None, "no process listens on the socket");
     }
 
     #[test]
@@ -82,18 +82,18 @@ mod tests {
             std::fs::create_dir_all(path(name)).unwrap();
         }
         let _listener = UnixListener::bind(path("s")).unwrap();
-        let write = |name: &str| {
+        let write_lock_file = |name: &str| {
             let mut file = std::fs::File::create(path(name)).unwrap();
             file.write_all(&LockHolder { pid: 1, socket: path("s") }.to_bytes()).unwrap();
             file
         };
         let directories = Directories { runtime_dir: path("run"), state_dir: path("a/hash") };
-        let of_other_root = write("b/other/teamd.lock");
-        let closed = write("b/hash/teamd.lock");
-        drop(closed);
+        let other_root_lock = write_lock_file("b/other/teamd.lock");
+        let closed_lock = write_lock_file("b/hash/teamd.lock");
+        drop(closed_lock);
         assert_eq!(find_other_socket(&directories), None);
-        let open = write("b/hash/teamd.lock");
+        let open_lock = write_lock_file("b/hash/teamd.lock");
         assert_eq!(find_other_socket(&directories), Some(path("s")));
-        drop((of_other_root, open));
+        drop((other_root_lock, open_lock));
     }
 }

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_daemon_is_asked_once() {
+    fn unresponsive_daemon_gets_one_request() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("socket");
         let client = NextTaskClient::new(socket.clone());
@@ -89,11 +89,11 @@ mod tests {
         daemon.accept().unwrap();
         assert_eq!(client.next_task(next_task_request()), NextTaskHint::Unknown);
         daemon.set_nonblocking(true).unwrap();
-        assert!(daemon.accept().is_err(), "there is no second request");
+        assert!(daemon.accept().is_err(), "the client sends no second request");
     }
 
     #[test]
-    fn error_response_gives_unknown() {
+    fn error_response_becomes_an_unknown_hint() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("socket");
         let daemon = UnixListener::bind(&socket).unwrap();

@@ -73,13 +73,13 @@ fn kill_group(mut child: Child, pid: Pid) -> Option<ExitStatus> {
 mod tests {
     use super::*;
 
-    fn sh(script: &str) -> Result<String, String> {
+    fn run_shell(script: &str) -> Result<String, String> {
         program_output(Path::new("/bin/sh"), &["-c".to_owned(), script.to_owned()], &BTreeMap::new())
     }
 
     #[test]
     fn both_outputs_are_read_and_stdin_is_empty() {
-        assert_eq!(sh("echo a; echo b >&2; cat").unwrap(), "a\nb\n");
+        assert_eq!(run_shell("echo a; echo b >&2; cat").unwrap(), "a\nb\n");
         assert!(
             program_output(Path::new("/no/such"), &[], &BTreeMap::new())
                 .unwrap_err()
@@ -89,13 +89,13 @@ mod tests {
 
     #[test]
     fn failed_program_is_an_error() {
-        let error = sh("echo 1.2.3; echo fatal: no >&2; exit 127").unwrap_err();
+        let error = run_shell("echo 1.2.3; echo fatal: no >&2; exit 127").unwrap_err();
         assert!(error.contains("exit status: 127") && error.ends_with("fatal: no"), "{error}");
-        assert!(sh("kill -9 $$").unwrap_err().contains("signal: 9"));
+        assert!(run_shell("kill -9 $$").unwrap_err().contains("signal: 9"));
     }
 
     #[test]
     fn endless_output_is_cut_off() {
-        assert_eq!(sh("exec yes").unwrap().len() as u64, MAX_OUTPUT_BYTES);
+        assert_eq!(run_shell("exec yes").unwrap().len() as u64, MAX_OUTPUT_BYTES);
     }
 }

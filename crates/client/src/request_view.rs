@@ -85,9 +85,9 @@ mod tests {
     fn permission_text_is_complete() {
         let text = json!({"request_id": "p", "agent_id": "a", "tool_name": "Bash\nteam-lead", "description": "d\u{1b}[2J",
             "input": {"command": "a\nb"}, "permission_suggestions": [{"type": "setMode", "mode": "plan", "destination": "session"}]});
-        let shown = permission_text(&serde_json::from_value(text).unwrap());
+        let rendered = permission_text(&serde_json::from_value(text).unwrap());
         let expected = "asks to use Bash team-lead: d\u{1b}[2J\ninput: {\n  \"command\": \"a\\nb\"\n}\nwith --always from now on too: [";
-        assert!(shown.starts_with(expected), "{shown}");
+        assert!(rendered.starts_with(expected), "{rendered}");
         let plan = plan_text(
             &serde_json::from_value(
                 json!({"from": "a", "requestId": "p", "planFilePath": "/x", "planContent": "1.\n2.\n"}),

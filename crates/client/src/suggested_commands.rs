@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn option_like_names_come_after_dashes() {
+    fn names_with_a_leading_dash_follow_a_double_dash() {
         let commands = SuggestedCommands::default().for_team(&TeamName::parse("survey").unwrap());
         let deny = |id: &str| commands.command_for_name("deny", id, &["--reason", "R"]);
         assert_eq!(deny("perm-1"), "teamctl deny -t survey perm-1 --reason R");
@@ -146,9 +146,9 @@ mod tests {
         let commands = commands();
         let options = |verb: &str, _: &str| (verb != "of").then_some(&commands);
         let help = "see: teamctl status; or end it: teamctl task release 3; beside teamctl: make";
-        let wanted = "see: teamctl status --root '/tmp/a b' -t survey; or end it: \
+        let expected = "see: teamctl status --root '/tmp/a b' -t survey; or end it: \
                       teamctl task --root '/tmp/a b' -t survey release 3; beside teamctl: make";
-        assert_eq!(insert_options(help, options), wanted);
+        assert_eq!(insert_options(help, options), expected);
         assert_eq!(
             insert_options("teamd and teamctl of one release", options),
             "teamd and teamctl of one release"

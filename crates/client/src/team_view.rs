@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn task_is_abandoned_if_no_worker_can_have_it() {
+    fn task_is_abandoned_if_its_owner_is_no_worker() {
         let task = |id: u32, status: &str, owner: &str, metadata: &str| {
             Task::parse(&format!(
                 r#"{{"id":"{id}","subject":"x","status":"{status}","owner":"{owner}","metadata":{{{metadata}}}}}"#
@@ -409,8 +409,8 @@ mod tests {
     #[test]
     fn respawning_members_count_as_workers() {
         let dir = tempfile::tempdir().unwrap();
-        let level = store::Durability::Process;
-        let root = Root::open(&dir.path().join("r"), dir.path(), level).unwrap();
+        let durability = store::Durability::Process;
+        let root = Root::open(&dir.path().join("r"), dir.path(), durability).unwrap();
         let text =
             r#"{"name":"t","members":[{"name":"team-lead"},{"name":"bob"},{"name":"cy","joinedAt":5}]}"#;
         let team = root.create_team(&protocol::team_config::TeamConfig::parse(text).unwrap()).unwrap();
@@ -436,7 +436,7 @@ mod tests {
         assert_eq!(
             lifecycles(&earlier_exit)[2],
             "cy unsupervised",
-            "another member of the same name has joined"
+            "another member with the same name has joined since"
         );
         let status = TeamStatus {
             name: team.name().clone(),

@@ -161,9 +161,9 @@ mod tests {
     #[test]
     fn output_and_errors_of_teamctl_are_returned() {
         assert_eq!(parse(0, r#"{"ok":true,"a":1}"#, ""), Ok(json!({"a": 1})));
-        let refused = r#"{"ok":false,"error":{"kind":"refused","message":"cannot x: y","help":"z"}}"#;
+        let refusal = r#"{"ok":false,"error":{"kind":"refused","message":"cannot x: y","help":"z"}}"#;
         assert_eq!(
-            parse(76, refused, "teamctl: cannot x: y"),
+            parse(76, refusal, "teamctl: cannot x: y"),
             Err(ErrorReport::new(ErrorKind::Refused, "cannot x: y").with_help("z"))
         );
         let usage = parse(64, "", "error: unexpected argument '--x'\n\nUsage: …").unwrap_err();

@@ -368,11 +368,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_help_tells_of_every_built_in_profile() {
+    fn help_lists_every_built_in_profile() {
         let help = after_help("x");
-        for (name, about) in crate::registry::built_in_summaries() {
-            assert!(help.contains(&format!("\n  {name:<13} {about}\n")), "{name}: {help}");
-            assert_eq!(ProfileRegistry::built_in_only().profile(name).unwrap().description, about, "{name}");
+        for (name, description) in crate::registry::built_in_summaries() {
+            assert!(help.contains(&format!("\n  {name:<13} {description}\n")), "{name}: {help}");
+            assert_eq!(
+                ProfileRegistry::built_in_only().profile(name).unwrap().description,
+                description,
+                "{name}"
+            );
         }
     }
 }

@@ -4,9 +4,9 @@ use crate::profile::{Profile, ProfileKind};
 use crate::registry::{built_in_names, built_in_profile};
 use protocol::dialog_match::{dialog_question, find_dialog};
 
-/// Screens with an open dialog, as far as they matter, from claude 2.1.45 and 2.1.330, codex
+/// The relevant parts of screens with an open dialog, from claude 2.1.45 and 2.1.330, codex
 /// 0.169.0, gemini 0.61.0 and copilot 1.0.102.
-const OPEN: [(&str, &str); 16] = [
+const DIALOG_SCREENS: [(&str, &str); 16] = [
     (
         "claude",
         " Security guide\n ❯ 1. Yes, I trust this folder\n   2. No, exit\n\n Enter to confirm · Esc to cancel",
@@ -71,7 +71,7 @@ const OPEN: [(&str, &str); 16] = [
 ];
 
 /// Screens without a dialog, and texts that mention dialogs.
-const ORDINARY: [&str; 6] = [
+const OTHER_SCREENS: [&str; 6] = [
     "› SAY: ok\n\n• ok\n\n  Worked for <1s • 19:26\n\n› Ask Codex to do anything\n\n  mock default · ~/work\n  ← for agents · ? for shortcuts",
     "● Updated plan\n  ⎿  /plan to preview\n\n❯ \n  ? for shortcuts",
     "● Do you want to proceed? Say yes, and I will trust this folder.\n\n❯ \n  Esc to interrupt",
@@ -80,8 +80,9 @@ const ORDINARY: [&str; 6] = [
     " ❯ No\n ● Esc: to stop me press Esc. Would you like to proceed? I would.\n 1. count the lines",
 ];
 
-/// Whole screens of the real programs, in `screens/`: `PROGRAM-NAME-COLUMNSxROWS.txt`. claude is
-/// 2.1.332 unless the name has another version; codex is 0.169.0.
+/// Complete screens of the real programs, with the stems of their files
+/// `screens/PROGRAM-NAME-COLUMNSxROWS.txt`. The version of claude is 2.1.332 unless the name has
+/// another one, the version of codex is 0.169.0.
 fn recorded_screens() -> Vec<(String, String)> {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/screens");
     let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
@@ -92,7 +93,8 @@ fn recorded_screens() -> Vec<(String, String)> {
     files.map(read).collect()
 }
 
-/// What each dialog asks, by a part of the file's name. A screen with none of these is no dialog.
+/// Part of a file's name, and the question of the dialog on that screen. A screen whose name
+/// contains none of these parts shows no dialog.
 const QUESTIONS: [(&str, &str); 15] = [
     (
         "-question-long-",
@@ -115,7 +117,7 @@ const QUESTIONS: [(&str, &str); 15] = [
 ];
 
 #[test]
-fn dialogs_of_recorded_screens_are_found_and_read() {
+fn dialogs_on_recorded_screens_are_found_with_their_questions() {
     let screens = recorded_screens();
     assert!(screens.len() > 50, "{}", screens.len());
     for (name, screen) in &screens {
@@ -128,6 +130,7 @@ fn dialogs_of_recorded_screens_are_found_and_read() {
     }
 }
 
+/// The dialog texts of a built-in profile.
 fn dialogs(name: &str) -> Vec<String> {
     let Profile { kind, .. } = built_in_profile(name).unwrap().unwrap();
     match kind {
@@ -137,19 +140,20 @@ fn dialogs(name: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_program_is_known_to_wait_and_by_every_text_of_its_profile() {
+fn every_dialog_text_of_a_profile_is_on_a_screen_and_every_dialog_screen_is_found() {
     for name in built_in_names() {
         let dialogs = dialogs(name);
         // Both profiles start the same program.
         let program = if name == "claude-hook" { "claude" } else { name };
-        let screens = OPEN.iter().filter(|(of, _)| *of == program);
+        let screens = DIALOG_SCREENS.iter().filter(|(screen_program, _)| *screen_program == program);
         let found: Vec<&str> = screens
             .map(|(_, screen)| {
-                find_dialog(screen, &dialogs).unwrap_or_else(|| panic!("{name} does not know:\n{screen}"))
+                find_dialog(screen, &dialogs)
+                    .unwrap_or_else(|| panic!("{name} has no dialog text for:\n{screen}"))
             })
             .collect();
         let recorded = recorded_screens();
-        let recorded = recorded.iter().filter(|(of, _)| of.starts_with(program));
+        let recorded = recorded.iter().filter(|(screen_name, _)| screen_name.starts_with(program));
         let found: Vec<&str> = found
             .into_iter()
             .chain(recorded.filter_map(|(_, screen)| find_dialog(screen, &dialogs)))
@@ -161,11 +165,12 @@ fn each_program_is_known_to_wait_and_by_every_text_of_its_profile() {
 }
 
 #[test]
-fn no_ordinary_screen_and_no_profile_that_is_read_there_is_taken_for_a_dialog() {
+fn other_screens_and_the_text_of_a_profile_match_no_dialog() {
     for name in built_in_names() {
         let dialogs = dialogs(name);
-        let written = dialogs.iter().map(|dialog| format!("dialog = [{dialog:?}]\n")).collect::<String>();
-        for screen in ORDINARY.iter().copied().chain([written.as_str()]) {
+        let profile_text =
+            dialogs.iter().map(|dialog| format!("dialog = [{dialog:?}]\n")).collect::<String>();
+        for screen in OTHER_SCREENS.iter().copied().chain([profile_text.as_str()]) {
             assert_eq!(find_dialog(screen, &dialogs), None, "{name}:\n{screen}");
         }
     }

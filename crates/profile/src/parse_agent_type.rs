@@ -91,18 +91,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn front_matter_is_read_in_the_ways_it_is_written() {
-        let one = parse_agent_type(
+    fn front_matter_is_parsed_in_every_notation() {
+        let agent_type = parse_agent_type(
             "---\nname: tester\ndescription: tests: all\ntools: Read, Bash(git log:*, x), Grep\nmodel: \"opus\"\n---\n\nTest it.\n---\nAll of it.\n",
         );
-        assert_eq!(one.tools, ["Read", "Bash(git log:*, x)", "Grep"]);
-        assert_eq!((one.model.as_deref(), one.body.as_str()), (Some("opus"), "Test it.\n---\nAll of it."));
-        assert_eq!(one.tool_names(), ["Read", "Bash", "Grep"]);
-        assert_eq!(one.model_for(Some("/opt/claude")).as_deref(), Some("opus"));
-        assert_eq!((one.model_for(Some("gemini")), one.model_for(None)), (None, None));
-        let list = parse_agent_type("---\r\ntools:\r\n  - Read\r\n  - 'Grep'\r\nmodel: inherit\r\n---\r\nx");
+        assert_eq!(agent_type.tools, ["Read", "Bash(git log:*, x)", "Grep"]);
         assert_eq!(
-            (list.tools.join(" "), list.model, list.body.as_str()),
+            (agent_type.model.as_deref(), agent_type.body.as_str()),
+            (Some("opus"), "Test it.\n---\nAll of it.")
+        );
+        assert_eq!(agent_type.tool_names(), ["Read", "Bash", "Grep"]);
+        assert_eq!(agent_type.model_for(Some("/opt/claude")).as_deref(), Some("opus"));
+        assert_eq!((agent_type.model_for(Some("gemini")), agent_type.model_for(None)), (None, None));
+        let with_list =
+            parse_agent_type("---\r\ntools:\r\n  - Read\r\n  - 'Grep'\r\nmodel: inherit\r\n---\r\nx");
+        assert_eq!(
+            (with_list.tools.join(" "), with_list.model, with_list.body.as_str()),
             ("Read Grep".to_owned(), None, "x")
         );
         assert_eq!(parse_agent_type("---\ntools: [Read, Edit]\n---").tools, ["Read", "Edit"]);
@@ -110,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn without_front_matter_all_is_body() {
+    fn text_without_front_matter_is_the_body() {
         for text in ["Test it.", "---\nmodel: x\nno end", "", "--- \nmodel: x\n---\n"] {
             assert_eq!(
                 parse_agent_type(text),

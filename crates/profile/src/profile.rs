@@ -30,7 +30,7 @@ pub(crate) enum ProfileKind {
 /// An agent program as its profile describes it.
 ///
 /// Invariant: every template variable in these texts can be filled in;
-/// `parse::tests::a_blank_that_nothing_stands_for_is_told_with_the_nearest` checks it.
+/// `parse::tests::error_for_an_unknown_variable_suggests_the_nearest_variable` checks it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ProgramSpec {
     pub(crate) program: String,

@@ -89,14 +89,14 @@ mod tests {
     use crate::parse::parse_profile;
 
     #[test]
-    fn a_program_with_hooks_that_takes_no_prompt_waits_for_words() {
-        let waits = |text: &str| parse_profile("x", "x.toml", text).unwrap().needs_typed_prompt();
-        assert!(waits("delivery = \"hook\"\nprogram = \"p\"\n"));
-        assert!(!waits("delivery = \"hook\"\nprogram = \"p\"\nprompt_args = [\"{prompt}\"]\n"));
+    fn program_with_hooks_and_without_prompt_args_needs_a_typed_prompt() {
+        let needs_prompt = |text: &str| parse_profile("x", "x.toml", text).unwrap().needs_typed_prompt();
+        assert!(needs_prompt("delivery = \"hook\"\nprogram = \"p\"\n"));
+        assert!(!needs_prompt("delivery = \"hook\"\nprogram = \"p\"\nprompt_args = [\"{prompt}\"]\n"));
     }
 
     #[test]
-    fn options_are_what_begins_with_a_dash_without_their_values() {
+    fn options_are_the_arguments_with_a_dash_without_their_values() {
         let text = "delivery = \"hook\"\nprogram = \"p\"\nargs = [\"run\", \"-x\", \"{options}\", \"--\", \"-\"]\n\
                     prompt_args = [\"-i={prompt}\"]\nmodel = [\"--model={model}\"]\nallow = [\"--tool\", \"{tool}\"]\n\
                     modes = { plan = [\"--mode\", \"plan\"] }\nundocumented_options = [\"-x\"]\n";

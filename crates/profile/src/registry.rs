@@ -189,6 +189,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
+    /// A registry with a configuration directory that contains `files`.
     fn registry(files: &[(&str, &str)]) -> (tempfile::TempDir, ProfileRegistry) {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("profiles")).unwrap();
@@ -199,11 +200,12 @@ mod tests {
         (dir, registry)
     }
 
-    const OWN: &str = "description = \"mine\"\ndelivery = \"pull\"\nprogram = \"p\"";
+    const USER_PROFILE: &str = "description = \"mine\"\ndelivery = \"pull\"\nprogram = \"p\"";
 
     #[test]
-    fn the_users_profile_wins_and_a_built_in_one_needs_no_file() {
-        let (_dir, registry) = registry(&[("profiles/claude.toml", OWN), ("profiles/mine.toml", OWN)]);
+    fn user_profile_overrides_the_built_in_one_and_built_in_profiles_need_no_file() {
+        let (_dir, registry) =
+            registry(&[("profiles/claude.toml", USER_PROFILE), ("profiles/mine.toml", USER_PROFILE)]);
         assert_eq!(registry.profile("claude").unwrap().description, "mine");
         assert_eq!(registry.profile("mine").unwrap().name, "mine");
         assert!(registry.profile("codex").unwrap().description.starts_with("Codex"));
@@ -211,14 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn every_program_with_hooks_is_set_up_to_wait_and_to_be_kept_from_tools_by_its_profiles_name() {
+    fn every_profile_with_hooks_passes_its_name_to_each_hook() {
         let (_dir, registry) = registry(&[]);
-        let hooked = built_in_names().filter(|name| {
+        let hook_profiles = built_in_names().filter(|name| {
             let profile = registry.profile(name).unwrap();
             profile.hook_delivery().is_some()
         });
-        for name in hooked {
-            let text = BUILT_IN.iter().find(|(of, _)| *of == name).unwrap().1;
+        for name in hook_profiles {
+            let text = BUILT_IN.iter().find(|(built_in, _)| *built_in == name).unwrap().1;
             for event in ["turn-end", "prompt", "session-start", "tool"] {
                 assert!(
                     text.contains(&format!("{{shim_sh}} hook {event} --profile {name}\"")),
@@ -229,9 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_one_is_told_with_all_there_are_and_leads_nowhere_else() {
-        let (_dir, registry) =
-            registry(&[("config.toml", OWN), ("profiles/mine.toml", OWN), ("profiles/no name.toml", OWN)]);
+    fn error_for_an_unknown_profile_lists_all_and_names_cannot_be_paths() {
+        let (_dir, registry) = registry(&[
+            ("config.toml", USER_PROFILE),
+            ("profiles/mine.toml", USER_PROFILE),
+            ("profiles/no name.toml", USER_PROFILE),
+        ]);
         for name in ["mina", "../config", "", "/etc/passwd", "no name"] {
             let error = registry.profile(name).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Usage, "{name}");
@@ -240,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_at_fault_is_named_and_nothing_stands_in_for_it() {
+    fn invalid_user_profile_is_an_error_that_names_the_file() {
         let (dir, registry) = registry(&[("profiles/claude.toml", "delivery = 1")]);
         let error = registry.profile("claude").unwrap_err();
         assert_eq!(error.kind, ErrorKind::Config);
@@ -253,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_one_is_the_configured_then_claude_then_nobody() {
+    fn default_profile_is_the_configured_one_or_else_claude() {
         let (_a, with_config) = registry(&[("config.toml", "default_profile = \"worker\"")]);
         assert_eq!(with_config.default_profile(|_| true).unwrap().name, "worker");
         let (_b, without) = registry(&[]);
@@ -269,38 +274,40 @@ mod tests {
     }
 
     #[test]
-    fn who_tells_a_person_is_a_program_with_its_arguments() {
-        let of = |config: &str| registry(&[("config.toml", config)]).1.notify_command("ann; asks").unwrap();
-        let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-        assert_eq!(of("default_profile = 'worker'"), None);
-        assert_eq!(of("notify_command = 'beep'"), words(&["beep"]));
+    fn notify_command_is_a_program_with_arguments() {
+        let notify_command =
+            |config: &str| registry(&[("config.toml", config)]).1.notify_command("ann; asks").unwrap();
+        let argv =
+            |argv: &[&str]| Some(argv.iter().map(|argument| (*argument).to_owned()).collect::<Vec<_>>());
+        assert_eq!(notify_command("default_profile = 'worker'"), None);
+        assert_eq!(notify_command("notify_command = 'beep'"), argv(&["beep"]));
         assert_eq!(
-            of("notify_command = ['tell', '-m={text}', '{text_sh}']"),
-            words(&["tell", "-m=ann; asks", "'ann; asks'"])
+            notify_command("notify_command = ['tell', '-m={text}', '{text_sh}']"),
+            argv(&["tell", "-m=ann; asks", "'ann; asks'"])
         );
-        for wrong in [
+        for invalid in [
             "notify_command = 1",
             "notify_command = ''",
             "notify_command = []",
             "notify_command = ['x', 1]",
             "notify_command = ['x', '{txt}']",
         ] {
-            let error = registry(&[("config.toml", wrong)]).1.notify_command("x").unwrap_err();
+            let error = registry(&[("config.toml", invalid)]).1.notify_command("x").unwrap_err();
             assert!(error.kind == ErrorKind::Config && error.message.contains("`notify_command`"), "{error}");
         }
     }
 
     #[test]
-    fn a_config_at_fault_is_told() {
-        for (text, told) in [
+    fn error_in_the_configuration_is_reported() {
+        for (text, expected) in [
             ("default_profile = 1", "`default_profile` must be"),
             ("default_profiles = \"x\"", "did you mean default_profile?"),
             ("default_profile", "line 1"),
         ] {
             let (_dir, registry) = registry(&[("config.toml", text)]);
             let error = registry.default_profile(|_| true).unwrap_err();
-            let said = format!("{} {}", error.message, error.help.unwrap_or_default());
-            assert!(error.kind == ErrorKind::Config && said.contains(told), "{said}");
+            let message = format!("{} {}", error.message, error.help.unwrap_or_default());
+            assert!(error.kind == ErrorKind::Config && message.contains(expected), "{message}");
         }
         let (_dir, registry) = registry(&[("config.toml", "default_profile = \"nobody\"")]);
         assert_eq!(registry.default_profile(|_| true).unwrap_err().kind, ErrorKind::Usage);

@@ -130,13 +130,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hook_of_ours_is_known_at_another_path() {
+    fn teamd_hook_is_recognized_at_another_path() {
         let template = "{shim_sh} hook turn-end --profile codex";
-        for ours in [
+        for teamd_command in [
             "/old/teamd-shim hook turn-end --profile codex",
             "'/a b/teamd-shim' hook turn-end --profile codex",
         ] {
-            assert!(is_teamd_setting(template, ours), "{ours}");
+            assert!(is_teamd_setting(template, teamd_command), "{teamd_command}");
         }
         for other in [
             "/old/teamd-shim hook prompt --profile codex",

@@ -55,13 +55,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_in_braces_is_a_blank_and_other_braces_are_not() {
+    fn lowercase_name_in_braces_is_a_variable_and_other_braces_are_not() {
         assert_eq!(variables_in("a {cwd}{name}{{id} é {"), ["cwd", "name", "id"]);
         assert!(variables_in(r#"{"a": {"b": 1}, "c": {}} {A} {a b} {1}"#).is_empty());
     }
 
     #[test]
-    fn what_is_filled_in_is_not_read_again_and_the_rest_stays() {
+    fn values_are_not_expanded_again_and_unknown_variables_are_kept() {
         let value = |name: &str| (name == "a").then(|| "{b}{a}".to_owned());
         assert_eq!(fill("x{a}y{b}{\"a\":1}", value), "x{b}{a}y{b}{\"a\":1}");
         assert_eq!(fill("", value), "");

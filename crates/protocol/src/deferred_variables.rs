@@ -128,8 +128,9 @@ mod tests {
         assert_eq!((base_name("id_json"), base_name("id_sh"), base_name("id")), ("id", "id", "id"));
         assert_eq!(encode_value("id", "a'b".to_owned()), "a'b");
         assert_eq!(encode_value("id_json", "a\"b\n".to_owned()), r#""a\"b\n""#);
-        for (value, wanted) in [("/a/b", "/a/b"), ("", "''"), ("a b", "'a b'"), ("a'$(b)", r"'a'\''$(b)'")] {
-            assert_eq!(encode_value("id_sh", value.to_owned()), wanted);
+        for (value, expected) in [("/a/b", "/a/b"), ("", "''"), ("a b", "'a b'"), ("a'$(b)", r"'a'\''$(b)'")]
+        {
+            assert_eq!(encode_value("id_sh", value.to_owned()), expected);
         }
     }
 }

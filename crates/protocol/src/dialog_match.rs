@@ -93,17 +93,17 @@ mod tests {
 ╰──────────────────────────────╯
 ";
 
-    fn shows(screen: &str, words: &str) -> bool {
-        find_dialog(screen, &[words.to_owned()]).is_some()
+    fn has_dialog(screen: &str, dialog: &str) -> bool {
+        find_dialog(screen, &[dialog.to_owned()]).is_some()
     }
 
     #[test]
     fn frames_markers_and_line_wraps_are_ignored() {
-        assert!(shows(FRAMED, "Do you want to make this edit"));
-        assert!(shows(FRAMED, "edit to a.rs?\n1. Yes\n2. No"));
-        assert!(shows(&FRAMED.replace('❯', " ").replace("  2.", "❯ 2."), "a.rs?\n❯ 1. Yes"));
-        assert!(!shows(FRAMED, "Do you want to make that edit"));
-        assert!(!shows(FRAMED, "1. Yes\n3. No"));
+        assert!(has_dialog(FRAMED, "Do you want to make this edit"));
+        assert!(has_dialog(FRAMED, "edit to a.rs?\n1. Yes\n2. No"));
+        assert!(has_dialog(&FRAMED.replace('❯', " ").replace("  2.", "❯ 2."), "a.rs?\n❯ 1. Yes"));
+        assert!(!has_dialog(FRAMED, "Do you want to make that edit"));
+        assert!(!has_dialog(FRAMED, "1. Yes\n3. No"));
     }
 
     #[test]
@@ -115,9 +115,9 @@ mod tests {
             "● Do you want to proceed?\n\n> ",
             "1. Yes\nDo you want to proceed?",
         ] {
-            assert!(!shows(text, question), "{text}");
+            assert!(!has_dialog(text, question), "{text}");
         }
-        assert!(shows("● Do you want to proceed?\n\n  > 1. Yes", question));
+        assert!(has_dialog("● Do you want to proceed?\n\n  > 1. Yes", question));
     }
 
     #[test]

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_names_come_first() {
+    fn nearest_names_come_first() {
         assert_eq!(nearest_names("wroker", ["ann", "worker", "worker-2", "zed"]), ["worker"]);
         assert_eq!(nearest_names("worker-9", ["zed", "worker", "Worker-12"]), ["Worker-12", "worker"]);
         assert_eq!(nearest_names("retry", ["grace", "retries"]), ["retries"]);

@@ -49,7 +49,7 @@ mod tests {
         assert_eq!(visible("a\u{1b}[2Jb\r"), "a\\u{1b}[2Jb\\u{d}");
         assert_eq!(visible("\u{9b}1m\u{7f}\0"), "\\u{9b}1m\\u{7f}\\u{0}");
         assert_eq!(visible("\u{202e}txt"), "\\u{202e}txt");
-        assert_eq!(visible("a\r\nb\r\n"), "a\nb\n", "lines of Windows");
+        assert_eq!(visible("a\r\nb\r\n"), "a\nb\n", "Windows line ends");
     }
 
     #[test]

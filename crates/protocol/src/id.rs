@@ -191,8 +191,8 @@ mod tests {
     #[test]
     fn task_ids_are_numbers() {
         assert!(TaskId::parse("10").unwrap() > TaskId::parse("9").unwrap());
-        for refused in ["", "0", "01", "+1", "-1", "1x", "1000000000", "../1", "１"] {
-            assert!(TaskId::parse(refused).is_err(), "{refused}");
+        for invalid in ["", "0", "01", "+1", "-1", "1x", "1000000000", "../1", "１"] {
+            assert!(TaskId::parse(invalid).is_err(), "{invalid}");
         }
         assert_eq!(serde_json::to_string(&TaskId::parse("7").unwrap()).unwrap(), "\"7\"");
     }

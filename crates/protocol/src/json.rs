@@ -56,6 +56,6 @@ mod tests {
         assert!(Object::parse(&object(999)).is_ok());
         assert!(matches!(Object::parse(&object(1000)), Err(JsonError::TooDeep)));
         let wide = format!("{{\"a\":[{}]}}", vec!["[{}]"; 2000].join(","));
-        assert!(Object::parse(&wide).is_ok(), "many brackets beside one another");
+        assert!(Object::parse(&wide).is_ok(), "brackets side by side are one level");
     }
 }

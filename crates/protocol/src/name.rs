@@ -230,8 +230,8 @@ mod tests {
         {
             assert_eq!(TeamName::sanitize(wanted).unwrap().as_str(), name);
         }
-        for refused in ["", "---", "___", "🪜"] {
-            assert!(matches!(TeamName::sanitize(refused), Err(NameError::NoLetter(_))), "{refused}");
+        for invalid in ["", "---", "___", "🪜"] {
+            assert!(matches!(TeamName::sanitize(invalid), Err(NameError::NoLetter(_))), "{invalid}");
         }
         assert!(TeamName::sanitize(&"a".repeat(65)).is_err());
     }
@@ -239,19 +239,19 @@ mod tests {
     #[test]
     fn invalid_team_names_are_refused() {
         assert!(TeamName::parse(&"a".repeat(64)).is_ok());
-        for refused in ["A", "a/b", "..", "a_b", "", "-", "a\0", "é", &"a".repeat(65)] {
-            assert!(TeamName::parse(refused).is_err(), "{refused}");
+        for invalid in ["A", "a/b", "..", "a_b", "", "-", "a\0", "é", &"a".repeat(65)] {
+            assert!(TeamName::parse(invalid).is_err(), "{invalid}");
         }
         assert!(TeamName::parse("session-1234abcd").unwrap().is_claude_session());
     }
 
     #[test]
     fn invalid_member_names_are_refused() {
-        for taken in ["a", "Worker_2", "9-x", &"a".repeat(64)] {
-            assert!(AgentName::parse(taken).is_ok(), "{taken}");
+        for valid in ["a", "Worker_2", "9-x", &"a".repeat(64)] {
+            assert!(AgentName::parse(valid).is_ok(), "{valid}");
         }
-        for refused in ["", "-a", "_a", "a/b", "..", "a@b", "a b", "é", "a\n", &"a".repeat(65)] {
-            assert!(AgentName::parse(refused).is_err(), "{refused}");
+        for invalid in ["", "-a", "_a", "a/b", "..", "a@b", "a b", "é", "a\n", &"a".repeat(65)] {
+            assert!(AgentName::parse(invalid).is_err(), "{invalid}");
         }
     }
 

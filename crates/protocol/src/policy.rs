@@ -235,14 +235,14 @@ mod tests {
     fn invalid_policy_file_leaves_answers_to_a_person() {
         let any = Policy::parse_file(Some(br#"{"task_commands":"any"}"#));
         assert_eq!((any.task_commands, any.plan_approver), (TaskCommandPolicy::Any, Approver::Lead));
-        let later = br#"{"task_commands":"any","later":1}"#;
-        let of_before = br#"{"commands":"any","rules":[{"tool":"Bash","matches":"ls","answer":"allow"}]}"#;
+        let unknown_key = br#"{"task_commands":"any","later":1}"#;
+        let old_keys = br#"{"commands":"any","rules":[{"tool":"Bash","matches":"ls","answer":"allow"}]}"#;
         assert_eq!(Policy::parse_file(None), Policy::default());
         assert_eq!(Policy::parse_file(Some(b"{}")), Policy::default());
         for invalid in [
             Some(&br#"{"task_commands":"all"}"#[..]),
-            Some(later),
-            Some(of_before),
+            Some(unknown_key),
+            Some(old_keys),
             Some(br#"{"rules":[{"tool":"Bash","matches":"ls","answer":"allow"}]}"#),
             Some(b"any"),
             Some(b"\xff"),

@@ -135,9 +135,10 @@ mod tests {
     use serde_json::{Value, json};
 
     fn roster(request: Value, lifecycle: &str) -> RosterFile {
-        let mut whole = json!({"team": "survey", "name": "ann"});
-        whole.as_object_mut().unwrap().extend(request.as_object().unwrap().clone());
-        let record = json!({"spawn_id": "s-1", "request": whole, "pane": null, "lifecycle": {lifecycle: {}}});
+        let mut full_request = json!({"team": "survey", "name": "ann"});
+        full_request.as_object_mut().unwrap().extend(request.as_object().unwrap().clone());
+        let record =
+            json!({"spawn_id": "s-1", "request": full_request, "pane": null, "lifecycle": {lifecycle: {}}});
         let bytes = json!({"version": RosterFile::VERSION, "records": [record]}).to_string();
         RosterFile::parse(bytes.as_bytes()).unwrap()
     }
@@ -211,7 +212,7 @@ mod tests {
             check_answer(&ann_capabilities(json!({"delivery": delivery})), request(), approval)
         };
         assert!(check_input("acp", json!({"command": "ls -l"})).is_some());
-        assert_eq!(check_input("acp", json!({"command": "ls"})), None, "it is the same");
+        assert_eq!(check_input("acp", json!({"command": "ls"})), None, "the input is unchanged");
         assert_eq!(check_input("acp", json!({})), None);
         assert_eq!(check_input("native", json!({"command": "ls -l"})), None);
     }

@@ -25,7 +25,7 @@ pub fn installed_program(own: &Path, name: &str, exists: impl Fn(&Path) -> bool)
 mod tests {
     use super::*;
 
-    fn found(own: &str, name: &str, files: &[&str]) -> String {
+    fn find(own: &str, name: &str, files: &[&str]) -> String {
         let exists = |path: &Path| files.iter().any(|file| Path::new(file) == path);
         installed_program(Path::new(own), name, exists).display().to_string()
     }
@@ -34,18 +34,18 @@ mod tests {
     fn program_in_bin_finds_one_in_libexec_and_the_reverse() {
         let files =
             ["/p/bin/teamctl", "/p/bin/teamd", "/p/libexec/teamd/teamd-mcp", "/p/libexec/teamd/teamd-acp"];
-        assert_eq!(found(files[0], "teamd", &files), files[1]);
-        assert_eq!(found(files[0], "teamd-mcp", &files), files[2]);
-        assert_eq!(found(files[2], "teamd-acp", &files), files[3]);
-        assert_eq!(found(files[2], "teamctl", &files), files[0]);
+        assert_eq!(find(files[0], "teamd", &files), files[1]);
+        assert_eq!(find(files[0], "teamd-mcp", &files), files[2]);
+        assert_eq!(find(files[2], "teamd-acp", &files), files[3]);
+        assert_eq!(find(files[2], "teamctl", &files), files[0]);
     }
 
     #[test]
-    fn program_beside_comes_first_and_is_named_if_there_is_none() {
+    fn sibling_comes_first_and_is_the_default() {
         let files = ["/p/bin/teamctl", "/p/bin/teamd-mcp", "/p/libexec/teamd/teamd-mcp"];
-        assert_eq!(found(files[0], "teamd-mcp", &files), files[1]);
-        assert_eq!(found(files[0], "teamd-acp", &files), "/p/bin/teamd-acp");
+        assert_eq!(find(files[0], "teamd-mcp", &files), files[1]);
+        assert_eq!(find(files[0], "teamd-acp", &files), "/p/bin/teamd-acp");
         // Outside of libexec/teamd, the parent directories are not searched.
-        assert_eq!(found("/p/x/y/teamd-top", "teamctl", &files), "/p/x/y/teamctl");
+        assert_eq!(find("/p/x/y/teamd-top", "teamctl", &files), "/p/x/y/teamctl");
     }
 }

@@ -115,13 +115,13 @@ fn schema() -> Value {
 
 fn schema_for_kind(tag: &Value) -> Value {
     let kinds = schema()["oneOf"].as_array().unwrap().clone();
-    let mut found = kinds.into_iter().filter(|kind| kind["properties"]["event"]["const"] == *tag);
-    let kind = found.next().unwrap_or_else(|| panic!("{tag} is not in the schema"));
-    assert!(found.next().is_none(), "{tag} is in the schema twice");
+    let mut matches = kinds.into_iter().filter(|kind| kind["properties"]["event"]["const"] == *tag);
+    let kind = matches.next().unwrap_or_else(|| panic!("{tag} is not in the schema"));
+    assert!(matches.next().is_none(), "{tag} is in the schema twice");
     kind
 }
 
-/// The keys of one kind, without those of every event.
+/// The keys of an object, without the keys that every event has.
 fn own_keys(object: &Value) -> BTreeSet<String> {
     let common = ["time", "team", "member"];
     object.as_object().unwrap().keys().filter(|key| !common.contains(&key.as_str())).cloned().collect()
@@ -143,14 +143,14 @@ fn every_kind_is_in_the_schema_with_exactly_its_fields() {
 
 #[test]
 fn schema_has_no_other_kind_and_allows_added_fields() {
-    let existing: BTreeSet<String> = samples()
+    let event_tags: BTreeSet<String> = samples()
         .into_iter()
         .map(|mut kind| to_json(kind.remove(0))["event"].as_str().unwrap().to_owned())
         .collect();
     let kinds = schema()["oneOf"].as_array().unwrap().clone();
-    let known: BTreeSet<String> =
+    let schema_tags: BTreeSet<String> =
         kinds.iter().map(|kind| kind["properties"]["event"]["const"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(existing, known);
+    assert_eq!(event_tags, schema_tags);
     assert!(!EVENT_SCHEMA.contains("additionalProperties"));
 }
 

@@ -47,28 +47,28 @@ fn configs_are_written_as_claude_code_writes_them() {
 fn adding_and_removing_members_restores_the_text() {
     let lead_only = data("seed-era/config-lead-only.json");
     let all = TeamConfig::parse(&data("seed-era/config.json")).unwrap();
-    let mut grown = lead_only.clone();
+    let mut text = lead_only.clone();
     for member in &all.members[1..] {
-        grown = with_member(&grown, member).unwrap();
+        text = with_member(&text, member).unwrap();
     }
-    assert_eq!(grown, data("seed-era/config.json"));
+    assert_eq!(text, data("seed-era/config.json"));
     let names = |names: &[&str]| names.iter().map(|name| AgentName::new_unchecked(name)).collect::<Vec<_>>();
     assert_eq!(
-        without_members(&grown, &names(&["nobody", "picker", "PRUNER", "planner"])).unwrap(),
+        without_members(&text, &names(&["nobody", "picker", "PRUNER", "planner"])).unwrap(),
         lead_only
     );
-    for some in [&["pruner", "picker"][..], &["team-lead", "planner"], &["planner", "pruner"], &[]] {
+    for removal in [&["pruner", "picker"][..], &["team-lead", "planner"], &["planner", "pruner"], &[]] {
         let one_by_one =
-            names(some).iter().fold(grown.clone(), |text, name| without_member(&text, name).unwrap());
-        assert_eq!(without_members(&grown, &names(some)).unwrap(), one_by_one, "{some:?}");
-        assert_eq!(without_first_matches(&grown, &names(some)).unwrap(), one_by_one, "{some:?}");
+            names(removal).iter().fold(text.clone(), |text, name| without_member(&text, name).unwrap());
+        assert_eq!(without_members(&text, &names(removal)).unwrap(), one_by_one, "{removal:?}");
+        assert_eq!(without_first_matches(&text, &names(removal)).unwrap(), one_by_one, "{removal:?}");
     }
-    let more: Vec<&Member> = all.members[1..].iter().collect();
+    let teammates: Vec<&Member> = all.members[1..].iter().collect();
     assert_eq!(
-        (with_members(&lead_only, &more).unwrap(), with_members(&lead_only, &[]).unwrap()),
-        (grown.clone(), lead_only.clone())
+        (with_members(&lead_only, &teammates).unwrap(), with_members(&lead_only, &[]).unwrap()),
+        (text.clone(), lead_only.clone())
     );
-    let duplicated = with_members(&grown, &more).unwrap();
+    let duplicated = with_members(&text, &teammates).unwrap();
     let reduced = without_first_matches(&duplicated, &names(&["planner", "PRUNER", "picker"])).unwrap();
     assert_eq!(
         TeamConfig::parse(&reduced).unwrap(),
@@ -76,9 +76,9 @@ fn adding_and_removing_members_restores_the_text() {
         "the first of two members with one name is removed"
     );
     for name in ["PRUNER", "planner", "picker", "nobody"] {
-        grown = without_member(&grown, &AgentName::new_unchecked(name)).unwrap();
+        text = without_member(&text, &AgentName::new_unchecked(name)).unwrap();
     }
-    assert_eq!(grown, lead_only);
+    assert_eq!(text, lead_only);
 }
 
 #[test]
@@ -90,9 +90,9 @@ fn setting_a_field_keeps_other_bytes() {
     ] {
         let value = if to.is_empty() { Value::Null } else { Value::Bool(true) };
         let text = data(name);
-        let set =
+        let edited =
             with_member_fields(&text, &AgentName::new_unchecked(member), &[("isActive", value)]).unwrap();
-        assert_eq!(set.unwrap(), text.replacen(from, to, 1), "{name}");
+        assert_eq!(edited.unwrap(), text.replacen(from, to, 1), "{name}");
     }
     let text = data("later-era/config.json");
     assert_eq!(with_member_fields(&text, &AgentName::new_unchecked("x"), &[]).unwrap(), None);
@@ -133,10 +133,10 @@ fn every_inbox_is_parsed_and_edited() {
 fn inboxes_are_written_as_claude_code_writes_them() {
     for name in ["seed-era/inbox-pruner.json", "seed-era/inbox-team-lead.json"] {
         let entries = parse_inbox(&data(name)).unwrap();
-        let grown = entries.iter().fold("[]".to_owned(), |text, entry| {
+        let extended = entries.iter().fold("[]".to_owned(), |text, entry| {
             with_message(&text, entry.message.as_ref().unwrap()).unwrap()
         });
-        assert_eq!(grown, data(name));
+        assert_eq!(extended, data(name));
     }
 }
 
@@ -179,9 +179,9 @@ fn task_of_a_later_release_keeps_unknown_fields() {
     let task = Task::parse(&text).unwrap();
     assert_eq!((task.owner, task.status), (None, TaskStatus::Pending));
     let metadata = Map::from_iter([("command".to_owned(), Value::from("wc -l"))]);
-    let grown = with_metadata(&text, &metadata).unwrap();
+    let extended = with_metadata(&text, &metadata).unwrap();
     let addition = ",\n  \"metadata\": {\n    \"command\": \"wc -l\"\n  }\n}";
-    assert_eq!(grown, format!("{}{addition}", text.strip_suffix("\n}").unwrap()));
+    assert_eq!(extended, format!("{}{addition}", text.strip_suffix("\n}").unwrap()));
 }
 
 #[test]
@@ -189,8 +189,8 @@ fn hostile_arrays_are_parsed_and_their_entries_are_unchanged() {
     for name in ["lone-surrogate", "wrong-types", "duplicate-keys", "numbers", "spoof"] {
         let text = data(&format!("hostile-inboxes/{name}.json"));
         let before: Vec<String> = raw_entries(&text);
-        let grown = with_message(&text, &message()).unwrap();
-        assert_eq!(raw_entries(&grown)[..before.len()], before, "{name}");
+        let extended = with_message(&text, &message()).unwrap();
+        assert_eq!(raw_entries(&extended)[..before.len()], before, "{name}");
         for index in 0..before.len() {
             let mut marked = raw_entries(&with_marked_read(&text, &[index]).unwrap());
             marked[index].clone_from(&before[index]);
@@ -217,8 +217,8 @@ fn invalid_entry_does_not_affect_others() {
         parse_inbox(&data(&format!("hostile-inboxes/{name}.json"))).unwrap().remove(0).message.unwrap()
     };
     assert_eq!(read("lone-surrogate").text, "cut emoji \u{fffd}");
-    let twice = read("duplicate-keys");
-    assert_eq!((twice.from.as_str(), twice.text.as_str()), ("b", "y"));
+    let duplicate_keys = read("duplicate-keys");
+    assert_eq!((duplicate_keys.from.as_str(), duplicate_keys.text.as_str()), ("b", "y"));
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn invalid_json_is_refused_by_every_function() {
 }
 
 #[test]
-fn a_byte_order_mark_is_skipped_and_kept() {
+fn byte_order_mark_is_skipped_and_kept() {
     let text = data("hostile-inboxes/bom.json");
     assert!(parse_inbox(&text).unwrap().is_empty());
     assert_eq!(with_message(&text, &message()).unwrap(), format!("\u{feff}[\n{MESSAGE}"));

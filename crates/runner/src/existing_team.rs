@@ -208,8 +208,8 @@ mod tests {
 
     #[test]
     fn differences_from_the_file_are_warnings_and_the_teams_tasks_stay() {
-        let a = |rest: &str| file(&format!("[[task]]\nkey = 'a'\n{rest}\n"));
-        let warnings = |rest: &str, task: Task| difference_warnings(&a(rest), &[task]);
+        let file_with_task = |rest: &str| file(&format!("[[task]]\nkey = 'a'\n{rest}\n"));
+        let warnings = |rest: &str, task: Task| difference_warnings(&file_with_task(rest), &[task]);
         let pending = || task("a", "pending", "");
         assert!(warnings("subject = 's'\ncommand = 'c'", pending()).is_empty());
         assert_eq!(
@@ -219,23 +219,28 @@ mod tests {
         let owned_by_bob = |status: &str| task("a", status, r#""owner":"bob","#);
         let for_ann = "subject = 's'\ncommand = 'c'\nowner = 'ann'";
         let unowned = "subject = 's'\ncommand = 'c'";
-        assert!(warnings(unowned, owned_by_bob("in_progress")).is_empty(), "bob claimed it");
+        assert!(warnings(unowned, owned_by_bob("in_progress")).is_empty(), "bob has claimed the task");
         assert!(warnings(for_ann, owned_by_bob("completed")).is_empty());
         assert_eq!(warnings(for_ann, owned_by_bob("in_progress")).len(), 1);
         assert_eq!(
-            rules_for_existing(&a(for_ann), &[owned_by_bob("pending")]).owners["a"],
+            rules_for_existing(&file_with_task(for_ann), &[owned_by_bob("pending")]).owners["a"],
             AgentName::new_unchecked("bob")
         );
-        assert!(rules_for_existing(&a(for_ann), &[owned_by_bob("in_progress")]).owners.is_empty());
-        assert_eq!(rules_for_existing(&a(for_ann), &[]).owners["a"], AgentName::new_unchecked("ann"));
+        assert!(
+            rules_for_existing(&file_with_task(for_ann), &[owned_by_bob("in_progress")]).owners.is_empty()
+        );
+        assert_eq!(
+            rules_for_existing(&file_with_task(for_ann), &[]).owners["a"],
+            AgentName::new_unchecked("ann")
+        );
     }
 
     #[test]
     fn team_is_complete_if_all_tasks_exist_and_are_final() {
         let file = file("[[task]]\nkey = 'a'\nsubject = 's'\ncommand = 'c'\n");
         assert!(is_complete(&file, &[task("a", "completed", "")]));
-        for left in ["pending", "in_progress"] {
-            assert!(!is_complete(&file, &[task("a", left, r#""owner":"ann","#)]), "{left}");
+        for status in ["pending", "in_progress"] {
+            assert!(!is_complete(&file, &[task("a", status, r#""owner":"ann","#)]), "{status}");
         }
         assert!(!is_complete(&file, &[]) && !is_complete(&file, &[task("b", "completed", "")]));
     }

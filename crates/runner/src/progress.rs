@@ -94,18 +94,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn member_with_an_open_request_asks() {
+    fn member_with_an_open_request_needs_an_answer() {
         let agent = r#"{"name":"ann","agent_id":"","lifecycle":"running","activity":"active","activity_since":0,"delivery":"turn","backend":"","color":"","task":"x","flags":["awaiting_permission"]}"#;
         let mut agent: MemberStatus = serde_json::from_str(agent).unwrap();
-        let shown = one_member(&agent);
-        assert_eq!((shown.doing.as_str(), shown.is_awaiting_answer), ("needs-answer: x", true));
+        let progress = one_member(&agent);
+        assert_eq!((progress.doing.as_str(), progress.is_awaiting_answer), ("needs-answer: x", true));
         agent.flags.clear();
-        let shown = one_member(&agent);
-        assert_eq!((shown.doing.as_str(), shown.is_awaiting_answer), ("active: x", false));
+        let progress = one_member(&agent);
+        assert_eq!((progress.doing.as_str(), progress.is_awaiting_answer), ("active: x", false));
     }
 
     #[test]
-    fn active_members_come_first_in_the_files_order() {
+    fn active_members_come_first_in_file_order() {
         let member = |name: &str| format!("[[member]]\nname = '{name}'\ncommand = ['sh']\n");
         let members: String = ["zoe", "cat", "bob", "ann"].map(member).concat();
         let file = crate::run_file::parse_valid(&format!("name = 't'\n{members}"));

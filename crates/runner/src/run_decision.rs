@@ -295,7 +295,7 @@ mod tests {
         RetryRules { owners: owners.into_iter().collect(), retries }
     }
 
-    /// The fate of a single task, and its release.
+    /// Evaluates a single task. Returns its fate and its release.
     fn evaluate_one(
         rules: &RetryRules,
         task: Task,
@@ -306,13 +306,14 @@ mod tests {
         (decision.fates.remove(&id).unwrap(), decision.releases.pop())
     }
 
-    /// A waiting task 1 that is released to any member.
-    fn released(reason: ReleaseReason, count: u32) -> (TaskFate, Option<TaskRelease>) {
+    /// The fate `Waiting` of task 1, and its release to any member.
+    fn waiting_with_release(reason: ReleaseReason, count: u32) -> (TaskFate, Option<TaskRelease>) {
         let id = TaskId::from_number(1).unwrap();
         (TaskFate::Waiting, Some(TaskRelease { id, owner: None, reason, count }))
     }
 
-    fn failed(reason: &str) -> (TaskFate, Option<TaskRelease>) {
+    /// The fate `Failed`, without a release.
+    fn failed_without_release(reason: &str) -> (TaskFate, Option<TaskRelease>) {
         (TaskFate::Failed(reason.to_owned()), None)
     }
 
@@ -320,16 +321,25 @@ mod tests {
 
     #[test]
     fn failed_task_is_retried_as_often_as_the_policy_says() {
-        let both = member_states(&[("ann", Running), ("bob", Running)]);
+        let ann_and_bob = member_states(&[("ann", Running), ("bob", Running)]);
         let failed_task =
             |metadata: &str| task(1, "in_progress", "bob", "", &format!(r#""failure":"exit 1"{metadata}"#));
-        let retried = |count: u32| failed_task(&format!(r#","retries":{count}"#));
-        assert_eq!(evaluate_one(&rules(0), failed_task(""), &both), failed("exit 1"));
-        assert_eq!(evaluate_one(&rules(2), failed_task(""), &both), released(ReleaseReason::Failed, 1));
-        assert_eq!(evaluate_one(&rules(2), retried(1), &both), released(ReleaseReason::Failed, 2));
-        assert_eq!(evaluate_one(&rules(2), retried(2), &both), failed("exit 1"));
+        let failed_after_retries = |count: u32| failed_task(&format!(r#","retries":{count}"#));
+        assert_eq!(evaluate_one(&rules(0), failed_task(""), &ann_and_bob), failed_without_release("exit 1"));
+        assert_eq!(
+            evaluate_one(&rules(2), failed_task(""), &ann_and_bob),
+            waiting_with_release(ReleaseReason::Failed, 1)
+        );
+        assert_eq!(
+            evaluate_one(&rules(2), failed_after_retries(1), &ann_and_bob),
+            waiting_with_release(ReleaseReason::Failed, 2)
+        );
+        assert_eq!(
+            evaluate_one(&rules(2), failed_after_retries(2), &ann_and_bob),
+            failed_without_release("exit 1")
+        );
         let interrupted = task(1, "in_progress", "bob", "", r#""failure":"interrupted""#);
-        assert_eq!(evaluate_one(&rules(2), interrupted, &both), failed("interrupted"));
+        assert_eq!(evaluate_one(&rules(2), interrupted, &ann_and_bob), failed_without_release("interrupted"));
     }
 
     #[test]
@@ -339,7 +349,10 @@ mod tests {
         bob.turn_tasks.insert(failed_task().id);
         assert_eq!(evaluate_one(&rules(1), failed_task(), &bob), (TaskFate::Running, None));
         bob.turn_tasks.clear();
-        assert_eq!(evaluate_one(&rules(1), failed_task(), &bob), released(ReleaseReason::Failed, 1));
+        assert_eq!(
+            evaluate_one(&rules(1), failed_task(), &bob),
+            waiting_with_release(ReleaseReason::Failed, 1)
+        );
     }
 
     #[test]
@@ -351,22 +364,25 @@ mod tests {
         assert_eq!(fate, TaskFate::Waiting);
         assert_eq!(release.unwrap().owner, Some(AgentName::new_unchecked("ann")));
         assert_eq!(evaluate_for_ann(&[("ann", Respawning)]), (TaskFate::Waiting, None));
-        assert_eq!(evaluate_for_ann(&[("ann", Gone), ("bob", Running)]), failed("exit 1"));
+        assert_eq!(evaluate_for_ann(&[("ann", Gone), ("bob", Running)]), failed_without_release("exit 1"));
     }
 
     #[test]
     fn abandoned_task_is_released_to_the_other_members() {
         let started = |metadata: &str| task(1, "in_progress", "ann", "", metadata);
-        let died = || failed("its worker died");
-        let others = member_states(&[("ann", Gone), ("bob", Running)]);
-        assert_eq!(evaluate_one(&rules(0), started(""), &others), released(ReleaseReason::Abandoned, 1));
-        assert_eq!(evaluate_one(&rules(0), started(r#""abandoned":1"#), &others), died());
+        let worker_died = || failed_without_release("its worker died");
+        let only_bob = member_states(&[("ann", Gone), ("bob", Running)]);
         assert_eq!(
-            evaluate_one(&rules(3), started(r#""abandoned":2"#), &others),
-            released(ReleaseReason::Abandoned, 3)
+            evaluate_one(&rules(0), started(""), &only_bob),
+            waiting_with_release(ReleaseReason::Abandoned, 1)
         );
-        assert_eq!(evaluate_one(&rules(0), started(""), &member_states(&[("ann", Gone)])), died());
-        assert_eq!(evaluate_one(&rules(0), started(r#""key":"for-ann""#), &others), died());
+        assert_eq!(evaluate_one(&rules(0), started(r#""abandoned":1"#), &only_bob), worker_died());
+        assert_eq!(
+            evaluate_one(&rules(3), started(r#""abandoned":2"#), &only_bob),
+            waiting_with_release(ReleaseReason::Abandoned, 3)
+        );
+        assert_eq!(evaluate_one(&rules(0), started(""), &member_states(&[("ann", Gone)])), worker_died());
+        assert_eq!(evaluate_one(&rules(0), started(r#""key":"for-ann""#), &only_bob), worker_died());
         for state in [Respawning, Suspended, Running] {
             let ann = member_states(&[("ann", state)]);
             assert_eq!(evaluate_one(&rules(0), started(""), &ann), (TaskFate::Running, None));

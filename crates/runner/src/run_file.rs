@@ -257,6 +257,7 @@ fn current_dir() -> Result<PathBuf, ErrorReport> {
 }
 
 /// Parses a valid run file, for tests of other modules.
+/// Parses a run file for unit tests. Panics if it is invalid.
 #[cfg(test)]
 pub(crate) fn parse_valid(text: &str) -> RunFile {
     let directory = std::env::temp_dir();

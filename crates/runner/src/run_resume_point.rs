@@ -59,7 +59,7 @@ mod tests {
     use protocol::team_config::TeamConfig;
     use store::{Durability, Root};
 
-    /// The resume point as a text.
+    /// Determines the resume point, and describes it in a text.
     fn determine(existing: ExistingTeam, note: RunNote, after_run: AfterRun) -> String {
         let team_text = |team: &Option<Team>| if team.is_some() { "a team" } else { "no team" };
         match ResumePoint::determine(existing, note, after_run) {

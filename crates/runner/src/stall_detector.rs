@@ -123,10 +123,10 @@ mod tests {
         assert_eq!(
             stall.update_deadline(&suspended, later),
             Some(later + STALL_TIMEOUT),
-            "ann does not do bob's tasks"
+            "ann is idle while bob is suspended"
         );
         suspended.running.iter_mut().for_each(|ann| ann.activity = Activity::Active);
-        assert_eq!(stall.update_deadline(&suspended, later), None, "ann works");
+        assert_eq!(stall.update_deadline(&suspended, later), None, "ann is active");
         suspended.running.clear();
         assert_eq!(stall.update_deadline(&suspended, later), Some(later + STALL_TIMEOUT));
         suspended.members.states.insert(AgentName::new_unchecked("ann"), MemberState::Respawning);

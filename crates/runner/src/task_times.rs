@@ -179,8 +179,8 @@ mod tests {
         file.write_all(log_line(3000, &started(2)).as_bytes()).unwrap();
         let mut times = TaskTimes::open(dir.path(), &TeamName::parse("t").unwrap()).unwrap();
         assert_eq!((times.duration(id(1), 9000), times.duration(id(2), 9000)), (None, Some(6000)));
-        let done = r#""team":"t","event":"task_completed","task":"2","subject":"s","owner":"ann""#;
-        file.write_all(log_line(4500, done).as_bytes()).unwrap();
+        let completed = r#""team":"t","event":"task_completed","task":"2","subject":"s","owner":"ann""#;
+        file.write_all(log_line(4500, completed).as_bytes()).unwrap();
         file.write_all(log_line(4500, r#""team":"u","event":"team_created""#).as_bytes()).unwrap();
         file.write_all(log_line(4500, r#""team":"t","event":"from_tomorrow","text":"x""#).as_bytes())
             .unwrap();
@@ -191,27 +191,27 @@ mod tests {
     }
 
     #[test]
-    fn stopped_daemon_is_distinguished_from_a_crashed_one() {
+    fn daemon_counts_as_taken_down_only_after_a_request() {
         let dir = tempfile::tempdir().unwrap();
-        let put = |name: &str, lines: &[&str]| {
+        let write_log = |name: &str, lines: &[&str]| {
             let text: String = lines.iter().map(|rest| log_line(1000, rest)).collect();
             File::create(dir.path().join(name)).unwrap().write_all(text.as_bytes()).unwrap();
             was_daemon_taken_down(dir.path()).unwrap()
         };
-        let ready = r#""event":"daemon_ready","pid":1,"root":"/""#;
-        let down = r#""event":"daemon_stopped","reason":"asked to go down""#;
-        let signal = r#""event":"daemon_stopped","reason":"on SIGTERM; the agents go on""#;
-        let other = r#""team":"t","event":"team_created""#;
+        let start = r#""event":"daemon_ready","pid":1,"root":"/""#;
+        let requested_stop = r#""event":"daemon_stopped","reason":"asked to go down""#;
+        let stop_by_signal = r#""event":"daemon_stopped","reason":"on SIGTERM; the agents go on""#;
+        let other_event = r#""team":"t","event":"team_created""#;
         assert!(!was_daemon_taken_down(dir.path()).unwrap());
-        assert!(put("events.jsonl.1", &[ready, down]));
-        assert!(put("events.jsonl", &[other]));
-        assert!(!put("events.jsonl", &[other, ready, other]));
-        assert!(put("events.jsonl", &[ready, down, other]));
-        assert!(!put("events.jsonl", &[ready, signal]));
+        assert!(write_log("events.jsonl.1", &[start, requested_stop]));
+        assert!(write_log("events.jsonl", &[other_event]));
+        assert!(!write_log("events.jsonl", &[other_event, start, other_event]));
+        assert!(write_log("events.jsonl", &[start, requested_stop, other_event]));
+        assert!(!write_log("events.jsonl", &[start, stop_by_signal]));
     }
 
     #[test]
-    fn task_list_gives_times_until_the_log_does() {
+    fn task_list_provides_times_until_the_log_has_them() {
         let dir = tempfile::tempdir().unwrap();
         let mut times = TaskTimes::open(dir.path(), &TeamName::parse("t").unwrap()).unwrap();
         let task = |status: &str| {

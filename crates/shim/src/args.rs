@@ -71,7 +71,7 @@ pub(crate) fn parse(words: &[OsString]) -> Option<ShimCommand> {
 mod tests {
     use super::*;
 
-    fn parse_words(line: &str) -> Option<ShimCommand> {
+    fn parse_line(line: &str) -> Option<ShimCommand> {
         parse(&line.split(' ').map(OsString::from).collect::<Vec<_>>())
     }
 
@@ -81,19 +81,19 @@ mod tests {
             let headless = headless.map(PathBuf::from);
             Some(ShimCommand::Run(ShimArgs { spawn: "x-1".into(), socket: "/s".into(), headless }))
         };
-        assert_eq!(parse_words("run x-1 --socket /s"), run(None));
-        assert_eq!(parse_words("run x-1 --socket /s --headless /l"), run(Some("/l")));
-        assert_eq!(parse_words("log /x/y.log"), Some(ShimCommand::Log("/x/y.log".into())));
+        assert_eq!(parse_line("run x-1 --socket /s"), run(None));
+        assert_eq!(parse_line("run x-1 --socket /s --headless /l"), run(Some("/l")));
+        assert_eq!(parse_line("log /x/y.log"), Some(ShimCommand::Log("/x/y.log".into())));
         let hook = |profile: Option<&str>| {
             let (event, profile) = ("prompt".to_owned(), profile.map(str::to_owned));
             Some(ShimCommand::Hook(HookArgs { event, profile }))
         };
-        assert_eq!(parse_words("hook prompt"), hook(None));
-        assert_eq!(parse_words("hook prompt --profile codex"), hook(Some("codex")));
+        assert_eq!(parse_line("hook prompt"), hook(None));
+        assert_eq!(parse_line("hook prompt --profile codex"), hook(Some("codex")));
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn invalid_command_line_is_refused() {
         for line in [
             "",
             "run x-1",
@@ -105,7 +105,7 @@ mod tests {
             "hook prompt --profile",
             "send x-1 --socket /s",
         ] {
-            assert_eq!(parse_words(line), None, "{line}");
+            assert_eq!(parse_line(line), None, "{line}");
         }
     }
 }

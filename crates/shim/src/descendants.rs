@@ -248,28 +248,29 @@ mod tests {
     use std::process::{Child, Command};
 
     /// A shell with two children: a sleep, and a shell with a sleep of its own.
-    struct Family(Child);
+    struct ProcessTree(Child);
 
-    impl Family {
-        fn begin() -> Family {
+    impl ProcessTree {
+        fn start() -> ProcessTree {
             let script = "sleep 60 & sh -c 'sleep 60 & wait' & wait";
-            let family = Family(Command::new("sh").args(["-c", script]).spawn().unwrap());
-            let until = Instant::now() + Duration::from_secs(20);
-            while family.sleepers().len() < 2 {
-                assert!(Instant::now() < until, "they begin");
+            let tree = ProcessTree(Command::new("sh").args(["-c", script]).spawn().unwrap());
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while tree.sleep_processes().len() < 2 {
+                assert!(Instant::now() < deadline, "both sleep processes have started");
                 std::thread::yield_now();
             }
-            family
+            tree
         }
 
-        fn sleepers(&self) -> Vec<ProcessStat> {
+        /// The `sleep` processes in the tree.
+        fn sleep_processes(&self) -> Vec<ProcessStat> {
             let all = descendants_from_table(self.0.id(), &[]).into_iter();
             all.filter(|process| client::process_table::program_name(process.pid).as_deref() == Some("sleep"))
                 .collect()
         }
     }
 
-    impl Drop for Family {
+    impl Drop for ProcessTree {
         fn drop(&mut self) {
             descendants_except(self.0.id(), &[])
                 .into_iter()
@@ -280,34 +281,34 @@ mod tests {
     }
 
     #[test]
-    fn the_way_from_parent_to_child_finds_whom_the_table_has() {
-        let family = Family::begin();
+    fn walk_of_the_tree_and_process_table_find_the_same_descendants() {
+        let tree = ProcessTree::start();
         let sorted = |mut found: Vec<ProcessStat>| {
             found.sort_by_key(|process| process.pid);
             found
         };
-        let of = |exempt: &[ProcessStat]| {
-            let found = sorted(walk_tree(family.0.id(), exempt).unwrap());
-            assert_eq!(found, sorted(descendants_from_table(family.0.id(), exempt)));
+        let find = |exempt: &[ProcessStat]| {
+            let found = sorted(walk_tree(tree.0.id(), exempt).unwrap());
+            assert_eq!(found, sorted(descendants_from_table(tree.0.id(), exempt)));
             found
         };
-        let all = of(&[]);
+        let all = find(&[]);
         assert_eq!(all.len(), 3);
-        let shell = *all.iter().find(|one| all.iter().any(|other| other.parent == one.pid)).unwrap();
-        assert_eq!(of(&[shell]).len(), 1, "neither the shell nor what is below it");
+        let shell = *all.iter().find(|process| all.iter().any(|other| other.parent == process.pid)).unwrap();
+        assert_eq!(find(&[shell]).len(), 1, "neither the shell nor its child is found");
     }
 
     #[test]
-    fn whoever_has_ended_leaves_the_way_without_an_answer_and_a_zombie_is_none() {
+    fn walk_of_an_ended_process_fails_and_a_zombie_is_not_a_descendant() {
         let mut child = Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         assert_eq!(walk_tree(child.id(), &[]), None);
         assert!(descendants_except(child.id(), &[]).is_empty());
         let mut shell = Command::new("sh").args(["-c", "true & exec sleep 60"]).spawn().unwrap();
-        let until = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(20);
         let is_zombie = |pid: &u32| ProcessStat::read(*pid).is_some_and(|process| process.zombie);
         while !child_pids(shell.id()).unwrap().iter().any(is_zombie) {
-            assert!(Instant::now() < until, "it ends, and sleep does not look");
+            assert!(Instant::now() < deadline, "the child of the shell is a zombie");
             std::thread::yield_now();
         }
         assert_eq!(walk_tree(shell.id(), &[]), Some(vec![]));
@@ -318,16 +319,17 @@ mod tests {
     /// The first thread of the process has exited and the second has a child. The process runs,
     /// although its state is that of a zombie.
     #[test]
-    fn what_lives_below_a_thread_of_one_that_looks_dead_is_found() {
+    fn child_of_a_thread_is_found_after_the_first_thread_has_exited() {
         let script = "import ctypes, subprocess, threading\n\
             threading.Thread(target=lambda: subprocess.run(['sleep', '60'])).start()\n\
             ctypes.CDLL(None).pthread_exit(None)";
         let mut child = Command::new("python3").args(["-c", script]).spawn().unwrap();
-        let until = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(20);
         let stat = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
-        let looks_dead = |stat: &str| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'));
-        while !(looks_dead(&stat()) && descendants_except(child.id(), &[]).len() == 1) {
-            assert!(Instant::now() < until, "{}", stat());
+        let has_zombie_state =
+            |stat: &str| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'));
+        while !(has_zombie_state(&stat()) && descendants_except(child.id(), &[]).len() == 1) {
+            assert!(Instant::now() < deadline, "{}", stat());
             std::thread::yield_now();
         }
         assert!(!ProcessStat::read(child.id()).unwrap().zombie);

@@ -88,60 +88,65 @@ mod tests {
     use protocol::driver_protocol::TurnEndReason;
 
     #[test]
-    fn words_are_heard_once_they_are_whole() {
-        let (mut wire, far) = DriverStream::pair().unwrap();
-        let mut far = UnixStream::from(far);
-        far.write_all(b"{\"turn_ended\":{\"end_reason\":\"completed\"}}\n{\"turn_ended\":{\"end_reason\"")
+    fn message_is_returned_when_its_line_is_complete() {
+        let (mut stream, driver_end) = DriverStream::pair().unwrap();
+        let mut driver_end = UnixStream::from(driver_end);
+        driver_end
+            .write_all(b"{\"turn_ended\":{\"end_reason\":\"completed\"}}\n{\"turn_ended\":{\"end_reason\"")
             .unwrap();
         assert_eq!(
-            wire.read_messages(),
+            stream.read_messages(),
             [FromDriver::TurnEnded {
                 end_reason: TurnEndReason::Completed,
                 reply: String::new(),
                 usage: None
             }]
         );
-        assert_eq!(wire.read_messages(), []);
-        far.write_all(b":\"cancelled\"}}\n").unwrap();
+        assert_eq!(stream.read_messages(), []);
+        driver_end.write_all(b":\"cancelled\"}}\n").unwrap();
         assert_eq!(
-            wire.read_messages(),
+            stream.read_messages(),
             [FromDriver::TurnEnded {
                 end_reason: TurnEndReason::Cancelled,
                 reply: String::new(),
                 usage: None
             }]
         );
-        far.write_all(b"{\"turn_ended\":{\"end_reason\":\"completed\"}}\nhello\n").unwrap();
+        driver_end.write_all(b"{\"turn_ended\":{\"end_reason\":\"completed\"}}\nhello\n").unwrap();
         assert_eq!(
-            wire.read_messages(),
+            stream.read_messages(),
             [FromDriver::TurnEnded {
                 end_reason: TurnEndReason::Completed,
                 reply: String::new(),
                 usage: None
             }]
         );
-        assert!(wire.watched_descriptor().is_none(), "who says hello is no driver of ours");
+        assert!(stream.watched_descriptor().is_none(), "nothing is read after an invalid message");
     }
 
     #[test]
-    fn a_long_word_waits_for_its_reader_and_nobody_for_it() {
-        let (mut wire, far) = DriverStream::pair().unwrap();
+    fn long_message_is_queued_without_blocking_until_it_is_read() {
+        let (mut stream, driver_end) = DriverStream::pair().unwrap();
         let text = "x".repeat(4 << 20);
-        wire.send(&ToDriver::Prompt { text: text.clone(), prefix: String::new() });
+        stream.send(&ToDriver::Prompt { text: text.clone(), prefix: String::new() });
         assert!(
-            !wire.outgoing.is_empty() && wire.watched_descriptor().unwrap().1.contains(PollFlags::POLLOUT)
+            !stream.outgoing.is_empty()
+                && stream.watched_descriptor().unwrap().1.contains(PollFlags::POLLOUT)
         );
         let reader = std::thread::spawn(move || {
             let mut line = String::new();
-            std::io::BufRead::read_line(&mut std::io::BufReader::new(UnixStream::from(far)), &mut line)
-                .unwrap();
+            std::io::BufRead::read_line(
+                &mut std::io::BufReader::new(UnixStream::from(driver_end)),
+                &mut line,
+            )
+            .unwrap();
             line
         });
-        while !wire.outgoing.is_empty() {
-            wire.flush();
+        while !stream.outgoing.is_empty() {
+            stream.flush();
             std::thread::yield_now();
         }
-        let word: ToDriver = serde_json::from_str(&reader.join().unwrap()).unwrap();
-        assert_eq!(word, ToDriver::Prompt { text, prefix: String::new() });
+        let message: ToDriver = serde_json::from_str(&reader.join().unwrap()).unwrap();
+        assert_eq!(message, ToDriver::Prompt { text, prefix: String::new() });
     }
 }

@@ -61,19 +61,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_log_becomes_the_older_one_and_there_are_two_at_most() {
+    fn full_log_is_renamed_and_at_most_two_files_exist() {
         let dir = tempfile::tempdir().unwrap();
-        let private = dir.path().join("logs");
-        let log = OutputLogWriter::open(&private.join("ann.log")).unwrap();
+        let log_dir = dir.path().join("logs");
+        let log = OutputLogWriter::open(&log_dir.join("ann.log")).unwrap();
         let block = vec![b'x'; 4 << 20];
         (0..7).for_each(|_| log.append(&block));
-        let size = |name: &str| private.join(name).metadata().unwrap().len();
+        let size = |name: &str| log_dir.join(name).metadata().unwrap().len();
         assert_eq!((size("ann.log"), size("ann.log.1")), (4 << 20, 8 << 20));
-        assert_eq!(std::fs::read_dir(&private).unwrap().count(), 2);
+        assert_eq!(std::fs::read_dir(&log_dir).unwrap().count(), 2);
     }
 
     #[test]
-    fn a_path_without_a_file_is_refused() {
+    fn path_without_a_file_name_is_refused() {
         assert_eq!(OutputLogWriter::open(Path::new("/")).unwrap_err().kind, ErrorKind::Usage);
     }
 }

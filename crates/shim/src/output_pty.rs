@@ -302,13 +302,14 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    fn log() -> (tempfile::TempDir, OutputPty) {
+    /// A terminal whose output goes to a log.
+    fn log_terminal() -> (tempfile::TempDir, OutputPty) {
         let dir = tempfile::tempdir().unwrap();
         let terminal = OutputPty::to_log(&dir.path().join("logs/ann.log")).unwrap();
         (dir, terminal)
     }
 
-    fn run(terminal: &OutputPty, script: &str) {
+    fn run_script(terminal: &OutputPty, script: &str) {
         let (out, err) = terminal.stdio_pair().unwrap();
         let mut shell = Command::new("sh");
         shell.args(["-c", script]).stdin(Stdio::null()).stdout(out).stderr(err);
@@ -316,75 +317,81 @@ mod tests {
     }
 
     #[test]
-    fn all_that_a_program_wrote_is_there_when_it_has_ended() {
-        let (dir, mut terminal) = log();
+    fn complete_output_is_available_when_the_program_has_ended() {
+        let (dir, mut terminal) = log_terminal();
         for round in 0..50 {
             terminal.start_program_output(OutputFields::default());
-            run(&terminal, &format!("echo out {round}; echo err {round} >&2; printf end"));
+            run_script(&terminal, &format!("echo out {round}; echo err {round} >&2; printf end"));
             assert_eq!(terminal.drain_and_take_tail(), format!("out {round}\nerr {round}\nend"));
             terminal.print_line("── over");
         }
         let text = std::fs::read_to_string(dir.path().join("logs/ann.log")).unwrap();
         assert!(text.starts_with("out 0\nerr 0\nend\n── over\nout 1\n"), "{text}");
-        assert!(!text.contains(['\0', '\r', '\x1b']), "no mark, no CR, no colour of ours");
+        assert!(
+            !text.contains(['\0', '\r', '\x1b']),
+            "the log has no sentinel, no CR and no color of the shim"
+        );
     }
 
     #[test]
-    fn a_program_sees_a_terminal_and_can_not_spoil_it_for_the_next() {
-        let (_dir, mut terminal) = log();
+    fn program_sees_a_terminal_whose_settings_are_reset_for_the_next_program() {
+        let (_dir, mut terminal) = log_terminal();
         terminal.start_program_output(OutputFields::default());
-        run(&terminal, "test -t 1 && test -t 2 && echo yes; stty opost onlcr <&1; stty size <&1");
+        run_script(&terminal, "test -t 1 && test -t 2 && echo yes; stty opost onlcr <&1; stty size <&1");
         assert_eq!(terminal.drain_and_take_tail(), "yes\n50 120");
         terminal.start_program_output(OutputFields::default());
-        run(&terminal, "stty -a <&2 | grep -o -- -opost");
+        run_script(&terminal, "stty -a <&2 | grep -o -- -opost");
         assert_eq!(terminal.drain_and_take_tail(), "-opost");
     }
 
     #[test]
-    fn what_one_turn_could_not_wait_for_makes_no_later_one_wait() {
-        let (_dir, mut terminal) = log();
+    fn turn_does_not_wait_for_the_lost_sentinel_of_an_earlier_turn() {
+        let (_dir, mut terminal) = log_terminal();
         // The terminal's output is stopped, so that it takes no sentinel and returns none.
         rustix::termios::tcflow(&terminal.slave, rustix::termios::Action::OOff).unwrap();
         terminal.start_program_output(OutputFields::default());
         assert_eq!(terminal.drain_and_take_tail(), "");
         rustix::termios::tcflow(&terminal.slave, rustix::termios::Action::OOn).unwrap();
         terminal.start_program_output(OutputFields::default());
-        run(&terminal, "echo out");
+        run_script(&terminal, "echo out");
         assert_eq!(terminal.drain_and_take_tail(), "out");
-        assert!(!terminal.sentinel.is_awaited(), "its own mark has come out, and no other is waited for");
+        assert!(!terminal.sentinel.is_awaited(), "the turn's own sentinel was read, and no other is awaited");
     }
 
     #[test]
-    fn a_session_is_found_in_the_output() {
-        let (_dir, mut terminal) = log();
+    fn session_id_is_found_in_the_output() {
+        let (_dir, mut terminal) = log_terminal();
         terminal.start_program_output(OutputFields {
             session_key: Some("thread_id".to_owned()),
             usage_paths: None,
         });
-        run(&terminal, "echo hello; echo '{\"a\":{\"thread_id\":\"x-1\"}}'; echo '{\"thread_id\":\"x-2\"}'");
+        run_script(
+            &terminal,
+            "echo hello; echo '{\"a\":{\"thread_id\":\"x-1\"}}'; echo '{\"thread_id\":\"x-2\"}'",
+        );
         terminal.drain_and_take_tail();
         assert_eq!(terminal.take_session_id().as_deref(), Some("x-1"));
         terminal.start_program_output(OutputFields::default());
-        run(&terminal, "echo '{\"thread_id\":\"x-3\"}'");
+        run_script(&terminal, "echo '{\"thread_id\":\"x-3\"}'");
         terminal.drain_and_take_tail();
         assert_eq!(terminal.take_session_id(), None);
     }
 
     #[test]
-    fn a_pane_that_takes_nothing_stops_nobody_but_the_writer() {
-        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
-        near.set_nonblocking(true).unwrap();
-        let mut terminal = OutputPty::with_sink(OutputSink::Pane(near.into())).unwrap();
+    fn pane_that_reads_nothing_blocks_only_the_program() {
+        let (shim_end, pane_end) = std::os::unix::net::UnixStream::pair().unwrap();
+        shim_end.set_nonblocking(true).unwrap();
+        let mut terminal = OutputPty::with_sink(OutputSink::Pane(shim_end.into())).unwrap();
         let (out, err) = terminal.stdio_pair().unwrap();
         let mut yes = Command::new("yes").stdin(Stdio::null()).stdout(out).stderr(err).spawn().unwrap();
         while terminal.watched_descriptor().1 == PollFlags::POLLIN {
             wait_readable(&terminal.master, Instant::now() + DRAIN_TIMEOUT);
             terminal.copy_available();
         }
-        assert!(terminal.pending.len() < MAX_PENDING_BYTES, "it is not read any further");
+        assert!(terminal.pending.len() < MAX_PENDING_BYTES, "output is not read while too much is pending");
         yes.kill().unwrap();
         yes.wait().unwrap();
-        drop(far);
+        drop(pane_end);
         terminal.copy_available();
         assert!(matches!(terminal.sink, OutputSink::Closed) && terminal.pending.is_empty());
     }

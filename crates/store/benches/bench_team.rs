@@ -40,8 +40,8 @@ pub(crate) fn create_team(dir: &Path, durability: Durability) -> Team {
 /// A team whose lead has `count` messages of about 300 bytes.
 pub(crate) fn team_with_messages(count: usize) -> (TempDir, Team) {
     let (dir, team) = team();
-    let all: Vec<Message> = (0..count).map(|n| message(format!("{n:0>180}"))).collect();
-    all.chunks(10_000).for_each(|some| team.inbox(&AgentName::lead()).append_all(some).unwrap());
+    let messages: Vec<Message> = (0..count).map(|n| message(format!("{n:0>180}"))).collect();
+    messages.chunks(10_000).for_each(|chunk| team.inbox(&AgentName::lead()).append_all(chunk).unwrap());
     (dir, team)
 }
 
@@ -51,11 +51,11 @@ pub(crate) fn message(text: String) -> Message {
 
 /// Tasks in a chain of diamonds: one task, two that it blocks, one that both block, and so on.
 pub(crate) fn diamond_tasks(count: usize) -> Vec<BatchTask> {
-    let after = |at: usize| match at % 3 {
-        0 if at == 0 => vec![],
-        0 => vec![at - 2, at - 1],
-        position => vec![at - position],
+    let blockers = |index: usize| match index % 3 {
+        0 if index == 0 => vec![],
+        0 => vec![index - 2, index - 1],
+        position => vec![index - position],
     };
-    let task = |at: usize| NewTask::new(&format!("work on part {at} of the whole"), &AgentName::lead());
-    (0..count).map(|at| BatchTask { task: task(at), blocked_by_index: after(at) }).collect()
+    let task = |index: usize| NewTask::new(&format!("work on part {index} of the whole"), &AgentName::lead());
+    (0..count).map(|index| BatchTask { task: task(index), blocked_by_index: blockers(index) }).collect()
 }

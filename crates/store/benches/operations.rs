@@ -1,6 +1,6 @@
-//! Benchmarks of the store's operations within one process. Run them by `make bench` or `cargo
-//! bench -p teamd-store --bench operations`. The example `compare` measures the store against other
-//! programs.
+//! Benchmarks of the store's operations within one process. Run them with `make bench` or with
+//! `cargo bench -p teamd-store --bench operations`. The example `compare` measures the store
+//! against other programs.
 
 #![allow(clippy::unwrap_used, reason = "a measurement that fails must stop")]
 #![allow(missing_docs, reason = "the functions are benchmarks")]
@@ -50,7 +50,7 @@ fn send(bencher: Bencher) {
     });
 }
 
-/// The inbox has ten unread messages at its end.
+/// Reads the unread messages of an inbox that has ten of them at its end.
 #[divan::bench(args = LENGTHS)]
 fn unread(bencher: Bencher, length: usize) {
     let (_dir, team) = team_with_messages(length);
@@ -60,7 +60,7 @@ fn unread(bencher: Bencher, length: usize) {
     bencher.bench_local(|| black_box(inbox.read_unread().unwrap()));
 }
 
-/// One new message is marked read.
+/// Marks one new message read.
 #[divan::bench(args = LENGTHS, sample_count = 200, sample_size = 1)]
 fn mark_read(bencher: Bencher, length: usize) {
     let (_dir, team) = team_with_messages(length);
@@ -73,7 +73,7 @@ fn mark_read(bencher: Bencher, length: usize) {
     bencher.with_inputs(new_message).bench_local_values(|new| inbox.mark_read(&new).unwrap());
 }
 
-/// One new message is read by a cursor behind all others.
+/// Reads one new message with a cursor behind all other messages.
 #[divan::bench(args = LENGTHS, sample_count = 200, sample_size = 1)]
 fn since(bencher: Bencher, length: usize) {
     let (_dir, team) = team_with_messages(length);
@@ -103,19 +103,19 @@ fn team_with_tasks(count: usize) -> (tempfile::TempDir, Team) {
     (dir, team)
 }
 
-/// Reading the list without knowing what has changed.
+/// Reads the list without information about changes.
 #[divan::bench(args = TASKS)]
 fn list(bencher: Bencher, count: usize) {
     let (_dir, team) = team_with_tasks(count);
     bencher.bench_local(|| black_box(team.tasks().list_cached().unwrap()));
 }
 
-/// Reading the list like the daemon, which knows what has changed.
+/// Reads the list like the daemon, which knows which task files have changed.
 #[divan::bench(args = TASKS)]
 fn list_changed(bencher: Bencher, count: usize) {
     let (_dir, team) = team_with_tasks(count);
-    let one = [TaskId::parse("1").unwrap()];
-    bencher.bench_local(|| black_box(team.tasks().list_after_changes(&one).unwrap()));
+    let changed = [TaskId::parse("1").unwrap()];
+    bencher.bench_local(|| black_box(team.tasks().list_after_changes(&changed).unwrap()));
 }
 
 #[divan::bench(args = TASKS, sample_count = 5, sample_size = 1)]
@@ -131,7 +131,7 @@ fn create_all(bencher: Bencher, count: usize) {
     bencher.bench_local(|| black_box(team.tasks().create_all(diamond_tasks(count)).unwrap()));
 }
 
-/// A task is claimed and completed.
+/// Claims and completes a task.
 #[divan::bench(args = TASKS, sample_count = 5, sample_size = 1)]
 fn claim_and_complete(bencher: Bencher, count: usize) {
     let (_dir, team) = team_with_tasks(count);

@@ -34,12 +34,12 @@ mod tests {
         let root = dir.path();
         assert!(read_agent_type(root, "tester").unwrap().is_none());
         std::fs::create_dir(root.join("agents")).unwrap();
-        let put = |path: &Path| std::fs::File::create(path).unwrap().write_all(b"text").unwrap();
-        put(&root.join("agents/tester.md"));
-        put(&root.join("secret.md"));
+        let create_file = |path: &Path| std::fs::File::create(path).unwrap().write_all(b"text").unwrap();
+        create_file(&root.join("agents/tester.md"));
+        create_file(&root.join("secret.md"));
         assert_eq!(read_agent_type(root, "tester").unwrap().as_deref(), Some("text"));
-        for none in ["other", "../secret", "a/b", "", ".", "..", ".tester", "a\0b", &"x".repeat(300)] {
-            assert!(read_agent_type(root, none).unwrap().is_none(), "{none}");
+        for name in ["other", "../secret", "a/b", "", ".", "..", ".tester", "a\0b", &"x".repeat(300)] {
+            assert!(read_agent_type(root, name).unwrap().is_none(), "{name}");
         }
         symlink(root.join("secret.md"), root.join("agents/link.md")).unwrap();
         assert!(matches!(read_agent_type(root, "link"), Err(Error::UnexpectedFileType { .. })));

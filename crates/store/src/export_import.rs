@@ -215,11 +215,12 @@ mod tests {
         r#"{"name":"t","leadSessionId":"s","note":1,"members":[{"name":"team-lead"},{"name":"ann"}]}"#;
     const TASK_TEXT: &str = r#"{"id":"3","subject":"x","status":"pending","blocks":[],"blockedBy":[]}"#;
 
+    /// The team name and the counts of an archive with these files, or the error.
     fn outcome(files: &[(&str, &str)]) -> String {
         let mut archive = TeamArchive::default();
-        let added =
+        let result =
             files.iter().try_for_each(|(path, text)| archive.add_file(path, text.as_bytes().to_vec()));
-        match added.and_then(|()| archive.team_name()) {
+        match result.and_then(|()| archive.team_name()) {
             Ok(name) => format!("{name} {:?}", archive.counts()),
             Err(error) => error.message,
         }

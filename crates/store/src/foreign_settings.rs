@@ -100,7 +100,7 @@ mod tests {
     use std::io::Write;
     use std::os::unix::fs::symlink;
 
-    fn put(path: &Path, text: &str, mode: u32) {
+    fn create_file(path: &Path, text: &str, mode: u32) {
         std::fs::File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
@@ -110,10 +110,10 @@ mod tests {
     }
 
     #[test]
-    fn a_linked_file_is_replaced_at_its_real_place_and_copied() {
+    fn the_target_of_a_link_is_replaced_and_copied() {
         let dir = tempfile::tempdir().unwrap();
         let (real, link) = (dir.path().join("real.json"), dir.path().join("settings.json"));
-        put(&real, "old", 0o640);
+        create_file(&real, "old", 0o640);
         symlink(&real, &link).unwrap();
         let copy = ForeignSettings::read(&link).unwrap().replace(b"new", ".before").unwrap().unwrap();
         assert!(link.is_symlink());
@@ -133,12 +133,12 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_file_and_a_non_file_are_not_replaced() {
+    fn a_changed_file_is_not_replaced_and_only_a_file_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("settings.json");
-        put(&path, "old", 0o600);
+        create_file(&path, "old", 0o600);
         let settings = ForeignSettings::read(&path).unwrap();
-        put(&path, "theirs", 0o600);
+        create_file(&path, "theirs", 0o600);
         assert!(settings.replace(b"new", ".before").is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs");
         symlink(dir.path().join("nowhere"), dir.path().join("link")).unwrap();

@@ -224,15 +224,16 @@ mod tests {
         std::fs::create_dir(&path).unwrap();
         let mode = path.metadata().unwrap().permissions();
         for before in [
-            CreationTime::ago(Duration::from_secs(6), Duration::ZERO),
-            CreationTime::ago(Duration::ZERO, LOCK_STALE_AFTER),
+            CreationTime::with_age(Duration::from_secs(6), Duration::ZERO),
+            CreationTime::with_age(Duration::ZERO, LOCK_STALE_AFTER),
         ] {
             assert!(confirm(&directory, "x.json.lock", before).unwrap().is_none());
-            assert_eq!(path.metadata().unwrap().permissions(), mode, "no sticky bit on a foreign lock");
+            assert_eq!(path.metadata().unwrap().permissions(), mode, "a foreign lock gets no sticky bit");
         }
         assert!(confirm(&directory, "x.json.lock", CreationTime::now()).unwrap().is_some());
-        // The lock has the sticky bit now, so only teamd's programs take it, and the flock decides.
-        let long_ago = CreationTime::ago(Duration::from_secs(6), Duration::ZERO);
+        // The lock has the sticky bit now. Only teamd's programs take such a lock, so the flock
+        // shows the holder.
+        let long_ago = CreationTime::with_age(Duration::from_secs(6), Duration::ZERO);
         let (_, flock) = confirm(&directory, "x.json.lock", long_ago).unwrap().unwrap();
         assert!(flock.is_some());
         assert!(
@@ -249,7 +250,7 @@ mod tests {
         mkdirat(&directory, "x.json.lock", sticky_mode()).unwrap();
         assert!(
             matches!(inspect::named_lock_state(&directory, "x.json.lock").unwrap(), LockState::Stale(_)),
-            "sticky, without a flock"
+            "the lock is sticky and has no flock"
         );
         assert!(matches!(
             StaleWatch::new().observe(&directory, "x.json.lock").unwrap(),

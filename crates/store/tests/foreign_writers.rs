@@ -1,10 +1,10 @@
 //! Runs real foreign writers, with the lock library of Claude Code, next to the store on one inbox.
 //!
-//! The store and foreign writers that retry lose or double no message. A foreign writer that does
-//! not retry loses only the messages that it reports as refused. A reader through the store sees
-//! only complete arrays, although some foreign writers truncate the file.
+//! The store and foreign writers that retry do not lose or duplicate messages. A foreign writer
+//! that does not retry loses only the messages that it reports as refused. A reader through the
+//! store sees only complete arrays, although some foreign writers truncate the file.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
-#![allow(unreachable_pub, reason = "nothing here is reached from outside")]
+#![allow(unreachable_pub, reason = "no other crate uses the items of a test")]
 
 #[path = "store/fixture.rs"]
 mod fixture;
@@ -20,9 +20,9 @@ use store::{NewTask, Tasks};
 
 const MESSAGES_EACH: usize = 100;
 
-/// The directory of the writers. `None` if this machine lacks Node or the modules; that is an error
-/// if `FOREIGN` is set.
-fn writers() -> Option<PathBuf> {
+/// The directory of the foreign writers. `None` if Node or its modules are not installed; the
+/// function panics instead if `FOREIGN` is set.
+fn writers_dir() -> Option<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/compat/writers");
     let missing = if !dir.join("node_modules/proper-lockfile").is_dir() {
         "the node modules are missing; `make test` installs them"
@@ -36,7 +36,7 @@ fn writers() -> Option<PathBuf> {
     None
 }
 
-fn writer(dir: &Path, mode: &str, file: &Path, prefix: &str) -> Child {
+fn start_writer(dir: &Path, mode: &str, file: &Path, prefix: &str) -> Child {
     let mut command = Command::new("node");
     command.arg(dir.join("inbox_writer.js")).arg(mode).arg(file).args([prefix, &MESSAGES_EACH.to_string()]);
     command.stdout(Stdio::piped()).spawn().unwrap()
@@ -44,28 +44,29 @@ fn writer(dir: &Path, mode: &str, file: &Path, prefix: &str) -> Child {
 
 /// The messages that a writer reports as stored and as refused.
 fn outcome(writer: Child) -> [Vec<String>; 2] {
-    let ran = writer.wait_with_output().unwrap();
-    assert!(ran.status.success());
-    let said: Value = serde_json::from_slice(&ran.stdout).unwrap();
-    ["stored", "refused"].map(|key| serde_json::from_value(said[key].clone()).unwrap())
+    let output = writer.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    ["stored", "refused"].map(|key| serde_json::from_value(report[key].clone()).unwrap())
 }
 
 #[test]
 fn no_stored_message_is_lost_next_to_foreign_writers() {
-    let Some(dir) = writers() else { return };
+    let Some(dir) = writers_dir() else { return };
     let env = TestRoot::new();
     let file = env.inbox_path("bob.json");
     let is_done = AtomicBool::new(false);
     let mut expected = BTreeMap::new();
     std::thread::scope(|scope| {
-        let reader = scope.spawn(|| watch(&env, &is_done));
-        let theirs = [("sync", "s1"), ("sync", "s2"), ("async", "a1"), ("async", "a2")];
-        let theirs = theirs.map(|(mode, prefix)| (mode, writer(&dir, mode, &file, prefix)));
-        let ours = ["o1", "o2"].map(|prefix| {
+        let reader = scope.spawn(|| read_repeatedly(&env, &is_done));
+        let foreign_writers = [("sync", "s1"), ("sync", "s2"), ("async", "a1"), ("async", "a2")];
+        let foreign_writers =
+            foreign_writers.map(|(mode, prefix)| (mode, start_writer(&dir, mode, &file, prefix)));
+        let store_senders = ["o1", "o2"].map(|prefix| {
             let env = &env;
             scope.spawn(move || send(env, prefix))
         });
-        for (mode, writer) in theirs {
+        for (mode, writer) in foreign_writers {
             let [stored, refused] = outcome(writer);
             assert!(mode == "sync" || refused.is_empty(), "a writer that retries stores all messages");
             assert_eq!(stored.len() + refused.len(), MESSAGES_EACH);
@@ -73,16 +74,16 @@ fn no_stored_message_is_lost_next_to_foreign_writers() {
             assert!(stored.len() >= MESSAGES_EACH / 10, "a writer without retries stores at least a tenth");
             expected.extend(stored.into_iter().map(|text| (text, 1)));
         }
-        for (prefix, sender) in ["o1", "o2"].into_iter().zip(ours) {
+        for (prefix, sender) in ["o1", "o2"].into_iter().zip(store_senders) {
             sender.join().unwrap();
             expected.extend((0..MESSAGES_EACH).map(|n| (format!("{prefix}:{n}"), 1)));
         }
         is_done.store(true, Ordering::Relaxed);
         assert!(reader.join().unwrap() > 0);
     });
-    assert_eq!(counted(&texts(&env)), expected);
+    assert_eq!(count_texts(&texts(&env)), expected);
     assert_eq!(list_dir(&env.inbox_path("")), [file], "no lock or temporary file remains");
-    assert!(env.backups().is_empty(), "no file was taken as damaged");
+    assert!(env.backups().is_empty(), "no file is treated as damaged");
 }
 
 fn send(env: &TestRoot, prefix: &str) {
@@ -93,15 +94,16 @@ fn send(env: &TestRoot, prefix: &str) {
     }
 }
 
-/// Reads without pause and checks that no message disappears. Returns the number of reads.
-fn watch(env: &TestRoot, is_done: &AtomicBool) -> usize {
-    let mut most = 0;
+/// Reads the inbox through the store without pause until `is_done`. Checks that no message
+/// disappears. Returns the number of messages of the last read.
+fn read_repeatedly(env: &TestRoot, is_done: &AtomicBool) -> usize {
+    let mut last_count = 0;
     while !is_done.load(Ordering::Relaxed) {
-        let seen = texts(env).len();
-        assert!(seen >= most, "{seen} after {most}");
-        most = seen;
+        let count = texts(env).len();
+        assert!(count >= last_count, "{count} after {last_count}");
+        last_count = count;
     }
-    most
+    last_count
 }
 
 fn texts(env: &TestRoot) -> Vec<String> {
@@ -109,7 +111,7 @@ fn texts(env: &TestRoot) -> Vec<String> {
     entries.into_iter().map(|entry| entry.message.unwrap().text).collect()
 }
 
-fn counted(texts: &[String]) -> BTreeMap<String, i32> {
+fn count_texts(texts: &[String]) -> BTreeMap<String, i32> {
     let mut counts = BTreeMap::new();
     texts.iter().for_each(|text| *counts.entry(text.clone()).or_insert(0) += 1);
     counts
@@ -117,7 +119,7 @@ fn counted(texts: &[String]) -> BTreeMap<String, i32> {
 
 #[test]
 fn the_store_and_a_foreign_program_respect_each_others_locks() {
-    let Some(dir) = writers() else { return };
+    let Some(dir) = writers_dir() else { return };
     let env = TestRoot::new();
     let file = env.inbox_path("bob.json");
     overwrite_in_place(&file, "[]");
@@ -133,7 +135,7 @@ fn the_store_and_a_foreign_program_respect_each_others_locks() {
     assert!(start.elapsed().as_millis() > 1000, "{:?}", start.elapsed());
     assert!(holder.wait().unwrap().success());
     std::fs::create_dir(env.inbox_path("bob.json.lock")).unwrap();
-    let [stored, refused] = outcome(writer(&dir, "sync", &file, "s"));
+    let [stored, refused] = outcome(start_writer(&dir, "sync", &file, "s"));
     assert_eq!((stored.len(), refused.len()), (0, MESSAGES_EACH), "the foreign program respects the lock");
 }
 

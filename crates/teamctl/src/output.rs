@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wide_rows_are_clipped_with_an_ellipsis() {
+    fn columns_are_aligned_and_wide_rows_are_clipped() {
         let rows = [vec!["a".to_owned(), "bö".to_owned()], vec!["long".to_owned(), "c".to_owned()]];
         let lines = table_lines(&rows);
         assert_eq!(lines, ["a     bö", "long  c"]);

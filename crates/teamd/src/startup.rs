@@ -369,15 +369,18 @@ mod tests {
         std::fs::create_dir_all(path.join("teams/half")).unwrap();
         let state = StateDir::open(&dir.path().join("state")).unwrap();
         let root = Root::open(&path, state.path(), Durability::Process).unwrap();
-        let [half, gone] = ["half", "gone"].map(|name| TeamName::parse(name).unwrap());
+        let [with_directory, without_files] = ["half", "gone"].map(|name| TeamName::parse(name).unwrap());
         let subdirs = ["answers", "journal"].map(|name| state.open_subdir(name).unwrap());
-        for team in [&half, &gone] {
+        for team in [&with_directory, &without_files] {
             state.replace(&format!("config-backup-{team}.json"), b"{}").unwrap();
             subdirs.iter().for_each(|dir| dir.replace(&format!("{team}.jsonl"), b"").unwrap());
         }
-        let mut roster = Roster { joined_counts: [(half.clone(), 1), (gone, 1)].into(), ..Roster::default() };
+        let mut roster = Roster {
+            joined_counts: [(with_directory.clone(), 1), (without_files, 1)].into(),
+            ..Roster::default()
+        };
         remove_deleted_teams(&root, &state, &mut roster);
-        assert_eq!(roster.joined_counts.into_keys().collect::<Vec<_>>(), [half]);
+        assert_eq!(roster.joined_counts.into_keys().collect::<Vec<_>>(), [with_directory]);
         assert!(state.names().unwrap().contains(&"config-backup-half.json".to_owned()));
         assert!(!state.names().unwrap().contains(&"config-backup-gone.json".to_owned()));
         subdirs.iter().for_each(|dir| assert_eq!(dir.names().unwrap(), ["half.jsonl"]));

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_color_is_default() {
+    fn unknown_color_becomes_the_default() {
         assert_eq!(tmux_color("pink"), "colour205");
         assert_eq!(tmux_color("red]#(touch x)"), "default");
     }

@@ -1,7 +1,7 @@
 //! Captures the screens of tagged panes.
 //!
 //! Invariant: the screen of a pane is read only if the pane has the tag that the caller expects.
-//! `pane_with_another_tag_is_left_alone` checks this.
+//! `pane_with_another_tag_stays_unchanged` checks this.
 
 use tmux_interface::CapturePane;
 

@@ -92,15 +92,15 @@ mod tests {
     }
 
     #[test]
-    fn a_line_separates_commands_and_quotes_words() {
+    fn command_line_separates_commands_and_quotes_arguments() {
         let line = print_and_kill("a;\nkill-server").to_command_line().unwrap();
         assert_eq!(line, r#""display-message" "-p" "a;\012kill-server" ; "kill-pane" "-t" "%1""#);
     }
 
     #[test]
     fn trailing_semicolon_is_escaped() {
-        let words = print_and_kill(r"a\;").to_args().unwrap();
-        assert_eq!(words, ["display-message", "-p", r"a\\;", ";", "kill-pane", "-t", "%1"]);
+        let args = print_and_kill(r"a\;").to_args().unwrap();
+        assert_eq!(args, ["display-message", "-p", r"a\\;", ";", "kill-pane", "-t", "%1"]);
     }
 
     #[test]

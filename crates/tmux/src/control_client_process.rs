@@ -195,13 +195,13 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    /// The test reaps the client before the watcher runs, so the watcher's `kill` finds no process.
+    /// The test reaps the client before the watcher runs, so the watcher's `kill` fails.
     #[test]
-    fn watcher_works_after_the_client_has_exited() {
+    fn watcher_kills_the_idle_pane_after_the_client_has_exited() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        // The first four words stand for the program and its address. `$1` in the script is the
-        // fifth word: the tmux command.
+        // `/bin/sh -c SCRIPT LOG` takes the place of the tmux program, `-u` and the address of the
+        // server. In the script, `$0` is the log and `$1` is the first argument for tmux.
         let mut program = Command::new("/bin/sh");
         program.args(["-c", "echo $1 >>\"$0\""]).arg(&log);
         let StartedClient { mut client, .. } =
@@ -209,11 +209,11 @@ mod tests {
                 .unwrap();
         client.child.wait().unwrap();
         client.watcher_socket.shutdown(Shutdown::Both).unwrap();
-        let logged = || std::fs::read_to_string(&log).unwrap_or_default();
+        let read_log = || std::fs::read_to_string(&log).unwrap_or_default();
         let deadline = Instant::now() + Duration::from_secs(10);
-        while !logged().contains("if-shell") && Instant::now() < deadline {
+        while !read_log().contains("if-shell") && Instant::now() < deadline {
             std::thread::yield_now();
         }
-        assert_eq!(logged(), "-C\nif-shell\n");
+        assert_eq!(read_log(), "-C\nif-shell\n");
     }
 }

@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_hooks_are_other() {
+    fn blocks_of_hooks_have_another_origin() {
         let stream = b"%begin 5 7 0\nx\n%end 5 7 0\n%begin 5 8 what\n%end 5 8 what\n";
         let origins: Vec<BlockOrigin> = parse(stream)
             .into_iter()
             .map(|event| match event {
                 ControlEvent::Block(block) => block.origin,
-                ControlEvent::OwnSessionsUsed => panic!("unexpected change event"),
+                ControlEvent::OwnSessionsUsed => panic!("unexpected notice of used sessions"),
             })
             .collect();
         assert_eq!(origins, [BlockOrigin::Other, BlockOrigin::Other]);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_reply_is_one_block() {
+    fn long_reply_is_one_block() {
         let line = vec![b'x'; 1 << 20];
         let mut stream = b"%begin 1 1 1\n".to_vec();
         stream.extend(&line);

@@ -295,17 +295,19 @@ mod tests {
             height,
             is_own,
         };
-        let heights = |panes: &[WindowPane]| -> Vec<String> {
+        let resize_lines = |panes: &[WindowPane]| -> Vec<String> {
             spread_commands(panes).iter().map(|resize| resize.to_command_line().unwrap()).collect()
         };
         let column =
             [pane(1, 0, 49, false), pane(2, 61, 24, true), pane(3, 61, 12, true), pane(4, 61, 11, true)];
         let expected =
             ["\"resize-pane\" \"-t\" \"%2\" \"-y\" \"16\"", "\"resize-pane\" \"-t\" \"%3\" \"-y\" \"16\""];
-        assert_eq!(heights(&column), expected);
-        assert!(heights(&column[..2]).is_empty(), "one pane has the whole column");
-        assert!(heights(&[pane(2, 61, 24, true), pane(3, 61, 24, false), pane(4, 61, 24, true)]).is_empty());
-        assert!(heights(&[pane(1, 0, 49, false)]).is_empty());
+        assert_eq!(resize_lines(&column), expected);
+        assert!(resize_lines(&column[..2]).is_empty(), "a single pane fills its column");
+        assert!(
+            resize_lines(&[pane(2, 61, 24, true), pane(3, 61, 24, false), pane(4, 61, 24, true)]).is_empty()
+        );
+        assert!(resize_lines(&[pane(1, 0, 49, false)]).is_empty());
     }
 
     #[test]

@@ -98,13 +98,13 @@ mod tests {
 
     #[test]
     fn format_date_and_quote_characters_are_escaped() {
-        for (path, want) in [
+        for (path, expected) in [
             ("/a b/c", "'/a b/c'"),
             ("/#(x)", r#"'/'"$(printf '\043')"'(x)'"#),
             ("/%H'", r#"'/'"$(printf '\045')"'H'"$(printf '\047')"''"#),
             ("/é$(x)\n", "'/'\"$(printf '\\303\\251')\"'$(x)\n'"),
         ] {
-            assert_eq!(quote_for_tmux(Path::new(path)).unwrap(), want);
+            assert_eq!(quote_for_tmux(Path::new(path)).unwrap(), expected);
         }
     }
 

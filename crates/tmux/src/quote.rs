@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn special_characters_are_escaped() {
-        for (word, want) in [
+        for (word, expected) in [
             ("", r#""""#),
             ("plain", r#""plain""#),
             ("# no comment", r##""# no comment""##),
@@ -47,7 +47,7 @@ mod tests {
             ("a\nb\tc\x1b\x7f", r#""a\012b\011c\033\177""#),
             ("日本 🦀", "\"日本 🦀\""),
         ] {
-            assert_eq!(quote(word).unwrap(), want);
+            assert_eq!(quote(word).unwrap(), expected);
         }
     }
 

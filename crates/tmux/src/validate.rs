@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_names_pass() {
+    fn only_plain_names_are_accepted() {
         assert!(check_name("team_1-A").is_ok());
         assert!(check_name("-x").is_ok());
         for text in
@@ -53,10 +53,10 @@ mod tests {
 
     #[test]
     fn single_word_command_is_rejected() {
-        let words = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert!(check_argv(&words(&["a", ""])).is_ok());
+        let argv = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert!(check_argv(&argv(&["a", ""])).is_ok());
         for list in [&[][..], &["a"], &["", "b"]] {
-            assert!(check_argv(&words(list)).is_err(), "{list:?}");
+            assert!(check_argv(&argv(list)).is_err(), "{list:?}");
         }
     }
 }

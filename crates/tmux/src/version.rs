@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn version_names_are_parsed() {
-        for (text, want) in [
+        for (text, expected) in [
             ("tmux 3.3a\n", "3.3"),
             ("3.2", "3.2"),
             ("tmux next-3.8", "3.8"),
@@ -87,7 +87,7 @@ mod tests {
             ("tmux master", "master"),
             ("tmux openbsd-7.5", "master"),
         ] {
-            assert_eq!(TmuxVersion::parse_supported(text).unwrap().to_string(), want, "{text}");
+            assert_eq!(TmuxVersion::parse_supported(text).unwrap().to_string(), expected, "{text}");
         }
     }
 

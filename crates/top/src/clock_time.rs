@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clock_time_shows_time_or_date() {
+    fn recent_time_is_shown_as_time_and_older_time_as_date() {
         let minute = 60_000;
         let text = |ms, now| format_clock_time(ms, now, &TimeZone::UTC);
         assert_eq!(text(61 * minute, 62 * minute), "01:01");

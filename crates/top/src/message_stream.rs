@@ -167,15 +167,19 @@ mod tests {
         for (number, (from, text)) in (1..).zip(texts) {
             stream.add(item(number, from, text));
         }
-        let listed: Vec<_> =
+        let entries: Vec<_> =
             stream.messages().iter().map(|item| (item.number, item.at, item.count)).collect();
-        assert_eq!(listed, [(3, 3_000, 1), (1, 4_000, 3), (5, 5_000, 1), (6, 6_000, 1)]);
+        assert_eq!(entries, [(3, 3_000, 1), (1, 4_000, 3), (5, 5_000, 1), (6, 6_000, 1)]);
     }
 
     #[test]
     fn summary_falls_back_to_the_first_line() {
-        let plain = message(r#"{"from":"ann","text":"one\ntwo","timestamp":"1970-01-01T00:00:01Z"}"#);
-        assert_eq!((plain.at, plain.summary.as_str(), plain.text.as_str()), (1000, "one", "one\ntwo"));
+        let without_summary =
+            message(r#"{"from":"ann","text":"one\ntwo","timestamp":"1970-01-01T00:00:01Z"}"#);
+        assert_eq!(
+            (without_summary.at, without_summary.summary.as_str(), without_summary.text.as_str()),
+            (1000, "one", "one\ntwo")
+        );
         let with_summary = message(r#"{"from":"ann","text":"one","summary":"s","timestamp":"?"}"#);
         assert_eq!((with_summary.at, with_summary.summary.as_str()), (7, "s"));
         let idle = message(

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrap_breaks_at_blanks_and_loses_nothing() {
+    fn wrap_breaks_at_spaces_and_keeps_all_text() {
         assert_eq!(wrap("one two three\n\nfour", 8), ["one two ", "three", "", "four"]);
         assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
         assert_eq!(wrap("schöne 漢字漢字", 6), ["schöne", " 漢字", "漢字"]);

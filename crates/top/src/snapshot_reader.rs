@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn partial_status_keeps_dialog_flags() {
+    fn dialog_flags_are_carried_over_for_the_same_process() {
         let status = |pid: u32, flags: &[&str]| -> StatusReply {
             let agent = serde_json::json!({"name": "ann", "agent_id": "ann@t", "lifecycle": "running", "activity": "idle",
                 "activity_since": 1, "task": null, "delivery": "turn", "pane": "%1", "pid": pid, "backend": "tmux", "color": "",
@@ -287,12 +287,12 @@ mod tests {
             serde_json::from_value(serde_json::json!({"daemon": daemon, "teams": [team]})).unwrap()
         };
         let before = status(7, &["at_dialog", "shutdown_requested"]);
-        let kept = |mut now: StatusReply| {
+        let carry_over = |mut now: StatusReply| {
             carry_over_dialogs(&mut now, Some(&before));
             now.teams[0].members[0].flags.clone()
         };
-        assert_eq!(kept(status(7, &[])), [MemberFlag::AtDialog]);
-        assert_eq!(kept(status(7, &["at_dialog"])), [MemberFlag::AtDialog]);
-        assert_eq!(kept(status(8, &[])), [], "another spawn");
+        assert_eq!(carry_over(status(7, &[])), [MemberFlag::AtDialog]);
+        assert_eq!(carry_over(status(7, &["at_dialog"])), [MemberFlag::AtDialog]);
+        assert_eq!(carry_over(status(8, &[])), [], "the pid is of another spawn");
     }
 }

@@ -117,15 +117,16 @@ fn task_reference<T: Borrow<Task>>(id: TaskId, all: &[T]) -> String {
 mod tests {
     use super::*;
 
-    fn task(id: u32, status: &str, blocked_by: &[u32], more: &str) -> Task {
+    fn task(id: u32, status: &str, blocked_by: &[u32], fields: &str) -> Task {
         let blocked: Vec<String> = blocked_by.iter().map(|id| format!("\"{id}\"")).collect();
         let blocked = blocked.join(",");
-        let text =
-            format!(r#"{{"id":"{id}","subject":"s{id}","status":"{status}","blockedBy":[{blocked}]{more}}}"#);
+        let text = format!(
+            r#"{{"id":"{id}","subject":"s{id}","status":"{status}","blockedBy":[{blocked}]{fields}}}"#
+        );
         Task::parse(&text).unwrap()
     }
 
-    fn drawn(all: &[Task], abandoned: &[u32]) -> Vec<String> {
+    fn row_texts(all: &[Task], abandoned: &[u32]) -> Vec<String> {
         let abandoned: Vec<TaskId> = abandoned.iter().map(|id| TaskId::from_number(*id).unwrap()).collect();
         let others = |row: &TaskItem| row.waits_for.iter().map(|id| format!(" +{id}")).collect::<String>();
         let rows = task_items(all, &abandoned);
@@ -147,7 +148,7 @@ mod tests {
             task(8, "in_progress", &[], r#","owner":"bob""#),
         ];
         let expected = ["2 working", " 4 waits +3", "  5 waits", "3 ready", "6 failed", "8 left", "1 done"];
-        assert_eq!(drawn(&all, &[8]), expected);
+        assert_eq!(row_texts(&all, &[8]), expected);
         let details = &task_items(&all, &[])[1].details;
         assert!(details.contains("waits for:\n  2: s2 (in_progress)\n  3: s3 (pending)"), "{details}");
     }
@@ -155,6 +156,6 @@ mod tests {
     #[test]
     fn dependency_cycle_is_shown() {
         let all = [task(1, "pending", &[2], ""), task(2, "pending", &[1], "")];
-        assert_eq!(drawn(&all, &[]), ["1 waits +2", " 2 waits"]);
+        assert_eq!(row_texts(&all, &[]), ["1 waits +2", " 2 waits"]);
     }
 }

@@ -97,10 +97,13 @@ mod tests {
     #[test]
     fn key_chooses_a_team_and_others_are_ignored() {
         let teams = teams(11);
-        let chosen = |at: usize| PickerAction::Finish(TeamChoice::Team(teams[at].clone()));
-        assert_eq!((action_for(&key('1'), &teams), action_for(&key('b'), &teams)), (chosen(0), chosen(10)));
-        for unknown in ['0', 'c', 'K', '\u{e4}'] {
-            assert_eq!(action_for(&key(unknown), &teams), PickerAction::Ignore);
+        let finish_with = |at: usize| PickerAction::Finish(TeamChoice::Team(teams[at].clone()));
+        assert_eq!(
+            (action_for(&key('1'), &teams), action_for(&key('b'), &teams)),
+            (finish_with(0), finish_with(10))
+        );
+        for ignored_key in ['0', 'c', 'K', '\u{e4}'] {
+            assert_eq!(action_for(&key(ignored_key), &teams), PickerAction::Ignore);
         }
         assert_eq!(action_for(&UiEvent::Paste("1".to_owned()), &teams), PickerAction::Ignore);
         assert_eq!(action_for(&key('q'), &teams), PickerAction::Finish(TeamChoice::Quit(0)));
@@ -108,10 +111,10 @@ mod tests {
     }
 
     #[test]
-    fn overflowing_teams_are_counted() {
+    fn teams_that_do_not_fit_are_counted() {
         let capabilities = TerminalCapabilities { colors: ColorSupport::Disabled, charset: Charset::Ascii };
-        let few = menu_lines(&teams(2), capabilities, 10);
-        assert_eq!(few[2..], [" 1  t1", " 2  t2"]);
+        let lines = menu_lines(&teams(2), capabilities, 10);
+        assert_eq!(lines[2..], [" 1  t1", " 2  t2"]);
         assert_eq!(menu_lines(&teams(8), capabilities, 10).last().unwrap(), "1 more: teamctl top -t TEAM");
         assert_eq!(menu_lines(&teams(40), capabilities, 90).last().unwrap(), "6 more: teamctl top -t TEAM");
     }

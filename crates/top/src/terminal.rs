@@ -141,7 +141,8 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// Runs this test again in another process.
+    /// The test starts its own executable as another process, with the environment variable
+    /// `PANICS`. A thread of that process panics.
     #[test]
     fn panic_in_any_thread_exits_with_its_message() {
         if std::env::var_os("PANICS").is_some() {

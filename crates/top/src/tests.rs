@@ -1,4 +1,5 @@
-//! Tests of whole screens, which are compared with text files, and of keys.
+//! Tests of the effects of keys, and of whole screens, which are compared with text files. This
+//! module has the example data.
 
 mod keys;
 mod screens;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 const FULL_CAPABILITIES: TerminalCapabilities =
     TerminalCapabilities { colors: ColorSupport::Enabled, charset: Charset::Unicode };
 
-/// A state of this size after this snapshot.
+/// Creates the state of a screen of this size that shows this snapshot.
 fn state(snapshot: ScreenSnapshot, size: (u16, u16)) -> UiState {
     let mut state = UiState::new(
         TeamName::parse("survey").unwrap(),
@@ -31,6 +32,7 @@ fn state(snapshot: ScreenSnapshot, size: (u16, u16)) -> UiState {
     state
 }
 
+/// Presses the keys and draws after each key. Returns the effects.
 fn press_keys(state: &mut UiState, keys: &[Key]) -> Vec<UiEffect> {
     let press = |key: &Key| {
         let effects = update(state, UiEvent::Key(*key));
@@ -40,11 +42,11 @@ fn press_keys(state: &mut UiState, keys: &[Key]) -> Vec<UiEffect> {
     keys.iter().flat_map(press).collect()
 }
 
-fn type_text(state: &mut UiState, keys: &str) -> Vec<UiEffect> {
-    press_keys(state, &keys.chars().map(Key::Char).collect::<Vec<_>>())
+fn type_text(state: &mut UiState, text: &str) -> Vec<UiEffect> {
+    press_keys(state, &text.chars().map(Key::Char).collect::<Vec<_>>())
 }
 
-fn member(name: &str, color: &str, state: &str, task: &str, last: &str) -> MemberItem {
+fn member(name: &str, color: &str, state: &str, task: &str, last_line: &str) -> MemberItem {
     MemberItem {
         name: name.to_owned(),
         color: color.to_owned(),
@@ -53,7 +55,7 @@ fn member(name: &str, color: &str, state: &str, task: &str, last: &str) -> Membe
         unread: Some(0),
         task: task.to_owned(),
         usage: String::new(),
-        last_line: last.to_owned(),
+        last_line: last_line.to_owned(),
         pane: Some("%3".to_owned()),
         details: vec!["lifecycle running".to_owned(), "pane %3".to_owned()],
     }

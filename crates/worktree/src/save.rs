@@ -5,7 +5,7 @@
 //!
 //! Invariant: a [`SavedWorktree`] is complete. If anything can't be saved, or if the worktree
 //! changes meanwhile, saving fails and the worktree is not removed. The tests
-//! `unsavable_worktree_is_kept` and `writes_after_saving_prevent_removal` check this.
+//! `worktree_that_cannot_be_saved_is_kept` and `writes_after_saving_prevent_removal` check this.
 
 use crate::branch::branch_tip;
 use crate::error::{Error, io_error};

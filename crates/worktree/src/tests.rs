@@ -1,4 +1,4 @@
-//! Tests with the real git. Each test has a repository of its own.
+//! Tests that run git. Each test has its own repository.
 
 mod create;
 mod save_and_restore;
@@ -68,23 +68,23 @@ impl TestRepository {
     }
 
     /// Runs git in a directory, as the user does.
-    fn run_git(&self, at: &Path, arguments: &[&str]) -> Output {
+    fn run_git(&self, dir: &Path, args: &[&str]) -> Output {
         let mut command = Command::new("git");
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", self.home());
-        command.env("GIT_EDITOR", "true").current_dir(at).args(arguments).output().unwrap()
+        command.env("GIT_EDITOR", "true").current_dir(dir).args(args).output().unwrap()
     }
 
     /// Runs git and returns its output. Panics if git fails.
-    fn git(&self, at: &Path, arguments: &[&str]) -> String {
-        let output = self.run_git(at, arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    fn git(&self, dir: &Path, args: &[&str]) -> String {
+        let output = self.run_git(dir, args);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
 
     /// Commits all changes.
-    fn commit(&self, at: &Path, message: &str) {
-        self.git(at, &["add", "--all"]);
-        self.git(at, &["commit", "--quiet", "--message", message]);
+    fn commit(&self, dir: &Path, message: &str) {
+        self.git(dir, &["add", "--all"]);
+        self.git(dir, &["commit", "--quiet", "--message", message]);
     }
 
     /// Returns the options for a worktree of the member `ann`.
@@ -130,7 +130,7 @@ fn path_str(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-#[allow(clippy::disallowed_methods, reason = "a test's own file")]
+#[allow(clippy::disallowed_methods, reason = "the file belongs to the test")]
 fn write_file(path: &Path, text: &str) {
     create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();

@@ -1,4 +1,5 @@
-//! A team's config.json. Members come and go, and are set; the others stay as they are.
+//! Fuzzes the edits of a team's `config.json`: a member is added, changed and removed. The other
+//! members stay unchanged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -13,19 +14,21 @@ fuzz_target!(|text: &str| {
     if config.members.iter().any(|member| member.name == name) {
         return;
     }
-    let new = Member { name: name.clone(), ..first.clone() };
-    let more = with_member(text, &new).expect("a config takes a member");
-    let parsed = TeamConfig::parse(&more).expect("and is one still");
-    let (last, rest) = parsed.members.split_last().expect("with one more");
+    let new_member = Member { name: name.clone(), ..first.clone() };
+    let extended = with_member(text, &new_member).expect("a member can be added to a valid config");
+    let parsed = TeamConfig::parse(&extended).expect("the config with the new member can be parsed");
+    let (last, rest) = parsed.members.split_last().expect("the config has the new member");
     assert_eq!(rest, config.members);
     assert_eq!(last.name, name);
 
-    let set = with_member_fields(&more, &name, &[("mode", json!("plan")), ("color", json!(null))]);
-    let set = set.expect("its fields can be set").expect("it is there");
-    let parsed = TeamConfig::parse(&set).expect("and it is a config still");
-    let last = parsed.members.last().expect("it is there");
+    let edited = with_member_fields(&extended, &name, &[("mode", json!("plan")), ("color", json!(null))])
+        .expect("fields of a member can be set")
+        .expect("the config has the new member");
+    let parsed = TeamConfig::parse(&edited).expect("the edited config can be parsed");
+    let last = parsed.members.last().expect("the config has the new member");
     assert_eq!((last.mode.as_deref(), last.color.as_deref()), (Some("plan"), None));
 
-    let gone = without_member(&set, &name).expect("it can go");
-    assert_eq!(TeamConfig::parse(&gone).expect("and leaves a config"), config);
+    let restored = without_member(&edited, &name).expect("the new member can be removed");
+    let parsed = TeamConfig::parse(&restored).expect("the config without the new member can be parsed");
+    assert_eq!(parsed, config);
 });

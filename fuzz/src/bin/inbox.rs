@@ -1,16 +1,17 @@
-//! An inbox. What parses can be changed, and a change touches nothing but what it names.
+//! Fuzzes the edits of an inbox: a message is appended, and entries are marked as read. Entries
+//! that an edit does not name stay unchanged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use protocol::message::{InboxEntry, Message, parse_inbox, with_marked_read, with_message};
 
-fn raws(entries: &[InboxEntry]) -> Vec<&str> {
+fn raw_texts(entries: &[InboxEntry]) -> Vec<&str> {
     entries.iter().map(|entry| entry.raw.as_str()).collect()
 }
 
 fuzz_target!(|text: &str| {
     let Ok(before) = parse_inbox(text) else {
-        assert!(with_marked_read(text, &[0]).is_err(), "what does not parse is not rewritten");
+        assert!(with_marked_read(text, &[0]).is_err(), "an invalid inbox is not edited");
         return;
     };
     let message = Message {
@@ -21,15 +22,16 @@ fuzz_target!(|text: &str| {
         color: None,
         read: false,
     };
-    let longer = with_message(text, &message).expect("an inbox takes a message");
-    let after = parse_inbox(&longer).expect("and is one still");
-    let (last, rest) = after.split_last().expect("with one more");
-    assert_eq!(raws(rest), raws(&before));
+    let extended = with_message(text, &message).expect("a message can be appended to a valid inbox");
+    let after = parse_inbox(&extended).expect("the extended inbox can be parsed");
+    let (last, rest) = after.split_last().expect("the inbox has the new message");
+    assert_eq!(raw_texts(rest), raw_texts(&before));
     assert_eq!(last.message.as_ref(), Ok(&message));
 
-    let odd: Vec<usize> = (0..before.len()).filter(|index| index % 2 == 1).collect();
-    let marked = with_marked_read(text, &odd).expect("what parses can be marked");
-    let after = parse_inbox(&marked).expect("and is an inbox still");
+    let odd_indices: Vec<usize> = (0..before.len()).filter(|index| index % 2 == 1).collect();
+    let marked =
+        with_marked_read(text, &odd_indices).expect("entries of a valid inbox can be marked as read");
+    let after = parse_inbox(&marked).expect("the inbox with marked entries can be parsed");
     assert_eq!(after.len(), before.len());
     for (old, new) in before.iter().zip(&after) {
         match &old.message {
@@ -38,5 +40,6 @@ fuzz_target!(|text: &str| {
             Err(_) => {}
         }
     }
-    assert_eq!(with_marked_read(&marked, &odd).expect("twice too"), marked, "marking is done once");
+    let marked_twice = with_marked_read(&marked, &odd_indices).expect("entries can be marked again");
+    assert_eq!(marked_twice, marked, "marking read entries changes nothing");
 });

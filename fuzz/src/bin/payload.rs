@@ -1,4 +1,5 @@
-//! What a message says in JSON: read, written, and read the same.
+//! Fuzzes the JSON payload of a message: a written payload is parsed to the same value. Also runs
+//! the escaping of control characters and the parsers of shell commands.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -118,7 +118,11 @@ mod tests {
         };
         assert_eq!(change("auto", Err("no")), None);
         assert_eq!(change("plan", Err("no")).as_deref(), Some("no"));
-        assert_eq!(change("auto", Err("not now")).as_deref(), Some("no"), "it is still not in the plan mode");
+        assert_eq!(
+            change("auto", Err("not now")).as_deref(),
+            Some("no"),
+            "the program is still not in the plan mode"
+        );
         assert_eq!(change("plan", Ok(())), None);
     }
 

@@ -124,13 +124,13 @@ mod tests {
         early.finish(session, &mut queue)
     }
 
-    fn exited() -> AcpEvent {
+    fn exit_event() -> AcpEvent {
         AcpEvent::ProgramExited("exit 3".to_owned())
     }
 
     #[test]
     fn exit_in_the_queue_is_kept_when_the_session_opens() {
-        let opened = finish_with(vec![exited(), AcpEvent::ShimMessage(ToDriver::Cancel)]).unwrap();
+        let opened = finish_with(vec![exit_event(), AcpEvent::ShimMessage(ToDriver::Cancel)]).unwrap();
         assert!(opened.exit.has_begun());
         assert_eq!(opened.exit.exit_text("agent"), "agent has ended: exit 3");
         assert!(matches!(opened.messages[..], [ToDriver::Cancel]), "{:?}", opened.messages);
@@ -139,8 +139,12 @@ mod tests {
 
     #[test]
     fn closed_shim_connection_in_the_queue_ends_the_driver() {
-        let shim_closed = || AcpEvent::ShimClosed("the shim is gone".to_owned());
-        for events in [vec![shim_closed()], vec![exited(), shim_closed()], vec![shim_closed(), exited()]] {
+        let shim_closed_event = || AcpEvent::ShimClosed("the shim is gone".to_owned());
+        for events in [
+            vec![shim_closed_event()],
+            vec![exit_event(), shim_closed_event()],
+            vec![shim_closed_event(), exit_event()],
+        ] {
             let queued = format!("{events:?}");
             assert!(finish_with(events).is_none(), "{queued}");
         }

@@ -75,7 +75,7 @@ mod tests {
         for ToolEntry { tool, .. } in all_tools() {
             assert_eq!(tool.input_schema["type"], json!("object"), "{}", tool.name);
             assert!(tool.input_schema["properties"].is_object(), "{}", tool.name);
-            let output = tool.output_schema.expect("an output schema");
+            let output = tool.output_schema.expect("the tool has an output schema");
             assert_eq!(output["type"], json!("object"), "{}", tool.name);
             assert!(tool.description.is_some_and(|text| text.len() > 20), "{}", tool.name);
         }
@@ -98,13 +98,15 @@ mod tests {
         for ToolEntry { tool, .. } in all_tools() {
             assert_eq!(tool.input_schema["additionalProperties"], json!(false), "{}", tool.name);
         }
-        let object = |value: Value| value.as_object().cloned().expect("an object");
-        let given = object(json!({"taskId": "1", "add_blocked_by": ["2"]}));
-        let rejected =
-            schema::parse_arguments::<<task::TaskUpdateTool as ToolDefinition>::Input>("TaskUpdate", given);
-        let rejected = rejected.expect_err("the unknown field is rejected");
-        assert!(rejected.message.contains("unknown field `add_blocked_by`"), "{rejected:?}");
-        assert!(rejected.message.contains("`addBlockedBy`"), "{rejected:?}");
+        let object = |value: Value| value.as_object().cloned().expect("the value is an object");
+        let arguments = object(json!({"taskId": "1", "add_blocked_by": ["2"]}));
+        let result = schema::parse_arguments::<<task::TaskUpdateTool as ToolDefinition>::Input>(
+            "TaskUpdate",
+            arguments,
+        );
+        let error = result.expect_err("the unknown field is rejected");
+        assert!(error.message.contains("unknown field `add_blocked_by`"), "{error:?}");
+        assert!(error.message.contains("`addBlockedBy`"), "{error:?}");
     }
 
     #[test]
@@ -112,7 +114,7 @@ mod tests {
         let hints_of = |name: &str| {
             let entry =
                 all_tools().into_iter().find(|entry| entry.tool.name == name).expect("the tool exists");
-            let hints = entry.tool.annotations.expect("annotations");
+            let hints = entry.tool.annotations.expect("the tool has annotations");
             assert_eq!(hints.open_world_hint, Some(false), "{name}");
             (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint)
         };

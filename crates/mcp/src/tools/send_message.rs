@@ -303,8 +303,8 @@ mod tests {
         assert_eq!(parse(json!({"recipient": "ann", "content": "hi"})), Ok(message("ann", "hi", None)));
         let all = SendAction::ByFiles(FileAction::Broadcast { text: "hi".into(), summary: None });
         assert_eq!(parse(json!({"type": "broadcast", "content": "hi"})), Ok(all));
-        let starred = parse(json!({"to": "*", "message": "hi"}));
-        assert!(matches!(starred, Ok(SendAction::ByFiles(FileAction::Broadcast { .. }))));
+        let with_star = parse(json!({"to": "*", "message": "hi"}));
+        assert!(matches!(with_star, Ok(SendAction::ByFiles(FileAction::Broadcast { .. }))));
     }
 
     #[test]
@@ -323,9 +323,9 @@ mod tests {
         );
         assert_eq!(parse(json!({"to": "ann", "message": {"type": "shutdown_request"}})), Ok(shutdown(None)));
         let id = RequestId::parse("shutdown-1@ann").unwrap();
-        let answered =
+        let answer_action =
             |answer| SendAction::ByFiles(FileAction::AnswerShutdown { request: id.clone(), answer });
-        let rejection = answered(ShutdownDecision::Reject { reason: "busy".into() });
+        let rejection = answer_action(ShutdownDecision::Reject { reason: "busy".into() });
         let flat = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": false, "content": "busy"});
         assert_eq!(parse(flat).as_ref(), Ok(&rejection));
         let object = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": false, "reason": "busy"});
@@ -333,10 +333,10 @@ mod tests {
         assert_eq!(
             parse(json!({"to": "team-lead", "message": object.to_string()})).as_ref(),
             Ok(&rejection),
-            "as a text"
+            "the object may be a text"
         );
         let approval = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": true});
-        assert_eq!(parse(approval), Ok(answered(ShutdownDecision::Approve)));
+        assert_eq!(parse(approval), Ok(answer_action(ShutdownDecision::Approve)));
         let plan = json!({"type": "plan_approval_response", "request_id": "p-1", "approve": false, "feedback": "smaller"});
         let request = RequestId::parse("p-1").unwrap();
         let answer = RequestAnswer::Deny { reason: "smaller".into() };

@@ -146,11 +146,11 @@ mod tests {
 
     #[test]
     fn name_cannot_be_a_flag() {
-        let named = |name: &str| call(&json!({"name": name, "prompt": "--all"}));
+        let call_with_name = |name: &str| call(&json!({"name": name, "prompt": "--all"}));
         for name in ["--all", "-", "", "a b", "../x", "team-lead --force"] {
-            assert_eq!(named(name), Err(ErrorKind::Usage), "{name}");
+            assert_eq!(call_with_name(name), Err(ErrorKind::Usage), "{name}");
         }
-        assert!(named("ann").is_ok_and(|call| {
+        assert!(call_with_name("ann").is_ok_and(|call| {
             call.contains(r#"args: ["spawn", "ann", "--unique", "--prompt=-"], stdin: "--all""#)
         }));
     }
@@ -178,12 +178,12 @@ mod tests {
             input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             call(&input)
         };
-        let has = |more: Value, wanted: &str| {
-            assert!(command(more).is_ok_and(|call| call.contains(wanted)), "{wanted}");
+        let assert_has = |more: Value, expected: &str| {
+            assert!(command(more).is_ok_and(|call| call.contains(expected)), "{expected}");
         };
-        has(json!({"worktree": true}), r#""--prompt=-", "--worktree"]"#);
-        has(json!({"worktree": true, "branch": "--x"}), r#""--prompt=-", "--worktree=--x"]"#);
-        has(json!({"branch": ""}), r#""--prompt=-"]"#);
+        assert_has(json!({"worktree": true}), r#""--prompt=-", "--worktree"]"#);
+        assert_has(json!({"worktree": true, "branch": "--x"}), r#""--prompt=-", "--worktree=--x"]"#);
+        assert_has(json!({"branch": ""}), r#""--prompt=-"]"#);
         assert_eq!(command(json!({"branch": "x"})), Err(ErrorKind::Usage));
     }
 }

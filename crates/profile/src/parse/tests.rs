@@ -1,23 +1,26 @@
-//! Tests of the errors of a profile's file: each names the file, the key and the allowed values.
+//! Tests of the parser of profiles, mostly of its errors. Each error names the file, the key and
+//! the allowed values.
 
 use super::*;
 use protocol::error::ErrorKind;
 
-fn error_of(text: &str) -> String {
-    let error_of = parse_profile("x", "the profile x.toml", text).unwrap_err();
-    assert_eq!(error_of.kind, ErrorKind::Config, "{text}");
-    let message = format!("{}; {}", error_of.message, error_of.help.unwrap_or_default());
+/// The message and the help of the error for an invalid profile.
+fn parse_error(text: &str) -> String {
+    let error = parse_profile("x", "the profile x.toml", text).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Config, "{text}");
+    let message = format!("{}; {}", error.message, error.help.unwrap_or_default());
     assert!(message.starts_with("cannot use the profile x.toml: "), "{message}");
     message
 }
 
-fn turn(rest: &str) -> String {
+/// The text of a profile with delivery `turn`.
+fn turn_profile(rest: &str) -> String {
     format!("delivery = \"turn\"\nprogram = \"p\"\n{rest}")
 }
 
 #[test]
-fn a_whole_file_is_read() {
-    let text = turn(
+fn complete_profile_is_parsed() {
+    let text = turn_profile(
         r#"
         description = "a program"
         args = ["-s", "{session}", "{options}", "{prompt}", "--id={id}"]
@@ -33,7 +36,7 @@ fn a_whole_file_is_read() {
     );
     let profile = parse_profile("x", "x.toml", &text).unwrap();
     assert_eq!((profile.name.as_str(), profile.description.as_str()), ("x", "a program"));
-    let ProfileKind::Program(program) = profile.kind else { panic!("it is a program") };
+    let ProfileKind::Program(program) = profile.kind else { panic!("the profile describes a program") };
     let resume = ["-r", "{session}", "{prompt}"].map(str::to_owned).to_vec();
     assert_eq!(
         program.delivery,
@@ -52,7 +55,7 @@ fn a_whole_file_is_read() {
 }
 
 #[test]
-fn the_example_of_the_page_is_a_profile() {
+fn example_in_the_documentation_is_a_valid_profile() {
     let page = include_str!("../../../../docs/agents.md");
     let (_, example) = page.split_once("```toml\n").unwrap();
     let (example, _) = example.split_once("```").unwrap();
@@ -63,22 +66,22 @@ fn the_example_of_the_page_is_a_profile() {
 }
 
 #[test]
-fn what_is_no_toml_is_told_with_its_line() {
-    assert!(error_of("delivery = \"turn\"\nprogram = p").contains("line 2: "));
-    assert!(error_of("a = 1\na = 2").contains("line 2: "));
-    assert!(error_of("a = \"\u{1b}[2J\"").contains("line 1: "));
+fn syntax_error_names_the_line() {
+    assert!(parse_error("delivery = \"turn\"\nprogram = p").contains("line 2: "));
+    assert!(parse_error("a = 1\na = 2").contains("line 2: "));
+    assert!(parse_error("a = \"\u{1b}[2J\"").contains("line 1: "));
 }
 
 #[test]
-fn an_unknown_key_is_told_with_the_nearest_and_all_others() {
-    let message = error_of(&turn("arg = []"));
+fn error_for_an_unknown_key_suggests_the_nearest_key_and_lists_all() {
+    let message = parse_error(&turn_profile("arg = []"));
     assert!(message.contains("`arg` is unknown") && message.contains("did you mean args?"), "{message}");
     assert!(message.contains("resume_args, session"), "{message}");
 }
 
 #[test]
-fn a_value_of_the_wrong_kind_is_told_with_the_right_one() {
-    for (key, value, wanted) in [
+fn error_for_a_wrong_type_names_the_expected_type() {
+    for (key, value, expected) in [
         ("description", "1", "a text"),
         ("args", "\"-p\"", "a list of texts"),
         ("args", "[1]", "a list of texts"),
@@ -100,45 +103,51 @@ fn a_value_of_the_wrong_kind_is_told_with_the_right_one() {
         ("usage", "{ tokens = [\"a\"], file_key = \"f\" }", "{ tokens = ["),
         ("usage", "{ cost = \"a\", scope = \"life\" }", "{ tokens = ["),
     ] {
-        let message = error_of(&turn(&format!("{key} = {value}")));
-        assert!(message.contains(&format!("`{key}` must be")) && message.contains(wanted), "{message}");
+        let message = parse_error(&turn_profile(&format!("{key} = {value}")));
+        assert!(message.contains(&format!("`{key}` must be")) && message.contains(expected), "{message}");
     }
-    assert!(error_of("delivery = 1\nprogram = \"p\"").contains("`delivery` must be a text"));
-    assert!(error_of("delivery = \"turn\"\nprogram = [\"p\"]").contains("`program` must be a text"));
+    assert!(parse_error("delivery = 1\nprogram = \"p\"").contains("`delivery` must be a text"));
+    assert!(parse_error("delivery = \"turn\"\nprogram = [\"p\"]").contains("`program` must be a text"));
 }
 
 #[test]
-fn where_what_is_used_up_stands_is_another_thing_for_each_feed() {
-    let of = |feed: &str, used: &str| {
-        parse_profile("x", "x.toml", &format!("delivery = \"{feed}\"\nprogram = \"p\"\nusage = {used}\n"))
-            .map_err(|error| error.message)
+fn allowed_keys_of_usage_depend_on_the_delivery() {
+    let parse = |delivery: &str, usage: &str| {
+        parse_profile(
+            "x",
+            "x.toml",
+            &format!("delivery = \"{delivery}\"\nprogram = \"p\"\nusage = {usage}\n"),
+        )
+        .map_err(|error| error.message)
     };
-    for (feed, used) in [
+    for (delivery, usage) in [
         ("turn", "{ cost = \"a.*\" }"),
         ("hook", "{ cost = \"a\", file_key = \"f\" }"),
         ("acp", "{ scope = \"session\" }"),
     ] {
-        assert!(of(feed, used).is_ok(), "{feed} {used}");
+        assert!(parse(delivery, usage).is_ok(), "{delivery} {usage}");
     }
-    assert!(of("hook", "{ cost = \"a\" }").unwrap_err().contains("must hold file_key = \"KEY\""));
-    assert!(of("acp", "{ cost = \"a\" }").unwrap_err().contains("{ scope = \"session\" } with delivery acp"));
-    assert!(of("acp", "{ scope = \"process\" }").unwrap_err().contains("with delivery acp"));
-    assert!(of("pull", "{ cost = \"a\" }").unwrap_err().contains("`usage` is for delivery \"turn\""));
-}
-
-#[test]
-fn program_and_feed_must_be_there() {
-    assert!(error_of("delivery = \"turn\"").contains("`program` must be there"));
-    assert!(error_of("delivery = \"turn\"\nprogram = \"\"").contains("`program` must be there"));
+    assert!(parse("hook", "{ cost = \"a\" }").unwrap_err().contains("must hold file_key = \"KEY\""));
     assert!(
-        error_of("program = \"p\"").contains("`delivery` must be there: native, hook, acp, turn or pull")
+        parse("acp", "{ cost = \"a\" }").unwrap_err().contains("{ scope = \"session\" } with delivery acp")
     );
-    assert!(error_of("delivery = \"push\"\nprogram = \"p\"").contains("turn or pull, not \"push\""));
+    assert!(parse("acp", "{ scope = \"process\" }").unwrap_err().contains("with delivery acp"));
+    assert!(parse("pull", "{ cost = \"a\" }").unwrap_err().contains("`usage` is for delivery \"turn\""));
 }
 
 #[test]
-fn every_feed_has_its_own_keys() {
-    for (feed, key, feeds) in [
+fn program_and_delivery_are_required() {
+    assert!(parse_error("delivery = \"turn\"").contains("`program` must be there"));
+    assert!(parse_error("delivery = \"turn\"\nprogram = \"\"").contains("`program` must be there"));
+    assert!(
+        parse_error("program = \"p\"").contains("`delivery` must be there: native, hook, acp, turn or pull")
+    );
+    assert!(parse_error("delivery = \"push\"\nprogram = \"p\"").contains("turn or pull, not \"push\""));
+}
+
+#[test]
+fn allowed_keys_and_variables_depend_on_the_delivery() {
+    for (delivery, setting, expected) in [
         ("pull", "resume_args = [\"{session}\"]", "`resume_args` is for delivery \"turn\""),
         ("acp", "resume_args = [\"{session}\"]", "`resume_args` is for delivery \"turn\""),
         ("pull", "session = \"none\"", "`session` is for delivery \"turn\""),
@@ -166,13 +175,13 @@ fn every_feed_has_its_own_keys() {
         ("turn", "verified = \"no\"", "`verified` must be true or false"),
         ("turn", "dialogs = \"x\"", "`dialogs` must be a list"),
     ] {
-        let message = error_of(&format!("delivery = \"{feed}\"\nprogram = \"p\"\n{key}"));
-        assert!(message.contains(feeds), "{key}: {message}");
+        let message = parse_error(&format!("delivery = \"{delivery}\"\nprogram = \"p\"\n{setting}"));
+        assert!(message.contains(expected), "{setting}: {message}");
     }
 }
 
 #[test]
-fn settings_are_checked() {
+fn invalid_settings_are_rejected() {
     for (value, expected) in [
         ("[{ file = \"x\" }]", "`settings` must be a list of tables"),
         ("[{ file = \"~/../x\", format = \"json\", merge = {} }]", "must name its file"),
@@ -180,35 +189,37 @@ fn settings_are_checked() {
         ("[{ file = \"x\", format = \"yaml\", merge = {} }]", "`settings` must be a list of tables"),
         ("[{ file = \"x\", format = \"json\", merge = { a = \"{cwd}\" } }]", "holds {cwd}"),
     ] {
-        let message = error_of(&format!("delivery = \"turn\"\nprogram = \"p\"\nsettings = {value}"));
+        let message = parse_error(&format!("delivery = \"turn\"\nprogram = \"p\"\nsettings = {value}"));
         assert!(message.contains(expected), "{value}: {message}");
     }
 }
 
 #[test]
-fn what_a_feed_needs_has_its_usual_value() {
+fn settings_of_a_delivery_have_default_values() {
     let program = |text: &str| match parse_profile("x", "x.toml", text).unwrap().kind {
         ProfileKind::Program(program) => program,
-        ProfileKind::Worker => panic!("it is a program"),
+        ProfileKind::Worker => panic!("the profile describes a program"),
     };
     let hook = program("delivery = \"hook\"\nprogram = \"p\"\nmax_wait = \"550s\"");
     let DeliverySpec::Hook { hook: delivery, .. } = &hook.delivery else { panic!("{hook:?}") };
-    let answer = &delivery.response_template;
-    assert_eq!((answer["decision"].as_str(), answer["reason"].as_str()), (Some("block"), Some("{text}")));
+    let response = &delivery.response_template;
+    assert_eq!((response["decision"].as_str(), response["reason"].as_str()), (Some("block"), Some("{text}")));
     assert_eq!((delivery.max_wait_ms, &hook.instructions), (Some(550_000), &InstructionDelivery::Prepended));
     let filter = program("delivery = \"turn\"\nprogram = \"tr\"");
     assert_eq!(filter.instructions, InstructionDelivery::NotNeeded);
     assert_eq!(
-        program(&turn("session = { output_key = \"id\" }\nresume_args = [\"{session}\"]")).instructions,
+        program(&turn_profile("session = { output_key = \"id\" }\nresume_args = [\"{session}\"]"))
+            .instructions,
         InstructionDelivery::Prepended
     );
-    let spelled = program("delivery = \"pull\"\nprogram = \"p\"\nargs = [\"{id_json}\", \"{teamctl_sh}\"]");
-    assert_eq!(spelled.args, ["{id_json}", "{teamctl_sh}"]);
+    let with_suffixes =
+        program("delivery = \"pull\"\nprogram = \"p\"\nargs = [\"{id_json}\", \"{teamctl_sh}\"]");
+    assert_eq!(with_suffixes.args, ["{id_json}", "{teamctl_sh}"]);
 }
 
 #[test]
-fn a_blank_that_nothing_stands_for_is_told_with_the_nearest() {
-    let message = error_of(&turn("args = [\"{promt}\"]"));
+fn error_for_an_unknown_variable_suggests_the_nearest_variable() {
+    let message = parse_error(&turn_profile("args = [\"{promt}\"]"));
     assert!(message.contains("holds {promt}") && message.contains("did you mean {prompt}?"), "{message}");
     for rest in [
         "args = [\"{tool}\"]",
@@ -217,28 +228,32 @@ fn a_blank_that_nothing_stands_for_is_told_with_the_nearest() {
         "modes = { plan = [\"{x}\"] }",
         "env = { A = \"{prompt}\" }",
     ] {
-        assert!(error_of(&turn(rest)).contains("is no variable here"), "{rest}");
+        assert!(parse_error(&turn_profile(rest)).contains("is no variable here"), "{rest}");
     }
-    assert!(error_of("delivery = \"turn\"\nprogram = \"{prompt}\"").contains("`program` holds {prompt}"));
-    assert!(error_of(&turn("args = [\"x{options}\"]")).contains("one of its own"));
-    assert!(error_of(&turn("args = [\"a\\u0000\"]")).contains("zero byte"));
+    assert!(parse_error("delivery = \"turn\"\nprogram = \"{prompt}\"").contains("`program` holds {prompt}"));
+    assert!(parse_error(&turn_profile("args = [\"x{options}\"]")).contains("one of its own"));
+    assert!(parse_error(&turn_profile("args = [\"a\\u0000\"]")).contains("zero byte"));
 }
 
 #[test]
-fn a_session_is_named_where_it_is_known_and_nowhere_else() {
-    let session = |session: &str, args: &str, resume: &str| {
-        error_of(&turn(&format!("session = {session}\nargs = [\"{args}\"]\nresume_args = [\"{resume}\"]")))
+fn session_variable_is_required_where_the_session_is_known_and_refused_elsewhere() {
+    let session_error = |session: &str, args: &str, resume: &str| {
+        parse_error(&turn_profile(&format!(
+            "session = {session}\nargs = [\"{args}\"]\nresume_args = [\"{resume}\"]"
+        )))
     };
-    assert!(session("\"none\"", "{session}", "x").contains("`args` holds {session}"));
-    assert!(session("\"none\"", "x", "{session}").contains("`resume_args` holds {session}"));
-    assert!(session("\"generated\"", "x", "{session}").contains("`args` must hold {session}"));
-    assert!(session("\"generated\"", "{session}", "x").contains("`resume_args` must hold {session}"));
-    assert!(session("{ output_key = \"id\" }", "{session}", "{session}").contains("before the first turn"));
-    assert!(session("{ output_key = \"id\" }", "x", "y").contains("`resume_args` must hold {session}"));
+    assert!(session_error("\"none\"", "{session}", "x").contains("`args` holds {session}"));
+    assert!(session_error("\"none\"", "x", "{session}").contains("`resume_args` holds {session}"));
+    assert!(session_error("\"generated\"", "x", "{session}").contains("`args` must hold {session}"));
+    assert!(session_error("\"generated\"", "{session}", "x").contains("`resume_args` must hold {session}"));
+    assert!(
+        session_error("{ output_key = \"id\" }", "{session}", "{session}").contains("before the first turn")
+    );
+    assert!(session_error("{ output_key = \"id\" }", "x", "y").contains("`resume_args` must hold {session}"));
 }
 
 #[test]
-fn teamds_own_variables_are_not_for_a_profile() {
-    assert!(error_of(&turn("env = { TEAMD_TOKEN = \"x\" }")).contains("cannot set TEAMD_TOKEN"));
-    assert!(error_of(&turn("env = { \"A=B\" = \"x\" }")).contains("cannot set A=B"));
+fn profile_cannot_set_reserved_or_invalid_variables() {
+    assert!(parse_error(&turn_profile("env = { TEAMD_TOKEN = \"x\" }")).contains("cannot set TEAMD_TOKEN"));
+    assert!(parse_error(&turn_profile("env = { \"A=B\" = \"x\" }")).contains("cannot set A=B"));
 }

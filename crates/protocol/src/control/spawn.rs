@@ -197,30 +197,36 @@ mod tests {
             }))
             .unwrap()
         };
-        let mut one = request(Some("s0"));
-        one.set_name(AgentName::parse("ann-2").unwrap());
+        let mut with_placeholder = request(Some("s0"));
+        with_placeholder.set_name(AgentName::parse("ann-2").unwrap());
         assert_eq!(
-            (one.name.as_str(), one.argv),
+            (with_placeholder.name.as_str(), with_placeholder.argv),
             ("ann-2", ["-n", "ann-2@t", "{name}"].map(str::to_owned).to_vec())
         );
-        let launch = &one.approved["default"];
+        let launch = &with_placeholder.approved["default"];
         assert_eq!(
             (&launch.argv[0], &launch.resume_argv.as_ref().unwrap().argv[0]),
             (&"ann-2".into(), &"ann-2".into())
         );
         assert_eq!(
-            (one.env["WHO"].as_str(), one.resume_argv.unwrap().argv),
+            (with_placeholder.env["WHO"].as_str(), with_placeholder.resume_argv.unwrap().argv),
             ("ann-2", vec!["\"ann-2\"".to_owned()])
         );
-        assert_eq!((one.prompt.as_str(), one.cwd), ("s0 ann", PathBuf::from("/s0")));
-        let Some(TurnProgram::PerTurn(agent)) = one.turns else { panic!() };
+        assert_eq!(
+            (with_placeholder.prompt.as_str(), with_placeholder.cwd),
+            ("s0 ann", PathBuf::from("/s0"))
+        );
+        let Some(TurnProgram::PerTurn(agent)) = with_placeholder.turns else { panic!() };
         assert_eq!((agent.first_argv[0].as_str(), agent.later_argv[0].as_str()), ("ann-2", "ann-2ann-2"));
         assert_eq!(
             (agent.prompt_prefix.as_str(), agent.mode_args["plan"][0].as_str()),
             ("You are ann-2.", "ann-2")
         );
-        let mut other = request(None);
-        other.set_name(AgentName::parse("ann-2").unwrap());
-        assert_eq!((other.name.as_str(), other.argv[1].as_str()), ("ann-2", "s0@t"));
+        let mut without_placeholder = request(None);
+        without_placeholder.set_name(AgentName::parse("ann-2").unwrap());
+        assert_eq!(
+            (without_placeholder.name.as_str(), without_placeholder.argv[1].as_str()),
+            ("ann-2", "s0@t")
+        );
     }
 }

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_replaced_or_appended() {
+    fn field_is_replaced_or_appended() {
         assert_eq!(set(r#"{"a":1e999,"b":1000.0}"#, &[("a", json!(2))]), r#"{"a":2,"b":1000.0}"#);
         assert_eq!(set("{}", &[("a", json!(1)), ("b", json!(2))]), "{\n  \"a\": 1,\n  \"b\": 2\n}");
         let text = "{\n  \"a\": 1\n}";

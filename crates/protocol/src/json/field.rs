@@ -99,7 +99,7 @@ mod tests {
         let object = Object::parse(r#"{"a\nb":1,"\u0063":2,"d\\n":3,"é":4}"#).unwrap();
         let found = |key: &str| object.get(key).map(|value| value.get());
         assert_eq!(found("a\nb"), Some("1"));
-        assert_eq!(found(r"a\nb"), None, "another key of the same letters");
+        assert_eq!(found(r"a\nb"), None, "an escape sequence and its letters are different keys");
         assert_eq!((found("c"), found(r"d\n"), found("é")), (Some("2"), Some("3"), Some("4")));
         assert_eq!((found(""), found("e"), found(r"\u0063")), (None, None, None));
     }

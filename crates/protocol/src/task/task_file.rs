@@ -356,7 +356,11 @@ mod tests {
         assert!(!all[3].is_available(&all) && !all[0].is_available(&all) && !all[1].is_available(&all));
         let [a, b, c, d] = all;
         let unordered = [d, a, c, b];
-        assert_eq!(unordered[0].open_blockers(&unordered), [unordered[3].id], "in any order");
+        assert_eq!(
+            unordered[0].open_blockers(&unordered),
+            [unordered[3].id],
+            "the order of the tasks does not matter"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod samples;
 mod validator;
 
 use protocol::json_schema::{all_schemas, to_text};
-use samples::{SAMPLE_FILES, altered, bytes, data, is_read, payloads, planted, value};
+use samples::{SAMPLE_FILES, bytes, data, extra_samples, is_parsed, payloads, value, variants};
 use serde_json::Value;
 use std::path::Path;
 use validator::validation_error;
@@ -20,9 +20,9 @@ fn schema(kind: &str) -> Value {
 fn schema_files_match_the_types() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
     for (name, schema) in all_schemas() {
-        let written = std::fs::read_to_string(directory.join(format!("{name}.schema.json"))).unwrap();
+        let file_text = std::fs::read_to_string(directory.join(format!("{name}.schema.json"))).unwrap();
         assert!(
-            written == to_text(&schema),
+            file_text == to_text(&schema),
             "{name}: cargo run -p teamd-protocol --features schema --example write_schemas"
         );
     }
@@ -59,13 +59,13 @@ fn every_sample_matches_its_schema() {
 
 #[test]
 fn extra_samples_are_accepted_or_rejected() {
-    for (kind, sample) in planted("taken") {
+    for (kind, sample) in extra_samples("taken") {
         assert_eq!(validation_error(&schema(&kind), &sample), None, "{kind}: {sample}");
-        assert!(is_read(&kind, &sample), "{kind}: {sample}");
+        assert!(is_parsed(&kind, &sample), "{kind}: {sample}");
     }
-    for (kind, sample) in planted("refused") {
+    for (kind, sample) in extra_samples("refused") {
         assert!(validation_error(&schema(&kind), &sample).is_some(), "{kind}: {sample}");
-        assert!(!is_read(&kind, &sample), "{kind}: {sample}");
+        assert!(!is_parsed(&kind, &sample), "{kind}: {sample}");
     }
 }
 
@@ -73,14 +73,15 @@ fn extra_samples_are_accepted_or_rejected() {
 fn schema_and_parser_accept_the_same_values() {
     let file_samples = SAMPLE_FILES.map(|(kind, name)| (kind.to_owned(), value(&data(name)).unwrap()));
     let payload_samples = payloads().into_iter().map(|payload| ("payload".to_owned(), payload));
-    for (kind, sample) in file_samples.into_iter().chain(payload_samples).chain(planted("taken")) {
+    for (kind, sample) in file_samples.into_iter().chain(payload_samples).chain(extra_samples("taken")) {
         let schema = schema(&kind);
-        for other in altered(&sample) {
-            let (is_valid, is_parsed) = (validation_error(&schema, &other).is_none(), is_read(&kind, &other));
+        for variant in variants(&sample) {
+            let (is_valid, is_parsed) =
+                (validation_error(&schema, &variant).is_none(), is_parsed(&kind, &variant));
             // In output that only teamd writes all fields are required. The parser accepts some
             // missing ones.
             let is_output = ["event", "response"].contains(&kind.as_str());
-            assert!(is_valid == is_parsed || is_output && is_parsed, "{kind}, {is_valid}: {other}");
+            assert!(is_valid == is_parsed || is_output && is_parsed, "{kind}, {is_valid}: {variant}");
         }
     }
 }
@@ -88,8 +89,8 @@ fn schema_and_parser_accept_the_same_values() {
 /// Some parsers accept more than a program should write, for the sake of existing programs.
 #[test]
 fn schema_rejects_values_that_only_the_parser_accepts() {
-    for (kind, sample) in planted("forgiven") {
-        assert!(is_read(&kind, &sample), "{kind}: {sample}");
+    for (kind, sample) in extra_samples("forgiven") {
+        assert!(is_parsed(&kind, &sample), "{kind}: {sample}");
         assert!(validation_error(&schema(&kind), &sample).is_some(), "{kind}: {sample}");
     }
     // The schema rejects an inbox with one invalid entry. The parser only skips that entry.

@@ -49,14 +49,14 @@ pub(crate) fn payloads() -> Vec<Value> {
 }
 
 /// The samples in schemas.json under `key`, each with the name of its schema.
-pub(crate) fn planted(key: &str) -> Vec<(String, Value)> {
+pub(crate) fn extra_samples(key: &str) -> Vec<(String, Value)> {
     let all = value(&data("schemas.json")).unwrap();
     let samples = all[key].as_array().unwrap().iter();
-    samples.map(|one| (one["schema"].as_str().unwrap().to_owned(), one["sample"].clone())).collect()
+    samples.map(|entry| (entry["schema"].as_str().unwrap().to_owned(), entry["sample"].clone())).collect()
 }
 
 /// Whether teamd's parser for `kind` accepts the sample.
-pub(crate) fn is_read(kind: &str, sample: &Value) -> bool {
+pub(crate) fn is_parsed(kind: &str, sample: &Value) -> bool {
     let text = sample.to_string();
     match kind {
         "config" => TeamConfig::parse(&text).is_ok(),
@@ -67,15 +67,15 @@ pub(crate) fn is_read(kind: &str, sample: &Value) -> bool {
         "response" => serde_json::from_str::<Response>(&text).is_ok(),
         "payload" => Payload::parse(&text).is_some(),
         "task" => Task::parse(&text).is_ok(),
-        other => panic!("there is no {other}"),
+        other => panic!("unknown schema {other}"),
     }
 }
 
 /// Variants of `sample`: each part is replaced by each of several values, or removed. No object is
 /// replaced by an array, because serde accepts an array of an object's fields.
-pub(crate) fn altered(sample: &Value) -> Vec<Value> {
+pub(crate) fn variants(sample: &Value) -> Vec<Value> {
     let replacements = json!([null, true, 7, -1, "x", "7", {}, {"x": 1}, [], [7], ["7"]]);
-    let mut others = Vec::new();
+    let mut variants = Vec::new();
     for pointer in pointers(sample, "") {
         let original = sample.pointer(&pointer).unwrap();
         for replacement in replacements
@@ -84,15 +84,16 @@ pub(crate) fn altered(sample: &Value) -> Vec<Value> {
             .iter()
             .filter(|value| !(original.is_object() && value.is_array()))
         {
-            let mut other = sample.clone();
-            *other.pointer_mut(&pointer).unwrap() = replacement.clone();
-            others.push(other);
+            let mut variant = sample.clone();
+            *variant.pointer_mut(&pointer).unwrap() = replacement.clone();
+            variants.push(variant);
         }
-        others.extend(without(sample, &pointer));
+        variants.extend(without(sample, &pointer));
     }
-    others
+    variants
 }
 
+/// `sample` without the field at `pointer`. `None` if there is no object field at `pointer`.
 fn without(sample: &Value, pointer: &str) -> Option<Value> {
     let mut copy = sample.clone();
     let (parent, key) = pointer.rsplit_once('/')?;
@@ -100,6 +101,7 @@ fn without(sample: &Value, pointer: &str) -> Option<Value> {
     Some(copy)
 }
 
+/// The JSON pointers of `value`, whose own pointer is `at`, and of all its parts.
 fn pointers(value: &Value, at: &str) -> Vec<String> {
     let parts: Vec<(String, &Value)> = match value {
         Value::Object(fields) => fields.iter().map(|(key, part)| (format!("{at}/{key}"), part)).collect(),

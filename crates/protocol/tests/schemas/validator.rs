@@ -13,7 +13,7 @@ pub(crate) fn validation_error(root: &Value, value: &Value) -> Option<String> {
 fn check_schema(root: &Value, schema: &Value, value: &Value) -> Option<String> {
     match schema {
         Value::Bool(true) => None,
-        Value::Bool(false) => Some(format!("there is {value}")),
+        Value::Bool(false) => Some(format!("no value is allowed, but the value is {value}")),
         Value::Object(keywords) => keywords
             .iter()
             .find_map(|(keyword, argument)| check_keyword(root, schema, keyword, argument, value)),
@@ -80,7 +80,7 @@ fn check_applicator(
 }
 
 fn is_of_type(names: &Value, value: &Value) -> bool {
-    let is = |name: &Value| match name.as_str().unwrap() {
+    let has_type = |name: &Value| match name.as_str().unwrap() {
         "null" => value.is_null(),
         "boolean" => value.is_boolean(),
         "string" => value.is_string(),
@@ -89,7 +89,7 @@ fn is_of_type(names: &Value, value: &Value) -> bool {
         "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
         unknown => panic!("unknown type {unknown}"),
     };
-    names.as_array().map_or_else(|| is(names), |names| names.iter().any(is))
+    names.as_array().map_or_else(|| has_type(names), |names| names.iter().any(has_type))
 }
 
 fn length(value: &Value) -> Option<u64> {

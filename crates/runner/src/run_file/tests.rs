@@ -1,4 +1,4 @@
-//! Tests of all validation errors of a run file, and of the result of a valid one.
+//! Tests of the validation errors of run files, and of the result for valid run files.
 
 use super::*;
 use protocol::control::{Backend, RestartPolicy};
@@ -149,31 +149,31 @@ blocked_by = ["count", "count"]
 #[test]
 fn all_errors_are_reported_in_the_order_of_the_file() {
     let text = "nam = 't'\n[policy]\ngrace = '5'\n[[member]]\nname = 'a b'\nprofile = 'worker'\n[[task]]\nkey = 'x'\nowner = 'c'\n";
-    let found = errors(text);
+    let messages = errors(text);
     let starts =
         ["1:1: a run file needs the key name", "1:1: a run file takes no key \"nam\"; the nearest is name"];
-    assert_eq!(found[..2], starts);
-    for (found, start) in found[2..].iter().zip([
+    assert_eq!(messages[..2], starts);
+    for (error, start) in messages[2..].iter().zip([
         "3:9: cannot read the duration 5",
         "5:8: cannot use \"a b\"",
         "7:1: a task needs the key subject",
         "9:9: the owner \"c\" is no member",
     ]) {
-        assert!(found.starts_with(start), "{found} / {start}");
+        assert!(error.starts_with(start), "{error} does not start with {start}");
     }
-    assert_eq!(found.len(), 6);
+    assert_eq!(messages.len(), 6);
 }
 
 #[test]
 fn invalid_toml_is_reported_without_missing_keys() {
-    let found = errors("name = 't'\nx = \n[[member]\nname = 'ann'\n");
-    assert!(found.len() >= 2, "{found:?}");
+    let messages = errors("name = 't'\nx = \n[[member]\nname = 'ann'\n");
+    assert!(messages.len() >= 2, "{messages:?}");
     assert!(
-        found.iter().any(|error| error.starts_with("2:"))
-            && found.iter().any(|error| error.starts_with("3:")),
-        "{found:?}"
+        messages.iter().any(|error| error.starts_with("2:"))
+            && messages.iter().any(|error| error.starts_with("3:")),
+        "{messages:?}"
     );
-    assert!(!found.iter().any(|error| error.contains("needs")), "{found:?}");
+    assert!(!messages.iter().any(|error| error.contains("needs")), "{messages:?}");
     assert!(errors("name = 't'\nname = 'u'\n")[0].starts_with("2:1: duplicate key"));
 }
 
@@ -191,8 +191,8 @@ fn syntax_error_is_reported_once_and_hides_no_other_error() {
     }
     assert_eq!(errors(&format!("{head}profile 'worker'\n")), ["4:9: key with no value, expected `=`"]);
     let open = "[[task]]\nkey = 'a'\nsubject = 's'\nblocked_by = ['b'\n[[task]]\nkey = 'b'\nsubject = 's'\n";
-    let found = errors(&format!("{head}profile = 'worker'\n{open}"));
-    assert!(found.len() == 1 && found[0].starts_with("9:1: missing comma"), "{found:?}");
+    let messages = errors(&format!("{head}profile = 'worker'\n{open}"));
+    assert!(messages.len() == 1 && messages[0].starts_with("9:1: missing comma"), "{messages:?}");
 }
 
 #[test]
@@ -238,11 +238,11 @@ fn policy_errors_are_reported() {
         "[policy]\nanswer_timeout = 5\non_timeout = 'deny'\n",
         "6:18: answer_timeout takes a string such as \"10m\", not a number",
     );
-    let alone = parse_policy("plans = 'auto'\n", Path::new("/")).unwrap_err();
-    let alone: Vec<&str> = alone.iter().map(|error| error.message.as_str()).collect();
+    let policy_errors = parse_policy("plans = 'auto'\n", Path::new("/")).unwrap_err();
+    let messages: Vec<&str> = policy_errors.iter().map(|error| error.message.as_str()).collect();
     assert!(
-        alone[0].contains("needs a table [policy]") || alone[1].contains("needs a table [policy]"),
-        "{alone:?}"
+        messages[0].contains("needs a table [policy]") || messages[1].contains("needs a table [policy]"),
+        "{messages:?}"
     );
 }
 
@@ -313,10 +313,10 @@ fn unknown_choices_and_invalid_durations_are_reported() {
 
 #[test]
 fn invalid_and_duplicate_names_are_reported() {
-    let named = |name: &str| errors(&format!("name = '{name}'\n{MEMBER}")).remove(0);
-    assert!(named("My Team").ends_with("; my-team would do"), "{}", named("My Team"));
+    let name_error = |name: &str| errors(&format!("name = '{name}'\n{MEMBER}")).remove(0);
+    assert!(name_error("My Team").ends_with("; my-team would do"), "{}", name_error("My Team"));
     assert_eq!(
-        named("session-12345678"),
+        name_error("session-12345678"),
         "1:8: the name session-12345678 belongs to a session of Claude Code"
     );
     assert_error(
@@ -335,8 +335,8 @@ fn unknown_references_and_cycles_are_reported() {
         "8:9: the owner \"amn\" is no member of this file; the nearest is ann",
     );
     assert_task_error("blocked_by = ['a']\n", "8:15: a task would wait for itself: a → a");
-    let more = "blocked_by = ['c']\n[[task]]\nkey = 'b'\nsubject = 's'\nblocked_by = ['a']\n[[task]]\nkey = 'c'\nsubject = 's'\nblocked_by = ['b']\n";
-    assert_task_error(more, "12:15: a task would wait for itself: a → c → b → a");
+    let cycle_of_three = "blocked_by = ['c']\n[[task]]\nkey = 'b'\nsubject = 's'\nblocked_by = ['a']\n[[task]]\nkey = 'c'\nsubject = 's'\nblocked_by = ['b']\n";
+    assert_task_error(cycle_of_three, "12:15: a task would wait for itself: a → c → b → a");
 }
 
 #[test]
@@ -357,10 +357,11 @@ fn each_cycle_is_one_error_and_a_diamond_is_none() {
 
 #[test]
 fn cycle_of_20000_tasks_is_found() {
+    // A recursive search would overflow the stack.
     let task = |n: usize| format!("[[task]]\nkey='{n}'\nsubject='s'\nblocked_by=['{}']\n", (n + 1) % 20_000);
-    let chain: String = (0..20_000).map(task).collect();
-    let found = errors(&format!("name='t'\n{MEMBER}{chain}"));
-    assert_eq!(found.len(), 1);
+    let cycle: String = (0..20_000).map(task).collect();
+    let messages = errors(&format!("name='t'\n{MEMBER}{cycle}"));
+    assert_eq!(messages.len(), 1);
 }
 
 #[test]
@@ -385,16 +386,19 @@ fn missing_programs_profiles_and_directories_are_reported() {
         ("profile = 'no-such-profile'\n", "7:1: "),
         ("command = ['sh']\nallow = ['Bash']\n", "7:1: a command takes no allow and no deny"),
     ] {
-        let found = errors(&format!("name = 't'\n{MEMBER}[[member]]\nname = 'bob'\n{rest}"));
-        assert!(found.len() == 1 && found[0].starts_with(start), "{found:?}");
+        let messages = errors(&format!("name = 't'\n{MEMBER}[[member]]\nname = 'bob'\n{rest}"));
+        assert!(messages.len() == 1 && messages[0].starts_with(start), "{messages:?}");
     }
     let bare = format!("name = 't'\n{MEMBER}[[member]]\nname = 'bob'\nenv = {{ PATH = '/no/such/place' }}\n");
-    let needed =
+    let expected =
         "5:1: a member needs profile = \"worker\" (or another profile) or command = [\"PROGRAM\", …]";
-    assert_eq!(errors(&bare), [needed]);
-    let found = errors("name = 't'\nprofile = 'wroker'\n[[member]]\nname = 'ann'\n");
+    assert_eq!(errors(&bare), [expected]);
+    let messages = errors("name = 't'\nprofile = 'wroker'\n[[member]]\nname = 'ann'\n");
     let start = "3:1: there is no profile \"wroker\"; the nearest is worker; there are ";
-    assert!(found[0].starts_with(start) && found[0].ends_with("command = [\"PROGRAM\", …]"), "{found:?}");
+    assert!(
+        messages[0].starts_with(start) && messages[0].ends_with("command = [\"PROGRAM\", …]"),
+        "{messages:?}"
+    );
     assert_member_error(
         "profile = 'worker'\nallow = ['Bash']\n",
         "7:1: cannot start worker with allow or deny: it runs the commands of tasks as they are",
@@ -406,13 +410,16 @@ fn missing_programs_profiles_and_directories_are_reported() {
 }
 
 #[test]
-fn two_prompts_and_an_unreadable_prompt_file_are_reported() {
+fn prompt_and_variable_name_errors_are_reported() {
     assert_member_error(
         "profile = 'worker'\nprompt = 'p'\nprompt_file = 'f'\n",
         "9:15: a member takes a prompt or a prompt_file, not both",
     );
-    let found = errors(&format!("name = 't'\n{MEMBER}prompt_file = 'no-such-file'\n"));
-    assert!(found[0].starts_with("5:15: cannot read") && found[0].contains("no-such-file"), "{found:?}");
+    let messages = errors(&format!("name = 't'\n{MEMBER}prompt_file = 'no-such-file'\n"));
+    assert!(
+        messages[0].starts_with("5:15: cannot read") && messages[0].contains("no-such-file"),
+        "{messages:?}"
+    );
     assert_member_error(
         "profile = 'worker'\nenv = { 'A=B' = 'x' }\n",
         "8:9: \"A=B\" is no name for a variable",
@@ -423,14 +430,14 @@ fn two_prompts_and_an_unreadable_prompt_file_are_reported() {
 fn task_that_only_workers_can_claim_needs_a_command() {
     let worker = "[[member]]\nname = 'bob'\nprofile = 'worker'\n";
     let task = |rest: &str| format!("[[task]]\nkey = 'a'\nsubject = 's'\n{rest}");
-    let needed = |line: u32| {
+    let expected_errors = |line: u32| {
         [format!("{line}:1: a task for workers alone needs the key command: they do nothing else")]
     };
-    assert_eq!(errors(&format!("name = 't'\n{worker}{}", task(""))), needed(5));
-    let both = format!("name = 't'\n{MEMBER}{worker}");
-    assert_eq!(errors(&format!("{both}{}", task("owner = 'bob'\n"))), needed(8));
+    assert_eq!(errors(&format!("name = 't'\n{worker}{}", task(""))), expected_errors(5));
+    let ann_and_worker = format!("name = 't'\n{MEMBER}{worker}");
+    assert_eq!(errors(&format!("{ann_and_worker}{}", task("owner = 'bob'\n"))), expected_errors(8));
     for rest in ["", "owner = 'ann'\n", "owner = 'bob'\ncommand = 'true'\n"] {
-        parse_valid(&format!("{both}{}", task(rest)));
+        parse_valid(&format!("{ann_and_worker}{}", task(rest)));
     }
 }
 
@@ -456,9 +463,9 @@ fn examples_are_valid_run_files_except_for_missing_programs() {
         }
         names.push(path.file_name().unwrap().to_string_lossy().into_owned());
         let errors = read_run_file(&path, Path::new("/")).unwrap().err().unwrap_or_default();
-        let others: Vec<_> =
+        let other_errors: Vec<_> =
             errors.iter().filter(|error| !error.message.starts_with("cannot start")).collect();
-        assert!(others.is_empty(), "{}: {others:#?}", path.display());
+        assert!(other_errors.is_empty(), "{}: {other_errors:#?}", path.display());
     }
     names.sort();
     assert_eq!(names, ["cargo-pipeline.toml", "mixed.toml", "review.toml", "survey.toml"]);

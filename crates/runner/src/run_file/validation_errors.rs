@@ -106,8 +106,8 @@ mod tests {
     #[test]
     fn position_is_counted_in_lines_and_characters() {
         let mut errors = ValidationErrors::new("a\nböb x\n");
-        for at in [0, 7, 2, 99] {
-            errors.push(at, "m");
+        for offset in [0, 7, 2, 99] {
+            errors.push(offset, "m");
         }
         let positions: Vec<_> = errors.into_sorted().iter().map(|error| (error.line, error.column)).collect();
         assert_eq!(positions, [(1, 1), (2, 1), (2, 5), (3, 1)]);

@@ -148,21 +148,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_spellings_mean_the_same() {
-        let one = HookInput::parse(
+    fn snake_case_and_camel_case_keys_are_equal() {
+        let snake_case = HookInput::parse(
             br#"{"session_id":"s","tool_name":"Bash","tool_input":{"command":"ls"}}"#,
             &HookDelivery::default(),
         );
-        let two = HookInput::parse(
+        let camel_case = HookInput::parse(
             br#"{"sessionId":"s","toolName":"Bash","toolArgs":"{\"command\":\"ls\"}"}"#,
             &HookDelivery::default(),
         );
-        assert_eq!(one, two);
-        assert_eq!(one.tool_input["command"], "ls");
+        assert_eq!(snake_case, camel_case);
+        assert_eq!(snake_case.tool_input["command"], "ls");
     }
 
     #[test]
-    fn last_words_are_where_the_profile_says() {
+    fn last_message_is_read_from_the_reply_source_of_the_profile() {
         let delivery = |key: &str, file_key: Option<&str>| HookDelivery {
             reply_source: Some(ReplySource { file_key: file_key.map(str::to_owned), key: key.to_owned() }),
             ..HookDelivery::default()
@@ -193,22 +193,25 @@ mod tests {
     }
 
     #[test]
-    fn only_a_program_that_says_so_has_not_taken_what_it_was_handed() {
-        let took = |text: &str, key: Option<&str>| {
+    fn has_continued_is_false_only_if_the_program_reports_false() {
+        let has_continued = |text: &str, key: Option<&str>| {
             let continued_key = key.map(str::to_owned);
             let delivery = HookDelivery { continued_key, ..HookDelivery::default() };
             HookInput::parse(text.as_bytes(), &delivery).has_continued()
         };
         let key = Some("stop_hook_active");
-        assert!(took("{}", key) && took(r#"{"stop_hook_active":true}"#, key));
-        assert!(!took(r#"{"stop_hook_active":false}"#, key) && took(r#"{"stop_hook_active":false}"#, None));
+        assert!(has_continued("{}", key) && has_continued(r#"{"stop_hook_active":true}"#, key));
+        assert!(
+            !has_continued(r#"{"stop_hook_active":false}"#, key)
+                && has_continued(r#"{"stop_hook_active":false}"#, None)
+        );
     }
 
     #[test]
-    fn what_can_not_be_read_is_not_there() {
-        let more = vec![b'['; 100_000];
-        let odd: [&[u8]; 6] = [b"", b"{", b"[]", b"\xff", b"{\"session_id\":7}", &more];
-        for bytes in odd {
+    fn invalid_input_is_treated_as_empty() {
+        let deep = vec![b'['; 100_000];
+        let invalid: [&[u8]; 6] = [b"", b"{", b"[]", b"\xff", b"{\"session_id\":7}", &deep];
+        for bytes in invalid {
             assert_eq!(
                 HookInput::parse(bytes, &HookDelivery::default()),
                 HookInput::default(),
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_only_has_nothing_to_do_is_at_no_dialog() {
+    fn notification_of_an_idle_program_has_no_dialog_text() {
         let dialog = |text: &str| HookInput::parse(text.as_bytes(), &HookDelivery::default()).dialog_text();
         assert_eq!(
             dialog(r#"{"message":"Claude needs your permission"}"#).as_deref(),

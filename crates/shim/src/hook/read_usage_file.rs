@@ -59,7 +59,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn it_is_the_sum_of_the_parts_and_what_is_no_line_of_it_is_passed_over() {
+    fn usage_is_the_sum_of_the_parts_and_other_lines_are_skipped() {
         let usage_paths = UsagePaths {
             tokens: ["message.usage.in", "message.usage.out"].map(str::to_owned).to_vec(),
             part_id: Some("message.id".to_owned()),
@@ -74,14 +74,14 @@ mod tests {
         let text =
             [&part("a", 1), &part("a", 9), "noise out\n", &long, &part("b", 4), "{\"message\":{\"id\""];
         File::create(&path).unwrap().write_all(text.concat().as_bytes()).unwrap();
-        assert_eq!(read_usage(&path, &usage_paths).map(|used| used.tokens), Some(10 + 5));
+        assert_eq!(read_usage(&path, &usage_paths).map(|usage| usage.tokens), Some(10 + 5));
         assert_eq!(read_usage(&directory.path().join("none"), &usage_paths), None);
         let star = UsagePaths { tokens: vec!["message.usage.*".to_owned()], ..usage_paths.clone() };
-        assert_eq!(read_usage(&path, &star).map(|used| used.tokens), Some(10 + 5));
+        assert_eq!(read_usage(&path, &star).map(|usage| usage.tokens), Some(10 + 5));
         let fifo = directory.path().join("fifo");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        for odd in [fifo.as_path(), directory.path(), Path::new("/dev/zero")] {
-            assert_eq!(read_usage(odd, &usage_paths), None, "{}", odd.display());
+        for path in [fifo.as_path(), directory.path(), Path::new("/dev/zero")] {
+            assert_eq!(read_usage(path, &usage_paths), None, "{}", path.display());
         }
         File::create(&path).unwrap();
         assert_eq!(read_usage(&path, &usage_paths), None);

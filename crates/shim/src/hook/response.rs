@@ -52,10 +52,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_goes_into_every_string_of_the_shape_and_stays_a_text() {
-        let usual = profile::HookDelivery::default().response_template;
+    fn text_is_inserted_into_every_string_of_the_template_and_escaped() {
+        let default_template = profile::HookDelivery::default().response_template;
         let text = "a \"b\"\n{text}";
-        assert_eq!(continue_response(text, &usual), r#"{"decision":"block","reason":"a \"b\"\n{text}"}"#);
+        assert_eq!(
+            continue_response(text, &default_template),
+            r#"{"decision":"block","reason":"a \"b\"\n{text}"}"#
+        );
         let template = json!({"hookSpecificOutput": {"more": ["say: {text}", 7]}});
         let template = template.as_object().unwrap();
         assert_eq!(continue_response("hi", template), r#"{"hookSpecificOutput":{"more":["say: hi",7]}}"#);

@@ -90,38 +90,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_reads_in_a_row_are_a_person_and_an_answer_of_the_terminal_is_none() {
+    fn repeated_reads_are_typing_and_a_single_read_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let mut detector = TypingDetector::watch(dir.path()).unwrap();
         let at = |ms: u64| detector.ignore_until + Duration::from_millis(ms);
-        let (early, one, late, next) =
+        let (during_start, first, second, third) =
             (detector.ignore_until - Duration::from_millis(1), at(10), at(5_000), at(5_400));
-        assert!(!detector.is_typing(5, early), "the program asks its terminal");
-        assert!(!detector.is_typing(1, one) && !detector.is_typing(1, late), "the focus comes and goes");
-        assert!(detector.is_typing(1, next));
-        assert!(detector.is_typing(2, at_after(next)));
+        assert!(!detector.is_typing(5, during_start), "the terminal answers a query of the program");
+        assert!(
+            !detector.is_typing(1, first) && !detector.is_typing(1, second),
+            "a change of focus is one read"
+        );
+        assert!(detector.is_typing(1, third));
+        assert!(detector.is_typing(2, one_minute_after(third)));
     }
 
     #[test]
-    fn what_is_read_after_the_window_has_changed_is_no_person() {
+    fn reads_after_a_size_change_are_not_typing() {
         let dir = tempfile::tempdir().unwrap();
         let mut detector = TypingDetector::watch(dir.path()).unwrap();
         let at = |detector: &TypingDetector, ms: u64| detector.ignore_until + Duration::from_millis(ms);
-        let resized = at(&detector, 10);
-        assert!(!detector.is_typing(1, resized));
-        detector.note_size(Some((98, 40)), resized + Duration::from_millis(400));
-        assert!(!detector.is_typing(5, resized + Duration::from_millis(400)));
-        let typing = at(&detector, 1);
-        detector.note_size(Some((98, 40)), typing);
-        assert!(detector.is_typing(2, typing));
+        let resize_time = at(&detector, 10);
+        assert!(!detector.is_typing(1, resize_time));
+        detector.note_size(Some((98, 40)), resize_time + Duration::from_millis(400));
+        assert!(!detector.is_typing(5, resize_time + Duration::from_millis(400)));
+        let typing_time = at(&detector, 1);
+        detector.note_size(Some((98, 40)), typing_time);
+        assert!(detector.is_typing(2, typing_time));
     }
 
-    fn at_after(next: Instant) -> Instant {
-        next + Duration::from_secs(60)
+    fn one_minute_after(time: Instant) -> Instant {
+        time + Duration::from_secs(60)
     }
 
     #[test]
-    fn a_terminal_that_is_not_there_is_not_watched() {
+    fn missing_terminal_is_not_watched() {
         assert!(TypingDetector::watch(Path::new("/nowhere")).is_none());
     }
 }

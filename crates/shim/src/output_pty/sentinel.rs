@@ -85,50 +85,51 @@ impl Sentinel {
 mod tests {
     use super::*;
 
-    fn set(mark: &mut Sentinel) -> Vec<u8> {
-        mark.issue();
-        let text = mark.unwritten().to_vec();
-        mark.note_written(text.len());
+    /// Issues a sentinel and returns its bytes, as if they had been written.
+    fn write_sentinel(sentinel: &mut Sentinel) -> Vec<u8> {
+        sentinel.issue();
+        let text = sentinel.unwritten().to_vec();
+        sentinel.note_written(text.len());
         text
     }
 
     #[test]
-    fn marks_are_taken_out_wherever_they_are_torn() {
+    fn sentinels_are_stripped_wherever_a_read_splits_them() {
         for at in 0..SENTINEL_BYTES * 2 + 13 {
-            let mut mark = Sentinel::default();
-            let (one, two) = (set(&mut mark), set(&mut mark));
-            assert_ne!(one, two);
-            let whole = [b"before\0".as_slice(), &one, b"after", &two].concat();
-            let out = [mark.strip(&whole[..at]), mark.strip(&whole[at..])].concat();
-            assert_eq!(out, b"before\0after", "torn at {at}");
-            assert!(!mark.is_awaited());
-            assert_eq!(mark.strip(&two), two, "nobody waits for it");
+            let mut sentinel = Sentinel::default();
+            let (first, second) = (write_sentinel(&mut sentinel), write_sentinel(&mut sentinel));
+            assert_ne!(first, second);
+            let output = [b"before\0".as_slice(), &first, b"after", &second].concat();
+            let text = [sentinel.strip(&output[..at]), sentinel.strip(&output[at..])].concat();
+            assert_eq!(text, b"before\0after", "split at {at}");
+            assert!(!sentinel.is_awaited());
+            assert_eq!(sentinel.strip(&second), second, "no sentinel is awaited");
         }
     }
 
     #[test]
-    fn one_that_was_never_written_or_has_been_lost_is_not_waited_for() {
-        let mut mark = Sentinel::default();
-        mark.issue();
-        mark.discard_unwritten();
-        assert!(!mark.is_awaited() && mark.unwritten().is_empty());
-        set(&mut mark);
-        let latest = set(&mut mark);
-        assert_eq!(mark.strip(&latest), b"");
-        assert!(!mark.is_awaited());
+    fn unwritten_or_lost_sentinel_is_not_awaited() {
+        let mut sentinel = Sentinel::default();
+        sentinel.issue();
+        sentinel.discard_unwritten();
+        assert!(!sentinel.is_awaited() && sentinel.unwritten().is_empty());
+        write_sentinel(&mut sentinel);
+        let latest = write_sentinel(&mut sentinel);
+        assert_eq!(sentinel.strip(&latest), b"");
+        assert!(!sentinel.is_awaited());
     }
 
     #[test]
-    fn one_that_was_written_in_part_is_made_whole_with_the_next() {
-        let mut mark = Sentinel::default();
-        mark.issue();
-        let begun = mark.unwritten()[..9].to_vec();
-        mark.note_written(9);
-        mark.discard_unwritten();
-        assert!(mark.is_awaited());
-        let rest = set(&mut mark);
-        assert_eq!(rest.len(), 2 * SENTINEL_BYTES - 9);
-        assert_eq!(mark.strip(&[begun, rest].concat()), b"");
-        assert!(!mark.is_awaited());
+    fn partly_written_sentinel_is_completed_with_the_next_one() {
+        let mut sentinel = Sentinel::default();
+        sentinel.issue();
+        let start = sentinel.unwritten()[..9].to_vec();
+        sentinel.note_written(9);
+        sentinel.discard_unwritten();
+        assert!(sentinel.is_awaited());
+        let remainder = write_sentinel(&mut sentinel);
+        assert_eq!(remainder.len(), 2 * SENTINEL_BYTES - 9);
+        assert_eq!(sentinel.strip(&[start, remainder].concat()), b"");
+        assert!(!sentinel.is_awaited());
     }
 }

@@ -200,22 +200,22 @@ mod tests {
     fn order(mut unread: Vec<InboxEntry>, program: &TurnProgram) -> Vec<usize> {
         let mut order = Vec::new();
         while let Some(action) = next_action(&unread, program) {
-            let done = match action {
-                InboxAction::PlanAnswer(..) => panic!("no plan is answered here"),
+            let entries = match action {
+                InboxAction::PlanAnswer(..) => panic!("unexpected answer to a plan"),
                 InboxAction::MarkRead(entries) | InboxAction::ApproveShutdown(_, entries) => entries,
                 InboxAction::Show(entry, _)
                 | InboxAction::SetMode(entry, _)
                 | InboxAction::UserMessage(entry, _)
                 | InboxAction::Message(entry, _) => vec![entry],
             };
-            order.extend(done.iter().map(|entry| entry.index));
-            unread.retain(|entry| !done.contains(entry));
+            order.extend(entries.iter().map(|entry| entry.index));
+            unread.retain(|entry| !entries.contains(entry));
         }
         order
     }
 
     #[test]
-    fn a_person_goes_first_then_shutdown_then_the_lead_then_others_by_age() {
+    fn order_is_person_then_shutdown_then_lead_then_others_by_age() {
         let unread = inbox(&[
             ("bob", 50, "late"),
             ("cat", 10, "early"),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assignment_is_consumed_without_a_turn() {
+    fn assignment_is_marked_read_without_a_turn() {
         let unread = inbox(&[("team-lead", 1, ASSIGNMENT), ("ann", 2, ASSIGNMENT), ("bob", 3, "x")]);
         assert!(
             matches!(next_action(&unread, &agent()), Some(InboxAction::MarkRead(entries)) if entries.len() == 2)
@@ -236,7 +236,7 @@ mod tests {
         let typed = inbox(&[("user", 1, ASSIGNMENT)]);
         assert!(
             matches!(next_action(&typed, &agent()), Some(InboxAction::UserMessage(..))),
-            "a person's words stay words"
+            "the text of a person is no payload"
         );
     }
 
@@ -253,30 +253,31 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_shows_what_it_has_no_command_for() {
+    fn worker_without_a_message_command_shows_the_message() {
         let unread = inbox(&[("bob", 1, "hi")]);
         assert!(
             matches!(next_action(&unread, &worker()), Some(InboxAction::Show(_, text)) if text == "── bob: \nhi")
         );
-        let asked = TurnProgram::Worker(Worker { on_message: Some("cat".into()), ..Worker::default() });
-        assert!(matches!(next_action(&unread, &asked), Some(InboxAction::Message(..))));
+        let with_command =
+            TurnProgram::Worker(Worker { on_message: Some("cat".into()), ..Worker::default() });
+        assert!(matches!(next_action(&unread, &with_command), Some(InboxAction::Message(..))));
     }
 
     #[test]
-    fn a_plans_answer_is_a_turn_and_other_payloads_are_lines() {
+    fn answer_to_a_plan_starts_a_turn_and_other_payloads_are_shown() {
         let answer =
             r#"{"type":"plan_approval_response","requestId":"p","approved":false,"feedback":"smaller"}"#;
-        let from = |who: &str| next_action(&inbox(&[(who, 1, answer)]), &agent());
+        let action = |sender: &str| next_action(&inbox(&[(sender, 1, answer)]), &agent());
         assert!(
-            matches!(from("team-lead"), Some(InboxAction::PlanAnswer(_, _, answer)) if plan_answer_text(&answer, None).ends_with("smaller"))
+            matches!(action("team-lead"), Some(InboxAction::PlanAnswer(_, _, answer)) if plan_answer_text(&answer, None).ends_with("smaller"))
         );
-        assert!(matches!(from("bob"), Some(InboxAction::Show(..))), "only the lead's word counts");
+        assert!(matches!(action("bob"), Some(InboxAction::Show(..))), "only the lead's answer counts");
         let idle = r#"{"type":"idle_notification","from":"bob","idleReason":"available"}"#;
         assert!(matches!(next_action(&inbox(&[("bob", 1, idle)]), &agent()), Some(InboxAction::Show(..))));
     }
 
     #[test]
-    fn what_is_read_or_no_message_is_no_item() {
+    fn read_and_invalid_entries_have_no_action() {
         let broken = vec![InboxEntry::parse(0, "7"), InboxEntry::parse(1, r#"{"from":"bob"}"#)];
         assert_eq!(next_action(&broken, &agent()), None);
         let read = r#"{"from":"bob","text":"x","timestamp":"","read":true}"#;

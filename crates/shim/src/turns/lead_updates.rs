@@ -104,28 +104,39 @@ mod tests {
         let entries: Vec<InboxEntry> =
             unread.iter().enumerate().map(|(index, (from, text))| entry(index, from, text)).collect();
         let updates = lead_updates(&entries);
-        let stood_for: usize = updates.iter().map(|update| update.entries().len()).sum();
-        assert_eq!(stood_for, entries.len(), "each is marked read with what it is told in");
-        let word = |update: &LeadUpdate| match update {
+        let entry_count: usize = updates.iter().map(|update| update.entries().len()).sum();
+        assert_eq!(entry_count, entries.len(), "each entry belongs to one update");
+        let text = |update: &LeadUpdate| match update {
             LeadUpdate::Message { message, times, .. } => format!("{}:{times}", message.from),
             LeadUpdate::Idle { names, .. } => names.join(","),
         };
-        updates.iter().map(word).collect()
+        updates.iter().map(text).collect()
     }
 
     #[test]
-    fn who_has_nothing_to_say_is_named_once_with_all_others() {
-        let (bare, done) = (idle(""), idle(r#","completedTaskId":"3","completedStatus":"completed""#));
-        let unread = [("ann", &*bare), ("bob", "hello"), ("ann", &*bare), ("cat", &*done), ("bob", &*bare)];
+    fn idle_notifications_without_details_become_one_update() {
+        let (without_details, completed) =
+            (idle(""), idle(r#","completedTaskId":"3","completedStatus":"completed""#));
+        let unread = [
+            ("ann", &*without_details),
+            ("bob", "hello"),
+            ("ann", &*without_details),
+            ("cat", &*completed),
+            ("bob", &*without_details),
+        ];
         assert_eq!(update_texts(&unread), ["bob:1", "cat:1", "ann,bob"]);
     }
 
     #[test]
-    fn words_that_were_sent_again_stand_once_and_requests_each() {
-        let asks = r#"{"type":"permission_request","request_id":"p"}"#;
-        let unread = [("ann", "done"), ("bob", "done"), ("ann", "done"), ("ann", asks), ("ann", asks)];
+    fn repeated_messages_are_merged_and_requests_are_not() {
+        let request = r#"{"type":"permission_request","request_id":"p"}"#;
+        let unread = [("ann", "done"), ("bob", "done"), ("ann", "done"), ("ann", request), ("ann", request)];
         assert_eq!(update_texts(&unread), ["ann:2", "bob:1", "ann:1", "ann:1"]);
-        let changes = [("ann", "fail"), ("ann", "pass"), ("ann", "fail")];
-        assert_eq!(update_texts(&changes), ["ann:1", "ann:1", "ann:1"], "it would read as passed");
+        let alternating = [("ann", "fail"), ("ann", "pass"), ("ann", "fail")];
+        assert_eq!(
+            update_texts(&alternating),
+            ["ann:1", "ann:1", "ann:1"],
+            "after a merge, pass would be the last message"
+        );
     }
 }

@@ -91,15 +91,15 @@ mod tests {
     }
 
     #[test]
-    fn it_is_found_at_any_depth_and_over_several_reads() {
+    fn session_id_is_found_at_any_depth_and_across_reads() {
         let line = r#"{"type":"x","msg":[{"deep":{"thread_id":"abc"}}]}"#;
         assert_eq!(scanned_session(&["noise\n", line, "\r\n", "more"]).as_deref(), Some("abc"));
-        let (one, two) = line.split_at(20);
-        assert_eq!(scanned_session(&[one, two]).as_deref(), Some("abc"), "without a last newline");
+        let (start, end) = line.split_at(20);
+        assert_eq!(scanned_session(&[start, end]).as_deref(), Some("abc"), "without a last newline");
     }
 
     #[test]
-    fn what_is_no_json_line_or_no_text_tells_nothing() {
+    fn other_lines_and_other_values_have_no_session_id() {
         assert_eq!(
             scanned_session(&[
                 "thread_id: abc\n",
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_has_used_up_is_counted_to_the_end_also_behind_the_session() {
+    fn usage_is_counted_to_the_end_of_the_output() {
         let usage_paths = UsagePaths { tokens: vec!["usage.out".to_owned()], ..UsagePaths::default() };
         let mut scanner = OutputScanner::new(OutputFields {
             session_key: Some("thread_id".to_owned()),

@@ -45,26 +45,26 @@ pub(super) fn plain_text(output: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn last(bytes: &[u8]) -> String {
-        let mut last = OutputTail::default();
-        bytes.chunks(700).for_each(|chunk| last.push(chunk));
-        last.take_text()
+    fn tail_text(bytes: &[u8]) -> String {
+        let mut tail = OutputTail::default();
+        bytes.chunks(700).for_each(|chunk| tail.push(chunk));
+        tail.take_text()
     }
 
     #[test]
-    fn colours_titles_and_progress_are_left_out() {
+    fn colors_titles_and_progress_are_removed() {
         let text = "\x1b[31merror\x1b[0m: no\r\n\x1b]0;title\x07 10 %\r 99 %\r100 %\r\n\n\x07done \x1b[2K";
-        assert_eq!(last(text.as_bytes()), "error: no\n100 %\ndone");
+        assert_eq!(tail_text(text.as_bytes()), "error: no\n100 %\ndone");
     }
 
     #[test]
-    fn it_is_twenty_lines_and_four_kibibytes_at_most() {
+    fn tail_has_at_most_twenty_lines_and_four_kibibytes() {
         let many: String = (0..5000).map(|n| format!("line {n}\n")).collect();
-        let shown = last(many.as_bytes());
+        let shown = tail_text(many.as_bytes());
         assert_eq!((shown.lines().count(), shown.lines().next()), (20, Some("line 4980")));
-        let wide = last("ä".repeat(50_000).as_bytes());
+        let wide = tail_text("ä".repeat(50_000).as_bytes());
         assert!(wide.len() <= 4096 && wide.chars().all(|c| c == 'ä' || c == '\u{fffd}'), "{}", wide.len());
-        assert_eq!(last(b""), "");
-        assert!(last(&[0xff, 0xfe, b'x']).ends_with('x'));
+        assert_eq!(tail_text(b""), "");
+        assert!(tail_text(&[0xff, 0xfe, b'x']).ends_with('x'));
     }
 }

@@ -134,8 +134,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn question() -> PermissionRequest {
-        let asked = PermissionQuestion {
+    fn permission_request() -> PermissionRequest {
+        let question = PermissionQuestion {
             id: 1,
             tool_name: "Bash".into(),
             call_id: "c1".into(),
@@ -143,13 +143,13 @@ mod tests {
             input: json!({"command": "ls"}),
             can_allow_always: true,
         };
-        OpenPermissionRequest::new(asked, "ann").request
+        OpenPermissionRequest::new(question, "ann").request
     }
 
     #[test]
-    fn of_a_long_question_what_is_written_is_cut_and_nothing_else() {
-        let fitting = |input: Value| {
-            let asked = PermissionQuestion {
+    fn only_file_contents_of_a_long_request_are_shortened() {
+        let shortened_input = |input: Value| {
+            let question = PermissionQuestion {
                 id: 1,
                 tool_name: "Edit".into(),
                 call_id: "c1".into(),
@@ -157,44 +157,43 @@ mod tests {
                 input,
                 can_allow_always: false,
             };
-            OpenPermissionRequest::new(asked, "ann")
-                .shortened_to_limit()
-                .map(|question| question.request.input)
+            OpenPermissionRequest::new(question, "ann").shortened_to_limit().map(|open| open.request.input)
         };
         let long = "é".repeat(150 << 10);
         let path = "p".repeat(20 << 10);
-        let cut =
-            fitting(json!({"file_path": path, "edits": [{"old_string": long, "new_string": long}]})).unwrap();
-        assert_eq!(cut["file_path"], path);
-        let shown = cut["edits"][0]["new_string"].as_str().unwrap();
+        let shortened =
+            shortened_input(json!({"file_path": path, "edits": [{"old_string": long, "new_string": long}]}))
+                .unwrap();
+        assert_eq!(shortened["file_path"], path);
+        let shown = shortened["edits"][0]["new_string"].as_str().unwrap();
         assert!(
             shown.len() < 20 << 10 && shown.contains("290816 bytes are not shown"),
             "{}",
             &shown[8190..8250]
         );
-        assert_eq!(fitting(json!({"content": "x"})), Some(json!({"content": "x"})));
-        assert_eq!(fitting(json!({"command": long})), None, "nobody can judge half a command");
+        assert_eq!(shortened_input(json!({"content": "x"})), Some(json!({"content": "x"})));
+        assert_eq!(shortened_input(json!({"command": long})), None, "a command is never shortened");
     }
 
     fn answer(response: &Value) -> PermissionAnswer {
         let outcome = json!({"subtype": "success", "response": response});
-        answer_for_agent(&question(), serde_json::from_value(outcome).unwrap())
+        answer_for_agent(&permission_request(), serde_json::from_value(outcome).unwrap())
     }
 
     #[test]
-    fn a_question_says_who_and_what_and_offers_a_rule() {
-        let question = question();
-        assert_eq!((question.agent_id.as_str(), question.tool_name.as_str()), ("ann", "Bash"));
-        assert_eq!((question.tool_use_id.as_str(), question.description.as_str()), ("c1", "ls"));
-        assert!(question.request_id.as_str().starts_with("perm-"));
+    fn request_names_member_and_tool_and_suggests_a_rule() {
+        let request = permission_request();
+        assert_eq!((request.agent_id.as_str(), request.tool_name.as_str()), ("ann", "Bash"));
+        assert_eq!((request.tool_use_id.as_str(), request.description.as_str()), ("c1", "ls"));
+        assert!(request.request_id.as_str().starts_with("perm-"));
         assert_eq!(
-            serde_json::to_value(&question.permission_suggestions).unwrap(),
+            serde_json::to_value(&request.permission_suggestions).unwrap(),
             json!([{"type": "addRules", "rules": [{"toolName": "Bash"}], "behavior": "allow", "destination": "session"}])
         );
     }
 
     #[test]
-    fn no_answer_grants_more_than_it_says() {
+    fn answer_never_grants_more_than_the_lead_allowed() {
         let rule = |tool: &str, content: Value| {
             json!({"type": "addRules", "behavior": "allow", "destination": "session",
                 "rules": [{"toolName": tool, "ruleContent": content}]})
@@ -214,8 +213,11 @@ mod tests {
             PermissionAnswer::AllowOnce
         );
         let changed = answer(&json!({"updated_input": {"command": "ls -l"}}));
-        assert!(matches!(changed, PermissionAnswer::Deny { reason: why } if why.contains("ls -l")));
-        let no = PermissionOutcome::Error { error: "no".into() };
-        assert_eq!(answer_for_agent(&question(), no), PermissionAnswer::Deny { reason: "no".into() });
+        assert!(matches!(changed, PermissionAnswer::Deny { reason } if reason.contains("ls -l")));
+        let denial = PermissionOutcome::Error { error: "no".into() };
+        assert_eq!(
+            answer_for_agent(&permission_request(), denial),
+            PermissionAnswer::Deny { reason: "no".into() }
+        );
     }
 }

@@ -267,33 +267,39 @@ mod tests {
         InboxEntry::parse(index, &raw.to_string())
     }
 
-    fn none(_: &PlanApprovalResponse) -> Option<String> {
+    /// Returns no text for any plan.
+    fn no_plan(_: &PlanApprovalResponse) -> Option<String> {
         None
     }
 
     #[test]
-    fn a_yes_to_a_plan_brings_the_plan_and_a_no_its_reason() {
-        let in_mode = |fields: &str, mode| {
+    fn approval_includes_the_plan_and_rejection_includes_its_feedback() {
+        let answer_in_mode = |fields: &str, mode| {
             let text =
                 format!(r#"{{"type":"plan_approval_response","requestId":"p","timestamp":"",{fields}}}"#);
             prompt_from_messages(vec![entry(0, "team-lead", &text)], mode, |_| Some("1. read".to_owned()))
                 .unwrap()
                 .text
         };
-        let answer = |fields: &str| in_mode(fields, None);
-        let other = in_mode(r#""approved":true,"permissionMode":"acceptEdits""#, Some("default"));
-        assert!(other.contains("your permission mode is default"), "it has no other: {other}");
-        let yes = answer(r#""approved":true,"permissionMode":"acceptEdits""#);
+        let answer = |fields: &str| answer_in_mode(fields, None);
+        let other_mode = answer_in_mode(r#""approved":true,"permissionMode":"acceptEdits""#, Some("default"));
         assert!(
-            yes.contains("approved. Carry it out") && yes.contains("acceptEdits") && yes.contains("1. read"),
-            "{yes}"
+            other_mode.contains("your permission mode is default"),
+            "the agent's mode is named, not that of the approval: {other_mode}"
         );
-        let no = answer(r#""approved":false,"feedback":"smaller""#);
-        assert!(no.contains("smaller") && !no.contains("1. read"), "{no}");
+        let approval = answer(r#""approved":true,"permissionMode":"acceptEdits""#);
+        assert!(
+            approval.contains("approved. Carry it out")
+                && approval.contains("acceptEdits")
+                && approval.contains("1. read"),
+            "{approval}"
+        );
+        let rejection = answer(r#""approved":false,"feedback":"smaller""#);
+        assert!(rejection.contains("smaller") && !rejection.contains("1. read"), "{rejection}");
     }
 
     #[test]
-    fn mail_is_one_text_in_the_order_of_the_protocol() {
+    fn messages_are_combined_in_the_order_of_the_protocol() {
         let request = r#"{"type":"shutdown_request","requestId":"x-1","from":"team-lead","reason":"<done>"}"#;
         let prompt = prompt_from_messages(
             vec![
@@ -303,27 +309,27 @@ mod tests {
                 entry(3, "user", "typed"),
             ],
             None,
-            none,
+            no_plan,
         )
         .unwrap();
-        let places = ["typed", "teamctl answer-shutdown x-1 --approve", "from the lead", "from bob"]
+        let positions = ["typed", "teamctl answer-shutdown x-1 --approve", "from the lead", "from bob"]
             .map(|text| prompt.text.find(text).unwrap_or_else(|| panic!("{text} in {}", prompt.text)));
-        assert!(places.is_sorted(), "{}", prompt.text);
+        assert!(positions.is_sorted(), "{}", prompt.text);
         assert!(prompt.text.contains("&lt;done&gt;") && !prompt.text.contains("<done>"), "{}", prompt.text);
         assert_eq!((prompt.about.as_str(), prompt.entries.len()), ("a person's words and more", 4));
     }
 
     #[test]
-    fn what_is_too_much_for_one_answer_waits_and_an_assignment_alone_is_none() {
+    fn prompt_is_limited_in_size_and_an_assignment_alone_gives_no_prompt() {
         let many: Vec<InboxEntry> = (0..9).map(|n| entry(n, "bob", &"x".repeat(40 << 10))).collect();
-        assert_eq!(prompt_from_messages(many, None, none).unwrap().entries.len(), 4);
+        assert_eq!(prompt_from_messages(many, None, no_plan).unwrap().entries.len(), 4);
         let assignment = r#"{"type":"task_assignment","taskId":"3","subject":"s"}"#;
-        assert!(prompt_from_messages(vec![entry(0, "bob", assignment)], None, none).is_none());
-        assert!(prompt_from_messages(Vec::new(), None, none).is_none());
+        assert!(prompt_from_messages(vec![entry(0, "bob", assignment)], None, no_plan).is_none());
+        assert!(prompt_from_messages(Vec::new(), None, no_plan).is_none());
     }
 
     #[test]
-    fn last_words_are_one_line() {
+    fn summary_is_the_first_line_that_is_not_blank() {
         assert_eq!(first_line_summary("\n  all done \nmore").as_deref(), Some("all done"));
         assert_eq!(first_line_summary(" \n"), None);
     }

@@ -30,14 +30,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_output_without_what_steers_a_terminal() {
+    fn reply_is_the_output_without_control_sequences() {
         assert_eq!(extract_reply(b"\x1b[31m1. read\x1b[0m\r\n2. write\n\n", None), "1. read\n2. write");
         assert_eq!(extract_reply("ä".repeat(MAX_REPLY_BYTES).as_bytes(), None).len(), MAX_REPLY_BYTES);
         assert_eq!(extract_reply(b" \n", None), "");
     }
 
     #[test]
-    fn of_lines_of_json_it_is_the_last_value_of_the_key() {
+    fn reply_in_json_lines_is_the_last_value_of_the_key() {
         let output = b"noise\n{\"item\":{\"text\":\"thinking\"}}\n{\"item\":{\"text\":\"the plan\"}}\r\n{\"type\":\"end\"}\n";
         assert_eq!(extract_reply(output, Some("text")), "the plan");
         assert_eq!(extract_reply(output, Some("other")), "");

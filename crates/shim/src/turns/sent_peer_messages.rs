@@ -78,9 +78,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_words_of_ours_sent_in_the_turn_are_letters() {
+    fn only_plain_messages_that_the_agent_sent_during_the_turn_count() {
         let me = AgentName::parse("ann").unwrap();
-        let is = |from: &str, at: u64, text: &str| {
+        let is_sent = |from: &str, at: u64, text: &str| {
             is_sent_message(
                 &Message::new(&AgentName::new_unchecked(from), text.to_owned(), at),
                 &me,
@@ -88,13 +88,13 @@ mod tests {
                 2000,
             )
         };
-        assert!(is("ann", 1000, "x") && is("Ann", 2000, "x"));
-        assert!(!is("bob", 1500, "x") && !is("ann", 999, "x") && !is("ann", 2001, "x"));
-        assert!(!is("ann", 1500, r#"{"type":"task_assignment","taskId":"3","subject":"s"}"#));
+        assert!(is_sent("ann", 1000, "x") && is_sent("Ann", 2000, "x"));
+        assert!(!is_sent("bob", 1500, "x") && !is_sent("ann", 999, "x") && !is_sent("ann", 2001, "x"));
+        assert!(!is_sent("ann", 1500, r#"{"type":"task_assignment","taskId":"3","subject":"s"}"#));
     }
 
     #[test]
-    fn without_a_summary_the_first_line_stands_for_it() {
+    fn first_line_is_the_summary_of_a_message_without_one() {
         let message = Message::new(&AgentName::lead(), format!("{}\nmore", "ü".repeat(200)), 0);
         assert_eq!(summary(&message), "ü".repeat(80));
         assert_eq!(summary(&Message { summary: Some("a\nb".into()), ..message }), "a b");

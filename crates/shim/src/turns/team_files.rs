@@ -396,16 +396,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn released_tasks_come_last_and_not_forever_unless_assigned() {
+    fn released_tasks_come_last_and_have_a_limit_unless_assigned() {
         let task = |id: u32, owner: &str| {
             let text = format!(r#"{{"id":"{id}","subject":"s","status":"pending","owner":"{owner}"}}"#);
             Arc::new(Task::parse(&text).unwrap())
         };
         let id = |number: u32| TaskId::from_number(number).unwrap();
-        let (me, not) = (AgentName::parse("ann").unwrap(), BTreeMap::from([(id(1), 2), (id(3), 3)]));
-        assert_eq!(choose_task(&[task(1, ""), task(2, "")], &me, &not), Some(id(2)));
-        assert_eq!(choose_task(&[task(1, ""), task(3, "")], &me, &not), Some(id(1)));
-        assert_eq!(choose_task(&[task(3, "")], &me, &not), None);
-        assert_eq!(choose_task(&[task(2, ""), task(3, "ann")], &me, &not), Some(id(3)));
+        let (me, release_counts) =
+            (AgentName::parse("ann").unwrap(), BTreeMap::from([(id(1), 2), (id(3), 3)]));
+        assert_eq!(choose_task(&[task(1, ""), task(2, "")], &me, &release_counts), Some(id(2)));
+        assert_eq!(choose_task(&[task(1, ""), task(3, "")], &me, &release_counts), Some(id(1)));
+        assert_eq!(choose_task(&[task(3, "")], &me, &release_counts), None);
+        assert_eq!(choose_task(&[task(2, ""), task(3, "ann")], &me, &release_counts), Some(id(3)));
     }
 }

@@ -29,64 +29,65 @@ use std::time::Instant;
 use store::now;
 use store::{Durability, NewTask, Root, Team};
 
-/// What happens during one wait: a change of the files, and the event that it returns.
+/// The script of one wait: changes files, and returns the event for which the loop has waited.
 type ScriptedEvent = Box<dyn FnMut(&Team) -> ExecutorEvent>;
 
-/// Returns scripted events one after the other, and then `Terminate`.
+/// Returns the scripted events in order, and then `Terminate`.
 struct FakeExecutor {
     team: Team,
-    scenes: VecDeque<ScriptedEvent>,
-    begun: Vec<TurnCommand>,
-    told: Vec<TurnStatus>,
-    said: Vec<String>,
-    interrupted: usize,
-    missing: bool,
-    /// The output of every turn.
-    words: String,
+    events: VecDeque<ScriptedEvent>,
+    started_turns: Vec<TurnCommand>,
+    reported_statuses: Vec<TurnStatus>,
+    printed_lines: Vec<String>,
+    confirmed_interrupts: usize,
+    /// Whether every turn fails to start because the program is missing.
+    is_program_missing: bool,
+    /// The captured output of every turn.
+    output: String,
 }
 
 impl TurnExecutor for FakeExecutor {
-    fn start_turn(&mut self, work: &TurnInput) -> Result<u32, StartError> {
-        if self.missing {
+    fn start_turn(&mut self, input: &TurnInput) -> Result<u32, StartError> {
+        if self.is_program_missing {
             return Err(StartError::Permanent("cannot start p: no such program".to_owned()));
         }
-        self.begun.push(match work {
-            TurnInput::Command(process) => process.clone(),
+        self.started_turns.push(match input {
+            TurnInput::Command(command) => command.clone(),
             TurnInput::Text(text) => TurnCommand { stdin: Some(text.clone()), ..TurnCommand::default() },
         });
         Ok(77)
     }
 
     fn next_event(&mut self, _: Option<Instant>) -> ExecutorEvent {
-        self.scenes.pop_front().map_or(ExecutorEvent::Terminate, |mut scene| scene(&self.team))
+        self.events.pop_front().map_or(ExecutorEvent::Terminate, |mut event| event(&self.team))
     }
 
     fn captured_output(&mut self) -> Vec<u8> {
-        self.words.clone().into_bytes()
+        self.output.clone().into_bytes()
     }
 
     fn report_status(&mut self, now: &TurnStatus) {
-        self.told.push(now.clone());
+        self.reported_statuses.push(now.clone());
     }
 
     fn confirm_interrupt(&mut self) {
-        self.interrupted += 1;
+        self.confirmed_interrupts += 1;
     }
 
     fn print_line(&mut self, text: &str) {
-        self.said.push(text.to_owned());
+        self.printed_lines.push(text.to_owned());
     }
 }
 
 impl FakeExecutor {
-    /// The text of each turn.
+    /// The text on standard input of each started turn.
     fn texts(&self) -> Vec<&str> {
-        self.begun.iter().map(|process| process.stdin.as_deref().unwrap()).collect()
+        self.started_turns.iter().map(|command| command.stdin.as_deref().unwrap()).collect()
     }
 
-    /// The command line of each turn.
-    fn argv(&self) -> Vec<String> {
-        self.begun.iter().map(|process| process.argv.join(" ")).collect()
+    /// The command line of each started turn.
+    fn command_lines(&self) -> Vec<String> {
+        self.started_turns.iter().map(|command| command.argv.join(" ")).collect()
     }
 }
 
@@ -110,83 +111,86 @@ impl TestTeam {
             r#"{{"name":"t","createdAt":1,"leadAgentId":"team-lead@t","leadSessionId":"x","members":[{members}]}}"#
         );
         std::fs::create_dir_all(root.path().join("teams/t/inboxes")).unwrap();
-        put(&root.path().join("teams/t/config.json"), &config);
+        write_file(&root.path().join("teams/t/config.json"), &config);
         let team = root.team(&TeamName::parse("t").unwrap()).unwrap();
         TestTeam { dir, team }
     }
 
-    fn write(&self, from: &str, text: &str) {
+    fn send_to_ann(&self, from: &str, text: &str) {
         send(&self.team, from, "ann", text);
     }
 
-    fn task(&self, subject: &str) -> Task {
+    fn create_task(&self, subject: &str) -> Task {
         self.team.tasks().create(NewTask::new(subject, &AgentName::lead())).unwrap()
     }
 
-    fn unread(&self) -> usize {
-        unread(&self.team)
+    /// The number of unread messages in ann's inbox.
+    fn unread_count(&self) -> usize {
+        unread_count(&self.team)
     }
 
     /// The messages to the lead, in order.
-    fn lead(&self) -> Vec<Payload> {
+    fn payloads_to_lead(&self) -> Vec<Payload> {
         let entries = self.team.inbox(&AgentName::lead()).read().unwrap();
         entries.iter().map(|entry| Payload::parse(&entry.message.as_ref().unwrap().text).unwrap()).collect()
     }
 
-    fn idles(&self) -> Vec<IdleNotification> {
+    /// The idle notifications to the lead, in order.
+    fn idle_notifications(&self) -> Vec<IdleNotification> {
         let idle = |payload| match payload {
             Payload::IdleNotification(idle) => Some(idle),
             _ => None,
         };
-        self.lead().into_iter().filter_map(idle).collect()
+        self.payloads_to_lead().into_iter().filter_map(idle).collect()
     }
 
     fn run(
         &self,
         program: TurnProgram,
-        beginning: InitialState,
-        scenes: Vec<ScriptedEvent>,
+        initial: InitialState,
+        events: Vec<ScriptedEvent>,
     ) -> (FakeExecutor, TurnLoopEnd) {
-        self.run_on(self.stage(scenes), program, beginning)
+        self.run_executor(self.executor(events), program, initial)
     }
 
-    fn stage(&self, scenes: Vec<ScriptedEvent>) -> FakeExecutor {
+    fn executor(&self, events: Vec<ScriptedEvent>) -> FakeExecutor {
         FakeExecutor {
             team: self.team.clone(),
-            scenes: scenes.into(),
-            begun: Vec::new(),
-            told: Vec::new(),
-            said: Vec::new(),
-            interrupted: 0,
-            missing: false,
-            words: "the plan".to_owned(),
+            events: events.into(),
+            started_turns: Vec::new(),
+            reported_statuses: Vec::new(),
+            printed_lines: Vec::new(),
+            confirmed_interrupts: 0,
+            is_program_missing: false,
+            output: "the plan".to_owned(),
         }
     }
 
-    fn run_on(
+    fn run_executor(
         &self,
-        stage: FakeExecutor,
+        executor: FakeExecutor,
         program: TurnProgram,
-        beginning: InitialState,
+        initial: InitialState,
     ) -> (FakeExecutor, TurnLoopEnd) {
-        self.run_again_on(stage, program, beginning, None)
+        self.run_with_session(executor, program, initial, None)
     }
 
-    fn run_again_on(
+    /// Runs the turn loop. `session` is the session of an earlier spawn.
+    fn run_with_session(
         &self,
-        stage: FakeExecutor,
+        executor: FakeExecutor,
         program: TurnProgram,
-        beginning: InitialState,
+        initial: InitialState,
         session: Option<&str>,
     ) -> (FakeExecutor, TurnLoopEnd) {
         let session = session.map(str::to_owned);
         let program = TurnBuilder::new(program, session, self.dir.path().join("state"), "ann@t");
-        let post = TeamFiles::new(self.team.clone(), name("ann"), Some("blue".to_owned()));
-        TurnLoop::new(stage, post, program).run(beginning)
+        let files = TeamFiles::new(self.team.clone(), name("ann"), Some("blue".to_owned()));
+        TurnLoop::new(executor, files, program).run(initial)
     }
 }
 
-fn put(path: &std::path::Path, text: &str) {
+fn write_file(path: &std::path::Path, text: &str) {
     File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
 }
 
@@ -200,12 +204,12 @@ fn send(team: &Team, from: &str, to: &str, text: &str) {
         .unwrap();
 }
 
-fn unread(team: &Team) -> usize {
+fn unread_count(team: &Team) -> usize {
     let entries = team.inbox(&name("ann")).read().unwrap();
     entries.iter().filter(|entry| entry.unread().is_some()).count()
 }
 
-fn agent() -> TurnProgram {
+fn agent_program() -> TurnProgram {
     TurnProgram::PerTurn(PerTurnProgram {
         first_argv: vec!["p".into()],
         later_argv: vec![],
@@ -214,41 +218,42 @@ fn agent() -> TurnProgram {
     })
 }
 
-fn worker(run: &str) -> TurnProgram {
+fn worker_program(run: &str) -> TurnProgram {
     TurnProgram::Worker(Worker { run: Some(run.to_owned()), ..Worker::default() })
 }
 
-fn nothing() -> InitialState {
+fn default_state() -> InitialState {
     InitialState::default()
 }
 
-fn prompt(text: &str) -> InitialState {
+fn prompt_state(text: &str) -> InitialState {
     InitialState { prompt: text.to_owned(), ..InitialState::default() }
 }
 
 /// The initial state of a respawn.
-fn again() -> InitialState {
+fn respawn_state() -> InitialState {
     InitialState { is_respawn: true, ..InitialState::default() }
 }
 
-fn ends(code: i32) -> ScriptedEvent {
-    after(move |_| {}, code)
+/// The end of a turn's process with an exit code.
+fn turn_end(code: i32) -> ScriptedEvent {
+    turn_end_after(move |_| {}, code)
 }
 
-/// A turn that does `act` and then ends with an exit code.
-fn after(mut act: impl FnMut(&Team) + 'static, code: i32) -> ScriptedEvent {
+/// Calls `act` during a turn, and then ends the turn's process with an exit code.
+fn turn_end_after(mut act: impl FnMut(&Team) + 'static, code: i32) -> ScriptedEvent {
     Box::new(move |team| {
         act(team);
-        let how = TurnEndKind::Exited(ExitStatus::from_raw(code << 8));
         ExecutorEvent::TurnEnded(TurnResult {
-            end: how,
+            end: TurnEndKind::Exited(ExitStatus::from_raw(code << 8)),
             last_lines: "its last words".to_owned(),
             usage: None,
         })
     })
 }
 
-fn wake(mut act: impl FnMut(&Team) + 'static) -> ScriptedEvent {
+/// Calls `act` during the wait, and then returns a wake.
+fn wake_after(mut act: impl FnMut(&Team) + 'static) -> ScriptedEvent {
     Box::new(move |team| {
         act(team);
         ExecutorEvent::Wake

@@ -136,8 +136,8 @@ mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
 
-    fn ended(how: TurnEndKind, last: &str) -> TurnOutcome {
-        turn_outcome(&TurnResult { end: how, last_lines: last.to_owned(), usage: None })
+    fn outcome(end: TurnEndKind, last_lines: &str) -> TurnOutcome {
+        turn_outcome(&TurnResult { end, last_lines: last_lines.to_owned(), usage: None })
     }
 
     fn exit(code: i32) -> TurnEndKind {
@@ -152,33 +152,39 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_short_to_the_task_and_at_length_to_the_lead() {
-        let bad = ended(exit(7), "cannot\nfind x");
-        assert_eq!(bad.short_failure.as_deref(), Some("exit 7: find x"));
-        assert_eq!(bad.full_failure.as_deref(), Some("exit 7: cannot\nfind x"));
-        assert_eq!(ended(exit(7), "").full_failure.as_deref(), Some("exit 7"));
-        let killed = ended(TurnEndKind::Exited(ExitStatus::from_raw(9)), "");
-        assert_eq!((killed.reason, killed.short_failure.as_deref()), (IdleReason::Failed, Some("signal 9")));
-        assert_eq!(ended(exit(0), "noise").full_failure, None);
+    fn failure_is_short_for_the_task_and_complete_for_the_lead() {
+        let failure = outcome(exit(7), "cannot\nfind x");
+        assert_eq!(failure.short_failure.as_deref(), Some("exit 7: find x"));
+        assert_eq!(failure.full_failure.as_deref(), Some("exit 7: cannot\nfind x"));
+        assert_eq!(outcome(exit(7), "").full_failure.as_deref(), Some("exit 7"));
+        let signal = outcome(TurnEndKind::Exited(ExitStatus::from_raw(9)), "");
+        assert_eq!((signal.reason, signal.short_failure.as_deref()), (IdleReason::Failed, Some("signal 9")));
+        assert_eq!(outcome(exit(0), "noise").full_failure, None);
         assert_eq!(
-            ended(TurnEndKind::NotStarted("no command".into()), "").full_failure.as_deref(),
+            outcome(TurnEndKind::NotStarted("no command".into()), "").full_failure.as_deref(),
             Some("no command")
         );
     }
 
     #[test]
-    fn a_task_ends_as_its_turn_unless_somebody_has_said_more() {
+    fn task_ends_like_its_turn_unless_its_file_was_changed() {
         let me = AgentName::parse("ann").unwrap();
-        let of = |task: Option<Task>, how: TurnEndKind| settle(task.as_ref(), &me, &ended(how, ""));
-        let mine = || Some(task("in_progress", "Ann", "{}"));
-        assert_eq!(of(mine(), exit(0)), TaskSettlement::MarkCompleted);
-        assert_eq!(of(mine(), exit(1)), TaskSettlement::MarkFailed("exit 1".into()));
-        assert_eq!(of(mine(), TurnEndKind::Interrupted), TaskSettlement::MarkFailed("interrupted".into()));
-        let said = Some(task("in_progress", "ann", r#"{"failure":"no access"}"#));
-        assert_eq!(of(said, exit(0)), TaskSettlement::AlreadyFailed("no access".into()));
-        assert_eq!(of(Some(task("completed", "ann", "{}")), exit(1)), TaskSettlement::AlreadyCompleted);
-        assert_eq!(of(Some(task("pending", "", "{}")), exit(0)), TaskSettlement::NotOwned);
-        assert_eq!(of(Some(task("in_progress", "bob", "{}")), exit(1)), TaskSettlement::NotOwned);
-        assert_eq!(of(None, exit(0)), TaskSettlement::NotOwned);
+        let settlement = |task: Option<Task>, end: TurnEndKind| settle(task.as_ref(), &me, &outcome(end, ""));
+        let own_task = || Some(task("in_progress", "Ann", "{}"));
+        assert_eq!(settlement(own_task(), exit(0)), TaskSettlement::MarkCompleted);
+        assert_eq!(settlement(own_task(), exit(1)), TaskSettlement::MarkFailed("exit 1".into()));
+        assert_eq!(
+            settlement(own_task(), TurnEndKind::Interrupted),
+            TaskSettlement::MarkFailed("interrupted".into())
+        );
+        let failed_task = Some(task("in_progress", "ann", r#"{"failure":"no access"}"#));
+        assert_eq!(settlement(failed_task, exit(0)), TaskSettlement::AlreadyFailed("no access".into()));
+        assert_eq!(
+            settlement(Some(task("completed", "ann", "{}")), exit(1)),
+            TaskSettlement::AlreadyCompleted
+        );
+        assert_eq!(settlement(Some(task("pending", "", "{}")), exit(0)), TaskSettlement::NotOwned);
+        assert_eq!(settlement(Some(task("in_progress", "bob", "{}")), exit(1)), TaskSettlement::NotOwned);
+        assert_eq!(settlement(None, exit(0)), TaskSettlement::NotOwned);
     }
 }

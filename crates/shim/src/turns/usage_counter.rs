@@ -86,22 +86,22 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn counter(once: Option<&str>) -> UsageCounter {
+    fn counter(part_id: Option<&str>) -> UsageCounter {
         UsageCounter::new(UsagePaths {
             tokens: ["usage.in", "usage.out"].map(str::to_owned).to_vec(),
             cost: Some("cost".to_owned()),
-            part_id: once.map(str::to_owned),
+            part_id: part_id.map(str::to_owned),
             ..UsagePaths::default()
         })
     }
 
     fn total(counter: &mut UsageCounter, lines: &[Value]) -> Option<(u64, u64)> {
         lines.iter().for_each(|line| counter.add_line(line));
-        counter.total().map(|used| (used.tokens, used.microdollars))
+        counter.total().map(|usage| (usage.tokens, usage.microdollars))
     }
 
     #[test]
-    fn the_last_line_tells_all_unless_each_tells_a_part() {
+    fn last_line_has_the_total_unless_each_line_has_a_part() {
         let lines = [
             json!({"usage": {"in": 3, "out": 1}, "id": "a"}),
             json!({"usage": {"in": 3, "out": 2}, "id": "a"}),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_long_ago_stay_counted() {
+    fn early_parts_stay_counted() {
         let lines: Vec<Value> = (0..1000).map(|id| json!({"usage": {"in": 2}, "id": id})).collect();
         let mut counter = counter(Some("id"));
         assert_eq!(total(&mut counter, &lines), Some((2000, 0)));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_count_is_nothing() {
+    fn values_that_are_no_counts_are_ignored() {
         let lines = [
             json!({"usage": {"in": "3", "out": -1}, "cost": "1"}),
             json!({"usage": 7, "cost": -0.5}),
@@ -131,14 +131,14 @@ mod tests {
             json!(null),
         ];
         assert_eq!(total(&mut counter(None), &lines), None);
-        let most = json!({"usage": {"in": u64::MAX, "out": u64::MAX}});
-        assert_eq!(total(&mut counter(None), &[most]), Some((u64::MAX, 0)));
+        let largest = json!({"usage": {"in": u64::MAX, "out": u64::MAX}});
+        assert_eq!(total(&mut counter(None), &[largest]), Some((u64::MAX, 0)));
     }
 
     #[test]
-    fn a_star_is_every_key() {
-        let meter = UsagePaths { tokens: vec!["models.*.in".to_owned()], ..UsagePaths::default() };
-        let mut counter = UsageCounter::new(meter);
+    fn star_matches_every_key() {
+        let paths = UsagePaths { tokens: vec!["models.*.in".to_owned()], ..UsagePaths::default() };
+        let mut counter = UsageCounter::new(paths);
         assert_eq!(
             total(&mut counter, &[json!({"models": {"a.1": {"in": 3}, "b": {"in": 4}, "c": 7}})]),
             Some((7, 0))

@@ -1,4 +1,4 @@
-//! Runs a daemon for the comparison. The daemon answers which task to claim next, as it does for
+//! Runs a daemon for the comparison. The daemon suggests the task to claim next, as it does for
 //! `teamctl task claim`.
 
 use protocol::control::framing::encode;
@@ -39,13 +39,14 @@ impl NextTaskDaemon {
             child,
             socket: Directories::for_root(&root.canonicalize().unwrap(), &environment).control_socket(),
         };
-        while daemon.next() == NextTaskHint::Unknown {
+        while daemon.next_hint() == NextTaskHint::Unknown {
             std::thread::park_timeout(Duration::from_millis(20));
         }
         Some(daemon)
     }
 
-    pub(crate) fn next(&self) -> NextTaskHint {
+    /// The daemon's hint. `Unknown` if the daemon can't be reached.
+    pub(crate) fn next_hint(&self) -> NextTaskHint {
         self.request_hint().unwrap_or(NextTaskHint::Unknown)
     }
 

@@ -49,8 +49,8 @@ pub(crate) fn appends() {
         // Measured alone, because the baseline evicts data from the processor's cache.
         medians.push(median(301, |n| append(&inbox, n)));
         let figure = format!("{ours:.1?}, {worst:.1?}; {:.1?}; {:.0} ×", both.theirs[count / 2], both.ratio);
-        let aim = if length == 10_000 { "20 × on a disk, 500 × in memory" } else { "" };
-        row(&format!("append to an inbox of {length}: ours, 99 of 100; Node; ratio"), &figure, aim);
+        let target = if length == 10_000 { "20 × on a disk, 500 × in memory" } else { "" };
+        row(&format!("append to an inbox of {length}: ours, 99 of 100; Node; ratio"), &figure, target);
     }
     let growth = medians[3].as_secs_f64() / medians[0].as_secs_f64();
     let figure = format!("{:.1?} to {:.1?}; {growth:.2} ×", medians[3], medians[0]);
@@ -75,8 +75,8 @@ pub(crate) fn torn_reads() {
             });
             while reads.fetch_add(1, Ordering::Relaxed) < READS {
                 let text = std::fs::read_to_string(inbox.path()).unwrap();
-                let whole = serde_json::from_str::<Vec<serde::de::IgnoredAny>>(&text).is_ok();
-                torn.fetch_add(u64::from(!whole), Ordering::Relaxed);
+                let is_complete = serde_json::from_str::<Vec<serde::de::IgnoredAny>>(&text).is_ok();
+                torn.fetch_add(u64::from(!is_complete), Ordering::Relaxed);
             }
             is_done.store(true, Ordering::Relaxed);
         });
@@ -106,8 +106,8 @@ pub(crate) fn sixteen_writers() {
         store_writer
     });
     let stored = lead_inbox(&team).read().unwrap().len();
-    assert_eq!(stored, WRITERS * 500, "none is lost");
-    let peer = copy_inbox(&team.inbox(&AgentName::new_unchecked("nobody")));
+    assert_eq!(stored, WRITERS * 500, "no message is lost");
+    let peer = copy_inbox(&team.inbox(&AgentName::new_unchecked("unused")));
     let theirs = run_concurrently(20, |count| {
         let mut node = command(&peer).unwrap();
         node.arg(count);
@@ -122,12 +122,13 @@ pub(crate) fn sixteen_writers() {
 }
 
 /// Runs all processes at the same time. Returns the number of messages per second.
-fn run_concurrently(each: usize, command: impl Fn(&str) -> Command) -> f64 {
+fn run_concurrently(count_each: usize, command: impl Fn(&str) -> Command) -> f64 {
     let duration = time(|| {
-        let all: Vec<_> = (0..WRITERS).map(|_| command(&each.to_string()).spawn().unwrap()).collect();
-        all.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));
+        let children: Vec<_> =
+            (0..WRITERS).map(|_| command(&count_each.to_string()).spawn().unwrap()).collect();
+        children.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));
     });
-    (WRITERS * each) as f64 / duration.as_secs_f64()
+    (WRITERS * count_each) as f64 / duration.as_secs_f64()
 }
 
 /// The work of one of the sixteen processes: appends `count` messages.
@@ -144,14 +145,15 @@ pub(crate) fn marks_and_lists() {
     inbox.mark_read(&all[..all.len() - 10]).unwrap();
     let mut peer = NodeProcess::start(&copy_inbox(&inbox)).unwrap();
     inbox.mark_read(&inbox.read_unread().unwrap()[..1]).unwrap();
-    let marks =
+    let mark_timings =
         time_pairs(7, |_| inbox.mark_read(&inbox.read_unread().unwrap()[..1]).unwrap(), || peer.run("mark"));
     let floor = median(21, |_| drop(std::fs::read(inbox.path()).unwrap()));
-    let list = median(101, |_| drop(inbox.read_unread().unwrap()));
-    let whole = median(5, |_| drop(inbox.read().unwrap()));
-    let figure = format!("{:.1?}; {:.1?}; {:.0} ×", marks.ours[3], marks.theirs[3], marks.ratio);
+    let unread_list = median(101, |_| drop(inbox.read_unread().unwrap()));
+    let full_read = median(5, |_| drop(inbox.read().unwrap()));
+    let figure =
+        format!("{:.1?}; {:.1?}; {:.0} ×", mark_timings.ours[3], mark_timings.theirs[3], mark_timings.ratio);
     row("list and mark one of the last ten of 100,000: ours; Node; ratio", &figure, "flat");
-    let figure = format!("{list:.1?}; {whole:.1?}; {floor:.1?}");
+    let figure = format!("{unread_list:.1?}; {full_read:.1?}; {floor:.1?}");
     row("unread of 100,000, ten at the end; all of them parsed; their bytes read", &figure, "2 × the bytes");
 }
 
@@ -164,9 +166,9 @@ pub(crate) fn durabilities() {
         let dir = tempfile::TempDir::new_in(&disk).unwrap();
         let inbox = lead_inbox(&create_team(dir.path(), durability));
         inbox.append_all(&(0..10_000).map(|n| message(format!("{n:0>180}"))).collect::<Vec<_>>()).unwrap();
-        let until = Instant::now() + Duration::from_secs(5);
+        let deadline = Instant::now() + Duration::from_secs(5);
         let mut times: Vec<Duration> =
-            (0..101).take_while(|_| Instant::now() < until).map(|n| time(|| append(&inbox, n))).collect();
+            (0..101).take_while(|_| Instant::now() < deadline).map(|n| time(|| append(&inbox, n))).collect();
         times.sort();
         format!("{:.0?}", times[times.len() / 2])
     });

@@ -19,8 +19,8 @@ mod node_baseline;
 mod task_lists;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [dir, count] = arguments.as_slice() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [dir, count] = args.as_slice() {
         return inboxes::write(Path::new(dir), count.parse().unwrap());
     }
     inboxes::appends();
@@ -31,8 +31,8 @@ fn main() {
     task_lists::lists_and_claims();
 }
 
-fn row(what: &str, figure: &str, aim: &str) {
-    println!("| {what} | {figure} | {aim} |");
+fn row(label: &str, figure: &str, target: &str) {
+    println!("| {label} | {figure} | {target} |");
 }
 
 fn time(run: impl FnOnce()) -> Duration {

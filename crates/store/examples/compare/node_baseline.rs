@@ -22,10 +22,10 @@ impl NodeProcess {
         Some(NodeProcess { child, input, output })
     }
 
-    /// Runs the command `what` in the Node process. Returns the duration by the Node process's own
-    /// clock, without the time to send the command through a pipe.
-    pub(crate) fn run(&mut self, what: &str) -> Duration {
-        writeln!(self.input, "{what}").unwrap();
+    /// Runs `operation` in the Node process. Returns the duration by the Node process's own clock,
+    /// without the time to send the operation through a pipe.
+    pub(crate) fn run(&mut self, operation: &str) -> Duration {
+        writeln!(self.input, "{operation}").unwrap();
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         Duration::from_nanos(line.trim().parse().unwrap())
@@ -63,9 +63,9 @@ pub(crate) fn time_pairs(
 ) -> PairedTimings {
     let (mut all, mut ratios) = ((Vec::new(), Vec::new()), Vec::new());
     for n in 0..count {
-        let started = Instant::now();
+        let start = Instant::now();
         ours(n);
-        let (ours, theirs) = (started.elapsed(), theirs());
+        let (ours, theirs) = (start.elapsed(), theirs());
         ratios.push(theirs.as_secs_f64() / ours.as_secs_f64());
         all.0.push(ours);
         all.1.push(theirs);

@@ -1,4 +1,5 @@
-//! Measures reading and claiming tasks, against a Node program that reads all files each time.
+//! Measures reading and claiming tasks. The measurements are compared with a Node program that
+//! reads all task files each time.
 
 use crate::bench_team::team;
 use crate::daemon::NextTaskDaemon;
@@ -32,18 +33,18 @@ pub(crate) fn lists_and_claims() {
         tasks.list_cached().unwrap();
         let lists = time_pairs(count, |_| drop(tasks.list_cached().unwrap()), || peer.run("list"));
         // The daemon knows which files have changed.
-        let one = [TaskId::parse("1").unwrap()];
-        let told = median(101, |_| drop(tasks.list_after_changes(&one).unwrap()));
+        let changed = [TaskId::parse("1").unwrap()];
+        let after_change = median(101, |_| drop(tasks.list_after_changes(&changed).unwrap()));
         let floor = median(count, |_| assert!(std::fs::read_dir(&directory).unwrap().count() >= length));
         let figure = format!(
-            "{told:.1?}; {:.1?}; {:.1?}; {:.0} ×; {floor:.1?}",
+            "{after_change:.1?}; {:.1?}; {:.1?}; {:.0} ×; {floor:.1?}",
             lists.ours[count / 2],
             lists.theirs[count / 2],
             lists.ratio
         );
         row(
             &format!(
-                "list of {length} tasks: the daemon's, told of one; whoever is told of none; Node; ratio; their names read"
+                "list of {length} tasks: with one known change; without known changes; Node; ratio; file names read"
             ),
             &figure,
             "flat to 1,000",
@@ -52,23 +53,26 @@ pub(crate) fn lists_and_claims() {
             return row("claim", "skipped: teamd is not built in this profile", "");
         };
         let mut theirs = || {
-            let took = peer.run("claim");
+            let duration = peer.run("claim");
             release_all(&tasks);
-            daemon.next();
-            took
+            daemon.next_hint();
+            duration
         };
-        let told =
-            time_pairs(count, |_| drop(tasks.claim_with_hint(&lead, || daemon.next()).unwrap()), &mut theirs);
-        let alone = time_pairs(count, |_| drop(tasks.claim(None, &lead).unwrap()), theirs);
+        let with_hint = time_pairs(
+            count,
+            |_| drop(tasks.claim_with_hint(&lead, || daemon.next_hint()).unwrap()),
+            &mut theirs,
+        );
+        let without_hint = time_pairs(count, |_| drop(tasks.claim(None, &lead).unwrap()), theirs);
         row(
             &format!("claim among {length} tasks: beside teamd; by the files alone; Node; ratios"),
             &format!(
                 "{:.1?}; {:.1?}; {:.1?}; {:.0} ×, {:.0} ×",
-                told.ours[count / 2],
-                alone.ours[count / 2],
-                alone.theirs[count / 2],
-                told.ratio,
-                alone.ratio
+                with_hint.ours[count / 2],
+                without_hint.ours[count / 2],
+                without_hint.theirs[count / 2],
+                with_hint.ratio,
+                without_hint.ratio
             ),
             "1 ms",
         );
@@ -77,6 +81,6 @@ pub(crate) fn lists_and_claims() {
 
 /// Releases the claimed tasks, so that the next measurement finds the same list.
 fn release_all(tasks: &Tasks) {
-    let begun = tasks.list().unwrap().into_iter().filter(|task| task.status == TaskStatus::InProgress);
-    begun.for_each(|task| drop(tasks.release(&task.id, &AgentName::lead()).unwrap()));
+    let in_progress = tasks.list().unwrap().into_iter().filter(|task| task.status == TaskStatus::InProgress);
+    in_progress.for_each(|task| drop(tasks.release(&task.id, &AgentName::lead()).unwrap()));
 }

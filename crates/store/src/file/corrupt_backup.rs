@@ -66,15 +66,15 @@ mod tests {
     #[test]
     fn at_most_five_copies_of_a_file_are_stored_and_equal_ones_once() {
         let dir = tempfile::TempDir::new().unwrap();
-        let aside = CorruptBackups::open(&dir.path().join("corrupt")).unwrap();
+        let backups = CorruptBackups::open(&dir.path().join("corrupt")).unwrap();
         let path = Path::new("/root/teams/orchard/inboxes/bob.json");
-        let kept = |text: &str| aside.save(path, text.as_bytes()).unwrap();
-        let first = kept("[0").unwrap();
-        assert_eq!(kept("[0"), Some(first.clone()));
-        assert!((1..5).all(|n| kept(&format!("[{n}")).is_some()));
-        assert_eq!(kept("[5"), None);
-        assert_eq!(kept("[0"), Some(first.clone()));
-        assert!(aside.save(Path::new("/root/teams/orchard/inboxes/bob"), b"").unwrap().is_some());
+        let save = |text: &str| backups.save(path, text.as_bytes()).unwrap();
+        let first = save("[0").unwrap();
+        assert_eq!(save("[0"), Some(first.clone()));
+        assert!((1..5).all(|n| save(&format!("[{n}")).is_some()));
+        assert_eq!(save("[5"), None);
+        assert_eq!(save("[0"), Some(first.clone()));
+        assert!(backups.save(Path::new("/root/teams/orchard/inboxes/bob"), b"").unwrap().is_some());
         assert_eq!(std::fs::read(first).unwrap(), b"[0");
     }
 }

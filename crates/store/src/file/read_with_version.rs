@@ -267,15 +267,18 @@ mod tests {
     fn a_version_read_within_one_clock_tick_of_its_change_is_not_stable() {
         let changed = (1_771_000_000, 999_000_000);
         let identity = FileVersion { device: 1, inode: 2, size: 3, modified: (0, 0), changed };
-        let at = |milliseconds: u64| UNIX_EPOCH + Duration::from_millis(milliseconds);
-        let stamp = 1_771_000_000_999;
-        assert!(identity.is_recently_changed(at(stamp)) && identity.is_recently_changed(at(stamp + 49)));
-        assert!(!identity.is_recently_changed(at(stamp + 50)), "long enough");
-        assert!(identity.is_recently_changed(at(stamp - 60_000)), "the clock was set back");
+        let time_at = |milliseconds: u64| UNIX_EPOCH + Duration::from_millis(milliseconds);
+        let changed_ms = 1_771_000_000_999;
+        assert!(
+            identity.is_recently_changed(time_at(changed_ms))
+                && identity.is_recently_changed(time_at(changed_ms + 49))
+        );
+        assert!(!identity.is_recently_changed(time_at(changed_ms + 50)), "the clock tick has passed");
+        assert!(identity.is_recently_changed(time_at(changed_ms - 60_000)), "the clock was set back");
     }
 
     #[test]
-    #[allow(clippy::disallowed_methods, reason = "this test is the writer in place")]
+    #[allow(clippy::disallowed_methods, reason = "the test writes in place like a foreign program")]
     fn a_file_truncated_during_the_read_is_read_again_although_it_was_old() {
         let temp = tempfile::TempDir::new().unwrap();
         let (dir, path) = (DirHandle::open(temp.path()).unwrap(), temp.path().join("1.json"));

@@ -87,10 +87,10 @@ mod tests {
             .into();
         let lost = sent[2..].iter().map(|(id, _)| id.clone()).collect();
         let early = message("a", "long ago", 0);
-        for (next, place) in [(message("a", "4", 3), 3), (message("c", "4", 4), 4)] {
+        for (next, position) in [(message("a", "4", 3), 3), (message("c", "4", 4), 4)] {
             let entries = [&early, &sent[0].1, &sent[1].1, &next].map(entry);
             let missing = missing_messages(&sent, &lost, &entries);
-            assert_eq!(missing.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [place], "{next:?}");
+            assert_eq!(missing.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [position], "{next:?}");
         }
     }
 
@@ -103,9 +103,9 @@ mod tests {
         let lost = sent.iter().map(|(id, _)| id.clone()).collect();
         let entries: Vec<InboxEntry> =
             sent.iter().step_by(1_000).map(|(_, message)| entry(message)).collect();
-        let started = Instant::now();
+        let start = Instant::now();
         let missing = missing_messages(&sent, &lost, &entries);
-        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
         let texts: Vec<&str> = missing.iter().map(|(_, message)| message.text.as_str()).collect();
         let expected = (0..20_000).filter(|n| n % 1_000 != 0).map(|n: usize| n.to_string());
         assert_eq!(texts, expected.collect::<Vec<_>>());

@@ -60,9 +60,10 @@ impl CreationTime {
         CreationTime(Instant::now(), SystemTime::now())
     }
 
+    /// A time in the past. `monotonic` and `wall` are the time since then by the two clocks.
     #[cfg(test)]
-    pub(super) fn ago(watch: Duration, wall: Duration) -> CreationTime {
-        CreationTime(Instant::now().checked_sub(watch).unwrap(), SystemTime::now() - wall)
+    pub(super) fn with_age(monotonic: Duration, wall: Duration) -> CreationTime {
+        CreationTime(Instant::now().checked_sub(monotonic).unwrap(), SystemTime::now() - wall)
     }
 
     fn is_within(self, time: Duration) -> bool {

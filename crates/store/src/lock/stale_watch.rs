@@ -29,6 +29,7 @@ impl StaleWatch {
         StaleWatch { last_seen: None, is_no_directory: false, holder_flock: None }
     }
 
+    /// A watch that has just seen the lock with this stamp.
     #[cfg(test)]
     pub(super) fn with_last_seen(stamp: LockStamp) -> StaleWatch {
         StaleWatch { last_seen: Some((stamp, Instant::now())), ..StaleWatch::new() }

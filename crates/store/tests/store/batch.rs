@@ -1,4 +1,5 @@
-//! Batches of tasks: all tasks are created or none, and with their dependencies from the start.
+//! Batches of tasks: either all tasks are created or none, and each task file has its dependencies
+//! from the start.
 
 use crate::fixture::{TestRoot, agent, list_dir};
 use protocol::error::ErrorKind;
@@ -12,18 +13,18 @@ fn id(number: u32) -> TaskId {
     TaskId::from_number(number).unwrap()
 }
 
-fn plan(subject: &str, after: &[usize]) -> BatchTask {
-    BatchTask { task: NewTask::new(subject, &agent("team-lead")), blocked_by_index: after.to_vec() }
+fn batch_task(subject: &str, blockers: &[usize]) -> BatchTask {
+    BatchTask { task: NewTask::new(subject, &agent("team-lead")), blocked_by_index: blockers.to_vec() }
 }
 
-/// A chain in which each task waits for the next two, so that the order of ids is the reverse of
-/// the order of work.
+/// A chain in which the next two tasks block each task. So the order of ids is the reverse of the
+/// order of work.
 fn reversed_chain(count: usize) -> Vec<BatchTask> {
-    let after = |at: usize| (at + 1..count.min(at + 3)).collect::<Vec<_>>();
-    (0..count).map(|at| plan(&format!("task {at}"), &after(at))).collect()
+    let blockers = |index: usize| (index + 1..count.min(index + 3)).collect::<Vec<_>>();
+    (0..count).map(|index| batch_task(&format!("task {index}"), &blockers(index))).collect()
 }
 
-fn available(tasks: &Tasks) -> Vec<TaskId> {
+fn available_tasks(tasks: &Tasks) -> Vec<TaskId> {
     let all = tasks.list().unwrap();
     all.iter().filter(|task| task.is_available(&all)).map(|task| task.id).collect()
 }
@@ -39,17 +40,19 @@ fn assert_nothing_created(env: &TestRoot) {
 fn ids_ascend_in_the_given_order_and_both_files_store_a_dependency() {
     let env = TestRoot::new();
     let tasks = env.team.tasks();
-    tasks.create(NewTask::new("there before", &agent("ann"))).unwrap();
-    let made = tasks.create_all(vec![plan("report", &[2, 1, 2]), plan("a", &[]), plan("b", &[1])]).unwrap();
-    assert_eq!(made, tasks.list().unwrap()[1..]);
-    let links = |task: &Task| (task.id, task.blocked_by.clone(), task.blocks.clone());
+    tasks.create(NewTask::new("existing", &agent("ann"))).unwrap();
+    let new_tasks = tasks
+        .create_all(vec![batch_task("report", &[2, 1, 2]), batch_task("a", &[]), batch_task("b", &[1])])
+        .unwrap();
+    assert_eq!(new_tasks, tasks.list().unwrap()[1..]);
+    let dependencies = |task: &Task| (task.id, task.blocked_by.clone(), task.blocks.clone());
     let expected = [
         (id(2), vec![id(4), id(3)], vec![]),
         (id(3), vec![], vec![id(2), id(4)]),
         (id(4), vec![id(3)], vec![id(2)]),
     ];
-    assert_eq!(made.iter().map(links).collect::<Vec<_>>(), expected);
-    assert_eq!(available(&tasks), [id(1), id(3)]);
+    assert_eq!(new_tasks.iter().map(dependencies).collect::<Vec<_>>(), expected);
+    assert_eq!(available_tasks(&tasks), [id(1), id(3)]);
     assert!(tasks.create_all(Vec::new()).unwrap().is_empty());
 }
 
@@ -62,8 +65,8 @@ fn a_thousand_tasks_are_created_and_none_is_available_before_its_blockers() {
             let tasks = env.reopen_team().tasks();
             while !is_done.load(Ordering::Relaxed) {
                 assert!(
-                    available(&tasks).iter().all(|task| *task == id(1000)),
-                    "a blocker's file is missing"
+                    available_tasks(&tasks).iter().all(|task| *task == id(1000)),
+                    "a task is available before the file of its blocker exists"
                 );
             }
         });
@@ -73,7 +76,7 @@ fn a_thousand_tasks_are_created_and_none_is_available_before_its_blockers() {
     });
     let tasks = env.team.tasks();
     assert_eq!(tasks.list().unwrap().len(), 1000);
-    assert_eq!(available(&tasks), [id(1000)]);
+    assert_eq!(available_tasks(&tasks), [id(1000)]);
 }
 
 /// A crash in the middle of a batch has the same effect: the ids are reserved, and some task files
@@ -90,13 +93,14 @@ fn ids_of_a_batch_are_never_reused() {
 }
 
 #[test]
-fn a_batch_with_a_cycle_is_rejected_and_the_error_has_the_cycle() {
+fn a_batch_with_a_cycle_is_rejected_and_the_error_names_the_cycle() {
     let env = TestRoot::new();
-    let planned = vec![plan("a", &[]), plan("b", &[0, 3]), plan("c", &[1]), plan("d", &[2])];
-    let error = env.team.tasks().create_all(planned).unwrap_err();
+    let batch =
+        vec![batch_task("a", &[]), batch_task("b", &[0, 3]), batch_task("c", &[1]), batch_task("d", &[2])];
+    let error = env.team.tasks().create_all(batch).unwrap_err();
     assert_eq!(error.to_string(), r#"cannot create the tasks: "b" → "c" → "d" → "b" is a circle"#);
     assert_eq!(error.kind(), ErrorKind::Refused);
-    let error = env.team.tasks().create_all(vec![plan("a", &[0])]).unwrap_err();
+    let error = env.team.tasks().create_all(vec![batch_task("a", &[0])]).unwrap_err();
     assert_eq!(error.to_string(), r#"cannot create the tasks: "a" → "a" is a circle"#);
     assert_nothing_created(&env);
 }
@@ -104,19 +108,19 @@ fn a_batch_with_a_cycle_is_rejected_and_the_error_has_the_cycle() {
 #[test]
 fn a_batch_with_an_invalid_index_is_rejected() {
     let env = TestRoot::new();
-    let error = env.team.tasks().create_all(vec![plan("a", &[]), plan("b", &[2])]).unwrap_err();
+    let error = env.team.tasks().create_all(vec![batch_task("a", &[]), batch_task("b", &[2])]).unwrap_err();
     assert!(matches!(error, Error::NoSuchBatchIndex { index: 2, count: 2, .. }), "{error}");
     assert_nothing_created(&env);
 }
 
 #[test]
-fn a_batch_with_an_owner_who_is_no_member_is_rejected() {
+fn a_batch_with_an_owner_that_is_not_a_member_is_rejected() {
     let env = TestRoot::new();
     let task = NewTask { owner: Some(agent("zed")), ..NewTask::new("b", &agent("team-lead")) };
     let error = env
         .team
         .tasks()
-        .create_all(vec![plan("a", &[]), BatchTask { task, blocked_by_index: vec![] }])
+        .create_all(vec![batch_task("a", &[]), BatchTask { task, blocked_by_index: vec![] }])
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_nothing_created(&env);
@@ -126,38 +130,47 @@ fn a_batch_with_an_owner_who_is_no_member_is_rejected() {
 fn a_cycle_through_existing_tasks_is_rejected() {
     let env = TestRoot::new();
     let tasks = env.team.tasks();
-    tasks.create_all(vec![plan("x", &[]), plan("y", &[0])]).unwrap();
+    tasks.create_all(vec![batch_task("x", &[]), batch_task("y", &[0])]).unwrap();
     let before = tasks.list().unwrap();
-    let mut new = vec![plan("a", &[1]), plan("b", &[])];
+    let mut new = vec![batch_task("a", &[1]), batch_task("b", &[])];
     new[0].task.blocks = vec![id(1)];
     new[1].task.blocked_by = vec![id(2)];
-    let Err(Error::BatchCycle { path: way }) = tasks.create_all(new.clone()) else { panic!("a circle") };
-    assert_eq!(way, ["1", "2", "\"b\"", "\"a\"", "1"]);
+    let Err(Error::BatchCycle { path }) = tasks.create_all(new.clone()) else {
+        panic!("the cycle is not rejected")
+    };
+    assert_eq!(path, ["1", "2", "\"b\"", "\"a\"", "1"]);
     new[1].task.blocked_by = vec![id(9)];
     assert!(matches!(tasks.create_all(new.clone()), Err(Error::NoSuchTask { .. })));
     assert_eq!(tasks.list().unwrap(), before);
     new[1].task.blocked_by = vec![];
-    let made = tasks.create_all(new).unwrap();
-    assert_eq!((made[0].id, &made[0].blocks, &made[0].blocked_by), (id(3), &vec![id(1)], &vec![id(4)]));
+    let new_tasks = tasks.create_all(new).unwrap();
+    assert_eq!(
+        (new_tasks[0].id, &new_tasks[0].blocks, &new_tasks[0].blocked_by),
+        (id(3), &vec![id(1)], &vec![id(4)])
+    );
     assert_eq!(tasks.get(&id(1)).unwrap().blocked_by, [id(3)]);
-    assert_eq!(available(&tasks), [id(4)]);
+    assert_eq!(available_tasks(&tasks), [id(4)]);
 }
 
 #[test]
 fn each_owner_is_notified_of_all_its_tasks_in_order() {
     let env = TestRoot::new();
-    let planned = (0..20).map(|at| {
-        let owner = Some(agent(if at % 2 == 0 { "ann" } else { "BOB" }));
-        BatchTask { task: NewTask { owner, ..plan(&at.to_string(), &[]).task }, blocked_by_index: vec![] }
+    let batch = (0..20).map(|index| {
+        let owner = Some(agent(if index % 2 == 0 { "ann" } else { "BOB" }));
+        BatchTask {
+            task: NewTask { owner, ..batch_task(&index.to_string(), &[]).task },
+            blocked_by_index: vec![],
+        }
     });
-    env.team.tasks().create_all(planned.collect()).unwrap();
-    for (who, first) in [("ann", 1), ("bob", 2)] {
-        let told: Vec<u32> = env.team.inbox(&agent(who)).read().unwrap().iter().map(task_of).collect();
-        assert_eq!(told, (first..=20).step_by(2).collect::<Vec<_>>(), "{who}");
+    env.team.tasks().create_all(batch.collect()).unwrap();
+    for (name, first) in [("ann", 1), ("bob", 2)] {
+        let numbers: Vec<u32> =
+            env.team.inbox(&agent(name)).read().unwrap().iter().map(assigned_task_number).collect();
+        assert_eq!(numbers, (first..=20).step_by(2).collect::<Vec<_>>(), "{name}");
     }
 }
 
-fn task_of(entry: &protocol::message::InboxEntry) -> u32 {
+fn assigned_task_number(entry: &protocol::message::InboxEntry) -> u32 {
     match Payload::parse(&entry.message.as_ref().unwrap().text) {
         Some(Payload::TaskAssignment(assignment)) => assignment.task_id.number(),
         other => panic!("{other:?}"),

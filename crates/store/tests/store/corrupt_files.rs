@@ -1,4 +1,5 @@
-//! Files that are not valid JSON: they are read again, copied aside, and left unchanged.
+//! Files that are not valid JSON. The store reads such a file again for a while, then copies it and
+//! does not change it. Only a damaged config of teamd's own team is repaired.
 
 use crate::fixture::{TestRoot, agent, hostile_inbox, message, overwrite_in_place, sleep_ms};
 use protocol::error::ErrorKind;
@@ -21,12 +22,12 @@ fn damaged_inboxes_are_not_changed_and_copied_once() {
     ];
     std::thread::scope(|scope| {
         for name in names {
-            scope.spawn(move || assert_not_changed(name));
+            scope.spawn(move || assert_unchanged_and_copied_once(name));
         }
     });
 }
 
-fn assert_not_changed(name: &str) {
+fn assert_unchanged_and_copied_once(name: &str) {
     let env = TestRoot::new();
     let (inbox, bytes) = (env.team.inbox(&agent("bob")), hostile_inbox(name));
     overwrite_in_place(&inbox.path(), &bytes);
@@ -36,32 +37,32 @@ fn assert_not_changed(name: &str) {
         inbox.read().unwrap_err(),
     ] {
         assert_eq!(error.kind(), ErrorKind::InvalidData, "{name}: {error}");
-        let Error::Corrupt { backup: copy, .. } = error else { panic!("{name}: {error}") };
-        assert_eq!(std::fs::read(copy.unwrap()).unwrap(), bytes, "{name}");
+        let Error::Corrupt { backup, .. } = error else { panic!("{name}: {error}") };
+        assert_eq!(std::fs::read(backup.unwrap()).unwrap(), bytes, "{name}");
     }
     assert_eq!(std::fs::read(inbox.path()).unwrap(), bytes, "{name}");
-    assert_eq!(env.backups().len(), 1, "{name}: equal content once");
+    assert_eq!(env.backups().len(), 1, "{name}: equal content is copied once");
 }
 
 #[test]
 fn a_half_written_task_is_read_next_to_a_damaged_one() {
     let env = TestRoot::new();
     let tasks = env.team.tasks();
-    let make = |subject: &str| tasks.create(NewTask::new(subject, &AgentName::lead())).unwrap();
-    let [damaged, written] =
-        ["damaged", "written"].map(|subject| tasks.path().join(format!("{}.json", make(subject).id)));
+    let create = |subject: &str| tasks.create(NewTask::new(subject, &AgentName::lead())).unwrap();
+    let [damaged, half_written] =
+        ["damaged", "half-written"].map(|subject| tasks.path().join(format!("{}.json", create(subject).id)));
     overwrite_in_place(&damaged, "{");
     sleep_ms(2_100);
-    let text = std::fs::read_to_string(&written).unwrap();
-    overwrite_in_place(&written, "");
+    let text = std::fs::read_to_string(&half_written).unwrap();
+    overwrite_in_place(&half_written, "");
     let all = std::thread::scope(|scope| {
         scope.spawn(|| {
             sleep_ms(700);
-            overwrite_in_place(&written, &text);
+            overwrite_in_place(&half_written, &text);
         });
         tasks.list().unwrap()
     });
-    assert_eq!(all[1].subject, "written");
+    assert_eq!(all[1].subject, "half-written");
     assert_eq!(all[0].status, TaskStatus::Other("unreadable".to_owned()));
 }
 
@@ -131,10 +132,10 @@ fn the_error_for_a_wrong_field_type_names_file_and_value() {
         text.replacen("\"createdAt\": 1", "\"createdAt\": \"soon\"", 1),
     );
     let error = env.team.config().unwrap_err();
-    let said = error.to_string();
+    let text = error.to_string();
     assert!(
-        said.ends_with("config.json: field createdAt should be a whole number, but is \"soon\""),
-        "{said}"
+        text.ends_with("config.json: field createdAt should be a whole number, but is \"soon\""),
+        "{text}"
     );
     assert_eq!(error.kind(), ErrorKind::InvalidData);
 }
@@ -160,23 +161,27 @@ fn a_task_that_cannot_be_read_still_blocks() {
 
 #[test]
 fn a_damaged_or_missing_config_is_repaired() {
-    let spoilt: [Option<&[u8]>; 5] =
+    let contents: [Option<&[u8]>; 5] =
         [Some(b""), Some(b"{\"name\": \"orch"), Some(b"\xff"), Some(b"[]"), None];
     std::thread::scope(|scope| {
-        for bytes in spoilt {
+        for content in contents {
             scope.spawn(move || {
                 let env = TestRoot::new();
                 let path = env.team.config_path();
-                let whole = std::fs::read_to_string(&path).unwrap();
-                match bytes {
-                    Some(bytes) => overwrite_in_place(&path, bytes),
+                let valid = std::fs::read_to_string(&path).unwrap();
+                match content {
+                    Some(content) => overwrite_in_place(&path, content),
                     None => std::fs::remove_file(&path).unwrap(),
                 }
-                assert!(env.team.repair_config(|| whole.clone()).unwrap().is_some());
-                assert_eq!(std::fs::read_to_string(&path).unwrap(), whole);
-                let kept: Vec<Vec<u8>> =
+                assert!(env.team.repair_config(|| valid.clone()).unwrap().is_some());
+                assert_eq!(std::fs::read_to_string(&path).unwrap(), valid);
+                let copies: Vec<Vec<u8>> =
                     env.backups().iter().map(|copy| std::fs::read(copy).unwrap()).collect();
-                assert_eq!(kept, Vec::from_iter(bytes.map(<[u8]>::to_vec)), "copied once");
+                assert_eq!(
+                    copies,
+                    Vec::from_iter(content.map(<[u8]>::to_vec)),
+                    "a damaged config is copied once"
+                );
                 assert!(
                     env.team.repair_config(|| "{}".into()).unwrap().is_none(),
                     "a valid config is not changed"
@@ -190,16 +195,16 @@ fn a_damaged_or_missing_config_is_repaired() {
 fn a_half_written_config_is_not_repaired() {
     let env = TestRoot::new();
     let path = env.team.config_path();
-    let whole = std::fs::read_to_string(&path).unwrap();
+    let valid = std::fs::read_to_string(&path).unwrap();
     overwrite_in_place(&path, "");
     std::thread::scope(|scope| {
         scope.spawn(|| {
             sleep_ms(700);
-            overwrite_in_place(&path, &whole);
+            overwrite_in_place(&path, &valid);
         });
         assert!(env.team.repair_config(|| "{}".into()).unwrap().is_none());
     });
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), whole);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), valid);
 }
 
 #[test]
@@ -207,7 +212,7 @@ fn a_config_without_backup_or_with_a_wrong_field_is_not_repaired() {
     let env = TestRoot::new();
     let path = env.team.config_path();
     overwrite_in_place(&path, "{\"name\": 5}");
-    assert!(env.team.repair_config(|| "{}".into()).unwrap().is_none(), "it parses");
+    assert!(env.team.repair_config(|| "{}".into()).unwrap().is_none(), "the config is valid JSON");
     let error = env.team.config().unwrap_err();
     assert!(matches!(error, Error::Malformed { .. }), "{error}");
     for n in 0..5 {
@@ -225,11 +230,11 @@ fn a_config_without_backup_or_with_a_wrong_field_is_not_repaired() {
 #[test]
 fn a_session_team_is_never_repaired() {
     let env = TestRoot::new();
-    let home = env.path().join("root/teams/session-0123abcd");
-    std::fs::create_dir(&home).unwrap();
-    overwrite_in_place(&home.join("config.json"), "");
+    let dir = env.path().join("root/teams/session-0123abcd");
+    std::fs::create_dir(&dir).unwrap();
+    overwrite_in_place(&dir.join("config.json"), "");
     let name = protocol::name::TeamName::parse("session-0123abcd").unwrap();
     let team = env.root.open_team_without_config(&name).unwrap().unwrap();
     assert!(matches!(team.repair_config(|| "{}".into()), Err(Error::ReadOnly(_))));
-    assert_eq!(std::fs::read(home.join("config.json")).unwrap(), b"");
+    assert_eq!(std::fs::read(dir.join("config.json")).unwrap(), b"");
 }

@@ -1,6 +1,6 @@
 //! Test environment: a root with the team orchard (lead, ann and bob), and functions that damage
 //! its files.
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, reason = "each test binary uses only some of the functions")]
 
 use protocol::color::Color;
 use protocol::message::Message;
@@ -24,8 +24,8 @@ impl TestRoot {
         let dir = TempDir::new().unwrap();
         let root = open_root(dir.path());
         let team = root.create_team(&config("orchard")).unwrap();
-        for who in ["ann", "bob"] {
-            team.add_member(&member(who)).unwrap();
+        for name in ["ann", "bob"] {
+            team.add_member(&member(name)).unwrap();
         }
         TestRoot { dir, root, team }
     }
@@ -99,7 +99,7 @@ pub fn message(text: &str) -> Message {
     }
 }
 
-/// Truncates and writes in place, like old foreign writers.
+/// Truncates the file and writes it in place, like older foreign writers.
 pub fn overwrite_in_place(path: &Path, bytes: impl AsRef<[u8]>) {
     File::create(path).unwrap().write_all(bytes.as_ref()).unwrap();
 }
@@ -124,7 +124,7 @@ pub fn sleep_ms(milliseconds: u64) {
 
 /// Reports that a test is skipped because this machine can't run it. Also writes the reason to a
 /// file in `$FIGURES`, like the harness of the e2e tests, on which this crate does not depend.
-#[allow(clippy::print_stderr, reason = "a test that did not run says so")]
+#[allow(clippy::print_stderr, reason = "a skipped test must be visible in the output")]
 pub fn report_skipped(name: &str, reason: &str) {
     eprintln!("SKIPPED {name}: {reason}");
     let Some(figures) = std::env::var_os("FIGURES").map(PathBuf::from) else { return };
@@ -135,7 +135,7 @@ pub fn report_skipped(name: &str, reason: &str) {
     );
 }
 
-/// Reads a sample of an unusual inbox.
+/// Reads a sample inbox with unusual or invalid content.
 pub fn hostile_inbox(name: &str) -> Vec<u8> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../protocol/tests/data/hostile-inboxes");
     std::fs::read(data.join(format!("{name}.json"))).unwrap()

@@ -1,5 +1,5 @@
-//! Writes to a full disk. The disk is a small memory file system, which only root can mount;
-//! without root the test is skipped.
+//! Writes to a full disk. The disk is a small file system in memory. Only root can mount it; for
+//! other users, the test is skipped.
 
 use crate::fixture::{agent, config, list_dir, message, report_skipped};
 use protocol::error::ErrorKind;
@@ -15,8 +15,8 @@ impl SmallFileSystem {
     fn mount() -> Option<SmallFileSystem> {
         let dir = TempDir::new().unwrap();
         let options = ["-t", "tmpfs", "-o", "size=256k,mode=700", "tmpfs"];
-        let mounted = Command::new("mount").args(options).arg(dir.path()).output();
-        mounted.is_ok_and(|ran| ran.status.success()).then_some(SmallFileSystem(dir))
+        let result = Command::new("mount").args(options).arg(dir.path()).output();
+        result.is_ok_and(|output| output.status.success()).then_some(SmallFileSystem(dir))
     }
 
     fn path(&self) -> &Path {
@@ -32,11 +32,11 @@ impl Drop for SmallFileSystem {
 
 #[test]
 fn a_full_disk_changes_no_file_and_leaves_no_temporary_file() {
-    let Some(small) = SmallFileSystem::mount() else {
+    let Some(file_system) = SmallFileSystem::mount() else {
         return report_skipped("full-disk-of-a-store", "no right to mount a small file system");
     };
-    let aside = TempDir::new().unwrap();
-    let root = Root::open(&small.path().join("root"), aside.path(), Durability::Power).unwrap();
+    let state_dir = TempDir::new().unwrap();
+    let root = Root::open(&file_system.path().join("root"), state_dir.path(), Durability::Power).unwrap();
     let team = root.create_team(&config("orchard")).unwrap();
     let inbox = team.inbox(&agent("team-lead"));
     let error = (0..100).find_map(|_| inbox.append(&message(&"x".repeat(20_000))).err()).unwrap();

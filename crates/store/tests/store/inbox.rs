@@ -1,4 +1,5 @@
-//! Sending, reading and marking messages, by one process and by several at once.
+//! Sending messages, reading them and marking them read, by one thread and by several at the same
+//! time.
 
 use crate::fixture::{TestRoot, agent, hostile_inbox, list_dir, message, overwrite_in_place};
 use std::collections::BTreeSet;
@@ -11,7 +12,7 @@ fn eight_senders_lose_no_message_and_a_reader_sees_complete_arrays() {
     let env = TestRoot::new();
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let reader = scope.spawn(|| watch(&env, &is_done));
+        let reader = scope.spawn(|| read_repeatedly(&env, &is_done));
         let sender = |sender: usize| {
             let inbox = env.reopen_team().inbox(&agent("bob"));
             (0..100).for_each(|n| inbox.append(&message(&format!("{sender}:{n}"))).unwrap());
@@ -28,7 +29,7 @@ fn eight_senders_lose_no_message_and_a_reader_sees_complete_arrays() {
         let own: Vec<_> = texts.iter().filter(|text| text.starts_with(&format!("{sender}:"))).collect();
         assert!(
             own.iter().enumerate().all(|(n, text)| text.ends_with(&format!(":{n}"))),
-            "order of {sender}"
+            "the messages of sender {sender} are in order"
         );
     }
     assert_eq!(
@@ -38,17 +39,17 @@ fn eight_senders_lose_no_message_and_a_reader_sees_complete_arrays() {
     );
 }
 
-/// Reads the file directly and without pause. Checks that each read finds a complete array that is
-/// not shorter than before.
-fn watch(env: &TestRoot, is_done: &AtomicBool) -> usize {
-    let mut most = 0;
+/// Reads the file directly and without pause until `is_done`. Checks that each read finds a
+/// complete array that is not shorter than before. Returns the length of the last array.
+fn read_repeatedly(env: &TestRoot, is_done: &AtomicBool) -> usize {
+    let mut last_length = 0;
     while !is_done.load(Ordering::Relaxed) {
         let Ok(text) = std::fs::read_to_string(env.inbox_path("bob.json")) else { continue };
         let entries: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
-        assert!(entries.len() >= most);
-        most = entries.len();
+        assert!(entries.len() >= last_length);
+        last_length = entries.len();
     }
-    most
+    last_length
 }
 
 fn texts(env: &TestRoot) -> Vec<String> {
@@ -88,7 +89,7 @@ fn moved_entries_are_marked_read() {
     inbox.mark_read(&entries[..2]).unwrap();
     let read: Vec<bool> =
         inbox.read().unwrap().into_iter().map(|entry| entry.message.unwrap().read).collect();
-    assert_eq!(read, [true, false], "a is gone and b is read");
+    assert_eq!(read, [true, false], "a was removed, and b is read");
     inbox.mark_all_read().unwrap();
     assert!(inbox.read().unwrap().iter().all(|entry| entry.unread().is_none()));
 }
@@ -98,15 +99,15 @@ fn a_reformatted_entry_is_marked_read() {
     let env = TestRoot::new();
     let inbox = env.team.inbox(&agent("bob"));
     inbox.append_all(&["one", "two", "three"].map(message)).unwrap();
-    let seen = inbox.read_unread().unwrap();
+    let unread = inbox.read_unread().unwrap();
     let path = env.inbox_path("bob.json");
-    let mut theirs: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    theirs.swap(0, 1);
-    overwrite_in_place(&path, serde_json::to_string(&theirs).unwrap());
-    inbox.mark_read(&seen[..2]).unwrap();
-    let left: Vec<String> =
+    let mut entries: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    entries.swap(0, 1);
+    overwrite_in_place(&path, serde_json::to_string(&entries).unwrap());
+    inbox.mark_read(&unread[..2]).unwrap();
+    let remaining: Vec<String> =
         inbox.read_unread().unwrap().into_iter().map(|entry| entry.message.unwrap().text).collect();
-    assert_eq!(left, ["three"]);
+    assert_eq!(remaining, ["three"]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The journal: messages that other programs drop are restored once, at their place, unless the
-//! owner has read them.
+//! The journal: messages that other programs drop from an inbox are restored once, at their earlier
+//! position, unless the owner has read them.
 
 use crate::fixture::{TestRoot, agent, message, overwrite_in_place};
 use protocol::message::Message;
@@ -7,40 +7,41 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use store::{Error, Inbox, InboxChange, InboxReconciler, ReaderKind};
 
-/// The bytes of the inbox, as a foreign writer reads them.
-fn text(env: &TestRoot) -> String {
+/// The text of bob's inbox, as a foreign writer reads it.
+fn inbox_text(env: &TestRoot) -> String {
     std::fs::read_to_string(env.inbox_path("bob.json")).unwrap_or_else(|_| "[]".to_owned())
 }
 
-fn write(env: &TestRoot, text: &str) {
+/// Overwrites bob's inbox, like a foreign writer.
+fn write_inbox(env: &TestRoot, text: &str) {
     overwrite_in_place(&env.inbox_path("bob.json"), text);
 }
 
-fn bob(env: &TestRoot) -> Inbox {
+fn bob_inbox(env: &TestRoot) -> Inbox {
     env.reopen_team().inbox(&agent("bob"))
 }
 
 fn send(env: &TestRoot, text: &str) {
-    bob(env).append(&message(text)).unwrap();
+    bob_inbox(env).append(&message(text)).unwrap();
 }
 
 fn unread_texts(env: &TestRoot) -> Vec<String> {
-    bob(env).read().unwrap().into_iter().map(|entry| entry.message.unwrap().text).collect()
+    bob_inbox(env).read().unwrap().into_iter().map(|entry| entry.message.unwrap().text).collect()
 }
 
-/// A reconciler that is used like in the daemon: after each change, it reads the journal and the
-/// inbox.
+/// A reconciler with the daemon's order of calls: after each change, it reads the journal and then
+/// the inbox.
 #[derive(Default)]
 struct TestReconciler {
-    ledger: InboxReconciler,
+    inner: InboxReconciler,
 }
 
 impl TestReconciler {
     fn try_reconcile(&mut self, env: &TestRoot, reader: ReaderKind) -> Result<Vec<String>, Error> {
-        self.ledger.read_journal(&env.team)?;
+        self.inner.read_journal(&env.team)?;
         let inbox = env.team.inbox(&agent("bob"));
-        let put = self.ledger.reconcile(&inbox, InboxChange::Rewritten, reader)?;
-        Ok(put.into_iter().map(|message| message.text).collect())
+        let messages = self.inner.reconcile(&inbox, InboxChange::Rewritten, reader)?;
+        Ok(messages.into_iter().map(|message| message.text).collect())
     }
 
     fn reconcile(&mut self, env: &TestRoot) -> Vec<String> {
@@ -54,16 +55,16 @@ fn dropped_messages_are_restored_once_at_their_place() {
     for text in ["a", "b", "c"] {
         send(&env, text);
     }
-    let before = text(&env);
+    let before = inbox_text(&env);
     assert_eq!(reconciler.reconcile(&env), [""; 0]);
     send(&env, "d");
-    write(&env, &before.replace("\"b\"", "\"theirs\""));
+    write_inbox(&env, &before.replace("\"b\"", "\"theirs\""));
     assert_eq!(reconciler.reconcile(&env), ["b", "d"]);
     // A message without a journal entry, of the same sender and time, counts as later.
     assert_eq!(unread_texts(&env), ["a", "b", "theirs", "c", "d"]);
     assert_eq!(reconciler.reconcile(&env), [""; 0]);
     assert_eq!(env.team.restored_counts().unwrap(), [("bob.json".to_owned(), 2)].into());
-    write(&env, &before);
+    write_inbox(&env, &before);
     assert_eq!(reconciler.reconcile(&env), [""; 0], "b is in the inbox, d is restored only once");
     assert_eq!(unread_texts(&env), ["a", "b", "c"]);
 }
@@ -72,10 +73,10 @@ fn dropped_messages_are_restored_once_at_their_place() {
 fn messages_dropped_without_a_daemon_are_restored_later() {
     let env = TestRoot::new();
     send(&env, "a");
-    write(&env, "[]");
+    write_inbox(&env, "[]");
     assert_eq!(TestReconciler::default().reconcile(&env), ["a"]);
     // The restored messages are recorded too.
-    write(&env, "[]");
+    write_inbox(&env, "[]");
     assert_eq!(TestReconciler::default().reconcile(&env), [""; 0]);
     send(&env, "b");
     std::fs::remove_file(env.inbox_path("bob.json")).unwrap();
@@ -86,21 +87,21 @@ fn messages_dropped_without_a_daemon_are_restored_later() {
 #[test]
 fn read_messages_are_never_restored() {
     let (env, mut reconciler) = (TestRoot::new(), TestReconciler::default());
-    for text in ["read", "taken before it was marked", "read by another program", "retired"] {
+    for text in ["read", "removed before it was marked", "read by another program", "marked last"] {
         send(&env, text);
     }
     assert_eq!(reconciler.reconcile(&env), [""; 0]);
-    let entries = bob(&env).read().unwrap();
-    bob(&env).mark_read(&entries[..1]).unwrap();
-    // The message was delivered, and is gone before it is marked read.
-    let left = text(&env).replace("\"taken before it was marked\"", "\"theirs\"");
-    write(&env, &left);
-    bob(&env).mark_read(&entries[1..2]).unwrap();
-    let marked = text(&env).replacen("\"read\": false", "\"read\": true", 2);
-    write(&env, &marked);
+    let entries = bob_inbox(&env).read().unwrap();
+    bob_inbox(&env).mark_read(&entries[..1]).unwrap();
+    // Another program removes a delivered message before the message is marked read.
+    let rewritten = inbox_text(&env).replace("\"removed before it was marked\"", "\"theirs\"");
+    write_inbox(&env, &rewritten);
+    bob_inbox(&env).mark_read(&entries[1..2]).unwrap();
+    let rewritten = inbox_text(&env).replacen("\"read\": false", "\"read\": true", 2);
+    write_inbox(&env, &rewritten);
     assert_eq!(reconciler.reconcile(&env), [""; 0]);
-    bob(&env).mark_all_read().unwrap();
-    write(&env, "[]");
+    bob_inbox(&env).mark_all_read().unwrap();
+    write_inbox(&env, "[]");
     assert_eq!(reconciler.reconcile(&env), [""; 0]);
     assert_eq!(TestReconciler::default().reconcile(&env), [""; 0]);
 }
@@ -108,25 +109,25 @@ fn read_messages_are_never_restored() {
 #[test]
 fn a_reader_that_removes_messages_is_detected() {
     let (env, mut reconciler) = (TestRoot::new(), TestReconciler::default());
-    let mut looks = |env: &TestRoot| reconciler.try_reconcile(env, ReaderKind::ForeignProgram).unwrap();
+    let mut reconcile = |env: &TestRoot| reconciler.try_reconcile(env, ReaderKind::ForeignProgram).unwrap();
     for text in ["a", "b", "c"] {
         send(&env, text);
-        assert_eq!(looks(&env), [""; 0]);
-        write(&env, "[]");
-        assert_eq!(looks(&env), [text], "the reader is not detected so far");
-        write(&env, "[]");
-        assert_eq!(looks(&env), [""; 0]);
+        assert_eq!(reconcile(&env), [""; 0]);
+        write_inbox(&env, "[]");
+        assert_eq!(reconcile(&env), [text], "the reader is not detected yet");
+        write_inbox(&env, "[]");
+        assert_eq!(reconcile(&env), [""; 0]);
     }
-    for again in [false, true] {
+    for round in 0..2 {
         send(&env, "d");
-        assert_eq!(looks(&env), [""; 0]);
-        write(&env, "[]");
-        assert_eq!(looks(&env), [""; 0], "the reader is detected");
-        if !again {
+        assert_eq!(reconcile(&env), [""; 0]);
+        write_inbox(&env, "[]");
+        assert_eq!(reconcile(&env), [""; 0], "the reader is detected");
+        if round == 0 {
             assert_eq!(
                 TestReconciler::default().try_reconcile(&env, ReaderKind::ForeignProgram).unwrap(),
                 [""; 0],
-                "to all"
+                "a new reconciler finds the detection in the journal"
             );
         }
     }
@@ -135,50 +136,50 @@ fn a_reader_that_removes_messages_is_detected() {
 #[test]
 fn a_reader_that_records_reads_is_not_taken_for_one_that_removes_messages() {
     let (env, mut reconciler) = (TestRoot::new(), TestReconciler::default());
-    send(&env, "had");
-    bob(&env).mark_read(&bob(&env).read().unwrap()).unwrap();
+    send(&env, "read");
+    bob_inbox(&env).mark_read(&bob_inbox(&env).read().unwrap()).unwrap();
     for text in ["a", "b", "c", "d", "e"] {
         send(&env, text);
-        write(&env, "[]");
+        write_inbox(&env, "[]");
         assert_eq!(reconciler.try_reconcile(&env, ReaderKind::ForeignProgram).unwrap(), [text]);
-        write(&env, "[]");
+        write_inbox(&env, "[]");
         assert_eq!(reconciler.try_reconcile(&env, ReaderKind::ForeignProgram).unwrap(), [""; 0]);
     }
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "this is the person with the backup")]
-fn a_new_team_gets_no_messages_of_the_one_before() {
+#[allow(clippy::disallowed_methods, reason = "the test restores a backup like a person")]
+fn a_new_team_gets_no_messages_of_a_deleted_team() {
     let env = TestRoot::new();
     send(&env, "a");
     env.team.delete().unwrap();
     assert!(crate::fixture::list_dir(&env.path().join("journal")).is_empty());
     let team = env.root.create_team(&crate::fixture::config("orchard")).unwrap();
     team.inbox(&agent("bob")).append(&message("b")).unwrap();
-    // A backup of the team's directory replaces it.
+    // A person replaces the directory of the inboxes, to restore a backup.
     let dir = env.inbox_path("");
     std::fs::rename(&dir, dir.with_file_name("moved")).unwrap();
     std::fs::create_dir(&dir).unwrap();
-    let (again, mut ledger) = (env.reopen_team(), InboxReconciler::default());
-    ledger.read_journal(&again).unwrap();
-    assert_eq!(ledger.inboxes_with_unseen(), [""; 0]);
+    let (team, mut reconciler) = (env.reopen_team(), InboxReconciler::default());
+    reconciler.read_journal(&team).unwrap();
+    assert_eq!(reconciler.inboxes_with_unseen(), [""; 0]);
 }
 
 #[test]
 fn a_directory_with_a_reused_inode_is_another_generation() {
     let env = TestRoot::new();
     let dir = env.inbox_path("");
-    let number = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&dir).unwrap());
+    let inode = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&dir).unwrap());
     send(&env, "a");
-    let before = number();
+    let before = inode();
     // Some file systems reuse the inode number for the next directory.
     for _ in 0..3 {
         crate::fixture::list_dir(&dir).iter().for_each(|file| std::fs::remove_file(file).unwrap());
         std::fs::remove_dir(&dir).unwrap();
         std::fs::create_dir(&dir).unwrap();
-        let (again, mut ledger) = (env.reopen_team(), InboxReconciler::default());
-        ledger.read_journal(&again).unwrap();
-        assert_eq!(ledger.inboxes_with_unseen(), [""; 0], "{before} {}", number());
+        let (team, mut reconciler) = (env.reopen_team(), InboxReconciler::default());
+        reconciler.read_journal(&team).unwrap();
+        assert_eq!(reconciler.inboxes_with_unseen(), [""; 0], "inode {before}, then {}", inode());
     }
 }
 
@@ -187,11 +188,11 @@ fn an_incomplete_journal_line_hides_no_other() {
     let env = TestRoot::new();
     send(&env, "a");
     let journal = env.path().join("journal/orchard.jsonl");
-    let mut half = std::fs::read_to_string(&journal).unwrap();
-    half.push_str("\n{\"inbox_file\":\"bob.js");
-    overwrite_in_place(&journal, &half);
+    let mut text = std::fs::read_to_string(&journal).unwrap();
+    text.push_str("\n{\"inbox_file\":\"bob.js");
+    overwrite_in_place(&journal, &text);
     send(&env, "b");
-    write(&env, "[]");
+    write_inbox(&env, "[]");
     assert_eq!(TestReconciler::default().reconcile(&env), ["a", "b"]);
 }
 
@@ -202,11 +203,11 @@ fn the_journal_stays_small_and_keeps_unread_messages() {
     let long = "x".repeat(16 << 10);
     for round in 0..60 {
         let message = Message { text: format!("{round} {long}"), ..message("") };
-        bob(&env).append(&message).unwrap();
-        let entries = bob(&env).read().unwrap();
-        bob(&env).mark_read(&entries[1..]).unwrap();
+        bob_inbox(&env).append(&message).unwrap();
+        let entries = bob_inbox(&env).read().unwrap();
+        bob_inbox(&env).mark_read(&entries[1..]).unwrap();
         assert_eq!(reconciler.reconcile(&env), [""; 0]);
-        write(
+        write_inbox(
             &env,
             &serde_json::json!([serde_json::from_str::<serde_json::Value>(&entries[0].raw).unwrap()])
                 .to_string(),
@@ -214,8 +215,8 @@ fn the_journal_stays_small_and_keeps_unread_messages() {
     }
     let sizes = crate::fixture::list_dir(&env.path().join("journal")).into_iter();
     let size: u64 = sizes.map(|file| std::fs::metadata(file).unwrap().len()).sum();
-    assert!(size < 600 << 10, "{size} of more than 1 MiB");
-    write(&env, "[]");
+    assert!(size < 600 << 10, "the journal files have {size} bytes");
+    write_inbox(&env, "[]");
     assert_eq!(TestReconciler::default().reconcile(&env), ["unread for long"]);
 }
 
@@ -224,25 +225,26 @@ fn lost_messages_are_searched_again_after_a_journal_error() {
     let (env, mut reconciler) = (TestRoot::new(), TestReconciler::default());
     send(&env, "a");
     assert_eq!(reconciler.reconcile(&env), [""; 0]);
-    write(&env, "[]");
-    let in_the_way = env.path().join("journal/orchard.jsonl.1");
-    std::fs::create_dir(&in_the_way).unwrap();
-    let settled = reconciler.ledger.reconcile(&bob(&env), InboxChange::Rewritten, ReaderKind::OwnDelivery);
-    assert!(matches!(settled, Err(Error::UnexpectedFileType { .. })), "{settled:?}");
-    std::fs::remove_dir(&in_the_way).unwrap();
-    assert_eq!(reconciler.ledger.inboxes_with_unseen(), ["bob.json"]);
+    write_inbox(&env, "[]");
+    let obstacle = env.path().join("journal/orchard.jsonl.1");
+    std::fs::create_dir(&obstacle).unwrap();
+    let result =
+        reconciler.inner.reconcile(&bob_inbox(&env), InboxChange::Rewritten, ReaderKind::OwnDelivery);
+    assert!(matches!(result, Err(Error::UnexpectedFileType { .. })), "{result:?}");
+    std::fs::remove_dir(&obstacle).unwrap();
+    assert_eq!(reconciler.inner.inboxes_with_unseen(), ["bob.json"]);
     assert_eq!(
         reconciler
-            .ledger
-            .reconcile(&bob(&env), InboxChange::Appended(&[]), ReaderKind::OwnDelivery)
+            .inner
+            .reconcile(&bob_inbox(&env), InboxChange::Appended(&[]), ReaderKind::OwnDelivery)
             .unwrap()
             .len(),
         1
     );
 }
 
-/// Fills the journal with messages to many inboxes, while no daemon reads it.
-fn fill(env: &TestRoot, round: &str) {
+/// Fills the journal with messages to many inboxes. No reconciler reads the journal meanwhile.
+fn fill_journal(env: &TestRoot, round: &str) {
     let long = message(&"x".repeat(200 << 10));
     for n in 0..45 {
         env.reopen_team().inbox(&agent(&format!("{round}{n}"))).append(&long).unwrap();
@@ -253,27 +255,28 @@ fn fill(env: &TestRoot, round: &str) {
 fn a_full_journal_is_rotated() {
     let (env, mut reconciler) = (TestRoot::new(), TestReconciler::default());
     for round in ["a", "b"] {
-        fill(&env, round);
+        fill_journal(&env, round);
         assert_eq!(reconciler.reconcile(&env), [""; 0]);
     }
     let long = "y".repeat(200 << 10);
     send(&env, &long);
-    write(&env, "[]");
-    assert_eq!(reconciler.reconcile(&env), [long], "its journal entry had space");
-    // The messages of the first round are no longer in the journal. The reconciler finds that once.
-    let first = env.team.inbox(&agent("a0"));
-    overwrite_in_place(&first.path(), "[]");
+    write_inbox(&env, "[]");
+    assert_eq!(reconciler.reconcile(&env), [long], "the journal has space for the entry");
+    // The messages of the first round are no longer in the journal. The reconciler forgets them and
+    // records nothing.
+    let inbox = env.team.inbox(&agent("a0"));
+    overwrite_in_place(&inbox.path(), "[]");
     let journal = env.path().join("journal/orchard.jsonl");
     let size = || std::fs::metadata(&journal).unwrap().len();
     let before = size();
     for _ in 0..2 {
         assert_eq!(
-            reconciler.ledger.reconcile(&first, InboxChange::Rewritten, ReaderKind::OwnDelivery).unwrap(),
+            reconciler.inner.reconcile(&inbox, InboxChange::Rewritten, ReaderKind::OwnDelivery).unwrap(),
             []
         );
     }
     assert_eq!(size(), before);
-    assert!(!reconciler.ledger.inboxes_with_unseen().contains(&"a0.json".to_owned()));
+    assert!(!reconciler.inner.inboxes_with_unseen().contains(&"a0.json".to_owned()));
 }
 
 #[test]
@@ -281,11 +284,11 @@ fn a_journal_over_its_size_limit_is_read() {
     let (env, mut reconciler) = (TestRoot::new(), TestReconciler::default());
     send(&env, "a");
     let journal = env.path().join("journal/orchard.jsonl");
-    let notes = std::fs::read_to_string(&journal).unwrap();
-    overwrite_in_place(&journal, notes + &"\n".repeat(9 << 20));
-    write(&env, "[]");
+    let entries = std::fs::read_to_string(&journal).unwrap();
+    overwrite_in_place(&journal, entries + &"\n".repeat(9 << 20));
+    write_inbox(&env, "[]");
     for _ in 0..2 {
-        reconciler.ledger.read_journal(&env.team).unwrap();
+        reconciler.inner.read_journal(&env.team).unwrap();
     }
     assert_eq!(reconciler.reconcile(&env), ["a"]);
     assert_eq!(env.team.restored_counts().unwrap(), [("bob.json".to_owned(), 1)].into());
@@ -302,17 +305,18 @@ fn messages_to_session_teams_are_not_recorded() {
     assert!(!env.path().join("journal").exists());
 }
 
-/// A foreign writer that takes the lock and drops each message when it reads it for the first time.
-fn drops_each_once(env: &TestRoot, dropped: &mut BTreeSet<String>) {
+/// Acts as a foreign writer that takes the lock and removes each message that it reads for the
+/// first time.
+fn drop_new_messages(env: &TestRoot, dropped: &mut BTreeSet<String>) {
     let lock = env.inbox_path("bob.json.lock");
     if std::fs::create_dir(&lock).is_err() {
         return;
     }
-    let mut letters: Vec<serde_json::Value> = serde_json::from_str(&text(env)).unwrap();
-    let before = letters.len();
-    letters.retain(|letter| !dropped.insert(letter["text"].as_str().unwrap().to_owned()));
-    if letters.len() < before {
-        write(env, &serde_json::to_string_pretty(&letters).unwrap());
+    let mut messages: Vec<serde_json::Value> = serde_json::from_str(&inbox_text(env)).unwrap();
+    let before = messages.len();
+    messages.retain(|message| !dropped.insert(message["text"].as_str().unwrap().to_owned()));
+    if messages.len() < before {
+        write_inbox(env, &serde_json::to_string_pretty(&messages).unwrap());
     }
     std::fs::remove_dir(&lock).unwrap();
 }
@@ -330,40 +334,40 @@ fn all_messages_are_restored_once_and_in_order_next_to_a_dropping_writer() {
                 for n in 0..MESSAGES_EACH {
                     let text = format!("{sender}/{n}");
                     let message = Message { from: format!("s{sender}"), ..message(&text) };
-                    bob(env).append(&message).unwrap();
+                    bob_inbox(env).append(&message).unwrap();
                 }
                 is_done.fetch_add(1, Ordering::Relaxed);
             });
         }
         while is_done.load(Ordering::Relaxed) < SENDERS || dropped.len() < SENDERS * MESSAGES_EACH {
-            drops_each_once(&env, &mut dropped);
+            drop_new_messages(&env, &mut dropped);
             reconciler.reconcile(&env);
         }
     });
     reconciler.reconcile(&env);
     for sender in 0..SENDERS {
-        let hers = unread_texts(&env).into_iter().filter(|text| text.starts_with(&format!("{sender}/")));
+        let texts = unread_texts(&env).into_iter().filter(|text| text.starts_with(&format!("{sender}/")));
         assert_eq!(
-            hers.collect::<Vec<_>>(),
+            texts.collect::<Vec<_>>(),
             (0..MESSAGES_EACH).map(|n| format!("{sender}/{n}")).collect::<Vec<_>>()
         );
     }
 }
 
 #[test]
-fn a_late_record_keeps_the_order_of_its_sender() {
-    let (env, from) =
-        (TestRoot::new(), |who: &str, text: &str| Message { from: who.into(), ..message(text) });
-    bob(&env).append(&from("b", "b1")).unwrap();
+fn a_late_journal_entry_does_not_reorder_the_messages_of_a_sender() {
+    let (env, message_from) =
+        (TestRoot::new(), |sender: &str, text: &str| Message { from: sender.into(), ..message(text) });
+    bob_inbox(&env).append(&message_from("b", "b1")).unwrap();
     let journal = env.path().join("journal/orchard.jsonl");
-    let late = std::fs::read_to_string(&journal).unwrap();
+    let late_entry = std::fs::read_to_string(&journal).unwrap();
     overwrite_in_place(&journal, "");
     for text in ["a1", "a2"] {
-        bob(&env).append(&from("a", text)).unwrap();
+        bob_inbox(&env).append(&message_from("a", text)).unwrap();
     }
-    overwrite_in_place(&journal, std::fs::read_to_string(&journal).unwrap() + &late);
-    let letters: Vec<serde_json::Value> = serde_json::from_str(&text(&env)).unwrap();
-    write(&env, &serde_json::json!(letters[..2]).to_string());
+    overwrite_in_place(&journal, std::fs::read_to_string(&journal).unwrap() + &late_entry);
+    let messages: Vec<serde_json::Value> = serde_json::from_str(&inbox_text(&env)).unwrap();
+    write_inbox(&env, &serde_json::json!(messages[..2]).to_string());
     assert_eq!(TestReconciler::default().reconcile(&env), ["a2"]);
     assert_eq!(unread_texts(&env), ["b1", "a1", "a2"]);
 }

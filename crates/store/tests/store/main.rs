@@ -1,8 +1,8 @@
-//! Tests of the store against what other programs do to its files: concurrent writers, foreign
-//! locks, damage, links, pipes and a full disk. Each test has its own root in a temporary
-//! directory.
+//! Tests of the store and of its behavior when other programs change its files: concurrent writers,
+//! foreign locks, damaged files, links, pipes and a full disk. Each test has its own root in a
+//! temporary directory.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
-#![allow(unreachable_pub, reason = "nothing here is reached from outside")]
+#![allow(unreachable_pub, reason = "no other crate uses the items of a test")]
 
 mod batch;
 mod claim_hints;

@@ -1,4 +1,4 @@
-//! Requests of members: which are open, and that each gets one answer.
+//! Requests of members: which of them are open, and that each request gets one answer.
 
 use crate::fixture::{TestRoot, agent, member};
 use protocol::member_request::{Answer, Approval, parse_answer};
@@ -11,65 +11,67 @@ use protocol::shim_turn_program::{PerTurnProgram, TurnProgram};
 use serde_json::{Value, json};
 use store::{Error, OpenRequest};
 
-fn ask(env: &TestRoot, from: &str, text: &str, at: u64) {
+/// Appends a message to the lead's inbox.
+fn send_to_lead(env: &TestRoot, from: &str, text: &str, at: u64) {
     env.team.inbox(&AgentName::lead()).append(&Message::new(&agent(from), text.to_owned(), at)).unwrap();
 }
 
-fn permission(env: &TestRoot, from: &str, id: &str) {
+fn request_permission(env: &TestRoot, from: &str, id: &str) {
     let text = json!({"type": "permission_request", "request_id": id, "agent_id": from, "tool_name": "Bash",
         "tool_use_id": "t", "description": "d", "input": {"command": "ls"}, "permission_suggestions": []});
-    ask(env, from, &text.to_string(), 5);
+    send_to_lead(env, from, &text.to_string(), 5);
 }
 
-fn plan(env: &TestRoot, from: &str, id: &str) {
+fn request_plan_approval(env: &TestRoot, from: &str, id: &str) {
     let text = json!({"type": "plan_approval_request", "from": from, "timestamp": "", "planFilePath": "p",
         "planContent": "c", "requestId": id});
-    ask(env, from, &text.to_string(), 5);
+    send_to_lead(env, from, &text.to_string(), 5);
 }
 
-fn open(env: &TestRoot) -> Vec<String> {
-    let open = env.team.requests().open_requests().unwrap();
-    open.iter().map(|request| format!("{} {}", request.from, request.request.id())).collect()
+/// Sender and id of each open request.
+fn open_requests(env: &TestRoot) -> Vec<String> {
+    let requests = env.team.requests().open_requests().unwrap();
+    requests.iter().map(|request| format!("{} {}", request.from, request.request.id())).collect()
 }
 
 fn answer(env: &TestRoot, request: &OpenRequest, answer: &Answer) -> Result<(), Error> {
     env.reopen_team().requests().answer(request, answer, AnsweredBy::Lead, 9)
 }
 
-fn yes() -> Answer {
+fn approval() -> Answer {
     Answer::Approve(Approval::default())
 }
 
-fn no() -> Answer {
+fn denial() -> Answer {
     Answer::Deny { reason: "no".into() }
 }
 
 #[test]
 fn an_open_request_is_unanswered_and_of_the_current_spawn() {
     let env = TestRoot::new();
-    plan(&env, "ann", "plan-1");
-    permission(&env, "bob", "perm-1");
-    permission(&env, "bob", "perm-1");
-    permission(&env, "gone", "perm-2");
-    ask(&env, "ann", "hello", 5);
+    request_plan_approval(&env, "ann", "plan-1");
+    request_permission(&env, "bob", "perm-1");
+    request_permission(&env, "bob", "perm-1");
+    request_permission(&env, "zed", "perm-2");
+    send_to_lead(&env, "ann", "hello", 5);
     let earlier = json!({"type": "plan_approval_request", "from": "ann", "requestId": "plan-0"});
-    ask(&env, "ann", &earlier.to_string(), 1);
-    assert_eq!(open(&env), ["ann plan-1", "bob perm-1"]);
-    let found = env.team.requests().find("perm-1").unwrap();
-    assert_eq!((found.asked_at, found.cwd.as_str()), (5, "/"));
-    answer(&env, &found, &yes()).unwrap();
-    assert_eq!(open(&env), ["ann plan-1"]);
+    send_to_lead(&env, "ann", &earlier.to_string(), 1);
+    assert_eq!(open_requests(&env), ["ann plan-1", "bob perm-1"]);
+    let request = env.team.requests().find("perm-1").unwrap();
+    assert_eq!((request.asked_at, request.cwd.as_str()), (5, "/"));
+    answer(&env, &request, &approval()).unwrap();
+    assert_eq!(open_requests(&env), ["ann plan-1"]);
     let lead = env.team.inbox(&AgentName::lead()).read().unwrap();
     let unread: Vec<usize> =
         lead.iter().filter(|entry| entry.unread().is_some()).map(|entry| entry.index).collect();
-    assert_eq!(unread, [0, 3, 4, 5], "both of bob's requests are read");
-    // An answer that a person writes to the inbox counts.
+    assert_eq!(unread, [0, 3, 4, 5], "both requests of bob are marked read");
+    // An answer that a person writes to the inbox counts, if it is from the lead.
     let response = json!({"type": "plan_approval_response", "requestId": "plan-1", "approved": true});
-    let by = |name: &str| Message::new(&agent(name), response.to_string(), 9);
-    env.team.inbox(&agent("ann")).append(&by("bob")).unwrap();
-    assert_eq!(open(&env), ["ann plan-1"], "a message of bob is not an answer");
+    let response_from = |name: &str| Message::new(&agent(name), response.to_string(), 9);
+    env.team.inbox(&agent("ann")).append(&response_from("bob")).unwrap();
+    assert_eq!(open_requests(&env), ["ann plan-1"], "a message of bob is not an answer");
     env.team.inbox(&agent("ann")).append(&Message::new(&AgentName::lead(), response.to_string(), 9)).unwrap();
-    assert!(open(&env).is_empty());
+    assert!(open_requests(&env).is_empty());
 }
 
 #[test]
@@ -77,76 +79,76 @@ fn a_request_is_found_by_id_or_prefix() {
     let env = TestRoot::new();
     let find = |id: &str| env.team.requests().find(id);
     assert!(matches!(find("x"), Err(Error::NoSuchRequest { open, .. }) if open.is_empty()));
-    permission(&env, "ann", "perm-1");
-    permission(&env, "ann", "perm-12");
-    plan(&env, "bob", "plan-1");
+    request_permission(&env, "ann", "perm-1");
+    request_permission(&env, "ann", "perm-12");
+    request_plan_approval(&env, "bob", "plan-1");
     assert_eq!(find("plan").unwrap().request.id().as_str(), "plan-1");
     assert_eq!(find("perm-1").unwrap().request.id().as_str(), "perm-1", "a complete id is preferred");
-    assert!(
-        matches!(find("perm"), Err(Error::AmbiguousRequest { candidates: several, .. }) if several.len() == 2)
-    );
+    assert!(matches!(find("perm"), Err(Error::AmbiguousRequest { candidates, .. }) if candidates.len() == 2));
     assert!(
         matches!(find(""), Err(Error::NoSuchRequest { open, .. }) if open == ["perm-1", "perm-12", "plan-1"])
     );
-    permission(&env, "bob", "perm-1");
+    request_permission(&env, "bob", "perm-1");
     assert!(matches!(find("perm-1"), Err(Error::AmbiguousRequest { .. })), "two members used the same id");
-    permission(&env, "gone", "other-1");
-    assert!(matches!(find("other-1"), Err(Error::AskerGone { from, .. }) if from == agent("gone")));
-    answer(&env, &find("plan-1").unwrap(), &no()).unwrap();
+    request_permission(&env, "zed", "other-1");
+    assert!(matches!(find("other-1"), Err(Error::AskerGone { from, .. }) if from == agent("zed")));
+    answer(&env, &find("plan-1").unwrap(), &denial()).unwrap();
     assert!(matches!(find("plan-1"), Err(Error::AlreadyAnswered { approved: false, .. })));
 }
 
 #[test]
 fn a_request_that_was_read_and_not_answered_is_open() {
     let env = TestRoot::new();
-    plan(&env, "ann", "plan-1");
+    request_plan_approval(&env, "ann", "plan-1");
     let lead = env.team.inbox(&AgentName::lead());
     lead.mark_read(&lead.read().unwrap()).unwrap();
-    assert_eq!(open(&env), ["ann plan-1"]);
+    assert_eq!(open_requests(&env), ["ann plan-1"]);
 }
 
 #[test]
 fn a_request_is_answered_once_even_if_the_answer_was_removed() {
     let env = TestRoot::new();
-    permission(&env, "ann", "perm-1");
+    request_permission(&env, "ann", "perm-1");
     let request = env.team.requests().find("perm-1").unwrap();
-    answer(&env, &request, &yes()).unwrap();
+    answer(&env, &request, &approval()).unwrap();
     crate::fixture::overwrite_in_place(&env.inbox_path("ann.json"), "[]");
-    assert!(open(&env).is_empty());
-    assert!(matches!(answer(&env, &request, &no()), Err(Error::AlreadyAnswered { approved: true, .. })));
+    assert!(open_requests(&env).is_empty());
+    assert!(matches!(answer(&env, &request, &denial()), Err(Error::AlreadyAnswered { approved: true, .. })));
     assert!(matches!(env.team.requests().find("perm-1"), Err(Error::AlreadyAnswered { approved: true, .. })));
     assert!(env.team.inbox(&agent("ann")).read().unwrap().is_empty());
-    let asking = env.team.requests().scan().unwrap();
-    assert!(asking.answered[0].approved && asking.answered[0].answered_by == AnsweredBy::Lead);
-    let again = r#"{"type":"permission_request","request_id":"perm-1","agent_id":"ann","tool_name":"Bash"}"#;
-    ask(&env, "ann", again, 10);
-    assert_eq!(open(&env), ["ann perm-1"], "the member has asked again");
+    let scan = env.team.requests().scan().unwrap();
+    assert!(scan.answered[0].approved && scan.answered[0].answered_by == AnsweredBy::Lead);
+    let repeated_request =
+        r#"{"type":"permission_request","request_id":"perm-1","agent_id":"ann","tool_name":"Bash"}"#;
+    send_to_lead(&env, "ann", repeated_request, 10);
+    assert_eq!(open_requests(&env), ["ann perm-1"], "the repeated request is open");
 }
 
 #[test]
 fn a_withdrawn_request_is_closed_and_an_answered_one_is_not_withdrawn() {
     let env = TestRoot::new();
-    ["perm-1", "perm-2"].iter().for_each(|id| permission(&env, "ann", id));
-    permission(&env, "bob", "perm-1");
+    ["perm-1", "perm-2"].iter().for_each(|id| request_permission(&env, "ann", id));
+    request_permission(&env, "bob", "perm-1");
     let [first, second] = ["perm-1", "perm-2"].map(|id| {
         env.team
             .requests()
             .open_requests()
             .unwrap()
             .into_iter()
-            .find(|o| o.request.id().as_str() == id)
+            .find(|open| open.request.id().as_str() == id)
             .unwrap()
     });
-    answer(&env, &second, &yes()).unwrap();
+    answer(&env, &second, &approval()).unwrap();
     let ids = [first.request.id().clone(), second.request.id().clone()];
     env.team.requests().withdraw(&agent("ann"), &ids, 9).unwrap();
     env.team.requests().withdraw(&agent("ann"), &ids, 9).unwrap();
-    assert_eq!(open(&env), ["bob perm-1"], "the request of another member stays open");
+    assert_eq!(open_requests(&env), ["bob perm-1"], "the request of another member stays open");
     let withdrawn = env.team.requests().scan().unwrap().withdrawn;
     assert_eq!(withdrawn, [(agent("ann"), first.request.id().clone())]);
-    assert!(matches!(answer(&env, &first, &yes()), Err(Error::Withdrawn { .. })));
+    assert!(matches!(answer(&env, &first, &approval()), Err(Error::Withdrawn { .. })));
     assert!(matches!(env.team.requests().find("perm-2"), Err(Error::AlreadyAnswered { approved: true, .. })));
-    let unread = env.team.inbox(&agent("ann")).read().unwrap().into_iter().filter(|e| e.unread().is_some());
+    let unread =
+        env.team.inbox(&agent("ann")).read().unwrap().into_iter().filter(|entry| entry.unread().is_some());
     assert_eq!(unread.count(), 1, "only the answer is unread");
 }
 
@@ -157,99 +159,100 @@ fn a_request_of_any_length_can_be_approved() {
         "input": {"new_string": "x".repeat(300 << 10)}});
     let entry = json!([{"from": "ann", "text": text.to_string(), "timestamp": "1970-01-01T00:00:05.000Z"}]);
     crate::fixture::overwrite_in_place(&env.inbox_path("team-lead.json"), entry.to_string());
-    answer(&env, &env.team.requests().find("perm-1").unwrap(), &yes()).unwrap();
-    assert!(open(&env).is_empty());
+    answer(&env, &env.team.requests().find("perm-1").unwrap(), &approval()).unwrap();
+    assert!(open_requests(&env).is_empty());
 }
 
 #[test]
 fn a_later_team_of_the_same_name_has_no_old_answers() {
     let env = TestRoot::new();
-    permission(&env, "ann", "perm-1");
-    answer(&env, &env.team.requests().find("perm-1").unwrap(), &yes()).unwrap();
-    let kept = env.path().join("answers/orchard.jsonl");
-    assert!(kept.exists());
+    request_permission(&env, "ann", "perm-1");
+    answer(&env, &env.team.requests().find("perm-1").unwrap(), &approval()).unwrap();
+    let answer_log = env.path().join("answers/orchard.jsonl");
+    assert!(answer_log.exists());
     env.team.delete().unwrap();
-    assert!(!kept.exists());
+    assert!(!answer_log.exists());
 }
 
 #[test]
 fn one_of_many_concurrent_answers_is_stored() {
     let env = TestRoot::new();
-    permission(&env, "ann", "perm-1");
+    request_permission(&env, "ann", "perm-1");
     let request = env.team.requests().find("perm-1").unwrap();
     let results: Vec<Result<(), Error>> = std::thread::scope(|scope| {
         let answers: Vec<_> = (0..8)
             .map(|n| {
                 let (env, request) = (&env, &request);
-                scope.spawn(move || answer(env, request, &if n % 2 == 0 { yes() } else { no() }))
+                scope.spawn(move || answer(env, request, &if n % 2 == 0 { approval() } else { denial() }))
             })
             .collect();
         answers.into_iter().map(|answer| answer.join().unwrap()).collect()
     });
-    let refused = |result: &&Result<(), Error>| matches!(result, Err(Error::AlreadyAnswered { .. }));
-    assert_eq!(results.iter().filter(refused).count(), 7, "{results:?}");
+    let is_refused = |result: &&Result<(), Error>| matches!(result, Err(Error::AlreadyAnswered { .. }));
+    assert_eq!(results.iter().filter(is_refused).count(), 7, "{results:?}");
     let inbox = env.team.inbox(&agent("ann")).read().unwrap();
     let answers = inbox.iter().filter(|entry| parse_answer(&entry.unread().unwrap().text).is_some());
     assert_eq!(answers.count(), 1);
 }
 
 #[test]
-fn an_approved_plan_continues_in_the_given_mode_or_the_leads() {
-    let mode = |lead: Option<&str>, named: Option<PermissionMode>| {
+fn an_approved_plan_continues_in_the_given_mode_or_in_the_leads_mode() {
+    let mode_after_approval = |lead_mode: Option<&str>, mode: Option<PermissionMode>| {
         let env = TestRoot::new();
-        env.team.set_member_fields(&AgentName::lead(), &[("mode", json!(lead))]).unwrap();
-        plan(&env, "ann", "plan-1");
+        env.team.set_member_fields(&AgentName::lead(), &[("mode", json!(lead_mode))]).unwrap();
+        request_plan_approval(&env, "ann", "plan-1");
         let request = env.team.requests().find("plan-1").unwrap();
-        answer(&env, &request, &Answer::Approve(Approval { mode: named, ..Approval::default() })).unwrap();
+        answer(&env, &request, &Answer::Approve(Approval { mode, ..Approval::default() })).unwrap();
         match Payload::parse(&env.team.inbox(&agent("ann")).read().unwrap()[0].unread().unwrap().text) {
             Some(Payload::PlanApprovalResponse(answer)) => answer.permission_mode.unwrap(),
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(mode(None, None), "default");
-    assert_eq!(mode(Some("acceptEdits"), None), "acceptEdits");
-    assert_eq!(mode(Some("delegate"), None), "default", "a member can't delegate");
-    assert_eq!(mode(Some("from tomorrow"), None), "default");
-    assert_eq!(mode(Some("acceptEdits"), Some(PermissionMode::DontAsk)), "dontAsk");
+    assert_eq!(mode_after_approval(None, None), "default");
+    assert_eq!(mode_after_approval(Some("acceptEdits"), None), "acceptEdits");
+    assert_eq!(mode_after_approval(Some("delegate"), None), "default", "a member can't delegate");
+    assert_eq!(mode_after_approval(Some("from tomorrow"), None), "default");
+    assert_eq!(mode_after_approval(Some("acceptEdits"), Some(PermissionMode::DontAsk)), "dontAsk");
 }
 
 #[test]
 fn an_answer_of_the_wrong_kind_is_rejected() {
     let env = TestRoot::new();
-    plan(&env, "ann", "plan-1");
+    request_plan_approval(&env, "ann", "plan-1");
     let request = env.team.requests().find("plan-1").unwrap();
-    let unfit = Answer::Approve(Approval { apply_suggestions: true, ..Approval::default() });
-    assert!(matches!(answer(&env, &request, &unfit), Err(Error::AnswerNotApplicable { .. })));
-    assert_eq!(open(&env), ["ann plan-1"]);
+    let wrong_answer = Answer::Approve(Approval { apply_suggestions: true, ..Approval::default() });
+    assert!(matches!(answer(&env, &request, &wrong_answer), Err(Error::AnswerNotApplicable { .. })));
+    assert_eq!(open_requests(&env), ["ann plan-1"]);
 }
 
 #[test]
 fn only_the_answer_is_written_in_a_session_team() {
     let env = TestRoot::new();
-    let home = env.path().join("root/teams/session-0123abcd");
-    std::fs::create_dir_all(home.join("inboxes")).unwrap();
-    let config = json!({"name": "session-0123abcd", "members": [member_of("team-lead"), member_of("ann")]});
-    let asks = json!([{"from": "ann", "timestamp": "1970-01-01T00:00:05.000Z", "read": false,
+    let dir = env.path().join("root/teams/session-0123abcd");
+    std::fs::create_dir_all(dir.join("inboxes")).unwrap();
+    let config =
+        json!({"name": "session-0123abcd", "members": [member_json("team-lead"), member_json("ann")]});
+    let inbox = json!([{"from": "ann", "timestamp": "1970-01-01T00:00:05.000Z", "read": false,
         "text": json!({"type": "permission_request", "request_id": "perm-9", "agent_id": "ann", "tool_name": "Bash",
             "input": {}}).to_string()}]);
-    crate::fixture::overwrite_in_place(&home.join("config.json"), config.to_string());
-    crate::fixture::overwrite_in_place(&home.join("inboxes/team-lead.json"), asks.to_string());
+    crate::fixture::overwrite_in_place(&dir.join("config.json"), config.to_string());
+    crate::fixture::overwrite_in_place(&dir.join("inboxes/team-lead.json"), inbox.to_string());
     let team = env.root.team(&protocol::name::TeamName::parse("session-0123abcd").unwrap()).unwrap();
-    let open = team.requests().open_requests().unwrap();
-    team.requests().answer(&open[0], &yes(), AnsweredBy::Lead, 9).unwrap();
+    let requests = team.requests().open_requests().unwrap();
+    team.requests().answer(&requests[0], &approval(), AnsweredBy::Lead, 9).unwrap();
     assert!(team.requests().open_requests().unwrap().is_empty());
-    assert_eq!(std::fs::read_to_string(home.join("inboxes/team-lead.json")).unwrap(), asks.to_string());
-    assert_eq!(std::fs::read_to_string(home.join("config.json")).unwrap(), config.to_string());
+    assert_eq!(std::fs::read_to_string(dir.join("inboxes/team-lead.json")).unwrap(), inbox.to_string());
+    assert_eq!(std::fs::read_to_string(dir.join("config.json")).unwrap(), config.to_string());
     assert_eq!(team.inbox(&agent("ann")).read().unwrap().len(), 1);
     env.root.delete_session_records(std::slice::from_ref(team.name())).unwrap();
     assert!(team.requests().open_requests().unwrap().is_empty());
-    let kept = env.path().join("answers/session-0123abcd.jsonl");
-    assert!(kept.exists());
+    let answer_log = env.path().join("answers/session-0123abcd.jsonl");
+    assert!(answer_log.exists());
     env.root.delete_session_records(&[]).unwrap();
-    assert!(!kept.exists());
+    assert!(!answer_log.exists());
 }
 
-fn member_of(name: &str) -> serde_json::Value {
+fn member_json(name: &str) -> serde_json::Value {
     json!({"name": name, "agentId": name, "joinedAt": 1, "cwd": member("x").cwd})
 }
 
@@ -257,20 +260,20 @@ fn member_of(name: &str) -> serde_json::Value {
 fn members_with_two_timed_out_plans_in_a_row_are_listed() {
     let env = TestRoot::new();
     let timed_out_twice = || env.team.requests().scan().unwrap().plans_timed_out_twice;
-    let decide = |id: &str, answer: &Answer, by: AnsweredBy| {
-        plan(&env, "ann", id);
-        let found = env.team.requests().find(id).unwrap();
-        env.team.requests().answer(&found, answer, by, 9).unwrap();
+    let answer_plan = |id: &str, answer: &Answer, by: AnsweredBy| {
+        request_plan_approval(&env, "ann", id);
+        let request = env.team.requests().find(id).unwrap();
+        env.team.requests().answer(&request, answer, by, 9).unwrap();
     };
-    decide("plan-1", &no(), AnsweredBy::Timeout);
-    decide("plan-2", &no(), AnsweredBy::Lead);
-    decide("plan-3", &no(), AnsweredBy::Timeout);
-    assert!(timed_out_twice().is_empty(), "a person answered in between");
-    decide("plan-4", &no(), AnsweredBy::Timeout);
-    plan(&env, "ann", "plan-5");
-    plan(&env, "bob", "plan-6");
+    answer_plan("plan-1", &denial(), AnsweredBy::Timeout);
+    answer_plan("plan-2", &denial(), AnsweredBy::Lead);
+    answer_plan("plan-3", &denial(), AnsweredBy::Timeout);
+    assert!(timed_out_twice().is_empty(), "the lead answered in between");
+    answer_plan("plan-4", &denial(), AnsweredBy::Timeout);
+    request_plan_approval(&env, "ann", "plan-5");
+    request_plan_approval(&env, "bob", "plan-6");
     assert_eq!(timed_out_twice(), [agent("ann")].into());
-    decide("plan-7", &no(), AnsweredBy::Lead);
+    answer_plan("plan-7", &denial(), AnsweredBy::Lead);
     assert!(timed_out_twice().is_empty());
 }
 
@@ -285,22 +288,22 @@ fn an_answer_that_the_program_does_not_support_is_rejected() {
     let roster = json!({"version": protocol::roster_file::RosterFile::VERSION, "records": [
         record(json!({"team": "orchard", "name": "ann", "delivery": "turn", "turns": TurnProgram::PerTurn(turns)})),
         record(json!({"team": "orchard", "name": "bob", "delivery": "acp"}))]});
-    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    std::fs::set_permissions(env.path(), private).unwrap();
+    let private_mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(env.path(), private_mode).unwrap();
     crate::fixture::overwrite_in_place(&env.path().join("roster.json"), roster.to_string());
-    plan(&env, "ann", "plan-1");
-    permission(&env, "bob", "perm-1");
-    let with = |id: &str, approval: Approval| {
+    request_plan_approval(&env, "ann", "plan-1");
+    request_permission(&env, "bob", "perm-1");
+    let approve = |id: &str, approval: Approval| {
         answer(&env, &env.team.requests().find(id).unwrap(), &Answer::Approve(approval))
     };
     let mode = |mode| Approval { mode: Some(mode), ..Approval::default() };
-    let refused = with("plan-1", mode(PermissionMode::AcceptEdits)).unwrap_err();
-    assert_eq!(refused.help().as_deref(), Some("it has: default, dontAsk"));
-    let other = Approval { input: Some(json!({"command": "ls -l"})), ..Approval::default() };
-    assert!(matches!(with("perm-1", other), Err(Error::UnsupportedAnswer { .. })));
-    assert_eq!(open(&env), ["ann plan-1", "bob perm-1"]);
+    let error = approve("plan-1", mode(PermissionMode::AcceptEdits)).unwrap_err();
+    assert_eq!(error.help().as_deref(), Some("it has: default, dontAsk"));
+    let changed_input = Approval { input: Some(json!({"command": "ls -l"})), ..Approval::default() };
+    assert!(matches!(approve("perm-1", changed_input), Err(Error::UnsupportedAnswer { .. })));
+    assert_eq!(open_requests(&env), ["ann plan-1", "bob perm-1"]);
     env.team.set_member_fields(&AgentName::lead(), &[("mode", json!("acceptEdits"))]).unwrap();
-    with("plan-1", Approval::default()).unwrap();
+    approve("plan-1", Approval::default()).unwrap();
     let answer_text = env.team.inbox(&agent("ann")).read().unwrap().pop().unwrap().message.unwrap().text;
     assert!(
         answer_text.contains(r#""permissionMode":"default""#),

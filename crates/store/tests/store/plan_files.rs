@@ -1,4 +1,4 @@
-//! Plan files below the root.
+//! Plan files: each plan has its own file below the root, and no name leads to another file.
 
 use crate::fixture::TestRoot;
 

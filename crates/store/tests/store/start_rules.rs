@@ -1,5 +1,5 @@
-//! Rules for starting tasks: blocked tasks are not started, and failed or abandoned tasks are
-//! resumed only as specified.
+//! Rules for starting tasks: blocked tasks are not started, and a new spawn resumes only tasks that
+//! are in progress, unblocked and not failed.
 
 use crate::fixture::{TestRoot, agent, overwrite_in_place};
 use protocol::error::ErrorKind;
@@ -77,13 +77,13 @@ fn a_task_with_an_open_blocker_is_not_started_again() {
     tasks.claim(Some(&id(3)), &ann).unwrap();
     tasks.fail(&id(3), "exit 1").unwrap();
     for number in [2, 3] {
-        let link = TaskUpdate { add_blocked_by: vec![id(1)], ..TaskUpdate::default() };
+        let add_blocker = TaskUpdate { add_blocked_by: vec![id(1)], ..TaskUpdate::default() };
         assert_blocked_by_one(tasks.update(
             &id(number),
             TaskUpdate { add_blocked_by: vec![id(1)], ..start() },
             &ann,
         ));
-        tasks.update(&id(number), link, &ann).unwrap();
+        tasks.update(&id(number), add_blocker, &ann).unwrap();
         assert_blocked_by_one(tasks.update(&id(number), start(), &ann));
     }
     assert_eq!(tasks.get(&id(3)).unwrap().failure(), Some("exit 1"));
@@ -138,13 +138,13 @@ fn a_restarted_task_has_no_failure() {
     overwrite_in_place(&tasks.path().join("1.json"), text);
     let claimed = tasks.claim(None, &ann).unwrap();
     assert_eq!((claimed.failure(), claimed.attempts()), (None, 0));
-    let kept = std::fs::read_to_string(tasks.path().join("1.json")).unwrap();
-    assert!(kept.contains(r#""metadata":{"n":1e999}"#), "{kept}");
+    let text_after_claim = std::fs::read_to_string(tasks.path().join("1.json")).unwrap();
+    assert!(text_after_claim.contains(r#""metadata":{"n":1e999}"#), "{text_after_claim}");
     tasks.fail(&id(1), "exit 2").unwrap();
     assert_eq!(tasks.update(&id(1), start(), &ann).unwrap().failure(), None);
-    let failure = json!({"failure": "told by hand"}).as_object().cloned();
-    let by_hand = tasks.update(&id(1), TaskUpdate { metadata: failure, ..start() }, &ann).unwrap();
-    assert_eq!(by_hand.failure(), Some("told by hand"));
+    let failure = json!({"failure": "set by hand"}).as_object().cloned();
+    let task = tasks.update(&id(1), TaskUpdate { metadata: failure, ..start() }, &ann).unwrap();
+    assert_eq!(task.failure(), Some("set by hand"));
 }
 
 #[test]
@@ -157,8 +157,8 @@ fn a_new_spawn_resumes_the_task_of_the_old_one() {
     (0..3).for_each(|_| drop(tasks.claim(None, &ann).unwrap()));
     tasks.claim(None, &agent("bob")).unwrap();
     tasks.fail(&id(2), "exit 1").unwrap();
-    let link = TaskUpdate { add_blocked_by: vec![id(5)], ..TaskUpdate::default() };
-    tasks.update(&id(3), link, &ann).unwrap();
+    let add_blocker = TaskUpdate { add_blocked_by: vec![id(5)], ..TaskUpdate::default() };
+    tasks.update(&id(3), add_blocker, &ann).unwrap();
     let before = tasks.list().unwrap();
     assert_eq!(tasks.resumable_task(&agent("ANN")).unwrap().map(|task| task.id), Some(id(4)));
     assert_eq!(tasks.list().unwrap(), before, "no task is written");
@@ -166,7 +166,7 @@ fn a_new_spawn_resumes_the_task_of_the_old_one() {
     assert_eq!(tasks.resumable_task(&ann).unwrap(), None, "one task has failed, one is blocked");
 }
 
-/// Adds random dependencies. An addition must fail exactly if it would close a cycle.
+/// Adds random dependencies. An addition fails if and only if it would close a cycle.
 #[test]
 fn no_sequence_of_dependencies_closes_a_cycle() {
     for seed in 1..=6_u64 {
@@ -180,12 +180,12 @@ fn no_sequence_of_dependencies_closes_a_cycle() {
                 id((random >> 33) as u32 % 9 + 1)
             };
             let (blocker, blocked) = (next(), next());
-            let closes = reachable(&tasks.list().unwrap(), blocked).contains(&blocker);
+            let would_close_cycle = transitive_dependents(&tasks.list().unwrap(), blocked).contains(&blocker);
             let update = TaskUpdate { add_blocks: vec![blocked], ..TaskUpdate::default() };
             match tasks.update(&blocker, update, &agent("ann")) {
-                Ok(_) => assert!(!closes, "seed {seed}: {blocker} → {blocked}"),
+                Ok(_) => assert!(!would_close_cycle, "seed {seed}: {blocker} → {blocked}"),
                 Err(Error::DependencyCycle { path: cycle }) => {
-                    assert!(closes, "seed {seed}: {blocker} → {blocked}");
+                    assert!(would_close_cycle, "seed {seed}: {blocker} → {blocked}");
                     assert_real_cycle(&tasks.list().unwrap(), &cycle, (blocker, blocked));
                 }
                 Err(error) => panic!("{error}"),
@@ -194,24 +194,24 @@ fn no_sequence_of_dependencies_closes_a_cycle() {
     }
 }
 
-/// All tasks that `from` blocks, directly or not, and `from`.
-fn reachable(all: &[Task], from: TaskId) -> BTreeSet<TaskId> {
-    let waiting = dependents(all);
-    let (mut found, mut open) = (BTreeSet::from([from]), vec![from]);
-    while let Some(at) = open.pop() {
-        let next = waiting.get(&at).into_iter().flatten().filter(|next| found.insert(**next));
-        open.extend(next.copied().collect::<Vec<_>>());
+/// The task `from` and all tasks that it blocks directly or indirectly.
+fn transitive_dependents(all: &[Task], from: TaskId) -> BTreeSet<TaskId> {
+    let dependents_of = dependents(all);
+    let (mut found, mut queue) = (BTreeSet::from([from]), vec![from]);
+    while let Some(task) = queue.pop() {
+        let next = dependents_of.get(&task).into_iter().flatten().filter(|next| found.insert(**next));
+        queue.extend(next.copied().collect::<Vec<_>>());
     }
     found
 }
 
 /// Checks that each step of the cycle is an existing dependency or the rejected one.
-fn assert_real_cycle(all: &[Task], cycle: &[TaskId], refused: (TaskId, TaskId)) {
-    let waiting = dependents(all);
+fn assert_real_cycle(all: &[Task], cycle: &[TaskId], rejected: (TaskId, TaskId)) {
+    let dependents_of = dependents(all);
     assert_eq!(cycle.first(), cycle.last());
     for step in cycle.windows(2) {
-        let there = waiting.get(&step[0]).is_some_and(|next| next.contains(&step[1]));
-        assert!(there || (step[0], step[1]) == refused, "{cycle:?}");
+        let exists = dependents_of.get(&step[0]).is_some_and(|next| next.contains(&step[1]));
+        assert!(exists || (step[0], step[1]) == rejected, "{cycle:?}");
     }
 }
 
@@ -232,14 +232,15 @@ fn merged_metadata_survives_claims_and_releases() {
 }
 
 #[test]
-fn removed_dependency_blocks_no_more() {
+fn a_removed_dependency_no_longer_blocks() {
     let env = TestRoot::new();
     let tasks = env.team.tasks();
     add(&tasks, &[]);
     add(&tasks, &[1]);
-    let cut = TaskUpdate { remove_blocked_by: vec![id(1), id(9)], ..TaskUpdate::default() };
-    tasks.update(&id(2), cut.clone(), &agent("ann")).unwrap();
-    let links = |task: u32| (tasks.get(&id(task)).unwrap().blocks, tasks.get(&id(task)).unwrap().blocked_by);
-    assert_eq!((links(1), links(2)), ((vec![], vec![]), (vec![], vec![])));
-    tasks.update(&id(2), cut, &agent("ann")).unwrap();
+    let removal = TaskUpdate { remove_blocked_by: vec![id(1), id(9)], ..TaskUpdate::default() };
+    tasks.update(&id(2), removal.clone(), &agent("ann")).unwrap();
+    let dependencies =
+        |task: u32| (tasks.get(&id(task)).unwrap().blocks, tasks.get(&id(task)).unwrap().blocked_by);
+    assert_eq!((dependencies(1), dependencies(2)), ((vec![], vec![]), (vec![], vec![])));
+    tasks.update(&id(2), removal, &agent("ann")).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Files in teamd's own directories.
+//! Reading, replacing, appending and removing files in teamd's own directories.
 
 use protocol::error::ErrorKind;
 use std::fs::Permissions;
@@ -41,7 +41,7 @@ fn only_plain_names_and_private_directories_are_accepted() {
 }
 
 #[test]
-fn a_line_never_continues_an_incomplete_one() {
+fn a_line_is_not_joined_to_an_incomplete_line() {
     let dir = TempDir::new().unwrap();
     let state = StateDir::open(&dir.path().join("s")).unwrap();
     state.append("log", b"cut sho", 100).unwrap();

@@ -18,8 +18,8 @@ fn add(tasks: &Tasks, blocked_by: &[TaskId]) -> Task {
     tasks.create(new).unwrap()
 }
 
-fn assignments(env: &TestRoot, who: &str) -> Vec<TaskId> {
-    let entries = env.team.inbox(&agent(who)).read().unwrap();
+fn assignments(env: &TestRoot, name: &str) -> Vec<TaskId> {
+    let entries = env.team.inbox(&agent(name)).read().unwrap();
     let texts = entries.into_iter().map(|entry| entry.message.unwrap().text);
     texts
         .filter_map(|text| match Payload::parse(&text) {
@@ -38,21 +38,21 @@ fn one_of_sixteen_claimants_gets_the_task_and_is_notified() {
     let env = TestRoot::new();
     let task = add(&env.team.tasks(), &[]);
     let claim = |number: usize| {
-        let who = agent(if number.is_multiple_of(2) { "ann" } else { "bob" });
-        env.reopen_team().tasks().claim(Some(&task.id), &who)
+        let name = agent(if number.is_multiple_of(2) { "ann" } else { "bob" });
+        env.reopen_team().tasks().claim(Some(&task.id), &name)
     };
     let results: Vec<_> = std::thread::scope(|scope| {
         let claimants: Vec<_> = (0..16).map(|number| scope.spawn(move || claim(number))).collect();
         claimants.into_iter().map(|claimant| claimant.join().unwrap()).collect()
     });
-    let won: Vec<_> = results.iter().flatten().collect();
-    assert_eq!(won.len(), 1);
-    assert_eq!(won[0].status, TaskStatus::InProgress);
-    let owner = won[0].owner.clone().unwrap();
-    let lost = results.iter().filter_map(|result| result.as_ref().err());
-    let theirs = |error: &Error| matches!(error, Error::TaskClaimed { owner: o, .. } | Error::AlreadyInProgress { owner: o, .. } if *o == owner);
-    assert!(lost.clone().all(theirs));
-    assert!(lost.into_iter().all(|error| error.kind() == ErrorKind::AlreadyExists));
+    let claims: Vec<_> = results.iter().flatten().collect();
+    assert_eq!(claims.len(), 1);
+    assert_eq!(claims[0].status, TaskStatus::InProgress);
+    let owner = claims[0].owner.clone().unwrap();
+    let errors = results.iter().filter_map(|result| result.as_ref().err());
+    let names_the_owner = |error: &Error| matches!(error, Error::TaskClaimed { owner: claimant, .. } | Error::AlreadyInProgress { owner: claimant, .. } if *claimant == owner);
+    assert!(errors.clone().all(names_the_owner));
+    assert!(errors.into_iter().all(|error| error.kind() == ErrorKind::AlreadyExists));
     assert_eq!(assignments(&env, owner.as_str()), [task.id]);
 }
 
@@ -61,21 +61,21 @@ fn one_of_sixteen_teammates_starts_a_task_and_the_lead_may_restart_it() {
     let env = TestRoot::new();
     let task = add(&env.team.tasks(), &[]);
     let start = || TaskUpdate { status: Some(TaskStatus::InProgress), ..TaskUpdate::default() };
-    let set = |number: usize| {
-        let who = agent(if number.is_multiple_of(2) { "ann" } else { "bob" });
-        (who.clone(), env.reopen_team().tasks().update(&task.id, start(), &who))
+    let start_task = |number: usize| {
+        let name = agent(if number.is_multiple_of(2) { "ann" } else { "bob" });
+        (name.clone(), env.reopen_team().tasks().update(&task.id, start(), &name))
     };
     let results: Vec<_> = std::thread::scope(|scope| {
-        let setters: Vec<_> = (0..16).map(|number| scope.spawn(move || set(number))).collect();
-        setters.into_iter().map(|setter| setter.join().unwrap()).collect()
+        let threads: Vec<_> = (0..16).map(|number| scope.spawn(move || start_task(number))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     let owner = env.team.tasks().get(&task.id).unwrap().owner.unwrap();
-    for (who, result) in results {
+    for (name, result) in results {
         match result {
-            Ok(task) => assert_eq!((Some(&who), task.owner.as_ref()), (Some(&owner), Some(&owner))),
+            Ok(task) => assert_eq!((Some(&name), task.owner.as_ref()), (Some(&owner), Some(&owner))),
             Err(error) => {
                 assert!(
-                    matches!(&error, Error::TaskClaimed { owner: o, .. } if *o == owner && *o != who),
+                    matches!(&error, Error::TaskClaimed { owner: claimant, .. } if *claimant == owner && *claimant != name),
                     "{error}"
                 );
             }
@@ -133,18 +133,20 @@ fn dependencies_are_stored_in_both_files_and_close_no_cycle() {
     let all = tasks.list().unwrap();
     assert_eq!((all[0].blocks.clone(), all[0].blocked_by.clone()), (vec![id(2)], vec![id(3)]));
     assert_eq!((all[1].blocked_by.clone(), all[2].blocks.clone()), (vec![id(1)], vec![id(1)]));
-    let link = |blocker: u32, blocked: u32| {
+    let add_dependency = |blocker: u32, blocked: u32| {
         let update = TaskUpdate { add_blocks: vec![id(blocked)], ..TaskUpdate::default() };
         tasks.update(&id(blocker), update, &agent("ann"))
     };
-    let Err(Error::DependencyCycle { path: way }) = link(2, 3) else { panic!("a circle") };
-    assert_eq!(way, [id(3), id(1), id(2), id(3)]);
-    assert_eq!(link(1, 1).unwrap_err().kind(), ErrorKind::Refused);
-    assert_eq!(link(1, 9).unwrap_err().kind(), ErrorKind::NotFound);
-    let knot =
-        NewTask { blocks: vec![id(3)], blocked_by: vec![id(2)], ..NewTask::new("knot", &agent("ann")) };
-    let Err(Error::BatchCycle { path: way }) = tasks.create(knot) else { panic!("a circle") };
-    assert_eq!(way, ["3", "1", "2", "\"knot\"", "3"]);
+    let Err(Error::DependencyCycle { path }) = add_dependency(2, 3) else {
+        panic!("the cycle is not rejected")
+    };
+    assert_eq!(path, [id(3), id(1), id(2), id(3)]);
+    assert_eq!(add_dependency(1, 1).unwrap_err().kind(), ErrorKind::Refused);
+    assert_eq!(add_dependency(1, 9).unwrap_err().kind(), ErrorKind::NotFound);
+    let fourth =
+        NewTask { blocks: vec![id(3)], blocked_by: vec![id(2)], ..NewTask::new("fourth", &agent("ann")) };
+    let Err(Error::BatchCycle { path }) = tasks.create(fourth) else { panic!("the cycle is not rejected") };
+    assert_eq!(path, ["3", "1", "2", "\"fourth\"", "3"]);
     assert_eq!(tasks.list().unwrap(), all, "a rejected change changes no task");
 }
 
@@ -163,7 +165,7 @@ fn a_task_is_blocked_until_its_blocker_is_completed() {
 }
 
 #[test]
-fn a_claim_without_an_id_prefers_own_tasks_then_the_lowest() {
+fn a_claim_without_an_id_prefers_own_tasks_and_then_the_lowest_id() {
     let env = TestRoot::new();
     let tasks = env.team.tasks();
     tasks.create_internal(&agent("ann"), "do").unwrap();
@@ -193,12 +195,12 @@ fn the_status_of_a_task_follows_the_rules() {
     let env = TestRoot::new();
     let tasks = env.team.tasks();
     let ann = agent("ann");
-    let to = |status: &str| {
+    let set_status = |status: &str| {
         let status = Some(TaskStatus::from_name(status));
         tasks.update(&id(1), TaskUpdate { status, ..TaskUpdate::default() }, &ann)
     };
     add(&tasks, &[]);
-    let started = to("in_progress").unwrap();
+    let started = set_status("in_progress").unwrap();
     assert_eq!(started.owner, Some(ann.clone()), "the caller becomes the owner");
     assert_eq!(assignments(&env, "ann"), [id(1)]);
     tasks.fail(&id(1), "no ladder").unwrap();
@@ -208,10 +210,10 @@ fn the_status_of_a_task_follows_the_rules() {
     assert_eq!((released.status, released.owner), (TaskStatus::Pending, None));
     tasks.complete(&id(1), &ann).unwrap();
     tasks.complete(&id(1), &ann).unwrap();
-    assert_eq!(to("pending").unwrap_err().kind(), ErrorKind::Refused);
-    to("in_progress").unwrap();
-    assert!(matches!(to("resting"), Err(Error::InvalidTransition { .. })));
-    assert_eq!(to("deleted").unwrap().status, TaskStatus::Deleted);
+    assert_eq!(set_status("pending").unwrap_err().kind(), ErrorKind::Refused);
+    set_status("in_progress").unwrap();
+    assert!(matches!(set_status("resting"), Err(Error::InvalidTransition { .. })));
+    assert_eq!(set_status("deleted").unwrap().status, TaskStatus::Deleted);
     assert_eq!(tasks.get(&id(1)).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
@@ -237,7 +239,7 @@ fn an_update_keeps_unknown_fields() {
 }
 
 #[test]
-fn no_lock_is_left_behind() {
+fn no_lock_remains_after_a_change() {
     let env = TestRoot::new();
     let tasks = env.team.tasks();
     add(&tasks, &[]);

@@ -1,4 +1,4 @@
-//! Roots and teams: creating, finding, trusting and deleting them.
+//! Roots and teams: how they are created, found, checked, cached and deleted.
 
 use crate::fixture::{
     TestRoot, agent, config, list_dir, member, message, open_root, overwrite_in_place, set_mtime,
@@ -15,13 +15,13 @@ use tempfile::TempDir;
 #[test]
 fn one_of_sixteen_creates_the_team() {
     let dir = TempDir::new().unwrap();
-    let made = std::thread::scope(|scope| {
-        let makers: Vec<_> =
+    let created_count = std::thread::scope(|scope| {
+        let threads: Vec<_> =
             (0..16).map(|_| scope.spawn(|| open_root(dir.path()).create_team(&config("orchard")))).collect();
-        let results = makers.into_iter().map(|maker| maker.join().unwrap());
+        let results = threads.into_iter().map(|thread| thread.join().unwrap());
         results
-            .filter(|made| {
-                made.as_ref().map_err(Error::kind).map_or_else(
+            .filter(|result| {
+                result.as_ref().map_err(Error::kind).map_or_else(
                     |kind| {
                         assert_eq!(kind, ErrorKind::AlreadyExists);
                         false
@@ -31,7 +31,7 @@ fn one_of_sixteen_creates_the_team() {
             })
             .count()
     });
-    assert_eq!(made, 1);
+    assert_eq!(created_count, 1);
 }
 
 #[test]
@@ -46,22 +46,22 @@ fn a_team_directory_without_a_config_is_completed() {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "somebody else's hand")]
+#[allow(clippy::disallowed_methods, reason = "the test moves directories like a person")]
 fn a_root_is_current_while_its_path_leads_to_its_directories() {
     let dir = TempDir::new().unwrap();
     let root = open_root(dir.path());
     assert!(root.is_current() && root.try_lock().unwrap());
-    for of_it in ["teams", "tasks"] {
-        let (path, away) = (root.path().join(of_it), dir.path().join("away"));
-        std::fs::rename(&path, &away).unwrap();
-        assert!(!root.is_current(), "{of_it}");
-        let next = open_root(dir.path());
-        assert!(next.is_current() && !root.is_current(), "{of_it}");
-        assert_eq!(next.try_lock().unwrap(), of_it == "teams");
-        drop(next);
+    for name in ["teams", "tasks"] {
+        let (path, moved) = (root.path().join(name), dir.path().join("away"));
+        std::fs::rename(&path, &moved).unwrap();
+        assert!(!root.is_current(), "{name}");
+        let new_root = open_root(dir.path());
+        assert!(new_root.is_current() && !root.is_current(), "{name}");
+        assert_eq!(new_root.try_lock().unwrap(), name == "teams");
+        drop(new_root);
         std::fs::remove_dir(&path).unwrap();
-        std::fs::rename(&away, &path).unwrap();
-        assert!(root.is_current(), "{of_it}");
+        std::fs::rename(&moved, &path).unwrap();
+        assert!(root.is_current(), "{name}");
     }
     root.unlock().unwrap();
     assert!(open_root(dir.path()).try_lock().unwrap());
@@ -93,13 +93,13 @@ fn members_are_added_once_changed_and_removed() {
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(env.team.config().unwrap().members.len(), 2);
     let all = ["ann", "bob", "carl"].map(member);
-    let there = |env: &TestRoot| -> Vec<AgentName> {
+    let member_names = |env: &TestRoot| -> Vec<AgentName> {
         env.team.config().unwrap().members.into_iter().map(|member| member.name).collect()
     };
-    let before = there(&env);
+    let before = member_names(&env);
     let missing = env.team.add_missing_members(&all).unwrap();
-    assert_eq!([before, missing].concat(), there(&env), "appended in order");
-    assert_eq!(env.team.add_missing_members(&all).unwrap(), [], "once");
+    assert_eq!([before, missing].concat(), member_names(&env), "the missing members are appended in order");
+    assert_eq!(env.team.add_missing_members(&all).unwrap(), [], "no member is added twice");
 }
 
 #[test]
@@ -112,11 +112,11 @@ fn many_members_are_added_or_removed_in_one_change() {
         env.team.add_missing_members(&[dora(), member("carl"), dora()]).unwrap(),
         [agent("dora"), agent("carl")]
     );
-    let there = inode();
+    let inode_before = inode();
     assert_eq!(env.team.add_missing_members(&[dora(), member("Ann")]).unwrap(), []);
-    env.team.remove_members(&[agent("nobody")]).unwrap();
-    assert_eq!(inode(), there, "the file is not written");
-    env.team.remove_members(&[agent("CARL"), agent("nobody"), agent("dora")]).unwrap();
+    env.team.remove_members(&[agent("zed")]).unwrap();
+    assert_eq!(inode(), inode_before, "the file is not written");
+    env.team.remove_members(&[agent("CARL"), agent("zed"), agent("dora")]).unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
 }
 
@@ -125,17 +125,17 @@ fn an_unchanged_config_is_not_parsed_again() {
     let env = TestRoot::new();
     let (team, path) = (&env.team, env.team.config_path());
     let read = || team.as_repairer().cached_config().unwrap();
-    let one = read();
-    assert!(Arc::ptr_eq(&one, &read()), "a written config is cached");
-    overwrite_in_place(&path, one.text());
-    assert!(Arc::ptr_eq(&one, &read()), "the same text written by another program");
+    let first = read();
+    assert!(Arc::ptr_eq(&first, &read()), "a config that the store wrote is cached");
+    overwrite_in_place(&path, first.text());
+    assert!(Arc::ptr_eq(&first, &read()), "the same text from another program is not parsed");
     team.add_member(&member("carl")).unwrap();
-    let two = read();
-    assert!(two.member(&agent("carl")).is_some() && one.member(&agent("carl")).is_none());
-    assert_eq!(two.text(), std::fs::read_to_string(&path).unwrap());
+    let second = read();
+    assert!(second.member(&agent("carl")).is_some() && first.member(&agent("carl")).is_none());
+    assert_eq!(second.text(), std::fs::read_to_string(&path).unwrap());
     assert!(
-        Arc::ptr_eq(&two, &env.team.clone().as_repairer().cached_config().unwrap()),
-        "a clone of the handle"
+        Arc::ptr_eq(&second, &env.team.clone().as_repairer().cached_config().unwrap()),
+        "a clone of the handle shares the cache"
     );
 }
 
@@ -144,12 +144,12 @@ fn the_base_version_stays_while_only_members_change() {
     let env = TestRoot::new();
     let (team, path) = (&env.team, env.team.config_path());
     let origin = || team.as_repairer().cached_config().unwrap().origin();
-    let one = origin();
+    let first = origin();
     team.add_missing_members(&[member("carl"), member("dora")]).unwrap();
     team.remove_members(&[agent("carl"), agent("ann")]).unwrap();
-    assert_eq!(origin(), one);
+    assert_eq!(origin(), first);
     overwrite_in_place(&path, team.as_repairer().cached_config().unwrap().text());
-    assert_eq!(origin(), one, "the same text written by another program");
+    assert_eq!(origin(), first, "the same text from another program keeps the base version");
     let changes: [&dyn Fn(); 4] = [
         &|| team.set_member_fields(&agent("bob"), &[("mode", "plan".into())]).unwrap(),
         &|| team.set_fields(&[("hiddenPaneIds", ["%1"].into())]).unwrap(),
@@ -171,7 +171,7 @@ fn the_base_version_stays_while_only_members_change() {
     for (at, change) in changes.into_iter().enumerate() {
         let before = origin();
         change();
-        assert_ne!(origin(), before, "{at}");
+        assert_ne!(origin(), before, "change {at}");
     }
 }
 
@@ -185,20 +185,20 @@ fn a_foreign_write_right_after_a_change_is_read_and_kept() {
     for n in 0..200 {
         team.set_member_fields(&agent("ann"), &[("mode", "plan".into())]).unwrap();
         // The foreign writer writes the same number of bytes in place.
-        let (was, is) = (n % 10, (n + 1) % 10);
+        let (old, new) = (n % 10, (n + 1) % 10);
         let text = std::fs::read_to_string(&path).unwrap();
         overwrite_in_place(
             &path,
-            text.replacen(&format!("\"mode\": \"{was}\""), &format!("\"mode\": \"{is}\""), 1),
+            text.replacen(&format!("\"mode\": \"{old}\""), &format!("\"mode\": \"{new}\""), 1),
         );
-        assert_eq!(mode("bob"), Some(is.to_string()), "{n}");
+        assert_eq!(mode("bob"), Some(new.to_string()), "{n}");
         team.set_member_fields(&agent("ann"), &[("mode", "auto".into())]).unwrap();
-        assert_eq!((mode("ann").as_deref(), mode("bob")), (Some("auto"), Some(is.to_string())), "{n}");
+        assert_eq!((mode("ann").as_deref(), mode("bob")), (Some("auto"), Some(new.to_string())), "{n}");
     }
 }
 
 #[test]
-fn a_root_that_others_can_write_is_rejected_with_the_remedy() {
+fn a_root_that_others_can_write_is_rejected_with_help() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("root");
     std::fs::create_dir(&path).unwrap();
@@ -216,7 +216,7 @@ fn a_root_that_others_can_write_is_rejected_with_the_remedy() {
 }
 
 #[test]
-fn a_linked_root_is_one_root() {
+fn a_symlink_to_a_root_opens_the_same_root() {
     let env = TestRoot::new();
     let link = env.path().join("link");
     symlink(env.root.path(), &link).unwrap();
@@ -232,18 +232,18 @@ fn a_session_team_accepts_messages_and_no_other_changes() {
     overwrite_in_place(&dir.join("config.json"), config("orchard").to_text());
     let team = env.root.team(&TeamName::parse("session-5708d3dd").unwrap()).unwrap();
     team.inbox(&agent("w1")).append(&message("hello")).unwrap();
-    let refused = [
+    let errors = [
         team.add_member(&member("ann")).unwrap_err(),
         team.inbox(&agent("w1")).mark_all_read().unwrap_err(),
         team.tasks().create(NewTask::new("x", &agent("team-lead"))).unwrap_err(),
         team.delete().unwrap_err(),
         env.root.create_team(&config("session-1")).unwrap_err(),
     ];
-    assert!(refused.iter().all(|error| error.kind() == ErrorKind::NotPermitted), "{refused:?}");
+    assert!(errors.iter().all(|error| error.kind() == ErrorKind::NotPermitted), "{errors:?}");
 }
 
 #[test]
-fn a_deleted_team_is_gone_and_its_name_free() {
+fn a_deleted_team_leaves_no_files_and_its_name_is_free() {
     let env = TestRoot::new();
     env.team.inbox(&agent("ann")).append(&message("x")).unwrap();
     let task = env.team.tasks().create(NewTask::new("x", &agent("ann"))).unwrap();
@@ -251,27 +251,36 @@ fn a_deleted_team_is_gone_and_its_name_free() {
     std::fs::create_dir(env.inbox_path("ann.json.lock")).unwrap();
     overwrite_in_place(&env.inbox_path(".ann.json.tmp.0123456789abcdef0123456789abcdef"), "x");
     overwrite_in_place(&env.inbox_path("ann.json.tmp.01234567"), "x");
-    let [unused, late] = [env.reopen_team(), env.reopen_team()];
+    let [unused_handle, other_handle] = [env.reopen_team(), env.reopen_team()];
     env.team.delete().unwrap();
-    assert!(unused.tasks().create(NewTask::new("late", &agent("ann"))).is_err(), "no directory is created");
+    assert!(
+        unused_handle.tasks().create(NewTask::new("late", &agent("ann"))).is_err(),
+        "an old handle creates no directory"
+    );
     assert!(!env.team.path().exists() && !env.team.tasks().path().exists());
     env.team.delete().unwrap();
-    let again = env.root.create_team(&config("orchard")).unwrap();
-    assert!(env.team.inbox(&agent("ann")).append(&message("late")).is_err(), "an old handle does not work");
-    for old in [&env.team, &late] {
-        assert!(old.tasks().create(NewTask::new("late", &agent("ann"))).is_err(), "no task list is created");
+    let new_team = env.root.create_team(&config("orchard")).unwrap();
+    assert!(
+        env.team.inbox(&agent("ann")).append(&message("late")).is_err(),
+        "an old handle appends no message"
+    );
+    for old_handle in [&env.team, &other_handle] {
+        assert!(
+            old_handle.tasks().create(NewTask::new("late", &agent("ann"))).is_err(),
+            "an old handle creates no task"
+        );
     }
-    assert!(again.tasks().list().unwrap().is_empty());
-    assert!(again.inbox(&agent("ann")).read().unwrap().is_empty());
+    assert!(new_team.tasks().list().unwrap().is_empty());
+    assert!(new_team.inbox(&agent("ann")).read().unwrap().is_empty());
 }
 
 #[test]
 fn unknown_files_are_kept_and_listed() {
     let env = TestRoot::new();
     env.team.inbox(&agent("ann")).append(&message("x")).unwrap();
-    let victim = env.path().join("victim");
-    overwrite_in_place(&victim, "precious");
-    symlink(&victim, env.inbox_path("link.json")).unwrap();
+    let target = env.path().join("target");
+    overwrite_in_place(&target, "precious");
+    symlink(&target, env.inbox_path("link.json")).unwrap();
     let unknown =
         [env.inbox_path("notes.txt"), env.team.path().join("x"), env.team.tasks().path().join("01.json")];
     unknown.iter().for_each(|path| overwrite_in_place(path, "mine"));
@@ -284,7 +293,7 @@ fn unknown_files_are_kept_and_listed() {
         );
         std::fs::remove_file(path).unwrap();
     }
-    assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
+    assert_eq!(std::fs::read(&target).unwrap(), b"precious");
     env.root.team(env.team.name()).unwrap().delete().unwrap();
     assert!(list_dir(&env.root.path().join("teams")).is_empty());
 }
@@ -295,11 +304,11 @@ fn files_of_killed_writers_are_removed_after_an_hour() {
     let id = "0123456789abcdef0123456789abcdef";
     let (old, new) =
         (env.inbox_path(&format!(".ann.json.tmp.{id}")), env.inbox_path("bob.json.tmp.01234567"));
-    let moved = env.inbox_path(&format!(".bob.json.lock.stale.{id}"));
+    let moved_lock = env.inbox_path(&format!(".bob.json.lock.stale.{id}"));
     overwrite_in_place(&old, "x");
     overwrite_in_place(&new, "x");
-    std::fs::create_dir(&moved).unwrap();
-    for path in [&old, &moved] {
+    std::fs::create_dir(&moved_lock).unwrap();
+    for path in [&old, &moved_lock] {
         set_mtime(path, SystemTime::now() - Duration::from_secs(3700));
     }
     env.team.remove_abandoned().unwrap();

@@ -1,4 +1,4 @@
-//! Unexpected file types, and names that contain paths.
+//! Unexpected file types at the path of an inbox, and agent names that contain paths.
 
 use crate::fixture::{TestRoot, agent, list_dir, message, overwrite_in_place};
 use nix::sys::stat::Mode;
@@ -7,7 +7,8 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use store::Error;
 
-fn refused(env: &TestRoot) -> Error {
+/// Checks that bob's inbox can't be read, and returns the error of an append.
+fn append_error(env: &TestRoot) -> Error {
     let inbox = env.team.inbox(&agent("bob"));
     inbox.read().unwrap_err();
     inbox.append(&message("x")).unwrap_err()
@@ -19,7 +20,7 @@ fn links_are_not_followed() {
     let target = env.path().join("keys");
     overwrite_in_place(&target, "[]");
     symlink(&target, env.inbox_path("bob.json")).unwrap();
-    assert!(refused(&env).to_string().contains("a symbolic link"));
+    assert!(append_error(&env).to_string().contains("a symbolic link"));
     assert_eq!(std::fs::read(&target).unwrap(), b"[]");
 }
 
@@ -39,13 +40,13 @@ fn pipes_sockets_and_directories_are_rejected_without_blocking() {
     let env = TestRoot::new();
     let path = env.inbox_path("bob.json");
     nix::unistd::mkfifo(&path, Mode::S_IRWXU).unwrap();
-    assert!(matches!(refused(&env), Error::UnexpectedFileType { .. }));
+    assert!(matches!(append_error(&env), Error::UnexpectedFileType { .. }));
     std::fs::remove_file(&path).unwrap();
     drop(UnixListener::bind(&path).unwrap());
-    assert!(matches!(refused(&env), Error::UnexpectedFileType { .. }));
+    assert!(matches!(append_error(&env), Error::UnexpectedFileType { .. }));
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
-    assert!(matches!(refused(&env), Error::UnexpectedFileType { .. }));
+    assert!(matches!(append_error(&env), Error::UnexpectedFileType { .. }));
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn a_huge_file_is_not_read() {
     File::create(env.inbox_path("bob.json")).unwrap().set_len(300 << 20).unwrap();
     File::create(env.team.config_path()).unwrap().set_len(9 << 20).unwrap();
     assert!(matches!(env.team.config(), Err(Error::TooLarge { .. })));
-    assert!(matches!(refused(&env), Error::TooLarge { .. }));
+    assert!(matches!(append_error(&env), Error::TooLarge { .. }));
 }
 
 #[test]
@@ -78,6 +79,6 @@ fn no_name_leads_out_of_the_inboxes() {
     }
     assert!(env.team.inbox(&agent(&"x".repeat(300))).append(&message("x")).is_err());
     env.team.config().unwrap();
-    let outside: Vec<_> = list_dir(&env.team.path());
-    assert_eq!(outside, [env.team.config_path(), env.team.path().join("inboxes")]);
+    let entries: Vec<_> = list_dir(&env.team.path());
+    assert_eq!(entries, [env.team.config_path(), env.team.path().join("inboxes")]);
 }

@@ -3,7 +3,7 @@
 use super::Cli;
 use clap::{Command, CommandFactory, Parser};
 
-/// The programs besides `teamctl` that an example may begin with.
+/// The programs other than `teamctl` with which an example may begin.
 const PROGRAMS: [&str; 6] = ["claude", "codex", "git", "printf", "ssh", "tmux"];
 
 /// The lines below `Examples:`, up to the next paragraph.
@@ -13,25 +13,25 @@ fn examples(command: &Command) -> Vec<String> {
     examples.lines().take_while(|line| line.starts_with("  ")).map(|line| line.trim().to_owned()).collect()
 }
 
-/// Splits the first command of a line into words, as a shell does. Knows only the syntax of
-/// examples.
-fn shell_words(line: &str) -> Vec<String> {
-    let end = [" | ", " > ", " < "].iter().filter_map(|sign| line.find(sign)).min();
-    let (mut words, mut quote) = (vec![String::new()], None);
-    for letter in line[..end.unwrap_or(line.len())].chars() {
-        match (quote, letter) {
-            (None, '\'' | '"') => quote = Some(letter),
-            (Some(open), _) if open == letter => quote = None,
-            (None, ' ') => words.push(String::new()),
-            _ => words.last_mut().expect("the list has at least one word").push(letter),
+/// Splits the first command of a line into arguments, as a shell does. Supports only the syntax
+/// that the examples use.
+fn split_shell_args(line: &str) -> Vec<String> {
+    let end = [" | ", " > ", " < "].iter().filter_map(|operator| line.find(operator)).min();
+    let (mut args, mut quote) = (vec![String::new()], None);
+    for character in line[..end.unwrap_or(line.len())].chars() {
+        match (quote, character) {
+            (None, '\'' | '"') => quote = Some(character),
+            (Some(open), _) if open == character => quote = None,
+            (None, ' ') => args.push(String::new()),
+            _ => args.last_mut().expect("the list has at least one argument").push(character),
         }
     }
-    words
+    args
 }
 
-/// Whether the parser rejects the words. A request for help is not an error.
-fn is_rejected(words: &[String]) -> bool {
-    Cli::try_parse_from(words).is_err_and(|error| error.use_stderr())
+/// Whether the parser rejects the arguments. A request for help is not an error.
+fn is_rejected(args: &[String]) -> bool {
+    Cli::try_parse_from(args).is_err_and(|error| error.use_stderr())
 }
 
 /// The errors in the examples of one command.
@@ -41,9 +41,9 @@ fn own_example_errors(command: &Command, name: &str) -> Vec<String> {
         return vec![format!("{name} has no examples")];
     }
     let error = |line: &String| {
-        let words = shell_words(line);
-        match words[0].as_str() {
-            "teamctl" => is_rejected(&words).then(|| format!("{name}: cannot parse: {line}")),
+        let args = split_shell_args(line);
+        match args[0].as_str() {
+            "teamctl" => is_rejected(&args).then(|| format!("{name}: cannot parse: {line}")),
             program => (!PROGRAMS.contains(&program)).then(|| format!("{name}: unknown program: {line}")),
         }
     };
@@ -52,8 +52,11 @@ fn own_example_errors(command: &Command, name: &str) -> Vec<String> {
 
 /// The errors in the examples of a command and all its subcommands.
 fn example_errors(command: &Command, name: &str) -> Vec<String> {
-    let commands = command.get_subcommands().filter(|each| !each.is_hide_set() && each.get_name() != "help");
-    let errors = commands.flat_map(|each| example_errors(each, &format!("{name} {}", each.get_name())));
+    let subcommands = command
+        .get_subcommands()
+        .filter(|subcommand| !subcommand.is_hide_set() && subcommand.get_name() != "help");
+    let errors = subcommands
+        .flat_map(|subcommand| example_errors(subcommand, &format!("{name} {}", subcommand.get_name())));
     own_example_errors(command, name).into_iter().chain(errors).collect()
 }
 
@@ -69,8 +72,8 @@ fn examples_in_the_help_of_every_command_can_be_parsed() {
 }
 
 #[test]
-fn every_option_with_a_text_takes_one_that_begins_with_a_dash() {
-    let texts: [&[&str]; 12] = [
+fn text_options_accept_text_with_a_leading_dash() {
+    let command_lines: [&[&str]; 12] = [
         &["spawn", "ann", "--prompt", "- first"],
         &["create", "survey", "--description", "- first"],
         &["send", "ann", "- first", "--summary", "- first"],
@@ -84,8 +87,8 @@ fn every_option_with_a_text_takes_one_that_begins_with_a_dash() {
         &["task", "update", "1", "--description", "- first"],
         &["task", "update", "1", "--active-form", "- first"],
     ];
-    for words in texts {
-        let parsed = Cli::try_parse_from([&["teamctl"], words].concat());
-        assert!(parsed.is_ok(), "{words:?}: {}", parsed.unwrap_err());
+    for args in command_lines {
+        let parsed = Cli::try_parse_from([&["teamctl"], args].concat());
+        assert!(parsed.is_ok(), "{args:?}: {}", parsed.unwrap_err());
     }
 }

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tool_input_is_an_object() {
+    fn tool_input_must_be_an_object() {
         assert!(parse_tool_input("{\"a\": 1}").is_ok());
         assert!(
             parse_tool_input("[]").is_err()

@@ -118,12 +118,13 @@ mod tests {
 
     #[test]
     fn chunks_are_split_into_complete_lines() {
-        let mut received = Vec::new();
-        let mut lines = LineSplitter::new(|line| received.push(String::from_utf8_lossy(line).into_owned()));
+        let mut received_lines = Vec::new();
+        let mut lines =
+            LineSplitter::new(|line| received_lines.push(String::from_utf8_lossy(line).into_owned()));
         for piece in ["a", "b\n\nc\nd", "e", "\n", "f"] {
             lines.push(piece.as_bytes());
         }
-        assert_eq!(received, ["ab", "c", "de"]);
+        assert_eq!(received_lines, ["ab", "c", "de"]);
     }
 
     fn event_text(event: &Value) -> String {
@@ -135,19 +136,21 @@ mod tests {
         let event = json!({"time":"T","event":"task_failed","team":"t","task":"3","subject":"count","owner":"ann",
             "reason":"exit 1\n\u{1b}x","more":1});
         assert_eq!(event_text(&event), "T t task 3 failed by ann (exit 1 \\u{1b}x): count");
-        let idle = json!({"time":"T","event":"member_idle","team":"t","member":"ann","reason":"failed"});
-        assert_eq!(event_text(&idle), "T ann@t idle after a failed turn");
+        let idle_event =
+            json!({"time":"T","event":"member_idle","team":"t","member":"ann","reason":"failed"});
+        assert_eq!(event_text(&idle_event), "T ann@t idle after a failed turn");
     }
 
     #[test]
     fn event_of_unknown_kind_is_shown_with_all_fields() {
-        let older = json!({"time":"T","event":"ended","team":"t","member":"ann","text":"exit 1\n\u{1b}x"});
-        assert_eq!(event_text(&older), "T ann@t ended exit 1 \\u{1b}x");
+        let older_event =
+            json!({"time":"T","event":"ended","team":"t","member":"ann","text":"exit 1\n\u{1b}x"});
+        assert_eq!(event_text(&older_event), "T ann@t ended exit 1 \\u{1b}x");
         assert_eq!(event_text(&json!({"time":"T","event":"ready"})), "T ready");
-        let later = json!({"time":"T","event":"from_tomorrow","team":"t","n":1,"why":"x","list":["a"]});
-        assert_eq!(event_text(&later), "T t from_tomorrow n=1 why=x list=[\"a\"]");
-        let invalid = json!({"event":"task_failed","team":7});
-        assert_eq!(event_text(&invalid), "task_failed");
+        let newer_event = json!({"time":"T","event":"from_tomorrow","team":"t","n":1,"why":"x","list":["a"]});
+        assert_eq!(event_text(&newer_event), "T t from_tomorrow n=1 why=x list=[\"a\"]");
+        let invalid_event = json!({"event":"task_failed","team":7});
+        assert_eq!(event_text(&invalid_event), "task_failed");
     }
 
     #[test]

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_for_the_caller_unless_the_option_says_otherwise() {
+    fn audience_is_the_caller_unless_the_option_overrides_it() {
         let (ann, lead) = (AgentName::new_unchecked("ann"), AgentName::lead());
         assert_eq!(audience_name(ann.clone(), None), ann);
         assert_eq!(audience_name(ann.clone(), Some(Audience::Teammate)), ann);

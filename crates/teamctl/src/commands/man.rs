@@ -69,7 +69,8 @@ mod tests {
         let hidden = Command::new("internal").hide(true);
         let pages = all_pages(Cli::command().subcommand(hidden));
         let command = Cli::command();
-        for name in command.get_subcommands().filter(|each| !each.is_hide_set()).map(Command::get_name) {
+        for name in command.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name)
+        {
             let page = pages.iter().find(|page| page.name == format!("teamctl-{name}"));
             let text = page.map(|page| String::from_utf8_lossy(&page.roff).into_owned()).unwrap_or_default();
             assert!(text.contains("Examples:"), "{name}");

@@ -183,14 +183,14 @@ mod tests {
         own_name: Option<&str>,
         team: Option<&str>,
     ) -> Result<(String, String), ErrorKind> {
-        let texts = |identity: McpIdentity| {
+        let to_texts = |identity: McpIdentity| {
             (identity.name.to_string(), identity.team.map_or_else(String::new, String::from))
         };
-        resolve_identity(requested, own_name, team).map(texts).map_err(|error| error.kind)
+        resolve_identity(requested, own_name, team).map(to_texts).map_err(|error| error.kind)
     }
 
     #[test]
-    fn teammate_cannot_speak_for_another_member() {
+    fn teammate_cannot_act_as_another_member() {
         let ann = Ok(("ann".to_owned(), "survey".to_owned()));
         assert_eq!(identity_for(None, Some("ann"), Some("survey")), ann);
         assert_eq!(identity_for(Some("ann@survey"), Some("ann"), Some("survey")), ann);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_name_the_member_outside_of_agents() {
+    fn argument_names_the_member_outside_an_agent() {
         assert_eq!(identity_for(Some("ann@survey"), None, None), Ok(("ann".to_owned(), "survey".to_owned())));
         assert_eq!(identity_for(None, None, None), Ok(("team-lead".to_owned(), String::new())));
         assert_eq!(

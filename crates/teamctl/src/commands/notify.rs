@@ -77,18 +77,18 @@ mod tests {
     }
 
     #[test]
-    fn command_gets_the_text_and_its_failure_is_reported() {
-        let long = Duration::from_secs(30);
-        assert_eq!(run_script(r#"[ "$TEAMD_NOTICE" = 'ann; asks' ] && [ "$0" = '$(x)' ]"#, long), Ok(()));
-        assert!(run_script("exit 3", long).unwrap_err().message.contains("exit status: 3"));
+    fn command_receives_the_text_and_its_failure_is_reported() {
+        let timeout = Duration::from_secs(30);
+        assert_eq!(run_script(r#"[ "$TEAMD_NOTICE" = 'ann; asks' ] && [ "$0" = '$(x)' ]"#, timeout), Ok(()));
+        assert!(run_script("exit 3", timeout).unwrap_err().message.contains("exit status: 3"));
         assert_eq!(
-            run_command(&["/no/such".to_owned()], "x", long).unwrap_err().kind,
+            run_command(&["/no/such".to_owned()], "x", timeout).unwrap_err().kind,
             ErrorKind::MissingPath
         );
     }
 
     #[test]
-    fn command_that_takes_too_long_is_killed_with_its_children() {
+    fn command_is_killed_with_its_children_after_the_timeout() {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -98,6 +98,6 @@ mod tests {
         std::thread::spawn(move || sender.send(std::fs::read(pipe)).ok());
         let error = run_script(&script, Duration::from_millis(500)).unwrap_err();
         assert!(error.message.contains("took longer"), "{error}");
-        assert!(receiver.recv_timeout(Duration::from_secs(20)).is_ok(), "the child still runs");
+        assert!(receiver.recv_timeout(Duration::from_secs(20)).is_ok(), "the child process is killed");
     }
 }

@@ -46,8 +46,8 @@ mod tests {
     use super::*;
 
     #[test]
-    #[allow(clippy::disallowed_methods, reason = "the test rotates a log of its own")]
-    fn rotation_repeats_and_drops_nothing() {
+    #[allow(clippy::disallowed_methods, reason = "the test rotates its own log")]
+    fn each_part_is_read_once_across_rotations() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ann.log");
         let read_all = |log: &mut RotatedLog| {

@@ -44,7 +44,7 @@ mod tests {
         assert_eq!(read("a\nb\n".as_bytes()), Ok("a\nb\n".to_owned()));
         assert_eq!(read(&b"\xff"[..]).map_err(|error| error.kind), Err(ErrorKind::InvalidData));
         assert_eq!(read("x".repeat(MESSAGE_LIMIT).as_bytes()).map(|text| text.len()), Ok(MESSAGE_LIMIT));
-        let endless = read(std::io::repeat(b'x'));
-        assert_eq!(endless.map_err(|error| error.kind), Err(ErrorKind::Usage));
+        let result = read(std::io::repeat(b'x'));
+        assert_eq!(result.map_err(|error| error.kind), Err(ErrorKind::Usage));
     }
 }

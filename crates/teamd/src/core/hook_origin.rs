@@ -101,8 +101,8 @@ mod tests {
 
     /// How a report relates to the session `old` of program 20 in shell 10, whose first hook ran in
     /// shell 21.
-    fn session_after(session: &str, pids: &[u32], said: HookEvent) -> HookSession {
-        let heard =
+    fn session_after(session: &str, pids: &[u32], event: HookEvent) -> HookSession {
+        let hook_state =
             HookState { ancestors: ancestors(&[21, 20, 10]), delivered_ids: Vec::new(), dialog: None };
         let session = Some(session.to_owned()).filter(|session| !session.is_empty());
         let report = HookReport {
@@ -110,35 +110,35 @@ mod tests {
             session_id: session,
             ancestors: ancestors(pids),
             usage: None,
-            event: said,
+            event,
         };
-        identify_session(&heard, Some("old"), &report)
+        identify_session(&hook_state, Some("old"), &report)
     }
 
     #[test]
-    fn a_program_that_the_one_heard_runs_is_another() {
-        for said in [
+    fn report_of_a_nested_program_is_from_another_program() {
+        for event in [
             HookEvent::SessionStarted,
             HookEvent::TurnEnded,
             HookEvent::TurnStarted { summary: String::new(), delivered_ids: Vec::new() },
         ] {
             for session in ["new", ""] {
                 assert_eq!(
-                    session_after(session, &[41, 40, 30, 20, 10], said.clone()),
+                    session_after(session, &[41, 40, 30, 20, 10], event.clone()),
                     HookSession::OtherProgram,
-                    "{said:?}"
+                    "{event:?}"
                 );
                 assert_eq!(
-                    session_after(session, &[41, 40, 20, 10], said.clone()),
+                    session_after(session, &[41, 40, 20, 10], event.clone()),
                     HookSession::OtherProgram,
-                    "{said:?}"
+                    "{event:?}"
                 );
             }
         }
     }
 
     #[test]
-    fn the_program_itself_may_begin_another_session_and_another_program_may_take_its_place() {
+    fn program_may_start_a_new_session_and_may_be_replaced_by_another_program() {
         assert_eq!(session_after("old", &[22, 20, 10], HookEvent::TurnEnded), HookSession::SameSession);
         assert_eq!(session_after("", &[22, 20, 10], HookEvent::TurnEnded), HookSession::SameSession);
         assert_eq!(
@@ -148,19 +148,19 @@ mod tests {
         assert_eq!(
             session_after("new", &[22, 20, 10], HookEvent::TurnEnded),
             HookSession::OtherProgram,
-            "a part of it"
+            "the report of a subagent"
         );
-        for place in [&[61, 60, 10][..], &[61, 60, 59, 10], &[61, 60, 59, 58]] {
+        for pids in [&[61, 60, 10][..], &[61, 60, 59, 10], &[61, 60, 59, 58]] {
             assert_eq!(
-                session_after("new", place, HookEvent::SessionStarted),
+                session_after("new", pids, HookEvent::SessionStarted),
                 HookSession::NewSession("new".into()),
-                "{place:?}"
+                "{pids:?}"
             );
         }
     }
 
     #[test]
-    fn who_was_never_heard_is_heard() {
+    fn first_report_is_always_accepted() {
         let report = HookReport {
             leads_team: None,
             session_id: Some("new".into()),
@@ -169,7 +169,7 @@ mod tests {
             event: HookEvent::TurnEnded,
         };
         assert_eq!(
-            identify_session(&HookState::default(), Some("of the life before"), &report),
+            identify_session(&HookState::default(), Some("previous"), &report),
             HookSession::NewSession("new".into())
         );
     }

@@ -275,29 +275,29 @@ mod tests {
     }
 
     fn take_text(notices: &mut NoticeQueue, now: u64) -> Option<String> {
-        notices.take_due(now).map(|word| word.text)
+        notices.take_due(now).map(|notice| notice.text)
     }
 
     #[test]
-    fn the_first_is_told_at_once_and_what_follows_in_one_word() {
+    fn first_notice_is_due_at_once_and_later_ones_are_combined() {
         let mut notices = NoticeQueue::default();
         assert_eq!((notices.next_due(), notices.take_due(5)), (None, None));
         add(&mut notices, "ann", PLAN);
-        let word = notices.take_due(5).unwrap();
-        assert_eq!(word.text, "ann@survey submits a plan: teamctl requests -t survey");
-        assert_eq!(word.panes, ["%3".parse().unwrap()]);
+        let notice = notices.take_due(5).unwrap();
+        assert_eq!(notice.text, "ann@survey submits a plan: teamctl requests -t survey");
+        assert_eq!(notice.panes, ["%3".parse().unwrap()]);
         add(&mut notices, "ann", PLAN);
         add(&mut notices, "bob", PLAN);
         assert_eq!((notices.take_due(1_004), notices.next_due()), (None, Some(1_005)));
         let both = notices.take_due(1_005).unwrap();
         assert_eq!(both.text, "2 requests wait for an answer: teamctl requests -t survey");
-        assert!(both.panes.is_empty(), "bob is to be seen nowhere");
+        assert!(both.panes.is_empty(), "bob has no pane");
         assert_eq!(notices.next_due(), None);
     }
 
     #[test]
-    fn each_news_names_what_to_type() {
-        for (kind, wanted) in [
+    fn each_notice_names_a_command() {
+        for (kind, expected) in [
             (NoticeKind::AtDialog, "ann@survey waits at a dialog: teamctl attach ann -t survey"),
             (NoticeKind::Exited, "ann@survey has ended: teamctl why ann -t survey"),
             (NoticeKind::Suspended, "ann@survey is suspended: teamctl up --resume -t survey"),
@@ -308,7 +308,7 @@ mod tests {
         ] {
             let mut notices = NoticeQueue::default();
             add(&mut notices, "ann", kind);
-            assert_eq!(take_text(&mut notices, 0).as_deref(), Some(wanted));
+            assert_eq!(take_text(&mut notices, 0).as_deref(), Some(expected));
         }
         let mut notices = NoticeQueue::default();
         notices.add_all_tasks_done(&survey(), 7);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_steers_neither_terminal_nor_tmux() {
+    fn special_characters_of_a_name_are_replaced_in_a_notice() {
         let mut notices = NoticeQueue::default();
         add(&mut notices, "#(touch x)\u{1b}]0;%H$`;'", NoticeKind::Exited);
         let text = take_text(&mut notices, 0).unwrap();
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_the_word_is_one_that_tmux_shows() {
+    fn text_of_each_notice_is_short_enough_for_tmux() {
         let team = |n: usize| TeamName::parse(&format!("{n}{}", "t".repeat(63))).unwrap();
         for from in ["a".repeat(64), "_".repeat(64), "--x".to_owned(), "日本".to_owned(), "b".repeat(28)] {
             for kind in [
@@ -342,8 +342,12 @@ mod tests {
                 let mut notices = NoticeQueue::default();
                 notices.add(&team(0), &AgentName::new_unchecked(&from), None, kind);
                 let text = take_text(&mut notices, 0).unwrap();
-                let plain = text.starts_with(|c: char| c.is_ascii_alphanumeric());
-                assert!(text.len() <= tmux::MAX_MESSAGE_BYTES && plain, "{} {text}", text.len());
+                let starts_alphanumeric = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+                assert!(
+                    text.len() <= tmux::MAX_MESSAGE_BYTES && starts_alphanumeric,
+                    "{} {text}",
+                    text.len()
+                );
             }
         }
         let mut notices = NoticeQueue::default();

@@ -117,46 +117,47 @@ fn shim_connected(spawn: &SpawnId, conn: u64, pid: u32, agent: Option<u32>) -> C
 }
 
 fn member_registered(spawn: &SpawnId) -> CoreEvent {
-    let enrolled = Registration { tracking_task: TaskId::parse("1").unwrap(), lead_session: "lead's".into() };
-    CoreEvent::FileJobDone(FileResult::MemberRegistered { spawn: spawn.clone(), result: Ok(enrolled) })
+    let registration =
+        Registration { tracking_task: TaskId::parse("1").unwrap(), lead_session: "lead's".into() };
+    CoreEvent::FileJobDone(FileResult::MemberRegistered { spawn: spawn.clone(), result: Ok(registration) })
 }
 
 fn agent_started(conn: u64) -> CoreEvent {
     CoreEvent::ShimReported { conn, report: FromShim::Started { pid: 99 } }
 }
 
-/// The result of the job `ReplyWhenSaved` in `effects`.
+/// The result of the first job `ReplyWhenSaved` in `effects`.
 fn reply_ready(effects: Vec<Effect>) -> CoreEvent {
-    let settled = effects.into_iter().find_map(|effect| match effect {
+    let result = effects.into_iter().find_map(|effect| match effect {
         Effect::File(FileJob::ReplyWhenSaved { client, reply }) => {
             Some(FileResult::ReplyReady { client, reply })
         }
         _ => None,
     });
-    CoreEvent::FileJobDone(settled.expect("somebody is answered"))
+    CoreEvent::FileJobDone(result.expect("a reply waits for the roster"))
 }
 
-/// `effects`, with each job `ReplyWhenSaved` replaced by the effects of its result.
+/// `effects` with each job `ReplyWhenSaved` replaced by the effects of its result.
 fn with_replies(state: &mut State, effects: Vec<Effect>) -> Vec<Effect> {
-    let (settled, mut all): (Vec<Effect>, Vec<Effect>) = effects
+    let (deferred, mut all): (Vec<Effect>, Vec<Effect>) = effects
         .into_iter()
         .partition(|effect| matches!(effect, Effect::File(FileJob::ReplyWhenSaved { .. })));
-    settled.into_iter().for_each(|effect| all.extend(handle_event(state, reply_ready(vec![effect]), NOW)));
+    deferred.into_iter().for_each(|effect| all.extend(handle_event(state, reply_ready(vec![effect]), NOW)));
     all
 }
 
-/// Handles the result of looking for a team that the daemon does not know.
+/// Handles the result of the search for a team that the daemon does not know.
 fn find_team(state: &mut State, effects: Vec<Effect>, member_count: Option<usize>) -> Vec<Effect> {
     let find = effects.into_iter().find_map(|effect| match effect {
         Effect::File(FileJob::FindTeam { team, waiting }) => Some((team, waiting)),
         _ => None,
     });
-    let (team, waiting) = find.expect("the daemon looks for the team");
+    let (team, waiting) = find.expect("the daemon searches for the team");
     handle_event(state, CoreEvent::FileJobDone(FileResult::TeamFound { team, member_count, waiting }), NOW)
 }
 
-fn exit_reported(conn: u64, how: ExitReport) -> CoreEvent {
-    CoreEvent::ShimReported { conn, report: FromShim::Exited(how) }
+fn exit_reported(conn: u64, exit: ExitReport) -> CoreEvent {
+    CoreEvent::ShimReported { conn, report: FromShim::Exited(exit) }
 }
 
 /// Starts a member whose shim has the connection `conn`.
@@ -185,23 +186,23 @@ fn forced_delete_request() -> Request {
     Request::DeleteTeam(DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees })
 }
 
-fn reply(effects: &[Effect], to: u64) -> Option<&Response> {
+fn reply(effects: &[Effect], to_client: u64) -> Option<&Response> {
     effects.iter().find_map(|effect| match effect {
-        Effect::Reply { client, response } if *client == to => Some(response),
+        Effect::Reply { client, response } if *client == to_client => Some(response),
         _ => None,
     })
 }
 
-fn reply_value(effects: &[Effect], to: u64) -> Option<&Reply> {
-    match reply(effects, to) {
+fn reply_value(effects: &[Effect], client: u64) -> Option<&Reply> {
+    match reply(effects, client) {
         Some(Response::Done(reply)) => Some(reply),
         _ => None,
     }
 }
 
-fn error_kind(effects: &[Effect], to: u64) -> Option<ErrorKind> {
-    match reply(effects, to) {
-        Some(Response::Failed(fault)) => Some(fault.kind),
+fn error_kind(effects: &[Effect], client: u64) -> Option<ErrorKind> {
+    match reply(effects, client) {
+        Some(Response::Failed(error)) => Some(error.kind),
         _ => None,
     }
 }
@@ -209,15 +210,15 @@ fn error_kind(effects: &[Effect], to: u64) -> Option<ErrorKind> {
 fn member_deregistered(
     spawn: &SpawnId,
     approval: ShutdownApproval,
-    left: Option<protocol::error::ErrorReport>,
+    error: Option<protocol::error::ErrorReport>,
 ) -> CoreEvent {
-    CoreEvent::FileJobDone(FileResult::MemberDeregistered { spawn: spawn.clone(), approval, error: left })
+    CoreEvent::FileJobDone(FileResult::MemberDeregistered { spawn: spawn.clone(), approval, error })
 }
 
 fn pane_closed(spawn: &SpawnId) -> CoreEvent {
     CoreEvent::PaneJobDone(PaneResult::PaneClosed { spawn: spawn.clone(), error: None })
 }
 
-fn has_file_job(effects: &[Effect], wanted: fn(&FileJob) -> bool) -> bool {
-    effects.iter().any(|effect| matches!(effect, Effect::File(job) if wanted(job)))
+fn has_file_job(effects: &[Effect], is_wanted: fn(&FileJob) -> bool) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::File(job) if is_wanted(job)))
 }

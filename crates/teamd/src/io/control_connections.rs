@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn oldest_silent_connection_gives_way_and_a_client_is_told_that_there_are_too_many() {
+    async fn oldest_silent_connection_is_closed_and_a_client_gets_an_error_beyond_the_limit() {
         let mut connections = Connections::default();
         let mut ends: Vec<UnixStream> = Vec::new();
         let limit = MAX_CLIENTS_OF_PROCESS as ConnId;

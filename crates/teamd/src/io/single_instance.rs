@@ -337,18 +337,18 @@ mod tests {
         assert!(has_holder_exited(pid, &socket));
     }
 
-    /// Runs `act` on a new thread, and waits until that thread sleeps.
+    /// Runs `action` on a new thread, and waits until that thread sleeps.
     fn spawn_until_asleep<'a, T: Send + 'a>(
         scope: &'a std::thread::Scope<'a, '_>,
-        act: impl FnOnce() -> T + Send + 'a,
+        action: impl FnOnce() -> T + Send + 'a,
     ) -> std::thread::ScopedJoinHandle<'a, T> {
         let (sender, receiver) = std::sync::mpsc::channel();
         let handle = scope.spawn(move || {
             sender.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
-            act()
+            action()
         });
         let stat = Path::new("/proc").join(receiver.recv().unwrap()).join("stat");
-        // The only reason for this thread to sleep is a wait in `act`.
+        // The only reason for this thread to sleep is a wait in `action`.
         while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") S ")) {
             std::thread::yield_now();
         }

@@ -32,16 +32,16 @@ impl Simulation {
     /// Sends a call, with the token of an agent if there is one. `None` if no daemon runs.
     pub(super) fn send_call_as(
         &mut self,
-        who: CallOrigin,
+        origin: CallOrigin,
         token: Option<String>,
         request: Request,
     ) -> Option<ConnId> {
         let client = self.next_conn();
         self.daemon.as_ref()?;
-        self.clients.insert(client, who);
+        self.clients.insert(client, origin);
         // Two clients share an idempotency key, as if one client had repeated its call.
-        let once = matches!(request, Request::Spawn(_)).then(|| format!("once-{}", client / 2));
-        let call = Call { version: PROTOCOL_VERSION, token, idempotency_key: once, request };
+        let idempotency_key = matches!(request, Request::Spawn(_)).then(|| format!("once-{}", client / 2));
+        let call = Call { version: PROTOCOL_VERSION, token, idempotency_key, request };
         self.send_event(CoreEvent::ClientCall { client, call: Box::new(call) });
         Some(client)
     }
@@ -58,12 +58,12 @@ impl Simulation {
 
     /// A client closes its connection before it gets its reply.
     pub(super) fn drop_client(&mut self) {
-        let who = self.clients.iter().find(|(_, asker)| !matches!(asker, CallOrigin::Hook(_)));
-        let Some(client) = who.map(|(client, _)| *client) else { return };
-        let who = self.clients.remove(&client);
+        let client = self.clients.iter().find(|(_, origin)| !matches!(origin, CallOrigin::Hook(_)));
+        let Some(client) = client.map(|(client, _)| *client) else { return };
+        let origin = self.clients.remove(&client);
         self.dropped_clients.insert(client);
         self.send_event(CoreEvent::ConnectionClosed { conn: client });
-        if let Some(CallOrigin::TurnAgent(pid)) = who {
+        if let Some(CallOrigin::TurnAgent(pid)) = origin {
             self.scan_files(pid);
         }
     }
@@ -71,12 +71,12 @@ impl Simulation {
     /// Handles a reply. Invariant: each client gets at most one reply. The assertion checks this.
     pub(super) fn handle_reply(&mut self, client: ConnId, response: &Response) {
         self.log(|| format!("reply to {client}: {response:?}"));
-        let asker = self.clients.remove(&client);
+        let origin = self.clients.remove(&client);
         assert!(
-            asker.is_some() || self.dropped_clients.remove(&client),
+            origin.is_some() || self.dropped_clients.remove(&client),
             "client {client} got a reply without a call, or a second reply"
         );
-        match (asker, response) {
+        match (origin, response) {
             (Some(CallOrigin::WorktreeSpawner(team)), Response::Done(reply)) => {
                 if let Reply::CreateWorktree(reply) = &**reply {
                     self.spawn_in_worktree(team, reply);
@@ -92,8 +92,8 @@ impl Simulation {
     /// The second call of `spawn --worktree`. Some clients are killed before they send it.
     fn spawn_in_worktree(&mut self, team: TeamName, reply: &WorktreeReply) {
         if self.rng.u8(..) < 220 {
-            let order = self.spawn_request(team, Some(reply));
-            self.send_call(order);
+            let request = self.spawn_request(team, Some(reply));
+            self.send_call(request);
         }
     }
 
@@ -103,14 +103,13 @@ impl Simulation {
             return self.send_call(Request::SetLead(SetLeadRequest::Release(team)));
         }
         let pid = self.next_pid();
-        let (pane, tmux, session) = (None, None, None);
         let lead = LeadProcess {
             team: team.clone(),
             pid,
             start_time: 1,
-            pane,
-            tmux_socket: tmux,
-            session_id: session,
+            pane: None,
+            tmux_socket: None,
+            session_id: None,
         };
         self.lead_processes.insert(pid);
         self.send_call_as(CallOrigin::NewLead(team, pid), None, Request::SetLead(SetLeadRequest::Take(lead)));

@@ -29,22 +29,22 @@ impl Coverage {
         self.0.extend(match event {
             CoreEvent::ClientCall { call, .. } => Some(request_name(&call.request)),
             CoreEvent::ShimReported { report, .. } => Some(shim_report_name(report)),
-            CoreEvent::FileJobDone(done) => Some(file_result_name(done)),
-            CoreEvent::PaneJobDone(done) => Some(pane_result_name(done)),
-            CoreEvent::WorktreeJobDone(done) => Some(worktree_result_name(done)),
+            CoreEvent::FileJobDone(result) => Some(file_result_name(result)),
+            CoreEvent::PaneJobDone(result) => Some(pane_result_name(result)),
+            CoreEvent::WorktreeJobDone(result) => Some(worktree_result_name(result)),
             _ => None,
         });
         if let CoreEvent::ClientCall { call, .. } = event
-            && let Request::ReportHook(hooked) = &call.request
+            && let Request::ReportHook(report) = &call.request
         {
-            self.0.insert(hook_event_name(&hooked.event));
+            self.0.insert(hook_event_name(&report.event));
         }
     }
 
     pub(super) fn record_effect(&mut self, effect: &Effect) {
         self.0.insert(effect_name(effect));
         self.0.extend(match effect {
-            Effect::SendToShim { message: word, .. } => Some(shim_message_name(word)),
+            Effect::SendToShim { message, .. } => Some(shim_message_name(message)),
             Effect::Worktree(job) => Some(worktree_job_name(job)),
             Effect::Reply { response, .. } => Some(response_name(response)),
             _ => None,
@@ -155,8 +155,8 @@ fn file_job_name(job: &FileJob) -> &'static str {
     }
 }
 
-fn file_result_name(done: &FileResult) -> &'static str {
-    match done {
+fn file_result_name(result: &FileResult) -> &'static str {
+    match result {
         FileResult::OutputTimes { .. } => "FileResult::OutputTimes",
         FileResult::ReplyReady { .. } => "FileResult::ReplyReady",
         FileResult::RosterNotSaved(_) => "FileResult::RosterNotSaved",
@@ -199,8 +199,8 @@ fn pane_job_name(job: &PaneJob) -> &'static str {
     }
 }
 
-fn pane_result_name(done: &PaneResult) -> &'static str {
-    match done {
+fn pane_result_name(result: &PaneResult) -> &'static str {
+    match result {
         PaneResult::PaneOpened { .. } => "PaneResult::PaneOpened",
         PaneResult::AttachedNotified { .. } => "PaneResult::AttachedNotified",
         PaneResult::PaneInspected { .. } => "PaneResult::PaneInspected",
@@ -222,8 +222,8 @@ fn worktree_job_name(job: &WorktreeJob) -> &'static str {
     }
 }
 
-fn worktree_result_name(done: &WorktreeResult) -> &'static str {
-    match done {
+fn worktree_result_name(result: &WorktreeResult) -> &'static str {
+    match result {
         WorktreeResult::Proposed { .. } => "WorktreeResult::Proposed",
         WorktreeResult::Filled { .. } => "WorktreeResult::Filled",
         WorktreeResult::UnsavedChecked { .. } => "WorktreeResult::UnsavedChecked",
@@ -269,8 +269,8 @@ fn response_name(response: &Response) -> &'static str {
     }
 }
 
-fn shim_message_name(word: &ToShim) -> &'static str {
-    match word {
+fn shim_message_name(message: &ToShim) -> &'static str {
+    match message {
         ToShim::StartAgent(_) => "ToShim::StartAgent",
         ToShim::Adopted => "ToShim::Adopted",
         ToShim::Refused => "ToShim::Refused",

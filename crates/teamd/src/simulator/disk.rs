@@ -102,10 +102,10 @@ impl SimulatedDisk {
             FileJob::ProbeWatcher if self.is_reporting_changes => results.push_back(CoreEvent::ProbeSeen),
             FileJob::RescanFiles { teams } => results.extend(scans.diff(&teams, &self.versions)),
             FileJob::FindMissingMessages { .. } => {}
-            FileJob::ScanTasks { team, selection: which, queries } => {
-                let known = self.teams.get(&team).into_iter();
-                let members = known.flat_map(|team| team.members.keys().cloned()).collect();
-                let result = self.team(&team).map(|files| scans.scan_tasks(&team, which, &files.tasks));
+            FileJob::ScanTasks { team, selection, queries } => {
+                let files = self.teams.get(&team).into_iter();
+                let members = files.flat_map(|files| files.members.keys().cloned()).collect();
+                let result = self.team(&team).map(|files| scans.scan_tasks(&team, selection, &files.tasks));
                 results.push_back(CoreEvent::FileJobDone(FileResult::TasksScanned {
                     team,
                     members,
@@ -121,13 +121,13 @@ impl SimulatedDisk {
                 results.push_back(CoreEvent::FileJobDone(FileResult::InboxScanned { team, inbox, result }));
             }
             job => {
-                let anew = match &job {
+                let changed_team = match &job {
                     FileJob::CreateTeam { create: CreateTeamRequest { team, .. }, .. }
                     | FileJob::DeleteTeam { order: DeleteTeamRequest { team, .. }, .. } => Some(team.clone()),
                     _ => None,
                 };
                 results.extend(self.run_plain_job(job).map(CoreEvent::FileJobDone));
-                anew.iter().for_each(|team| scans.forget_team(team));
+                changed_team.iter().for_each(|team| scans.forget_team(team));
             }
         }
     }
@@ -187,11 +187,11 @@ impl SimulatedDisk {
                 let snapshot = self.check_config(&team, members);
                 FileResult::ConfigChecked { team, snapshot }
             }
-            FileJob::WriteHiddenPanes { team, panes, reply_to: tell } => {
+            FileJob::WriteHiddenPanes { team, panes, reply_to } => {
                 let writable = self.check_writable();
                 let files = writable.and_then(|()| self.team(&team));
                 let result = files.map(|files| files.hidden_panes = panes);
-                let (client, reply) = tell?;
+                let (client, reply) = reply_to?;
                 FileResult::HiddenPanesWritten { client, reply, result }
             }
             FileJob::ListTeams => {
@@ -219,7 +219,7 @@ impl SimulatedDisk {
                 let result = self.check_writable().and_then(|()| self.check_saved());
                 if result.is_ok() {
                     self.teams.remove(&team);
-                    self.versions.retain(|(of, _), _| *of != team);
+                    self.versions.retain(|(owner, _), _| *owner != team);
                 }
                 FileResult::TeamDeleted { client, team, result, worktrees: removed_worktrees }
             }
@@ -230,8 +230,8 @@ impl SimulatedDisk {
                 }
                 return None;
             }
-            FileJob::WriteActivity { team, name, is_active: active } => {
-                self.change_member(&team, &name, |member| member.is_active = active);
+            FileJob::WriteActivity { team, name, is_active } => {
+                self.change_member(&team, &name, |member| member.is_active = is_active);
                 return None;
             }
             FileJob::WriteMode { team, name, mode } => {
@@ -272,12 +272,15 @@ impl SimulatedDisk {
     }
 
     fn register(&mut self, record: &AgentRecord, at: u64) -> Result<Registration, ErrorReport> {
-        let unkept = self.failed_environment.as_ref() == Some(&record.respawn.environment_file);
-        let writable =
-            if self.is_roster_unsaved || unkept { Err(disk_full_error()) } else { self.check_writable() };
+        let is_environment_lost = self.failed_environment.as_ref() == Some(&record.respawn.environment_file);
+        let writable = if self.is_roster_unsaved || is_environment_lost {
+            Err(disk_full_error())
+        } else {
+            self.check_writable()
+        };
         writable?;
-        if let Some(tree) = &record.worktree
-            && !self.worktrees.exists(tree)
+        if let Some(worktree) = &record.worktree
+            && !self.worktrees.exists(worktree)
         {
             return Err(ErrorReport::new(ErrorKind::Refused, "cannot start it in its worktree: it is gone"));
         }
@@ -294,16 +297,16 @@ impl SimulatedDisk {
                 team.add_message(&record.request.name, &AgentName::lead(), None, at);
             }
         }
-        let (life, mode) = (record.spawn_id.clone(), record.config_mode.clone());
+        let (spawn_id, mode) = (record.spawn_id.clone(), record.config_mode.clone());
         team.members.insert(
             record.request.name.clone(),
-            SimulatedMember { spawn_id: life, spawned_at: record.spawned_at, is_active: true, mode },
+            SimulatedMember { spawn_id, spawned_at: record.spawned_at, is_active: true, mode },
         );
         self.registered.insert(record.spawn_id.clone());
         self.record_change(&record.request.team, TeamFile::Inbox(record.request.name.clone()));
         self.record_change(&record.request.team, TeamFile::Config);
         Ok(Registration {
-            tracking_task: TaskId::parse("1").expect("it is one"),
+            tracking_task: TaskId::parse("1").expect("the id is valid"),
             lead_session: "s".to_owned(),
         })
     }
@@ -324,7 +327,7 @@ impl SimulatedDisk {
             }
             RequestState::Answered(..) => Err(ErrorReport::new(ErrorKind::AlreadyExists, "it was answered")),
             RequestState::Withdrawn | RequestState::AskerGone => {
-                Err(ErrorReport::new(ErrorKind::NotFound, "nobody waits for it"))
+                Err(ErrorReport::new(ErrorKind::NotFound, "no member waits for the answer"))
             }
         }
     }
@@ -395,11 +398,11 @@ impl SimulatedDisk {
         requests: &[RequestId],
     ) -> Result<Vec<ShutdownAnswer>, ErrorReport> {
         let files = self.team(team)?;
-        let of = |request: &RequestId| {
-            let (from, rejected) = files.shutdown_answers.get(request)?.clone();
-            Some(ShutdownAnswer { request: request.clone(), from, rejection_reason: rejected })
+        let find_answer = |request: &RequestId| {
+            let (from, rejection_reason) = files.shutdown_answers.get(request)?.clone();
+            Some(ShutdownAnswer { request: request.clone(), from, rejection_reason })
         };
-        Ok(requests.iter().filter_map(of).collect())
+        Ok(requests.iter().filter_map(find_answer).collect())
     }
 
     fn deregister(&mut self, record: &AgentRecord) -> FileResult {
@@ -435,20 +438,20 @@ impl SimulatedDisk {
         let missing: Vec<_> =
             missing.filter(|member| !team.members.contains_key(&member.record.request.name)).collect();
         for RegisteredMember { record, activity } in &missing {
-            let (life, mode) = (record.spawn_id.clone(), record.config_mode.clone());
+            let (spawn_id, mode) = (record.spawn_id.clone(), record.config_mode.clone());
             let member = SimulatedMember {
-                spawn_id: life,
+                spawn_id,
                 spawned_at: record.spawned_at,
                 is_active: *activity == Activity::Active,
                 mode,
             };
             team.members.insert(record.request.name.clone(), member);
         }
-        let active = team.members.iter().map(|(name, member)| (name.clone(), member.is_active)).collect();
+        let activities = team.members.iter().map(|(name, member)| (name.clone(), member.is_active)).collect();
         let modes =
             team.members.iter().filter_map(|(name, member)| Some((name.clone(), member.mode.clone()?)));
         let snapshot = ConfigSnapshot {
-            activities: active,
+            activities,
             modes: modes.collect(),
             repaired: None,
             has_restored_members: !missing.is_empty(),

@@ -25,9 +25,9 @@ impl Simulation {
     fn run_effect(&mut self, effect: Effect) {
         match effect {
             Effect::Reply { client, response } => self.handle_reply(client, &response),
-            Effect::SendToShim { conn, message: word } => {
+            Effect::SendToShim { conn, message } => {
                 let shim = self.shims.values_mut().find(|shim| shim.conn == Some(conn) && shim.is_alive());
-                shim.into_iter().for_each(|shim| shim.inbox.push_back(word.clone()));
+                shim.into_iter().for_each(|shim| shim.inbox.push_back(message.clone()));
             }
             Effect::CloseConnection { conn } => {
                 self.shims
@@ -42,17 +42,17 @@ impl Simulation {
                 self.run_effect(Effect::WatchProcess { watch: WatchId::Shim(spawn), process });
             }
             Effect::WatchProcess { watch, process } => {
-                let shim = self.shims.get(&process.pid).is_some_and(SimulatedShim::is_alive);
-                let lives = shim || self.lead_processes.contains(&process.pid);
+                let is_live_shim = self.shims.get(&process.pid).is_some_and(SimulatedShim::is_alive);
+                let is_alive = is_live_shim || self.lead_processes.contains(&process.pid);
                 let Some(daemon) = &mut self.daemon else { return };
-                match lives {
+                match is_alive {
                     true => drop(daemon.watched.insert(watch, process.pid)),
                     false => daemon.events.push_back(CoreEvent::ProcessDied { watch }),
                 }
             }
             Effect::KillShim { spawn } => {
-                let lives = |shim: &SimulatedShim| shim.spawn == spawn && shim.is_alive();
-                let pid = self.shims.iter().find(|(_, shim)| lives(shim)).map(|(pid, _)| *pid);
+                let is_wanted = |shim: &SimulatedShim| shim.spawn == spawn && shim.is_alive();
+                let pid = self.shims.iter().find(|(_, shim)| is_wanted(shim)).map(|(pid, _)| *pid);
                 pid.into_iter().for_each(|pid| self.exit(pid));
             }
             Effect::CloseHandles { spawn } => {
@@ -95,13 +95,14 @@ impl Simulation {
             }
             Effect::UnwatchTeam { team } => self.send_to_watcher(WatcherCommand::UnwatchTeam(team)),
             Effect::Log(event) if self.disk.log.is_some() => {
-                let line = serde_json::to_string(&event).expect("it can be written");
+                let line = serde_json::to_string(&event).expect("an event is serializable");
                 self.run_effect(Effect::File(FileJob::AppendEvent(line)));
             }
             Effect::WakeAgent { spawn, wake: Wake::Needed } => {
-                let line = self.daemon.as_ref().is_some_and(|daemon| daemon.wake_sockets.contains(&spawn));
-                let is_own = self.shims.values_mut().filter(|shim| line && shim.spawn == spawn);
-                is_own
+                let has_socket =
+                    self.daemon.as_ref().is_some_and(|daemon| daemon.wake_sockets.contains(&spawn));
+                let own_shims = self.shims.values_mut().filter(|shim| has_socket && shim.spawn == spawn);
+                own_shims
                     .filter_map(|shim| shim.turn_agent.as_mut())
                     .for_each(|turn_agent| turn_agent.is_awake = true);
             }

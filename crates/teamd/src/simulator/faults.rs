@@ -14,11 +14,11 @@ pub(super) fn inject_random_fault(simulation: &mut Simulation) {
     // A hung tmux server and a full disk recover after a few faults.
     simulation.tmux.is_hung &= simulation.rng.bool();
     simulation.disk.is_full &= simulation.rng.bool();
-    let which = simulation.rng.u8(0..21);
-    if simulation.fault_rates.disabled_faults & 1 << which != 0 {
+    let fault = simulation.rng.u8(0..21);
+    if simulation.fault_rates.disabled_faults & 1 << fault != 0 {
         return;
     }
-    match which {
+    match fault {
         0..=2 if simulation.daemon.is_some() => simulation.kill_daemon(),
         0..=3 if simulation.daemon.is_none() => simulation.start(),
         3 => simulation.drop_client(),
@@ -110,7 +110,7 @@ fn toggle_shim_stopped(simulation: &mut Simulation) {
 
 /// A Claude Code session creates or removes its own team.
 fn toggle_session_team(simulation: &mut Simulation) {
-    let team = TeamName::parse("session-1").expect("it is a name");
+    let team = TeamName::parse("session-1").expect("the name is valid");
     if simulation.disk.session_teams.remove(&team).is_none() {
         simulation.disk.session_teams.insert(team.clone(), SimulatedTeamFiles::default());
     }

@@ -54,21 +54,20 @@ pub(super) struct HookedProgram {
 
 impl HookedProgram {
     fn is_planning(&self) -> bool {
-        self.identity.as_ref().is_some_and(|who| who.first_argument == "plan")
+        self.identity.as_ref().is_some_and(|identity| identity.first_argument == "plan")
     }
 }
 
 impl Simulation {
     /// Adds the program of a started agent, if it has hooks.
-    pub(super) fn start_program(&mut self, pid: u32, who: &AgentIdentity, shim: u32) {
-        if who.delivery == Delivery::Hook {
-            let (team, name) = (who.team.clone(), who.name.clone());
-            let who = Some(who.clone());
+    pub(super) fn start_program(&mut self, pid: u32, identity: &AgentIdentity, shim_pid: u32) {
+        if identity.delivery == Delivery::Hook {
+            let (team, name) = (identity.team.clone(), identity.name.clone());
             let program = HookedProgram {
                 team,
                 name,
-                identity: who,
-                shim_pid: shim,
+                identity: Some(identity.clone()),
+                shim_pid,
                 state: ProgramState::NotStarted,
                 has_open_plan: false,
                 is_turn_from_hook: false,
@@ -103,11 +102,11 @@ impl Simulation {
     /// Ends the hook of a program: it is killed, or its time limit has passed.
     pub(super) fn kill_hook(&mut self, pid: u32) {
         let Some(program) = self.programs.get_mut(&pid) else { return };
-        let was = program.state;
-        if !matches!(was, ProgramState::Turn | ProgramState::NotStarted) {
+        let previous = program.state;
+        if !matches!(previous, ProgramState::Turn | ProgramState::NotStarted) {
             program.state = ProgramState::Prompt;
         }
-        if let ProgramState::EndReported(conn) | ProgramState::LongPolling(conn) = was
+        if let ProgramState::EndReported(conn) | ProgramState::LongPolling(conn) = previous
             && self.clients.remove(&conn).is_some()
         {
             self.dropped_clients.insert(conn);
@@ -128,7 +127,7 @@ impl Simulation {
 
     /// The programs whose hook has something to do without a user.
     pub(super) fn due_hooks(&self) -> impl Iterator<Item = u32> {
-        let due = |program: &HookedProgram| match program.state {
+        let is_due = |program: &HookedProgram| match program.state {
             ProgramState::NotStarted | ProgramState::Retrying => self.daemon.is_some(),
             ProgramState::Scanning => true,
             // Work that no hook has taken is found at the end of a user's turn.
@@ -138,14 +137,14 @@ impl Simulation {
             ProgramState::Turn => self.is_fault_free,
             ProgramState::EndReported(_) | ProgramState::LongPolling(_) => false,
         };
-        self.programs.iter().filter(move |(_, program)| due(program)).map(|(pid, _)| *pid)
+        self.programs.iter().filter(move |(_, program)| is_due(program)).map(|(pid, _)| *pid)
     }
 
     /// Whether a running agent or lead session has no waiting hook.
     fn lacks_hook(&self, program: &HookedProgram) -> bool {
         let Some(daemon) = &self.daemon else { return false };
         match &program.identity {
-            Some(who) => daemon.state.agent_by_token(Some(&who.token)).is_some(),
+            Some(identity) => daemon.state.agent_by_token(Some(&identity.token)).is_some(),
             None => daemon.state.lead_sessions.contains_key(&program.team),
         }
     }
@@ -158,7 +157,7 @@ impl Simulation {
             ProgramState::Retrying => {
                 let long_poll = Request::LongPoll(LongPollRequest { leads_team: self.lead_team(pid) });
                 let conn = self.send_hook_call(pid, long_poll);
-                self.set_activity(pid, conn.map_or(ProgramState::Retrying, ProgramState::LongPolling));
+                self.set_state(pid, conn.map_or(ProgramState::Retrying, ProgramState::LongPolling));
             }
             ProgramState::Scanning => self.scan_for_work(pid),
             ProgramState::Prompt => self.type_prompt(pid),
@@ -167,8 +166,8 @@ impl Simulation {
         }
     }
 
-    fn set_activity(&mut self, pid: u32, doing: ProgramState) {
-        self.programs.get_mut(&pid).into_iter().for_each(|program| program.state = doing);
+    fn set_state(&mut self, pid: u32, state: ProgramState) {
+        self.programs.get_mut(&pid).into_iter().for_each(|program| program.state = state);
     }
 
     fn lead_team(&self, pid: u32) -> Option<TeamName> {
@@ -177,7 +176,7 @@ impl Simulation {
     }
 
     fn send_hook_call(&mut self, pid: u32, request: Request) -> Option<ConnId> {
-        let token = self.programs[&pid].identity.as_ref().map(|who| who.token.clone());
+        let token = self.programs[&pid].identity.as_ref().map(|identity| identity.token.clone());
         self.send_call_as(CallOrigin::Hook(pid), token, request)
     }
 
@@ -200,26 +199,28 @@ impl Simulation {
         let event = if self.rng.bool() { HookEvent::SessionStarted } else { HookEvent::TurnEnded };
         let lead = self.lead_team(pid);
         let report = HookReport { leads_team: lead, session_id, ancestors, usage: None, event };
-        let token = self.programs[&pid].identity.as_ref().map(|who| who.token.clone());
+        let token = self.programs[&pid].identity.as_ref().map(|identity| identity.token.clone());
         self.send_call_as(CallOrigin::Person, token, Request::ReportHook(report));
     }
 
     fn start_session(&mut self, pid: u32) {
         self.send_hook_event(pid, HookEvent::SessionStarted);
         let is_lead = self.programs[&pid].identity.is_none();
-        self.set_activity(pid, if is_lead { ProgramState::Scanning } else { ProgramState::Turn });
+        self.set_state(pid, if is_lead { ProgramState::Scanning } else { ProgramState::Turn });
     }
 
     /// A user types a prompt into a program.
     pub(super) fn type_prompt(&mut self, pid: u32) {
         let mono = self.now.mono;
-        let Some(program) = self.programs.get_mut(&pid).filter(|it| it.state == ProgramState::Prompt) else {
+        let Some(program) =
+            self.programs.get_mut(&pid).filter(|program| program.state == ProgramState::Prompt)
+        else {
             return;
         };
         (program.last_typed_at, program.is_turn_from_hook, program.state) = (mono, false, ProgramState::Turn);
         self.send_hook_event(
             pid,
-            HookEvent::TurnStarted { summary: "a person's words".to_owned(), delivered_ids: Vec::new() },
+            HookEvent::TurnStarted { summary: "a person's prompt".to_owned(), delivered_ids: Vec::new() },
         );
     }
 
@@ -228,7 +229,7 @@ impl Simulation {
             return;
         }
         let conn = self.send_hook_event(pid, HookEvent::TurnEnded);
-        self.set_activity(pid, conn.map_or(ProgramState::Scanning, ProgramState::EndReported));
+        self.set_state(pid, conn.map_or(ProgramState::Scanning, ProgramState::EndReported));
     }
 
     /// A program shows a dialog, or its session ends.
@@ -241,25 +242,25 @@ impl Simulation {
     /// Handles the daemon's response to a hook's call.
     pub(super) fn handle_hook_response(&mut self, pid: u32, conn: ConnId, response: &Response) {
         let Some(program) = self.programs.get(&pid) else { return };
-        let waits = matches!(
+        let is_waiting = matches!(
             program.state,
             ProgramState::EndReported(waiting) | ProgramState::LongPolling(waiting) if waiting == conn
         );
         match response {
             Response::Done(reply) => match &**reply {
                 Reply::ReportHook(reply) => {
-                    self.mark_hook_messages(pid, reply, if waits { &reply.delivered_ids } else { &[] });
-                    if waits {
+                    self.mark_hook_messages(pid, reply, if is_waiting { &reply.delivered_ids } else { &[] });
+                    if is_waiting {
                         self.end_hook_turn(pid, reply);
                     }
                 }
-                Reply::LongPoll(LongPollEnd::WorkMayWait) if waits => {
-                    self.set_activity(pid, ProgramState::Scanning);
+                Reply::LongPoll(LongPollEnd::WorkMayWait) if is_waiting => {
+                    self.set_state(pid, ProgramState::Scanning);
                 }
-                Reply::LongPoll(_) if waits => self.set_activity(pid, ProgramState::Prompt),
+                Reply::LongPoll(_) if is_waiting => self.set_state(pid, ProgramState::Prompt),
                 _ => {}
             },
-            Response::Failed(_) if waits => self.set_activity(pid, ProgramState::Prompt),
+            Response::Failed(_) if is_waiting => self.set_state(pid, ProgramState::Prompt),
             Response::Failed(_) => {}
         }
     }
@@ -268,16 +269,17 @@ impl Simulation {
     /// the messages that were delivered for the turn that has ended.
     fn mark_hook_messages(&mut self, pid: u32, reply: &HookReply, delivered: &[u64]) {
         let Some(program) = self.programs.get(&pid) else { return };
-        let (team, name, took) = (program.team.clone(), program.name.clone(), program.is_turn_from_hook);
+        let (team, name, is_turn_from_hook) =
+            (program.team.clone(), program.name.clone(), program.is_turn_from_hook);
         let files = self.disk.teams.get_mut(&team).filter(|_| !self.disk.is_full);
         if let Some(files) = files {
             if reply.prompt_in_args.is_some() || reply.approval_in_args {
-                let had = files.unread(&name).filter(|message| message.from.is_lead());
-                let had: Vec<u64> = had.map(|message| message.id).take(1).collect();
-                files.mark_taken(&name, &had);
-                files.mark_read(&name, &had);
+                let from_lead = files.unread(&name).filter(|message| message.from.is_lead());
+                let message_ids: Vec<u64> = from_lead.map(|message| message.id).take(1).collect();
+                files.mark_delivered(&name, &message_ids);
+                files.mark_read(&name, &message_ids);
             }
-            if took && !delivered.is_empty() {
+            if is_turn_from_hook && !delivered.is_empty() {
                 files.mark_read(&name, delivered);
             }
             self.disk.record_change(&team, TeamFile::Inbox(name));
@@ -289,25 +291,26 @@ impl Simulation {
 
     fn end_hook_turn(&mut self, pid: u32, reply: &HookReply) {
         let Some(program) = self.programs.get(&pid) else { return };
-        let (took, who) = (program.is_turn_from_hook, program.identity.clone());
-        if let Some(who) = who.filter(|_| reply.delivers_by_hook && reply.is_first_report) {
-            if let Some(task) = reply.task.filter(|_| took && who.first_argument != "plan") {
-                self.finish_task(&who, task, IdleReason::Available);
+        let (is_turn_from_hook, identity) = (program.is_turn_from_hook, program.identity.clone());
+        if let Some(identity) = identity.filter(|_| reply.delivers_by_hook && reply.is_first_report) {
+            if let Some(task) = reply.task.filter(|_| is_turn_from_hook && identity.first_argument != "plan")
+            {
+                self.finish_task(&identity, task, IdleReason::Available);
             }
-            self.submit_program_plan(pid, &who);
-            self.notify_lead(&who, IdleReason::Available);
+            self.submit_program_plan(pid, &identity);
+            self.notify_lead(&identity, IdleReason::Available);
         }
-        self.set_activity(
+        self.set_state(
             pid,
             if reply.delivers_by_hook { ProgramState::Scanning } else { ProgramState::Prompt },
         );
     }
 
     /// A planning program submits its plan, if it has none open.
-    fn submit_program_plan(&mut self, pid: u32, who: &AgentIdentity) {
-        let plans =
+    fn submit_program_plan(&mut self, pid: u32, identity: &AgentIdentity) {
+        let must_submit =
             self.programs.get(&pid).is_some_and(|program| program.is_planning() && !program.has_open_plan);
-        if plans && self.write_plan_request(who).is_some() {
+        if must_submit && self.write_plan_request(identity).is_some() {
             self.programs.get_mut(&pid).into_iter().for_each(|program| program.has_open_plan = true);
         }
     }
@@ -317,14 +320,14 @@ impl Simulation {
     /// because the approval is for the member's next spawn.
     fn deliverable(&self, program: &HookedProgram) -> (Vec<u64>, Option<TaskId>) {
         let Some(files) = self.disk.teams.get(&program.team) else { return (Vec::new(), None) };
-        let is_yes =
+        let is_approval =
             |payload: &Payload| matches!(payload, Payload::PlanApprovalResponse(answer) if answer.approved);
         let unread = files.unread(&program.name);
-        let unread = unread.filter(|it| !(program.is_planning() && it.payload.as_ref().is_some_and(is_yes)));
+        let unread = unread
+            .filter(|message| !(program.is_planning() && message.payload.as_ref().is_some_and(is_approval)));
         let messages: Vec<u64> = unread.map(|message| message.id).collect();
-        let waits = program.has_open_plan;
-        let free = program.identity.is_some() && messages.is_empty() && !waits;
-        let task = free.then(|| files.next_task(&program.name, &BTreeSet::new())).flatten();
+        let can_take_task = program.identity.is_some() && messages.is_empty() && !program.has_open_plan;
+        let task = can_take_task.then(|| files.next_task(&program.name, &BTreeSet::new())).flatten();
         (messages, task)
     }
 
@@ -336,28 +339,31 @@ impl Simulation {
 
     fn scan_for_work(&mut self, pid: u32) {
         let (messages, task) = self.deliverable(&self.programs[&pid]);
-        let about = match (&task, messages.is_empty()) {
-            (None, true) => return self.set_activity(pid, ProgramState::Retrying),
+        let summary = match (&task, messages.is_empty()) {
+            (None, true) => return self.set_state(pid, ProgramState::Retrying),
             (Some(id), _) => format!("task {id}: count"),
             _ => "message from bob".to_owned(),
         };
         // Some programs have ended their hook in the meantime.
-        let takes = self.is_fault_free || self.rng.u8(..) < 220;
+        let is_delivered = self.is_fault_free || self.rng.u8(..) < 220;
         let Some(program) = self.programs.get_mut(&pid) else { return };
         (program.is_turn_from_hook, program.state) =
-            (takes, if takes { ProgramState::Turn } else { ProgramState::Prompt });
-        let (team, name, who) = (program.team.clone(), program.name.clone(), program.identity.clone());
-        if let Some(who) = &who {
-            task.into_iter().for_each(|id| self.claim(who, id));
+            (is_delivered, if is_delivered { ProgramState::Turn } else { ProgramState::Prompt });
+        let (team, name, identity) = (program.team.clone(), program.name.clone(), program.identity.clone());
+        if let Some(identity) = &identity {
+            task.into_iter().for_each(|id| self.claim(identity, id));
         }
-        if let Some(files) = self.disk.teams.get_mut(&team).filter(|_| takes) {
-            files.mark_taken(&name, &messages);
+        if let Some(files) = self.disk.teams.get_mut(&team).filter(|_| is_delivered) {
+            files.mark_delivered(&name, &messages);
             // Any of the messages may be the answer to the plan.
-            self.programs.get_mut(&pid).into_iter().for_each(|it| it.has_open_plan &= messages.is_empty());
+            self.programs
+                .get_mut(&pid)
+                .into_iter()
+                .for_each(|program| program.has_open_plan &= messages.is_empty());
         }
         // Some hooks are killed before they report the turn.
         if self.is_fault_free || self.rng.u8(..) < 240 {
-            self.send_hook_event(pid, HookEvent::TurnStarted { summary: about, delivered_ids: messages });
+            self.send_hook_event(pid, HookEvent::TurnStarted { summary, delivered_ids: messages });
         }
     }
 }

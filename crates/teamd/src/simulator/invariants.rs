@@ -24,26 +24,28 @@ impl Simulation {
             "the agent of shim {pid} runs and was never registered"
         );
         self.check_prompt(shim);
-        let Some(who) =
-            shim.identity.as_ref().filter(|who| self.planning_spawns.contains(&who.spawn_request_id))
+        let Some(identity) = shim
+            .identity
+            .as_ref()
+            .filter(|identity| self.planning_spawns.contains(&identity.spawn_request_id))
         else {
             return;
         };
-        let plans = shim
+        let is_planning = shim
             .turn_agent
             .as_ref()
-            .map_or(who.first_argument == "plan", |turn_agent| turn_agent.status.plan_stage.is_some());
+            .map_or(identity.first_argument == "plan", |turn_agent| turn_agent.status.plan_stage.is_some());
         assert!(
-            plans || self.approved_spawns.contains(&who.spawn_request_id),
+            is_planning || self.approved_spawns.contains(&identity.spawn_request_id),
             "{} of {} does not plan",
-            who.name,
-            who.spawn_request_id
+            identity.name,
+            identity.spawn_request_id
         );
     }
 
     /// Checks a simulation that has become idle: the processes, the core's state, the roster on
     /// disk and the team files agree, and every call has a reply.
-    pub(super) fn check_at_rest(&self) {
+    pub(super) fn check_idle(&self) {
         let daemon = self.daemon.as_ref().expect("a daemon runs");
         let is_long_poll = |client: &ConnId| {
             self.programs.values().any(|program| program.state == ProgramState::LongPolling(*client))
@@ -55,8 +57,8 @@ impl Simulation {
             self.shims.values().filter(|shim| shim.is_alive() && shim.agent_pid().is_none()).collect();
         assert!(stuck.is_empty(), "shims that neither run an agent nor exit: {stuck:?}");
         assert_eq!(running.len(), self.running_shims().count(), "two shims run the same spawn");
-        let known: BTreeSet<_> = daemon.state.agents.keys().cloned().collect();
-        assert_eq!(running, known, "left: running; right: known to the core");
+        let known_spawns: BTreeSet<_> = daemon.state.agents.keys().cloned().collect();
+        assert_eq!(running, known_spawns, "left: running; right: known to the core");
         for agent in daemon.state.agents.values() {
             assert!(
                 matches!(&agent.record.lifecycle, Lifecycle::Running(process) if process.conn.is_some()),
@@ -77,9 +79,10 @@ impl Simulation {
             PaneOwner::Teamd(_, pid) => Some(*pid),
             PaneOwner::Foreign => None,
         };
-        let dead = |pid: &u32| self.shims[pid].stage == ShimStage::Dead && !self.shims[pid].was_killed_early;
-        let left: Vec<u32> = self.tmux.panes.values().filter_map(shim_pid).filter(dead).collect();
-        assert!(left.is_empty(), "open panes of dead shims: {left:?}");
+        let is_dead =
+            |pid: &u32| self.shims[pid].stage == ShimStage::Dead && !self.shims[pid].was_killed_early;
+        let orphaned: Vec<u32> = self.tmux.panes.values().filter_map(shim_pid).filter(is_dead).collect();
+        assert!(orphaned.is_empty(), "open panes of dead shims: {orphaned:?}");
         self.check_worktrees();
         self.check_usage();
         self.check_nothing_waits();
@@ -99,9 +102,9 @@ impl Simulation {
                 "{shim:?} reported {reported:?}, counted {counted:?}"
             );
         }
-        let all: u64 = self.token_usage.values().sum();
+        let used: u64 = self.token_usage.values().sum();
         let counted: u64 = daemon.state.teams.values().map(|team| team.usage.usage.tokens).sum();
-        assert!(counted <= all, "{counted} tokens are counted, {all} were used");
+        assert!(counted <= used, "{counted} tokens are counted, {used} were used");
     }
 
     /// Checks that the roster on disk names every filled worktree.
@@ -115,11 +118,11 @@ impl Simulation {
 
     /// Checks that a starting agent's inbox has its prompt, read or unread.
     fn check_prompt(&self, shim: &SimulatedShim) {
-        let Some(who) = shim.identity.as_ref() else { return };
-        let Some(files) = self.disk.teams.get(&who.team) else { return };
-        let messages = files.inboxes.get(&who.name).into_iter().flatten();
+        let Some(identity) = shim.identity.as_ref() else { return };
+        let Some(files) = self.disk.teams.get(&identity.team) else { return };
+        let messages = files.inboxes.get(&identity.name).into_iter().flatten();
         let prompts = messages.filter(|message| message.from.is_lead() && message.payload.is_none());
-        assert!(prompts.count() > 0, "{}@{} starts without a prompt", who.name, who.team);
+        assert!(prompts.count() > 0, "{}@{} starts without a prompt", identity.name, identity.team);
     }
 
     /// Checks that no task is offered to two agents.
@@ -139,10 +142,14 @@ impl Simulation {
     /// answered all member requests that it can answer.
     fn check_nothing_waits(&self) {
         for (pid, shim) in self.running_shims() {
-            let (Some(who), Some(turn_agent)) = (&shim.identity, &shim.turn_agent) else { continue };
-            let files = self.disk.teams.get(&who.team);
-            let waits = files.is_some_and(|files| turn_agent.misses_work(files, &who.name));
-            assert!(!waits, "{}@{} is idle and misses work: {turn_agent:?} {pid}", who.name, who.team);
+            let (Some(identity), Some(turn_agent)) = (&shim.identity, &shim.turn_agent) else { continue };
+            let files = self.disk.teams.get(&identity.team);
+            let misses_work = files.is_some_and(|files| turn_agent.misses_work(files, &identity.name));
+            assert!(
+                !misses_work,
+                "{}@{} is idle and misses work: {turn_agent:?} {pid}",
+                identity.name, identity.team
+            );
         }
         for (pid, program) in &self.programs {
             assert!(!self.misses_work(program), "the hook of {pid} waits and misses work: {program:?}");
@@ -155,13 +162,18 @@ impl Simulation {
         for (team, files) in &self.disk.teams {
             let timed_out = files.scan_requests().plans_timed_out_twice;
             for request in files.open_requests() {
-                let asked = matches!(files.policy.decide(&request.request, "/"), PolicyDecision::Ask(_));
-                let waits =
+                let needs_person =
+                    matches!(files.policy.decide(&request.request, "/"), PolicyDecision::Ask(_));
+                let waits_for_person =
                     request.request.kind() == MemberRequestKind::Plan && timed_out.contains(&request.from);
                 let in_time = files.policy.timeout_decision().is_none()
                     || files.policy.answer_timeout_ms.is_none()
-                    || waits;
-                assert!(asked && in_time, "the policy of {team} does not answer {:?}", request.request.id());
+                    || waits_for_person;
+                assert!(
+                    needs_person && in_time,
+                    "the policy of {team} does not answer {:?}",
+                    request.request.id()
+                );
             }
         }
     }
@@ -171,27 +183,34 @@ impl Simulation {
         let Some(daemon) = &self.daemon else { return };
         for (team, files) in &self.disk.teams {
             let hidden = daemon.state.members(team).into_iter().filter(|agent| agent.record.is_hidden);
-            let known: BTreeSet<String> =
+            let known_panes: BTreeSet<String> =
                 hidden.filter_map(|agent| Some(agent.record.pane.as_ref()?.id.clone())).collect();
-            let recorded: BTreeSet<String> = files.hidden_panes.iter().cloned().collect();
-            assert_eq!(known, recorded, "left: hidden as {team}'s roster has it; right: as its config");
-            let visible = known.iter().find(|pane| {
+            let recorded_panes: BTreeSet<String> = files.hidden_panes.iter().cloned().collect();
+            assert_eq!(
+                known_panes, recorded_panes,
+                "left: hidden panes in the state of {team}; right: in its config.json"
+            );
+            let visible = known_panes.iter().find(|pane| {
                 pane.trim_start_matches('%').parse().is_ok_and(|pane| !self.tmux.hidden.contains(&pane))
             });
             assert!(visible.is_none(), "{visible:?} is visible and recorded as hidden");
         }
     }
 
-    /// Checks that nothing is left after all teams were deleted or the daemon was shut down.
+    /// Checks that nothing remains after all teams were deleted or the daemon was shut down.
     pub(super) fn check_empty(&self) {
         let alive: Vec<_> = self.shims.values().filter(|shim| shim.is_alive()).collect();
-        assert!(alive.is_empty(), "left behind: {alive:?}");
-        let left = |whose: &&PaneOwner| matches!(whose, PaneOwner::Teamd(_, pid) if !self.shims[pid].was_killed_early);
-        let panes: Vec<_> = self.tmux.panes.values().filter(left).collect();
-        assert!(panes.is_empty(), "left behind: {panes:?}");
+        assert!(alive.is_empty(), "shims that still run: {alive:?}");
+        let is_open = |owner: &&PaneOwner| matches!(owner, PaneOwner::Teamd(_, pid) if !self.shims[pid].was_killed_early);
+        let panes: Vec<_> = self.tmux.panes.values().filter(is_open).collect();
+        assert!(panes.is_empty(), "panes that are still open: {panes:?}");
         assert!(self.disk.roster.records.is_empty());
-        let stays = self.disk.roster.pending_respawns.iter().find(|pending| !pending.is_suspended());
-        assert!(stays.is_none(), "a respawn is pending for a member that is not suspended: {stays:?}");
+        let pending_respawn =
+            self.disk.roster.pending_respawns.iter().find(|pending| !pending.is_suspended());
+        assert!(
+            pending_respawn.is_none(),
+            "a respawn is pending for a member that is not suspended: {pending_respawn:?}"
+        );
         assert!(self.disk.teams.values().all(|team| team.members.is_empty()), "{:?}", self.disk.teams);
         assert!(self.clients.is_empty() || self.programs.values().any(|program| program.identity.is_none()));
     }

@@ -10,7 +10,7 @@ use protocol::member_request::{Answer, Approval, MemberRequestKind};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::{Payload, PermissionOutcome, PermissionRequest, PermissionResponse};
 use protocol::permission_mode::PermissionMode;
-use protocol::policy::{AnsweredBy, Approver as Answers, Policy, TimeoutAction};
+use protocol::policy::{AnsweredBy, Approver, Policy, TimeoutAction};
 use protocol::task::TaskStatus;
 
 /// A request of a member, for the check of its answer.
@@ -24,11 +24,11 @@ pub(super) struct AskedRequest {
 }
 
 impl Simulation {
-    pub(super) fn request_permission(&mut self, who: &AgentIdentity) -> Option<RequestId> {
+    pub(super) fn request_permission(&mut self, identity: &AgentIdentity) -> Option<RequestId> {
         let id = RequestId::parse(&format!("perm-{}", self.next_pid())).ok()?;
         let request = PermissionRequest {
             request_id: id.clone(),
-            agent_id: who.name.to_string(),
+            agent_id: identity.name.to_string(),
             tool_name: "Bash".to_owned(),
             tool_use_id: String::new(),
             description: String::new(),
@@ -36,29 +36,30 @@ impl Simulation {
             permission_suggestions: Vec::new(),
         };
         let (at, payload) = (self.now.wall, Payload::PermissionRequest(request));
-        let sent = self.disk.send(&who.team, &AgentName::lead(), &who.name, Some(payload), at);
-        self.record_request(who, &id).filter(|()| sent).map(|()| id)
+        let is_sent = self.disk.send(&identity.team, &AgentName::lead(), &identity.name, Some(payload), at);
+        self.record_request(identity, &id).filter(|()| is_sent).map(|()| id)
     }
 
-    pub(super) fn record_request(&mut self, who: &AgentIdentity, id: &RequestId) -> Option<()> {
-        let question = AskedRequest {
-            team: who.team.clone(),
-            spawn_request_id: who.spawn_request_id.clone(),
+    pub(super) fn record_request(&mut self, identity: &AgentIdentity, id: &RequestId) -> Option<()> {
+        let asked_request = AskedRequest {
+            team: identity.team.clone(),
+            spawn_request_id: identity.spawn_request_id.clone(),
             asked_at: self.now.mono,
         };
-        self.asked_requests.insert(id.clone(), question);
+        self.asked_requests.insert(id.clone(), asked_request);
         Some(())
     }
 
     /// A member withdraws its request.
-    pub(super) fn withdraw_request(&mut self, who: &AgentIdentity, id: &RequestId) {
+    pub(super) fn withdraw_request(&mut self, identity: &AgentIdentity, id: &RequestId) {
         let outcome = PermissionOutcome::Error { error: "taken back".to_owned() };
         let response = PermissionResponse { request_id: id.clone(), outcome };
         let at = self.now.wall;
         let payload = Some(Payload::PermissionResponse(response));
-        if self.disk.send(&who.team, &who.name, &who.name, payload, at)
-            && let Some(files) = self.disk.teams.get_mut(&who.team)
-            && let Some(message) = files.inboxes.get_mut(&who.name).and_then(|messages| messages.last_mut())
+        if self.disk.send(&identity.team, &identity.name, &identity.name, payload, at)
+            && let Some(files) = self.disk.teams.get_mut(&identity.team)
+            && let Some(message) =
+                files.inboxes.get_mut(&identity.name).and_then(|messages| messages.last_mut())
         {
             (message.is_delivered, message.is_read) = (true, true);
         }
@@ -66,8 +67,8 @@ impl Simulation {
 
     /// Checks an answer of the policy: a policy of the team allows it, and not too early.
     pub(super) fn check_policy_answer(&self, id: &RequestId, by: AnsweredBy) {
-        let Some(question) = self.asked_requests.get(id) else { return };
-        let ever = self.policy_history.get(&question.team).into_iter().flatten();
+        let Some(asked_request) = self.asked_requests.get(id) else { return };
+        let policies = self.policy_history.get(&asked_request.team).into_iter().flatten();
         match by {
             AnsweredBy::Auto => {
                 let kind = if id.as_str().starts_with("plan") {
@@ -75,21 +76,21 @@ impl Simulation {
                 } else {
                     MemberRequestKind::Permission
                 };
-                let mut ever = ever;
+                let mut policies = policies;
                 assert!(
-                    ever.any(|policy| policy.approver(kind) == Answers::Auto),
+                    policies.any(|policy| policy.approver(kind) == Approver::Auto),
                     "no policy allowed an automatic answer to {id}"
                 );
             }
             AnsweredBy::Timeout => {
-                let least = ever
+                let shortest = policies
                     .filter(|policy| policy.timeout_decision().is_some())
                     .filter_map(|policy| policy.answer_timeout_ms)
                     .min();
-                let waited = self.now.mono - question.asked_at;
-                let early = least.is_none_or(|least| waited < least);
+                let waited = self.now.mono - asked_request.asked_at;
+                let is_early = shortest.is_none_or(|shortest| waited < shortest);
                 // A new daemon knows the age of a request only by the wall clock.
-                assert!(!early || self.was_clock_set, "{id} is answered after {waited} ms: {least:?}");
+                assert!(!is_early || self.was_clock_set, "{id} is answered after {waited} ms: {shortest:?}");
             }
             AnsweredBy::Lead | AnsweredBy::Rule => {}
         }
@@ -97,8 +98,8 @@ impl Simulation {
 
     /// Records that a request was approved.
     pub(super) fn record_approval(&mut self, id: &RequestId, answer: &Answer) {
-        if let (Some(question), Answer::Approve(_)) = (self.asked_requests.get(id), answer) {
-            self.approved_spawns.insert(question.spawn_request_id.clone());
+        if let (Some(asked_request), Answer::Approve(_)) = (self.asked_requests.get(id), answer) {
+            self.approved_spawns.insert(asked_request.spawn_request_id.clone());
         }
     }
 
@@ -114,7 +115,7 @@ impl Simulation {
         };
         files.add_answer(&request, &answer, AnsweredBy::Lead, self.now.wall);
         let id = request.request.id().clone();
-        self.log(|| format!("somebody answers {id}: {answer:?}"));
+        self.log(|| format!("a user answers {id}: {answer:?}"));
         self.record_approval(&id, &answer);
         self.disk.record_change(&team, TeamFile::Inbox(request.from));
     }
@@ -133,8 +134,8 @@ impl Simulation {
             }
             (3..=6, member) => {
                 let owner = member.filter(|_| self.rng.u8(..) < 80);
-                let before = files.tasks.last().map(|task| task.id).filter(|_| self.rng.u8(..) < 60);
-                let id = files.add_task(owner, before);
+                let blocker = files.tasks.last().map(|task| task.id).filter(|_| self.rng.u8(..) < 60);
+                let id = files.add_task(owner, blocker);
                 self.log(|| format!("task {id} of {team}"));
                 self.disk.record_change(&team, TeamFile::Task(id));
             }
@@ -148,7 +149,7 @@ impl Simulation {
         let ids: Vec<_> = files.tasks.iter().map(|task| task.id).collect();
         let names: Vec<AgentName> = files.members.keys().cloned().collect();
         let (Some(id), name) = (self.rng.choice(ids), self.rng.choice(names)) else { return };
-        self.log(|| format!("somebody changes task {id} of {team}"));
+        self.log(|| format!("a user changes task {id} of {team}"));
         let Some(files) = self.disk.teams.get_mut(team) else { return };
         match self.rng.u8(0..4) {
             0 => files.tasks.retain(|task| task.id != id),
@@ -175,10 +176,10 @@ impl Simulation {
 
     /// A random policy. Adds it to the history of the team's policies.
     pub(super) fn random_policy(&mut self, team: &TeamName) -> Policy {
-        let who = [Answers::Auto, Answers::Lead, Answers::Person];
+        let approvers = [Approver::Auto, Approver::Lead, Approver::Person];
         let policy = Policy {
-            plan_approver: who[self.rng.usize(0..3)],
-            permission_approver: who[self.rng.usize(0..3)],
+            plan_approver: approvers[self.rng.usize(0..3)],
+            permission_approver: approvers[self.rng.usize(0..3)],
             answer_timeout_ms: [None, Some(5_000), Some(20_000)][self.rng.usize(0..3)],
             on_timeout: [TimeoutAction::Wait, TimeoutAction::Deny, TimeoutAction::Approve]
                 [self.rng.usize(0..3)],

@@ -99,28 +99,34 @@ fn env_number(name: &str) -> Option<u64> {
 
 #[test]
 fn invariants_hold_for_every_seed() {
-    let known = REGRESSION_SEEDS.lines().filter_map(|line| line.split(' ').next()?.parse().ok());
+    let regression_seeds = REGRESSION_SEEDS.lines().filter_map(|line| line.split(' ').next()?.parse().ok());
     let first = env_number("FIRST").unwrap_or(0);
     let seeds: Vec<u64> = match env_number("SEED") {
         Some(seed) => vec![seed],
-        None => known.chain(first..first + env_number("SEEDS").unwrap_or(200)).collect(),
+        None => regression_seeds.chain(first..first + env_number("SEEDS").unwrap_or(200)).collect(),
     };
     // The failures are printed below, with their seeds.
     std::panic::set_hook(Box::new(|_| {}));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let (covered, failed): (BTreeSet<&str>, Vec<String>) = std::thread::scope(|scope| {
+    let (covered, failures): (BTreeSet<&str>, Vec<String>) = std::thread::scope(|scope| {
         let share = |thread: usize| seeds.iter().skip(thread).step_by(threads);
         let run = |thread| scope.spawn(move || run_seeds(share(thread)));
         let running: Vec<_> = (0..threads).map(run).collect();
-        let (covered, failed): (Vec<_>, Vec<_>) =
+        let (covered, failures): (Vec<_>, Vec<_>) =
             running.into_iter().map(|thread| thread.join().unwrap()).unzip();
-        (covered.into_iter().flatten().collect(), failed.concat())
+        (covered.into_iter().flatten().collect(), failures.concat())
     });
     drop(std::panic::take_hook());
-    for message in failed.iter().filter_map(|failure| failure.lines().next()) {
+    for message in failures.iter().filter_map(|failure| failure.lines().next()) {
         eprintln!("{message}");
     }
-    assert!(failed.is_empty(), "{} of {} seeds failed; the first:\n{}", failed.len(), seeds.len(), failed[0]);
+    assert!(
+        failures.is_empty(),
+        "{} of {} seeds failed; the first:\n{}",
+        failures.len(),
+        seeds.len(),
+        failures[0]
+    );
     write_figures(seeds.len());
     if seeds.len() >= FULL_COVERAGE_SEEDS {
         let missing: Vec<_> =

@@ -18,7 +18,7 @@ impl Simulation {
 
     /// A shim handles its next message from the daemon or takes its next step.
     pub(super) fn run_shim(&mut self, pid: u32) {
-        let daemon = self.daemon.is_some();
+        let has_daemon = self.daemon.is_some();
         let Some(shim) = self.shims.get_mut(&pid) else { return };
         if let Some(message) = shim.inbox.pop_front() {
             return self.handle_daemon_message(pid, message);
@@ -27,9 +27,9 @@ impl Simulation {
             ShimStage::Waiting if self.now.mono >= shim.started_at + START_TIMEOUT => {
                 self.close_pane_and_exit(pid);
             }
-            ShimStage::Reporting(how) if shim.conn.is_none() => self.exit_unconnected(pid, &how),
+            ShimStage::Reporting(exit) if shim.conn.is_none() => self.exit_unconnected(pid, &exit),
             ShimStage::Waiting | ShimStage::Running { .. }
-                if daemon && shim.conn.is_none() && !shim.is_disowned =>
+                if has_daemon && shim.conn.is_none() && !shim.is_disowned =>
             {
                 self.send_hello(pid);
             }
@@ -54,12 +54,12 @@ impl Simulation {
     fn handle_daemon_message(&mut self, pid: u32, message: ToShim) {
         self.log(|| format!("shim {pid} receives {message:?}"));
         let agent = self.next_pid();
-        let cannot = self.rng.u8(..) < 12;
+        let fails = self.rng.u8(..) < 12;
         let Some(shim) = self.shims.get_mut(&pid) else { return };
         match (message, &shim.stage) {
-            (ToShim::StartAgent(go), ShimStage::Waiting) => {
+            (ToShim::StartAgent(start_agent), ShimStage::Waiting) => {
                 let conn = shim.conn;
-                if cannot {
+                if fails {
                     self.send_report(
                         conn,
                         FromShim::Failed { message: "no such program".to_owned(), help: String::new() },
@@ -67,15 +67,16 @@ impl Simulation {
                     return self.exit(pid);
                 }
                 let record = self.disk.roster.records.iter().find(|record| record.spawn_id == shim.spawn);
-                shim.identity = record.map(|record| AgentIdentity::from_launch(&go, record.request.delivery));
+                shim.identity =
+                    record.map(|record| AgentIdentity::from_launch(&start_agent, record.request.delivery));
                 shim.turn_agent =
-                    go.setup.as_ref().map(|turns| SimulatedTurnAgent::new(turns, self.now.wall));
+                    start_agent.setup.as_ref().map(|setup| SimulatedTurnAgent::new(setup, self.now.wall));
                 let agent = if shim.turn_agent.is_some() { pid } else { agent };
                 shim.stage = ShimStage::Running { agent };
                 self.check_agent_start(pid);
                 self.send_report(conn, FromShim::Started { pid: agent });
-                if let Some(who) = self.agent_identity(pid) {
-                    self.start_program(agent, &who, pid);
+                if let Some(identity) = self.agent_identity(pid) {
+                    self.start_program(agent, &identity, pid);
                 }
             }
             (ToShim::End { .. }, ShimStage::Running { .. }) => self.end_agent(pid, ExitReport::Signal(15)),
@@ -83,8 +84,8 @@ impl Simulation {
             (ToShim::Refused, ShimStage::Running { .. }) => shim.is_disowned = true,
             (ToShim::Interrupt, ShimStage::Running { .. }) => {
                 let conn = shim.conn;
-                let turn = self.end_turn(pid, IdleReason::Interrupted);
-                self.send_report(conn, FromShim::Interrupted { was_in_turn: turn });
+                let was_in_turn = self.end_turn(pid, IdleReason::Interrupted);
+                self.send_report(conn, FromShim::Interrupted { was_in_turn });
             }
             (ToShim::ExitRecorded, ShimStage::Reporting(_)) => {
                 self.disk.exit_reports.remove(&shim.spawn);
@@ -101,26 +102,26 @@ impl Simulation {
     }
 
     /// Ends the agent of a shim. The shim writes the exit report and sends it to the daemon.
-    pub(super) fn end_agent(&mut self, pid: u32, how: ExitReport) {
-        self.log(|| format!("the agent of shim {pid} ends: {how}"));
+    pub(super) fn end_agent(&mut self, pid: u32, report: ExitReport) {
+        self.log(|| format!("the agent of shim {pid} ends: {report}"));
         let agent = self.shims.get(&pid).and_then(SimulatedShim::agent_pid);
         agent.into_iter().for_each(|agent| self.end_program(agent));
         let Some(shim) = self.shims.get_mut(&pid) else { return };
-        shim.stage = ShimStage::Reporting(how.clone());
+        shim.stage = ShimStage::Reporting(report.clone());
         if !self.disk.is_full {
-            self.disk.exit_reports.insert(shim.spawn.clone(), how.clone());
+            self.disk.exit_reports.insert(shim.spawn.clone(), report.clone());
         }
         match shim.conn {
             Some(_) => {
                 let conn = shim.conn;
-                self.send_report(conn, FromShim::Exited(how));
+                self.send_report(conn, FromShim::Exited(report));
             }
-            None => self.exit_unconnected(pid, &how),
+            None => self.exit_unconnected(pid, &report),
         }
     }
 
-    fn exit_unconnected(&mut self, pid: u32, how: &ExitReport) {
-        match how {
+    fn exit_unconnected(&mut self, pid: u32, report: &ExitReport) {
+        match report {
             ExitReport::TerminalGone => self.exit(pid),
             _ => self.close_pane_and_exit(pid),
         }

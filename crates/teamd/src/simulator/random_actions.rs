@@ -31,7 +31,7 @@ const MAX_IDLE_STEPS: usize = 20_000;
 pub(super) fn run_scenario(simulation: &mut Simulation) {
     simulation.start();
     TEAMS.into_iter().for_each(|team| {
-        let order = create_request(simulation, TeamName::parse(team).expect("it is a name"));
+        let order = create_request(simulation, TeamName::parse(team).expect("the name is valid"));
         simulation.send_call(order);
     });
     for _ in 0..simulation.rng.usize(20..MAX_STEPS) {
@@ -39,9 +39,9 @@ pub(super) fn run_scenario(simulation: &mut Simulation) {
     }
     simulation.shims.values_mut().for_each(|shim| shim.is_stopped = false);
     run_until_idle(simulation, IDLE_TIMEOUT);
-    simulation.check_at_rest();
+    simulation.check_idle();
     stop_random_shim(simulation);
-    take_down(simulation);
+    tear_down(simulation);
     simulation.check_empty();
 }
 
@@ -102,7 +102,7 @@ fn run_shim(simulation: &mut Simulation) {
 fn random_action(simulation: &mut Simulation) {
     let due = due_actions(simulation);
     if !due.is_empty() && simulation.rng.u8(..) < simulation.fault_rates.due_first {
-        return simulation.rng.choice(due).into_iter().for_each(|happens| happens(simulation));
+        return simulation.rng.choice(due).into_iter().for_each(|action| action(simulation));
     }
     match simulation.rng.u8(..) {
         0..=59 => send_random_call(simulation),
@@ -110,28 +110,32 @@ fn random_action(simulation: &mut Simulation) {
         90..=99 => simulation.answer_random_request(),
         100..=190 => random_agent_action(simulation),
         191..=220 => advance_randomly(simulation),
-        other if other - 221 < simulation.fault_rates.fault_rate => inject_random_fault(simulation),
+        number if number - 221 < simulation.fault_rates.fault_rate => inject_random_fault(simulation),
         _ => {}
     }
 }
 
 fn advance_randomly(simulation: &mut Simulation) {
-    let to_due = simulation.next_deadline().saturating_sub(simulation.now.mono).min(60_000);
-    let ms = if simulation.rng.bool() { to_due } else { simulation.rng.u64(0..3_000) };
+    let until_deadline = simulation.next_deadline().saturating_sub(simulation.now.mono).min(60_000);
+    let ms = if simulation.rng.bool() { until_deadline } else { simulation.rng.u64(0..3_000) };
     simulation.advance_clock(ms);
 }
 
 /// A random action of an agent or a lead session.
 fn random_agent_action(simulation: &mut Simulation) {
-    let leads: Vec<u32> =
-        simulation.programs.iter().filter(|(_, it)| it.identity.is_none()).map(|(pid, _)| *pid).collect();
-    if let Some(pid) = simulation.rng.choice(leads)
+    let lead_pids: Vec<u32> = simulation
+        .programs
+        .iter()
+        .filter(|(_, program)| program.identity.is_none())
+        .map(|(pid, _)| *pid)
+        .collect();
+    if let Some(pid) = simulation.rng.choice(lead_pids)
         && simulation.rng.u8(..) < 60
     {
         return random_hook_action(simulation, pid);
     }
-    let running: Vec<u32> = simulation.running_shims().map(|(pid, _)| *pid).collect();
-    let Some(pid) = simulation.rng.choice(running) else { return };
+    let shim_pids: Vec<u32> = simulation.running_shims().map(|(pid, _)| *pid).collect();
+    let Some(pid) = simulation.rng.choice(shim_pids) else { return };
     match simulation.rng.u8(0..16) {
         0 => simulation.end_agent(pid, ExitReport::Exit(0)),
         1 => simulation.end_agent(pid, ExitReport::Exit(1)),
@@ -146,11 +150,12 @@ fn random_agent_action(simulation: &mut Simulation) {
 
 /// A user interrupts an agent, or hides or shows its pane.
 fn interrupt_or_hide(simulation: &mut Simulation, pid: u32) {
-    let Some(who) = simulation.agent_identity(pid) else { return };
-    let at = MemberAddress { team: who.team, name: who.name.to_string() };
-    let order = [Request::Interrupt(at.clone()), Request::HidePane(at.clone()), Request::ShowPane(at)];
-    let order = simulation.rng.choice(order);
-    order.into_iter().for_each(|order| simulation.send_call(order));
+    let Some(identity) = simulation.agent_identity(pid) else { return };
+    let address = MemberAddress { team: identity.team, name: identity.name.to_string() };
+    let requests =
+        [Request::Interrupt(address.clone()), Request::HidePane(address.clone()), Request::ShowPane(address)];
+    let request = simulation.rng.choice(requests);
+    request.into_iter().for_each(|request| simulation.send_call(request));
 }
 
 /// A random action of a program with hooks.
@@ -166,24 +171,26 @@ fn random_hook_action(simulation: &mut Simulation, pid: u32) {
 
 /// A random action of an agent whose program runs during the whole spawn.
 fn random_program_action(simulation: &mut Simulation, pid: u32) {
-    let Some(who) = simulation.agent_identity(pid) else { return };
-    let agent = simulation.shims[&pid].agent_pid().unwrap_or_default();
-    if simulation.programs.contains_key(&agent) && simulation.rng.u8(..) < 200 {
-        return random_hook_action(simulation, agent);
+    let Some(identity) = simulation.agent_identity(pid) else { return };
+    let agent_pid = simulation.shims[&pid].agent_pid().unwrap_or_default();
+    if simulation.programs.contains_key(&agent_pid) && simulation.rng.u8(..) < 200 {
+        return random_hook_action(simulation, agent_pid);
     }
     let activity = if simulation.rng.bool() { Activity::Active } else { Activity::Idle };
     match simulation.rng.u8(0..6) {
-        0..=2 if who.first_argument == "plan" => drop(simulation.write_plan_request(&who)),
-        0 => drop(simulation.request_permission(&who)),
-        1 if who.delivery == Delivery::Native => simulation.notify_lead(&who, IdleReason::Available),
-        2 if who.delivery == Delivery::Native => {
-            simulation.disk.change_member(&who.team, &who.name, |member| {
+        0..=2 if identity.first_argument == "plan" => drop(simulation.write_plan_request(&identity)),
+        0 => drop(simulation.request_permission(&identity)),
+        1 if identity.delivery == Delivery::Native => {
+            simulation.notify_lead(&identity, IdleReason::Available);
+        }
+        2 if identity.delivery == Delivery::Native => {
+            simulation.disk.change_member(&identity.team, &identity.name, |member| {
                 member.is_active = activity == Activity::Active;
             });
         }
         _ => drop(simulation.send_call_as(
             CallOrigin::Person,
-            Some(who.token),
+            Some(identity.token),
             Request::ReportActivity(activity),
         )),
     }
@@ -191,12 +198,13 @@ fn random_program_action(simulation: &mut Simulation, pid: u32) {
 
 fn answer_shutdown(simulation: &mut Simulation, pid: u32) {
     let spawn = &simulation.shims[&pid].spawn;
-    let of = |(name, files): (&TeamName, &SimulatedTeamFiles)| {
+    let find_request = |(name, files): (&TeamName, &SimulatedTeamFiles)| {
         let member = files.members.iter().find(|(_, member)| member.spawn_id == *spawn)?.0;
         let request = files.shutdown_requests.get(member)?.last()?;
         Some((name.clone(), member.clone(), request.clone()))
     };
-    let Some((team, member, request)): Option<(_, _, RequestId)> = simulation.disk.teams.iter().find_map(of)
+    let Some((team, member, request)): Option<(_, _, RequestId)> =
+        simulation.disk.teams.iter().find_map(find_request)
     else {
         return;
     };
@@ -214,7 +222,7 @@ fn run_until_idle(simulation: &mut Simulation, timeout: u64) {
     simulation.log(|| "no more faults".to_owned());
     simulation.is_fault_free = true;
     (simulation.disk.is_full, simulation.tmux.is_hung) = (false, false);
-    let until = simulation.now.mono + timeout;
+    let end = simulation.now.mono + timeout;
     for _ in 0..MAX_IDLE_STEPS {
         if simulation.daemon.is_none() {
             simulation.start();
@@ -222,7 +230,7 @@ fn run_until_idle(simulation: &mut Simulation, timeout: u64) {
         let due = due_actions(simulation);
         match simulation.rng.choice(due) {
             Some(action) => action(simulation),
-            None if simulation.now.mono > until => return,
+            None if simulation.now.mono > end => return,
             None => {
                 let next = simulation.next_deadline().max(simulation.now.mono + 1);
                 simulation.advance_clock(next - simulation.now.mono);
@@ -239,10 +247,10 @@ fn stop_random_shim(simulation: &mut Simulation) {
 }
 
 /// Deletes all teams, or shuts the daemon down.
-fn take_down(simulation: &mut Simulation) {
+fn tear_down(simulation: &mut Simulation) {
     if simulation.rng.bool() {
         for team in TEAMS {
-            let team = TeamName::parse(team).expect("it is a name");
+            let team = TeamName::parse(team).expect("the name is valid");
             let worktrees = simulation.disk.roster.worktrees.get(&team).into_iter().flatten();
             let discard = worktrees.map(|worktree| worktree.record.path.clone()).collect();
             simulation.send_call(Request::DeleteTeam(DeleteTeamRequest {

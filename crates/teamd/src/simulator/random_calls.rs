@@ -18,7 +18,7 @@ const NAMES: [&str; 4] = ["ann", "bob", "cid", "eve"];
 
 pub(super) fn random_team(simulation: &mut Simulation) -> TeamName {
     let team = if simulation.rng.u8(..) < 190 { 0 } else { 1 };
-    TeamName::parse(TEAMS[team]).expect("it is a name")
+    TeamName::parse(TEAMS[team]).expect("the name is valid")
 }
 
 fn random_name(simulation: &mut Simulation) -> &'static str {
@@ -26,37 +26,37 @@ fn random_name(simulation: &mut Simulation) -> &'static str {
 }
 
 fn random_names(simulation: &mut Simulation) -> Vec<String> {
-    let some = simulation.rng.usize(0..3);
-    (0..some).map(|_| random_name(simulation).to_owned()).collect()
+    let count = simulation.rng.usize(0..3);
+    (0..count).map(|_| random_name(simulation).to_owned()).collect()
 }
 
 pub(super) fn send_random_call(simulation: &mut Simulation) {
     let team = random_team(simulation);
     match simulation.rng.u8(0..43) {
         0..=2 => {
-            let order = create_request(simulation, team);
-            simulation.send_call(order);
+            let request = create_request(simulation, team);
+            simulation.send_call(request);
         }
         3..=5 => {
             let name = random_name(simulation).to_owned();
-            let order = simulation.random_setting(team, name);
-            simulation.send_call(order);
+            let request = simulation.random_setting(team, name);
+            simulation.send_call(request);
         }
         6..=18 => {
-            let order = simulation.spawn_request(team, None);
-            simulation.send_call(order);
+            let request = simulation.spawn_request(team, None);
+            simulation.send_call(request);
         }
         19..=20 => {
             let names = random_names(simulation);
             simulation.send_call(Request::Kill(MemberSelection { team, names }));
         }
         21..=23 => {
-            let order = shutdown_request(simulation, team);
-            simulation.send_call(order);
+            let request = shutdown_request(simulation, team);
+            simulation.send_call(request);
         }
         24 => {
-            let order = delete_request(simulation, team);
-            simulation.send_call(order);
+            let request = delete_request(simulation, team);
+            simulation.send_call(request);
         }
         25 => {
             let person_pane = PersonPane { pane: "%0".to_owned(), server_pid: 1, kept_percent: 30 };
@@ -70,12 +70,12 @@ pub(super) fn send_random_call(simulation: &mut Simulation) {
             let members = simulation.disk.teams.get(&team).into_iter().flat_map(|files| files.members.keys());
             let members: Vec<String> = members.map(ToString::to_string).collect();
             let name = simulation.rng.choice(members).unwrap_or_else(|| random_name(simulation).to_owned());
-            let at = MemberAddress { team: team.clone(), name: name.clone() };
+            let address = MemberAddress { team: team.clone(), name: name.clone() };
             let request = match simulation.rng.u8(0..5) {
-                0 => Request::HidePane(at),
-                1 => Request::ShowPane(at),
-                2 => Request::Interrupt(at),
-                3 => Request::LocatePane(at),
+                0 => Request::HidePane(address),
+                1 => Request::ShowPane(address),
+                2 => Request::Interrupt(address),
+                3 => Request::LocatePane(address),
                 _ => Request::CapturePane(CapturePaneRequest { team, name, lines: None }),
             };
             simulation.send_call(request);
@@ -92,8 +92,8 @@ pub(super) fn send_random_call(simulation: &mut Simulation) {
             simulation.send_call(Request::ResumeMembers(ResumeMembersRequest { team }));
         }
         32..=36 => {
-            let order = worktree_request(simulation, team.clone());
-            simulation.send_call_as(CallOrigin::WorktreeSpawner(team), None, order);
+            let request = worktree_request(simulation, team.clone());
+            simulation.send_call_as(CallOrigin::WorktreeSpawner(team), None, request);
         }
         40..=42 => simulation.take_or_release_lead(team),
         _ => {
@@ -130,13 +130,13 @@ fn shutdown_request(simulation: &mut Simulation, team: TeamName) -> Request {
 /// A request to delete a team. Some requests discard the worktrees with unsaved work.
 fn delete_request(simulation: &mut Simulation, team: TeamName) -> Request {
     let force = simulation.rng.bool();
-    let all = simulation.disk.worktrees.present.keys().cloned();
-    let discard = if simulation.rng.u8(..) < 40 { all.collect() } else { Vec::new() };
+    let paths = simulation.disk.worktrees.present.keys().cloned();
+    let discard = if simulation.rng.u8(..) < 40 { paths.collect() } else { Vec::new() };
     Request::DeleteTeam(DeleteTeamRequest { team, force, discard_worktrees: discard })
 }
 
 fn worktree_request(simulation: &mut Simulation, team: TeamName) -> Request {
-    let name = AgentName::parse(random_name(simulation)).expect("it is a name");
+    let name = AgentName::parse(random_name(simulation)).expect("the name is valid");
     let (unique, cwd) = (simulation.rng.bool(), "/repo/sub".into());
     Request::CreateWorktree(WorktreeRequest {
         team,
@@ -152,7 +152,7 @@ impl Simulation {
     /// A spawn request for a new member. `worktree` is the worktree that was created for it.
     pub(super) fn spawn_request(&mut self, team: TeamName, worktree: Option<&WorktreeReply>) -> Request {
         let name = worktree.map(|worktree| worktree.name.clone());
-        let name = name.unwrap_or_else(|| AgentName::parse(random_name(self)).expect("it is a name"));
+        let name = name.unwrap_or_else(|| AgentName::parse(random_name(self)).expect("the name is valid"));
         let request_id = self.next_pid().to_string();
         let backend = [Backend::Tmux, Backend::Window, Backend::InProcess][self.rng.usize(0..3)];
         let restart = if self.rng.bool() { RestartPolicy::OnFailure } else { RestartPolicy::Never };
@@ -181,7 +181,7 @@ impl Simulation {
             Delivery::Native,
         ];
         order.delivery = deliveries[self.rng.usize(0..deliveries.len())];
-        let plans = order.delivery != Delivery::Native && self.rng.u8(..) < 90;
+        let must_plan = order.delivery != Delivery::Native && self.rng.u8(..) < 90;
         order.prompt_in_args = order.delivery == Delivery::Hook;
         if order.delivery == Delivery::Turn {
             let modes = ["plan", "default", "acceptEdits"].map(|mode| (mode.to_owned(), Vec::new()));
@@ -191,12 +191,12 @@ impl Simulation {
                 ..PerTurnProgram::default()
             };
             order.turns = Some(TurnProgram::PerTurn(agent));
-        } else if plans {
-            let life = |mode: &str| LaunchArgv { argv: vec![mode.to_owned()], resume_argv: None };
-            order.approved = ["default", "acceptEdits"].map(|mode| (mode.to_owned(), life(mode))).into();
+        } else if must_plan {
+            let launch = |mode: &str| LaunchArgv { argv: vec![mode.to_owned()], resume_argv: None };
+            order.approved = ["default", "acceptEdits"].map(|mode| (mode.to_owned(), launch(mode))).into();
             order.argv = vec!["plan".to_owned()];
         }
-        if plans {
+        if must_plan {
             order.mode = Some(PermissionMode::Plan);
             self.planning_spawns.insert(request_id.to_owned());
         }

@@ -45,8 +45,8 @@ pub(super) struct ScanMemory {
 impl ScanMemory {
     /// Forgets a team. A later team of the same name begins with empty inboxes.
     pub(super) fn forget_team(&mut self, team: &TeamName) {
-        self.logged_counts.retain(|(of, _), _| of != team);
-        self.cursors.retain(|(of, _), _| of != team);
+        self.logged_counts.retain(|(owner, _), _| owner != team);
+        self.cursors.retain(|(owner, _), _| owner != team);
         self.tasks.remove(team);
     }
 
@@ -54,16 +54,16 @@ impl ScanMemory {
     pub(super) fn scan_tasks(
         &mut self,
         team: &TeamName,
-        which: TaskSelection,
-        now: &[Arc<Task>],
+        selection: TaskSelection,
+        current: &[Arc<Task>],
     ) -> Arc<Vec<Arc<Task>>> {
-        let now = || now.iter().map(|task| (task.id, task.clone()));
-        let tasks = self.tasks.entry(team.clone()).or_insert_with(|| now().collect());
-        match which {
-            TaskSelection::All => *tasks = now().collect(),
+        let current = || current.iter().map(|task| (task.id, task.clone()));
+        let tasks = self.tasks.entry(team.clone()).or_insert_with(|| current().collect());
+        match selection {
+            TaskSelection::All => *tasks = current().collect(),
             TaskSelection::Only(changed) => {
                 tasks.retain(|id, _| !changed.contains(id));
-                tasks.extend(now().filter(|(id, _)| changed.contains(id)));
+                tasks.extend(current().filter(|(id, _)| changed.contains(id)));
             }
         }
         Arc::new(tasks.values().cloned().collect())
@@ -80,14 +80,15 @@ impl ScanMemory {
         let before = self.cursors.insert(key.clone(), (messages.len(), unread));
         let logged = self.logged_counts.get(&key).copied().unwrap_or(0).min(messages.len());
         // A new message counts as unread before this scan.
-        let is_read = |from: usize, was: usize| unread < was + messages[from..].len();
+        let has_read_messages =
+            |new_from: usize, unread_before: usize| unread < unread_before + messages[new_from..].len();
         match before {
             None => {
                 let earlier = messages[..logged].iter().filter(|message| !message.is_read).count();
-                let unread = is_read(logged, earlier).then_some(unread);
+                let unread = has_read_messages(logged, earlier).then_some(unread);
                 InboxScanResult {
-                    new: summaries(messages, logged),
-                    known: summaries(&messages[..logged], 0),
+                    new: headers(messages, logged),
+                    known: headers(&messages[..logged], 0),
                     unread,
                     ..InboxScanResult::default()
                 }
@@ -95,12 +96,12 @@ impl ScanMemory {
             // Entries were removed, so all remaining ones are known.
             Some((count, _)) if count > messages.len() => InboxScanResult {
                 unread: Some(unread),
-                known: summaries(messages, 0),
+                known: headers(messages, 0),
                 ..InboxScanResult::default()
             },
-            Some((count, was)) => {
-                let unread = is_read(count, was).then_some(unread);
-                InboxScanResult { new: summaries(messages, count), unread, ..InboxScanResult::default() }
+            Some((count, unread_before)) => {
+                let unread = has_read_messages(count, unread_before).then_some(unread);
+                InboxScanResult { new: headers(messages, count), unread, ..InboxScanResult::default() }
             }
         }
     }
@@ -109,18 +110,19 @@ impl ScanMemory {
     pub(super) fn diff(
         &mut self,
         teams: &[TeamName],
-        now: &BTreeMap<(TeamName, TeamFile), u64>,
+        current: &BTreeMap<(TeamName, TeamFile), u64>,
     ) -> Vec<CoreEvent> {
-        let of = |key: &&(TeamName, TeamFile)| teams.contains(&key.0);
-        let changed = now.keys().filter(of).filter(|key| self.files.get(*key) != now.get(*key));
-        let removed = self.files.keys().filter(of).filter(|key| !now.contains_key(*key));
+        let is_in_teams = |key: &&(TeamName, TeamFile)| teams.contains(&key.0);
+        let changed =
+            current.keys().filter(is_in_teams).filter(|key| self.files.get(*key) != current.get(*key));
+        let removed = self.files.keys().filter(is_in_teams).filter(|key| !current.contains_key(*key));
         let events = changed.chain(removed).map(change_event).collect();
-        self.files.clone_from(now);
+        self.files.clone_from(current);
         events
     }
 }
 
-fn summaries(messages: &[SimulatedMessage], from: usize) -> Vec<MessageHeader> {
+fn headers(messages: &[SimulatedMessage], from: usize) -> Vec<MessageHeader> {
     let to_header = |(index, message): (usize, &SimulatedMessage)| MessageHeader {
         index,
         from: message.from.clone(),
@@ -174,8 +176,8 @@ impl Simulation {
             && daemon.wake_sockets.contains(&agent.record.spawn_id)
         {
             *owner_wake = Wake::Done;
-            let is_own = self.shims.values_mut().filter(|shim| shim.spawn == agent.record.spawn_id);
-            is_own
+            let own_shims = self.shims.values_mut().filter(|shim| shim.spawn == agent.record.spawn_id);
+            own_shims
                 .filter_map(|shim| shim.turn_agent.as_mut())
                 .for_each(|turn_agent| turn_agent.is_awake = true);
         }

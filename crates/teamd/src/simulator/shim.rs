@@ -64,16 +64,20 @@ pub(super) struct AgentIdentity {
 }
 
 impl AgentIdentity {
-    pub(super) fn from_launch(go: &StartAgent, delivery: Delivery) -> AgentIdentity {
+    pub(super) fn from_launch(launch: &StartAgent, delivery: Delivery) -> AgentIdentity {
         let var = |name: &str| {
-            go.env.get(name).cloned().unwrap_or_else(|| panic!("an agent of {:?} has no {name}", go.env))
+            launch
+                .env
+                .get(name)
+                .cloned()
+                .unwrap_or_else(|| panic!("the environment {:?} has no {name}", launch.env))
         };
         AgentIdentity {
-            team: TeamName::parse(&var("TEAMD_TEAM")).expect("it is one"),
+            team: TeamName::parse(&var("TEAMD_TEAM")).expect("the team name is valid"),
             name: AgentName::new_unchecked(&var("TEAMD_MEMBER")),
             token: var("TEAMD_TOKEN"),
             spawn_request_id: var(REQUEST_ID_VARIABLE),
-            first_argument: go.argv.first().cloned().unwrap_or_default(),
+            first_argument: launch.argv.first().cloned().unwrap_or_default(),
             delivery,
         }
     }

@@ -264,8 +264,8 @@ impl Simulation {
         for shim in self.shims.values_mut() {
             shim.conn = None;
             shim.inbox.clear();
-            let asks = shim.turn_agent.iter_mut().filter(|turn_agent| turn_agent.is_querying);
-            asks.for_each(|turn_agent| (turn_agent.is_querying, turn_agent.is_awake) = (false, true));
+            let querying = shim.turn_agent.iter_mut().filter(|turn_agent| turn_agent.is_querying);
+            querying.for_each(|turn_agent| (turn_agent.is_querying, turn_agent.is_awake) = (false, true));
         }
     }
 
@@ -292,10 +292,10 @@ impl Simulation {
         let line = if self.log_level == LogLevel::Off { String::new() } else { format!("{event:?}") };
         self.coverage.record_event(&event);
         let effects = handle_event(&mut daemon.state, event, now);
-        let wakes = effects.iter().any(|effect| matches!(effect, Effect::WakeAgent { .. }));
+        let wakes_agent = effects.iter().any(|effect| matches!(effect, Effect::WakeAgent { .. }));
         self.log(|| line);
         self.check_roster_saved(&effects);
-        if wakes {
+        if wakes_agent {
             self.check_offers();
         }
         self.run_effects(effects);
@@ -312,8 +312,8 @@ impl Simulation {
 
     /// Whether the event loop has an event or a passed deadline to handle.
     pub(super) fn has_event(&self) -> bool {
-        let due = |daemon: &SimulatedDaemon| next_deadline(&daemon.state) <= self.now.mono;
-        self.daemon.as_ref().is_some_and(|daemon| !daemon.events.is_empty() || due(daemon))
+        let is_due = |daemon: &SimulatedDaemon| next_deadline(&daemon.state) <= self.now.mono;
+        self.daemon.as_ref().is_some_and(|daemon| !daemon.events.is_empty() || is_due(daemon))
     }
 
     /// A files thread runs its next job.
@@ -340,8 +340,8 @@ impl Simulation {
         self.log(|| line);
     }
 
-    pub(super) fn send_to_watcher(&mut self, ask: WatcherCommand) {
-        self.daemon.iter_mut().for_each(|daemon| daemon.watch_commands.push_back(ask.clone()));
+    pub(super) fn send_to_watcher(&mut self, command: WatcherCommand) {
+        self.daemon.iter_mut().for_each(|daemon| daemon.watch_commands.push_back(command.clone()));
     }
 
     /// The watcher thread runs its next command.
@@ -371,8 +371,8 @@ impl Simulation {
         let Some(job) = daemon.panes.pop_front() else { return };
         self.coverage.record_pane_job(&job);
         let line = if self.log_level == LogLevel::Off { String::new() } else { format!("panes: {job:?}") };
-        let (done, outcome) = self.tmux.run_job(job, pid);
-        daemon.results.extend(done);
+        let (result, outcome) = self.tmux.run_job(job, pid);
+        daemon.results.extend(result);
         match outcome {
             PaneJobOutcome::Nothing => {}
             PaneJobOutcome::Started { spawn, pid, pane } => {
@@ -395,8 +395,9 @@ impl Simulation {
     pub(super) fn report_death(&mut self) {
         let Some(daemon) = &mut self.daemon else { return };
         let (shims, leads) = (&self.shims, &self.lead_processes);
-        let dead = |pid: &u32| !shims.get(pid).is_some_and(SimulatedShim::is_alive) && !leads.contains(pid);
-        let Some(watch) = daemon.watched.iter().find(|(_, pid)| dead(pid)).map(|(watch, _)| watch.clone())
+        let is_dead =
+            |pid: &u32| !shims.get(pid).is_some_and(SimulatedShim::is_alive) && !leads.contains(pid);
+        let Some(watch) = daemon.watched.iter().find(|(_, pid)| is_dead(pid)).map(|(watch, _)| watch.clone())
         else {
             return;
         };
@@ -406,8 +407,9 @@ impl Simulation {
 
     pub(super) fn has_unreported_death(&self) -> bool {
         let (shims, leads) = (&self.shims, &self.lead_processes);
-        let dead = |pid: &u32| !shims.get(pid).is_some_and(SimulatedShim::is_alive) && !leads.contains(pid);
-        self.daemon.as_ref().is_some_and(|daemon| daemon.watched.values().any(dead))
+        let is_dead =
+            |pid: &u32| !shims.get(pid).is_some_and(SimulatedShim::is_alive) && !leads.contains(pid);
+        self.daemon.as_ref().is_some_and(|daemon| daemon.watched.values().any(is_dead))
     }
 }
 
@@ -416,11 +418,11 @@ impl Simulation {
 /// finds a tracking task without its id.
 fn roster_text(state: &State) -> String {
     let mut roster = state.to_roster();
-    let unlimited = state.teams.iter().filter(|(_, known)| known.policy.max_turns.is_none());
+    let unlimited = state.teams.iter().filter(|(_, team_state)| team_state.policy.max_turns.is_none());
     for (team, _) in unlimited {
         roster.usage.entry(team.clone()).and_modify(|usage| usage.turns = 0);
     }
     let starting = roster.records.iter_mut().filter(|record| record.lifecycle.is_starting());
     starting.for_each(|record| record.tracking_task = None);
-    serde_json::to_string(&roster).expect("a roster has nothing that JSON cannot hold")
+    serde_json::to_string(&roster).expect("a roster is serializable")
 }

@@ -74,7 +74,7 @@ impl SimulatedTeamFiles {
         at: u64,
     ) {
         self.message_count += 1;
-        let asks =
+        let open_request =
             payload.as_ref().filter(|_| to.is_lead()).and_then(|payload| parse_request(from, payload, at));
         let message = SimulatedMessage {
             from: from.clone(),
@@ -82,7 +82,7 @@ impl SimulatedTeamFiles {
             is_read: false,
             is_delivered: false,
             id: (at << 12) + self.message_count,
-            open_request: asks,
+            open_request,
         };
         self.inboxes.entry(to.clone()).or_default().push(message);
     }
@@ -92,17 +92,15 @@ impl SimulatedTeamFiles {
     }
 
     /// Marks messages as delivered to the owner of the inbox.
-    pub(super) fn mark_taken(&mut self, name: &AgentName, digests: &[u64]) {
+    pub(super) fn mark_delivered(&mut self, name: &AgentName, ids: &[u64]) {
         let messages = self.inboxes.get_mut(name).into_iter().flatten();
-        messages
-            .filter(|message| digests.contains(&message.id))
-            .for_each(|message| message.is_delivered = true);
+        messages.filter(|message| ids.contains(&message.id)).for_each(|message| message.is_delivered = true);
     }
 
     /// Marks messages as read. Panics if one was not delivered.
-    pub(super) fn mark_read(&mut self, name: &AgentName, digests: &[u64]) {
+    pub(super) fn mark_read(&mut self, name: &AgentName, ids: &[u64]) {
         let messages = self.inboxes.get_mut(name).into_iter().flatten();
-        for message in messages.filter(|message| digests.contains(&message.id)) {
+        for message in messages.filter(|message| ids.contains(&message.id)) {
             assert!(message.is_delivered, "marked as read and never delivered to {name}: {message:?}");
             message.is_read = true;
         }
@@ -124,13 +122,13 @@ impl SimulatedTeamFiles {
         if let Some((approved, by)) = self.recorded_answers.get(id) {
             return RequestState::Answered(*approved, *by);
         }
-        let words = self.inboxes.get(&request.from).into_iter().flatten();
-        let words =
-            words.filter_map(|message| Some((&message.from, answered_request(message.payload.as_ref()?)?)));
-        let words: Vec<_> = words.filter(|(_, (of, _))| of == id).collect();
-        match words.iter().find(|(from, _)| from.is_lead()) {
+        let inbox = self.inboxes.get(&request.from).into_iter().flatten();
+        let responses =
+            inbox.filter_map(|message| Some((&message.from, answered_request(message.payload.as_ref()?)?)));
+        let responses: Vec<_> = responses.filter(|(_, (request_id, _))| request_id == id).collect();
+        match responses.iter().find(|(from, _)| from.is_lead()) {
             Some((_, (_, approved))) => RequestState::Answered(*approved, AnsweredBy::Lead),
-            None if words.is_empty() => RequestState::Open,
+            None if responses.is_empty() => RequestState::Open,
             None => RequestState::Withdrawn,
         }
     }
@@ -144,32 +142,27 @@ impl SimulatedTeamFiles {
     pub(super) fn scan_requests(&self) -> RequestScanResult {
         let (mut answered, mut withdrawn, mut timeout_counts) = (Vec::new(), Vec::new(), BTreeMap::new());
         for request in self.requests() {
-            let (to, id) = (request.from.clone(), request.request.id().clone());
-            let timed_out: &mut u32 = timeout_counts.entry(to.clone()).or_default();
+            let (member, id) = (request.from.clone(), request.request.id().clone());
+            let timeout_count: &mut u32 = timeout_counts.entry(member.clone()).or_default();
             match self.request_state(request) {
                 RequestState::Answered(approved, by) => {
-                    *timed_out =
-                        if (approved, by) == (false, AnsweredBy::Timeout) { *timed_out + 1 } else { 0 };
+                    *timeout_count =
+                        if (approved, by) == (false, AnsweredBy::Timeout) { *timeout_count + 1 } else { 0 };
                     answered.push(AnsweredRequest {
-                        member: to,
+                        member,
                         request_id: id,
                         approved,
                         answered_by: by,
                         asked_at: request.asked_at,
                     });
                 }
-                RequestState::Withdrawn => withdrawn.push((to, id)),
+                RequestState::Withdrawn => withdrawn.push((member, id)),
                 RequestState::Open | RequestState::AskerGone => {}
             }
         }
-        let timed_out: BTreeSet<AgentName> =
+        let plans_timed_out_twice: BTreeSet<AgentName> =
             timeout_counts.into_iter().filter(|(_, count)| *count >= 2).map(|(name, _)| name).collect();
-        RequestScanResult {
-            open: self.open_requests(),
-            answered,
-            withdrawn,
-            plans_timed_out_twice: timed_out,
-        }
+        RequestScanResult { open: self.open_requests(), answered, withdrawn, plans_timed_out_twice }
     }
 
     /// Adds an answer to an open request. Returns the earlier state of the request.
@@ -195,7 +188,7 @@ impl SimulatedTeamFiles {
     /// Adds a pending task.
     pub(super) fn add_task(&mut self, owner: Option<AgentName>, blocked_by: Option<TaskId>) -> TaskId {
         self.last_task_number += 1;
-        let id = TaskId::from_number(self.last_task_number).expect("it is one");
+        let id = TaskId::from_number(self.last_task_number).expect("the number is valid");
         self.tasks.push(Arc::new(Task {
             id,
             subject: "count".to_owned(),
@@ -219,29 +212,29 @@ impl SimulatedTeamFiles {
 
     /// Whether a member can claim this task, or continue with it.
     pub(super) fn can_take_task(&self, name: &AgentName, id: TaskId) -> bool {
-        let one = |task: &&Arc<Task>| task.id == id;
-        self.tasks.iter().find(one).is_some_and(|task| {
+        let is_task = |task: &&Arc<Task>| task.id == id;
+        self.tasks.iter().find(is_task).is_some_and(|task| {
             let is_own = task.owner.as_ref() == Some(name);
-            let left = is_own && task.status == TaskStatus::InProgress && task.failure().is_none();
-            let free = (is_own || task.owner.is_none()) && task.is_startable(&self.tasks);
-            free || left && task.open_blockers(&self.tasks).is_empty()
+            let is_resumable = is_own && task.status == TaskStatus::InProgress && task.failure().is_none();
+            let is_startable = (is_own || task.owner.is_none()) && task.is_startable(&self.tasks);
+            is_startable || is_resumable && task.open_blockers(&self.tasks).is_empty()
         })
     }
 
-    /// The next task for the member `name`, except tasks in `but`. A task that the member left in
-    /// progress comes first, then a task that the member owns, then an available task.
-    pub(super) fn next_task(&self, name: &AgentName, but: &BTreeSet<TaskId>) -> Option<TaskId> {
+    /// The next task for the member `name`, except tasks in `excluded`. A task that the member left
+    /// in progress comes first, then a task that the member owns, then an available task.
+    pub(super) fn next_task(&self, name: &AgentName, excluded: &BTreeSet<TaskId>) -> Option<TaskId> {
         let all = &self.tasks;
-        let is_own = |task: &&Arc<Task>| task.owner.as_ref() == Some(name) && !but.contains(&task.id);
-        let left = |task: &&Arc<Task>| {
+        let is_own = |task: &&Arc<Task>| task.owner.as_ref() == Some(name) && !excluded.contains(&task.id);
+        let is_resumable = |task: &&Arc<Task>| {
             is_own(task)
                 && task.status == TaskStatus::InProgress
                 && task.failure().is_none()
                 && task.open_blockers(all).is_empty()
         };
-        let own = || all.iter().find(|task| is_own(task) && task.is_startable(all));
-        let free = || all.iter().find(|task| task.is_available(all));
-        all.iter().find(left).or_else(own).or_else(free).map(|task| task.id)
+        let find_own = || all.iter().find(|task| is_own(task) && task.is_startable(all));
+        let find_available = || all.iter().find(|task| task.is_available(all));
+        all.iter().find(is_resumable).or_else(find_own).or_else(find_available).map(|task| task.id)
     }
 }
 

@@ -95,9 +95,9 @@ impl SimulatedTmux {
     pub(super) fn run_job(&mut self, job: PaneJob, pid: u32) -> (Option<CoreEvent>, PaneJobOutcome) {
         let mut outcome = PaneJobOutcome::Nothing;
         let hangs = self.is_hung;
-        let answer = || if hangs { Err(timeout_error()) } else { Ok(()) };
-        let done = match job {
-            PaneJob::OpenPane(opening) => match (opening.spawn, answer()) {
+        let check_answers = || if hangs { Err(timeout_error()) } else { Ok(()) };
+        let result = match job {
+            PaneJob::OpenPane(opening) => match (opening.spawn, check_answers()) {
                 (spawn, Err(error)) => PaneResult::PaneOpened { spawn, result: Err(error) },
                 (spawn, Ok(())) => {
                     let pane = self.next;
@@ -112,34 +112,37 @@ impl SimulatedTmux {
             }
             PaneJob::ClosePane { spawn, pane, owner, .. } => {
                 assert_eq!(owner, spawn.pane_tag(), "a pane is closed with the tag of its own spawn");
-                let left = answer().err();
+                let error = check_answers().err();
                 let pane = pane_number(&pane.to_string());
-                if left.is_none()
+                if error.is_none()
                     && self.is_owned(pane, &owner)
                     && let Some(PaneOwner::Teamd(_, shim)) = self.panes.remove(&pane)
                 {
                     outcome = PaneJobOutcome::Closed(shim);
                 }
-                PaneResult::PaneClosed { spawn, error: left }
+                PaneResult::PaneClosed { spawn, error }
             }
             PaneJob::MovePane { client, spawn, pane, owner, visibility, .. } => {
-                let result =
-                    answer().and_then(|()| self.put(pane_number(&pane.to_string()), &owner, visibility));
+                let result = check_answers()
+                    .and_then(|()| self.set_visibility(pane_number(&pane.to_string()), &owner, visibility));
                 PaneResult::PaneMoved { client, spawn, visibility, result }
             }
             PaneJob::ApplyLayout { client, team, layout, .. } => {
-                PaneResult::LayoutApplied { client, team, layout, result: answer().map(|()| 1) }
+                PaneResult::LayoutApplied { client, team, layout, result: check_answers().map(|()| 1) }
             }
             PaneJob::CapturePane { client, .. } => PaneResult::PaneCaptured {
                 client,
-                result: answer().map(|()| CapturePaneReply { screen: "$".to_owned() }),
+                result: check_answers().map(|()| CapturePaneReply { screen: "$".to_owned() }),
             },
             PaneJob::FindDialogs { panes } => {
-                let there = |it: &DialogPane| {
-                    !self.is_hung && self.panes.contains_key(&pane_number(&it.pane.to_string()))
+                let is_open = |dialog_pane: &DialogPane| {
+                    !self.is_hung && self.panes.contains_key(&pane_number(&dialog_pane.pane.to_string()))
                 };
-                let open =
-                    panes.into_iter().filter(there).map(|it| (it.spawn, Some("Sure?".to_owned()))).collect();
+                let open = panes
+                    .into_iter()
+                    .filter(is_open)
+                    .map(|dialog_pane| (dialog_pane.spawn, Some("Sure?".to_owned())))
+                    .collect();
                 PaneResult::DialogsFound { open }
             }
             PaneJob::CheckHiddenPanes { panes } => {
@@ -154,10 +157,15 @@ impl SimulatedTmux {
             PaneJob::NotifyAttached { text, .. } => PaneResult::AttachedNotified { unseen: Some(text) },
             PaneJob::SetLabel { .. } | PaneJob::MoveOutForeigners => return (None, outcome),
         };
-        (Some(CoreEvent::PaneJobDone(done)), outcome)
+        (Some(CoreEvent::PaneJobDone(result)), outcome)
     }
 
-    fn put(&mut self, pane: u32, owner: &PaneTag, visibility: PaneVisibility) -> Result<(), ErrorReport> {
+    fn set_visibility(
+        &mut self,
+        pane: u32,
+        owner: &PaneTag,
+        visibility: PaneVisibility,
+    ) -> Result<(), ErrorReport> {
         if !self.is_owned(pane, owner) {
             return Err(not_owned_error());
         }
@@ -171,9 +179,9 @@ impl SimulatedTmux {
     fn opened_pane(&self, pane: u32, pid: u32) -> OpenedPane {
         OpenedPane {
             location: "teamd:1".to_owned(),
-            pane: format!("%{pane}").parse().expect("it is one"),
-            window: "@0".parse().expect("it is one"),
-            epoch: self.epoch().parse().expect("it is one"),
+            pane: format!("%{pane}").parse().expect("the id is valid"),
+            window: "@0".parse().expect("the id is valid"),
+            epoch: self.epoch().parse().expect("the epoch is valid"),
             pid,
         }
     }
@@ -189,5 +197,5 @@ impl SimulatedTmux {
 }
 
 fn pane_number(pane: &str) -> u32 {
-    pane.trim_start_matches('%').parse().expect("a pane's number")
+    pane.trim_start_matches('%').parse().expect("a pane id has a number")
 }

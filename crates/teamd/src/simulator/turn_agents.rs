@@ -31,39 +31,39 @@ pub(super) struct SimulatedTurnAgent {
     pub(super) is_querying: bool,
     /// The task of the running turn, or of its plan.
     task: Option<TaskId>,
-    /// Tasks whose result could not be written.
-    unsettled: BTreeSet<TaskId>,
+    /// The tasks whose results could not be written.
+    tasks_without_result: BTreeSet<TaskId>,
     /// Requests that the agent sent in this turn.
     open_requests: Vec<RequestId>,
 }
 
 impl SimulatedTurnAgent {
-    pub(super) fn new(turns: &TurnSetup, wall: u64) -> SimulatedTurnAgent {
-        let now = TurnStatus {
+    pub(super) fn new(setup: &TurnSetup, wall: u64) -> SimulatedTurnAgent {
+        let status = TurnStatus {
             activity: Activity::Active,
             since: wall,
             turn_number: 0,
             summary: String::new(),
             pid: None,
             idle_reason: None,
-            session_id: turns.session_id.clone(),
+            session_id: setup.session_id.clone(),
             usage: None,
-            mode: turns.mode,
-            plan_stage: turns.plan_stage.clone(),
+            mode: setup.mode,
+            plan_stage: setup.plan_stage.clone(),
             shutdown_requested: false,
         };
         // The next turn submits a plan of the previous spawn again.
-        let plan = now.plan_stage.clone().map(|_| PlanStage::Planning);
-        let now = TurnStatus { plan_stage: plan, ..now };
-        let (task, unsettled, asked) = (None, BTreeSet::new(), Vec::new());
+        let plan_stage = status.plan_stage.clone().map(|_| PlanStage::Planning);
+        let status = TurnStatus { plan_stage, ..status };
+        let (task, tasks_without_result, open_requests) = (None, BTreeSet::new(), Vec::new());
         SimulatedTurnAgent {
-            status: now,
+            status,
             is_awake: true,
             is_in_turn: false,
             is_querying: false,
             task,
-            unsettled,
-            open_requests: asked,
+            tasks_without_result,
+            open_requests,
         }
     }
 
@@ -73,7 +73,7 @@ impl SimulatedTurnAgent {
 
     /// Whether there is a message or task for which the agent should have started a turn.
     pub(super) fn misses_work(&self, files: &SimulatedTeamFiles, name: &AgentName) -> bool {
-        let task = || files.next_task(name, &self.unsettled);
+        let task = || files.next_task(name, &self.tasks_without_result);
         files.unread(name).next().is_some() || (!self.awaits_answer() && task().is_some())
     }
 }
@@ -93,20 +93,23 @@ impl Simulation {
 
     /// Scans for the next item. Some shims ask the daemon for a task first.
     pub(super) fn scan_or_query(&mut self, pid: u32) {
-        let Some((turn_agent, who)) = self.turn_agent(pid) else { return };
-        let may_ask = !turn_agent.awaits_answer() && turn_agent.unsettled.is_empty();
-        let messages =
-            self.disk.teams.get(&who.team).is_some_and(|files| files.unread(&who.name).next().is_some());
-        if may_ask && !messages && self.rng.bool() {
-            let asked = NextTaskRequest { team: who.team, owner: who.name, include_in_progress: true };
-            let asks =
-                self.send_call_as(CallOrigin::TurnAgent(pid), None, Request::NextTask(asked)).is_some();
-            if asks {
+        let Some((turn_agent, identity)) = self.turn_agent(pid) else { return };
+        let may_query = !turn_agent.awaits_answer() && turn_agent.tasks_without_result.is_empty();
+        let has_messages = self
+            .disk
+            .teams
+            .get(&identity.team)
+            .is_some_and(|files| files.unread(&identity.name).next().is_some());
+        if may_query && !has_messages && self.rng.bool() {
+            let query =
+                NextTaskRequest { team: identity.team, owner: identity.name, include_in_progress: true };
+            let is_sent =
+                self.send_call_as(CallOrigin::TurnAgent(pid), None, Request::NextTask(query)).is_some();
+            if is_sent {
                 // A wake before the reply sets `is_awake` again.
-                return self
-                    .turn_agent(pid)
-                    .into_iter()
-                    .for_each(|(it, _)| (it.is_querying, it.is_awake) = (true, false));
+                return self.turn_agent(pid).into_iter().for_each(|(turn_agent, _)| {
+                    (turn_agent.is_querying, turn_agent.is_awake) = (true, false);
+                });
             }
         }
         self.scan_files(pid);
@@ -115,22 +118,23 @@ impl Simulation {
     /// Handles the daemon's hint about the next task. If another member has taken the task already,
     /// the shim asks for another hint. If there is no task, the agent becomes idle.
     pub(super) fn handle_next_task(&mut self, pid: u32, response: &Response) {
-        let Some((turn_agent, who)) = self.turn_agent(pid).filter(|(turn_agent, _)| turn_agent.is_querying)
+        let Some((turn_agent, identity)) =
+            self.turn_agent(pid).filter(|(turn_agent, _)| turn_agent.is_querying)
         else {
             return;
         };
-        let woken = std::mem::replace(&mut turn_agent.is_awake, true);
+        let was_woken = std::mem::replace(&mut turn_agent.is_awake, true);
         turn_agent.is_querying = false;
         let Response::Done(reply) = response else { return self.scan_files(pid) };
         match **reply {
             Reply::NextTask(NextTaskHint::NoTask) => {
                 self.become_idle(pid);
-                self.turn_agent(pid).into_iter().for_each(|(turn_agent, _)| turn_agent.is_awake |= woken);
+                self.turn_agent(pid).into_iter().for_each(|(turn_agent, _)| turn_agent.is_awake |= was_woken);
             }
             Reply::NextTask(NextTaskHint::Task(id)) => {
-                let files = self.disk.teams.get(&who.team);
-                if files.is_some_and(|files| files.can_take_task(&who.name, id)) {
-                    self.take_task(pid, &who, id);
+                let files = self.disk.teams.get(&identity.team);
+                if files.is_some_and(|files| files.can_take_task(&identity.name, id)) {
+                    self.take_task(pid, &identity, id);
                 }
             }
             _ => self.scan_files(pid),
@@ -139,46 +143,54 @@ impl Simulation {
 
     /// Scans the files for the next item, and starts a turn for it or becomes idle.
     pub(super) fn scan_files(&mut self, pid: u32) {
-        let Some((turn_agent, who)) = self.turn_agent(pid) else { return };
+        let Some((turn_agent, identity)) = self.turn_agent(pid) else { return };
         (turn_agent.is_querying, turn_agent.is_awake) = (false, true);
-        let (waits, unsettled) = (turn_agent.awaits_answer(), turn_agent.unsettled.clone());
-        let Some(files) = self.disk.teams.get(&who.team) else { return self.become_idle(pid) };
-        let task = || if waits { None } else { files.next_task(&who.name, &unsettled) };
-        let found = match files.unread(&who.name).next() {
+        let (awaits_answer, tasks_without_result) =
+            (turn_agent.awaits_answer(), turn_agent.tasks_without_result.clone());
+        let Some(files) = self.disk.teams.get(&identity.team) else { return self.become_idle(pid) };
+        let task =
+            || if awaits_answer { None } else { files.next_task(&identity.name, &tasks_without_result) };
+        let next_item = match files.unread(&identity.name).next() {
             Some(message) => NextItem::Message(message.id, Box::new(message.payload.clone())),
             None => task().map_or(NextItem::Nothing, NextItem::Task),
         };
-        match found {
+        match next_item {
             NextItem::Nothing => self.become_idle(pid),
-            NextItem::Message(digest, payload) => self.handle_inbox_message(pid, &who, digest, *payload),
-            NextItem::Task(id) => self.take_task(pid, &who, id),
+            NextItem::Message(id, payload) => self.handle_inbox_message(pid, &identity, id, *payload),
+            NextItem::Task(id) => self.take_task(pid, &identity, id),
         }
     }
 
-    fn take_task(&mut self, pid: u32, who: &AgentIdentity, id: TaskId) {
-        self.claim(who, id);
+    fn take_task(&mut self, pid: u32, identity: &AgentIdentity, id: TaskId) {
+        self.claim(identity, id);
         if let Some((turn_agent, _)) = self.turn_agent(pid) {
             turn_agent.task = Some(id);
         }
         self.start_turn(pid, format!("task {id}: count"));
     }
 
-    pub(super) fn claim(&mut self, who: &AgentIdentity, id: TaskId) {
-        let files = self.disk.teams.get_mut(&who.team);
+    pub(super) fn claim(&mut self, identity: &AgentIdentity, id: TaskId) {
+        let files = self.disk.teams.get_mut(&identity.team);
         files.into_iter().for_each(|files| {
             files.change_task(id, |task| {
-                (task.status, task.owner) = (TaskStatus::InProgress, Some(who.name.clone()));
+                (task.status, task.owner) = (TaskStatus::InProgress, Some(identity.name.clone()));
                 task.metadata = None;
             });
         });
-        self.disk.record_change(&who.team, TeamFile::Task(id));
+        self.disk.record_change(&identity.team, TeamFile::Task(id));
     }
 
-    fn handle_inbox_message(&mut self, pid: u32, who: &AgentIdentity, digest: u64, payload: Option<Payload>) {
-        let Some(files) = self.disk.teams.get_mut(&who.team) else { return };
-        files.mark_taken(&who.name, &[digest]);
-        files.mark_read(&who.name, &[digest]);
-        self.disk.record_change(&who.team, TeamFile::Inbox(who.name.clone()));
+    fn handle_inbox_message(
+        &mut self,
+        pid: u32,
+        identity: &AgentIdentity,
+        message_id: u64,
+        payload: Option<Payload>,
+    ) {
+        let Some(files) = self.disk.teams.get_mut(&identity.team) else { return };
+        files.mark_delivered(&identity.name, &[message_id]);
+        files.mark_read(&identity.name, &[message_id]);
+        self.disk.record_change(&identity.team, TeamFile::Inbox(identity.name.clone()));
         let Some((turn_agent, _)) = self.turn_agent(pid) else { return };
         match payload {
             None => self.start_turn(pid, "message from bob".to_owned()),
@@ -209,22 +221,22 @@ impl Simulation {
         }
     }
 
-    fn start_turn(&mut self, pid: u32, about: String) {
+    fn start_turn(&mut self, pid: u32, summary: String) {
         let wall = self.now.wall;
-        let Some((turn_agent, who)) = self.turn_agent(pid) else { return };
+        let Some((turn_agent, identity)) = self.turn_agent(pid) else { return };
         (turn_agent.is_in_turn, turn_agent.status.activity, turn_agent.status.since) =
             (true, Activity::Active, wall);
         (turn_agent.status.summary, turn_agent.status.pid, turn_agent.status.idle_reason) =
-            (about, Some(pid), None);
+            (summary, Some(pid), None);
         turn_agent.status.turn_number += 1;
-        turn_agent.status.session_id = Some(format!("session of {}", who.spawn_request_id));
+        turn_agent.status.session_id = Some(format!("session of {}", identity.spawn_request_id));
         self.send_turn_state(pid);
     }
 
     /// Reports once that the agent is idle. The shim sleeps after the next scan without a result.
     fn become_idle(&mut self, pid: u32) {
         let wall = self.now.wall;
-        let Some((turn_agent, who)) = self.turn_agent(pid) else { return };
+        let Some((turn_agent, identity)) = self.turn_agent(pid) else { return };
         if turn_agent.status.activity == Activity::Idle {
             turn_agent.is_awake = false;
             return;
@@ -232,34 +244,34 @@ impl Simulation {
         (turn_agent.status.activity, turn_agent.status.since, turn_agent.status.pid) =
             (Activity::Idle, wall, None);
         turn_agent.status.summary.clear();
-        self.add_usage(pid, &who);
+        self.add_usage(pid, &identity);
         self.send_turn_state(pid);
     }
 
     /// The program reports the usage of its whole session, which may span several spawns.
-    fn add_usage(&mut self, pid: u32, who: &AgentIdentity) {
-        let tokens = self.token_usage.entry(who.spawn_request_id.clone()).or_default();
+    fn add_usage(&mut self, pid: u32, identity: &AgentIdentity) {
+        let tokens = self.token_usage.entry(identity.spawn_request_id.clone()).or_default();
         *tokens += 7;
-        let used = Usage { tokens: *tokens, ..Usage::default() };
+        let usage = Usage { tokens: *tokens, ..Usage::default() };
         if let Some((turn_agent, _)) = self.turn_agent(pid) {
             turn_agent.status.usage =
-                Some(UsageReport { session_id: turn_agent.status.session_id.clone(), usage: used });
+                Some(UsageReport { session_id: turn_agent.status.session_id.clone(), usage });
         }
     }
 
     fn send_turn_state(&mut self, pid: u32) {
         let Some(shim) = self.shims.get(&pid) else { return };
         let (conn, turn_agent) = (shim.conn, shim.turn_agent.as_ref());
-        let now = turn_agent.map(|turn_agent| FromShim::TurnStatus(turn_agent.status.clone()));
-        now.into_iter().for_each(|now| self.send_report(conn, now));
+        let report = turn_agent.map(|turn_agent| FromShim::TurnStatus(turn_agent.status.clone()));
+        report.into_iter().for_each(|report| self.send_report(conn, report));
     }
 
     /// An agent requests a permission during its turn.
     pub(super) fn request_permission_in_turn(&mut self, pid: u32) {
-        let Some((_, who)) = self.turn_agent(pid).filter(|(turn_agent, _)| turn_agent.is_in_turn) else {
+        let Some((_, identity)) = self.turn_agent(pid).filter(|(turn_agent, _)| turn_agent.is_in_turn) else {
             return;
         };
-        let Some(id) = self.request_permission(&who) else { return };
+        let Some(id) = self.request_permission(&identity) else { return };
         self.turn_agent(pid)
             .into_iter()
             .for_each(|(turn_agent, _)| turn_agent.open_requests.push(id.clone()));
@@ -267,42 +279,44 @@ impl Simulation {
 
     /// Ends the turn of an agent. Returns false if no turn is running.
     pub(super) fn end_turn(&mut self, pid: u32, reason: IdleReason) -> bool {
-        let Some((turn_agent, who)) = self.turn_agent(pid).filter(|(turn_agent, _)| turn_agent.is_in_turn)
+        let Some((turn_agent, identity)) =
+            self.turn_agent(pid).filter(|(turn_agent, _)| turn_agent.is_in_turn)
         else {
             return false;
         };
         (turn_agent.is_in_turn, turn_agent.is_awake, turn_agent.status.idle_reason) =
             (false, true, Some(reason));
-        let (asked, plans) = (
+        let (withdrawn, is_planning) = (
             std::mem::take(&mut turn_agent.open_requests),
             turn_agent.status.plan_stage == Some(PlanStage::Planning),
         );
-        let task = if plans && reason == IdleReason::Available { None } else { turn_agent.task.take() };
-        self.log(|| format!("the turn of {}@{} ends: {reason:?}", who.name, who.team));
-        asked.iter().for_each(|id| self.withdraw_request(&who, id));
-        if plans && reason == IdleReason::Available {
-            self.submit_plan(pid, &who);
+        let task = if is_planning && reason == IdleReason::Available { None } else { turn_agent.task.take() };
+        self.log(|| format!("the turn of {}@{} ends: {reason:?}", identity.name, identity.team));
+        withdrawn.iter().for_each(|id| self.withdraw_request(&identity, id));
+        if is_planning && reason == IdleReason::Available {
+            self.submit_plan(pid, &identity);
         }
         if let Some(id) = task
-            && !self.finish_task(&who, id, reason)
+            && !self.finish_task(&identity, id, reason)
             && let Some((turn_agent, _)) = self.turn_agent(pid)
         {
-            turn_agent.unsettled.insert(id);
+            turn_agent.tasks_without_result.insert(id);
         }
-        self.notify_lead(&who, reason);
+        self.notify_lead(&identity, reason);
         true
     }
 
     /// Writes the result of a task, unless another member owns the task by now. Returns false if
     /// the disk is full and nothing was written.
-    pub(super) fn finish_task(&mut self, who: &AgentIdentity, id: TaskId, reason: IdleReason) -> bool {
+    pub(super) fn finish_task(&mut self, identity: &AgentIdentity, id: TaskId, reason: IdleReason) -> bool {
         if self.disk.is_full {
             return false;
         }
-        let files = self.disk.teams.get_mut(&who.team);
-        let changed = files.is_some_and(|files| {
+        let files = self.disk.teams.get_mut(&identity.team);
+        let is_changed = files.is_some_and(|files| {
             files.change_task(id, |task| {
-                let is_own = task.owner.as_ref() == Some(&who.name) && task.status == TaskStatus::InProgress;
+                let is_own =
+                    task.owner.as_ref() == Some(&identity.name) && task.status == TaskStatus::InProgress;
                 match reason {
                     _ if !is_own => {}
                     IdleReason::Available => task.status = TaskStatus::Completed,
@@ -312,15 +326,15 @@ impl Simulation {
                 }
             })
         });
-        if changed {
-            self.disk.record_change(&who.team, TeamFile::Task(id));
+        if is_changed {
+            self.disk.record_change(&identity.team, TeamFile::Task(id));
         }
         true
     }
 
-    pub(super) fn notify_lead(&mut self, who: &AgentIdentity, reason: IdleReason) {
+    pub(super) fn notify_lead(&mut self, identity: &AgentIdentity, reason: IdleReason) {
         let idle = IdleNotification {
-            from: who.name.to_string(),
+            from: identity.name.to_string(),
             timestamp: String::new(),
             idle_reason: reason,
             summary: None,
@@ -329,11 +343,17 @@ impl Simulation {
             failure_reason: None,
         };
         let at = self.now.wall;
-        self.disk.send(&who.team, &AgentName::lead(), &who.name, Some(Payload::IdleNotification(idle)), at);
+        self.disk.send(
+            &identity.team,
+            &AgentName::lead(),
+            &identity.name,
+            Some(Payload::IdleNotification(idle)),
+            at,
+        );
     }
 
-    fn submit_plan(&mut self, pid: u32, who: &AgentIdentity) {
-        let Some(request) = self.write_plan_request(who) else { return };
+    fn submit_plan(&mut self, pid: u32, identity: &AgentIdentity) {
+        let Some(request) = self.write_plan_request(identity) else { return };
         if let Some((turn_agent, _)) = self.turn_agent(pid) {
             turn_agent.status.plan_stage =
                 Some(PlanStage::AwaitingApproval { request_id: request, file: "plan.md".to_owned() });
@@ -341,32 +361,32 @@ impl Simulation {
     }
 
     /// Sends a plan approval request. `None` if it cannot be written.
-    pub(super) fn write_plan_request(&mut self, who: &AgentIdentity) -> Option<RequestId> {
+    pub(super) fn write_plan_request(&mut self, identity: &AgentIdentity) -> Option<RequestId> {
         let id = RequestId::parse(&format!("plan-{}", self.next_pid())).ok()?;
         let plan = PlanApprovalRequest {
-            from: who.name.to_string(),
+            from: identity.name.to_string(),
             timestamp: String::new(),
             plan_file_path: String::new(),
             plan_content: "count".to_owned(),
             request_id: id.clone(),
         };
         let at = self.now.wall;
-        let sent = self.disk.send(
-            &who.team,
+        let is_sent = self.disk.send(
+            &identity.team,
             &AgentName::lead(),
-            &who.name,
+            &identity.name,
             Some(Payload::PlanApprovalRequest(plan)),
             at,
         );
-        self.record_request(who, &id).filter(|()| sent).map(|()| id)
+        self.record_request(identity, &id).filter(|()| is_sent).map(|()| id)
     }
 
     /// The shim of an agent with a running turn.
     pub(super) fn agent_in_turn(&self) -> Option<u32> {
-        let turning = |shim: &SimulatedShim| {
+        let has_turn = |shim: &SimulatedShim| {
             shim.is_alive() && shim.turn_agent.as_ref().is_some_and(|turn_agent| turn_agent.is_in_turn)
         };
-        self.running_shims().find(|(_, shim)| turning(shim)).map(|(pid, _)| *pid)
+        self.running_shims().find(|(_, shim)| has_turn(shim)).map(|(pid, _)| *pid)
     }
 
     /// Completes the running turn of some agent.

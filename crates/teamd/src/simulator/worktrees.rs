@@ -37,19 +37,21 @@ fn refused_error(message: &str) -> ErrorReport {
 }
 
 impl Worktrees {
-    pub(super) fn exists(&self, tree: &WorktreeRecord) -> bool {
-        self.present.get(&tree.path).is_some_and(|worktree| worktree.is_filled && worktree.record == *tree)
+    pub(super) fn exists(&self, record: &WorktreeRecord) -> bool {
+        self.present
+            .get(&record.path)
+            .is_some_and(|worktree| worktree.is_filled && worktree.record == *record)
     }
 
     fn propose_worktree(&mut self, wanted: &WorktreeOptions) -> WorktreeProposal {
-        let (within, cwd) = (PathBuf::from("sub"), wanted.cwd.clone());
-        if let Some(tree) = wanted.previous.iter().find(|tree| self.exists(tree)) {
-            return WorktreeProposal { record: tree.clone(), exists: true, subdirectory: within, cwd };
+        let (subdirectory, cwd) = (PathBuf::from("sub"), wanted.cwd.clone());
+        if let Some(record) = wanted.previous.iter().find(|record| self.exists(record)) {
+            return WorktreeProposal { record: record.clone(), exists: true, subdirectory, cwd };
         }
         self.inodes += 1;
-        let path = (1..).map(|n| PathBuf::from(format!("/repo.worktrees/{}-{n}", wanted.name)));
-        let path = path.into_iter().find(|path| !self.present.contains_key(path)).expect("there is a next");
-        let tree = WorktreeRecord {
+        let paths = (1..).map(|number| PathBuf::from(format!("/repo.worktrees/{}-{number}", wanted.name)));
+        let path = paths.into_iter().find(|path| !self.present.contains_key(path)).expect("a path is free");
+        let record = WorktreeRecord {
             path: path.clone(),
             branch: wanted.default_branch.clone(),
             branch_created: true,
@@ -59,16 +61,16 @@ impl Worktrees {
         };
         self.present.insert(
             path,
-            SimulatedWorktree { record: tree.clone(), is_filled: false, has_unsaved_work: false },
+            SimulatedWorktree { record: record.clone(), is_filled: false, has_unsaved_work: false },
         );
-        WorktreeProposal { record: tree, exists: false, subdirectory: within, cwd }
+        WorktreeProposal { record, exists: false, subdirectory, cwd }
     }
 
-    fn fill_worktree(&mut self, tree: &WorktreeRecord) -> Result<PathBuf, ErrorReport> {
-        let worktree = self.present.get_mut(&tree.path).filter(|worktree| worktree.record == *tree);
-        let worktree = worktree.ok_or_else(|| refused_error("somebody has removed it"))?;
+    fn fill_worktree(&mut self, record: &WorktreeRecord) -> Result<PathBuf, ErrorReport> {
+        let worktree = self.present.get_mut(&record.path).filter(|worktree| worktree.record == *record);
+        let worktree = worktree.ok_or_else(|| refused_error("the worktree was removed"))?;
         worktree.is_filled = true;
-        Ok(tree.path.join("sub"))
+        Ok(record.path.join("sub"))
     }
 
     /// Whether a deletion would lose unsaved work that the request does not discard.
@@ -91,9 +93,9 @@ impl Worktrees {
         if self.has_unsaved(order, worktrees) {
             return Err(refused_error("there is unsaved work"));
         }
-        for (n, worktree) in worktrees.iter().enumerate() {
+        for (removed_count, worktree) in worktrees.iter().enumerate() {
             let path = worktree.record.path.clone();
-            if n >= max_removed {
+            if removed_count >= max_removed {
                 return Err(refused_error("git does not answer"));
             }
             match self.present.get(&path) {
@@ -129,9 +131,9 @@ impl SimulatedDisk {
         let fails = rng.u8(..) < 30;
         match job {
             WorktreeJob::Propose { client, team, name, wanted, environment } => {
-                let creation = |plan| {
+                let creation = |proposal| {
                     let (team, name) = (team.clone(), name.clone());
-                    Box::new(WorktreeCreation { client, team, name, proposal: plan, environment })
+                    Box::new(WorktreeCreation { client, team, name, proposal, environment })
                 };
                 let result = if fails {
                     Err(refused_error("no repository"))
@@ -175,13 +177,13 @@ impl SimulatedDisk {
     }
 
     /// Checks that the roster on disk names a worktree before git fills it.
-    fn check_recorded(&self, team: &TeamName, name: &AgentName, tree: &WorktreeRecord) {
+    fn check_recorded(&self, team: &TeamName, name: &AgentName, record: &WorktreeRecord) {
         let worktrees = self.roster.worktrees.get(team).into_iter().flatten();
         let mut recorded = worktrees.filter(|worktree| worktree.member == *name);
         assert!(
-            recorded.any(|worktree| worktree.record == *tree),
+            recorded.any(|worktree| worktree.record == *record),
             "git fills {}, which is not in the roster",
-            tree.path.display()
+            record.path.display()
         );
     }
 }
@@ -190,12 +192,12 @@ impl Simulation {
     /// A random git job ends.
     pub(super) fn run_worktree_job(&mut self) {
         let Some(daemon) = &mut self.daemon else { return };
-        let at = self.rng.usize(0..daemon.worktrees.len());
-        let Some(job) = daemon.worktrees.remove(at) else { return };
+        let index = self.rng.usize(0..daemon.worktrees.len());
+        let Some(job) = daemon.worktrees.remove(index) else { return };
         let line = if self.is_quiet() { String::new() } else { format!("git: {job:?}") };
-        let done = self.disk.apply_worktree_job(&mut self.rng, job);
+        let result = self.disk.apply_worktree_job(&mut self.rng, job);
         self.log(|| line);
-        self.send_event(CoreEvent::WorktreeJobDone(done));
+        self.send_event(CoreEvent::WorktreeJobDone(result));
     }
 
     /// Lets some git jobs of a killed daemon finish. In reality they may finish too, because git is
@@ -212,15 +214,15 @@ impl Simulation {
     pub(super) fn change_random_worktree(&mut self) {
         let paths: Vec<PathBuf> = self.disk.worktrees.present.keys().cloned().collect();
         let Some(path) = self.rng.choice(paths) else { return };
-        self.log(|| format!("somebody is at work in {}", path.display()));
+        self.log(|| format!("a user changes {}", path.display()));
         match self.rng.u8(0..8) {
             0 => drop(self.disk.worktrees.present.remove(&path)),
-            chosen => {
+            number => {
                 let worktree = self.disk.worktrees.present.get_mut(&path);
                 worktree
                     .into_iter()
                     .filter(|worktree| worktree.is_filled)
-                    .for_each(|worktree| worktree.has_unsaved_work = chosen <= 4);
+                    .for_each(|worktree| worktree.has_unsaved_work = number <= 4);
             }
         }
     }

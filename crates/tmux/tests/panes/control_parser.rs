@@ -1,4 +1,5 @@
-//! Output of hooks, aliases and panes on the control connection does not disturb replies.
+//! Tests that output of hooks, aliases and panes on the control connection does not disturb
+//! replies.
 
 use crate::test_server::{idle_command, label, on_all_servers, on_default_servers, tag};
 
@@ -6,9 +7,9 @@ use crate::test_server::{idle_command, label, on_all_servers, on_default_servers
 fn hooks_and_aliases_do_not_confuse_replies() {
     on_all_servers(|fixture| {
         let (mut server, notices) = fixture.connect();
-        let spoof = "display-message -p '%exit'";
+        let spoof_command = "display-message -p '%exit'";
         for hook in ["after-set-option", "after-kill-pane", "after-new-session", "window-linked"] {
-            fixture.run(["set-hook", "-ga", hook, spoof]);
+            fixture.run(["set-hook", "-ga", hook, spoof_command]);
         }
         fixture.run([
             "set-option",
@@ -21,7 +22,7 @@ fn hooks_and_aliases_do_not_confuse_replies() {
             let pane = server.split(created.window, &idle_command()).unwrap().pane;
             server.tag_pane(pane, &tag("ann"), &label("%end 1 1 1")).unwrap();
             // The alias adds output to the reply, so the result is ignored. The next reply must be
-            // right.
+            // correct.
             drop(server.apply_layout(created.window, "tiled"));
             assert!(server.list_panes().unwrap().iter().any(|row| row.pane == pane));
             assert_eq!(server.kill(pane, &tag("ann")).unwrap(), tmux::KillOutcome::Killed);
@@ -32,7 +33,7 @@ fn hooks_and_aliases_do_not_confuse_replies() {
 }
 
 #[test]
-fn large_arguments_and_screens_pass() {
+fn large_arguments_and_screens_are_transferred_completely() {
     on_default_servers(|fixture| {
         let (mut server, _notices) = fixture.connect();
         let text = "x".repeat(60_000);
@@ -40,7 +41,7 @@ fn large_arguments_and_screens_pass() {
         let argv = crate::test_server::strings(["sh", "-c", script, &text]);
         let created = server.new_session("team", "one", &argv).unwrap();
         server.tag_pane(created.pane, &tag("ann"), &label("")).unwrap();
-        let screen = crate::test_server::wait_until("the end", || {
+        let screen = crate::test_server::wait_until("the last line of the screen", || {
             let screen = server.capture(created.pane, &tag("ann"), Some(2000)).unwrap();
             screen.ends_with("end").then_some(screen)
         });

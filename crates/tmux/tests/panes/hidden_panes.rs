@@ -1,4 +1,5 @@
-//! Panes are hidden and shown again, and other panes stay where they are. Layouts of teamd windows.
+//! Tests that panes are hidden and shown again while other panes stay in place, and that layouts
+//! apply to teamd's windows.
 
 use tmux::{CreatedPane, Error, KillOutcome, PaneRow, TmuxServer};
 
@@ -11,7 +12,7 @@ fn row(server: &mut TmuxServer, pane: tmux::PaneId) -> PaneRow {
     server.list_panes().unwrap().into_iter().find(|row| row.pane == pane).unwrap()
 }
 
-/// Returns the session of the user.
+/// Returns the user's session.
 fn user_session(server: &mut TmuxServer) -> tmux::SessionId {
     server.pane_session("%0".parse().unwrap()).unwrap()
 }
@@ -19,14 +20,14 @@ fn user_session(server: &mut TmuxServer) -> tmux::SessionId {
 /// Creates a window with two panes and tags them `ann` and `bob`.
 fn create_two_panes(server: &mut TmuxServer) -> (CreatedPane, CreatedPane) {
     let session = user_session(server);
-    let one = server.new_window(session, "team", &idle_command()).unwrap();
-    let other = server.split(one.window, &idle_command()).unwrap();
-    tag_created(server, &one, &tag("ann"), &label("ann"));
-    server.tag_pane(other.pane, &tag("bob"), &label("bob")).unwrap();
-    (one, other)
+    let ann = server.new_window(session, "team", &idle_command()).unwrap();
+    let bob = server.split(ann.window, &idle_command()).unwrap();
+    tag_created(server, &ann, &tag("ann"), &label("ann"));
+    server.tag_pane(bob.pane, &tag("bob"), &label("bob")).unwrap();
+    (ann, bob)
 }
 
-/// Returns the sessions of hidden panes that exist.
+/// Returns the names of the existing sessions of hidden panes.
 fn sessions_of_hidden_panes(fixture: &TestServer) -> Vec<String> {
     let all = fixture.run(["list-sessions", "-F", "#{session_name}"]);
     all.lines().filter(|name| name.ends_with("hidden")).map(ToOwned::to_owned).collect()
@@ -36,31 +37,31 @@ fn sessions_of_hidden_panes(fixture: &TestServer) -> Vec<String> {
 fn hidden_pane_keeps_its_process_and_returns() {
     on_all_servers(|fixture| {
         let (mut server, _notices) = fixture.connect();
-        let (one, other) = create_two_panes(&mut server);
+        let (ann, bob) = create_two_panes(&mut server);
         for _ in 0..2 {
-            server.hide(one.pane, &tag("ann"), "team").unwrap();
-            let hidden = row(&mut server, one.pane);
-            assert!(hidden.is_hidden && hidden.pid == one.pid, "{hidden:?}");
-            assert_ne!(hidden.window, one.window);
+            server.hide(ann.pane, &tag("ann"), "team").unwrap();
+            let hidden = row(&mut server, ann.pane);
+            assert!(hidden.is_hidden && hidden.pid == ann.pid, "{hidden:?}");
+            assert_ne!(hidden.window, ann.window);
         }
-        assert!(!row(&mut server, other.pane).is_hidden);
-        server.hide(other.pane, &tag("bob"), "team").unwrap();
+        assert!(!row(&mut server, bob.pane).is_hidden);
+        server.hide(bob.pane, &tag("bob"), "team").unwrap();
         assert_eq!(sessions_of_hidden_panes(fixture).len(), 1);
         let hidden = server.list_panes().unwrap().into_iter().filter(|row| row.is_hidden).count();
         assert_eq!(hidden, 2, "only the two panes are hidden");
         let session = user_session(&mut server);
-        let window = server.show_in_session(one.pane, &tag("ann"), session, "team").unwrap();
-        let shown = row(&mut server, one.pane);
+        let window = server.show_in_session(ann.pane, &tag("ann"), session, "team").unwrap();
+        let shown = row(&mut server, ann.pane);
         assert!(
             !shown.is_hidden && shown.is_teamd_window && shown.window == window && shown.session == session,
             "{shown:?}"
         );
-        server.show_in_window(other.pane, &tag("bob"), window).unwrap();
-        assert_eq!(
-            (row(&mut server, other.pane).window, row(&mut server, other.pane).pid),
-            (window, other.pid)
+        server.show_in_window(bob.pane, &tag("bob"), window).unwrap();
+        assert_eq!((row(&mut server, bob.pane).window, row(&mut server, bob.pane).pid), (window, bob.pid));
+        assert!(
+            sessions_of_hidden_panes(fixture).is_empty(),
+            "the session of hidden panes ends with its last pane"
         );
-        assert!(sessions_of_hidden_panes(fixture).is_empty(), "the session ends with its last pane");
     });
 }
 
@@ -68,11 +69,11 @@ fn hidden_pane_keeps_its_process_and_returns() {
 fn hidden_pane_can_be_captured_labelled_and_killed() {
     on_all_servers(|fixture| {
         let (mut server, _notices) = fixture.connect();
-        let (one, _other) = create_two_panes(&mut server);
-        server.hide(one.pane, &tag("ann"), "team").unwrap();
-        server.set_label(one.pane, &tag("ann"), &label("x")).unwrap();
-        server.capture(one.pane, &tag("ann"), None).unwrap();
-        assert_eq!(server.kill(one.pane, &tag("ann")).unwrap(), KillOutcome::Killed);
+        let (ann, _bob) = create_two_panes(&mut server);
+        server.hide(ann.pane, &tag("ann"), "team").unwrap();
+        server.set_label(ann.pane, &tag("ann"), &label("x")).unwrap();
+        server.capture(ann.pane, &tag("ann"), None).unwrap();
+        assert_eq!(server.kill(ann.pane, &tag("ann")).unwrap(), KillOutcome::Killed);
         assert!(sessions_of_hidden_panes(fixture).is_empty());
     });
 }
@@ -81,21 +82,21 @@ fn hidden_pane_can_be_captured_labelled_and_killed() {
 fn pane_with_another_tag_cannot_be_hidden_or_shown() {
     on_all_servers(|fixture| {
         let (mut server, _notices) = fixture.connect();
-        let (one, other) = create_two_panes(&mut server);
+        let (ann, bob) = create_two_panes(&mut server);
         let (other_tag, session) = (tag("eve"), user_session(&mut server));
         for result in [
-            server.hide(one.pane, &other_tag, "team"),
+            server.hide(ann.pane, &other_tag, "team"),
             server.hide("%0".parse().unwrap(), &other_tag, "team"),
-            server.show_in_window(one.pane, &other_tag, other.window),
-            server.show_in_session(one.pane, &other_tag, session, "team").map(drop),
+            server.show_in_window(ann.pane, &other_tag, bob.window),
+            server.show_in_session(ann.pane, &other_tag, session, "team").map(drop),
         ] {
             assert!(matches!(result, Err(Error::NotOwned { .. })), "{result:?}");
         }
         let missing = server.hide("%9999".parse().unwrap(), &other_tag, "team");
         assert!(matches!(missing, Err(Error::PaneNotFound { .. })), "{missing:?}");
-        let name = server.hide(one.pane, &tag("ann"), "#(touch x)");
+        let name = server.hide(ann.pane, &tag("ann"), "#(touch x)");
         assert!(matches!(name, Err(Error::InvalidArgument { .. })), "{name:?}");
-        assert_eq!(row(&mut server, one.pane).window, one.window);
+        assert_eq!(row(&mut server, ann.pane).window, ann.window);
         assert!(sessions_of_hidden_panes(fixture).is_empty());
     });
 }
@@ -112,7 +113,7 @@ fn last_pane_of_a_session_can_be_hidden_and_shown() {
         server.show_in_named_session(created.pane, &tag("ann"), "team", "one").unwrap();
         fixture.run(["list-sessions"]);
         let shown = row(&mut server, created.pane);
-        assert!(!shown.is_hidden, "the session stays without a client");
+        assert!(!shown.is_hidden, "the session exists without a client");
         let panes =
             server.list_panes().unwrap().into_iter().filter(|row| row.session == shown.session).count();
         assert_eq!(panes, 1);
@@ -120,11 +121,11 @@ fn last_pane_of_a_session_can_be_hidden_and_shown() {
 }
 
 #[test]
-fn users_pane_and_zoom_are_unchanged() {
+fn pane_and_zoom_of_the_user_are_unchanged() {
     on_all_servers(|fixture| {
         let (mut server, _notices) = fixture.connect();
-        let (one, other) = create_two_panes(&mut server);
-        let window = one.window.to_string();
+        let (ann, bob) = create_two_panes(&mut server);
+        let window = ann.window.to_string();
         let user_pane =
             fixture.run(["split-window", "-t", &window, "-P", "-F", "#{pane_id}", "sleep", "1000"]);
         let user_pane = user_pane.lines().next().unwrap().to_owned();
@@ -132,12 +133,12 @@ fn users_pane_and_zoom_are_unchanged() {
         let zoom_and_pane =
             || fixture.run(["display-message", "-p", "-t", &window, "#{window_zoomed_flag} #{pane_id}"]);
         assert_eq!(zoom_and_pane(), format!("1 {user_pane}"));
-        server.hide(one.pane, &tag("ann"), "team").unwrap();
+        server.hide(ann.pane, &tag("ann"), "team").unwrap();
         assert_eq!(zoom_and_pane(), format!("1 {user_pane}"));
-        server.apply_layout(other.window, "main-vertical").unwrap();
-        server.show_in_window(one.pane, &tag("ann"), other.window).unwrap();
+        server.apply_layout(bob.window, "main-vertical").unwrap();
+        server.show_in_window(ann.pane, &tag("ann"), bob.window).unwrap();
         assert_eq!(zoom_and_pane(), format!("1 {user_pane}"));
-        assert_eq!(row(&mut server, one.pane).window, other.window);
+        assert_eq!(row(&mut server, ann.pane).window, bob.window);
     });
 }
 
@@ -145,18 +146,18 @@ fn users_pane_and_zoom_are_unchanged() {
 fn layout_applies_only_to_teamd_windows() {
     on_default_servers(|fixture| {
         let (mut server, _notices) = fixture.connect();
-        let (one, _other) = create_two_panes(&mut server);
+        let (ann, _bob) = create_two_panes(&mut server);
         let user_window = row(&mut server, "%0".parse().unwrap()).window;
         fixture.run(["split-window", "-d", "-t", &user_window.to_string(), "sleep", "1000"]);
         let layout = |window: &str| fixture.run(["display-message", "-p", "-t", window, "#{window_layout}"]);
         let before = layout(&user_window.to_string());
         server.apply_layout(user_window, "even-horizontal").unwrap();
         assert_eq!(layout(&user_window.to_string()), before);
-        let window = one.window.to_string();
-        server.apply_layout(one.window, "even-horizontal").unwrap();
-        assert!(layout(&window).contains('{'), "side by side: {}", layout(&window));
-        server.apply_layout(one.window, "even-vertical").unwrap();
-        assert!(layout(&window).contains('['), "one above the other: {}", layout(&window));
+        let window = ann.window.to_string();
+        server.apply_layout(ann.window, "even-horizontal").unwrap();
+        assert!(layout(&window).contains('{'), "the panes are side by side: {}", layout(&window));
+        server.apply_layout(ann.window, "even-vertical").unwrap();
+        assert!(layout(&window).contains('['), "the panes are one above the other: {}", layout(&window));
         server.apply_layout("@9999".parse().unwrap(), "tiled").unwrap();
     });
 }
@@ -165,9 +166,9 @@ fn layout_applies_only_to_teamd_windows() {
 fn main_pane_is_the_largest_at_any_size() {
     on_all_servers(|fixture| {
         let (mut server, _notices) = fixture.connect();
-        let (one, _other) = create_two_panes(&mut server);
-        server.split(one.window, &idle_command()).unwrap();
-        let window = one.window.to_string();
+        let (ann, _bob) = create_two_panes(&mut server);
+        server.split(ann.window, &idle_command()).unwrap();
+        let window = ann.window.to_string();
         let resize =
             |columns, lines| fixture.run(["resize-window", "-t", &window, "-x", columns, "-y", lines]);
         let list_sizes = |field: &str| -> Vec<u32> {
@@ -178,7 +179,7 @@ fn main_pane_is_the_largest_at_any_size() {
         for (layout, field) in [("main-vertical", "#{pane_width}"), ("main-horizontal", "#{pane_height}")] {
             for (minimum, columns, lines) in [(8, "80", "24"), (18, "200", "50")] {
                 resize(columns, lines);
-                server.apply_layout(one.window, layout).unwrap();
+                server.apply_layout(ann.window, layout).unwrap();
                 let sizes = list_sizes(field);
                 assert!(sizes[0] > sizes[1] && sizes[1..].iter().all(|size| *size >= minimum), "{sizes:?}");
             }
@@ -193,12 +194,12 @@ fn main_pane_is_the_largest_at_any_size() {
 fn full_window_rejects_a_hidden_pane() {
     on_default_servers(|fixture| {
         let (mut server, _notices) = fixture.connect();
-        let (one, other) = create_two_panes(&mut server);
-        server.hide(one.pane, &tag("ann"), "team").unwrap();
-        while server.split(other.window, &idle_command()).is_ok() {}
-        let full = server.show_in_window(one.pane, &tag("ann"), other.window);
-        assert!(matches!(full, Err(Error::NoSpace { window }) if window == other.window), "{full:?}");
-        assert!(row(&mut server, one.pane).is_hidden);
+        let (ann, bob) = create_two_panes(&mut server);
+        server.hide(ann.pane, &tag("ann"), "team").unwrap();
+        while server.split(bob.window, &idle_command()).is_ok() {}
+        let full = server.show_in_window(ann.pane, &tag("ann"), bob.window);
+        assert!(matches!(full, Err(Error::NoSpace { window }) if window == bob.window), "{full:?}");
+        assert!(row(&mut server, ann.pane).is_hidden);
         assert!(fixture.run(["has-session", "-t", "=_teamd-hidden"]).is_empty());
     });
 }

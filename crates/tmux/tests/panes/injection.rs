@@ -1,4 +1,5 @@
-//! Text in names, labels, commands and paths arrives unchanged, and tmux executes none of it.
+//! Tests that text in names, labels, commands and paths is passed unchanged, and that tmux executes
+//! none of it.
 
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,8 +11,8 @@ use crate::test_server::{
     wait_until,
 };
 
-/// Each text creates the file `$MARK` or loses a character if tmux or a shell expands it somewhere.
-/// None contains a slash, so that all can be file names.
+/// Texts that create the file `$MARK` or lose a character if tmux or a shell expands them. No text
+/// contains a slash, so each can be a file name.
 const HOSTILE_TEXTS: [&str; 22] = [
     "#(touch $MARK)",
     "##(touch $MARK)",
@@ -37,13 +38,13 @@ const HOSTILE_TEXTS: [&str; 22] = [
     "日本 🦀 é",
 ];
 
-/// Checks that no text was executed.
+/// Checks that the file `$MARK` does not exist, so no text was executed.
 fn assert_no_mark(fixture: &TestServer, text: &str) {
     assert!(!fixture.path("mark").exists(), "{text:?} was executed");
 }
 
-/// Returns a command that writes its arguments to a FIFO and keeps running. The FIFO is its first
-/// argument.
+/// Returns a command that writes `text`, an empty argument and `text` again to a FIFO, and keeps
+/// running. The FIFO is its first argument.
 fn dump_command(fixture: &TestServer, text: &str) -> Vec<String> {
     let program =
         fixture.write_script("dump", "file=$1; shift; printf '%s\\0' \"$@\" >\"$file\"; exec sleep 1000");
@@ -53,12 +54,12 @@ fn dump_command(fixture: &TestServer, text: &str) -> Vec<String> {
 }
 
 /// Reads the FIFO of a [`dump_command`] and checks that the arguments are unchanged.
-fn assert_arrived(argv: &[String]) {
-    let arrived = String::from_utf8(read(argv[1].clone().into())).unwrap();
-    assert_eq!(arrived, format!("{}\0\0{}\0", argv[2], argv[4]));
+fn assert_args_unchanged(argv: &[String]) {
+    let received = String::from_utf8(read(argv[1].clone().into())).unwrap();
+    assert_eq!(received, format!("{}\0\0{}\0", argv[2], argv[4]));
 }
 
-/// Creates a session with one tagged pane.
+/// Creates a session with one pane, which has the tag `ann`.
 fn create_team(server: &mut TmuxServer) -> CreatedPane {
     let created = server.new_session("team", "one", &idle_command()).unwrap();
     tag_created(server, &created, &tag("ann"), &label(""));
@@ -73,22 +74,23 @@ fn arguments_are_passed_unchanged() {
         for text in HOSTILE_TEXTS {
             let argv = dump_command(fixture, text);
             let created = server.split(team.window, &argv).unwrap();
-            assert_arrived(&argv);
+            assert_args_unchanged(&argv);
             server.tag_pane(created.pane, &tag("bob"), &label("")).unwrap();
             server.kill(created.pane, &tag("bob")).unwrap();
             assert_no_mark(fixture, text);
         }
         let argv = dump_command(fixture, &HOSTILE_TEXTS.concat());
         server.new_window(team.session, "two", &argv).unwrap();
-        assert_arrived(&argv);
+        assert_args_unchanged(&argv);
     });
 }
 
 #[test]
-fn arguments_are_passed_unchanged_by_subprocess() {
+fn arguments_are_passed_unchanged_without_a_control_connection() {
     on_default_servers(|fixture| {
         let (mut server, notices) = fixture.connect();
         let team = create_team(&mut server);
+        // The client cannot connect again, so each call starts a tmux process.
         fixture.write_tmux_wrapper("case \" $* \" in *' -C new-session '*) exit 1;; esac");
         fixture.run(["detach-client", "-s", &fixture.hidden_sessions()[0]]);
         while notices.recv_timeout(std::time::Duration::from_secs(9)).unwrap()
@@ -97,7 +99,7 @@ fn arguments_are_passed_unchanged_by_subprocess() {
         for text in HOSTILE_TEXTS {
             let argv = dump_command(fixture, text);
             let created = server.split(team.window, &argv).unwrap();
-            assert_arrived(&argv);
+            assert_args_unchanged(&argv);
             server.tag_pane(created.pane, &tag("bob"), &label(text)).unwrap();
             assert_eq!(server.kill(created.pane, &tag("bob")).unwrap(), tmux::KillOutcome::Killed);
         }
@@ -124,8 +126,8 @@ fn labels_are_not_expanded() {
             let border = fixture.run(["display-message", "-p", "-t", &pane, "#{T:pane-border-format}"]);
             // Only tmux 3.4 prints a backslash before a dollar sign.
             let border = border.replace("\\$", "$");
-            let want = format!("#[fg=colour208]#[bold]{shown}#[default] {shown} | {shown}");
-            assert_eq!(border.trim(), want.trim(), "{text:?}");
+            let expected = format!("#[fg=colour208]#[bold]{shown}#[default] {shown} | {shown}");
+            assert_eq!(border.trim(), expected.trim(), "{text:?}");
             assert_no_mark(fixture, text);
         }
     });
@@ -164,7 +166,7 @@ fn pipe_writes_to_the_exact_file() {
             let file = fixture.path(format!("d{text}")).join(text);
             server.pipe_output(created.pane, &tag("ann"), &append_command(&file)).unwrap();
             fixture.write_file(&format!("go-{index}"), "go\n");
-            wait_until(&format!("the output in the file {text:?}"), || {
+            wait_until(&format!("output in the file {text:?}"), || {
                 fs::read_to_string(&file).is_ok_and(|text| text.contains("heard")).then_some(())
             });
             assert_no_mark(fixture, text);

@@ -1,11 +1,11 @@
 //! Tests on real tmux servers.
 //!
-//! Every test has a server and a directory of its own, and kills the server by its socket. Most
-//! tests run on a server with the default configuration and on one with a hostile configuration:
-//! every setting of a user that may cause failures.
+//! Every test has its own server and directory, and kills the server by its socket. Most tests run
+//! on a server with the default configuration and on a server with a hostile configuration, which
+//! has all user settings that may cause failures.
 //!
-//! All of that runs once for each program in `TEAMD_TEST_TMUX`, a list in the format of `PATH`. If
-//! it is not set, the tests run with the tmux in `PATH`.
+//! Every test runs once for each program in `TEAMD_TEST_TMUX`, a list in the format of `PATH`. If
+//! the variable is not set, the tests run with the tmux in `PATH`.
 
 // clippy allows unwrap and print in test functions only, not in their helper functions.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]

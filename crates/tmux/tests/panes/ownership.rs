@@ -1,4 +1,4 @@
-//! A pane that does not have the expected tag, or not any more, stays unchanged.
+//! Tests that a pane without the expected tag stays unchanged, even if it had the tag earlier.
 
 use tmux::{Error, KillOutcome, TaggedPane, TmuxServer};
 
@@ -17,7 +17,7 @@ fn pane_ids(fixture: &TestServer) -> Vec<String> {
 }
 
 #[test]
-fn pane_with_another_tag_is_left_alone() {
+fn pane_with_another_tag_stays_unchanged() {
     on_all_servers(|fixture| {
         let (mut server, _notices) = fixture.connect();
         let created = create_session(&mut server);
@@ -54,7 +54,7 @@ fn captures_skip_panes_with_another_tag() {
         }
         panes[3].tag = tag("bob");
         panes[17].pane = "%4711".parse().unwrap();
-        let screens = wait_until("the text on all screens", || {
+        let screens = wait_until("text on all screens", || {
             let screens = server.capture_panes(&panes).unwrap();
             let is_drawn =
                 |screen: &Option<String>| screen.as_ref().is_none_or(|text| text.contains("screen"));
@@ -64,10 +64,10 @@ fn captures_skip_panes_with_another_tag() {
             .iter()
             .map(|screen| screen.as_deref().map(|text| text.lines().next().unwrap_or("")))
             .collect();
-        let wanted: Vec<String> = (0..20).map(|n| format!("screen {n}")).collect();
-        let wanted = wanted.iter().enumerate();
-        let wanted = wanted.map(|(n, text)| (n != 3 && n != 17).then_some(text.as_str()));
-        assert_eq!(first_lines, wanted.collect::<Vec<_>>());
+        let texts: Vec<String> = (0..20).map(|n| format!("screen {n}")).collect();
+        let expected = texts.iter().enumerate();
+        let expected = expected.map(|(n, text)| (n != 3 && n != 17).then_some(text.as_str()));
+        assert_eq!(first_lines, expected.collect::<Vec<_>>());
         assert!(server.capture_panes(&[]).unwrap().is_empty());
     });
 }
@@ -117,9 +117,9 @@ fn pane_ids_of_another_server_are_rejected() {
         let (mut server, _notices) = fixture.connect();
         let pane = "%0".parse().unwrap();
         server.tag_pane(pane, &tag("ann"), &label("")).unwrap();
-        let old = server.epoch().pid;
+        let old_pid = server.epoch().pid;
         fixture.run(["kill-server"]);
-        crate::test_server::wait_until("another server", || {
+        crate::test_server::wait_until("the start of another server", || {
             let output =
                 fixture.command(["new-session", "-d", "-s", "main", "--", "sleep", "1000"]).output().unwrap();
             output.status.success().then_some(())
@@ -127,7 +127,7 @@ fn pane_ids_of_another_server_are_rejected() {
         fixture.run(["set-option", "-p", "-t", "%0", "@teamd_spawn", "ann"]);
         let error = server.kill(pane, &tag("ann")).unwrap_err();
         assert!(
-            matches!(&error, Error::OtherServer { expected, found } if expected.pid == old && found.pid != old)
+            matches!(&error, Error::OtherServer { expected, found } if expected.pid == old_pid && found.pid != old_pid)
         );
         assert!(server.split("@0".parse().unwrap(), &idle_command()).is_err());
         assert!(!server.is_alive());

@@ -1,5 +1,5 @@
-//! Servers that die, stop, restart or are too old; clients that are lost; and a process of this
-//! crate that is killed.
+//! Tests of failures: servers that are killed, stopped or too old, clients that are lost, and a
+//! connected process that is killed.
 
 use std::env;
 use std::io::{BufRead, BufReader};
@@ -13,7 +13,7 @@ use crate::test_server::{TestServer, idle_command, label, on_all_servers, on_def
 
 /// Waits for the notice that the connection has ended.
 fn wait_for_disconnect(notices: &Receiver<ServerNotice>) {
-    while notices.recv_timeout(Duration::from_secs(9)).expect("a disconnect notice")
+    while notices.recv_timeout(Duration::from_secs(9)).expect("a disconnect notice within 9 s")
         != ServerNotice::Disconnected
     {}
 }
@@ -84,10 +84,10 @@ fn connect_succeeds_while_a_server_exits() {
 }
 
 #[test]
-fn drop_leaves_no_session() {
+fn drop_ends_the_hidden_session() {
     on_all_servers(|fixture| {
         let (server, notices) = fixture.connect();
-        watch_sessions(fixture);
+        signal_closed_sessions(fixture);
         drop(server);
         fixture.wait_for("closed");
         assert!(fixture.hidden_sessions().is_empty());
@@ -95,26 +95,26 @@ fn drop_leaves_no_session() {
     });
 }
 
-/// Signals the tmux channel `closed` when a session ends.
-fn watch_sessions(fixture: &TestServer) {
+/// Makes the server signal the tmux channel `closed` when a session ends.
+fn signal_closed_sessions(fixture: &TestServer) {
     fixture.run(["set-hook", "-g", "session-closed", "wait-for -S closed"]);
 }
 
 /// The test starts its own executable as another process, with the environment variable
 /// `TMUX_TEST_DIR`. That process connects to the server and is then killed.
 #[test]
-fn kill_leaves_no_session() {
+fn kill_ends_the_hidden_session() {
     if let Some(dir) = env::var_os("TMUX_TEST_DIR") {
         return wait_to_be_killed(dir.as_ref());
     }
     on_all_servers(|fixture| {
         let mut child = Command::new(env::current_exe().unwrap());
-        child.args(["server_failures::kill_leaves_no_session", "--exact", "--nocapture"]);
+        child.args(["server_failures::kill_ends_the_hidden_session", "--exact", "--nocapture"]);
         child.env("TMUX_TEST_DIR", fixture.path("")).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = child.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         assert!(lines.map_while(Result::ok).any(|line| line.ends_with("connected")));
-        watch_sessions(fixture);
+        signal_closed_sessions(fixture);
         assert_eq!(fixture.hidden_sessions().len(), 1);
         child.kill().unwrap();
         child.wait().unwrap();
@@ -125,8 +125,8 @@ fn kill_leaves_no_session() {
         let pid = fixture.run(["display-message", "-p", "#{pid}"]);
         fixture.run(["kill-server"]);
         crate::test_server::wait_until("the exit of the server", || {
-            let alive = Command::new("kill").args(["-s", "0", &pid]).stderr(Stdio::null()).status().unwrap();
-            (!alive.success()).then_some(())
+            let status = Command::new("kill").args(["-s", "0", &pid]).stderr(Stdio::null()).status().unwrap();
+            (!status.success()).then_some(())
         });
     });
 }
@@ -138,7 +138,7 @@ fn connect_waits_for_the_stale_client() {
         let create = ["new-session", "-d", "-s", &name, "--", "sleep", "1000", ";"].into_iter();
         fixture.run(create.chain(["set-option", "-t", &name, "destroy-unattached", "off"]));
         fixture.run(["set-option", "-F", "-t", &name, "@teamd_idle_pane", "#{pane_id}"]);
-        // The wrapper kills the session after the second check, as the watcher would.
+        // The wrapper kills the session just before the second check, as the watcher would.
         fixture.write_tmux_wrapper(&format!(
             "log={}; case \"$*\" in *list-clients*) echo check >>$log ;; *' -C new-session '*) echo client >>$log ;; *) false ;; esac &&
              [ \"$(cat $log | tr '\\n' ' ')\" = 'check check ' ] && '{}' -S '{}' kill-session -t ={name}",
@@ -175,7 +175,7 @@ fn wait_to_be_killed(dir: &std::path::Path) {
     let address = ServerAddress::Path(dir.join("socket"));
     let mut server = TmuxServer::connect_with(&program, &address, Box::new(drop)).unwrap();
     println!("\nconnected");
-    // So a reply is in transit whenever the process is killed.
+    // The loop has a reply in transit whenever the process is killed.
     while server.list_panes().is_ok() {}
 }
 

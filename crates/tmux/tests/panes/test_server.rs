@@ -1,7 +1,7 @@
-//! A private tmux server with a user's session in it, and functions that wait with a time limit.
+//! A private tmux server with a user's session, and functions that wait with a time limit.
 //!
-//! The tmux program under test is a script. It adds the configuration of the server, and removes
-//! the caller's environment. `TMUX_TMPDIR` is private too, so it never uses the default socket.
+//! The tests call tmux through a script, which adds the server's configuration and clears the
+//! caller's tmux environment. `TMUX_TMPDIR` is private too, so no test uses the default socket.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use std::{env, fs, thread};
 use tempfile::TempDir;
 use tmux::{BorderLabel, CreatedPane, PaneTag, ServerAddress, ServerNotice, TmuxProgram, TmuxServer};
 
-/// How long one step may take before the test fails.
+/// How long a wait may take before the test fails.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 const DEFAULT_CONF: &str = "";
 
-/// Settings that users have and that may cause failures. `SHELL` is replaced by a program that only
-/// prints its arguments.
+/// User settings that may cause failures. `SHELL` is replaced by a program that only prints its
+/// arguments and sleeps.
 const HOSTILE_CONF: &str = r##"
 set -g base-index 1
 set -g pane-base-index 1
@@ -75,24 +75,27 @@ fn programs() -> Vec<PathBuf> {
     match env::var_os("TEAMD_TEST_TMUX") {
         Some(list) if !list.is_empty() => env::split_paths(&list).collect(),
         _ => {
-            let path = env::var_os("PATH").expect("a PATH");
-            let found = env::split_paths(&path).map(|dir| dir.join("tmux")).find(|file| file.exists());
-            vec![found.expect("these tests need tmux in PATH")]
+            let path = env::var_os("PATH").expect("PATH is set");
+            let tmux = env::split_paths(&path).map(|dir| dir.join("tmux")).find(|file| file.exists());
+            vec![tmux.expect("tmux is in PATH")]
         }
     }
 }
 
 impl TestServer {
     fn start(tmux: &Path, conf: &str) -> TestServer {
-        let server = TestServer { dir: tempfile::tempdir().expect("a directory"), tmux: tmux.to_owned() };
+        let server = TestServer {
+            dir: tempfile::tempdir().expect("a temporary directory can be created"),
+            tmux: tmux.to_owned(),
+        };
         let shell = server.write_script("shell", "printf '%s\\n' \"$@\"\nexec sleep 1000");
-        server.write_file("conf", &conf.replace("SHELL", shell.to_str().expect("UTF-8")));
+        server.write_file("conf", &conf.replace("SHELL", shell.to_str().expect("the path is UTF-8")));
         server.write_tmux_wrapper("");
         server.start_server();
         server
     }
 
-    /// Starts the server with a user's session `main`. It has two panes and 200 columns by 50
+    /// Starts the server with the user's session `main`, which has two panes and 200 columns by 50
     /// lines.
     pub(crate) fn start_server(&self) {
         self.run(
@@ -103,7 +106,8 @@ impl TestServer {
         );
     }
 
-    /// Writes the tmux program under test. It runs `line` in the shell before tmux.
+    /// Writes the script through which the tests call tmux. The script runs the shell command
+    /// `line` and then tmux.
     pub(crate) fn write_tmux_wrapper(&self, line: &str) {
         let dir = self.dir.path().display();
         let clean = format!(
@@ -120,22 +124,23 @@ impl TestServer {
 
     pub(crate) fn write_file(&self, name: &str, text: &str) {
         use std::io::Write;
-        let mut file = fs::File::create(self.path(name)).expect("a file");
-        file.write_all(text.as_bytes()).expect("a file written");
+        let mut file = fs::File::create(self.path(name)).expect("the file can be created");
+        file.write_all(text.as_bytes()).expect("the file can be written");
     }
 
     pub(crate) fn write_script(&self, name: &str, text: &str) -> PathBuf {
-        // A child process writes the script. If this process had it open for writing while another
-        // thread forks, the kernel would report it as busy until that fork has called exec.
+        // A child process writes the script. If this process had the script open for writing while
+        // another thread forks, the script could not be executed until the forked process calls
+        // exec.
         self.write_file(&format!("{name}.text"), &format!("#!/bin/sh\n{text}\n"));
         let mut copy = Command::new("install");
         copy.args(["-m", "755"]).arg(self.path(format!("{name}.text"))).arg(self.path(name));
-        assert!(copy.status().expect("install").success());
+        assert!(copy.status().expect("install runs").success());
         self.path(name)
     }
 
     pub(crate) fn make_fifo(&self, name: &str) -> PathBuf {
-        assert!(Command::new("mkfifo").arg(self.path(name)).status().expect("mkfifo").success());
+        assert!(Command::new("mkfifo").arg(self.path(name)).status().expect("mkfifo runs").success());
         self.path(name)
     }
 
@@ -147,21 +152,21 @@ impl TestServer {
         TmuxProgram(self.path("tmux"))
     }
 
-    /// Returns a command that runs tmux as the user does.
+    /// Returns a tmux command of the user.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(self.path("tmux"));
         command.env_remove("TMUX").arg("-u").arg("-S").arg(self.path("socket")).args(args);
         command
     }
 
-    /// Runs tmux as the user does, and returns what it printed.
+    /// Runs a tmux command of the user, and returns its output.
     pub(crate) fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> String {
         let output = self.command(args).output().expect("tmux runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
     }
 
-    /// Connects the crate under test. Returns the handle and the notices.
+    /// Connects to the server with the crate under test. Returns the connection and its notices.
     pub(crate) fn connect(&self) -> (TmuxServer, Receiver<ServerNotice>) {
         let (sender, notices) = channel();
         // The receiver may be dropped at the end of a test, before the server has exited.
@@ -170,7 +175,7 @@ impl TestServer {
         (server.unwrap_or_else(|error| panic!("{error}")), notices)
     }
 
-    /// Attaches a client to the session `main`. Drop detaches it.
+    /// Attaches a user's client to the session `main`. Drop kills the client.
     pub(crate) fn attach_user(&self) -> AttachedUser {
         self.run(["set-hook", "-g", "client-attached[70]", "wait-for -S attached"]);
         let program = self.path("tmux").display().to_string();
@@ -182,33 +187,33 @@ impl TestServer {
         script.args(["-qfc", &line, "/dev/null"]).env("TERM", "screen").env_remove("TMUX");
         script.env("SSH_AUTH_SOCK", "/a/socket").env("DISPLAY", ":7");
         script.stdin(Stdio::piped()).stdout(Stdio::null());
-        let person = AttachedUser(script.spawn().expect("these tests need script(1)"));
+        let user = AttachedUser(script.spawn().expect("script(1) runs"));
         self.wait_for("attached");
         self.run(["set-hook", "-gu", "client-attached[70]"]);
-        person
+        user
     }
 
     /// Blocks until `wait-for -S` signals the tmux channel.
     pub(crate) fn wait_for(&self, channel: &str) {
         let mut child = self.command(["wait-for", channel]).spawn().expect("tmux runs");
         let id = child.id();
-        let (sender, ended) = std::sync::mpsc::channel();
+        let (sender, exit) = std::sync::mpsc::channel();
         let waiter = thread::spawn(move || sender.send(child.wait()));
-        if ended.recv_timeout(TIMEOUT).is_err() {
+        if exit.recv_timeout(TIMEOUT).is_err() {
             signal("KILL", id);
             panic!("no signal on {channel}");
         }
         drop(waiter.join());
     }
 
-    /// Returns the names of all sessions of this crate.
+    /// Returns the names of all of teamd's sessions.
     pub(crate) fn hidden_sessions(&self) -> Vec<String> {
         let names = self.run(["list-sessions", "-F", "#{session_name}"]);
         names.lines().filter(|name| name.starts_with("_teamd-")).map(ToOwned::to_owned).collect()
     }
 }
 
-/// A client of a user, in a terminal of `script(1)`.
+/// A user's client in a terminal of `script(1)`.
 pub(crate) struct AttachedUser(Child);
 
 impl Drop for AttachedUser {
@@ -225,36 +230,39 @@ pub(crate) fn signal(name: &str, pid: u32) {
 }
 
 /// Runs a function that may block. Panics if it takes longer than [`TIMEOUT`].
-pub(crate) fn with_timeout<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) fn with_timeout<T: Send + 'static>(
+    description: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> T {
     let (sender, done) = channel();
     thread::spawn(move || sender.send(run()));
-    done.recv_timeout(TIMEOUT).unwrap_or_else(|_| panic!("{what} took too long"))
+    done.recv_timeout(TIMEOUT).unwrap_or_else(|_| panic!("{description}: not within {TIMEOUT:?}"))
 }
 
-/// Calls `check` until it returns a value. It is for changes without an event, such as output of a
-/// pane that the server has to read.
-pub(crate) fn wait_until<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
+/// Calls `check` until it returns a value. For changes without an event, such as output of a pane
+/// that the server has yet to read.
+pub(crate) fn wait_until<T>(description: &str, mut check: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + TIMEOUT;
     loop {
-        if let Some(found) = check() {
-            return found;
+        if let Some(value) = check() {
+            return value;
         }
-        assert!(Instant::now() < end, "{what}: no result in time");
+        assert!(Instant::now() < end, "{description}: not within {TIMEOUT:?}");
         thread::yield_now();
     }
 }
 
 /// Reads a FIFO to its end.
 pub(crate) fn read(fifo: PathBuf) -> Vec<u8> {
-    with_timeout("the fifo", move || fs::read(fifo).expect("the fifo read"))
+    with_timeout("the end of the FIFO", move || fs::read(fifo).expect("the FIFO can be read"))
 }
 
-pub(crate) fn strings<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> Vec<String> {
-    words.into_iter().map(|word| word.as_ref().to_owned()).collect()
+pub(crate) fn strings<S: AsRef<str>>(texts: impl IntoIterator<Item = S>) -> Vec<String> {
+    texts.into_iter().map(|text| text.as_ref().to_owned()).collect()
 }
 
 pub(crate) fn tag(name: &str) -> PaneTag {
-    name.parse().expect("a pane tag")
+    name.parse().expect("the name is a valid pane tag")
 }
 
 pub(crate) fn label(text: &str) -> BorderLabel {
@@ -273,7 +281,7 @@ pub(crate) fn tag_created(
     outcome.tagged.and(outcome.window_configured).and(outcome.piped).unwrap();
 }
 
-/// Returns a command that does nothing.
+/// Returns a command that only sleeps.
 pub(crate) fn idle_command() -> Vec<String> {
     strings(["sleep", "1000"])
 }

@@ -1,11 +1,11 @@
-//! Sessions, windows, options and clients of the user stay as they are.
+//! Tests that sessions, windows, options and clients of the user stay unchanged.
 
 use tmux::TmuxServer;
 
 use crate::test_server::{TestServer, idle_command, label, on_all_servers, tag};
 
 /// Returns the state of the user's sessions, options and hooks, each with the command that prints
-/// it. Lines with `team` are left out, because the windows of the test have that name.
+/// it. Lines with `team` are omitted, because the windows of the test have that name.
 fn user_state(fixture: &TestServer) -> Vec<(String, String)> {
     let window =
         "#{window_id} #{window_active} #{window_zoomed_flag} #{window_layout} #{window_name} #{window_flags}";
@@ -48,7 +48,7 @@ fn twenty_panes_leave_user_state_unchanged() {
     on_all_servers(|fixture| {
         let _user = fixture.attach_user();
         fixture.run(["resize-pane", "-Z", "-t", "=main:"]);
-        // Otherwise tmux renames the window a moment after a program has started in it.
+        // A window without a fixed name is renamed a moment after a program has started in it.
         fixture.run(["rename-window", "-t", "=main:", "mine"]);
         assert!(fixture.run(["show-environment", "-t", "=main:"]).contains("SSH_AUTH_SOCK=/a/socket"));
         let before = user_state(fixture);
@@ -62,6 +62,7 @@ fn twenty_panes_leave_user_state_unchanged() {
         fixture.run(["set-hook", "-g", "session-closed[71]", "wait-for -S closed"]);
         drop(server);
         fixture.wait_for("closed");
+        // Each command fails if the server has crashed.
         for _ in 0..50 {
             fixture.run(["list-panes", "-a"]);
         }

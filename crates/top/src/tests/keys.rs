@@ -9,6 +9,8 @@ use crate::ui_event::{
 };
 use crate::update::update;
 
+/// The arguments of teamctl that the effects run, with standard input after `<`. Other effects are
+/// shown as debug text.
 fn teamctl_args(effects: &[UiEffect]) -> Vec<String> {
     let command = |effect: &UiEffect| match effect {
         UiEffect::Background(BackgroundAction::RunTeamctl { args, stdin }) if stdin.is_empty() => {
@@ -22,7 +24,7 @@ fn teamctl_args(effects: &[UiEffect]) -> Vec<String> {
     effects.iter().map(command).collect()
 }
 
-/// A state with the page of bob's request open.
+/// Creates a state in which the page of bob's request is open.
 fn state_with_request(details: &str) -> UiState {
     let mut snapshot = example_snapshot();
     snapshot.requests = Some(vec![request("perm-1", "bob", details)]);
@@ -39,7 +41,7 @@ fn result_text(state: &UiState) -> &str {
 fn message_is_sent_to_the_selected_member_on_stdin() {
     let mut state = state(example_snapshot(), (80, 24));
     press_keys(&mut state, &[Key::Down]);
-    assert!(type_text(&mut state, "sqKy?").is_empty(), "typed text is not taken for keys");
+    assert!(type_text(&mut state, "sqKy?").is_empty(), "typed text is not handled as keys");
     press_keys(&mut state, &[Key::Backspace]);
     update(&mut state, UiEvent::Paste("\nK\u{1b}".to_owned()));
     assert_eq!(teamctl_args(&press_keys(&mut state, &[Key::Enter])), ["send -- ann - < qKy K"]);
@@ -47,7 +49,7 @@ fn message_is_sent_to_the_selected_member_on_stdin() {
     assert_eq!(
         teamctl_args(&press_keys(&mut state, &[Key::Enter])),
         ["send -- bob - < x"],
-        "the sender of that message"
+        "the recipient is the sender of the selected message"
     );
     press_keys(&mut state, &[Key::Char('s')]);
     assert!(press_keys(&mut state, &[Key::Enter]).is_empty(), "an empty message is not sent");
@@ -55,7 +57,7 @@ fn message_is_sent_to_the_selected_member_on_stdin() {
 }
 
 #[test]
-fn paste_without_prompt_is_ignored() {
+fn paste_without_a_prompt_is_ignored() {
     let mut state = state(example_snapshot(), (80, 24));
     let before = state.clone();
     assert!(update(&mut state, UiEvent::Paste("KKq".to_owned())).is_empty());
@@ -66,9 +68,9 @@ fn paste_without_prompt_is_ignored() {
 fn kill_needs_two_keys_and_keeps_its_target() {
     let mut state = state(example_snapshot(), (80, 24));
     press_keys(&mut state, &[Key::Down, Key::Char('K')]);
-    let mut without = example_snapshot();
-    without.members.remove(0);
-    update(&mut state, UiEvent::SnapshotRead(Box::new(without)));
+    let mut next = example_snapshot();
+    next.members.remove(0);
+    update(&mut state, UiEvent::SnapshotRead(Box::new(next)));
     assert_eq!(teamctl_args(&press_keys(&mut state, &[Key::Char('K')])), ["kill -- ann"]);
     for other in [Key::Escape, Key::Enter, Key::Char('k'), Key::Char('q')] {
         assert!(press_keys(&mut state, &[Key::Char('K'), other]).is_empty(), "{other:?}");
@@ -81,9 +83,9 @@ fn sender_of_the_selected_message_stays_the_target() {
     for (key, line) in [('K', "kill bob:"), ('x', "ask bob to shut down")] {
         let mut state = state(example_snapshot(), (80, 24));
         press_keys(&mut state, &[Key::BackTab, Key::Char(key)]);
-        let mut more = example_snapshot();
-        more.messages.push(message(4, "ann", "bob", "the newest"));
-        update(&mut state, UiEvent::SnapshotRead(Box::new(more)));
+        let mut next = example_snapshot();
+        next.messages.push(message(4, "ann", "bob", "the newest"));
+        update(&mut state, UiEvent::SnapshotRead(Box::new(next)));
         assert!(super::screens::screen_text(&state).contains(line), "{line}");
         let confirm = if key == 'K' { Key::Char('K') } else { Key::Enter };
         assert!(teamctl_args(&press_keys(&mut state, &[confirm]))[0].ends_with(" -- bob"));
@@ -118,12 +120,12 @@ fn short_request_is_answered_with_one_key() {
         ["deny --reason=not now -- perm-1"]
     );
     let mut without_reason = state_with_request("asks to use Bash");
-    let denied = teamctl_args(&press_keys(&mut without_reason, &[Key::Char('n'), Key::Enter]));
-    assert_eq!(denied, ["deny --reason=a person denied it -- perm-1"]);
+    let args = teamctl_args(&press_keys(&mut without_reason, &[Key::Char('n'), Key::Enter]));
+    assert_eq!(args, ["deny --reason=a person denied it -- perm-1"]);
 }
 
 #[test]
-fn long_request_needs_its_last_line_shown() {
+fn long_request_is_answered_only_after_its_last_line_was_drawn() {
     let details = (0..60).map(|n| format!("line {n}\n")).collect::<String>();
     let mut state = state_with_request(&details);
     for _ in 0..2 {
@@ -136,33 +138,36 @@ fn long_request_needs_its_last_line_shown() {
     update(&mut not_shown, UiEvent::Key(Key::End));
     assert!(
         update(&mut not_shown, UiEvent::Key(Key::Char('y'))).is_empty(),
-        "the end was not on the screen yet"
+        "the last line was not drawn yet"
     );
     let mut small = state_with_request("short");
     small.size = (30, 5);
     update(&mut small, UiEvent::SnapshotRead(Box::new(example_snapshot())));
-    assert!(press_keys(&mut small, &[Key::Char('y')]).is_empty(), "a too small screen shows nothing to read");
+    assert!(
+        press_keys(&mut small, &[Key::Char('y')]).is_empty(),
+        "a screen that is too small does not show the request"
+    );
 }
 
 #[test]
 fn changed_or_closed_request_is_not_answered() {
     let mut state = state_with_request("ls");
-    let mut other = example_snapshot();
-    other.requests = Some(vec![request("perm-1", "bob", "rm -r /")]);
-    update(&mut state, UiEvent::SnapshotRead(Box::new(other)));
+    let mut next = example_snapshot();
+    next.requests = Some(vec![request("perm-1", "bob", "rm -r /")]);
+    update(&mut state, UiEvent::SnapshotRead(Box::new(next)));
     assert!(update(&mut state, UiEvent::Key(Key::Char('y'))).is_empty());
     mark_drawn(&mut state);
     assert_eq!(
         teamctl_args(&type_text(&mut state, "y")),
         ["approve -- perm-1"],
-        "the changed request was shown"
+        "the changed request was drawn"
     );
-    let mut gone = state_with_request("ls");
+    let mut closed = state_with_request("ls");
     update(
-        &mut gone,
+        &mut closed,
         UiEvent::SnapshotRead(Box::new(ScreenSnapshot { requests: Some(vec![]), ..example_snapshot() })),
     );
-    assert!(type_text(&mut gone, "y").is_empty() && result_text(&gone) == "it waits no longer");
+    assert!(type_text(&mut closed, "y").is_empty() && result_text(&closed) == "it waits no longer");
     let mut same_ids = state_with_request("ls");
     let requests = Some(vec![request("perm-1", "bob", "ls"), request("perm-1", "eve", "rm -r /")]);
     update(&mut same_ids, UiEvent::SnapshotRead(Box::new(ScreenSnapshot { requests, ..example_snapshot() })));
@@ -212,33 +217,33 @@ fn member_page_shows_its_pane() {
 }
 
 #[test]
-fn selection_survives_updates() {
+fn selection_stays_on_a_member_or_moves_to_the_next() {
     let mut state = state(example_snapshot(), (80, 24));
     press_keys(&mut state, &[Key::Down, Key::Down]);
-    let mut more = example_snapshot();
-    more.members.insert(0, member("abe", "", "idle", "", ""));
-    update(&mut state, UiEvent::SnapshotRead(Box::new(more.clone())));
+    let mut next = example_snapshot();
+    next.members.insert(0, member("abe", "", "idle", "", ""));
+    update(&mut state, UiEvent::SnapshotRead(Box::new(next.clone())));
     assert_eq!(state.selected_member().as_deref(), Some("bob"));
-    more.members.retain(|member| member.name != "bob");
-    update(&mut state, UiEvent::SnapshotRead(Box::new(more)));
+    next.members.retain(|member| member.name != "bob");
+    update(&mut state, UiEvent::SnapshotRead(Box::new(next)));
     assert_eq!(state.selected_member().as_deref(), Some("carla"));
 }
 
 #[test]
-fn message_list_follows_unless_scrolled() {
+fn selection_follows_the_newest_message_unless_moved() {
     let mut state = state(example_snapshot(), (80, 24));
     press_keys(&mut state, &[Key::BackTab]);
-    let chosen = |state: &UiState| state.selected_item().map(ListItem::key);
-    let mut more = example_snapshot();
-    more.messages.push(message(4, "ann", "bob", "the fourth"));
-    update(&mut state, UiEvent::SnapshotRead(Box::new(more.clone())));
-    assert_eq!(chosen(&state).as_deref(), Some("4"));
+    let selected_key = |state: &UiState| state.selected_item().map(ListItem::key);
+    let mut next = example_snapshot();
+    next.messages.push(message(4, "ann", "bob", "the fourth"));
+    update(&mut state, UiEvent::SnapshotRead(Box::new(next.clone())));
+    assert_eq!(selected_key(&state).as_deref(), Some("4"));
     press_keys(&mut state, &[Key::Up]);
-    more.messages.push(message(5, "ann", "bob", "the fifth"));
-    update(&mut state, UiEvent::SnapshotRead(Box::new(more)));
-    assert_eq!(chosen(&state).as_deref(), Some("3"));
+    next.messages.push(message(5, "ann", "bob", "the fifth"));
+    update(&mut state, UiEvent::SnapshotRead(Box::new(next)));
+    assert_eq!(selected_key(&state).as_deref(), Some("3"));
     press_keys(&mut state, &[Key::End]);
-    assert_eq!(chosen(&state).as_deref(), Some("5"));
+    assert_eq!(selected_key(&state).as_deref(), Some("5"));
 }
 
 #[test]
@@ -253,7 +258,7 @@ fn filter_applies_until_cleared() {
 }
 
 #[test]
-fn quit_suspend_and_continue() {
+fn quit_suspend_and_continue_cause_effects() {
     let mut state = state(example_snapshot(), (80, 24));
     assert_eq!(type_text(&mut state, "q"), [UiEffect::Quit(0)]);
     assert_eq!(press_keys(&mut state, &[Key::Control('c')]), [UiEffect::Quit(0)]);
@@ -275,17 +280,17 @@ fn unchanged_snapshot_keeps_the_state() {
 }
 
 #[test]
-fn lines_covered_by_a_result_are_not_read() {
+fn lines_covered_by_a_result_count_as_unread() {
     let mut state = state_with_request(&(0..20).map(|n| format!("line {n}\n")).collect::<String>());
     let ActiveView::Details(page) = &mut state.view else { panic!() };
     page.progress = ReadProgress::UpToLine(0);
     update(&mut state, UiEvent::ActionFinished(ActionResult::failure("a long refusal ".repeat(20))));
     mark_drawn(&mut state);
-    assert!(update(&mut state, UiEvent::Key(Key::Char('y'))).is_empty(), "the last lines were covered");
+    assert!(update(&mut state, UiEvent::Key(Key::Char('y'))).is_empty(), "the result covers the last lines");
 }
 
 #[test]
-fn page_with_a_gap_is_not_read() {
+fn request_with_skipped_lines_is_not_answered() {
     let mut state = state_with_request(&(0..90).map(|n| format!("line {n}\n")).collect::<String>());
     press_keys(&mut state, &[Key::End]);
     assert!(press_keys(&mut state, &[Key::Char('y')]).is_empty());
@@ -294,13 +299,13 @@ fn page_with_a_gap_is_not_read() {
 }
 
 #[test]
-fn shown_selection_is_kept() {
+fn initial_selection_is_kept_when_a_member_is_added() {
     let mut state = state(example_snapshot(), (80, 24));
-    let mut more = example_snapshot();
-    let first = more.members[0].name.clone();
+    let mut next = example_snapshot();
+    let first = next.members[0].name.clone();
     update(&mut state, UiEvent::SnapshotRead(Box::new(example_snapshot())));
-    more.members.insert(0, member("abe", "", "idle", "", ""));
-    update(&mut state, UiEvent::SnapshotRead(Box::new(more)));
+    next.members.insert(0, member("abe", "", "idle", "", ""));
+    update(&mut state, UiEvent::SnapshotRead(Box::new(next)));
     assert_eq!(state.selected_member(), Some(first));
 }
 

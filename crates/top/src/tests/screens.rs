@@ -1,5 +1,5 @@
-//! Tests of whole screens, drawn on a terminal in memory and compared with the files in `screens/`.
-//! `SCREENS=write cargo test -p teamd-top` writes the files anew.
+//! Tests of whole screens, which are drawn on a terminal in memory and compared with the files in
+//! `screens/`. `SCREENS=write cargo test -p teamd-top` rewrites the files.
 
 use super::{FULL_CAPABILITIES, example_snapshot, member, message, press_keys, request, state, type_text};
 use crate::draw::draw;
@@ -13,13 +13,13 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::style::Color;
 
-fn drawn(state: &UiState) -> Buffer {
+fn draw_buffer(state: &UiState) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(state.size.0, state.size.1)).unwrap();
     terminal.draw(|frame| draw(state, frame.buffer_mut())).unwrap();
     terminal.backend().buffer().clone()
 }
 
-fn lines(buffer: &Buffer) -> String {
+fn buffer_text(buffer: &Buffer) -> String {
     let width = usize::from(buffer.area.width);
     let line = |cells: &[ratatui::buffer::Cell]| {
         let (mut text, mut covered) = (String::new(), 0);
@@ -36,24 +36,24 @@ fn lines(buffer: &Buffer) -> String {
     buffer.content.chunks(width).map(line).collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// The whole screen, as text.
+/// The text of the whole screen.
 pub(super) fn screen_text(state: &UiState) -> String {
-    lines(&drawn(state))
+    buffer_text(&draw_buffer(state))
 }
 
 #[allow(clippy::disallowed_methods, reason = "writes the expected screens of this test")]
 fn assert_screen(name: &str, state: &UiState) {
-    let shown = lines(&drawn(state));
+    let screen = buffer_text(&draw_buffer(state));
     let path = format!("{}/src/tests/screens/{name}.txt", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("SCREENS").is_some() {
-        std::fs::write(&path, &shown).unwrap();
+        std::fs::write(&path, &screen).unwrap();
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(shown, expected, "{name}: the screen is:\n{shown}");
+    assert_eq!(screen, expected, "{name}: the screen is:\n{screen}");
 }
 
 #[test]
-fn working_team() {
+fn working_team_is_drawn_at_each_size() {
     assert_screen("lists", &state(example_snapshot(), (80, 24)));
     assert_screen("wide", &state(example_snapshot(), (132, 30)));
     assert_screen("narrow", &state(example_snapshot(), (48, 12)));
@@ -63,8 +63,8 @@ fn working_team() {
 #[test]
 fn docs_show_the_real_screen() {
     let page = include_str!("../../../../docs/tmux.md");
-    let shown = lines(&drawn(&state(example_snapshot(), (80, 24))));
-    for line in shown.lines() {
+    let screen = buffer_text(&draw_buffer(&state(example_snapshot(), (80, 24))));
+    for line in screen.lines() {
         assert!(page.contains(line), "{line}");
     }
 }
@@ -82,7 +82,7 @@ fn each_panel_can_have_focus() {
 }
 
 #[test]
-fn detail_page_and_help() {
+fn detail_pages_and_help_are_drawn() {
     let mut state = state(example_snapshot(), (80, 24));
     press_keys(&mut state, &[Key::Down, Key::Enter]);
     let screen = "its pane shows:\n$ less manual".to_owned();
@@ -101,7 +101,7 @@ fn detail_page_and_help() {
 }
 
 #[test]
-fn prompts_and_results() {
+fn prompts_and_results_are_drawn() {
     let mut state = state(example_snapshot(), (80, 24));
     press_keys(&mut state, &[Key::Down, Key::Char('s')]);
     type_text(&mut state, "are you done?");
@@ -118,7 +118,7 @@ fn prompts_and_results() {
 }
 
 #[test]
-fn daemon_down_and_empty_team() {
+fn stopped_daemon_and_empty_team_are_drawn() {
     let down = ScreenSnapshot {
         daemon: DaemonReachability::NotRunning,
         requests: Some(vec![]),
@@ -142,22 +142,22 @@ fn usage_column_appears_with_usage() {
 }
 
 #[test]
-fn ascii_locale() {
+fn ascii_locale_gets_only_ascii() {
     let mut state = state(example_snapshot(), (80, 24));
     state.capabilities = TerminalCapabilities { charset: Charset::Ascii, ..FULL_CAPABILITIES };
     std::sync::Arc::make_mut(&mut state.snapshot).members[1].last_line = "schön…".to_owned();
     assert_screen("ascii", &state);
-    assert!(lines(&drawn(&state)).is_ascii());
+    assert!(buffer_text(&draw_buffer(&state)).is_ascii());
 }
 
 #[test]
-fn no_color() {
+fn text_is_complete_without_colors() {
     let mut state = state(example_snapshot(), (80, 24));
-    let colored = lines(&drawn(&state));
+    let colored_text = buffer_text(&draw_buffer(&state));
     state.capabilities = TerminalCapabilities { colors: ColorSupport::Disabled, ..FULL_CAPABILITIES };
-    let plain = drawn(&state);
-    assert_eq!(lines(&plain), colored, "colours say nothing that words do not");
-    assert!(plain.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
+    let buffer = draw_buffer(&state);
+    assert_eq!(buffer_text(&buffer), colored_text, "the text is the same without colors");
+    assert!(buffer.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
 }
 
 #[test]
@@ -176,9 +176,9 @@ fn hostile_text_is_contained() {
     assert_screen("hostile-whole", &state);
     for width in 1..100 {
         state.size = (width, 12);
-        let shown = drawn(&state);
-        let steers = |c: char| c.is_control() || matches!(c, '\u{202e}' | '\u{200b}');
-        assert!(shown.content.iter().all(|cell| !cell.symbol().contains(steers)), "{width}");
+        let buffer = draw_buffer(&state);
+        let is_forbidden = |c: char| c.is_control() || matches!(c, '\u{202e}' | '\u{200b}');
+        assert!(buffer.content.iter().all(|cell| !cell.symbol().contains(is_forbidden)), "{width}");
     }
 }
 
@@ -189,7 +189,7 @@ fn any_size_is_drawn() {
         press_keys(&mut state, keys);
         for (width, height) in (1..60).flat_map(|width| (1..30).map(move |height| (width, height))) {
             state.size = (width, height);
-            drawn(&state);
+            draw_buffer(&state);
         }
         state.size = (80, 24);
     }
@@ -202,9 +202,9 @@ fn long_lists_scroll_to_the_selection() {
     snapshot.messages = (0..1000).map(|n| message(n, "a1", "a2", &format!("message {n}"))).collect();
     let mut state = state(snapshot, (80, 24));
     for _ in 0..60 {
-        assert!(lines(&drawn(&state)).contains('>'));
+        assert!(buffer_text(&draw_buffer(&state)).contains('>'));
         press_keys(&mut state, &[Key::Down]);
     }
-    assert!(lines(&drawn(&state)).contains(">a49"));
-    assert!(lines(&drawn(&state)).contains("message 999"), "the stream stands at its end");
+    assert!(buffer_text(&draw_buffer(&state)).contains(">a49"));
+    assert!(buffer_text(&draw_buffer(&state)).contains("message 999"), "the list of messages is at its end");
 }

@@ -1,4 +1,4 @@
-//! Worktrees are created and used again, and only recorded worktrees are changed.
+//! Worktrees are created and reused, and only recorded worktrees are changed.
 
 use super::*;
 use crate::{Error, WorktreeState, list_worktrees};
@@ -10,7 +10,11 @@ use std::time::Duration;
 fn worktree_is_beside_the_repository_on_a_new_branch() {
     let repo = TestRepository::new();
     let proposal = repo.propose(&repo.options(&repo.repository.join("sub")));
-    assert_eq!(proposal.record.state().unwrap(), WorktreeState::Empty, "recorded before git fills it");
+    assert_eq!(
+        proposal.record.state().unwrap(),
+        WorktreeState::Empty,
+        "the directory is recorded before git fills it"
+    );
     let cwd = proposal.add(&repo.git_environment()).unwrap();
     let path = repo.home().canonicalize().unwrap().join("repo.worktrees/survey-ann");
     assert_eq!((&proposal.record.path, cwd), (&path, path.join("sub")));
@@ -18,8 +22,8 @@ fn worktree_is_beside_the_repository_on_a_new_branch() {
     assert_eq!(repo.git(&path, &["branch", "--show-current"]), "teamd/survey/ann");
     assert_eq!(proposal.record.base_commit, repo.git(&repo.repository, &["rev-parse", "HEAD"]));
     assert_eq!(repo.keep_reasons(&proposal.record), []);
-    let listed = list_worktrees(&proposal.record.common_git_dir, &repo.git_environment()).unwrap();
-    assert_eq!(listed[1].branch.as_deref(), Some("teamd/survey/ann"));
+    let worktrees = list_worktrees(&proposal.record.common_git_dir, &repo.git_environment()).unwrap();
+    assert_eq!(worktrees[1].branch.as_deref(), Some("teamd/survey/ann"));
     assert_eq!(repo.remove(&proposal.record), RemoveOutcome::Removed);
     assert!(!path.exists() && !path.parent().unwrap().exists());
     assert_eq!(repo.git(&repo.repository, &["branch", "--list", "teamd/*"]), "");
@@ -52,13 +56,13 @@ fn previous_worktree_is_reused_only_by_its_member() {
     let reused = repo.propose(&options);
     assert!(reused.exists && reused.record == tree);
     assert_eq!(reused.add(&repo.git_environment()).unwrap(), tree.path);
-    let other = repo.propose(&repo.options(&repo.repository));
-    assert!(!other.exists);
-    assert!(other.record.path.ends_with("survey-ann-2") && other.record.branch == "teamd/survey/ann-2");
-    // The earlier worktree has another branch than the one that is wanted now.
-    let named = repo.propose(&WorktreeOptions { branch: Some("topic".into()), ..options.clone() });
-    assert!(!named.exists);
-    assert_eq!((named.record.branch.as_str(), named.record.branch_created), ("topic", true));
+    let new = repo.propose(&repo.options(&repo.repository));
+    assert!(!new.exists);
+    assert!(new.record.path.ends_with("survey-ann-2") && new.record.branch == "teamd/survey/ann-2");
+    // The options request another branch than that of the earlier worktree.
+    let on_topic = repo.propose(&WorktreeOptions { branch: Some("topic".into()), ..options.clone() });
+    assert!(!on_topic.exists);
+    assert_eq!((on_topic.record.branch.as_str(), on_topic.record.branch_created), ("topic", true));
     repo.git(&tree.path, &["switch", "--quiet", "--create", "elsewhere"]);
     assert!(!repo.propose(&options).exists, "the earlier worktree is on another branch");
 }
@@ -72,8 +76,8 @@ fn existing_free_branch_is_checked_out() {
     let proposal = repo.propose(&options("topic"));
     proposal.add(&repo.git_environment()).unwrap();
     assert!(!proposal.record.branch_created && proposal.record.is_on_its_branch());
-    for taken in ["topic", "main"] {
-        let error = crate::propose_worktree(&options(taken), &repo.git_environment()).unwrap_err();
+    for branch in ["topic", "main"] {
+        let error = crate::propose_worktree(&options(branch), &repo.git_environment()).unwrap_err();
         assert!(matches!(error, Error::BranchTaken { .. }), "{error}");
     }
     for name in ["-x", "a..b", "@{-1}", "a b", "", "a~1"] {
@@ -85,25 +89,25 @@ fn existing_free_branch_is_checked_out() {
 }
 
 #[test]
-fn branch_that_is_named_like_a_directory_of_the_new_one_is_named() {
+fn error_names_the_branch_that_blocks_a_new_branch() {
     let repo = TestRepository::new();
     repo.git(&repo.repository, &["branch", "teamd"]);
     let error =
         crate::propose_worktree(&repo.options(&repo.repository), &repo.git_environment()).unwrap_err();
     assert!(matches!(&error, Error::BranchBlocked { obstacle, .. } if obstacle == "teamd"), "{error}");
-    assert!(!repo.repository.with_extension("worktrees").exists(), "nothing was made");
+    assert!(!repo.repository.with_extension("worktrees").exists(), "no directory is created");
 }
 
 #[test]
 fn missing_repository_or_commit_is_an_error() {
     let repo = TestRepository::new();
-    let (none, empty) = (repo.home().join("none"), repo.home().join("empty"));
-    create_dir(&none).unwrap();
+    let (no_repository, no_commit) = (repo.home().join("none"), repo.home().join("empty"));
+    create_dir(&no_repository).unwrap();
     repo.git(repo.home(), &["init", "--quiet", "empty"]);
     let propose_error =
         |cwd: &Path| propose_worktree(&repo.options(cwd), &repo.git_environment()).unwrap_err();
-    assert!(matches!(propose_error(&none), Error::NoRepository(_)));
-    assert!(matches!(propose_error(&empty), Error::NoCommit(_)));
+    assert!(matches!(propose_error(&no_repository), Error::NoRepository(_)));
+    assert!(matches!(propose_error(&no_commit), Error::NoCommit(_)));
     let no_path = GitEnvironment::from_vars([("PATH", "/nowhere")]);
     let error = propose_worktree(&repo.options(&repo.repository), &no_path).unwrap_err();
     assert!(matches!(error, Error::NoGit), "{error}");
@@ -136,9 +140,12 @@ fn bare_nested_and_sparse_repositories_work() {
     let first = repo.create_worktree();
     write_file(&first.path.join("a"), "of the worktree\n");
     repo.commit(&first.path, "in the worktree");
-    let inner = repo.propose(&repo.options(&first.path.join("sub")));
-    assert_eq!(inner.add(&repo.git_environment()).unwrap(), home.join("repo.worktrees/survey-ann-2/sub"));
-    assert_eq!(inner.record.base_commit, repo.git(&first.path, &["rev-parse", "HEAD"]));
+    let from_worktree = repo.propose(&repo.options(&first.path.join("sub")));
+    assert_eq!(
+        from_worktree.add(&repo.git_environment()).unwrap(),
+        home.join("repo.worktrees/survey-ann-2/sub")
+    );
+    assert_eq!(from_worktree.record.base_commit, repo.git(&first.path, &["rev-parse", "HEAD"]));
 
     repo.git(&home, &["init", "--quiet", "outer"]);
     repo.git(&home.join("outer"), &["submodule", "--quiet", "add", path_str(&repo.repository), "in"]);
@@ -146,7 +153,7 @@ fn bare_nested_and_sparse_repositories_work() {
     assert_eq!(
         nested.record.path,
         home.join("outer.worktrees/survey-ann"),
-        "outside of the outer working tree"
+        "the worktree is outside of the outer working tree"
     );
 
     repo.git(&repo.repository, &["sparse-checkout", "set", "sub"]);
@@ -193,8 +200,7 @@ fn failing_checkout_hook_is_ignored() {
 fn failed_add_is_undone() {
     let repo = TestRepository::new();
     let proposal = repo.propose(&repo.options(&repo.repository));
-    // The branch can't be created, because a branch with a longer name uses its name as a
-    // directory.
+    // The branch can't be created, because another branch uses its name as a directory.
     repo.git(&repo.repository, &["branch", "teamd/survey/ann/in-the-way"]);
     let error = proposal.add(&repo.git_environment()).unwrap_err();
     assert!(matches!(error, Error::Git { .. }), "{error}");
@@ -240,16 +246,16 @@ fn only_the_recorded_directory_is_touched() {
         let error = tree.remove(&repo.git_environment()).unwrap_err();
         assert!(matches!(error, Error::NotRecorded { .. }), "{error}");
     };
-    // The path of a changed record may name a directory of the user.
+    // A changed record may have the path of a user's directory.
     let user_dir = repo.home().join("user-dir");
     write_file(&user_dir.join("file"), "x");
     assert_rejected(&WorktreeRecord { path: user_dir.clone(), ..tree.clone() });
-    // The main worktree; another inode; another repository.
+    // The path of the main worktree, another inode, and another repository are rejected too.
     assert_rejected(&WorktreeRecord { path: repo.repository.clone(), ..tree.clone() });
     assert_rejected(&WorktreeRecord { inode: tree.inode + 1, ..tree.clone() });
     assert_rejected(&WorktreeRecord { common_git_dir: user_dir.clone(), ..tree.clone() });
     let moved = repo.home().join("moved");
-    #[allow(clippy::disallowed_methods, reason = "a test's own directory")]
+    #[allow(clippy::disallowed_methods, reason = "the directory belongs to the test")]
     std::fs::rename(&tree.path, &moved).unwrap();
     symlink(&moved, &tree.path).unwrap();
     assert_rejected(&tree);

@@ -1,4 +1,4 @@
-//! A saved worktree can be restored completely, by the commands in its README.
+//! The commands in the README of a saved worktree restore the worktree completely.
 
 use super::*;
 use crate::{Error, SavedWorktree};
@@ -7,10 +7,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 /// Returns the mode and the content of every file below `top`, except `.git` at the top. The
 /// content of a link is its target.
-fn files(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
-    fn collect_files(top: &Path, at: &Path, found: &mut BTreeMap<PathBuf, (u32, Vec<u8>)>) {
-        for entry in top.join(at).read_dir().unwrap() {
-            let name = at.join(entry.unwrap().file_name());
+fn read_files(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    fn collect_files(top: &Path, dir: &Path, found: &mut BTreeMap<PathBuf, (u32, Vec<u8>)>) {
+        for entry in top.join(dir).read_dir().unwrap() {
+            let name = dir.join(entry.unwrap().file_name());
             let path = top.join(&name);
             let kind = path.symlink_metadata().unwrap();
             if name == Path::new(".git") {
@@ -32,7 +32,7 @@ fn files(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 }
 
 /// Saves and removes a worktree, and runs the commands of its README in a new clone. Returns the
-/// directory in which it was restored.
+/// saved worktree, and the directory in which the commands restored it.
 fn save_and_restore(repo: &TestRepository, tree: &WorktreeRecord) -> (SavedWorktree, PathBuf) {
     let trash = repo.home().join("trash/survey-ann-1");
     let saved = tree.save(&trash, &repo.git_environment()).unwrap();
@@ -61,27 +61,27 @@ fn is_command_line(line: &str) -> bool {
 fn commits_and_changes_are_restored() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();
-    let at = |name: &str| tree.path.join(name);
-    write_file(&at("committed"), "x\n");
+    let path = |name: &str| tree.path.join(name);
+    write_file(&path("committed"), "x\n");
     repo.commit(&tree.path, "committed");
-    write_file(&at("staged"), "s\n");
-    write_file(&at("a"), "staged\n");
+    write_file(&path("staged"), "s\n");
+    write_file(&path("a"), "staged\n");
     repo.git(&tree.path, &["add", "--all"]);
-    write_file(&at("a"), "and changed again\n");
-    std::fs::remove_file(at("sub/b")).unwrap();
-    write_file(&at("new dir/ü'\n"), "untracked\n");
-    write_file(&at("run"), "#!/bin/sh\n");
-    std::fs::set_permissions(at("run"), PermissionsExt::from_mode(0o755)).unwrap();
-    write_file(&at("x.log"), "ignored\n");
-    write_file(&at("kept/deep"), "ignored too\n");
-    write_file(&at("binary"), "\0\u{1}\n");
-    symlink("/etc/passwd", at("link")).unwrap();
+    write_file(&path("a"), "and changed again\n");
+    std::fs::remove_file(path("sub/b")).unwrap();
+    write_file(&path("new dir/ü'\n"), "untracked\n");
+    write_file(&path("run"), "#!/bin/sh\n");
+    std::fs::set_permissions(path("run"), PermissionsExt::from_mode(0o755)).unwrap();
+    write_file(&path("x.log"), "ignored\n");
+    write_file(&path("kept/deep"), "ignored too\n");
+    write_file(&path("binary"), "\0\u{1}\n");
+    symlink("/etc/passwd", path("link")).unwrap();
     repo.git(&tree.path, &["init", "--quiet", "nested"]);
-    write_file(&at("nested/n"), "in a repository of its own\n");
-    let (before, head) = (files(&tree.path), repo.git(&tree.path, &["rev-parse", "HEAD"]));
+    write_file(&path("nested/n"), "in a repository of its own\n");
+    let (before, head) = (read_files(&tree.path), repo.git(&tree.path, &["rev-parse", "HEAD"]));
     let staged = repo.git(&tree.path, &["write-tree"]);
     let (saved, restored) = save_and_restore(&repo, &tree);
-    assert_eq!(files(&restored), before);
+    assert_eq!(read_files(&restored), before);
     assert_eq!(repo.git(&restored, &["rev-parse", "HEAD"]), head);
     assert_eq!(repo.git(&restored, &["write-tree"]), staged);
     assert!(read_file(&saved.directory.join("README")).contains(&head));
@@ -121,34 +121,34 @@ fn conflict_is_restored() {
     write_file(&repo.repository.join("a"), "theirs\n");
     repo.commit(&repo.repository, "theirs");
     assert!(!repo.run_git(&tree.path, &["rebase", "main"]).status.success());
-    let before = files(&tree.path);
+    let before = read_files(&tree.path);
     let (saved, restored) = save_and_restore(&repo, &tree);
-    assert_eq!(files(&restored), before);
+    assert_eq!(read_files(&restored), before);
     assert!(saved.directory.join("git-dir.tar").exists());
 }
 
 #[test]
-fn lock_and_empty_bundle_do_not_prevent_saving() {
+fn lock_and_missing_local_commits_do_not_prevent_saving() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();
     repo.git(&repo.repository, &["worktree", "lock", path_str(&tree.path)]);
-    let before = files(&tree.path);
+    let before = read_files(&tree.path);
     let (saved, restored) = save_and_restore(&repo, &tree);
-    assert_eq!(files(&restored), before);
+    assert_eq!(read_files(&restored), before);
     assert!(!saved.directory.join("commits.bundle").exists());
 }
 
 /// Adds a submodule `part`, which has a submodule `inner`.
 fn add_submodules(repo: &TestRepository) {
-    for (around, name) in [("sub", "inner"), ("repo", "part")] {
-        let at = repo.home().join(around);
-        if around == "sub" {
+    for (outer, name) in [("sub", "inner"), ("repo", "part")] {
+        let outer_path = repo.home().join(outer);
+        if outer == "sub" {
             repo.git(repo.home(), &["clone", "--quiet", "repo", "sub"]);
             repo.git(repo.home(), &["clone", "--quiet", "--bare", "repo", "inner.git"]);
         }
-        let from = repo.home().join(if name == "inner" { "inner.git" } else { "sub" });
-        repo.git(&at, &["submodule", "--quiet", "add", path_str(&from), name]);
-        repo.commit(&at, "a submodule");
+        let source = repo.home().join(if name == "inner" { "inner.git" } else { "sub" });
+        repo.git(&outer_path, &["submodule", "--quiet", "add", path_str(&source), name]);
+        repo.commit(&outer_path, "a submodule");
     }
 }
 
@@ -159,24 +159,24 @@ fn submodule_is_restored_with_local_work() {
     let tree = repo.create_worktree();
     repo.git(&tree.path, &["submodule", "--quiet", "update", "--init", "--recursive"]);
     let part = tree.path.join("part");
-    for at in [part.clone(), part.join("inner")] {
+    for dir in [part.clone(), part.join("inner")] {
         for text in ["first\n", "second\n"] {
-            write_file(&at.join("a"), text);
-            repo.git(&at, &["stash", "--quiet"]);
+            write_file(&dir.join("a"), text);
+            repo.git(&dir, &["stash", "--quiet"]);
         }
-        write_file(&at.join("a"), "abandoned\n");
-        repo.commit(&at, "abandoned");
-        repo.git(&at, &["reset", "--quiet", "--hard", "HEAD~1"]);
-        write_file(&at.join("a"), "more\n");
-        repo.commit(&at, "in the submodule");
-        write_file(&at.join("sub/b"), "staged\n");
-        repo.git(&at, &["add", "sub/b"]);
-        write_file(&at.join("sub/b"), "and changed\n");
-        write_file(&at.join("new"), "untracked in it\n");
+        write_file(&dir.join("a"), "abandoned\n");
+        repo.commit(&dir, "abandoned");
+        repo.git(&dir, &["reset", "--quiet", "--hard", "HEAD~1"]);
+        write_file(&dir.join("a"), "more\n");
+        repo.commit(&dir, "in the submodule");
+        write_file(&dir.join("sub/b"), "staged\n");
+        repo.git(&dir, &["add", "sub/b"]);
+        write_file(&dir.join("sub/b"), "and changed\n");
+        write_file(&dir.join("new"), "untracked in it\n");
     }
     write_file(&tree.path.join("mine"), "untracked\n");
-    let head = |at: &Path| repo.git(at, &["rev-parse", "HEAD"]);
-    let status = |at: &Path| repo.git(at, &["status", "--porcelain"]);
+    let head = |dir: &Path| repo.git(dir, &["rev-parse", "HEAD"]);
+    let status = |dir: &Path| repo.git(dir, &["status", "--porcelain"]);
     let before = (files_without_git(&tree.path), head(&part), head(&part.join("inner")), status(&tree.path));
     let (_, restored) = save_and_restore(&repo, &tree);
     let part = restored.join("part");
@@ -184,10 +184,10 @@ fn submodule_is_restored_with_local_work() {
         (files_without_git(&restored), head(&part), head(&part.join("inner")), status(&restored)),
         before
     );
-    for at in [&part, &part.join("inner")] {
-        assert_eq!(status(at).lines().last(), Some("?? new"));
-        let all = repo.git(at, &["log", "--all", "--format=%H"]);
-        let texts: Vec<String> = all.lines().map(|id| repo.git(at, &["show", &format!("{id}:a")])).collect();
+    for dir in [&part, &part.join("inner")] {
+        assert_eq!(status(dir).lines().last(), Some("?? new"));
+        let all = repo.git(dir, &["log", "--all", "--format=%H"]);
+        let texts: Vec<String> = all.lines().map(|id| repo.git(dir, &["show", &format!("{id}:a")])).collect();
         for text in ["first", "second", "abandoned", "more"] {
             assert!(texts.iter().any(|found| found == text), "{text}: {texts:?}");
         }
@@ -197,11 +197,11 @@ fn submodule_is_restored_with_local_work() {
 /// Returns the files without any `.git`.
 fn files_without_git(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let is_git = |path: &Path| path.iter().any(|name| name == ".git");
-    files(top).into_iter().filter(|(path, _)| !is_git(path)).collect()
+    read_files(top).into_iter().filter(|(path, _)| !is_git(path)).collect()
 }
 
 #[test]
-fn unchecked_out_submodule_saves_its_reflog() {
+fn reflog_of_a_submodule_that_is_not_checked_out_is_saved() {
     let repo = TestRepository::new();
     add_submodules(&repo);
     let tree = repo.create_worktree();
@@ -229,21 +229,21 @@ fn writes_after_saving_prevent_removal() {
     add_submodules(&repo);
     let tree = repo.create_worktree();
     repo.git(&tree.path, &["submodule", "--quiet", "update", "--init"]);
-    let at = |name: &str| tree.path.join(name);
-    write_file(&at("new"), "1\n");
-    write_file(&at("kept/deep"), "1\n");
-    write_file(&at("part/new"), "1\n");
-    write_file(&at("a"), "1\n");
+    let path = |name: &str| tree.path.join(name);
+    write_file(&path("new"), "1\n");
+    write_file(&path("kept/deep"), "1\n");
+    write_file(&path("part/new"), "1\n");
+    write_file(&path("a"), "1\n");
     let writes: [(&str, &dyn Fn()); 6] = [
-        ("an untracked file", &|| write_file(&at("new"), "2\n")),
-        ("a file in an ignored directory", &|| write_file(&at("kept/deep"), "2\n")),
-        ("a file in a submodule", &|| write_file(&at("part/new"), "2\n")),
-        ("a changed file, changed again", &|| write_file(&at("a"), "2\n")),
+        ("an untracked file", &|| write_file(&path("new"), "2\n")),
+        ("a file in an ignored directory", &|| write_file(&path("kept/deep"), "2\n")),
+        ("a file in a submodule", &|| write_file(&path("part/new"), "2\n")),
+        ("a changed file, changed again", &|| write_file(&path("a"), "2\n")),
         ("the index", &|| drop(repo.git(&tree.path, &["add", "new"]))),
         ("the index, with other content", &|| {
-            write_file(&at("new"), "3\n");
+            write_file(&path("new"), "3\n");
             repo.git(&tree.path, &["add", "new"]);
-            write_file(&at("new"), "2\n");
+            write_file(&path("new"), "2\n");
         }),
     ];
     for (n, (description, write)) in writes.into_iter().enumerate() {
@@ -251,7 +251,7 @@ fn writes_after_saving_prevent_removal() {
         write();
         let error = tree.discard(&saved, &repo.git_environment()).unwrap_err();
         assert!(
-            matches!(error, Error::ChangedWhileSaving(_)) && at("new").exists(),
+            matches!(error, Error::ChangedWhileSaving(_)) && path("new").exists(),
             "{description}: {error}"
         );
     }
@@ -261,7 +261,7 @@ fn writes_after_saving_prevent_removal() {
 }
 
 #[test]
-fn unsavable_worktree_is_kept() {
+fn worktree_that_cannot_be_saved_is_kept() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();
     write_file(&tree.path.join("a"), "more\n");
@@ -269,7 +269,7 @@ fn unsavable_worktree_is_kept() {
     create_dir_all(&trash).unwrap();
     assert!(
         matches!(tree.save(&trash, &repo.git_environment()), Err(Error::Io { .. })),
-        "the directory exists"
+        "the target directory exists already"
     );
     write_file(&tree.common_git_dir.join("worktrees/survey-ann/index"), "damaged");
     let other = repo.home().join("trash/y");

@@ -1,11 +1,11 @@
-//! Every kind of unsaved work is found, and then the worktree is not removed.
+//! Each kind of unsaved work is found and prevents the removal of the worktree.
 
 use super::*;
 use std::fs::canonicalize;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-/// Checks that these are all reasons, and that the worktree is not removed.
+/// Checks that the worktree has exactly these reasons to be kept, and that it is not removed.
 fn assert_kept(repo: &TestRepository, tree: &WorktreeRecord, reasons: &[KeepReason]) {
     assert_eq!(repo.keep_reasons(tree), reasons);
     assert_eq!(repo.remove(tree), RemoveOutcome::Kept(reasons.to_vec()));
@@ -13,7 +13,7 @@ fn assert_kept(repo: &TestRepository, tree: &WorktreeRecord, reasons: &[KeepReas
 }
 
 #[test]
-fn changed_and_untracked_files() {
+fn changed_and_untracked_files_prevent_removal() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();
     write_file(&tree.path.join("a"), "other\n");
@@ -31,7 +31,7 @@ fn changed_and_untracked_files() {
 }
 
 #[test]
-fn user_settings_hide_nothing() {
+fn user_settings_do_not_hide_files() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();
     repo.git(&tree.path, &["config", "status.showUntrackedFiles", "no"]);
@@ -42,7 +42,7 @@ fn user_settings_hide_nothing() {
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "not below ROOT")]
-fn cachedir_tag_directories_are_ignored() {
+fn directories_with_a_cachedir_tag_do_not_prevent_removal() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();
     write_file(&tree.path.join("cache/deep/object"), "x");
@@ -55,16 +55,16 @@ fn cachedir_tag_directories_are_ignored() {
     assert_kept(&repo, &tree, &[KeepReason::Repository("cache/deep".into())]);
     let saved = tree.save(&repo.home().join("trash"), &repo.git_environment());
     let archive = repo.home().join("trash/changed-files.tar");
-    let listed = Command::new("tar").arg("tf").arg(archive).output().unwrap().stdout;
-    let listed = String::from_utf8(listed).unwrap();
-    assert!(saved.is_ok() && listed.contains("cache/deep/.git/HEAD"), "{listed}");
+    let files = Command::new("tar").arg("tf").arg(archive).output().unwrap().stdout;
+    let files = String::from_utf8(files).unwrap();
+    assert!(saved.is_ok() && files.contains("cache/deep/.git/HEAD"), "{files}");
     std::fs::rename(tree.path.join("cache/deep/.git"), repo.home().join("away")).unwrap();
     assert_eq!(repo.remove(&tree), RemoveOutcome::Removed);
 }
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "not below ROOT")]
-fn commits_are_found_although_the_repository_keeps_no_logs() {
+fn commits_are_found_in_a_repository_without_reflogs() {
     let repo = TestRepository::new();
     repo.git(&repo.repository, &["config", "core.logAllRefUpdates", "false"]);
     let tree = repo.create_worktree();
@@ -79,7 +79,7 @@ fn commits_are_found_although_the_repository_keeps_no_logs() {
 }
 
 #[test]
-fn assume_unchanged_and_skip_worktree_files() {
+fn changed_files_that_status_ignores_prevent_removal() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();
     for flag in ["--assume-unchanged", "--skip-worktree"] {
@@ -90,7 +90,7 @@ fn assume_unchanged_and_skip_worktree_files() {
 }
 
 #[test]
-fn local_commits() {
+fn local_commits_prevent_removal() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();
     write_file(&tree.path.join("a"), "more\n");
@@ -109,7 +109,7 @@ fn local_commits() {
 }
 
 #[test]
-fn unpushed_commits() {
+fn unpushed_commits_prevent_removal() {
     let repo = TestRepository::new();
     repo.add_remote();
     let tree = repo.create_worktree();
@@ -122,11 +122,11 @@ fn unpushed_commits() {
 }
 
 #[test]
-fn detached_head() {
+fn commits_on_a_detached_head_prevent_removal() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();
     repo.git(&tree.path, &["switch", "--quiet", "--detach"]);
-    assert_eq!(repo.keep_reasons(&tree), [], "there is no commit on it");
+    assert_eq!(repo.keep_reasons(&tree), [], "the detached HEAD has no new commit");
     write_file(&tree.path.join("a"), "more\n");
     repo.commit(&tree.path, "more");
     assert_kept(&repo, &tree, &[KeepReason::Detached(1)]);
@@ -147,7 +147,7 @@ fn reset_commits_keep_the_branch() {
 }
 
 #[test]
-fn stashes() {
+fn stashes_prevent_removal() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();
     write_file(&repo.repository.join("a"), "in the main worktree\n");
@@ -165,7 +165,7 @@ fn stashes() {
 }
 
 #[test]
-fn git_and_user_locks() {
+fn git_and_user_locks_prevent_removal() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();
     repo.git(&repo.repository, &["worktree", "lock", "--reason", "mine", path_str(&tree.path)]);
@@ -177,7 +177,7 @@ fn git_and_user_locks() {
 }
 
 #[test]
-fn operation_in_progress() {
+fn operation_in_progress_prevents_removal() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();
     write_file(&tree.path.join("a"), "mine\n");
@@ -189,7 +189,7 @@ fn operation_in_progress() {
         (&["merge", "main"], "merge", &["merge", "--abort"]),
         (&["cherry-pick", "main"], "cherry-pick", &["cherry-pick", "--abort"]),
     ] {
-        assert!(!repo.run_git(&tree.path, start).status.success(), "a conflict");
+        assert!(!repo.run_git(&tree.path, start).status.success(), "the operation stops at a conflict");
         let reasons = repo.keep_reasons(&tree);
         assert!(reasons.contains(&KeepReason::OperationInProgress(operation)), "{operation}: {reasons:?}");
         assert!(reasons.contains(&KeepReason::Unstaged(vec!["a".into()])), "{operation}: {reasons:?}");
@@ -200,24 +200,24 @@ fn operation_in_progress() {
 }
 
 #[test]
-fn submodules_with_and_without_work() {
+fn only_submodules_with_unsaved_work_prevent_removal() {
     let repo = TestRepository::new();
     repo.git(repo.home(), &["clone", "--quiet", "--bare", "repo", "sub.git"]);
-    let from = repo.home().join("sub.git");
-    repo.git(&repo.repository, &["submodule", "--quiet", "add", path_str(&from), "part"]);
+    let source = repo.home().join("sub.git");
+    repo.git(&repo.repository, &["submodule", "--quiet", "add", path_str(&source), "part"]);
     repo.commit(&repo.repository, "a submodule");
     let tree = repo.create_worktree();
     assert_eq!(repo.keep_reasons(&tree), [], "the submodule is not checked out");
     repo.git(&tree.path, &["submodule", "--quiet", "update", "--init"]);
     assert_eq!(repo.keep_reasons(&tree), []);
-    let work = [KeepReason::Submodule("part".into())];
+    let reasons = [KeepReason::Submodule("part".into())];
     write_file(&tree.path.join("part/x.log"), "ignored in it");
-    assert_kept(&repo, &tree, &work);
+    assert_kept(&repo, &tree, &reasons);
     std::fs::remove_file(tree.path.join("part/x.log")).unwrap();
     write_file(&tree.path.join("part/a"), "more\n");
     repo.commit(&tree.path.join("part"), "in the submodule");
     repo.git(&tree.path.join("part"), &["switch", "--quiet", "--detach", "HEAD~1"]);
-    assert_kept(&repo, &tree, &work);
+    assert_kept(&repo, &tree, &reasons);
     repo.git(&tree.path.join("part"), &["push", "--quiet", "origin", "HEAD@{1}:refs/heads/more"]);
     assert_eq!(repo.keep_reasons(&tree), []);
     assert_eq!(repo.remove(&tree), RemoveOutcome::Removed);
@@ -225,15 +225,15 @@ fn submodules_with_and_without_work() {
 }
 
 #[test]
-fn process_using_the_worktree() {
+fn process_that_uses_the_worktree_prevents_removal() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();
-    let mut sleeper = Command::new("cat");
-    let mut child = sleeper.current_dir(&tree.path).stdin(Stdio::piped()).spawn().unwrap();
+    let mut cat = Command::new("cat");
+    let mut child = cat.current_dir(&tree.path).stdin(Stdio::piped()).spawn().unwrap();
     assert_kept(&repo, &tree, &[KeepReason::InUse(vec![child.id()])]);
     child.kill().and_then(|()| child.wait()).unwrap();
-    // The shell opens the file itself. If the test had it open, a process that another test starts
-    // at this moment would inherit it.
+    // The shell opens the file. If the test opened the file, a process that another test starts at
+    // this moment would inherit it.
     let mut writer = Command::new("sh");
     writer
         .args(["-c", "exec 3>>\"$0\"; echo open; exec cat", path_str(&tree.path.join("a"))])
@@ -248,19 +248,19 @@ fn process_using_the_worktree() {
 }
 
 #[test]
-fn missing_worktree_counts_as_removed_only_if_unlisted() {
+fn missing_worktree_counts_as_removed_only_if_git_does_not_list_it() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();
     let worktrees_dir = tree.path.parent().unwrap();
-    let away = repo.home().join("not mounted");
-    #[allow(clippy::disallowed_methods, reason = "a test's own directory")]
+    let moved = repo.home().join("not mounted");
+    #[allow(clippy::disallowed_methods, reason = "the directory belongs to the test")]
     let rename = |from: &Path, to: &Path| std::fs::rename(from, to).unwrap();
-    rename(worktrees_dir, &away);
+    rename(worktrees_dir, &moved);
     assert_eq!(repo.remove(&tree), RemoveOutcome::Kept(vec![KeepReason::PathMissing]));
-    rename(&away, worktrees_dir);
+    rename(&moved, worktrees_dir);
     assert_eq!(repo.keep_reasons(&tree), []);
     // Without the repository it is unknown whether git lists the worktree.
-    rename(worktrees_dir, &away);
+    rename(worktrees_dir, &moved);
     rename(&repo.repository, &repo.home().join("elsewhere"));
     tree.remove(&repo.git_environment()).unwrap_err();
     rename(&repo.home().join("elsewhere"), &repo.repository);
@@ -272,45 +272,46 @@ fn missing_worktree_counts_as_removed_only_if_unlisted() {
 fn reason_is_one_line() {
     let names = ["a\nno worktree of yours", "\u{1b}[2J"];
     for name in names {
-        let all = [
+        let reasons = [
             KeepReason::Untracked(vec![name.into()]),
             KeepReason::Locked(name.into()),
             KeepReason::Submodule(name.into()),
             KeepReason::CheckFailed(name.into()),
         ];
-        for reason in all.map(|reason| reason.to_string()) {
+        for reason in reasons.map(|reason| reason.to_string()) {
             assert!(!reason.chars().any(char::is_control), "{reason:?}");
         }
     }
 }
 
-#[allow(clippy::print_stderr, reason = "a test that did not run says so")]
-fn report_skip(why: &str) {
-    eprintln!("SKIPPED: {why}");
+#[allow(clippy::print_stderr, reason = "a skipped test must be visible in the output")]
+fn report_skip(reason: &str) {
+    eprintln!("SKIPPED: {reason}");
 }
 
-/// Runs `mount` or `umount`. False if this user may not mount.
-fn run_mount(arguments: &[&str]) -> bool {
-    Command::new(arguments[0]).args(&arguments[1..]).stderr(Stdio::null()).status().unwrap().success()
+/// Runs `mount` or `umount`. Returns false if the command fails, for example for a user who may not
+/// mount.
+fn run_mount(args: &[&str]) -> bool {
+    Command::new(args[0]).args(&args[1..]).stderr(Stdio::null()).status().unwrap().success()
 }
 
 #[test]
 fn mounted_file_system_prevents_every_removal() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();
-    // An ignored cache directory is deleted without a question otherwise.
+    // Without the mount, an ignored cache directory does not prevent the removal.
     write_file(&tree.path.join("cache/CACHEDIR.TAG"), "Signature: 8a477f597d28d172789f06886806bc55\n");
-    let (elsewhere, mount) = (repo.directory.path().join("elsewhere"), tree.path.join("cache/modules"));
-    write_file(&elsewhere.join("precious"), "x");
+    let (mounted_dir, mount) = (repo.directory.path().join("elsewhere"), tree.path.join("cache/modules"));
+    write_file(&mounted_dir.join("precious"), "x");
     std::fs::create_dir(&mount).unwrap();
-    if !run_mount(&["mount", "--bind", path_str(&elsewhere), path_str(&mount)]) {
+    if !run_mount(&["mount", "--bind", path_str(&mounted_dir), path_str(&mount)]) {
         return report_skip("only a user who may mount can test mounts");
     }
     let mount = canonicalize(&mount).unwrap();
     assert_kept(&repo, &tree, &[KeepReason::MountPoint(mount.clone())]);
     let saved = tree.save(&repo.directory.path().join("trash"), &repo.git_environment());
     assert!(matches!(saved, Err(crate::Error::MountPoint { mount: found, .. }) if found == mount));
-    assert!(elsewhere.join("precious").exists());
+    assert!(mounted_dir.join("precious").exists());
     assert!(run_mount(&["umount", path_str(&mount)]));
     assert_eq!(repo.remove(&tree), RemoveOutcome::Removed);
 }

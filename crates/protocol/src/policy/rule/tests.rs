@@ -1,16 +1,19 @@
+//! Tests of the rules of a policy: which tool calls they match, and which attempts to get around
+//! them fail.
+
 use super::*;
 use serde_json::{Value, json};
 
-fn rule(matches: Option<&str>, directory: Option<&str>, answer: RuleAction) -> PolicyRule {
-    let (pattern, directory) = (matches.map(str::to_owned), directory.map(PathBuf::from));
+fn rule(pattern: Option<&str>, directory: Option<&str>, answer: RuleAction) -> PolicyRule {
+    let (pattern, directory) = (pattern.map(str::to_owned), directory.map(PathBuf::from));
     PolicyRule { tool: "B*".into(), pattern, directory, answer }
 }
 
-fn fits(rule: &PolicyRule, input: &Value) -> bool {
-    fits_in(rule, input, "/w/src")
+fn is_match(rule: &PolicyRule, input: &Value) -> bool {
+    is_match_in(rule, input, "/w/src")
 }
 
-fn fits_in(rule: &PolicyRule, input: &Value, cwd: &str) -> bool {
+fn is_match_in(rule: &PolicyRule, input: &Value, cwd: &str) -> bool {
     let text = json!({"request_id": "p", "agent_id": "a", "tool_name": "Bash", "input": input});
     rule.is_match(&serde_json::from_value(text).unwrap(), cwd)
 }
@@ -19,12 +22,12 @@ fn command(line: &str) -> Value {
     json!({"command": line})
 }
 
-fn all_fit(rule: &PolicyRule, inputs: &[Value]) {
-    inputs.iter().for_each(|input| assert!(fits(rule, input), "{rule:?}: {input}"));
+fn assert_all_match(rule: &PolicyRule, inputs: &[Value]) {
+    inputs.iter().for_each(|input| assert!(is_match(rule, input), "{rule:?}: {input}"));
 }
 
-fn none_fits(rule: &PolicyRule, inputs: &[Value]) {
-    inputs.iter().for_each(|input| assert!(!fits(rule, input), "{rule:?}: {input}"));
+fn assert_none_match(rule: &PolicyRule, inputs: &[Value]) {
+    inputs.iter().for_each(|input| assert!(!is_match(rule, input), "{rule:?}: {input}"));
 }
 
 #[test]
@@ -41,7 +44,7 @@ fn star_matches_any_text() {
 #[test]
 fn allow_rule_matches_a_single_plain_command() {
     let allow = rule(Some("cargo *"), None, RuleAction::Allow);
-    all_fit(
+    assert_all_match(
         &allow,
         &[
             command("cargo test -p 'a b'"),
@@ -52,7 +55,7 @@ fn allow_rule_matches_a_single_plain_command() {
             json!({"command": "cargo test", "directory": "/elsewhere"}),
         ],
     );
-    let smuggled = [
+    let other_commands = [
         "cargo x; rm -r ~",
         "cargo x && rm y",
         "cargo x || rm y",
@@ -80,8 +83,8 @@ fn allow_rule_matches_a_single_plain_command() {
         "x",
         "",
     ];
-    none_fits(&allow, &smuggled.map(command));
-    none_fits(
+    assert_none_match(&allow, &other_commands.map(command));
+    assert_none_match(
         &allow,
         &[
             json!({"command": "cargo test", "cmd": ["rm", "-rf", "/"]}),
@@ -112,7 +115,7 @@ fn allow_rule_matches_a_single_plain_command() {
 fn allow_rule_does_not_match_paths_outside_its_pattern() {
     for pattern in ["/w/src/*", "*"] {
         let allow = rule(Some(pattern), None, RuleAction::Allow);
-        all_fit(
+        assert_all_match(
             &allow,
             &[
                 json!({"file_path": "/w/src/a.rs", "old_string": "/etc/passwd", "new_string": "/// a"}),
@@ -124,7 +127,7 @@ fn allow_rule_does_not_match_paths_outside_its_pattern() {
         );
     }
     let allow = rule(Some("/w/src/*"), None, RuleAction::Allow);
-    none_fits(
+    assert_none_match(
         &allow,
         &[
             json!({"file_path": "/w/src/../../../../etc/passwd"}),
@@ -153,16 +156,16 @@ fn allow_rule_does_not_match_paths_outside_its_pattern() {
         ],
     );
     let relative = rule(Some("src/*"), None, RuleAction::Allow);
-    for (path, is) in [("src/a", true), ("/w/src/a", true), ("src/../a", false), ("/x/src/a", false)] {
-        assert_eq!(fits_in(&relative, &json!({"path": path}), "/w"), is, "{path}");
+    for (path, expected) in [("src/a", true), ("/w/src/a", true), ("src/../a", false), ("/x/src/a", false)] {
+        assert_eq!(is_match_in(&relative, &json!({"path": path}), "/w"), expected, "{path}");
     }
 }
 
 #[test]
 fn allow_rule_does_not_match_disguised_urls() {
     let web = rule(Some("https://docs.rs/a/*"), None, RuleAction::Allow);
-    all_fit(&web, &[json!({"url": "https://docs.rs/a/x", "prompt": "what is at /etc?"})]);
-    none_fits(
+    assert_all_match(&web, &[json!({"url": "https://docs.rs/a/x", "prompt": "what is at /etc?"})]);
+    assert_none_match(
         &web,
         &[
             json!({"url": "https://evil.example/https://docs.rs/a/"}),
@@ -178,7 +181,7 @@ fn allow_rule_does_not_match_disguised_urls() {
         ],
     );
     let deny = rule(Some("https://evil.example/*"), None, RuleAction::Deny);
-    all_fit(
+    assert_all_match(
         &deny,
         &[
             json!({"url": "HTTPS://EVIL.example/x"}),
@@ -186,13 +189,13 @@ fn allow_rule_does_not_match_disguised_urls() {
             json!({"url": "https://docs.rs", "urls": ["https://evil.example/x"]}),
         ],
     );
-    assert!(fits(&rule(Some("*"), None, RuleAction::Allow), &json!({})));
+    assert!(is_match(&rule(Some("*"), None, RuleAction::Allow), &json!({})));
 }
 
 #[test]
 fn allow_rule_does_not_match_paths_outside_its_directory() {
     let allow = rule(None, Some("/w/src/./x/.."), RuleAction::Allow);
-    all_fit(
+    assert_all_match(
         &allow,
         &[
             json!({"file_path": "a.rs"}),
@@ -204,7 +207,7 @@ fn allow_rule_does_not_match_paths_outside_its_directory() {
             json!({"edits": [{"path": "a"}, {"path": "/w/src/b"}]}),
         ],
     );
-    none_fits(
+    assert_none_match(
         &allow,
         &[
             json!({"file_path": "../a.rs"}),
@@ -241,16 +244,18 @@ fn allow_rule_does_not_match_paths_outside_its_directory() {
             json!({}),
         ],
     );
-    let elsewhere = |input: Value| fits_in(&allow, &input, "/w");
-    assert!(elsewhere(json!({"file_path": "/w/src/a"})) && elsewhere(json!({"path": "src/a"})));
-    assert!(elsewhere(json!({"path": "a", "cwd": "src"})));
-    assert!(!elsewhere(json!({"pattern": "x"})) && !elsewhere(json!({"file_path": "a"})));
+    let is_match_in_parent = |input: Value| is_match_in(&allow, &input, "/w");
+    assert!(
+        is_match_in_parent(json!({"file_path": "/w/src/a"})) && is_match_in_parent(json!({"path": "src/a"}))
+    );
+    assert!(is_match_in_parent(json!({"path": "a", "cwd": "src"})));
+    assert!(!is_match_in_parent(json!({"pattern": "x"})) && !is_match_in_parent(json!({"file_path": "a"})));
 }
 
 #[test]
 fn allow_rule_does_not_match_commands_with_paths_outside() {
     let allow = rule(Some("cargo *"), Some("/w/src"), RuleAction::Allow);
-    all_fit(
+    assert_all_match(
         &allow,
         &[
             command("cargo test"),
@@ -258,7 +263,7 @@ fn allow_rule_does_not_match_commands_with_paths_outside() {
             json!({"command": "cargo test", "cwd": "/w/src/b"}),
         ],
     );
-    none_fits(
+    assert_none_match(
         &allow,
         &[
             command("cargo test --manifest-path=/etc/Cargo.toml"),
@@ -273,13 +278,13 @@ fn allow_rule_does_not_match_commands_with_paths_outside() {
             json!({"command": ["cargo", "test", "/etc/x"]}),
         ],
     );
-    assert!(!fits_in(&allow, &command("cargo test"), "/home"));
+    assert!(!is_match_in(&allow, &command("cargo test"), "/home"));
 }
 
 #[test]
 fn deny_rule_matches_commands_in_every_form() {
     let deny = rule(Some("rm *"), None, RuleAction::Deny);
-    let hidden = [
+    let rm_commands = [
         "rm x",
         " rm x",
         "rm\tx",
@@ -324,8 +329,8 @@ fn deny_rule_matches_commands_in_every_form() {
         "eval 'rm x'",
         "cat <(rm x)",
     ];
-    all_fit(&deny, &hidden.map(command));
-    all_fit(
+    assert_all_match(&deny, &rm_commands.map(command));
+    assert_all_match(
         &deny,
         &[
             json!({"command": ["rm", "x"]}),
@@ -337,15 +342,15 @@ fn deny_rule_matches_commands_in_every_form() {
             json!({"caption": "rm x"}),
         ],
     );
-    assert!(fits(&deny, &command(&"ls ".repeat(20_000))), "a line that is too long may run anything");
-    none_fits(&deny, &["ls", "rmdir x", "farm x", "ls rm"].map(command));
-    none_fits(&deny, &[json!({"command": "ls", "description": "no rm x"}), json!({})]);
+    assert!(is_match(&deny, &command(&"ls ".repeat(20_000))), "a command that is too long to parse matches");
+    assert_none_match(&deny, &["ls", "rmdir x", "farm x", "ls rm"].map(command));
+    assert_none_match(&deny, &[json!({"command": "ls", "description": "no rm x"}), json!({})]);
 }
 
 #[test]
 fn deny_rule_matches_every_spelling_of_a_directory() {
     let deny = rule(None, Some("/etc"), RuleAction::Deny);
-    all_fit(
+    assert_all_match(
         &deny,
         &[
             json!({"edits": [{"path": "a"}, {"path": "/etc/x"}]}),
@@ -373,7 +378,7 @@ fn deny_rule_matches_every_spelling_of_a_directory() {
             json!({"command": ["cat", "/etc/passwd"]}),
         ],
     );
-    none_fits(
+    assert_none_match(
         &deny,
         &[
             json!({"file_path": "a", "new_string": "/etc/passwd"}),
@@ -384,22 +389,22 @@ fn deny_rule_matches_every_spelling_of_a_directory() {
         ],
     );
     let secrets = rule(None, Some("/w/src/secrets"), RuleAction::Deny);
-    all_fit(
+    assert_all_match(
         &secrets,
         &[command("cat secrets"), json!({"path": "secrets/x"}), command("ls ./secrets/..//secrets")],
     );
     assert!(
-        fits_in(&secrets, &command("ls"), "/w/src/secrets")
-            && fits_in(&secrets, &json!({}), "/w/src/secrets")
+        is_match_in(&secrets, &command("ls"), "/w/src/secrets")
+            && is_match_in(&secrets, &json!({}), "/w/src/secrets")
     );
-    let named = rule(Some("/etc/*"), None, RuleAction::Ask);
-    all_fit(&named, &[json!({"path": "/w/../etc/x"}), json!({"path": "a", "to": "/etc/x"})]);
+    let ask = rule(Some("/etc/*"), None, RuleAction::Ask);
+    assert_all_match(&ask, &[json!({"path": "/w/../etc/x"}), json!({"path": "a", "to": "/etc/x"})]);
     let relative = rule(Some("secrets/*"), None, RuleAction::Deny);
-    all_fit(&relative, &[json!({"path": "/w/src/secrets/x"}), json!({"path": "./secrets/x"})]);
+    assert_all_match(&relative, &[json!({"path": "/w/src/secrets/x"}), json!({"path": "./secrets/x"})]);
 }
 
 #[test]
 fn rule_does_not_match_other_tools() {
-    let other = PolicyRule { tool: "Edit".into(), ..rule(None, None, RuleAction::Allow) };
-    assert!(!fits(&other, &json!({})));
+    let edit_rule = PolicyRule { tool: "Edit".into(), ..rule(None, None, RuleAction::Allow) };
+    assert!(!is_match(&edit_rule, &json!({})));
 }

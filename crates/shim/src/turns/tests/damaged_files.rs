@@ -1,52 +1,62 @@
-//! Tests with damaged files: they do not block other work, and no message is delivered twice.
+//! Tests with damaged inboxes. A damaged inbox does not block other work, and no message is
+//! delivered twice.
 
 use super::*;
 
 #[test]
-fn a_damaged_inbox_keeps_nobody_from_tasks_nor_a_task_list_from_mail() {
-    let ground = TestTeam::new();
-    let task = ground.task("one");
-    let inbox = ground.team.inbox(&name("ann")).path();
-    put(&inbox, "[{\"from\"");
-    let (stage, over) = ground.run(worker("true"), nothing(), vec![ends(0)]);
-    assert!(matches!(over, TurnLoopEnd::Terminated));
-    assert_eq!(ground.team.tasks().get(&task.id).unwrap().status, TaskStatus::Completed);
-    assert!(stage.said.iter().any(|line| line.contains("cannot parse")), "{:?}", stage.said);
+fn damaged_inbox_does_not_block_tasks() {
+    let test_team = TestTeam::new();
+    let task = test_team.create_task("one");
+    let inbox = test_team.team.inbox(&name("ann")).path();
+    write_file(&inbox, "[{\"from\"");
+    let (executor, end) = test_team.run(worker_program("true"), default_state(), vec![turn_end(0)]);
+    assert!(matches!(end, TurnLoopEnd::Terminated));
+    assert_eq!(test_team.team.tasks().get(&task.id).unwrap().status, TaskStatus::Completed);
+    assert!(
+        executor.printed_lines.iter().any(|line| line.contains("cannot parse")),
+        "{:?}",
+        executor.printed_lines
+    );
 }
 
 #[test]
-fn a_damaged_inbox_of_the_lead_keeps_nobody_from_the_next_item_and_is_told_once_it_is_mended() {
-    let ground = TestTeam::new();
-    ground.write("bob", "one");
-    ground.write("bob", "two");
-    let lead = ground.team.inbox(&AgentName::lead()).path();
-    let (spoilt, mended) = (lead.clone(), lead.clone());
-    let scenes =
-        vec![after(move |_| put(&spoilt, "[{"), 0), ends(0), wake(|_| {}), wake(move |_| put(&mended, "[]"))];
-    let (stage, over) = ground.run(agent(), nothing(), scenes);
-    assert!(matches!(over, TurnLoopEnd::Terminated));
-    assert_eq!(stage.begun.len(), 2);
-    assert_eq!(ground.idles().len(), 2);
-    let complaints = stage.said.iter().filter(|line| line.contains("cannot parse")).count();
-    assert_eq!(complaints, 1, "{:?}", stage.said);
+fn damaged_lead_inbox_does_not_block_turns_and_gets_notifications_after_its_repair() {
+    let test_team = TestTeam::new();
+    test_team.send_to_ann("bob", "one");
+    test_team.send_to_ann("bob", "two");
+    let lead = test_team.team.inbox(&AgentName::lead()).path();
+    let (damaged_inbox, repaired_inbox) = (lead.clone(), lead.clone());
+    let events = vec![
+        turn_end_after(move |_| write_file(&damaged_inbox, "[{"), 0),
+        turn_end(0),
+        wake_after(|_| {}),
+        wake_after(move |_| write_file(&repaired_inbox, "[]")),
+    ];
+    let (executor, end) = test_team.run(agent_program(), default_state(), events);
+    assert!(matches!(end, TurnLoopEnd::Terminated));
+    assert_eq!(executor.started_turns.len(), 2);
+    assert_eq!(test_team.idle_notifications().len(), 2);
+    let error_count = executor.printed_lines.iter().filter(|line| line.contains("cannot parse")).count();
+    assert_eq!(error_count, 1, "the error is printed once: {:?}", executor.printed_lines);
 }
 
 #[test]
-fn a_prompt_whose_message_can_not_be_found_yet_is_not_given_twice() {
-    let ground = TestTeam::new();
-    let inbox = ground.team.inbox(&name("ann")).path();
-    put(&inbox, "[{");
-    let mended = inbox.clone();
-    let mend = after(
+fn prompt_is_not_delivered_twice_if_the_inbox_is_damaged() {
+    let test_team = TestTeam::new();
+    let inbox = test_team.team.inbox(&name("ann")).path();
+    write_file(&inbox, "[{");
+    let repaired_inbox = inbox.clone();
+    let repair = turn_end_after(
         move |team| {
-            put(&mended, "[]");
+            write_file(&repaired_inbox, "[]");
             send(team, "team-lead", "ann", "do it");
             send(team, "team-lead", "ann", "and that");
         },
         0,
     );
-    let (stage, _) = ground.run(agent(), prompt("do it"), vec![mend, ends(0), ends(0)]);
-    let texts = stage.texts();
+    let (executor, _) =
+        test_team.run(agent_program(), prompt_state("do it"), vec![repair, turn_end(0), turn_end(0)]);
+    let texts = executor.texts();
     assert!(texts.len() == 2 && texts[0] == "do it" && texts[1].contains("and that"), "{texts:?}");
-    assert_eq!(ground.unread(), 0);
+    assert_eq!(test_team.unread_count(), 0);
 }

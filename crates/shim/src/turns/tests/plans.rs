@@ -8,12 +8,13 @@ use protocol::payload::PlanApprovalRequest;
 use protocol::permission_mode::PermissionMode;
 use protocol::plan_mode_prompts::PLAN_PROMPT;
 
-fn planner(plan: PlanStage) -> InitialState {
+fn plan_state(plan: PlanStage) -> InitialState {
     let mode = Some(PermissionMode::Plan);
     InitialState { mode, plan: Some(plan), ..InitialState::default() }
 }
 
-fn plans() -> TurnProgram {
+/// A program with modes that runs one process per turn.
+fn plan_program() -> TurnProgram {
     let modes = [("plan", "--read-only"), ("acceptEdits", "--edit")];
     let modes = modes.map(|(mode, argument)| (mode.to_owned(), vec![argument.to_owned()]));
     let first = ["p", "{mode}", "-"].map(str::to_owned).to_vec();
@@ -25,7 +26,7 @@ fn plans() -> TurnProgram {
 }
 
 /// The plan approval requests in the lead's inbox, in order.
-fn handed_in(team: &Team) -> Vec<PlanApprovalRequest> {
+fn submitted_plans(team: &Team) -> Vec<PlanApprovalRequest> {
     let entries = team.inbox(&AgentName::lead()).read().unwrap();
     let plan = |entry: &InboxEntry| match Payload::parse(&entry.message.as_ref().ok()?.text)? {
         Payload::PlanApprovalRequest(plan) => Some(plan),
@@ -34,52 +35,57 @@ fn handed_in(team: &Team) -> Vec<PlanApprovalRequest> {
     entries.iter().filter_map(plan).collect()
 }
 
-fn answer(team: &Team, rest: &str) {
-    let id = handed_in(team).last().unwrap().request_id.clone();
+/// Answers the plan that was submitted last.
+fn answer_plan(team: &Team, rest: &str) {
+    let id = submitted_plans(team).last().unwrap().request_id.clone();
     let text = format!(r#"{{"type":"plan_approval_response","requestId":"{id}",{rest}}}"#);
     send(team, "team-lead", "ann", &text);
 }
 
 #[test]
-fn a_plan_is_handed_in_rejected_and_handed_in_again_and_approved_it_is_carried_out() {
-    let ground = TestTeam::new();
-    let task = ground.task("count");
-    let scenes: Vec<ScriptedEvent> = vec![
-        ends(0),
-        wake(|team| answer(team, r#""approved":false,"feedback":"smaller""#)),
-        ends(0),
-        wake(|team| answer(team, r#""approved":true,"permissionMode":"acceptEdits""#)),
-        after(
+fn rejected_plan_is_submitted_again_and_approved_plan_is_carried_out() {
+    let test_team = TestTeam::new();
+    let task = test_team.create_task("count");
+    let events: Vec<ScriptedEvent> = vec![
+        turn_end(0),
+        wake_after(|team| answer_plan(team, r#""approved":false,"feedback":"smaller""#)),
+        turn_end(0),
+        wake_after(|team| answer_plan(team, r#""approved":true,"permissionMode":"acceptEdits""#)),
+        turn_end_after(
             |team| {
                 let status = &team.tasks().list().unwrap()[0].status;
-                assert_eq!(*status, TaskStatus::InProgress, "until it is carried out");
+                assert_eq!(
+                    *status,
+                    TaskStatus::InProgress,
+                    "the task stays in progress until the plan is carried out"
+                );
             },
             0,
         ),
     ];
-    let (stage, _) = ground.run(plans(), planner(PlanStage::Planning), scenes);
-    assert_eq!(stage.argv(), ["p --read-only -", "p --read-only -", "p --edit -"]);
-    let plans = handed_in(&ground.team);
+    let (executor, _) = test_team.run(plan_program(), plan_state(PlanStage::Planning), events);
+    assert_eq!(executor.command_lines(), ["p --read-only -", "p --read-only -", "p --edit -"]);
+    let plans = submitted_plans(&test_team.team);
     assert_eq!(plans.len(), 2);
-    assert_ne!(plans[0].request_id, plans[1].request_id, "under a new id");
+    assert_ne!(plans[0].request_id, plans[1].request_id, "the second request has a new id");
     assert_eq!((plans[0].plan_content.as_str(), plans[0].from.as_str()), ("the plan", "ann"));
     assert_eq!(std::fs::read_to_string(&plans[1].plan_file_path).unwrap(), "the plan");
-    let input = |at: usize| stage.begun[at].stdin.clone().unwrap();
+    let input = |index: usize| executor.started_turns[index].stdin.clone().unwrap();
     assert!(input(0).starts_with(PLAN_PROMPT) && input(0).contains("count"), "{}", input(0));
     assert!(input(1).contains("smaller") && input(2).contains("Your plan is approved"));
     assert!(!input(2).contains(PLAN_PROMPT));
-    assert_eq!(ground.team.tasks().get(&task.id).unwrap().status, TaskStatus::Completed);
-    let last = stage.told.last().unwrap();
+    assert_eq!(test_team.team.tasks().get(&task.id).unwrap().status, TaskStatus::Completed);
+    let last = executor.reported_statuses.last().unwrap();
     assert_eq!((last.mode, &last.plan_stage), (Some(PermissionMode::AcceptEdits), &None));
 }
 
 #[test]
-fn who_waits_for_approval_takes_no_task_and_no_mode_and_only_its_own_answer_counts() {
-    let ground = TestTeam::new();
-    ground.write("team-lead", "plan it");
-    let scenes: Vec<ScriptedEvent> = vec![
-        ends(0),
-        wake(|team| {
+fn agent_awaiting_approval_ignores_tasks_mode_changes_and_answers_to_other_plans() {
+    let test_team = TestTeam::new();
+    test_team.send_to_ann("team-lead", "plan it");
+    let events: Vec<ScriptedEvent> = vec![
+        turn_end(0),
+        wake_after(|team| {
             team.tasks().create(NewTask::new("later", &AgentName::lead())).unwrap();
             send(
                 team,
@@ -87,43 +93,59 @@ fn who_waits_for_approval_takes_no_task_and_no_mode_and_only_its_own_answer_coun
                 "ann",
                 r#"{"type":"mode_set_request","mode":"acceptEdits","from":"team-lead"}"#,
             );
-            let other = r#"{"type":"plan_approval_response","requestId":"plan-x","approved":true}"#;
-            send(team, "team-lead", "ann", other);
+            let answer_to_other_plan =
+                r#"{"type":"plan_approval_response","requestId":"plan-x","approved":true}"#;
+            send(team, "team-lead", "ann", answer_to_other_plan);
         }),
     ];
-    let (stage, _) = ground.run(plans(), planner(PlanStage::Planning), scenes);
-    assert_eq!(stage.begun.len(), 1, "{:?}", stage.said);
-    assert!(matches!(stage.told.last().unwrap().plan_stage, Some(PlanStage::AwaitingApproval { .. })));
-    assert_eq!(ground.unread(), 0);
+    let (executor, _) = test_team.run(plan_program(), plan_state(PlanStage::Planning), events);
+    assert_eq!(executor.started_turns.len(), 1, "{:?}", executor.printed_lines);
+    assert!(matches!(
+        executor.reported_statuses.last().unwrap().plan_stage,
+        Some(PlanStage::AwaitingApproval { .. })
+    ));
+    assert_eq!(test_team.unread_count(), 0);
 }
 
 #[test]
-fn a_turn_in_plan_mode_that_says_nothing_has_failed_and_so_has_its_task() {
-    let ground = TestTeam::new();
-    let task = ground.task("count");
-    let mut stage = ground.stage(vec![ends(0)]);
-    stage.words = String::new();
-    ground.run_on(stage, plans(), planner(PlanStage::Planning));
-    assert!(handed_in(&ground.team).is_empty());
-    assert!(ground.team.tasks().get(&task.id).unwrap().failure().unwrap().contains("no plan"));
+fn turn_in_plan_mode_without_a_reply_fails_and_so_does_its_task() {
+    let test_team = TestTeam::new();
+    let task = test_team.create_task("count");
+    let mut executor = test_team.executor(vec![turn_end(0)]);
+    executor.output = String::new();
+    test_team.run_executor(executor, plan_program(), plan_state(PlanStage::Planning));
+    assert!(submitted_plans(&test_team.team).is_empty());
+    assert!(test_team.team.tasks().get(&task.id).unwrap().failure().unwrap().contains("no plan"));
 }
 
 #[test]
-fn the_next_life_hands_its_plan_in_again_unless_it_was_answered() {
-    let ground = TestTeam::new();
-    let file = ground.team.write_plan("the old plan").unwrap();
+fn respawned_agent_submits_its_plan_again_unless_it_was_answered() {
+    let test_team = TestTeam::new();
+    let file = test_team.team.write_plan("the old plan").unwrap();
     let request = RequestId::parse("plan-0").unwrap();
-    let waiting = || PlanStage::AwaitingApproval { request_id: request.clone(), file: file.clone() };
-    ground.run(plans(), planner(waiting()), vec![Box::new(|_| ExecutorEvent::Terminate)]);
-    let again = handed_in(&ground.team);
-    assert_eq!((again.len(), again[0].plan_content.as_str()), (1, "the old plan"));
-    ground.write(
+    let awaiting_approval =
+        || PlanStage::AwaitingApproval { request_id: request.clone(), file: file.clone() };
+    test_team.run(
+        plan_program(),
+        plan_state(awaiting_approval()),
+        vec![Box::new(|_| ExecutorEvent::Terminate)],
+    );
+    let plans = submitted_plans(&test_team.team);
+    assert_eq!((plans.len(), plans[0].plan_content.as_str()), (1, "the old plan"));
+    test_team.send_to_ann(
         "team-lead",
         r#"{"type":"plan_approval_response","requestId":"plan-0","approved":false,"feedback":"x"}"#,
     );
-    ground.write("team-lead", r#"{"type":"plan_approval_response","requestId":"plan-0","approved":true}"#);
-    let (stage, _) = ground.run(plans(), planner(waiting()), vec![ends(0)]);
-    assert_eq!(handed_in(&ground.team).len(), 1);
-    assert_eq!(stage.argv(), ["p -"], "of several answers an approval wins; its mode is default");
-    assert_eq!(ground.unread(), 0);
+    test_team.send_to_ann(
+        "team-lead",
+        r#"{"type":"plan_approval_response","requestId":"plan-0","approved":true}"#,
+    );
+    let (executor, _) = test_team.run(plan_program(), plan_state(awaiting_approval()), vec![turn_end(0)]);
+    assert_eq!(submitted_plans(&test_team.team).len(), 1);
+    assert_eq!(
+        executor.command_lines(),
+        ["p -"],
+        "an approval takes precedence over a rejection, and its mode is the default mode"
+    );
+    assert_eq!(test_team.unread_count(), 0);
 }

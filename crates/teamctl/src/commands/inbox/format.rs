@@ -35,8 +35,8 @@ mod tests {
     fn message_text_cannot_imitate_a_heading() {
         let entry =
             InboxEntry::parse(0, r#"{"from":"a\u001b[2J","text":"x\n* boss","timestamp":"t\n* boss"}"#);
-        let shown = format_entry(&entry);
-        assert!(!shown.contains('\u{1b}'), "{shown}");
-        assert!(shown.lines().skip(1).all(|line| line.starts_with("    ")), "{shown}");
+        let formatted = format_entry(&entry);
+        assert!(!formatted.contains('\u{1b}'), "{formatted}");
+        assert!(formatted.lines().skip(1).all(|line| line.starts_with("    ")), "{formatted}");
     }
 }

@@ -43,33 +43,30 @@ mod tests {
     const IDLE: &str = r#"{"type":"idle_notification","from":"x","timestamp":"","idleReason":"available"}"#;
     const REQUEST: &str = r#"{"type":"permission_request","request_id":"p"}"#;
 
-    fn collapsed(messages: &[(&str, &str, bool)]) -> Vec<(usize, usize)> {
+    /// Returns the index of the last message of each repeat, and the number of messages.
+    fn collapse(messages: &[(&str, &str, bool)]) -> Vec<(usize, usize)> {
         let raw = |(from, text, read): &(&str, &str, bool)| {
             serde_json::json!({"from": from, "text": text, "timestamp": "", "read": read}).to_string()
         };
         let entries: Vec<InboxEntry> =
-            messages.iter().enumerate().map(|(at, entry)| InboxEntry::parse(at, &raw(entry))).collect();
+            messages.iter().enumerate().map(|(index, entry)| InboxEntry::parse(index, &raw(entry))).collect();
         collapse_repeats(&entries).into_iter().map(|repeated| (repeated.last.index, repeated.count)).collect()
     }
 
     #[test]
-    fn repeats_are_collapsed_between_messages_of_others() {
+    fn repeats_are_collapsed_across_messages_of_other_senders() {
         let idle = ["tim", "tom", "tim", "tom", "tim", "tom"].map(|from| (from, IDLE, false));
-        assert_eq!(collapsed(&idle), [(4, 3), (5, 3)]);
+        assert_eq!(collapse(&idle), [(4, 3), (5, 3)]);
         let texts = [("tim", "done", false), ("tom", "done", false), ("tim", "done", false)];
-        assert_eq!(collapsed(&texts), [(1, 1), (2, 2)]);
+        assert_eq!(collapse(&texts), [(1, 1), (2, 2)]);
     }
 
     #[test]
-    fn other_message_of_the_sender_ends_the_repeats() {
-        let changes = ["fail", "pass", "fail"].map(|text| ("tim", text, false));
-        assert_eq!(
-            collapsed(&changes),
-            [(0, 1), (1, 1), (2, 1)],
-            "the order of fail and pass must be visible"
-        );
-        let read = [("tim", IDLE, true), ("tom", IDLE, false), ("tim", IDLE, false)];
-        assert_eq!(collapsed(&read), [(0, 1), (1, 1), (2, 1)]);
-        assert_eq!(collapsed(&[("tim", REQUEST, false), ("tim", REQUEST, false)]), [(0, 1), (1, 1)]);
+    fn different_message_of_the_same_sender_ends_the_repeats() {
+        let different = ["fail", "pass", "fail"].map(|text| ("tim", text, false));
+        assert_eq!(collapse(&different), [(0, 1), (1, 1), (2, 1)], "the order of fail and pass is visible");
+        let partly_read = [("tim", IDLE, true), ("tom", IDLE, false), ("tim", IDLE, false)];
+        assert_eq!(collapse(&partly_read), [(0, 1), (1, 1), (2, 1)]);
+        assert_eq!(collapse(&[("tim", REQUEST, false), ("tim", REQUEST, false)]), [(0, 1), (1, 1)]);
     }
 }

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn agent_of_another_root_does_not_count_and_an_agent_without_variables_is_unidentified() {
+    fn agent_of_another_root_is_ignored_and_an_agent_without_variables_is_unidentified() {
         assert_eq!(parent_agent_of(&[(ANN, b"x\0")], Some("/other")), ParentAgent::NotFound);
         assert_eq!(parent_agent_of(&[(b"", b"x\0"), (b"", SHIM)], None), ParentAgent::Unidentified);
         assert_eq!(parent_agent_of(&[(b"", OTHER_SHIM)], None), ParentAgent::Unidentified);

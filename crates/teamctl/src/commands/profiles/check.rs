@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn note_says_what_was_not_checked() {
+    fn note_names_the_missing_settings_and_unchecked_parts() {
         assert!(
             unchecked_note(&["version", "help"])
                 .is_some_and(|line| line.contains("`version_args` and `help_args`"))

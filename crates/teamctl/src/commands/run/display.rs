@@ -172,12 +172,12 @@ mod tests {
 
     const LEAVE_ALTERNATE_SCREEN: &str = "\x1b[?1049l";
 
-    /// A terminal that keeps what is written to it.
+    /// A terminal that records its output.
     #[derive(Clone, Default)]
     struct FakeTerminal(Rc<RefCell<Vec<u8>>>);
 
     impl FakeTerminal {
-        /// What was written since the last call.
+        /// Takes the output since the last call.
         fn take_text(&self) -> String {
             String::from_utf8(self.0.take()).unwrap()
         }
@@ -206,16 +206,19 @@ mod tests {
         let table = LiveTable::new(Box::new(terminal.clone()), SuggestedCommands::default());
         let display = RunDisplay { context: &context, mode: DisplayMode::Table(table) };
         show_warning(&display, &terminal, "early;");
-        assert_eq!(terminal.take_text(), "early;", "nothing is drawn yet");
+        assert_eq!(terminal.take_text(), "early;", "a warning before the first draw is printed at once");
         let DisplayMode::Table(table) = &display.mode else { unreachable!() };
         table.draw(&RunProgress::default());
         show_warning(&display, &terminal, "first;");
         table.draw(&RunProgress::default());
         show_warning(&display, &terminal, "second;");
-        let drawn = terminal.take_text();
-        assert!(!drawn.contains("first") && !drawn.contains(LEAVE_ALTERNATE_SCREEN), "{drawn:?}");
+        let drawn_text = terminal.take_text();
+        assert!(
+            !drawn_text.contains("first") && !drawn_text.contains(LEAVE_ALTERNATE_SCREEN),
+            "{drawn_text:?}"
+        );
         drop(display);
-        let left = terminal.take_text();
-        assert!(left.ends_with(&format!("{LEAVE_ALTERNATE_SCREEN}first;second;")), "{left:?}");
+        let output = terminal.take_text();
+        assert!(output.ends_with(&format!("{LEAVE_ALTERNATE_SCREEN}first;second;")), "{output:?}");
     }
 }

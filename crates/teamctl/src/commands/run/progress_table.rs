@@ -155,14 +155,14 @@ mod tests {
             for tasks in [0, 3, 500] {
                 let lines = render_plain(&progress(tasks), &["one", "two"], width, height);
                 assert!(lines.len() <= height, "{width}×{height}: {lines:#?}");
-                let wide = lines.iter().filter(|line| line.chars().count() > width.max(30)).count();
-                assert_eq!(wide, 0, "{lines:#?}");
+                let wide_lines = lines.iter().filter(|line| line.chars().count() > width.max(30)).count();
+                assert_eq!(wide_lines, 0, "{lines:#?}");
             }
         }
     }
 
     #[test]
-    fn reason_of_the_end_is_below_the_summary() {
+    fn reason_for_the_end_is_below_the_summary() {
         let progress = RunProgress { ending: Some("stopping: …".into()), ..progress(2) };
         assert_eq!(render_plain(&progress, &[], 80, 24)[1], "stopping: …");
     }
@@ -188,14 +188,14 @@ mod tests {
             lines.iter().any(|line| line.contains("more tasks"))
                 && lines.iter().any(|line| line.contains("more members"))
         );
-        let few = render(
+        let lines = render(
             &progress(2),
             &["last"],
             TerminalSize { width: 80, height: 40 },
             Palette::Colored,
             &SuggestedCommands::default(),
         );
-        assert!(few.iter().any(|line| line.starts_with("\x1b[32mdone     t0")), "{few:#?}");
-        assert_eq!(few.last().map(String::as_str), Some("last"));
+        assert!(lines.iter().any(|line| line.starts_with("\x1b[32mdone     t0")), "{lines:#?}");
+        assert_eq!(lines.last().map(String::as_str), Some("last"));
     }
 }

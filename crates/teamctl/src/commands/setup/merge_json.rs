@@ -108,7 +108,7 @@ impl JsonMerge<'_> {
 mod tests {
     use super::*;
 
-    /// The programs in the directory of `teamctl`.
+    /// The paths of `teamctl` and of `teamd-shim` in the same directory.
     fn programs(teamctl: &str) -> OwnPrograms {
         let shim = std::path::Path::new(teamctl).with_file_name("teamd-shim");
         OwnPrograms { teamctl: teamctl.to_owned(), shim: shim.display().to_string() }
@@ -117,37 +117,37 @@ mod tests {
     const TEMPLATE: &str = "[mcp.team]\ncommand = \"{teamctl}\"\nargs = [\"mcp\"]\n[[hooks.Stop]]\n\
                             hooks = [{ command = \"{shim_sh} hook turn-end\", timeout = 600 }]\n";
 
-    fn merge(held: &str, own: &str) -> Result<String, String> {
-        merge_json(held, &TEMPLATE.parse().unwrap(), &programs(own))
+    fn merge(existing: &str, teamctl: &str) -> Result<String, String> {
+        merge_json(existing, &TEMPLATE.parse().unwrap(), &programs(teamctl))
     }
 
     #[test]
     fn empty_file_gets_everything_and_a_second_merge_changes_nothing() {
         for empty in ["", "{}", " \n"] {
-            let once = merge(empty, "/a b/teamctl").unwrap();
-            let value: Value = serde_json::from_str(&once).unwrap();
+            let merged = merge(empty, "/a b/teamctl").unwrap();
+            let value: Value = serde_json::from_str(&merged).unwrap();
             assert_eq!(value["mcp"]["team"]["command"], "/a b/teamctl");
             assert_eq!(value["hooks"]["Stop"][0]["hooks"][0]["command"], "'/a b/teamd-shim' hook turn-end");
-            assert_eq!(merge(&once, "/a b/teamctl").unwrap(), once);
+            assert_eq!(merge(&merged, "/a b/teamctl").unwrap(), merged);
         }
     }
 
     #[test]
     fn other_settings_stay_byte_for_byte() {
-        let held = "{\n    \"n\": 1e5, \"mcp\": {\"other\": {\"command\":\"x\"}},\n    \"hooks\": {\n        \"Stop\": [ {\"hooks\": []} ]\n    }\n}\n";
-        let once = merge(held, "/teamctl").unwrap();
-        for kept in ["\"n\": 1e5", "\"other\": {\"command\":\"x\"}", "{\"hooks\": []}"] {
-            assert!(once.contains(kept), "{once}");
+        let existing = "{\n    \"n\": 1e5, \"mcp\": {\"other\": {\"command\":\"x\"}},\n    \"hooks\": {\n        \"Stop\": [ {\"hooks\": []} ]\n    }\n}\n";
+        let merged = merge(existing, "/teamctl").unwrap();
+        for setting in ["\"n\": 1e5", "\"other\": {\"command\":\"x\"}", "{\"hooks\": []}"] {
+            assert!(merged.contains(setting), "{merged}");
         }
-        let value: Value = serde_json::from_str(&once).unwrap();
+        let value: Value = serde_json::from_str(&merged).unwrap();
         assert_eq!(value["hooks"]["Stop"].as_array().unwrap().len(), 2);
-        assert_eq!(merge(&once, "/teamctl").unwrap(), once);
+        assert_eq!(merge(&merged, "/teamctl").unwrap(), merged);
     }
 
     #[test]
     fn entries_are_replaced_if_the_program_has_moved() {
-        let once = merge("", "/old/teamctl").unwrap();
-        let moved: Value = serde_json::from_str(&merge(&once, "/new/teamctl").unwrap()).unwrap();
+        let merged = merge("", "/old/teamctl").unwrap();
+        let moved: Value = serde_json::from_str(&merge(&merged, "/new/teamctl").unwrap()).unwrap();
         assert_eq!(moved["hooks"]["Stop"].as_array().unwrap().len(), 1, "{moved:#}");
         assert_eq!(moved["hooks"]["Stop"][0]["hooks"][0]["command"], "/new/teamd-shim hook turn-end");
         assert_eq!(moved["mcp"]["team"]["command"], "/new/teamctl");
@@ -159,33 +159,35 @@ mod tests {
             "[mcp.team]\ncommand = [\"{teamctl}\", \"mcp\"]\n[hooks]\nstop = [\"{shim_sh} hook\"]\n"
                 .parse()
                 .unwrap();
-        let merge = |held: &str, own: &str| merge_json(held, &template, &programs(own)).unwrap();
-        let once = merge("{\"hooks\": {\"stop\": [\"mine\"]}}", "/old/bin/teamctl");
-        let moved = merge(&once, "/new/teamctl");
+        let merge =
+            |existing: &str, teamctl: &str| merge_json(existing, &template, &programs(teamctl)).unwrap();
+        let merged = merge("{\"hooks\": {\"stop\": [\"mine\"]}}", "/old/bin/teamctl");
+        let moved = merge(&merged, "/new/teamctl");
         let value: Value = serde_json::from_str(&moved).unwrap();
         assert_eq!(value["mcp"]["team"]["command"], serde_json::json!(["/new/teamctl", "mcp"]));
         assert_eq!(value["hooks"]["stop"], serde_json::json!(["mine", "/new/teamd-shim hook"]));
         assert_eq!(merge(&moved, "/new/teamctl"), moved);
-        let spoiled = "{\"mcp\": {\"team\": {\"command\": [\"/new/teamctl\", \"mcp\", \"x\"]}}}";
-        let value: Value = serde_json::from_str(&merge(spoiled, "/new/teamctl")).unwrap();
+        let changed_command = "{\"mcp\": {\"team\": {\"command\": [\"/new/teamctl\", \"mcp\", \"x\"]}}}";
+        let value: Value = serde_json::from_str(&merge(changed_command, "/new/teamctl")).unwrap();
         assert_eq!(value["mcp"]["team"]["command"], serde_json::json!(["/new/teamctl", "mcp"]));
     }
 
     #[test]
     fn server_of_another_program_is_not_replaced() {
-        for held in [
+        for existing in [
             "{\"command\": \"npx\", \"args\": [\"-y\", \"team-mcp\"]}",
             "{\"command\": \"/opt/teamctl-like\"}",
             "{\"command\": []}",
             "{\"url\": \"https://example.org/mcp\"}",
         ] {
-            let message = merge(&format!("{{\"mcp\": {{\"team\": {held}}}}}"), "/teamctl").unwrap_err();
-            assert!(message.contains("`team` exists already"), "{held}: {message}");
+            let message = merge(&format!("{{\"mcp\": {{\"team\": {existing}}}}}"), "/teamctl").unwrap_err();
+            assert!(message.contains("`team` exists already"), "{existing}: {message}");
         }
-        let ours = "{\"mcp\": {\"team\": {\"command\": \"teamctl\", \"args\": [\"old\"], \"trust\": true}}}";
-        let value: Value = serde_json::from_str(&merge(ours, "/teamctl").unwrap()).unwrap();
-        let wanted = serde_json::json!({"command": "/teamctl", "args": ["mcp"], "trust": true});
-        assert_eq!(value["mcp"]["team"], wanted);
+        let own_server =
+            "{\"mcp\": {\"team\": {\"command\": \"teamctl\", \"args\": [\"old\"], \"trust\": true}}}";
+        let value: Value = serde_json::from_str(&merge(own_server, "/teamctl").unwrap()).unwrap();
+        let expected = serde_json::json!({"command": "/teamctl", "args": ["mcp"], "trust": true});
+        assert_eq!(value["mcp"]["team"], expected);
         assert!(merge("{\"mcp\": {\"team\": {}}}", "/teamctl").is_ok());
     }
 

@@ -118,7 +118,7 @@ fn to_value(wanted: &Value) -> toml_edit::Value {
 mod tests {
     use super::*;
 
-    /// The programs in the directory of `teamctl`.
+    /// The paths of `teamctl` and of `teamd-shim` in the same directory.
     fn programs(teamctl: &str) -> OwnPrograms {
         let shim = std::path::Path::new(teamctl).with_file_name("teamd-shim");
         OwnPrograms { teamctl: teamctl.to_owned(), shim: shim.display().to_string() }
@@ -127,45 +127,47 @@ mod tests {
     const TEMPLATE: &str = "[mcp_servers.team]\ncommand = \"{teamctl}\"\nargs = [\"mcp\"]\n[[hooks.Stop]]\n\
                             hooks = [{ command = \"{shim_sh} hook turn-end\", timeout = 600 }]\n";
 
-    fn merge(held: &str, own: &str) -> Result<String, String> {
-        merge_toml(held, &TEMPLATE.parse().unwrap(), &programs(own))
+    fn merge(existing: &str, teamctl: &str) -> Result<String, String> {
+        merge_toml(existing, &TEMPLATE.parse().unwrap(), &programs(teamctl))
     }
 
     #[test]
     fn empty_file_gets_everything_and_a_second_merge_changes_nothing() {
-        let once = merge("", "/a b/teamctl").unwrap();
-        let table: Table = once.parse().unwrap();
+        let merged = merge("", "/a b/teamctl").unwrap();
+        let table: Table = merged.parse().unwrap();
         assert_eq!(table["mcp_servers"]["team"]["command"].as_str(), Some("/a b/teamctl"));
         assert_eq!(
             table["hooks"]["Stop"][0]["hooks"][0]["command"].as_str(),
             Some("'/a b/teamd-shim' hook turn-end")
         );
-        assert_eq!(merge(&once, "/a b/teamctl").unwrap(), once);
+        assert_eq!(merge(&merged, "/a b/teamctl").unwrap(), merged);
     }
 
     #[test]
     fn other_settings_and_comments_stay() {
-        let held = "# mine\nmodel = 'x' # why\n\n[mcp_servers.other]\ncommand = \"y\"\n\n[[hooks.Stop]]\nhooks = []\n";
-        let once = merge(held, "/teamctl").unwrap();
-        for kept in ["# mine\nmodel = 'x' # why\n", "[mcp_servers.other]\ncommand = \"y\"\n", "hooks = []\n"]
+        let existing = "# mine\nmodel = 'x' # why\n\n[mcp_servers.other]\ncommand = \"y\"\n\n[[hooks.Stop]]\nhooks = []\n";
+        let merged = merge(existing, "/teamctl").unwrap();
+        for setting in
+            ["# mine\nmodel = 'x' # why\n", "[mcp_servers.other]\ncommand = \"y\"\n", "hooks = []\n"]
         {
-            assert!(once.contains(kept), "{once}");
+            assert!(merged.contains(setting), "{merged}");
         }
-        assert_eq!(merge(&once, "/teamctl").unwrap(), once);
-        let moved: Table = merge(&once, "/new/teamctl").unwrap().parse().unwrap();
+        assert_eq!(merge(&merged, "/teamctl").unwrap(), merged);
+        let moved: Table = merge(&merged, "/new/teamctl").unwrap().parse().unwrap();
         assert_eq!(moved["hooks"]["Stop"].as_array().unwrap().len(), 2, "{moved:#?}");
     }
 
     #[test]
-    fn server_of_another_program_is_not_replaced_but_an_own_one_is() {
-        for held in ["command = \"npx\"\nargs = [\"-y\", \"team-mcp\"]", "url = \"https://example.org/mcp\""]
+    fn only_the_own_server_is_replaced() {
+        for existing in
+            ["command = \"npx\"\nargs = [\"-y\", \"team-mcp\"]", "url = \"https://example.org/mcp\""]
         {
-            let message = merge(&format!("[mcp_servers.team]\n{held}\n"), "/teamctl").unwrap_err();
-            assert!(message.contains("`team` exists already"), "{held}: {message}");
+            let message = merge(&format!("[mcp_servers.team]\n{existing}\n"), "/teamctl").unwrap_err();
+            assert!(message.contains("`team` exists already"), "{existing}: {message}");
         }
-        let ours =
+        let own_server =
             "[mcp_servers.team]\ncommand = \"/old/teamctl\" # ours\nargs = [\"-v\", \"mcp\"]\nextra = 1\n";
-        let table: Table = merge(ours, "/teamctl").unwrap().parse().unwrap();
+        let table: Table = merge(own_server, "/teamctl").unwrap().parse().unwrap();
         let team = table["mcp_servers"]["team"].as_table().unwrap();
         assert_eq!((team["command"].as_str(), team["extra"].as_integer()), (Some("/teamctl"), Some(1)));
         assert_eq!(team["args"].as_array().unwrap().len(), 1, "{team:?}");

@@ -301,12 +301,12 @@ mod tests {
     }
 
     #[test]
-    fn usage_has_a_column_if_a_program_reports_it() {
+    fn usage_has_a_column_if_a_member_has_usage() {
         let mut team = team();
         team.members[0].usage = Usage { tokens: 12_300, microdollars: 420_000 };
         let rows = member_rows(&team);
-        let shown: Vec<[&str; 2]> = rows.iter().map(|row| [row[0].as_str(), &row[USAGE_COLUMN]]).collect();
-        assert_eq!(shown, [["NAME", "USAGE"], ["ann", "12.3k $0.42"], ["bob", "-"]]);
+        let columns: Vec<[&str; 2]> = rows.iter().map(|row| [row[0].as_str(), &row[USAGE_COLUMN]]).collect();
+        assert_eq!(columns, [["NAME", "USAGE"], ["ann", "12.3k $0.42"], ["bob", "-"]]);
         assert_eq!(rows[1][USAGE_COLUMN + 1], "count");
     }
 
@@ -318,21 +318,21 @@ mod tests {
     }
 
     #[test]
-    fn notes_say_what_to_do() {
+    fn notes_suggest_commands() {
         let mut team = team();
-        let tasks = ["task 3 was left by bob: teamctl task release 3", "task 4 failed (exit 1\\u{7})"];
-        assert_eq!(team_notes(&team, &SuggestedCommands::default()), tasks);
+        let task_notes = ["task 3 was left by bob: teamctl task release 3", "task 4 failed (exit 1\\u{7})"];
+        assert_eq!(team_notes(&team, &SuggestedCommands::default()), task_notes);
         (team.past_members[0].respawns_at, team.past_members[0].is_suspended) = (None, true);
         let commands = SuggestedCommands::default().for_team(&TeamName::parse("t").unwrap());
-        let suspended = "1 member is suspended; resume it with: teamctl up -t t --resume";
-        assert_eq!(team_notes(&team, &commands)[2], suspended);
+        let suspended_note = "1 member is suspended; resume it with: teamctl up -t t --resume";
+        assert_eq!(team_notes(&team, &commands)[2], suspended_note);
         assert_eq!(member_rows(&team)[2][7], "exit 1\\u{1b}[2J; suspended");
         let budget =
             json!({"turns": 2, "started_at": 1, "exhausted_reason": "its budget of 2 turns is used up"});
         team.budget = Some(serde_json::from_value(budget).unwrap());
-        let exhausted = "No member is started: its budget of 2 turns is used up; give it more with: teamctl policy FILE; \
+        let budget_note = "No member is started: its budget of 2 turns is used up; give it more with: teamctl policy FILE; \
                        then resume the suspended members with: teamctl up --resume";
-        assert_eq!(team_notes(&team, &SuggestedCommands::default())[2], exhausted);
+        assert_eq!(team_notes(&team, &SuggestedCommands::default())[2], budget_note);
         team.budget = None;
         assert_eq!(team_heading(&team), "\nt: 1 pending, 2 in progress, 3 completed");
     }
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_activity_is_left_out_and_a_dialog_has_a_command() {
+    fn unknown_activity_is_omitted_and_a_dialog_suggests_a_command() {
         let unknown = MemberView { activity: None, mode: None, flags: vec![MemberFlag::AtDialog], ..ann() };
         let details = member_details(&unknown, &SuggestedCommands::default());
         assert_eq!(details[1], "  turn 3 by pid 77: task 4: count");
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_cut_between_characters() {
+    fn long_text_is_clipped_between_characters() {
         assert_eq!(clip_cell(&"é".repeat(41)), format!("{}…", "é".repeat(40)));
         assert_eq!(clip_cell(&"é".repeat(40)), "é".repeat(40));
         assert_eq!(clip_cell(""), "");

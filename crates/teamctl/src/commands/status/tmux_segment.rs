@@ -49,10 +49,10 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn segment_text(members: &[Value], past: &Value) -> String {
+    fn segment_text(members: &[Value], past_members: &Value) -> String {
         let status = json!({
             "daemon": {"pid": 1, "version": "1", "root": "/r", "tmux": null, "watch_mode": "events"},
-            "teams": [{"name": "survey", "members": members, "past_members": past}, {"name": "other", "members": []}],
+            "teams": [{"name": "survey", "members": members, "past_members": past_members}, {"name": "other", "members": []}],
         });
         segment_line(&serde_json::from_value(status).unwrap(), None)
     }
@@ -64,17 +64,17 @@ mod tests {
 
     #[test]
     fn segment_counts_members_by_state() {
-        let none = json!([]);
-        assert_eq!(segment_text(&[], &none), "");
-        assert_eq!(segment_text(&[agent("active", &none), agent("idle", &none)], &none), "survey 1/2");
-        let asks = agent("active", &json!(["awaiting_permission"]));
+        let empty = json!([]);
+        assert_eq!(segment_text(&[], &empty), "");
+        assert_eq!(segment_text(&[agent("active", &empty), agent("idle", &empty)], &empty), "survey 1/2");
+        let blocked_agent = agent("active", &json!(["awaiting_permission"]));
         let past = |state: &str, is_suspended: bool| json!({"name": "bob", "outcome": state, "description": "", "ended_at": 1, "is_suspended": is_suspended});
-        let all = segment_text(
-            &[asks],
+        let segment = segment_text(
+            &[blocked_agent],
             &json!([past("failed", false), past("killed", true), past("completed", false)]),
         );
         let expected =
             "survey 1/1 #[fg=yellow,bold]!1#[default] #[fg=red,bold]x1#[default] #[dim]z1#[default]";
-        assert_eq!(all, expected);
+        assert_eq!(segment, expected);
     }
 }

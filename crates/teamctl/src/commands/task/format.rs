@@ -91,20 +91,20 @@ mod tests {
     #[test]
     fn blockers_and_failures_are_shown() {
         let parse = |text: &str| Task::parse(text).unwrap();
-        let all = [
+        let tasks = [
             parse(r#"{"id":"1","subject":"a","status":"in_progress","metadata":{"failure":"exit 1"}}"#),
             parse(r#"{"id":"2","subject":"b\nc","status":"pending","blockedBy":["1"]}"#),
         ];
-        let object = all[1].to_json(&all);
+        let object = tasks[1].to_json(&tasks);
         assert_eq!((&object["available"], &object["open_blockers"]), (&json!(false), &json!(["1"])));
-        assert_eq!(task_row(&all[0], &all, &[])[1], "in_progress (failed)");
-        assert_eq!(task_row(&all[1], &all, &[]), ["2", "pending", "-", "b c", "1 (failed)"]);
-        assert!(task_page(&all[1], &all).contains("  blocked by: 1 (failed)"));
-        let closed = parse(r#"{"id":"3","subject":"c","status":"completed","owner":"ann"}"#);
-        let worked_on = parse(r#"{"id":"4","subject":"d","status":"in_progress","owner":"bob"}"#);
-        let blocked = parse(r#"{"id":"5","subject":"e","status":"pending","blockedBy":["3","4","9"]}"#);
-        let page = task_page(&blocked, &[closed, worked_on]);
+        assert_eq!(task_row(&tasks[0], &tasks, &[])[1], "in_progress (failed)");
+        assert_eq!(task_row(&tasks[1], &tasks, &[]), ["2", "pending", "-", "b c", "1 (failed)"]);
+        assert!(task_page(&tasks[1], &tasks).contains("  blocked by: 1 (failed)"));
+        let completed_task = parse(r#"{"id":"3","subject":"c","status":"completed","owner":"ann"}"#);
+        let task_of_bob = parse(r#"{"id":"4","subject":"d","status":"in_progress","owner":"bob"}"#);
+        let blocked_task = parse(r#"{"id":"5","subject":"e","status":"pending","blockedBy":["3","4","9"]}"#);
+        let page = task_page(&blocked_task, &[completed_task, task_of_bob]);
         assert!(page.contains("  blocked by: 3 (completed), 4 (in progress, bob), 9 (deleted)"), "{page}");
-        assert!(task_page(&all[0], &all).contains("  failure: exit 1"));
+        assert!(task_page(&tasks[0], &tasks).contains("  failure: exit 1"));
     }
 }

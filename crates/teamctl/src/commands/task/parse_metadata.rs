@@ -12,7 +12,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_is_an_object() {
+    fn metadata_must_be_an_object() {
         assert_eq!(parse_metadata(r#"{"a":1}"#).map(|metadata| metadata.len()), Ok(1));
         assert!(
             parse_metadata("[1]").is_err() && parse_metadata("null").is_err() && parse_metadata("{").is_err()

@@ -247,9 +247,9 @@ mod tests {
         let mut tasks = vec![task(3, false, r#""2""#), task(2, false, r#""1""#), task(1, true, "")];
         assert_eq!(check_tasks_possible(&tasks).unwrap_err().kind, ErrorKind::Partial);
         tasks.push(task(4, false, ""));
-        assert!(check_tasks_possible(&tasks).is_ok(), "4 can still be done");
-        let circle = [task(5, false, r#""6""#), task(6, false, r#""5""#), task(7, false, r#""6""#)];
-        let error = check_tasks_possible(&circle).unwrap_err();
+        assert!(check_tasks_possible(&tasks).is_ok(), "task 4 can still be completed");
+        let cycle = [task(5, false, r#""6""#), task(6, false, r#""5""#), task(7, false, r#""6""#)];
+        let error = check_tasks_possible(&cycle).unwrap_err();
         assert!(error.message.contains("tasks 5, 6 wait for each other"), "{error}");
         assert!(error.help.unwrap().contains("task update 5 --remove-blocked-by 6"));
     }

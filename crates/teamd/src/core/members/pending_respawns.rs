@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_and_end() {
+    fn delays_double_until_no_respawn_follows() {
         let after = |failures| match next_attempt(&new_respawn(failures)) {
             NextSpawn::Respawn { after, .. } => Some(after),
             _ => None,

@@ -141,7 +141,7 @@ mod tests {
     use crate::core::roster::respawn_record::RespawnStart;
 
     #[test]
-    fn an_environment_is_not_in_the_roster_and_comes_back_from_its_file() {
+    fn environment_is_stored_in_its_own_file_and_not_in_the_roster() {
         let order: SpawnRequest = serde_json::from_value(serde_json::json!({
             "team": "survey", "name": "ann", "unique": false, "argv": ["x"], "cwd": "/", "env": {"KEY": "secret"},
             "prompt": "", "delivery": "pull"
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn another_start_of_the_machine_disowns_all_processes_and_an_unknown_one_none() {
+    fn new_boot_id_invalidates_all_processes_and_an_unknown_one_none() {
         let lead = serde_json::json!({"team": "survey", "pid": 1, "start_time": 7});
         let roster = Roster {
             boot_id: Some("one".to_owned()),

@@ -261,7 +261,7 @@ mod tests {
     use crate::core::lifecycle::AgentProcess;
 
     #[test]
-    fn a_record_is_spelled_once_until_it_changes_and_its_text_is_in_no_log() {
+    fn record_is_serialized_once_until_it_changes_and_its_debug_output_has_no_secrets() {
         let record: SharedRecord = serde_json::from_value(serde_json::json!({
             "spawn_id": "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2", "token": "secret", "spawned_at": 7,
             "request": {"team": "survey", "name": "ann", "unique": false, "argv": [], "cwd": "/", "env": {},
@@ -273,18 +273,21 @@ mod tests {
         }))
         .unwrap();
         let text = |record: &SharedRecord| serde_json::to_string(&[record]).unwrap();
-        let place = |record: &SharedRecord| record.0.json.get().map(|text| text.get().as_ptr());
+        let text_address = |record: &SharedRecord| record.0.json.get().map(|text| text.get().as_ptr());
         let mut next = record.clone();
         let before = text(&record);
-        assert!(place(&record).is_some() && place(&next) == place(&record), "for all who share it");
-        assert_eq!((text(&next), place(&next)), (before.clone(), place(&record)));
+        assert!(
+            text_address(&record).is_some() && text_address(&next) == text_address(&record),
+            "the clones share one text"
+        );
+        assert_eq!((text(&next), text_address(&next)), (before.clone(), text_address(&record)));
         next.lifecycle.process_mut().agent_pid = Some(4711);
         assert!(text(&next).contains("4711") && text(&record) == before);
         next.lifecycle.process_mut().agent_pid = Some(4712);
         assert!(text(&next).contains("4712"));
         let read: [SharedRecord; 1] = serde_json::from_str(&before).unwrap();
         assert_eq!(text(&read[0]), before);
-        let shown = format!("{record:?}");
-        assert!(!shown.contains("secret") && !shown.contains("private"), "{shown}");
+        let debug_output = format!("{record:?}");
+        assert!(!debug_output.contains("secret") && !debug_output.contains("private"), "{debug_output}");
     }
 }

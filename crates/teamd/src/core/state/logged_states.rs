@@ -205,15 +205,15 @@ mod tests {
         Arc::new(Task::parse(text).unwrap())
     }
 
-    fn words(logged: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<String> {
-        let value =
-            |what: EventKind| serde_json::to_value(what).unwrap()["event"].as_str().unwrap().to_owned();
-        new_events(logged, task).into_iter().map(value).collect()
+    fn event_names(logged: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<String> {
+        let name =
+            |kind: EventKind| serde_json::to_value(kind).unwrap()["event"].as_str().unwrap().to_owned();
+        new_events(logged, task).into_iter().map(name).collect()
     }
 
     #[test]
-    fn of_requests_only_what_may_be_told_yet_is_remembered() {
-        let ids = |all: &[&str]| all.iter().map(|id| RequestId::parse(id).unwrap()).collect::<BTreeSet<_>>();
+    fn closed_requests_that_are_in_no_file_are_forgotten() {
+        let ids = |ids: &[&str]| ids.iter().map(|id| RequestId::parse(id).unwrap()).collect::<BTreeSet<_>>();
         let mut logged = LoggedRequests {
             opened: ids(&["gone-1", "kept-2", "waits-3"]),
             closed: ids(&["gone-1", "kept-2"]),
@@ -223,37 +223,40 @@ mod tests {
     }
 
     #[test]
-    fn what_came_between_two_looks_is_told_in_order() {
+    fn changes_between_two_scans_are_logged_in_order() {
         let done = task("completed", r#","owner":"ann""#);
-        assert_eq!(words(None, &done), ["task_created", "task_started", "task_completed"]);
+        assert_eq!(event_names(None, &done), ["task_created", "task_started", "task_completed"]);
         let pending = LoggedTask::from_task(&task("pending", ""));
-        assert_eq!(words(Some(&pending), &done), ["task_started", "task_completed"]);
+        assert_eq!(event_names(Some(&pending), &done), ["task_started", "task_completed"]);
         let failed = task("in_progress", r#","owner":"ann","metadata":{"failure":"exit 1"}"#);
-        assert_eq!(words(Some(&pending), &failed), ["task_started", "task_failed"]);
-        assert_eq!(words(Some(&LoggedTask::from_task(&failed)), &task("pending", "")), ["task_released"]);
-        assert_eq!(words(Some(&LoggedTask::from_task(&done)), &done), [""; 0]);
+        assert_eq!(event_names(Some(&pending), &failed), ["task_started", "task_failed"]);
+        assert_eq!(
+            event_names(Some(&LoggedTask::from_task(&failed)), &task("pending", "")),
+            ["task_released"]
+        );
+        assert_eq!(event_names(Some(&LoggedTask::from_task(&done)), &done), [""; 0]);
         let renamed = task("completed", r#","owner":"bob""#);
-        assert_eq!(words(Some(&LoggedTask::from_task(&done)), &renamed), ["task_updated"]);
+        assert_eq!(event_names(Some(&LoggedTask::from_task(&done)), &renamed), ["task_updated"]);
     }
 
     #[test]
-    fn the_log_tells_the_next_daemon_where_it_stands() {
+    fn next_daemon_restores_its_cursor_from_the_log() {
         let team = TeamName::parse("survey").unwrap();
         let mut lines = Vec::new();
         let done = task("completed", r#","owner":"ann""#);
-        for what in new_events(None, &done) {
-            lines.push(serde_json::to_vec(&Event::for_team(&team, what)).unwrap());
+        for kind in new_events(None, &done) {
+            lines.push(serde_json::to_vec(&Event::for_team(&team, kind)).unwrap());
         }
         lines.push(b"cut sho".to_vec());
         let logged = EventLogCursor::from_lines(lines.iter().map(Vec::as_slice));
-        assert_eq!(words(logged.tasks[&team].get(&done.id), &done), [""; 0]);
+        assert_eq!(event_names(logged.tasks[&team].get(&done.id), &done), [""; 0]);
         lines.push(serde_json::to_vec(&Event::for_team(&team, EventKind::TeamDeleted)).unwrap());
         assert!(EventLogCursor::from_lines(lines.iter().map(Vec::as_slice)).tasks.is_empty());
     }
 
     #[test]
-    fn a_task_that_can_not_be_read_is_not_released() {
+    fn unreadable_task_is_not_logged_as_released() {
         let started = LoggedTask::from_task(&task("in_progress", r#","owner":"ann""#));
-        assert_eq!(words(Some(&started), &task("unreadable", "")), [""; 0]);
+        assert_eq!(event_names(Some(&started), &task("unreadable", "")), [""; 0]);
     }
 }

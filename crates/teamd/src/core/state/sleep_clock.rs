@@ -39,17 +39,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sleep_is_what_the_wall_alone_has_seen() {
-        let mut awake = SleepClock::default();
-        let mut at = |mono, wall| {
-            awake.observe(Now { mono, wall });
-            awake.awake_since()
+    fn wall_time_without_monotonic_time_counts_as_sleep() {
+        let mut clock = SleepClock::default();
+        let mut awake_since_at = |mono, wall| {
+            clock.observe(Now { mono, wall });
+            clock.awake_since()
         };
-        assert_eq!(at(0, 1_000_000), 0);
-        assert_eq!(at(30_000, 1_030_000), 0);
-        assert_eq!(at(60_000, 1_061_000), 0, "a clock that was set right");
-        assert_eq!(at(60_100, 9_000_000), 9_000_000);
-        assert_eq!(at(90_000, 9_029_900), 9_000_000);
-        assert_eq!(at(90_100, 2_000_000), 2_000_000, "nothing is since a time that is yet to come");
+        assert_eq!(awake_since_at(0, 1_000_000), 0);
+        assert_eq!(awake_since_at(30_000, 1_030_000), 0);
+        assert_eq!(awake_since_at(60_000, 1_061_000), 0, "a small correction of the clock is not a sleep");
+        assert_eq!(awake_since_at(60_100, 9_000_000), 9_000_000);
+        assert_eq!(awake_since_at(90_000, 9_029_900), 9_000_000);
+        assert_eq!(
+            awake_since_at(90_100, 2_000_000),
+            2_000_000,
+            "the time is not in the future after the clock was set back"
+        );
     }
 }

@@ -190,41 +190,47 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_from_what_has_changed_is_what_follows_from_all() {
+    fn incremental_update_equals_a_full_evaluation() {
         let mut rng = fastrand::Rng::with_seed(7);
         let (mut board, mut all) = (TaskBoard::default(), BTreeMap::new());
         for _ in 0..3_000 {
             let mut expected = BTreeSet::new();
             for _ in 0..rng.u32(0..4) {
                 let id = rng.u32(1..20);
-                let was = if rng.u8(..) < 60 { all.remove(&id) } else { all.insert(id, task(id, &mut rng)) };
-                expected.extend((was.is_some() || all.contains_key(&id)).then_some(id));
+                let previous =
+                    if rng.u8(..) < 60 { all.remove(&id) } else { all.insert(id, task(id, &mut rng)) };
+                expected.extend((previous.is_some() || all.contains_key(&id)).then_some(id));
             }
-            let found: Vec<Arc<Task>> = all.values().cloned().collect();
-            let changed = board.update(&found);
+            let tasks: Vec<Arc<Task>> = all.values().cloned().collect();
+            let changed = board.update(&tasks);
             // A task that was added and removed between two scans has not changed.
             assert!(changed.iter().all(|id| expected.contains(&id.number())), "{changed:?} of {expected:?}");
-            let now =
-                |is: &dyn Fn(&&Arc<Task>) -> bool| found.iter().filter(is).map(|task| task.id).collect();
-            let startable: Vec<TaskId> = now(&|task| task.is_startable(&found));
-            let begun: Vec<TaskId> =
-                now(&|task| task.status == TaskStatus::InProgress && !task.is_internal());
-            let shown: Vec<TaskId> = now(&|task| !task.is_internal());
+            let matching_ids = |is_wanted: &dyn Fn(&&Arc<Task>) -> bool| {
+                tasks.iter().filter(is_wanted).map(|task| task.id).collect()
+            };
+            let startable: Vec<TaskId> = matching_ids(&|task| task.is_startable(&tasks));
+            let in_progress_ids: Vec<TaskId> =
+                matching_ids(&|task| task.status == TaskStatus::InProgress && !task.is_internal());
+            let visible_ids: Vec<TaskId> = matching_ids(&|task| !task.is_internal());
             assert_eq!(board.startable().map(|task| task.id).collect::<Vec<_>>(), startable);
-            assert_eq!(board.in_progress().map(|task| task.id).collect::<Vec<_>>(), begun);
+            assert_eq!(board.in_progress().map(|task| task.id).collect::<Vec<_>>(), in_progress_ids);
             assert_eq!(
                 (board.ids().collect::<Vec<_>>(), board.visible_count()),
-                (shown.clone(), shown.len())
+                (visible_ids.clone(), visible_ids.len())
             );
             for resume in [true, false] {
                 let (team, owner) = (TeamName::parse("t").unwrap(), AgentName::new_unchecked("ANN"));
-                let asked = NextTaskRequest { team, owner, include_in_progress: resume };
-                let back = resume.then(|| resumable_task(&found, &asked.owner)).flatten().map(|task| task.id);
-                let expected = back.or_else(|| next_task(&found, &asked.owner));
-                assert_eq!(board.next(&asked), expected.map_or(NextTaskHint::NoTask, NextTaskHint::Task));
+                let request = NextTaskRequest { team, owner, include_in_progress: resume };
+                let resumed =
+                    resume.then(|| resumable_task(&tasks, &request.owner)).flatten().map(|task| task.id);
+                let expected = resumed.or_else(|| next_task(&tasks, &request.owner));
+                assert_eq!(board.next(&request), expected.map_or(NextTaskHint::NoTask, NextTaskHint::Task));
             }
-            assert!(board.update(&found).is_empty());
-            assert!(board.dependents.values().all(|waiting| !waiting.is_empty()), "it would grow for ever");
+            assert!(board.update(&tasks).is_empty());
+            assert!(
+                board.dependents.values().all(|waiting| !waiting.is_empty()),
+                "no task has an empty list of dependents"
+            );
         }
     }
 }

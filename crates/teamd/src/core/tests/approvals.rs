@@ -1,4 +1,4 @@
-//! Requests of members: who answers, when, and that nothing is answered twice.
+//! Tests of member requests: who answers them, when, and that each gets one answer.
 
 use super::*;
 use crate::core::deadlines;
@@ -22,7 +22,7 @@ const PERMISSION: &str = r#"{"type":"permission_request","request_id":"perm-1","
 const RESPONSE: &str =
     r#"{"type":"permission_response","request_id":"perm-1","subtype":"error","error":"no"}"#;
 
-/// As the files have it.
+/// The open permission request, as a scan of the files returns it.
 fn open_requests() -> Vec<OpenRequest> {
     permission_request(PERMISSION)
 }
@@ -44,17 +44,17 @@ fn state_with_policy(policy: Policy) -> State {
     state
 }
 
-fn requests_scanned(state: &mut State, open: Vec<OpenRequest>, now: Now) -> Vec<Effect> {
-    let asking = RequestScanResult { open, ..RequestScanResult::default() };
+fn scan_requests(state: &mut State, open: Vec<OpenRequest>, now: Now) -> Vec<Effect> {
+    let scan = RequestScanResult { open, ..RequestScanResult::default() };
     handle_event(
         state,
-        CoreEvent::FileJobDone(FileResult::RequestsScanned { team: survey_team(), result: Ok(asking) }),
+        CoreEvent::FileJobDone(FileResult::RequestsScanned { team: survey_team(), result: Ok(scan) }),
         now,
     )
 }
 
-/// Its answer is found by a look.
-fn inbox_scanned(state: &mut State, by: AnsweredBy) -> Vec<Effect> {
+/// Handles a request scan that finds an approval of the permission request.
+fn find_answer(state: &mut State, by: AnsweredBy) -> Vec<Effect> {
     let (to, request) = (AgentName::new_unchecked("ann"), RequestId::parse("perm-1").unwrap());
     let answered = vec![AnsweredRequest {
         member: to,
@@ -63,15 +63,15 @@ fn inbox_scanned(state: &mut State, by: AnsweredBy) -> Vec<Effect> {
         answered_by: by,
         asked_at: 0,
     }];
-    let asking = RequestScanResult { answered, ..RequestScanResult::default() };
+    let scan = RequestScanResult { answered, ..RequestScanResult::default() };
     handle_event(
         state,
-        CoreEvent::FileJobDone(FileResult::RequestsScanned { team: survey_team(), result: Ok(asking) }),
+        CoreEvent::FileJobDone(FileResult::RequestsScanned { team: survey_team(), result: Ok(scan) }),
         NOW,
     )
 }
 
-fn answer_written(state: &mut State, result: Result<(), ErrorReport>) -> Vec<Effect> {
+fn finish_answer(state: &mut State, result: Result<(), ErrorReport>) -> Vec<Effect> {
     let request = RequestId::parse("perm-1").unwrap();
     let from = AgentName::new_unchecked("ann");
     handle_event(
@@ -81,23 +81,23 @@ fn answer_written(state: &mut State, result: Result<(), ErrorReport>) -> Vec<Eff
     )
 }
 
-/// A message is found in an inbox.
-fn message_from_lead(state: &mut State, inbox: &str, from: &str, text: &str) -> Vec<Effect> {
+/// Handles an inbox scan that finds one new message.
+fn find_message(state: &mut State, inbox: &str, from: &str, text: &str) -> Vec<Effect> {
     let payload = Payload::parse(text);
-    let letter = MessageHeader { index: 0, from: AgentName::new_unchecked(from), summary: None, payload };
-    let mail = InboxScanResult { new: vec![letter], ..InboxScanResult::default() };
+    let header = MessageHeader { index: 0, from: AgentName::new_unchecked(from), summary: None, payload };
+    let scan = InboxScanResult { new: vec![header], ..InboxScanResult::default() };
     handle_event(
         state,
         CoreEvent::FileJobDone(FileResult::InboxScanned {
             team: survey_team(),
             inbox: inbox.into(),
-            result: Ok(mail),
+            result: Ok(scan),
         }),
         NOW,
     )
 }
 
-fn written_answer(effects: &[Effect]) -> Vec<bool> {
+fn written_answers(effects: &[Effect]) -> Vec<bool> {
     let answer = |effect: &Effect| match effect {
         Effect::File(FileJob::WriteAnswer { answer, .. }) => Some(matches!(answer, Answer::Approve(_))),
         _ => None,
@@ -105,15 +105,15 @@ fn written_answer(effects: &[Effect]) -> Vec<bool> {
     effects.iter().filter_map(answer).collect()
 }
 
-fn has_request_scan(effects: &[Effect]) -> usize {
+fn request_scan_count(effects: &[Effect]) -> usize {
     effects.iter().filter(|effect| matches!(effect, Effect::File(FileJob::ScanRequests { .. }))).count()
 }
 
-fn shown_notices(effects: &[Effect]) -> usize {
+fn notice_count(effects: &[Effect]) -> usize {
     effects.iter().filter(|effect| matches!(effect, Effect::Pane(PaneJob::NotifyAttached { .. }))).count()
 }
 
-fn request_answered(effects: &[Effect]) -> Option<GivenAnswer> {
+fn logged_answer(effects: &[Effect]) -> Option<GivenAnswer> {
     effects.iter().find_map(|effect| match effect {
         Effect::Log(event) => match event.kind {
             EventKind::RequestAnswered { answered_by: by, approved, .. } => {
@@ -126,86 +126,83 @@ fn request_answered(effects: &[Effect]) -> Option<GivenAnswer> {
 }
 
 #[test]
-fn a_request_is_looked_for_when_it_comes_and_a_storm_of_them_twice() {
+fn many_request_messages_cause_two_scans() {
     let mut state = state_with_policy(Policy::default());
-    assert_eq!(has_request_scan(&message_from_lead(&mut state, "team-lead", "ann", PERMISSION)), 1);
-    assert_eq!(has_request_scan(&message_from_lead(&mut state, "team-lead", "ann", PERMISSION)), 0);
-    assert_eq!(has_request_scan(&message_from_lead(&mut state, "team-lead", "ann", PERMISSION)), 0);
-    assert_eq!(has_request_scan(&requests_scanned(&mut state, open_requests(), NOW)), 1);
+    assert_eq!(request_scan_count(&find_message(&mut state, "team-lead", "ann", PERMISSION)), 1);
+    assert_eq!(request_scan_count(&find_message(&mut state, "team-lead", "ann", PERMISSION)), 0);
+    assert_eq!(request_scan_count(&find_message(&mut state, "team-lead", "ann", PERMISSION)), 0);
+    assert_eq!(request_scan_count(&scan_requests(&mut state, open_requests(), NOW)), 1);
     assert_eq!(
-        has_request_scan(&message_from_lead(&mut state, "bob", "ann", PERMISSION)),
+        request_scan_count(&find_message(&mut state, "bob", "ann", PERMISSION)),
         0,
-        "a peer is nobody to ask"
+        "another member does not answer requests"
     );
-    assert_eq!(has_request_scan(&message_from_lead(&mut state, "team-lead", "ann", "hello")), 0);
+    assert_eq!(request_scan_count(&find_message(&mut state, "team-lead", "ann", "hello")), 0);
 }
 
 #[test]
-fn what_the_policy_grants_is_answered_once() {
+fn policy_approves_a_request_once() {
     let mut state = state_with_policy(Policy { permission_approver: Approver::Auto, ..Policy::default() });
-    let effects = requests_scanned(&mut state, open_requests(), NOW);
-    assert_eq!((written_answer(&effects), shown_notices(&effects)), (vec![true], 0));
+    let effects = scan_requests(&mut state, open_requests(), NOW);
+    assert_eq!((written_answers(&effects), notice_count(&effects)), (vec![true], 0));
     assert!(
-        written_answer(&requests_scanned(&mut state, open_requests(), NOW)).is_empty(),
-        "it is being written"
+        written_answers(&scan_requests(&mut state, open_requests(), NOW)).is_empty(),
+        "the answer is being written"
     );
-    let effects = answer_written(&mut state, Ok(()));
-    assert_eq!(request_answered(&effects), Some(GivenAnswer { by: AnsweredBy::Auto, is_approved: true }));
+    let effects = finish_answer(&mut state, Ok(()));
+    assert_eq!(logged_answer(&effects), Some(GivenAnswer { by: AnsweredBy::Auto, is_approved: true }));
     assert_eq!(
-        request_answered(&message_from_lead(&mut state, "ann", "team-lead", RESPONSE)),
+        logged_answer(&find_message(&mut state, "ann", "team-lead", RESPONSE)),
         None,
-        "it was told"
+        "the answer was logged"
     );
 }
 
 #[test]
-fn what_waits_for_somebody_is_told_once_and_shown_until_it_is_answered() {
+fn open_request_is_announced_once_and_listed_until_it_is_answered() {
     let mut state = state_with_policy(Policy::default());
     let ann = start_member(&mut state, "ann", 50);
-    let effects = requests_scanned(&mut state, open_requests(), NOW);
-    assert_eq!((written_answer(&effects).len(), shown_notices(&effects)), (0, 1));
+    let effects = scan_requests(&mut state, open_requests(), NOW);
+    assert_eq!((written_answers(&effects).len(), notice_count(&effects)), (0, 1));
     assert_eq!(state.agents[&ann].open_requests.iter().collect::<Vec<_>>(), [&MemberRequestKind::Permission]);
-    assert_eq!(shown_notices(&requests_scanned(&mut state, open_requests(), NOW)), 0);
-    let effects = message_from_lead(&mut state, "ann", "team-lead", RESPONSE);
-    assert_eq!(request_answered(&effects), Some(GivenAnswer { by: AnsweredBy::Lead, is_approved: false }));
+    assert_eq!(notice_count(&scan_requests(&mut state, open_requests(), NOW)), 0);
+    let effects = find_message(&mut state, "ann", "team-lead", RESPONSE);
+    assert_eq!(logged_answer(&effects), Some(GivenAnswer { by: AnsweredBy::Lead, is_approved: false }));
     assert!(state.agents[&ann].open_requests.is_empty());
-    requests_scanned(&mut state, open_requests(), NOW);
-    requests_scanned(&mut state, Vec::new(), NOW);
-    assert!(state.agents[&ann].open_requests.is_empty(), "nobody asks any more");
+    scan_requests(&mut state, open_requests(), NOW);
+    scan_requests(&mut state, Vec::new(), NOW);
+    assert!(state.agents[&ann].open_requests.is_empty(), "the request is closed");
 }
 
 #[test]
-fn a_time_out_answers_as_the_policy_says() {
-    for (after, answers) in [
+fn timeout_is_answered_as_the_policy_says() {
+    for (on_timeout, answers) in [
         (TimeoutAction::Deny, vec![false]),
         (TimeoutAction::Approve, vec![true]),
         (TimeoutAction::Wait, vec![]),
     ] {
-        let mut state = state_with_policy(Policy {
-            answer_timeout_ms: Some(1_000),
-            on_timeout: after,
-            ..Policy::default()
-        });
-        requests_scanned(&mut state, open_requests(), NOW);
+        let mut state =
+            state_with_policy(Policy { answer_timeout_ms: Some(1_000), on_timeout, ..Policy::default() });
+        scan_requests(&mut state, open_requests(), NOW);
         assert!(
-            written_answer(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(1_999))).is_empty()
+            written_answers(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(1_999))).is_empty()
         );
-        if after != TimeoutAction::Wait {
+        if on_timeout != TimeoutAction::Wait {
             assert!(deadlines::next_deadline(&state) <= 2_000);
         }
         assert_eq!(
-            written_answer(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(2_000))),
+            written_answers(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(2_000))),
             answers
         );
         assert!(
-            written_answer(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(9_000))).is_empty(),
-            "once"
+            written_answers(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(9_000))).is_empty(),
+            "the request is answered once"
         );
     }
 }
 
 #[test]
-fn after_a_restart_a_request_is_neither_told_again_nor_waits_anew() {
+fn restarted_daemon_does_not_announce_a_request_again_and_keeps_its_timeout() {
     let mut state = state_with_policy(Policy {
         answer_timeout_ms: Some(1_000),
         on_timeout: TimeoutAction::Deny,
@@ -219,35 +216,35 @@ fn after_a_restart_a_request_is_neither_told_again_nor_waits_anew() {
         .logged_requests
         .opened
         .insert(RequestId::parse("perm-1").unwrap());
-    let effects = requests_scanned(&mut state, open_requests(), NOW);
-    assert_eq!((logged_event_kinds(&effects).len(), shown_notices(&effects)), (0, 0));
+    let effects = scan_requests(&mut state, open_requests(), NOW);
+    assert_eq!((logged_event_kinds(&effects).len(), notice_count(&effects)), (0, 0));
     assert_eq!(
-        written_answer(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(1_600))),
+        written_answers(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(1_600))),
         [false],
-        "400 ms were over"
+        "400 ms of the timeout had passed"
     );
 }
 
 #[test]
-fn an_answer_that_could_not_be_written_is_tried_again_and_one_that_was_given_is_not() {
+fn failed_write_of_an_answer_is_retried_unless_the_request_has_an_answer() {
     let mut state = state_with_policy(Policy { permission_approver: Approver::Auto, ..Policy::default() });
-    requests_scanned(&mut state, open_requests(), NOW);
-    let effects = answer_written(&mut state, Err(ErrorReport::new(ErrorKind::Io, "full")));
+    scan_requests(&mut state, open_requests(), NOW);
+    let effects = finish_answer(&mut state, Err(ErrorReport::new(ErrorKind::Io, "full")));
     assert_eq!(logged_event_kinds(&effects), ["error"]);
-    assert_eq!(written_answer(&requests_scanned(&mut state, open_requests(), NOW)), [true]);
+    assert_eq!(written_answers(&scan_requests(&mut state, open_requests(), NOW)), [true]);
     assert_eq!(
-        has_request_scan(&answer_written(
+        request_scan_count(&finish_answer(
             &mut state,
             Err(ErrorReport::new(ErrorKind::AlreadyExists, "answered"))
         )),
         1
     );
-    assert!(written_answer(&requests_scanned(&mut state, Vec::new(), NOW)).is_empty());
+    assert!(written_answers(&scan_requests(&mut state, Vec::new(), NOW)).is_empty());
     assert!(state.teams[&survey_team()].watched.open_requests.is_empty());
 }
 
-/// Another policy is written.
-fn policy_replaced(state: &mut State, policy: Policy) -> Vec<Effect> {
+/// Requests another policy, and handles the result of saving it.
+fn replace_policy(state: &mut State, policy: Policy) -> Vec<Effect> {
     let order = SetPolicyRequest { team: survey_team(), policy };
     let effects = send_call(state, 7, Request::SetPolicy(order.clone()));
     let writes = |effect: &Effect| matches!(effect, Effect::File(FileJob::SavePolicy { .. }));
@@ -260,28 +257,31 @@ fn policy_replaced(state: &mut State, policy: Policy) -> Vec<Effect> {
 }
 
 #[test]
-fn another_policy_decides_what_waits_anew_and_what_it_leaves_to_somebody_is_not_told_again() {
+fn new_policy_decides_open_requests_without_announcing_them_again() {
     let mut state = state_with_policy(Policy::default());
-    requests_scanned(&mut state, open_requests(), NOW);
-    let timed =
+    scan_requests(&mut state, open_requests(), NOW);
+    let timeout_policy =
         Policy { answer_timeout_ms: Some(5_000), on_timeout: TimeoutAction::Deny, ..Policy::default() };
-    let effects = policy_replaced(&mut state, timed.clone());
-    assert_eq!((written_answer(&effects).len(), shown_notices(&effects)), (0, 0));
-    // 1.4 s of the 5 are over.
-    assert!(written_answer(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(4_500))).is_empty());
+    let effects = replace_policy(&mut state, timeout_policy.clone());
+    assert_eq!((written_answers(&effects).len(), notice_count(&effects)), (0, 0));
+    // 1.4 s of the 5 s have passed.
+    assert!(written_answers(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(4_500))).is_empty());
     assert_eq!(state.teams[&survey_team()].watched.open_requests.len(), 1);
     let effects =
-        policy_replaced(&mut state, Policy { permission_approver: Approver::Auto, ..timed.clone() });
-    assert_eq!(written_answer(&effects), [true]);
-    let effects = policy_replaced(&mut state, Policy { rules: Vec::new(), ..timed.clone() });
-    assert!(written_answer(&effects).is_empty(), "it is being written");
-    let same =
-        send_call(&mut state, 8, Request::SetPolicy(SetPolicyRequest { team: survey_team(), policy: timed }));
-    assert!(matches!(same.as_slice(), [Effect::Reply { .. }]), "{same:?}");
+        replace_policy(&mut state, Policy { permission_approver: Approver::Auto, ..timeout_policy.clone() });
+    assert_eq!(written_answers(&effects), [true]);
+    let effects = replace_policy(&mut state, Policy { rules: Vec::new(), ..timeout_policy.clone() });
+    assert!(written_answers(&effects).is_empty(), "the answer is being written");
+    let unchanged = send_call(
+        &mut state,
+        8,
+        Request::SetPolicy(SetPolicyRequest { team: survey_team(), policy: timeout_policy }),
+    );
+    assert!(matches!(unchanged.as_slice(), [Effect::Reply { .. }]), "{unchanged:?}");
 }
 
 #[test]
-fn a_policy_that_could_not_be_written_changes_nothing() {
+fn policy_that_could_not_be_saved_changes_nothing() {
     let mut state = state_with_policy(Policy::default());
     let order = SetPolicyRequest {
         team: survey_team(),
@@ -301,16 +301,16 @@ fn a_policy_that_could_not_be_written_changes_nothing() {
 }
 
 #[test]
-fn an_answer_is_told_once_however_it_is_found() {
+fn answer_is_logged_once_however_it_is_found() {
     let lead = Some(GivenAnswer { by: AnsweredBy::Lead, is_approved: true });
     let mut state = state_with_policy(Policy::default());
-    requests_scanned(&mut state, open_requests(), NOW);
+    scan_requests(&mut state, open_requests(), NOW);
     assert_eq!(
-        request_answered(&inbox_scanned(&mut state, AnsweredBy::Lead)),
+        logged_answer(&find_answer(&mut state, AnsweredBy::Lead)),
         lead,
-        "its letter was taken out before it was seen"
+        "the answer was removed from the inbox before an inbox scan"
     );
-    assert_eq!(request_answered(&inbox_scanned(&mut state, AnsweredBy::Lead)), None);
+    assert_eq!(logged_answer(&find_answer(&mut state, AnsweredBy::Lead)), None);
     let mut state = state_with_policy(Policy::default());
     state
         .teams
@@ -321,79 +321,83 @@ fn an_answer_is_told_once_however_it_is_found() {
         .opened
         .insert(RequestId::parse("perm-1").unwrap());
     assert_eq!(
-        request_answered(&inbox_scanned(&mut state, AnsweredBy::Rule)).map(|given| given.by),
+        logged_answer(&find_answer(&mut state, AnsweredBy::Rule)).map(|answer| answer.by),
         Some(AnsweredBy::Rule),
-        "an earlier daemon's"
+        "an earlier daemon logged the request"
     );
-    assert_eq!(request_answered(&inbox_scanned(&mut state, AnsweredBy::Rule)), None);
+    assert_eq!(logged_answer(&find_answer(&mut state, AnsweredBy::Rule)), None);
     let mut state = state_with_policy(Policy { permission_approver: Approver::Auto, ..Policy::default() });
-    requests_scanned(&mut state, open_requests(), NOW);
+    scan_requests(&mut state, open_requests(), NOW);
     assert_eq!(
-        request_answered(&inbox_scanned(&mut state, AnsweredBy::Auto)),
+        logged_answer(&find_answer(&mut state, AnsweredBy::Auto)),
         None,
-        "whoever writes it says so"
+        "the daemon logs its own answer when it is written"
     );
     assert_eq!(
-        request_answered(&answer_written(&mut state, Ok(()))).map(|given| given.by),
+        logged_answer(&finish_answer(&mut state, Ok(()))).map(|answer| answer.by),
         Some(AnsweredBy::Auto)
     );
     let mut state = state_with_policy(Policy { permission_approver: Approver::Auto, ..Policy::default() });
-    requests_scanned(&mut state, open_requests(), NOW);
-    answer_written(&mut state, Err(ErrorReport::new(ErrorKind::AlreadyExists, "a person was faster")));
-    assert_eq!(request_answered(&inbox_scanned(&mut state, AnsweredBy::Lead)), lead);
+    scan_requests(&mut state, open_requests(), NOW);
+    finish_answer(&mut state, Err(ErrorReport::new(ErrorKind::AlreadyExists, "a person was faster")));
+    assert_eq!(logged_answer(&find_answer(&mut state, AnsweredBy::Lead)), lead);
 }
 
 #[test]
-fn an_inbox_that_was_rewritten_is_looked_at_and_a_look_that_failed_is_made_again() {
+fn rewritten_inbox_causes_a_request_scan_and_a_failed_scan_is_repeated() {
     let mut state = state_with_policy(Policy { permission_approver: Approver::Auto, ..Policy::default() });
     let payload = Payload::parse(PERMISSION);
-    let letter = MessageHeader { index: 0, from: AgentName::new_unchecked("ann"), summary: None, payload };
-    let mail = InboxScanResult { unread: Some(1), known: vec![letter], ..InboxScanResult::default() };
-    let inbox = FileResult::InboxScanned { team: survey_team(), inbox: "team-lead".into(), result: Ok(mail) };
-    assert_eq!(has_request_scan(&handle_event(&mut state, CoreEvent::FileJobDone(inbox), NOW)), 1);
+    let header = MessageHeader { index: 0, from: AgentName::new_unchecked("ann"), summary: None, payload };
+    let scan = InboxScanResult { unread: Some(1), known: vec![header], ..InboxScanResult::default() };
+    let scanned =
+        FileResult::InboxScanned { team: survey_team(), inbox: "team-lead".into(), result: Ok(scan) };
+    assert_eq!(request_scan_count(&handle_event(&mut state, CoreEvent::FileJobDone(scanned), NOW)), 1);
     let failed = FileResult::RequestsScanned {
         team: survey_team(),
         result: Err(ErrorReport::new(ErrorKind::InvalidData, "torn")),
     };
     handle_event(&mut state, CoreEvent::FileJobDone(failed), NOW);
-    assert_eq!(has_request_scan(&handle_event(&mut state, CoreEvent::WatcherOverflow, now_at(9_000))), 1);
-    requests_scanned(&mut state, Vec::new(), NOW);
-    assert_eq!(has_request_scan(&handle_event(&mut state, CoreEvent::WatcherOverflow, now_at(99_000))), 0);
+    assert_eq!(request_scan_count(&handle_event(&mut state, CoreEvent::WatcherOverflow, now_at(9_000))), 1);
+    scan_requests(&mut state, Vec::new(), NOW);
+    assert_eq!(request_scan_count(&handle_event(&mut state, CoreEvent::WatcherOverflow, now_at(99_000))), 0);
 }
 
 #[test]
-fn a_time_that_no_clock_reaches_is_no_end_of_the_daemon() {
+fn longest_answer_timeout_does_not_overflow() {
     let mut state = state_with_policy(Policy {
         answer_timeout_ms: Some(u64::MAX),
         on_timeout: TimeoutAction::Deny,
         ..Policy::default()
     });
-    requests_scanned(&mut state, open_requests(), now_at(5_000));
-    assert!(written_answer(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(9_000))).is_empty());
+    scan_requests(&mut state, open_requests(), now_at(5_000));
+    assert!(written_answers(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(9_000))).is_empty());
 }
 
 #[test]
-fn what_is_asked_in_parts_of_a_long_inbox_is_looked_for_after_the_last() {
+fn requests_in_a_long_inbox_are_scanned_after_its_last_part() {
     let mut state = new_state();
-    let mut part = |texts: &[&str], more| {
-        let letter = |text: &&str| {
+    let mut scan_part = |texts: &[&str], has_more| {
+        let header = |text: &&str| {
             let payload = Payload::parse(text);
             MessageHeader { index: 0, from: AgentName::new_unchecked("ann"), summary: None, payload }
         };
-        let mail = InboxScanResult {
-            new: texts.iter().map(letter).collect(),
-            has_more: more,
+        let scan = InboxScanResult {
+            new: texts.iter().map(header).collect(),
+            has_more,
             ..InboxScanResult::default()
         };
-        let done =
-            FileResult::InboxScanned { team: survey_team(), inbox: "team-lead".into(), result: Ok(mail) };
-        has_request_scan(&handle_event(&mut state, CoreEvent::FileJobDone(done), NOW))
+        let scanned =
+            FileResult::InboxScanned { team: survey_team(), inbox: "team-lead".into(), result: Ok(scan) };
+        request_scan_count(&handle_event(&mut state, CoreEvent::FileJobDone(scanned), NOW))
     };
-    assert_eq!([part(&[PERMISSION], true), part(&[], true), part(&["that was all"], false)], [0, 0, 1]);
+    assert_eq!(
+        [scan_part(&[PERMISSION], true), scan_part(&[], true), scan_part(&["that was all"], false)],
+        [0, 0, 1]
+    );
 }
 
 #[test]
-fn what_members_of_a_session_ask_is_told_and_left_to_its_lead() {
+fn requests_in_a_session_team_are_announced_and_left_to_its_lead() {
     let mut state = new_state();
     let session = TeamName::parse("session-0123abcd").unwrap();
     handle_event(
@@ -402,102 +406,113 @@ fn what_members_of_a_session_ask_is_told_and_left_to_its_lead() {
         NOW,
     );
     let payload = Payload::parse(PERMISSION);
-    let letter = MessageHeader { index: 0, from: AgentName::new_unchecked("ann"), summary: None, payload };
-    let mail = InboxScanResult { new: vec![letter], ..InboxScanResult::default() };
-    let inbox =
-        FileResult::InboxScanned { team: session.clone(), inbox: "team-lead".into(), result: Ok(mail) };
-    assert_eq!(has_request_scan(&handle_event(&mut state, CoreEvent::FileJobDone(inbox), NOW)), 1);
-    let asking = || RequestScanResult { open: open_requests(), ..RequestScanResult::default() };
-    let mut look = || {
+    let header = MessageHeader { index: 0, from: AgentName::new_unchecked("ann"), summary: None, payload };
+    let scan = InboxScanResult { new: vec![header], ..InboxScanResult::default() };
+    let scanned =
+        FileResult::InboxScanned { team: session.clone(), inbox: "team-lead".into(), result: Ok(scan) };
+    assert_eq!(request_scan_count(&handle_event(&mut state, CoreEvent::FileJobDone(scanned), NOW)), 1);
+    let scan_result = || RequestScanResult { open: open_requests(), ..RequestScanResult::default() };
+    let mut rescan = || {
         handle_event(
             &mut state,
             CoreEvent::FileJobDone(FileResult::RequestsScanned {
                 team: session.clone(),
-                result: Ok(asking()),
+                result: Ok(scan_result()),
             }),
             NOW,
         )
     };
-    let effects = look();
+    let effects = rescan();
     assert_eq!(
-        (logged_event_kinds(&effects), shown_notices(&effects), written_answer(&effects).len()),
+        (logged_event_kinds(&effects), notice_count(&effects), written_answers(&effects).len()),
         (vec!["request_opened".to_owned()], 1, 0)
     );
-    assert_eq!(shown_notices(&look()), 0);
+    assert_eq!(notice_count(&rescan()), 0);
 }
 
 #[test]
-fn who_takes_back_what_it_asked_is_told_once_whichever_daemon_heard_it() {
+fn withdrawn_request_is_logged_once_by_this_or_the_next_daemon() {
     let ann = (AgentName::new_unchecked("ann"), RequestId::parse("perm-1").unwrap());
-    let withdrawn = |state: &mut State| {
-        let asking = RequestScanResult { withdrawn: vec![ann.clone()], ..RequestScanResult::default() };
+    let scan_withdrawal = |state: &mut State| {
+        let scan = RequestScanResult { withdrawn: vec![ann.clone()], ..RequestScanResult::default() };
         logged_event_kinds(&handle_event(
             state,
-            CoreEvent::FileJobDone(FileResult::RequestsScanned { team: survey_team(), result: Ok(asking) }),
+            CoreEvent::FileJobDone(FileResult::RequestsScanned { team: survey_team(), result: Ok(scan) }),
             NOW,
         ))
     };
     let mut state = state_with_policy(Policy::default());
-    assert!(withdrawn(&mut state).is_empty(), "nobody was told that it asked");
-    requests_scanned(&mut state, open_requests(), NOW);
-    assert_eq!(withdrawn(&mut state), ["request_withdrawn"]);
-    assert!(withdrawn(&mut state).is_empty() && state.teams[&survey_team()].watched.open_requests.is_empty());
-    let mut later = state_with_policy(Policy::default());
-    later.teams.get_mut(&survey_team()).unwrap().watched.logged_requests.opened.insert(ann.1.clone());
-    assert_eq!(withdrawn(&mut later), ["request_withdrawn"], "an earlier daemon's");
+    assert!(scan_withdrawal(&mut state).is_empty(), "the request itself was never logged");
+    scan_requests(&mut state, open_requests(), NOW);
+    assert_eq!(scan_withdrawal(&mut state), ["request_withdrawn"]);
+    assert!(
+        scan_withdrawal(&mut state).is_empty()
+            && state.teams[&survey_team()].watched.open_requests.is_empty()
+    );
+    let mut next = state_with_policy(Policy::default());
+    next.teams.get_mut(&survey_team()).unwrap().watched.logged_requests.opened.insert(ann.1.clone());
+    assert_eq!(scan_withdrawal(&mut next), ["request_withdrawn"], "an earlier daemon logged the request");
 }
 
 #[test]
-fn a_planner_that_nobody_answers_plans_three_times_and_not_for_ever() {
+fn timeout_does_not_reject_a_plan_after_two_timeouts() {
     let plan = r#"{"type":"plan_approval_request","from":"ann","timestamp":"","planFilePath":"p","planContent":"c","requestId":"plan-3"}"#;
     let policy =
         Policy { answer_timeout_ms: Some(1_000), on_timeout: TimeoutAction::Deny, ..Policy::default() };
-    let overlooked = |state: &mut State, text: &str| {
-        let overlooked = [AgentName::new_unchecked("ann")].into();
-        let asking = RequestScanResult {
+    let scan_timed_out_plan = |state: &mut State, text: &str| {
+        let members = [AgentName::new_unchecked("ann")].into();
+        let scan = RequestScanResult {
             open: permission_request(text),
-            plans_timed_out_twice: overlooked,
+            plans_timed_out_twice: members,
             ..RequestScanResult::default()
         };
         handle_event(
             state,
-            CoreEvent::FileJobDone(FileResult::RequestsScanned { team: survey_team(), result: Ok(asking) }),
+            CoreEvent::FileJobDone(FileResult::RequestsScanned { team: survey_team(), result: Ok(scan) }),
             NOW,
         )
     };
     let mut state = state_with_policy(policy.clone());
-    let effects = overlooked(&mut state, plan);
+    let effects = scan_timed_out_plan(&mut state, plan);
     assert_eq!(
-        (logged_event_kinds(&effects), shown_notices(&effects)),
+        (logged_event_kinds(&effects), notice_count(&effects)),
         (vec!["request_opened".to_owned(), "error".to_owned()], 1)
     );
-    assert!(logged_event_kinds(&overlooked(&mut state, plan)).is_empty(), "it is told once");
-    assert!(written_answer(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(90_000))).is_empty());
-    let replaced = policy_replaced(&mut state, Policy { answer_timeout_ms: Some(2_000), ..policy.clone() });
     assert!(
-        written_answer(&replaced).is_empty()
-            && written_answer(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(99_000)))
+        logged_event_kinds(&scan_timed_out_plan(&mut state, plan)).is_empty(),
+        "the error is logged once"
+    );
+    assert!(
+        written_answers(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(90_000))).is_empty()
+    );
+    let replaced = replace_policy(&mut state, Policy { answer_timeout_ms: Some(2_000), ..policy.clone() });
+    assert!(
+        written_answers(&replaced).is_empty()
+            && written_answers(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(99_000)))
                 .is_empty()
     );
     let mut state = state_with_policy(policy.clone());
-    overlooked(&mut state, PERMISSION);
+    scan_timed_out_plan(&mut state, PERMISSION);
     assert_eq!(
-        written_answer(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(2_000))),
+        written_answers(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(2_000))),
         [false],
-        "that makes nobody plan again"
+        "a rejected permission request does not cause another plan"
     );
     let mut state = state_with_policy(policy);
-    requests_scanned(&mut state, permission_request(plan), NOW);
-    assert_eq!(written_answer(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(2_000))), [false]);
+    scan_requests(&mut state, permission_request(plan), NOW);
+    assert_eq!(
+        written_answers(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(2_000))),
+        [false]
+    );
 }
 
 #[test]
-fn what_a_member_had_asked_is_looked_at_again_once_config_has_it_back() {
+fn requests_are_scanned_again_when_config_has_its_members_back() {
     let mut state = state_with_policy(Policy::default());
-    let config = |members_back| {
-        let seen = ConfigSnapshot { has_restored_members: members_back, ..Default::default() };
-        CoreEvent::FileJobDone(FileResult::ConfigChecked { team: survey_team(), snapshot: seen })
+    let config_checked = |has_restored_members| {
+        let snapshot = ConfigSnapshot { has_restored_members, ..Default::default() };
+        CoreEvent::FileJobDone(FileResult::ConfigChecked { team: survey_team(), snapshot })
     };
-    assert_eq!(has_request_scan(&handle_event(&mut state, config(false), NOW)), 0);
-    assert_eq!(has_request_scan(&handle_event(&mut state, config(true), NOW)), 1);
+    assert_eq!(request_scan_count(&handle_event(&mut state, config_checked(false), NOW)), 0);
+    assert_eq!(request_scan_count(&handle_event(&mut state, config_checked(true), NOW)), 1);
 }

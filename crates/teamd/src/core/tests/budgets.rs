@@ -1,4 +1,5 @@
-//! What a team may use up, and what follows when it has.
+//! Tests of team budgets: turns, time and usage are counted, and an exhausted budget suspends the
+//! members.
 
 use super::turns::*;
 use super::*;
@@ -20,35 +21,36 @@ use protocol::usage::{Usage, UsageReport};
 
 fn state_with_policy(policy: Policy) -> State {
     let mut state = new_state();
-    let known = state.teams.get_mut(&survey_team()).unwrap();
-    (known.policy, known.usage.started_at) = (policy, NOW.wall);
+    let team = state.teams.get_mut(&survey_team()).unwrap();
+    (team.policy, team.usage.started_at) = (policy, NOW.wall);
     state
 }
 
-fn run_turns(state: &mut State, conn: u64, number: u64) -> Vec<Effect> {
-    let said = |activity, number| CoreEvent::ShimReported {
+/// Reports the end of the turn before `number`, and the start of the turn `number`.
+fn start_turn(state: &mut State, conn: u64, number: u64) -> Vec<Effect> {
+    let turn_status = |activity, number| CoreEvent::ShimReported {
         conn,
         report: FromShim::TurnStatus(turn_state(activity, number)),
     };
-    handle_event(state, said(Activity::Idle, number - 1), NOW);
-    handle_event(state, said(Activity::Active, number), NOW)
+    handle_event(state, turn_status(Activity::Idle, number - 1), NOW);
+    handle_event(state, turn_status(Activity::Active, number), NOW)
 }
 
-fn reports_exhausted(effects: &[Effect]) -> bool {
+fn logs_exhausted(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| match effect {
         Effect::Log(event) => matches!(event.kind, EventKind::BudgetExhausted { .. }),
         _ => false,
     })
 }
 
-fn shutdown_requested_of(effects: &[Effect]) -> usize {
+fn shutdown_request_count(effects: &[Effect]) -> usize {
     effects
         .iter()
         .filter(|effect| matches!(effect, Effect::File(FileJob::SendShutdownRequest { .. })))
         .count()
 }
 
-fn policy_saved(state: &mut State, policy: Policy) {
+fn save_policy(state: &mut State, policy: Policy) {
     let order = SetPolicyRequest { team: survey_team(), policy };
     handle_event(
         state,
@@ -58,64 +60,70 @@ fn policy_saved(state: &mut State, policy: Policy) {
 }
 
 #[test]
-fn with_its_last_turn_its_members_are_asked_to_end_once_and_rest() {
+fn last_turn_of_the_budget_suspends_all_members() {
     let mut state = state_with_policy(Policy { max_turns: Some(3), ..Policy::default() });
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     start_member_with(&mut state, worker_request("bob", |_| {}), 51);
     assert!(
-        !reports_exhausted(&run_turns(&mut state, 50, 1))
-            && !reports_exhausted(&run_turns(&mut state, 51, 1))
+        !logs_exhausted(&start_turn(&mut state, 50, 1)) && !logs_exhausted(&start_turn(&mut state, 51, 1))
     );
-    let effects = run_turns(&mut state, 50, 2);
-    assert!(reports_exhausted(&effects), "{effects:?}");
-    assert_eq!(shutdown_requested_of(&effects), 2);
-    assert!(!reports_exhausted(&run_turns(&mut state, 51, 2)), "it is told once");
+    let effects = start_turn(&mut state, 50, 2);
+    assert!(logs_exhausted(&effects), "{effects:?}");
+    assert_eq!(shutdown_request_count(&effects), 2);
+    assert!(!logs_exhausted(&start_turn(&mut state, 51, 2)), "the exhausted budget is logged once");
     assert_eq!(
         error_kind(&send_call(&mut state, 8, worker_request("cat", |_| {})), 8),
         Some(ErrorKind::Refused)
     );
     report_exit(&mut state, &ann, 50, ExitReport::Exit(0));
     finish_cleanup(&mut state, &ann);
-    assert!(state.pending_respawns[0].is_suspended(), "ann is to be had back");
-    let back = Request::ResumeMembers(ResumeMembersRequest { team: Some(survey_team()) });
-    assert_eq!(error_kind(&send_call(&mut state, 9, back.clone()), 9), Some(ErrorKind::Refused));
-    policy_saved(&mut state, Policy { max_turns: Some(100), ..Policy::default() });
-    let effects = send_call(&mut state, 10, back);
+    assert!(state.pending_respawns[0].is_suspended(), "ann can be resumed");
+    let resume = Request::ResumeMembers(ResumeMembersRequest { team: Some(survey_team()) });
+    assert_eq!(error_kind(&send_call(&mut state, 9, resume.clone()), 9), Some(ErrorKind::Refused));
+    save_policy(&mut state, Policy { max_turns: Some(100), ..Policy::default() });
+    let effects = send_call(&mut state, 10, resume);
     assert!(
-        matches!(reply_value(&effects, 10), Some(Reply::ResumeMembers(back)) if back.members[&survey_team()].len() == 1)
+        matches!(reply_value(&effects, 10), Some(Reply::ResumeMembers(reply)) if reply.members[&survey_team()].len() == 1)
     );
 }
 
 #[test]
-fn its_time_is_over_at_its_moment_for_the_next_daemon_too() {
+fn time_limit_is_reported_once_by_this_or_the_next_daemon() {
     let mut state = state_with_policy(Policy { max_time_ms: Some(5_000), ..Policy::default() });
     start_member_with(&mut state, worker_request("ann", |_| {}), 50);
-    policy_saved(&mut state, Policy { max_time_ms: Some(8_000), ..Policy::default() });
+    save_policy(&mut state, Policy { max_time_ms: Some(8_000), ..Policy::default() });
     state.rescan_at = u64::MAX;
     let at = |ms| Now { wall: NOW.wall + ms, mono: NOW.mono + ms };
     assert_eq!(deadlines::next_deadline(&state), NOW.mono + 8_000);
-    assert!(!reports_exhausted(&handle_event(&mut state, CoreEvent::DeadlineReached, at(7_999))));
-    let before = state.to_roster();
-    assert!(reports_exhausted(&handle_event(&mut state, CoreEvent::DeadlineReached, at(8_000))));
-    assert!(deadlines::next_deadline(&state) > NOW.mono + 8_000, "it would wake for ever");
+    assert!(!logs_exhausted(&handle_event(&mut state, CoreEvent::DeadlineReached, at(7_999))));
+    let roster_before = state.to_roster();
+    assert!(logs_exhausted(&handle_event(&mut state, CoreEvent::DeadlineReached, at(8_000))));
+    assert!(
+        deadlines::next_deadline(&state) > NOW.mono + 8_000,
+        "the passed time limit is not a deadline any more"
+    );
     let roster = serde_json::from_value(serde_json::to_value(state.to_roster()).unwrap()).unwrap();
     let mut next = State::new(state.settings.clone(), roster, EventLogCursor::default());
     next.teams.get_mut(&survey_team()).unwrap().policy =
         Policy { max_time_ms: Some(8_000), ..Policy::default() };
     let effects = recovery::recover(&mut next, at(9_000));
-    assert!(!reports_exhausted(&effects), "it was told");
-    let roster = serde_json::from_value(serde_json::to_value(before).unwrap()).unwrap();
-    let mut late = State::new(state.settings.clone(), roster, EventLogCursor::default());
-    late.teams.get_mut(&survey_team()).unwrap().policy =
+    assert!(!logs_exhausted(&effects), "the earlier daemon logged it");
+    let roster = serde_json::from_value(serde_json::to_value(roster_before).unwrap()).unwrap();
+    let mut recovered = State::new(state.settings.clone(), roster, EventLogCursor::default());
+    recovered.teams.get_mut(&survey_team()).unwrap().policy =
         Policy { max_time_ms: Some(8_000), ..Policy::default() };
-    let effects = recovery::recover(&mut late, at(9_000));
+    let effects = recovery::recover(&mut recovered, at(9_000));
     assert_eq!(
-        (reports_exhausted(&effects), shutdown_requested_of(&effects)),
+        (logs_exhausted(&effects), shutdown_request_count(&effects)),
         (true, 1),
-        "over while no daemon looked"
+        "the limit passed while no daemon ran"
     );
     let [Effect::File(FileJob::SaveRoster(roster)), ..] = &effects[..] else { panic!("{effects:?}") };
-    assert_eq!(roster.records[0].lifecycle.shutdown_ids().len(), 1, "the roster goes ahead of the question");
+    assert_eq!(
+        roster.records[0].lifecycle.shutdown_ids().len(),
+        1,
+        "the roster is saved before the shutdown request is sent"
+    );
     assert_eq!(
         error_kind(&send_call(&mut next, 8, worker_request("cat", |_| {})), 8),
         Some(ErrorKind::Refused)
@@ -123,23 +131,19 @@ fn its_time_is_over_at_its_moment_for_the_next_daemon_too() {
 }
 
 #[test]
-fn while_the_machine_sleeps_its_time_goes_on() {
+fn time_limit_includes_the_sleep_of_the_machine() {
     let mut state = state_with_policy(Policy::default());
     start_member_with(&mut state, worker_request("ann", |_| {}), 50);
-    policy_saved(&mut state, Policy { max_time_ms: Some(3_600_000), ..Policy::default() });
-    let awake = |mono: u64, slept: u64| Now { wall: NOW.wall + mono + slept, mono: NOW.mono + mono };
-    assert!(!reports_exhausted(&handle_event(&mut state, CoreEvent::DeadlineReached, awake(40_000, 0))));
-    assert!(!reports_exhausted(&handle_event(
-        &mut state,
-        CoreEvent::DeadlineReached,
-        awake(80_000, 3_000_000)
-    )));
-    let effects = handle_event(&mut state, CoreEvent::DeadlineReached, awake(120_000, 3_600_000));
-    assert_eq!((reports_exhausted(&effects), shutdown_requested_of(&effects)), (true, 1));
+    save_policy(&mut state, Policy { max_time_ms: Some(3_600_000), ..Policy::default() });
+    let after = |mono: u64, slept: u64| Now { wall: NOW.wall + mono + slept, mono: NOW.mono + mono };
+    assert!(!logs_exhausted(&handle_event(&mut state, CoreEvent::DeadlineReached, after(40_000, 0))));
+    assert!(!logs_exhausted(&handle_event(&mut state, CoreEvent::DeadlineReached, after(80_000, 3_000_000))));
+    let effects = handle_event(&mut state, CoreEvent::DeadlineReached, after(120_000, 3_600_000));
+    assert_eq!((logs_exhausted(&effects), shutdown_request_count(&effects)), (true, 1));
 }
 
 #[test]
-fn whoever_was_killed_just_then_does_not_rest() {
+fn killed_member_is_not_suspended_when_the_budget_is_exhausted() {
     let mut state = state_with_policy(Policy { max_turns: Some(1), ..Policy::default() });
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     let bob = start_member_with(&mut state, worker_request("bob", |_| {}), 51);
@@ -148,9 +152,9 @@ fn whoever_was_killed_just_then_does_not_rest() {
         9,
         Request::Kill(MemberSelection { team: survey_team(), names: vec!["ann".into()] }),
     );
-    assert!(reports_exhausted(&run_turns(&mut state, 51, 1)));
+    assert!(logs_exhausted(&start_turn(&mut state, 51, 1)));
     report_exit(&mut state, &ann, 50, ExitReport::Signal(15));
-    assert!(state.pending_respawns.is_empty(), "up --resume would bring it back");
+    assert!(state.pending_respawns.is_empty(), "teamctl up --resume would start ann again");
     report_exit(&mut state, &bob, 51, ExitReport::Exit(0));
     assert_eq!(state.pending_respawns.len(), 1);
 }
@@ -167,21 +171,21 @@ fn killed_member_is_not_suspended_if_recovery_finds_the_time_limit_passed() {
     send_call(&mut before, 9, kill);
     let mut state = next_daemon(&before);
     state.teams.get_mut(&survey_team()).unwrap().policy = policy;
-    let late = Now { wall: NOW.wall + 9_000, mono: NOW.mono + 9_000 };
-    assert!(reports_exhausted(&recovery::recover(&mut state, late)));
+    let recovered_at = Now { wall: NOW.wall + 9_000, mono: NOW.mono + 9_000 };
+    assert!(logs_exhausted(&recovery::recover(&mut state, recovered_at)));
     let mut report_killed = |spawn: &SpawnId| {
         let ended = Some(ExitReport::Signal(9));
         let report = FileResult::ExitReportRead { spawn: spawn.clone(), ended };
-        handle_event(&mut state, CoreEvent::FileJobDone(report), late);
+        handle_event(&mut state, CoreEvent::FileJobDone(report), recovered_at);
         state.pending_respawns.iter().map(|pending| pending.request.name.to_string()).collect::<Vec<_>>()
     };
     assert!(report_killed(&ann).is_empty(), "teamctl up --resume would start ann again");
     assert_eq!(report_killed(&bob), ["bob"]);
 }
 
-/// Whoever failed just then comes back with all others alone.
+/// A member that waits for its respawn returns only with the others.
 #[test]
-fn between_two_lives_one_rests_with_the_others() {
+fn pending_respawn_is_suspended_when_the_budget_is_exhausted() {
     let mut state = state_with_policy(Policy { max_turns: Some(1), ..Policy::default() });
     let ann = start_member_with(
         &mut state,
@@ -191,7 +195,7 @@ fn between_two_lives_one_rests_with_the_others() {
     start_member_with(&mut state, worker_request("bob", |_| {}), 51);
     report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
     finish_cleanup(&mut state, &ann);
-    assert!(reports_exhausted(&run_turns(&mut state, 51, 1)));
+    assert!(logs_exhausted(&start_turn(&mut state, 51, 1)));
     let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(10_000));
     assert!(
         !effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::OpenPane { .. }))),
@@ -201,27 +205,31 @@ fn between_two_lives_one_rests_with_the_others() {
 }
 
 #[test]
-fn nobody_says_no_to_the_end_of_a_budget() {
+fn shutdown_for_an_exhausted_budget_cannot_be_rejected() {
     let mut state = state_with_policy(Policy { max_turns: Some(1), ..Policy::default() });
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
-    let effects = run_turns(&mut state, 50, 1);
+    let effects = start_turn(&mut state, 50, 1);
     let request = effects.iter().find_map(|effect| match effect {
         Effect::File(FileJob::SendShutdownRequest { request, .. }) => Some(request.clone()),
         _ => None,
     });
     let from = AgentName::new_unchecked("ann");
-    let no = ShutdownAnswer { from, request: request.unwrap(), rejection_reason: Some("not yet".into()) };
+    let rejection =
+        ShutdownAnswer { from, request: request.unwrap(), rejection_reason: Some("not yet".into()) };
     let effects = handle_event(
         &mut state,
-        CoreEvent::FileJobDone(FileResult::ShutdownAnswers { team: survey_team(), answers: Ok(vec![no]) }),
+        CoreEvent::FileJobDone(FileResult::ShutdownAnswers {
+            team: survey_team(),
+            answers: Ok(vec![rejection]),
+        }),
         NOW,
     );
     assert!(
         effects.iter().any(|effect| matches!(effect, Effect::SendToShim { message: ToShim::End { .. }, .. })),
         "{effects:?}"
     );
-    // More that comes too late lets it rest all the same.
-    policy_saved(&mut state, Policy::default());
+    // A larger budget does not cancel the shutdown: the member is suspended.
+    save_policy(&mut state, Policy::default());
     report_exit(&mut state, &ann, 50, ExitReport::Signal(15));
     assert!(state.pending_respawns[0].is_suspended());
 }
@@ -230,49 +238,50 @@ fn usage_report(tokens: u64) -> Usage {
     Usage { tokens, microdollars: tokens * 10 }
 }
 
-/// A turn's end, with what its program has told so far.
-fn budget_of(state: &mut State, conn: u64, session: Option<&str>, tokens: u64) -> Vec<Effect> {
+/// Reports the end of a turn with the usage so far.
+fn report_usage(state: &mut State, conn: u64, session: Option<&str>, tokens: u64) -> Vec<Effect> {
     let report = UsageReport { session_id: session.map(str::to_owned), usage: usage_report(tokens) };
-    let said = FromShim::TurnStatus(TurnStatus { usage: Some(report), ..turn_state(Activity::Idle, 1) });
-    handle_event(state, CoreEvent::ShimReported { conn, report: said }, NOW)
+    let status = FromShim::TurnStatus(TurnStatus { usage: Some(report), ..turn_state(Activity::Idle, 1) });
+    handle_event(state, CoreEvent::ShimReported { conn, report: status }, NOW)
 }
 
-fn exhausted_state(state: &State) -> u64 {
+fn counted_tokens(state: &State) -> u64 {
     state.teams[&survey_team()].usage.usage.tokens
 }
 
 #[test]
-fn what_programs_tell_is_counted_once_and_ends_the_budget() {
+fn reported_usage_is_counted_once_and_exhausts_the_budget() {
     let mut state = state_with_policy(Policy { max_tokens: Some(1_000), ..Policy::default() });
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     start_member_with(&mut state, worker_request("bob", |_| {}), 51);
-    for (tokens, all) in [(300, 300), (300, 300), (450, 450)] {
-        assert!(!reports_exhausted(&budget_of(&mut state, 50, None, tokens)));
-        assert_eq!(exhausted_state(&state), all, "a join that comes back tells the same again");
+    for (tokens, expected) in [(300, 300), (300, 300), (450, 450)] {
+        assert!(!logs_exhausted(&report_usage(&mut state, 50, None, tokens)));
+        assert_eq!(counted_tokens(&state), expected, "a repeated report is not counted again");
     }
     assert_eq!(state.agents[&ann].record.usage(), usage_report(450));
-    assert!(!reports_exhausted(&budget_of(&mut state, 51, Some("s"), 549)));
-    let effects = budget_of(&mut state, 51, Some("s"), 551);
-    assert!(reports_exhausted(&effects) && shutdown_requested_of(&effects) == 2, "{effects:?}");
-    let refused = send_call(&mut state, 8, worker_request("cat", |_| {}));
-    assert_eq!(error_kind(&refused, 8), Some(ErrorKind::Refused));
-    let why = state.teams[&survey_team()].usage.exhausted_reason.clone();
-    assert_eq!(why.as_deref(), Some("its budget of 1.0k tokens is used up"));
-    policy_saved(&mut state, Policy { max_microdollars: Some(10_010), ..Policy::default() });
+    assert!(!logs_exhausted(&report_usage(&mut state, 51, Some("s"), 549)));
+    let effects = report_usage(&mut state, 51, Some("s"), 551);
+    assert!(logs_exhausted(&effects) && shutdown_request_count(&effects) == 2, "{effects:?}");
+    let effects = send_call(&mut state, 8, worker_request("cat", |_| {}));
+    assert_eq!(error_kind(&effects, 8), Some(ErrorKind::Refused));
+    let reason = state.teams[&survey_team()].usage.exhausted_reason.clone();
+    assert_eq!(reason.as_deref(), Some("its budget of 1.0k tokens is used up"));
+    save_policy(&mut state, Policy { max_microdollars: Some(10_010), ..Policy::default() });
     assert_eq!(
         state.teams[&survey_team()].usage.exhausted_reason.as_deref(),
         Some("its budget of $0.02 is used up")
     );
 }
 
-/// A life counts from its own beginning, a session from that of the first life that had it.
+/// Without a session, a spawn reports its usage since its own start. With a session, it reports the
+/// usage since the start of the session, which may be an earlier spawn.
 #[test]
-fn the_next_life_and_the_next_daemon_go_on_with_the_count() {
-    for (session, more, all) in [(None, 300, 900), (None, 700, 1_300), (Some("s"), 700, 700)] {
+fn usage_is_counted_across_respawns_and_daemons() {
+    for (session, tokens, expected) in [(None, 300, 900), (None, 700, 1_300), (Some("s"), 700, 700)] {
         let mut state = state_with_policy(Policy::default());
         let restart = protocol::control::RestartPolicy::OnFailure;
         let ann = start_member_with(&mut state, worker_request("ann", |order| order.restart = restart), 50);
-        budget_of(&mut state, 50, session, 600);
+        report_usage(&mut state, 50, session, 600);
         report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
         finish_cleanup(&mut state, &ann);
         assert_eq!(state.teams[&survey_team()].past_members[0].usage, usage_report(600));
@@ -281,38 +290,39 @@ fn the_next_life_and_the_next_daemon_go_on_with_the_count() {
         recovery::recover(&mut next, NOW);
         let ann = started_spawn_id(&handle_event(&mut next, CoreEvent::DeadlineReached, now_at(10_000)));
         start(&mut next, &ann, 52);
-        budget_of(&mut next, 52, session, more);
+        report_usage(&mut next, 52, session, tokens);
         assert_eq!(
-            (exhausted_state(&next), next.agents[&ann].record.usage()),
-            (all, usage_report(all)),
-            "{session:?} {more}"
+            (counted_tokens(&next), next.agents[&ann].record.usage()),
+            (expected, usage_report(expected)),
+            "{session:?} {tokens}"
         );
     }
 }
 
 #[test]
-fn what_is_told_again_in_part_or_of_an_earlier_session_counts_nothing() {
+fn usage_below_the_highest_report_of_its_session_is_not_counted() {
     let mut state = state_with_policy(Policy::default());
     start_member_with(&mut state, worker_request("ann", |_| {}), 50);
-    for (session, tokens, all) in
+    for (session, tokens, expected) in
         [("a", 600, 600), ("a", 0, 600), ("a", 700, 700), ("b", 10, 710), ("a", 650, 710), ("a", 710, 720)]
     {
-        budget_of(&mut state, 50, Some(session), tokens);
-        assert_eq!(exhausted_state(&state), all, "{session} {tokens}");
+        report_usage(&mut state, 50, Some(session), tokens);
+        assert_eq!(counted_tokens(&state), expected, "{session} {tokens}");
     }
 }
 
 #[test]
-fn hooks_tell_at_a_turns_end() {
+fn hooks_report_usage_at_the_end_of_a_turn() {
     let mut state = state_with_policy(Policy { max_microdollars: Some(5_000), ..Policy::default() });
-    let (ann, token) = hooks::send_hook(&mut state, "ann", 50);
-    let ended = |tokens| HookReport {
+    let (ann, token) = hooks::start_hook_member(&mut state, "ann", 50);
+    let turn_end = |tokens| HookReport {
         usage: Some(UsageReport { session_id: Some("s".to_owned()), usage: usage_report(tokens) }),
-        ..super::hooks::hook_report_in(Some("s"), HookEvent::TurnEnded)
+        ..super::hooks::hook_report(Some("s"), HookEvent::TurnEnded)
     };
-    let mut hook = |tokens| hooks::send_call_as(&mut state, 70, &token, Request::ReportHook(ended(tokens)));
-    hook(400);
-    let effects = hook(500);
-    assert!(reports_exhausted(&effects), "{effects:?}");
+    let mut report_hook =
+        |tokens| hooks::send_call_as(&mut state, 70, &token, Request::ReportHook(turn_end(tokens)));
+    report_hook(400);
+    let effects = report_hook(500);
+    assert!(logs_exhausted(&effects), "{effects:?}");
     assert_eq!(state.agents[&ann].record.usage(), usage_report(500));
 }

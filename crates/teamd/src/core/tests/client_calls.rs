@@ -1,41 +1,44 @@
-//! Who may ask what, and that a call that comes again acts once.
+//! Tests of client calls: permissions, protocol versions, and calls that a client repeats.
 
 use super::*;
 use crate::core::event::CoreEvent;
 
 #[test]
-fn a_call_that_comes_twice_acts_once_and_both_are_answered() {
+fn repeated_call_acts_once_and_both_clients_get_the_reply() {
     let mut state = new_state();
-    let twice = |client| {
-        let once = Some("same".to_owned());
+    let repeated_call = |client| {
+        let key = Some("same".to_owned());
         CoreEvent::ClientCall {
             client,
             call: Box::new(Call {
                 version: PROTOCOL_VERSION,
                 token: None,
-                idempotency_key: once,
+                idempotency_key: key,
                 request: spawn_request("ann"),
             }),
         }
     };
-    let spawn = opened_spawn_id(&handle_event(&mut state, twice(1), NOW));
-    assert!(handle_event(&mut state, twice(2), NOW).is_empty());
+    let spawn = opened_spawn_id(&handle_event(&mut state, repeated_call(1), NOW));
+    assert!(handle_event(&mut state, repeated_call(2), NOW).is_empty());
     handle_event(&mut state, pane_opened(&spawn, 40), NOW);
     handle_event(&mut state, shim_connected(&spawn, 50, 40, None), NOW);
     handle_event(&mut state, member_registered(&spawn), NOW);
     let effects = handle_event(&mut state, agent_started(50), NOW);
     let effects = handle_event(&mut state, reply_ready(effects), NOW);
     assert!(reply(&effects, 1).is_some() && reply(&effects, 2).is_some());
-    assert!(matches!(reply_value(&handle_event(&mut state, twice(3), NOW), 3), Some(Reply::Spawn(_))));
+    assert!(matches!(
+        reply_value(&handle_event(&mut state, repeated_call(3), NOW), 3),
+        Some(Reply::Spawn(_))
+    ));
     assert_eq!(state.agents.len(), 1);
 }
 
 #[test]
-fn a_teammates_token_opens_little_and_a_dead_ones_nothing() {
+fn token_of_a_member_permits_few_calls_and_an_unknown_token_none() {
     let mut state = new_state();
     let spawn = start_member(&mut state, "ann", 50);
     let token = state.agents[&spawn].record.token.clone();
-    let mut with = |token: &str, request| {
+    let mut call_error = |token: &str, request| {
         let call =
             Call { version: PROTOCOL_VERSION, token: Some(token.to_owned()), idempotency_key: None, request };
         error_kind(
@@ -43,16 +46,16 @@ fn a_teammates_token_opens_little_and_a_dead_ones_nothing() {
             9,
         )
     };
-    assert_eq!(with(&token, Request::Status), None);
-    assert_eq!(with(&token, Request::ReportActivity(Activity::Idle)), None);
+    assert_eq!(call_error(&token, Request::Status), None);
+    assert_eq!(call_error(&token, Request::ReportActivity(Activity::Idle)), None);
     for request in [spawn_request("bob"), Request::StopDaemon, forced_delete_request()] {
-        assert_eq!(with(&token, request), Some(ErrorKind::NotPermitted));
+        assert_eq!(call_error(&token, request), Some(ErrorKind::NotPermitted));
     }
-    assert_eq!(with("other", Request::Status), Some(ErrorKind::NotPermitted));
+    assert_eq!(call_error("other", Request::Status), Some(ErrorKind::NotPermitted));
 }
 
 #[test]
-fn another_version_is_refused_with_a_word() {
+fn call_of_another_protocol_version_is_refused() {
     let mut state = new_state();
     let call = Call {
         version: PROTOCOL_VERSION + 1,
@@ -65,7 +68,7 @@ fn another_version_is_refused_with_a_word() {
 }
 
 #[test]
-fn what_another_release_asks_is_answered_with_a_word() {
+fn invalid_call_gets_a_config_error_if_its_version_differs() {
     let mut state = new_state();
     for (version, expected) in [
         (Some(PROTOCOL_VERSION + 1), ErrorKind::Config),
@@ -78,7 +81,7 @@ fn what_another_release_asks_is_answered_with_a_word() {
 }
 
 #[test]
-fn while_the_daemon_goes_down_nobody_new_comes() {
+fn spawn_is_refused_while_the_daemon_shuts_down() {
     let mut state = new_state();
     start_member(&mut state, "ann", 50);
     send_call(&mut state, 9, Request::StopDaemon);
@@ -98,9 +101,9 @@ fn team_of_another_program_is_adopted_by_the_first_call_about_it() {
     assert!(state.teams.contains_key(&survey_team()));
     let saves_team = |job: &FileJob| matches!(job, FileJob::SaveRoster(roster) if roster.joined_counts.contains_key(&survey_team()));
     assert!(has_file_job(&effects, saves_team), "{effects:?}");
-    // A second result, of a call that came meanwhile, changes nothing.
-    let known = state.teams[&survey_team()].joined_count;
-    let again = FileResult::TeamFound { team: survey_team(), member_count: Some(9), waiting: None };
-    handle_event(&mut state, CoreEvent::FileJobDone(again), NOW);
-    assert_eq!(state.teams[&survey_team()].joined_count, known);
+    // The result of another call, which arrived before the team was adopted, changes nothing.
+    let member_count = state.teams[&survey_team()].joined_count;
+    let second_result = FileResult::TeamFound { team: survey_team(), member_count: Some(9), waiting: None };
+    handle_event(&mut state, CoreEvent::FileJobDone(second_result), NOW);
+    assert_eq!(state.teams[&survey_team()].joined_count, member_count);
 }

@@ -1,4 +1,5 @@
-//! A team goes with all that it has, and nobody comes to it meanwhile.
+//! Tests of the deletion of teams: members end before the files are deleted, and the team accepts
+//! no spawns meanwhile.
 
 use super::*;
 use crate::core::effect::Effect;
@@ -11,7 +12,7 @@ use protocol::control::{CreateTeamRequest, WorktreeRequest};
 use protocol::error::ErrorReport;
 use protocol::policy::Policy;
 
-fn waiting_call(name: &str) -> Request {
+fn worktree_request(name: &str) -> Request {
     let name = AgentName::parse(name).unwrap();
     let (cwd, env) = ("/repo".into(), Default::default());
     Request::CreateWorktree(WorktreeRequest {
@@ -24,7 +25,7 @@ fn waiting_call(name: &str) -> Request {
     })
 }
 
-/// What the files say to a delete by force.
+/// The result of the check whether the files of the team can be deleted.
 fn deletable_checked(client: u64, result: Result<(), ErrorReport>) -> CoreEvent {
     let order = DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees: vec![] };
     CoreEvent::FileJobDone(FileResult::DeletableChecked { client: Some(client), order, result })
@@ -44,37 +45,37 @@ fn team_deleted(client: u64, result: Result<(), ErrorReport>) -> CoreEvent {
 }
 
 #[test]
-fn nobody_comes_from_the_accepted_delete_to_its_end() {
+fn team_accepts_no_spawn_during_its_deletion() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 1);
     assert_eq!(error_kind(&send_call(&mut state, 2, delete_request()), 2), Some(ErrorKind::Refused));
     opened_spawn_id(&send_call(&mut state, 3, spawn_request("eve")));
-    assert!(!sends_end(&send_call(&mut state, 2, forced_delete_request())), "first it is looked");
-    let refused = |state: &mut State| {
-        [spawn_request("bob"), waiting_call("bob"), delete_request()]
+    assert!(!sends_end(&send_call(&mut state, 2, forced_delete_request())), "the files are checked first");
+    let refuses_calls = |state: &mut State| {
+        [spawn_request("bob"), worktree_request("bob"), delete_request()]
             .map(|request| error_kind(&send_call(state, 4, request), 4))
             == [Some(ErrorKind::Refused); 3]
     };
-    assert!(refused(&mut state), "while it is looked whether it may go");
+    assert!(refuses_calls(&mut state), "while the files are checked");
     assert!(sends_end(&handle_event(&mut state, deletable_checked(2, Ok(())), NOW)));
-    assert!(refused(&mut state), "while its members are ended");
+    assert!(refuses_calls(&mut state), "while the members end");
     handle_event(&mut state, exit_reported(1, ExitReport::Signal(9)), NOW);
     handle_event(&mut state, pane_closed(&ann), NOW);
     let effects = handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, None), NOW);
     assert!(has_file_job(&effects, |job| matches!(job, FileJob::DeleteTeam { .. })), "{effects:?}");
-    assert!(refused(&mut state), "while its files are removed");
+    assert!(refuses_calls(&mut state), "while the files are deleted");
     let effects = handle_event(&mut state, team_deleted(2, Err(ErrorReport::new(ErrorKind::Io, "no"))), NOW);
-    let Some(Response::Failed(fault)) = reply(&effects, 2) else { panic!("{effects:?}") };
-    assert_eq!(fault.kind, ErrorKind::Io);
+    let Some(Response::Failed(error)) = reply(&effects, 2) else { panic!("{effects:?}") };
+    assert_eq!(error.kind, ErrorKind::Io);
     assert!(
-        ["no\nBefore that: ", "ann", "eve", " ended"].iter().all(|it| fault.message.contains(it)),
-        "{fault:?}"
+        ["no\nBefore that: ", "ann", "eve", " ended"].iter().all(|part| error.message.contains(part)),
+        "{error:?}"
     );
     opened_spawn_id(&send_call(&mut state, 4, spawn_request("bob")));
 }
 
 #[test]
-fn nobody_is_ended_for_a_delete_that_its_files_refuse() {
+fn deletion_that_the_files_do_not_allow_ends_no_agent() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 1);
     send_call(&mut state, 2, forced_delete_request());
@@ -89,7 +90,7 @@ fn nobody_is_ended_for_a_delete_that_its_files_refuse() {
 }
 
 #[test]
-fn a_refused_delete_keeps_nobody_out() {
+fn refused_deletion_does_not_block_spawns() {
     let mut state = new_state();
     start_member(&mut state, "ann", 1);
     send_call(&mut state, 2, delete_request());
@@ -97,7 +98,7 @@ fn a_refused_delete_keeps_nobody_out() {
 }
 
 #[test]
-fn going_down_ends_agents_without_a_team_too() {
+fn stop_of_the_daemon_ends_agents_without_a_team() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 1);
     state.teams.remove(&survey_team());
@@ -108,7 +109,7 @@ fn going_down_ends_agents_without_a_team_too() {
     handle_event(&mut state, exit_reported(1, ExitReport::Exit(0)), NOW);
     handle_event(&mut state, pane_closed(&ann), NOW);
     let effects = handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, None), NOW);
-    assert!(reply_value(&effects, 2).is_none(), "not before the roster has it");
+    assert!(reply_value(&effects, 2).is_none(), "the roster is saved before the reply");
     let effects = with_replies(&mut state, effects);
     assert!(
         reply_value(&effects, 2).is_some() && effects.iter().any(|effect| matches!(effect, Effect::Exit))
@@ -120,9 +121,9 @@ fn next_daemon_completes_an_accepted_deletion() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 1);
     send_call(&mut state, 2, forced_delete_request());
-    let mut undecided = next_daemon(&state);
-    recover(&mut undecided, NOW);
-    assert!(undecided.teams[&survey_team()].deletion.is_none(), "nobody has accepted it yet");
+    let mut without_acceptance = next_daemon(&state);
+    recover(&mut without_acceptance, NOW);
+    assert!(without_acceptance.teams[&survey_team()].deletion.is_none(), "the deletion was not accepted yet");
     handle_event(&mut state, deletable_checked(2, Ok(())), NOW);
     let mut state = next_daemon(&state);
     recover(&mut state, NOW);
@@ -133,20 +134,23 @@ fn next_daemon_completes_an_accepted_deletion() {
     handle_event(&mut state, pane_closed(&ann), NOW);
     let effects = handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, None), NOW);
     assert!(deletes_files(&effects), "{effects:?}");
-    // This daemon dies too, after the last file was deleted.
+    // This daemon is killed too, after it has deleted the last file.
     let mut state = next_daemon(&state);
     let effects = recover(&mut state, NOW);
     assert!(deletes_files(&effects), "{effects:?}");
     let restores = |job: &FileJob| matches!(job, FileJob::CheckConfig { .. });
     assert!(!has_file_job(&effects, restores), "a scan would write config.json again: {effects:?}");
-    let gone = ErrorReport::new(ErrorKind::NotFound, "no such team");
+    let error = ErrorReport::new(ErrorKind::NotFound, "no such team");
     let deleted = FileResult::TeamDeleted {
         client: None,
         team: survey_team(),
-        result: Err(gone),
+        result: Err(error),
         worktrees: Default::default(),
     };
-    assert!(reply(&send_call(&mut state, 8, forced_delete_request()), 8).is_none(), "it waits too");
+    assert!(
+        reply(&send_call(&mut state, 8, forced_delete_request()), 8).is_none(),
+        "the second call waits for the deletion"
+    );
     let effects = handle_event(&mut state, CoreEvent::FileJobDone(deleted), NOW);
     assert!(reply_value(&effects, 8).is_some(), "{effects:?}");
     assert!(state.teams.is_empty() && state.to_roster().deletions.is_empty());

@@ -1,4 +1,5 @@
-//! Hidden panes: tmux first, then the roster and config.json, then the answer.
+//! Tests of hidden panes: tmux moves the pane first, then the roster and config.json are written,
+//! then the caller gets its reply.
 
 use super::*;
 use crate::core::effect::Effect;
@@ -11,11 +12,11 @@ use crate::core::{recovery, tests};
 use protocol::control::{Layout, MemberAddress, SetLayoutRequest, VisibilityReply};
 use protocol::error::ErrorReport;
 
-fn locate(name: &str) -> MemberAddress {
+fn member_address(name: &str) -> MemberAddress {
     MemberAddress { team: survey_team(), name: name.into() }
 }
 
-/// What config.json is told to list.
+/// The hidden panes that are written to config.json. `None` if config.json is not written.
 fn hidden_pane_ids(effects: &[Effect]) -> Option<Vec<String>> {
     effects.iter().find_map(|effect| match effect {
         Effect::File(FileJob::WriteHiddenPanes { panes, .. }) => Some(panes.clone()),
@@ -23,7 +24,7 @@ fn hidden_pane_ids(effects: &[Effect]) -> Option<Vec<String>> {
     })
 }
 
-fn has_move(effects: &[Effect]) -> Vec<PaneVisibility> {
+fn pane_moves(effects: &[Effect]) -> Vec<PaneVisibility> {
     let moves = effects.iter().filter_map(|effect| match effect {
         Effect::Pane(PaneJob::MovePane { visibility, .. }) => Some(*visibility),
         _ => None,
@@ -40,11 +41,11 @@ fn is_hidden(state: &State, spawn: &SpawnId) -> bool {
 }
 
 #[test]
-fn the_caller_is_answered_when_tmux_and_the_file_have_it() {
+fn reply_comes_after_tmux_and_config_have_the_change() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 1);
-    let effects = send_call(&mut state, 9, Request::HidePane(locate("ann")));
-    assert_eq!((has_move(&effects), reply(&effects, 9).is_none()), (vec![PaneVisibility::Hidden], true));
+    let effects = send_call(&mut state, 9, Request::HidePane(member_address("ann")));
+    assert_eq!((pane_moves(&effects), reply(&effects, 9).is_none()), (vec![PaneVisibility::Hidden], true));
     let effects = handle_event(&mut state, pane_moved(&ann, PaneVisibility::Hidden, Ok(())), NOW);
     assert_eq!(
         (hidden_pane_ids(&effects), reply(&effects, 9).is_none()),
@@ -69,38 +70,38 @@ fn the_caller_is_answered_when_tmux_and_the_file_have_it() {
 }
 
 #[test]
-fn what_tmux_refused_is_not_written_down() {
+fn move_that_tmux_refuses_is_not_recorded() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 1);
-    let refused = ErrorReport::new(ErrorKind::NotFound, "cannot hide a pane: pane %7 is not ours");
-    let effects = handle_event(&mut state, pane_moved(&ann, PaneVisibility::Hidden, Err(refused)), NOW);
+    let refusal = ErrorReport::new(ErrorKind::NotFound, "cannot hide a pane: pane %7 is not ours");
+    let effects = handle_event(&mut state, pane_moved(&ann, PaneVisibility::Hidden, Err(refusal)), NOW);
     assert_eq!((error_kind(&effects, 9), hidden_pane_ids(&effects)), (Some(ErrorKind::NotFound), None));
     assert!(!is_hidden(&state, &ann));
-    let effects = send_call(&mut state, 9, Request::ShowPane(locate("eve")));
-    assert_eq!((error_kind(&effects, 9), has_move(&effects)), (Some(ErrorKind::NotFound), Vec::new()));
+    let effects = send_call(&mut state, 9, Request::ShowPane(member_address("eve")));
+    assert_eq!((error_kind(&effects, 9), pane_moves(&effects)), (Some(ErrorKind::NotFound), Vec::new()));
 }
 
 #[test]
-fn one_without_a_pane_can_not_be_hidden_and_that_is_what_is_said() {
+fn member_without_a_pane_cannot_be_hidden_or_shown() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 1);
     state.agents.get_mut(&ann).unwrap().record.pane = None;
-    for (request, wanted) in [
-        (Request::HidePane(locate("ann")), "cannot hide ann: it has no pane"),
-        (Request::ShowPane(locate("ann")), "cannot show ann: it has no pane"),
+    for (request, expected) in [
+        (Request::HidePane(member_address("ann")), "cannot hide ann: it has no pane"),
+        (Request::ShowPane(member_address("ann")), "cannot show ann: it has no pane"),
     ] {
         let effects = send_call(&mut state, 9, request);
-        let Some(Response::Failed(fault)) = reply(&effects, 9) else { panic!() };
-        assert_eq!(fault.message, wanted);
+        let Some(Response::Failed(error)) = reply(&effects, 9) else { panic!() };
+        assert_eq!(error.message, expected);
     }
 }
 
 #[test]
-fn the_next_daemon_knows_it_and_a_foreign_writer_loses_it_for_a_moment_only() {
+fn hidden_panes_are_written_again_after_a_foreign_write_and_by_the_next_daemon() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 1);
     handle_event(&mut state, pane_moved(&ann, PaneVisibility::Hidden, Ok(())), NOW);
-    // That of its start.
+    // The result of the config scan that the start of ann requested.
     handle_event(
         &mut state,
         CoreEvent::FileJobDone(FileResult::ConfigChecked {
@@ -117,7 +118,7 @@ fn the_next_daemon_knows_it_and_a_foreign_writer_loses_it_for_a_moment_only() {
 }
 
 #[test]
-fn with_its_member_it_leaves_the_list() {
+fn pane_of_an_ended_member_is_not_listed() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 1);
     handle_event(&mut state, pane_moved(&ann, PaneVisibility::Hidden, Ok(())), NOW);
@@ -128,30 +129,33 @@ fn with_its_member_it_leaves_the_list() {
 }
 
 #[test]
-fn what_a_person_took_out_by_hand_leaves_the_list() {
+fn pane_that_a_person_made_visible_is_not_listed() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 1);
-    let asked = |effects: &[Effect]| {
+    let checks_hidden_panes = |effects: &[Effect]| {
         effects.iter().any(
             |effect| matches!(effect, Effect::Pane(PaneJob::CheckHiddenPanes { panes }) if panes.len() == 1),
         )
     };
-    assert!(!asked(&handle_event(&mut state, CoreEvent::WatcherOverflow, NOW)), "nobody is hidden");
+    assert!(
+        !checks_hidden_panes(&handle_event(&mut state, CoreEvent::WatcherOverflow, NOW)),
+        "no pane is hidden"
+    );
     handle_event(&mut state, pane_moved(&ann, PaneVisibility::Hidden, Ok(())), NOW);
-    assert!(asked(&handle_event(&mut state, CoreEvent::WatcherOverflow, now_at(2_000))));
-    let in_sight =
+    assert!(checks_hidden_panes(&handle_event(&mut state, CoreEvent::WatcherOverflow, now_at(2_000))));
+    let panes_visible =
         |spawns: &[SpawnId]| CoreEvent::PaneJobDone(PaneResult::PanesVisible { spawns: spawns.to_vec() });
-    let effects = handle_event(&mut state, in_sight(&[]), NOW);
+    let effects = handle_event(&mut state, panes_visible(&[]), NOW);
     assert!(is_hidden(&state, &ann) && hidden_pane_ids(&effects).is_none());
-    let effects = handle_event(&mut state, in_sight(std::slice::from_ref(&ann)), NOW);
+    let effects = handle_event(&mut state, panes_visible(std::slice::from_ref(&ann)), NOW);
     assert_eq!((is_hidden(&state, &ann), hidden_pane_ids(&effects)), (false, Some(Vec::new())));
     assert!(has_file_job(&effects, |job| matches!(job, FileJob::SaveRoster(_))));
 }
 
 #[test]
-fn a_layout_is_kept_for_panes_that_come_later_if_tmux_took_it() {
+fn layout_that_tmux_applied_is_used_for_later_panes() {
     let mut state = new_state();
-    let laid_out = |result| {
+    let layout_applied = |result| {
         CoreEvent::PaneJobDone(PaneResult::LayoutApplied {
             client: 9,
             team: survey_team(),
@@ -163,10 +167,10 @@ fn a_layout_is_kept_for_panes_that_come_later_if_tmux_took_it() {
     let effects = send_call(&mut state, 9, Request::SetLayout(order));
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::ApplyLayout { .. }))));
     let effects =
-        handle_event(&mut state, laid_out(Err(ErrorReport::new(ErrorKind::Refused, "no room"))), NOW);
+        handle_event(&mut state, layout_applied(Err(ErrorReport::new(ErrorKind::Refused, "no room"))), NOW);
     assert_eq!(error_kind(&effects, 9), Some(ErrorKind::Refused));
     assert!(state.to_roster().layouts.is_empty());
-    handle_event(&mut state, laid_out(Ok(1)), NOW);
+    handle_event(&mut state, layout_applied(Ok(1)), NOW);
     let roster: Roster = serde_json::from_value(serde_json::to_value(state.to_roster()).unwrap()).unwrap();
     let mut state = State::new(state.settings.clone(), roster, EventLogCursor::default());
     let effects = send_call(&mut state, 1, tests::spawn_request("ann"));
@@ -178,15 +182,15 @@ fn a_layout_is_kept_for_panes_that_come_later_if_tmux_took_it() {
 }
 
 #[test]
-fn what_config_could_not_take_is_written_at_the_next_rescan() {
+fn failed_write_of_hidden_panes_is_repeated_by_the_next_rescan() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 1);
     handle_event(&mut state, pane_moved(&ann, PaneVisibility::Hidden, Ok(())), NOW);
     let reply = VisibilityReply { name: AgentName::new_unchecked("ann"), pane: "%7".into(), is_hidden: true };
-    let full = Err(ErrorReport::new(ErrorKind::Io, "cannot write: no space left on device"));
+    let disk_full = Err(ErrorReport::new(ErrorKind::Io, "cannot write: no space left on device"));
     handle_event(
         &mut state,
-        CoreEvent::FileJobDone(FileResult::HiddenPanesWritten { client: 9, reply, result: full }),
+        CoreEvent::FileJobDone(FileResult::HiddenPanesWritten { client: 9, reply, result: disk_full }),
         NOW,
     );
     assert_eq!(

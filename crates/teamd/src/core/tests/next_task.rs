@@ -1,4 +1,5 @@
-//! Which task is next: answered by what was written before it was asked.
+//! Tests of queries for the next task. An answer takes all changes into account that were made
+//! before the query.
 
 use super::*;
 use crate::core::effect::Effect;
@@ -11,7 +12,7 @@ use protocol::error::ErrorReport;
 use protocol::task::Task;
 use std::collections::BTreeSet;
 
-fn state_after_scan() -> State {
+fn state_with_active_watcher() -> State {
     let mut state = new_state();
     state.watcher_state = WatcherState::Active;
     state
@@ -33,8 +34,8 @@ fn task_changed(state: &mut State, task: u32) -> Vec<Effect> {
     handle_event(state, CoreEvent::TaskChanged { team: survey_team(), task: task_id(task) }, NOW)
 }
 
-/// What a look has found, that was asked for with these.
-fn tasks_scanned(state: &mut State, tasks: Vec<Task>, asks: Vec<NextTaskQuery>) -> Vec<Effect> {
+/// Handles the result of a task scan that was started for `queries`.
+fn finish_task_scan(state: &mut State, tasks: Vec<Task>, queries: Vec<NextTaskQuery>) -> Vec<Effect> {
     let result = Ok(shared_tasks(tasks));
     handle_event(
         state,
@@ -42,7 +43,7 @@ fn tasks_scanned(state: &mut State, tasks: Vec<Task>, asks: Vec<NextTaskQuery>) 
             team: survey_team(),
             members: Vec::new(),
             result,
-            queries: asks,
+            queries,
         }),
         NOW,
     )
@@ -56,68 +57,69 @@ fn barriers(effects: &[Effect]) -> Vec<u64> {
     effects.iter().filter_map(barrier).collect()
 }
 
-/// At which tasks there is to be a look, and who asks for that.
-fn has_task_scan(effects: &[Effect]) -> Vec<(TaskSelection, Vec<NextTaskQuery>)> {
-    let look = |effect: &Effect| match effect {
-        Effect::File(FileJob::ScanTasks { selection: which, queries: asks, .. }) => {
-            Some((which.clone(), asks.clone()))
+/// The task scans that start, each with its selection and its queries.
+fn task_scans(effects: &[Effect]) -> Vec<(TaskSelection, Vec<NextTaskQuery>)> {
+    let scan = |effect: &Effect| match effect {
+        Effect::File(FileJob::ScanTasks { selection, queries, .. }) => {
+            Some((selection.clone(), queries.clone()))
         }
         _ => None,
     };
-    effects.iter().filter_map(look).collect()
+    effects.iter().filter_map(scan).collect()
 }
 
-fn next_task_reply(effects: &[Effect], to: u64) -> Option<NextTaskHint> {
-    match reply_value(effects, to)? {
-        Reply::NextTask(next) => Some(*next),
+fn next_task_reply(effects: &[Effect], client: u64) -> Option<NextTaskHint> {
+    match reply_value(effects, client)? {
+        Reply::NextTask(hint) => Some(*hint),
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn what_is_known_is_answered_when_its_mark_is_told() {
-    let mut state = state_after_scan();
+fn query_is_answered_when_its_barrier_is_reached() {
+    let mut state = state_with_active_watcher();
     task_changed(&mut state, 1);
-    tasks_scanned(&mut state, vec![new_task(1, "completed", ""), new_task(2, "pending", "")], vec![]);
+    finish_task_scan(&mut state, vec![new_task(1, "completed", ""), new_task(2, "pending", "")], vec![]);
     assert_eq!(barriers(&send_call(&mut state, 7, next_task_call())), [1]);
     let effects = handle_event(&mut state, CoreEvent::BarrierReached { barrier: 1 }, NOW);
     assert_eq!(
-        (next_task_reply(&effects, 7), has_task_scan(&effects)),
+        (next_task_reply(&effects, 7), task_scans(&effects)),
         (Some(NextTaskHint::Task(task_id(2))), vec![])
     );
 }
 
 #[test]
-fn an_answer_takes_in_all_that_was_told_ahead_of_its_mark() {
-    let mut state = state_after_scan();
+fn answer_includes_all_changes_reported_before_its_barrier() {
+    let mut state = state_with_active_watcher();
     task_changed(&mut state, 1);
-    tasks_scanned(&mut state, vec![new_task(1, "pending", "")], vec![]);
-    // A look at 1 is under way, and 3 is to be looked at after it.
+    finish_task_scan(&mut state, vec![new_task(1, "pending", "")], vec![]);
+    // A scan of task 1 runs. Task 3 is scanned after it.
     task_changed(&mut state, 1);
     task_changed(&mut state, 3);
     assert_eq!(barriers(&send_call(&mut state, 7, next_task_call())), [1]);
     task_changed(&mut state, 4);
     let effects = handle_event(&mut state, CoreEvent::BarrierReached { barrier: 1 }, NOW);
-    assert_eq!((next_task_reply(&effects, 7), has_task_scan(&effects)), (None, vec![]));
-    let effects = tasks_scanned(&mut state, vec![new_task(1, "in_progress", "")], vec![]);
-    assert_eq!(next_task_reply(&effects, 7), None, "that was the look before");
-    let mut looks = has_task_scan(&effects);
-    let (which, asks) = looks.remove(0);
-    assert_eq!((which, looks), (TaskSelection::Only(BTreeSet::from([task_id(3), task_id(4)])), vec![]));
-    let all = vec![new_task(1, "in_progress", ""), new_task(3, "completed", ""), new_task(4, "pending", "")];
-    let effects = tasks_scanned(&mut state, all, asks);
+    assert_eq!((next_task_reply(&effects, 7), task_scans(&effects)), (None, vec![]));
+    let effects = finish_task_scan(&mut state, vec![new_task(1, "in_progress", "")], vec![]);
+    assert_eq!(next_task_reply(&effects, 7), None, "this scan does not include task 3");
+    let mut scans = task_scans(&effects);
+    let (selection, queries) = scans.remove(0);
+    assert_eq!((selection, scans), (TaskSelection::Only(BTreeSet::from([task_id(3), task_id(4)])), vec![]));
+    let tasks =
+        vec![new_task(1, "in_progress", ""), new_task(3, "completed", ""), new_task(4, "pending", "")];
+    let effects = finish_task_scan(&mut state, tasks, queries);
     assert_eq!(next_task_reply(&effects, 7), Some(NextTaskHint::Task(task_id(4))));
     assert!(
         logged_event_kinds(&effects).contains(&"task_completed".to_owned()),
-        "and it is told of all the same"
+        "the completed task is logged too"
     );
 }
 
 #[test]
-fn who_asks_while_a_mark_is_under_way_shares_the_next() {
-    let mut state = state_after_scan();
+fn queries_during_a_pending_barrier_share_the_next_barrier() {
+    let mut state = state_with_active_watcher();
     task_changed(&mut state, 1);
-    tasks_scanned(&mut state, vec![new_task(1, "pending", "")], vec![]);
+    finish_task_scan(&mut state, vec![new_task(1, "pending", "")], vec![]);
     assert_eq!(barriers(&send_call(&mut state, 7, next_task_call())), [1]);
     assert!(
         [8, 9, 10]
@@ -125,53 +127,60 @@ fn who_asks_while_a_mark_is_under_way_shares_the_next() {
             .all(|client| barriers(&send_call(&mut state, client, next_task_call())).is_empty())
     );
     let effects = handle_event(&mut state, CoreEvent::BarrierReached { barrier: 1 }, NOW);
-    let answered =
+    let answered_clients =
         |effects: &[Effect]| (7..=10).filter(|client| next_task_reply(effects, *client).is_some()).collect();
-    let told: Vec<u64> = answered(&effects);
-    assert_eq!((told, barriers(&effects)), (vec![7], vec![2]), "what 8 has written may lie behind it");
+    let answered: Vec<u64> = answered_clients(&effects);
+    assert_eq!(
+        (answered, barriers(&effects)),
+        (vec![7], vec![2]),
+        "client 8 may have made changes after the first barrier"
+    );
     handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 8 }, NOW);
     let effects = handle_event(&mut state, CoreEvent::BarrierReached { barrier: 2 }, NOW);
-    let told: Vec<u64> = answered(&effects);
-    assert_eq!((told, barriers(&effects)), (vec![9, 10], vec![]));
+    let answered: Vec<u64> = answered_clients(&effects);
+    assert_eq!((answered, barriers(&effects)), (vec![9, 10], vec![]));
 }
 
 #[test]
-fn who_asks_before_anybody_has_looked_is_told_after_a_look() {
-    let mut state = state_after_scan();
+fn query_before_the_first_scan_is_answered_after_a_scan() {
+    let mut state = state_with_active_watcher();
     send_call(&mut state, 7, next_task_call());
-    let mut looked = has_task_scan(&handle_event(&mut state, CoreEvent::BarrierReached { barrier: 1 }, NOW));
+    let mut scans = task_scans(&handle_event(&mut state, CoreEvent::BarrierReached { barrier: 1 }, NOW));
     send_call(&mut state, 8, next_task_call());
     let effects = handle_event(&mut state, CoreEvent::BarrierReached { barrier: 2 }, NOW);
     assert_eq!(
-        (next_task_reply(&effects, 8), has_task_scan(&effects)),
+        (next_task_reply(&effects, 8), task_scans(&effects)),
         (None, vec![]),
-        "the first look is under way"
+        "the first scan still runs"
     );
-    let (which, asks) = looked.remove(0);
-    assert_eq!(which, TaskSelection::All);
-    let effects = tasks_scanned(&mut state, vec![new_task(1, "pending", "")], asks);
+    let (selection, queries) = scans.remove(0);
+    assert_eq!(selection, TaskSelection::All);
+    let effects = finish_task_scan(&mut state, vec![new_task(1, "pending", "")], queries);
     assert_eq!(
         (next_task_reply(&effects, 7), next_task_reply(&effects, 8)),
         (Some(NextTaskHint::Task(task_id(1))), None)
     );
-    let (_, asks) = has_task_scan(&effects).remove(0);
-    assert_eq!(next_task_reply(&tasks_scanned(&mut state, vec![], asks), 8), Some(NextTaskHint::NoTask));
+    let (_, queries) = task_scans(&effects).remove(0);
+    assert_eq!(
+        next_task_reply(&finish_task_scan(&mut state, vec![], queries), 8),
+        Some(NextTaskHint::NoTask)
+    );
 }
 
 #[test]
-fn where_nobody_tells_what_changes_nothing_is_known() {
-    let mut state = state_after_scan();
-    for missed in [
+fn answer_is_unknown_without_complete_file_events() {
+    let mut state = state_with_active_watcher();
+    for event in [
         CoreEvent::WatcherOverflow,
         CoreEvent::WatchFailed,
         CoreEvent::BarrierFailed,
         CoreEvent::RootReopened(Ok(())),
     ] {
         state.watcher_state = WatcherState::Active;
-        let barrier = barriers(&send_call(&mut state, 7, next_task_call()));
-        let effects = handle_event(&mut state, missed, NOW);
+        let created_barriers = barriers(&send_call(&mut state, 7, next_task_call()));
+        let effects = handle_event(&mut state, event, NOW);
         assert_eq!(next_task_reply(&effects, 7), Some(NextTaskHint::Unknown));
-        assert_eq!(barrier.len(), 1, "none is under way any more");
+        assert_eq!(created_barriers.len(), 1, "no earlier barrier is pending");
     }
     state.watcher_state = WatcherState::Unproven;
     assert_eq!(next_task_reply(&send_call(&mut state, 8, next_task_call()), 8), Some(NextTaskHint::Unknown));
@@ -187,26 +196,26 @@ fn where_nobody_tells_what_changes_nothing_is_known() {
 }
 
 #[test]
-fn after_a_look_that_failed_nothing_is_known() {
-    let mut state = state_after_scan();
+fn answer_is_unknown_after_a_failed_scan() {
+    let mut state = state_with_active_watcher();
     send_call(&mut state, 7, next_task_call());
-    let (_, asks) =
-        has_task_scan(&handle_event(&mut state, CoreEvent::BarrierReached { barrier: 1 }, NOW)).remove(0);
+    let (_, queries) =
+        task_scans(&handle_event(&mut state, CoreEvent::BarrierReached { barrier: 1 }, NOW)).remove(0);
     let result = Err(ErrorReport::new(ErrorKind::Io, "cannot list tasks"));
-    let failed = FileResult::TasksScanned { team: survey_team(), members: Vec::new(), result, queries: asks };
+    let failed = FileResult::TasksScanned { team: survey_team(), members: Vec::new(), result, queries };
     assert_eq!(
         next_task_reply(&handle_event(&mut state, CoreEvent::FileJobDone(failed), NOW), 7),
         Some(NextTaskHint::Unknown)
     );
     send_call(&mut state, 8, next_task_call());
-    let (which, _) =
-        has_task_scan(&handle_event(&mut state, CoreEvent::BarrierReached { barrier: 2 }, NOW)).remove(0);
-    assert_eq!(which, TaskSelection::All);
+    let (selection, _) =
+        task_scans(&handle_event(&mut state, CoreEvent::BarrierReached { barrier: 2 }, NOW)).remove(0);
+    assert_eq!(selection, TaskSelection::All);
 }
 
 #[test]
-fn with_its_team_goes_what_is_asked_of_it() {
-    let mut state = state_after_scan();
+fn deletion_of_a_team_ends_its_queries() {
+    let mut state = state_with_active_watcher();
     task_changed(&mut state, 1);
     send_call(&mut state, 7, next_task_call());
     handle_event(&mut state, CoreEvent::BarrierReached { barrier: 1 }, NOW);

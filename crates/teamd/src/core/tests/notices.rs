@@ -1,4 +1,4 @@
-//! What people are told of by themselves, once each.
+//! Tests of notices: what causes a notice, and that each is shown once.
 
 use super::turns::*;
 use super::*;
@@ -15,27 +15,32 @@ use protocol::control::RestartPolicy;
 use protocol::control::{HookEvent, TurnStatus};
 use protocol::task::Task;
 
-/// The words for those who are attached.
-fn shown_notice(effects: &[Effect]) -> Vec<String> {
-    let word = |effect: &Effect| match effect {
+/// The texts of the notices that tmux shows to attached clients.
+fn shown_notices(effects: &[Effect]) -> Vec<String> {
+    let notice_text = |effect: &Effect| match effect {
         Effect::Pane(PaneJob::NotifyAttached { text, .. }) => Some(text.clone()),
         _ => None,
     };
-    effects.iter().filter_map(word).collect()
+    effects.iter().filter_map(notice_text).collect()
 }
 
-fn exits_with(how: ExitReport, restart: RestartPolicy) -> usize {
+/// The number of notices after the exit of a member.
+fn exit_notice_count(exit: ExitReport, restart: RestartPolicy) -> usize {
     let mut state = new_state();
     let ann = start_member_with(&mut state, worker_request("ann", |order| order.restart = restart), 50);
-    shown_notice(&report_exit(&mut state, &ann, 50, how)).len()
+    shown_notices(&report_exit(&mut state, &ann, 50, exit)).len()
 }
 
 #[test]
-fn a_death_is_told_that_nobody_wanted_and_that_nothing_follows() {
-    assert_eq!(exits_with(ExitReport::Exit(1), RestartPolicy::Never), 1);
-    assert_eq!(exits_with(ExitReport::Signal(9), RestartPolicy::Never), 1);
-    assert_eq!(exits_with(ExitReport::Exit(1), RestartPolicy::OnFailure), 0, "it is started again");
-    assert_eq!(exits_with(ExitReport::Exit(0), RestartPolicy::Never), 0, "it has done what it was for");
+fn unexpected_exit_without_a_respawn_causes_a_notice() {
+    assert_eq!(exit_notice_count(ExitReport::Exit(1), RestartPolicy::Never), 1);
+    assert_eq!(exit_notice_count(ExitReport::Signal(9), RestartPolicy::Never), 1);
+    assert_eq!(exit_notice_count(ExitReport::Exit(1), RestartPolicy::OnFailure), 0, "a respawn follows");
+    assert_eq!(
+        exit_notice_count(ExitReport::Exit(0), RestartPolicy::Never),
+        0,
+        "exit code 0 is not a failure"
+    );
     let mut state = new_state();
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     send_call(
@@ -44,19 +49,20 @@ fn a_death_is_told_that_nobody_wanted_and_that_nothing_follows() {
         Request::Kill(MemberSelection { team: survey_team(), names: vec!["ann".into()] }),
     );
     assert!(
-        shown_notice(&report_exit(&mut state, &ann, 50, ExitReport::Signal(15))).is_empty(),
-        "somebody has killed it"
+        shown_notices(&report_exit(&mut state, &ann, 50, ExitReport::Signal(15))).is_empty(),
+        "a client killed the member"
     );
 }
 
 #[test]
-fn a_pane_that_a_person_closed_is_no_news() {
+fn closed_pane_causes_no_notice() {
     let mut state = new_state();
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
-    let ended = |how| CoreEvent::ShimReported { conn: 50, report: FromShim::Exited(how) };
-    handle_event(&mut state, ended(ExitReport::TerminalGone), NOW);
-    let looked = CoreEvent::PaneJobDone(PaneResult::PaneInspected { spawn: ann, seen: PanePresence::Absent });
-    assert!(shown_notice(&handle_event(&mut state, looked, NOW)).is_empty());
+    let exited = |exit| CoreEvent::ShimReported { conn: 50, report: FromShim::Exited(exit) };
+    handle_event(&mut state, exited(ExitReport::TerminalGone), NOW);
+    let inspected =
+        CoreEvent::PaneJobDone(PaneResult::PaneInspected { spawn: ann, seen: PanePresence::Absent });
+    assert!(shown_notices(&handle_event(&mut state, inspected, NOW)).is_empty());
 }
 
 fn tasks_with(statuses: &[&str]) -> Vec<Task> {
@@ -64,55 +70,56 @@ fn tasks_with(statuses: &[&str]) -> Vec<Task> {
 }
 
 #[test]
-fn that_all_is_done_is_told_when_it_becomes_so_and_not_by_the_next_daemon() {
+fn completion_of_all_tasks_causes_one_notice_and_none_by_the_next_daemon() {
     let mut state = new_state();
-    assert!(shown_notice(&scan_tasks(&mut state, vec![])).is_empty());
-    assert!(shown_notice(&scan_tasks(&mut state, tasks_with(&["completed", "in_progress"]))).is_empty());
-    let done = shown_notice(&scan_tasks(&mut state, tasks_with(&["completed", "completed"])));
+    assert!(shown_notices(&scan_tasks(&mut state, vec![])).is_empty());
+    assert!(shown_notices(&scan_tasks(&mut state, tasks_with(&["completed", "in_progress"]))).is_empty());
+    let done = shown_notices(&scan_tasks(&mut state, tasks_with(&["completed", "completed"])));
     assert_eq!(done, ["all 2 tasks of survey are done: teamctl task list -t survey"]);
-    assert!(shown_notice(&scan_tasks(&mut state, tasks_with(&["completed", "completed"]))).is_empty());
+    assert!(shown_notices(&scan_tasks(&mut state, tasks_with(&["completed", "completed"]))).is_empty());
     state.rescan_at = 1_000_000;
     assert!(
-        shown_notice(&scan_tasks(&mut state, tasks_with(&["completed", "completed", "pending"]))).is_empty()
+        shown_notices(&scan_tasks(&mut state, tasks_with(&["completed", "completed", "pending"]))).is_empty()
     );
     scan_tasks(&mut state, tasks_with(&["completed", "completed", "completed"]));
     assert_eq!(
-        shown_notice(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(5_000))).len(),
+        shown_notices(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(5_000))).len(),
         1,
-        "again, with something new"
+        "a new completed task causes another notice"
     );
     let mut next = State::new(state.settings.clone(), state.to_roster(), EventLogCursor::default());
     next.teams.get_mut(&survey_team()).unwrap().watched.logged_tasks =
         state.teams[&survey_team()].watched.logged_tasks.clone();
     assert!(
-        shown_notice(&scan_tasks(&mut next, tasks_with(&["completed", "completed", "completed"]))).is_empty()
+        shown_notices(&scan_tasks(&mut next, tasks_with(&["completed", "completed", "completed"])))
+            .is_empty()
     );
 }
 
 #[test]
-fn a_turn_that_writes_nothing_for_long_is_told_once() {
+fn turn_without_output_causes_one_notice() {
     let mut state = new_state();
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     let bob = start_member_with(&mut state, worker_request("bob", |_| {}), 51);
-    let silent = start_member(&mut state, "cat", 52);
+    let cat = start_member(&mut state, "cat", 52);
     for conn in [50, 51] {
         let turn = turn_state(Activity::Active, 1);
         handle_event(&mut state, CoreEvent::ShimReported { conn, report: FromShim::TurnStatus(turn) }, NOW);
     }
     let later = Now { wall: NOW.wall + 700_000, mono: 700_000 };
-    let asks = |effects: &[Effect]| -> Vec<SpawnId> {
-        let asked = effects.iter().find_map(|effect| match effect {
+    let checked_spawns = |effects: &[Effect]| -> Vec<SpawnId> {
+        let spawns = effects.iter().find_map(|effect| match effect {
             Effect::File(FileJob::ReadOutputTimes { logs }) => {
                 Some(logs.iter().map(|(id, _)| id.clone()).collect())
             }
             _ => None,
         });
-        asked.unwrap_or_default()
+        spawns.unwrap_or_default()
     };
-    assert!(asks(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(1_000))).is_empty());
-    let asked = asks(&handle_event(&mut state, CoreEvent::DeadlineReached, later));
-    assert!(asked.contains(&ann) && asked.contains(&bob), "{asked:?}");
-    assert!(!asked.contains(&silent), "nobody knows whether that one is in a turn");
+    assert!(checked_spawns(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(1_000))).is_empty());
+    let checked = checked_spawns(&handle_event(&mut state, CoreEvent::DeadlineReached, later));
+    assert!(checked.contains(&ann) && checked.contains(&bob), "{checked:?}");
+    assert!(!checked.contains(&cat), "turns of cat are not reported");
     let written = vec![(ann.clone(), NOW.wall), (bob, later.wall - 1)];
     let effects = handle_event(
         &mut state,
@@ -120,11 +127,11 @@ fn a_turn_that_writes_nothing_for_long_is_told_once() {
         later,
     );
     assert_eq!(
-        shown_notice(&effects),
+        shown_notices(&effects),
         ["ann@survey has written nothing for 11 min: teamctl why ann -t survey"]
     );
     assert!(
-        shown_notice(&handle_event(
+        shown_notices(&handle_event(
             &mut state,
             CoreEvent::FileJobDone(FileResult::OutputTimes { written }),
             later
@@ -133,7 +140,7 @@ fn a_turn_that_writes_nothing_for_long_is_told_once() {
     );
 }
 
-/// The daemon that takes up what this one has left.
+/// The state of the next daemon after its recovery.
 fn restart_daemon(state: &State) -> State {
     let roster = serde_json::from_value(serde_json::to_value(state.to_roster()).unwrap()).unwrap();
     let mut next = State::new(state.settings.clone(), roster, EventLogCursor::default());
@@ -143,27 +150,30 @@ fn restart_daemon(state: &State) -> State {
 }
 
 #[test]
-fn a_turn_that_is_stuck_is_told_by_one_daemon_and_not_before_its_join_has_come_back() {
+fn turn_without_output_causes_one_notice_across_daemons_once_its_shim_has_reconnected() {
     let mut state = new_state();
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     report_turn(&mut state, 50, turn_state(Activity::Active, 1));
-    let seen = |state: &mut State, mono| {
+    let notices_without_output = |state: &mut State, mono| {
         let written = vec![(ann.clone(), NOW.wall)];
-        shown_notice(&handle_event(
+        shown_notices(&handle_event(
             state,
             CoreEvent::FileJobDone(FileResult::OutputTimes { written }),
             now_at(mono),
         ))
     };
-    let mut quick = restart_daemon(&state);
-    assert!(seen(&mut quick, 800_100).is_empty(), "nobody has told it of that turn");
-    assert_eq!(seen(&mut state, 700_000).len(), 1);
+    let mut next_before_notice = restart_daemon(&state);
+    assert!(
+        notices_without_output(&mut next_before_notice, 800_100).is_empty(),
+        "the shim has not reported the turn yet"
+    );
+    assert_eq!(notices_without_output(&mut state, 700_000).len(), 1);
     handle_event(
         &mut state,
         CoreEvent::PaneJobDone(PaneResult::AttachedNotified { unseen: None }),
         now_at(700_000),
     );
-    let back = |state: &mut State, number, since| {
+    let reconnect_shim = |state: &mut State, number, since| {
         let turn = TurnStatus { since, ..turn_state(Activity::Active, number) };
         let hello =
             ShimHello { spawn_id: ann.as_str().to_owned(), agent_pid: Some(50), turn_status: Some(turn) };
@@ -174,36 +184,40 @@ fn a_turn_that_is_stuck_is_told_by_one_daemon_and_not_before_its_join_has_come_b
         );
     };
     let mut next = restart_daemon(&state);
-    back(&mut next, 1, NOW.wall);
-    assert!(seen(&mut next, 800_300).is_empty(), "it was told");
-    back(&mut quick, 1, NOW.wall);
-    assert_eq!(seen(&mut quick, 800_300).len(), 1, "it was not");
-    back(&mut next, 2, NOW.wall + 1);
-    assert_eq!(seen(&mut next, 800_300).len(), 1, "another turn");
+    reconnect_shim(&mut next, 1, NOW.wall);
+    assert!(notices_without_output(&mut next, 800_300).is_empty(), "the earlier daemon showed the notice");
+    reconnect_shim(&mut next_before_notice, 1, NOW.wall);
+    assert_eq!(
+        notices_without_output(&mut next_before_notice, 800_300).len(),
+        1,
+        "no daemon had shown the notice"
+    );
+    reconnect_shim(&mut next, 2, NOW.wall + 1);
+    assert_eq!(notices_without_output(&mut next, 800_300).len(), 1, "another turn causes another notice");
 }
 
 #[test]
-fn while_the_machine_sleeps_nobody_is_silent() {
+fn sleep_of_the_machine_does_not_count_as_time_without_output() {
     let mut state = new_state();
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     report_turn(&mut state, 50, turn_state(Activity::Active, 1));
-    let asks = |state: &mut State, now| {
+    let checks_output = |state: &mut State, now| {
         state.rescan_at = 0;
         has_file_job(&handle_event(state, CoreEvent::DeadlineReached, now), |job| {
             matches!(job, FileJob::ReadOutputTimes { .. })
         })
     };
-    let awake = Now { wall: NOW.wall + 28_800_000, mono: 20_000 };
-    assert!(!asks(&mut state, awake), "it has slept for eight hours");
+    let wake_time = Now { wall: NOW.wall + 28_800_000, mono: 20_000 };
+    assert!(!checks_output(&mut state, wake_time), "the machine has slept for eight hours");
     let written = CoreEvent::FileJobDone(FileResult::OutputTimes { written: vec![(ann, NOW.wall)] });
-    assert!(shown_notice(&handle_event(&mut state, written, awake)).is_empty());
-    let after = |ms| Now { wall: awake.wall + ms, mono: awake.mono + ms };
-    assert!(!asks(&mut state, after(599_000)));
-    assert!(asks(&mut state, after(600_000)));
+    assert!(shown_notices(&handle_event(&mut state, written, wake_time)).is_empty());
+    let after = |ms| Now { wall: wake_time.wall + ms, mono: wake_time.mono + ms };
+    assert!(!checks_output(&mut state, after(599_000)));
+    assert!(checks_output(&mut state, after(600_000)));
 }
 
 #[test]
-fn what_was_decided_and_not_rung_is_the_next_daemons_to_tell() {
+fn next_daemon_shows_the_notices_that_were_not_shown() {
     let mut state = new_state();
     for name in ["ann", "bob"] {
         state.notices.add(
@@ -214,63 +228,67 @@ fn what_was_decided_and_not_rung_is_the_next_daemons_to_tell() {
         );
     }
     let effects = handle_event(&mut state, CoreEvent::ProbeSeen, NOW);
-    let word = shown_notice(&effects);
+    let texts = shown_notices(&effects);
     let [Effect::File(FileJob::SaveRoster(roster)), ..] = &effects[..] else { panic!("{effects:?}") };
-    assert_eq!(roster.pending_notices.len(), 2, "the roster goes ahead of the word");
+    assert_eq!(roster.pending_notices.len(), 2, "the roster is saved before the notice is shown");
     state.notices.add_all_tasks_done(&survey_team(), 1);
-    let gone = TeamName::parse("gone").unwrap();
-    state.notices.add_budget_exhausted(&gone);
+    let deleted = TeamName::parse("gone").unwrap();
+    state.notices.add_budget_exhausted(&deleted);
     assert_eq!(
-        shown_notice(&handle_event(&mut restart_daemon(&state), CoreEvent::ProbeSeen, NOW)),
+        shown_notices(&handle_event(&mut restart_daemon(&state), CoreEvent::ProbeSeen, NOW)),
         ["2 members have ended, 1 team is done: teamctl status -t survey"],
-        "nobody is told of a team that is gone"
+        "a deleted team gets no notice"
     );
     let effects = handle_event(
         &mut state,
-        CoreEvent::PaneJobDone(PaneResult::AttachedNotified { unseen: Some(word[0].clone()) }),
+        CoreEvent::PaneJobDone(PaneResult::AttachedNotified { unseen: Some(texts[0].clone()) }),
         NOW,
     );
     let [Effect::File(FileJob::SaveRoster(roster)), Effect::ShowNotice { .. }] = &effects[..] else {
         panic!("{effects:?}")
     };
-    assert_eq!(roster.pending_notices.len(), 2, "what waits for the word before");
+    assert_eq!(roster.pending_notices.len(), 2, "the later notices are still pending");
 }
 
-/// Nobody knows when the next one comes.
+/// The next daemon may not start for a long time.
 #[test]
-fn whoever_takes_teamd_down_leaves_nothing_to_be_told() {
+fn pending_notices_are_shown_before_the_daemon_exits() {
     let mut state = new_state();
     handle_event(&mut state, CoreEvent::ProbeSeen, NOW);
     state.notices.add_all_tasks_done(&survey_team(), 1);
     let effects = send_call(&mut state, 9, Request::StopDaemon);
     let effects = with_replies(&mut state, effects);
-    let rung = effects.iter().filter(|effect| matches!(effect, Effect::ShowNotice { .. })).count();
-    assert!(rung == 1 && matches!(effects.last(), Some(Effect::Exit)), "{effects:?}");
+    let shown_count = effects.iter().filter(|effect| matches!(effect, Effect::ShowNotice { .. })).count();
+    assert!(shown_count == 1 && matches!(effects.last(), Some(Effect::Exit)), "{effects:?}");
     assert!(state.to_roster().pending_notices.is_empty());
 }
 
 #[test]
-fn a_dialog_is_told_by_one_daemon_and_is_there_for_the_next() {
+fn dialog_causes_one_notice_across_daemons() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
     state.agents.get_mut(&ann).unwrap().record.request_mut().delivery = Delivery::Hook;
     let token = state.agents[&ann].record.token.clone();
-    let says = |state: &mut State, said: HookEvent| {
-        let request = Request::ReportHook(hooks::hook_report_in(Some("s-1"), said));
+    let report_hook = |state: &mut State, event: HookEvent| {
+        let request = Request::ReportHook(hooks::hook_report(Some("s-1"), event));
         let call = Call { token: Some(token.clone()), ..*new_call(request) };
         handle_event(state, CoreEvent::ClientCall { client: 70, call: Box::new(call) }, now_at(900_000))
     };
     let dialog = || HookEvent::DialogShown { text: "may it?".to_owned() };
-    assert_eq!(shown_notice(&says(&mut state, dialog())).len(), 1);
+    assert_eq!(shown_notices(&report_hook(&mut state, dialog())).len(), 1);
     handle_event(&mut state, CoreEvent::PaneJobDone(PaneResult::AttachedNotified { unseen: None }), NOW);
     let mut next = restart_daemon(&state);
-    assert!(shown_notice(&says(&mut next, dialog())).is_empty());
-    says(&mut next, HookEvent::TurnEnded);
-    assert_eq!(shown_notice(&says(&mut next, dialog())).len(), 1, "another");
+    assert!(shown_notices(&report_hook(&mut next, dialog())).is_empty());
+    report_hook(&mut next, HookEvent::TurnEnded);
+    assert_eq!(
+        shown_notices(&report_hook(&mut next, dialog())).len(),
+        1,
+        "another dialog causes another notice"
+    );
 }
 
 #[test]
-fn that_nothing_follows_after_all_is_told() {
+fn notice_follows_when_all_respawns_have_failed() {
     let mut state = new_state();
     state.rescan_at = u64::MAX;
     let ann = start_member_with(
@@ -279,25 +297,25 @@ fn that_nothing_follows_after_all_is_told() {
         50,
     );
     assert!(
-        shown_notice(&report_exit(&mut state, &ann, 50, ExitReport::Exit(1))).is_empty(),
-        "it comes back"
+        shown_notices(&report_exit(&mut state, &ann, 50, ExitReport::Exit(1))).is_empty(),
+        "a respawn follows"
     );
     finish_cleanup(&mut state, &ann);
-    let words = (1..=5).flat_map(|n| {
-        let again =
-            started_spawn_id(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(n * 60_000)));
+    let notices = (1..=5).flat_map(|attempt| {
+        let respawn =
+            started_spawn_id(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(attempt * 60_000)));
         let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "no"));
-        shown_notice(&handle_event(
+        shown_notices(&handle_event(
             &mut state,
-            CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: again, result }),
-            now_at(n * 60_000),
+            CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: respawn, result }),
+            now_at(attempt * 60_000),
         ))
     });
-    assert_eq!(words.collect::<Vec<_>>(), ["ann@survey has ended: teamctl why ann -t survey"]);
+    assert_eq!(notices.collect::<Vec<_>>(), ["ann@survey has ended: teamctl why ann -t survey"]);
 }
 
 #[test]
-fn whoever_looks_at_it_is_not_rung_for() {
+fn notice_is_shown_outside_tmux_only_if_no_attached_client_has_seen_it() {
     let mut state = new_state();
     let ann = AgentName::new_unchecked("ann");
     state.notices.add(&survey_team(), &ann, Some("%3".parse().unwrap()), NoticeKind::Exited);
@@ -307,15 +325,16 @@ fn whoever_looks_at_it_is_not_rung_for() {
         _ => None,
     });
     assert_eq!(panes, Some(vec!["%3".parse().unwrap()]));
-    let rung = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::ShowNotice { .. }));
-    assert!(!rung(&effects));
-    let announced = CoreEvent::PaneJobDone(PaneResult::AttachedNotified { unseen: Some("x".into()) });
-    assert!(rung(&handle_event(&mut state, announced, NOW)));
+    let shows_notice =
+        |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::ShowNotice { .. }));
+    assert!(!shows_notice(&effects));
+    let unseen_notice = CoreEvent::PaneJobDone(PaneResult::AttachedNotified { unseen: Some("x".into()) });
+    assert!(shows_notice(&handle_event(&mut state, unseen_notice, NOW)));
 }
 
-/// Without tmux nobody is attached.
+/// Without tmux, no client is attached.
 #[test]
-fn without_tmux_it_is_rung_at_once() {
+fn notice_is_shown_at_once_without_tmux() {
     let mut state = new_state();
     state.settings.tmux_socket = None;
     state.notices.add_all_tasks_done(&survey_team(), 1);

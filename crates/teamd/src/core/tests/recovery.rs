@@ -1,4 +1,4 @@
-//! What must hold at every crash, cancellation and reconnection in between: found by breaking it.
+//! Tests of crashes, cancellations and reconnections between the steps of an operation.
 
 use super::turns::*;
 use super::*;
@@ -15,45 +15,46 @@ use protocol::control::RestartPolicy;
 use protocol::error::ErrorReport;
 use protocol::task::Task;
 
-fn reconnect_shim(state: &mut State) -> (SpawnId, SpawnId) {
+/// Starts the member ann, kills its agent and starts the respawn. Returns the ids of both spawns.
+fn start_respawn(state: &mut State) -> (SpawnId, SpawnId) {
     let ann =
         start_member_with(state, worker_request("ann", |order| order.restart = RestartPolicy::OnFailure), 50);
     report_exit(state, &ann, 50, ExitReport::Signal(9));
     finish_cleanup(state, &ann);
     state.rescan_at = 600_000;
-    let again = started_spawn_id(&handle_event(state, CoreEvent::DeadlineReached, now_at(1_500)));
-    (ann, again)
+    let respawn = started_spawn_id(&handle_event(state, CoreEvent::DeadlineReached, now_at(1_500)));
+    (ann, respawn)
 }
 
 #[test]
-fn the_roster_keeps_a_member_whose_next_life_is_opening() {
+fn roster_has_a_member_whose_respawn_waits_for_its_pane() {
     let mut state = new_state();
-    let (_, _again) = reconnect_shim(&mut state);
+    start_respawn(&mut state);
     let roster = state.to_roster();
     assert!(
         !roster.pending_respawns.is_empty() || !roster.records.is_empty(),
-        "a crash now forgets ann for good"
+        "a crash at this moment would lose ann"
     );
 }
 
 #[test]
-fn a_crash_while_the_next_life_is_registered() {
+fn member_is_kept_after_a_crash_during_the_registration_of_its_respawn() {
     let mut state = new_state();
-    let (_, again) = reconnect_shim(&mut state);
-    handle_event(&mut state, pane_opened(&again, 60), NOW);
-    handle_event(&mut state, shim_connected(&again, 60, 60, None), NOW);
+    let (_, respawn) = start_respawn(&mut state);
+    handle_event(&mut state, pane_opened(&respawn, 60), NOW);
+    handle_event(&mut state, shim_connected(&respawn, 60, 60, None), NOW);
     let roster: Roster = serde_json::from_value(serde_json::to_value(state.to_roster()).unwrap()).unwrap();
     assert_eq!(roster.records.len(), 1);
-    let setting = state.settings.clone();
-    let mut state = State::new(setting, roster, EventLogCursor::default());
+    let settings = state.settings.clone();
+    let mut state = State::new(settings, roster, EventLogCursor::default());
     recovery::recover(&mut state, NOW);
-    handle_event(&mut state, shim_connected(&again, 3, 60, None), NOW);
-    finish_cleanup(&mut state, &again);
-    assert!(!state.pending_respawns.is_empty(), "ann is gone for good");
+    handle_event(&mut state, shim_connected(&respawn, 3, 60, None), NOW);
+    finish_cleanup(&mut state, &respawn);
+    assert!(!state.pending_respawns.is_empty(), "ann has no pending respawn");
 }
 
 #[test]
-fn a_kill_while_the_next_life_starts() {
+fn kill_or_shutdown_during_the_start_of_a_respawn_cancels_it() {
     for request in [
         Request::Kill(MemberSelection { team: survey_team(), names: vec!["ann".into()] }),
         Request::Shutdown(ShutdownMembersRequest {
@@ -65,19 +66,19 @@ fn a_kill_while_the_next_life_starts() {
         }),
     ] {
         let mut state = new_state();
-        reconnect_shim(&mut state);
+        start_respawn(&mut state);
         let effects = send_call(&mut state, 9, request);
-        assert!(reply_value(&effects, 9).is_none(), "a daemon that was killed now would start it again");
+        assert!(reply_value(&effects, 9).is_none(), "the reply comes after the roster is saved");
         let effects = with_replies(&mut state, effects);
         assert!(matches!(reply_value(&effects, 9), Some(Reply::Exits(_))), "{effects:?}");
-        assert!(state.pending_respawns.is_empty(), "told that it ended, and it comes back");
-        let written = matches!(&effects[0], Effect::File(FileJob::SaveRoster(roster)) if roster.pending_respawns.is_empty());
-        assert!(written, "the next daemon starts it: {effects:?}");
+        assert!(state.pending_respawns.is_empty(), "the respawn is still pending");
+        let is_saved = matches!(&effects[0], Effect::File(FileJob::SaveRoster(roster)) if roster.pending_respawns.is_empty());
+        assert!(is_saved, "the next daemon would start the respawn: {effects:?}");
     }
 }
 
 #[test]
-fn who_rests_when_teamd_goes_down_is_no_return() {
+fn stop_of_the_daemon_cancels_pending_respawns() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
@@ -92,31 +93,34 @@ fn who_rests_when_teamd_goes_down_is_no_return() {
     assert_eq!(
         state.teams[&survey_team()].past_members[0].respawns_at,
         None,
-        "status says that it comes back"
+        "status shows a canceled respawn"
     );
 }
 
-/// Killed between the green light and the agent's first word.
+/// The daemon is killed after it has told the shim to start the agent, and before the shim has
+/// reported the start.
 #[test]
-fn one_whose_next_life_was_cut_short_with_teamd_is_shown_until_it_begins() {
+fn member_whose_respawn_was_interrupted_by_a_crash_is_in_status() {
     let mut before = new_state();
-    let (_, again) = reconnect_shim(&mut before);
-    for event in [pane_opened(&again, 60), shim_connected(&again, 60, 60, None), member_registered(&again)] {
+    let (_, respawn) = start_respawn(&mut before);
+    for event in
+        [pane_opened(&respawn, 60), shim_connected(&respawn, 60, 60, None), member_registered(&respawn)]
+    {
         handle_event(&mut before, event, NOW);
     }
     let roster = serde_json::from_value(serde_json::to_value(before.to_roster()).unwrap()).unwrap();
     let mut state = State::new(before.settings.clone(), roster, EventLogCursor::default());
     recovery::recover(&mut state, NOW);
-    handle_event(&mut state, shim_connected(&again, 3, 60, None), NOW);
+    handle_event(&mut state, shim_connected(&respawn, 3, 60, None), NOW);
     assert_eq!(state.pending_respawns.len(), 1);
     assert!(
         state.teams[&survey_team()].past_members.iter().any(|past| past.respawns_at.is_some()),
-        "it is nowhere in status"
+        "ann is missing from status"
     );
 }
 
 #[test]
-fn a_cancelled_rest_is_no_return() {
+fn kill_cancels_a_pending_respawn_and_scans_the_tasks() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
@@ -127,154 +131,155 @@ fn a_cancelled_rest_is_no_return() {
     report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
     finish_cleanup(&mut state, &ann);
     let own_tasks = shared_tasks(vec![new_task(1, "in_progress", r#","owner":"ann""#)]);
-    let looked = FileResult::TasksScanned {
+    let scanned = FileResult::TasksScanned {
         team: survey_team(),
         members: vec![],
         result: Ok(own_tasks),
         queries: Vec::new(),
     };
-    handle_event(&mut state, CoreEvent::FileJobDone(looked), NOW);
+    handle_event(&mut state, CoreEvent::FileJobDone(scanned), NOW);
     let effects = send_call(
         &mut state,
         9,
         Request::Kill(MemberSelection { team: survey_team(), names: vec!["ann".into()] }),
     );
-    let looks = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::ScanTasks { .. })));
+    let scans_tasks = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::ScanTasks { .. })));
     assert!(state.pending_respawns.is_empty());
     assert_eq!(
         state.teams[&survey_team()].past_members[0].respawns_at,
         None,
-        "status says that it comes back"
+        "status shows a canceled respawn"
     );
-    assert!(looks, "nobody is told that task 1 is left");
+    assert!(scans_tasks, "no scan would report that task 1 is abandoned");
 }
 
 #[test]
-fn a_rest_between_failed_starts_is_shown() {
+fn member_between_failed_starts_is_in_status() {
     let mut state = new_state();
-    let (_, again) = reconnect_shim(&mut state);
+    let (_, respawn) = start_respawn(&mut state);
     let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "no"));
-    handle_event(&mut state, CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: again, result }), NOW);
+    handle_event(&mut state, CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: respawn, result }), NOW);
     assert_eq!(state.pending_respawns.len(), 1);
-    assert!(!state.teams[&survey_team()].past_members.is_empty(), "a member that rests is nowhere in status");
+    assert!(!state.teams[&survey_team()].past_members.is_empty(), "ann is missing from status");
 }
 
 #[test]
-fn where_no_number_fits_behind_a_name_a_shorter_one_is_asked_for() {
+fn unique_name_that_would_be_too_long_is_refused_with_help() {
     let mut state = new_state();
     let longest = "a".repeat(64);
     start_member_with(&mut state, worker_request(&longest, |_| ()), 50);
     let effects = send_call(&mut state, 9, worker_request(&longest, |order| order.unique = true));
-    let Some(protocol::control::Response::Failed(fault)) = reply(&effects, 9) else { panic!("{effects:?}") };
-    assert!(fault.help.as_ref().unwrap().starts_with("choose a shorter name"), "{fault:?}");
+    let Some(protocol::control::Response::Failed(error)) = reply(&effects, 9) else { panic!("{effects:?}") };
+    assert!(error.help.as_ref().unwrap().starts_with("choose a shorter name"), "{error:?}");
 }
 
-/// Its lead was told that it comes back. The pane of the last start opens after all, and is closed.
+/// The lead expects a respawn, so the daemon reports to the lead that none follows. The pane of the
+/// last start opens late and is closed.
 #[test]
-fn a_start_that_fails_once_too_often_is_its_leads_news() {
+fn last_failed_start_of_a_respawn_is_reported_to_the_lead() {
     let mut state = new_state();
-    let (_, mut again) = reconnect_shim(&mut state);
-    let ends = |effects: &[Effect]| {
-        let end = |effect: &Effect| match effect {
+    let (_, mut respawn) = start_respawn(&mut state);
+    let exits = |effects: &[Effect]| {
+        let exit = |effect: &Effect| match effect {
             Effect::File(FileJob::DeregisterMember { record }) => record.lifecycle.exit().cloned(),
             _ => None,
         };
-        effects.iter().filter_map(end).collect::<Vec<_>>()
+        effects.iter().filter_map(exit).collect::<Vec<_>>()
     };
     for failure in 2..6 {
         let result = Err(ErrorReport::new(ErrorKind::Io, "no room"));
-        let failed = CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: again, result });
-        assert!(ends(&handle_event(&mut state, failed, now_at(20_000 * failure))).is_empty());
-        again = started_spawn_id(&handle_event(
+        let failed = CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: respawn, result });
+        assert!(exits(&handle_event(&mut state, failed, now_at(20_000 * failure))).is_empty());
+        respawn = started_spawn_id(&handle_event(
             &mut state,
             CoreEvent::DeadlineReached,
             now_at(20_000 * (failure + 1)),
         ));
     }
     let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(500_000));
-    let [end] = &ends(&effects)[..] else { panic!("{effects:?}") };
-    assert!(end.next_step.as_ref().unwrap().contains("not started again: it failed 6 times"), "{end:?}");
-    let closed = handle_event(&mut state, pane_opened(&again, 40), now_at(500_001));
+    let [exit] = &exits(&effects)[..] else { panic!("{effects:?}") };
+    assert!(exit.next_step.as_ref().unwrap().contains("not started again: it failed 6 times"), "{exit:?}");
+    let closed = handle_event(&mut state, pane_opened(&respawn, 40), now_at(500_001));
     assert!(
         closed.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::ClosePane { .. }))),
         "{closed:?}"
     );
-    finish_cleanup(&mut state, &again);
+    finish_cleanup(&mut state, &respawn);
 }
 
 #[test]
-fn an_untaken_offer_is_looked_at_again_at_the_rescan() {
+fn rescan_scans_the_tasks_again_for_an_unclaimed_offer() {
     let mut state = new_state();
     start_member_with(&mut state, worker_request("ann", |_| ()), 50);
     start_member_with(&mut state, worker_request("bob", |_| ()), 51);
     report_turn(&mut state, 50, turn_state(Activity::Idle, 1));
     report_turn(&mut state, 51, turn_state(Activity::Idle, 1));
     scan_tasks(&mut state, vec![new_task(1, "pending", "")]);
-    let looked = CoreEvent::FileJobDone(FileResult::TasksScanned {
+    let scanned = CoreEvent::FileJobDone(FileResult::TasksScanned {
         team: survey_team(),
         members: vec![],
         result: Ok(shared_tasks(vec![new_task(1, "pending", "")])),
         queries: Vec::new(),
     });
-    handle_event(&mut state, looked, NOW);
+    handle_event(&mut state, scanned, NOW);
     assert_eq!(state.teams[&survey_team()].watched.task_scan, ScanState::Idle);
     state.rescan_at = 0;
     let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(60_000));
-    let looks = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::ScanTasks { .. })));
-    assert!(looks, "the offer is taken back, and nobody looks: {effects:?}");
+    let scans_tasks = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::ScanTasks { .. })));
+    assert!(scans_tasks, "the offer ended without a task scan: {effects:?}");
 }
 
 #[test]
-fn a_failed_look_is_repeated_at_the_rescan() {
+fn failed_task_scan_is_repeated_by_the_rescan() {
     let mut state = new_state();
     handle_event(
         &mut state,
         CoreEvent::TaskChanged { team: survey_team(), task: TaskId::parse("1").unwrap() },
         NOW,
     );
-    let fault = protocol::error::ErrorReport::new(ErrorKind::Io, "EMFILE");
+    let error = protocol::error::ErrorReport::new(ErrorKind::Io, "EMFILE");
     handle_event(
         &mut state,
         CoreEvent::FileJobDone(FileResult::TasksScanned {
             team: survey_team(),
             members: vec![],
-            result: Err(fault),
+            result: Err(error),
             queries: Vec::new(),
         }),
         NOW,
     );
     let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(60_000));
-    let looks = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::ScanTasks { .. })));
-    assert!(looks, "{effects:?}");
+    let scans_tasks = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::ScanTasks { .. })));
+    assert!(scans_tasks, "{effects:?}");
 }
 
 #[test]
-fn an_interrupt_of_one_that_starts_is_answered() {
+fn interrupt_of_a_starting_member_is_answered() {
     let mut state = new_state();
     let effects = send_call(&mut state, 1, worker_request("ann", |_| ()));
     let ann = started_spawn_id(&effects);
     handle_event(&mut state, shim_connected(&ann, 50, 50, None), NOW);
-    let who = MemberAddress { team: survey_team(), name: "ann".into() };
-    let mut all = send_call(&mut state, 9, Request::Interrupt(who));
+    let address = MemberAddress { team: survey_team(), name: "ann".into() };
+    let mut effects = send_call(&mut state, 9, Request::Interrupt(address));
     let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "no"));
-    all.extend(handle_event(
+    effects.extend(handle_event(
         &mut state,
         CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: ann, result }),
         NOW,
     ));
-    all.extend(handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 50 }, NOW));
-    all.extend(handle_event(&mut state, CoreEvent::DeadlineReached, now_at(600_000)));
-    assert!(reply(&all, 9).is_some(), "never answered");
+    effects.extend(handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 50 }, NOW));
+    effects.extend(handle_event(&mut state, CoreEvent::DeadlineReached, now_at(600_000)));
+    assert!(reply(&effects, 9).is_some(), "the interrupt has no reply");
 }
 
 #[test]
-fn a_foreign_owner_is_not_gone() {
+fn task_of_a_foreign_member_is_not_abandoned() {
     let mut state = new_state();
     let members = vec![AgentName::new_unchecked("claude-mate")];
     let tasks = shared_tasks(vec![new_task(1, "in_progress", r#","owner":"claude-mate""#)]);
-    let looked =
+    let scanned =
         FileResult::TasksScanned { team: survey_team(), members, result: Ok(tasks), queries: Vec::new() };
-    let effects = handle_event(&mut state, CoreEvent::FileJobDone(looked), NOW);
+    let effects = handle_event(&mut state, CoreEvent::FileJobDone(scanned), NOW);
     assert!(
         !logged_event_kinds(&effects).contains(&"task_abandoned".to_owned()),
         "{:?}",
@@ -283,7 +288,7 @@ fn a_foreign_owner_is_not_gone() {
 }
 
 #[test]
-fn a_stopping_member_that_reconnects_says_its_turn() {
+fn turn_of_a_stopping_member_is_known_after_its_shim_reconnects() {
     let mut state = new_state();
     let ann = start_member_with(&mut state, worker_request("ann", |_| ()), 50);
     let targets = MemberSelection { team: survey_team(), names: vec!["ann".into()] };
@@ -308,12 +313,12 @@ fn a_stopping_member_that_reconnects_says_its_turn() {
     };
     let process = Process { pid: 50, start_time: 5 };
     let effects = handle_event(&mut state, CoreEvent::ShimConnected { conn: 3, hello, peer: process }, NOW);
-    assert!(state.agents[&ann].turn.is_some(), "its turn is forgotten");
-    assert!(!woken_spawns(&effects).is_empty(), "not woken");
+    assert!(state.agents[&ann].turn.is_some(), "the turn is unknown");
+    assert!(!woken_spawns(&effects).is_empty(), "the agent is not woken");
 }
 
 #[test]
-fn delete_while_a_member_rests() {
+fn deletion_is_refused_while_a_respawn_is_pending() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
@@ -327,7 +332,7 @@ fn delete_while_a_member_rests() {
 }
 
 #[test]
-fn unique_while_the_name_rests() {
+fn unique_does_not_take_the_name_of_a_pending_respawn() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
@@ -337,11 +342,11 @@ fn unique_while_the_name_rests() {
     report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
     finish_cleanup(&mut state, &ann);
     send_call(&mut state, 9, worker_request("ann", |order| order.unique = true));
-    assert!(!state.pending_respawns.is_empty(), "--unique took the name of a member that is to come back");
+    assert!(!state.pending_respawns.is_empty(), "--unique took the name of the pending respawn");
 }
 
 #[test]
-fn a_restarted_daemon_tells_no_turn_twice() {
+fn restarted_daemon_does_not_log_a_turn_again() {
     let mut state = new_state();
     let ann = start_member_with(&mut state, worker_request("ann", |_| ()), 50);
     report_turn(&mut state, 50, turn_state(Activity::Idle, 4));
@@ -358,48 +363,44 @@ fn a_restarted_daemon_tells_no_turn_twice() {
 }
 
 #[test]
-fn an_offer_to_one_who_does_something_else_goes_on() {
+fn task_offered_to_a_busy_agent_is_offered_to_another() {
     let mut state = new_state();
     start_member_with(&mut state, worker_request("ann", |_| ()), 50);
     start_member_with(&mut state, worker_request("bob", |_| ()), 51);
-    let look = |state: &mut State, tasks: Vec<Task>| {
-        let looked = CoreEvent::FileJobDone(FileResult::TasksScanned {
+    let scan = |state: &mut State, tasks: Vec<Task>| {
+        let scanned = CoreEvent::FileJobDone(FileResult::TasksScanned {
             team: survey_team(),
             members: vec![],
             result: Ok(shared_tasks(tasks)),
             queries: Vec::new(),
         });
-        handle_event(state, looked, NOW)
+        handle_event(state, scanned, NOW)
     };
     report_turn(&mut state, 50, turn_state(Activity::Idle, 1));
     report_turn(&mut state, 51, turn_state(Activity::Idle, 1));
-    look(&mut state, vec![]);
-    look(&mut state, vec![]);
+    scan(&mut state, vec![]);
+    scan(&mut state, vec![]);
     handle_event(
         &mut state,
         CoreEvent::TaskChanged { team: survey_team(), task: TaskId::parse("1").unwrap() },
         NOW,
     );
-    let offered = woken_spawns(&look(&mut state, vec![new_task(1, "pending", "")]));
+    let offered = woken_spawns(&scan(&mut state, vec![new_task(1, "pending", "")]));
     assert_eq!(offered.len(), 1);
     let conn = if state.agents[&offered[0]].record.request.name.as_str() == "ann" { 50 } else { 51 };
-    // A message was there too, and comes first.
-    let mut now = turn_state(Activity::Active, 2);
-    now.summary = "message from team-lead".into();
-    let mut effects = report_turn(&mut state, conn, now);
+    // The agent has a message too, and handles it first.
+    let mut turn = turn_state(Activity::Active, 2);
+    turn.summary = "message from team-lead".into();
+    let mut effects = report_turn(&mut state, conn, turn);
     if effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::ScanTasks { .. }))) {
-        effects = look(&mut state, vec![new_task(1, "pending", "")]);
+        effects = scan(&mut state, vec![new_task(1, "pending", "")]);
     }
-    assert_eq!(
-        woken_spawns(&effects).len(),
-        1,
-        "the other is idle, the task available, and nobody looks: {effects:?}"
-    );
+    assert_eq!(woken_spawns(&effects).len(), 1, "the task is not offered to the other agent: {effects:?}");
 }
 
 #[test]
-fn a_start_that_nobody_saw_through_is_no_life_to_be_followed_by_another() {
-    for agent in [None, Some(99)] {
+fn only_a_spawn_whose_agent_had_started_is_respawned_after_a_crash() {
+    for agent_pid in [None, Some(99)] {
         let mut state = new_state();
         let ann = started_spawn_id(&send_call(
             &mut state,
@@ -408,7 +409,7 @@ fn a_start_that_nobody_saw_through_is_no_life_to_be_followed_by_another() {
         ));
         handle_event(&mut state, pane_opened(&ann, 60), NOW);
         handle_event(&mut state, shim_connected(&ann, 60, 60, None), NOW);
-        if agent.is_some() {
+        if agent_pid.is_some() {
             handle_event(&mut state, member_registered(&ann), NOW);
             handle_event(&mut state, agent_started(60), NOW);
         }
@@ -422,12 +423,12 @@ fn a_start_that_nobody_saw_through_is_no_life_to_be_followed_by_another() {
             CoreEvent::FileJobDone(FileResult::ExitReportRead { spawn: ann.clone(), ended: None }),
             NOW,
         );
-        assert_eq!(state.pending_respawns.is_empty(), agent.is_none(), "{agent:?}");
+        assert_eq!(state.pending_respawns.is_empty(), agent_pid.is_none(), "{agent_pid:?}");
     }
 }
 
 #[test]
-fn a_start_that_a_new_daemon_hears_of_is_on_the_disk() {
+fn start_that_is_reported_to_the_next_daemon_is_saved() {
     let mut state = new_state();
     let ann = started_spawn_id(&send_call(&mut state, 1, worker_request("ann", |_| {})));
     handle_event(&mut state, pane_opened(&ann, 60), NOW);

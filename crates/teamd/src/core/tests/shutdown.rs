@@ -1,4 +1,4 @@
-//! Ends that are asked for, and what is told of an end.
+//! Tests of shutdown requests and kills, and of what is reported about an exit.
 
 use super::*;
 use crate::core::effect::{Effect, Effects};
@@ -20,7 +20,7 @@ use protocol::error::ErrorReport;
 use protocol::event::{Event, EventKind};
 use protocol::id::RequestId;
 
-/// Its join gets the order to end it.
+/// Whether a shim is told to end its agent.
 fn sends_end(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::SendToShim { message: ToShim::End { .. }, .. }))
 }
@@ -41,40 +41,37 @@ fn shutdown_request() -> Request {
     })
 }
 
-fn requested_terms(effects: &[Effect]) -> RequestId {
+fn shutdown_request_id(effects: &[Effect]) -> RequestId {
     let request = effects.iter().find_map(|effect| match effect {
         Effect::File(FileJob::SendShutdownRequest { request, .. }) => Some(request.clone()),
         _ => None,
     });
-    request.expect("somebody is asked")
+    request.expect("a shutdown request is sent")
 }
 
-fn shutdown_answers(request: &RequestId, from: &str, rejected: Option<&str>) -> CoreEvent {
-    let rejected = rejected.map(str::to_owned);
-    let answer = ShutdownAnswer {
-        request: request.clone(),
-        from: AgentName::new_unchecked(from),
-        rejection_reason: rejected,
-    };
+fn shutdown_answers(request: &RequestId, from: &str, rejection_reason: Option<&str>) -> CoreEvent {
+    let rejection_reason = rejection_reason.map(str::to_owned);
+    let answer =
+        ShutdownAnswer { request: request.clone(), from: AgentName::new_unchecked(from), rejection_reason };
     CoreEvent::FileJobDone(FileResult::ShutdownAnswers { team: survey_team(), answers: Ok(vec![answer]) })
 }
 
-fn replied_exits(effects: &[Effect], to: u64) -> Vec<(String, bool)> {
-    match reply_value(effects, to) {
+fn replied_exits(effects: &[Effect], client: u64) -> Vec<(String, bool)> {
+    match reply_value(effects, client) {
         Some(Reply::Exits(reply)) => {
-            reply.exits.iter().map(|end| (end.description.clone(), end.has_exited)).collect()
+            reply.exits.iter().map(|exit| (exit.description.clone(), exit.has_exited)).collect()
         }
-        _ => panic!("no endings in {effects:?}"),
+        _ => panic!("no exits in {effects:?}"),
     }
 }
 
 #[test]
-fn only_the_agent_that_was_asked_can_answer() {
+fn only_the_asked_agent_can_answer_a_shutdown_request() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
-    let request = requested_terms(&send_call(&mut state, 9, shutdown_request()));
-    let stranger = RequestId::parse("shutdown-1@ann").unwrap();
-    for (request, from) in [(&request, "bob"), (&stranger, "ann")] {
+    let request = shutdown_request_id(&send_call(&mut state, 9, shutdown_request()));
+    let unknown_request = RequestId::parse("shutdown-1@ann").unwrap();
+    for (request, from) in [(&request, "bob"), (&unknown_request, "ann")] {
         handle_event(&mut state, shutdown_answers(request, from, None), NOW);
         assert_eq!(state.agents[&ann].record.lifecycle.as_str(), "stopping");
         assert!(!matches!(
@@ -84,27 +81,27 @@ fn only_the_agent_that_was_asked_can_answer() {
     }
     let effects = handle_event(&mut state, shutdown_answers(&request, "Ann", Some("two trees left")), NOW);
     let effects = with_replies(&mut state, effects);
-    let Some(Reply::Exits(endings)) = reply_value(&effects, 9) else { panic!("{effects:?}") };
+    let Some(Reply::Exits(reply)) = reply_value(&effects, 9) else { panic!("{effects:?}") };
     assert_eq!(
-        (endings.exits[0].description.as_str(), endings.exits[0].has_exited),
+        (reply.exits[0].description.as_str(), reply.exits[0].has_exited),
         ("rejected: two trees left", false)
     );
     assert!(matches!(state.agents[&ann].record.lifecycle, Lifecycle::Running(_)));
 }
 
 #[test]
-fn an_approved_end_is_nobodys_news_and_any_other_is_the_leads() {
-    for (approve, told) in [(true, ReportTo::Nobody), (false, ReportTo::LeadUnlessApproved)] {
+fn approved_exit_is_not_reported_and_any_other_is_reported_to_the_lead() {
+    for (is_approved, report_to) in [(true, ReportTo::Nobody), (false, ReportTo::LeadUnlessApproved)] {
         let mut state = new_state();
         let ann = start_member(&mut state, "ann", 50);
-        let request = requested_terms(&send_call(&mut state, 9, shutdown_request()));
-        if approve {
+        let request = shutdown_request_id(&send_call(&mut state, 9, shutdown_request()));
+        if is_approved {
             handle_event(&mut state, shutdown_answers(&request, "ann", None), NOW);
         }
         let effects = handle_event(&mut state, exit_reported(50, ExitReport::Exit(0)), NOW);
-        assert_eq!(state.agents[&ann].record.lifecycle.exit().unwrap().report_to, told);
+        assert_eq!(state.agents[&ann].record.lifecycle.exit().unwrap().report_to, report_to);
         assert!(has_file_job(&effects, |job| matches!(job, FileJob::DeregisterMember { .. })));
-        assert!(reply(&effects, 9).is_none(), "not before pane and files are in order");
+        assert!(reply(&effects, 9).is_none(), "the reply comes after the cleanup");
         handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, None), NOW);
         let effects = handle_event(&mut state, pane_closed(&ann), NOW);
         let effects = with_replies(&mut state, effects);
@@ -141,7 +138,7 @@ fn exit_of_an_agent_with_an_open_shutdown_request_is_logged_once_its_approval_is
         let effects = handle_event(&mut state, member_deregistered(&ann, approval, None), NOW);
         assert_eq!(logged_exits(&effects), [expected]);
         let past = &state.teams[&survey_team()].past_members[0];
-        assert_eq!(past.description, expected, "status says the same");
+        assert_eq!(past.description, expected, "status shows the same description");
     }
 }
 
@@ -149,7 +146,7 @@ fn exit_of_an_agent_with_an_open_shutdown_request_is_logged_once_its_approval_is
 fn agent_that_is_killed_after_its_approval_counts_as_killed() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
-    let request = requested_terms(&send_call(&mut state, 9, shutdown_request()));
+    let request = shutdown_request_id(&send_call(&mut state, 9, shutdown_request()));
     handle_event(&mut state, shutdown_answers(&request, "ann", None), NOW);
     send_call(
         &mut state,
@@ -162,12 +159,12 @@ fn agent_that_is_killed_after_its_approval_counts_as_killed() {
     assert_eq!((exit.outcome, exit.report_to), (ExitOutcome::Killed, ReportTo::Lead));
 }
 
-/// A join that is told so forgets what it left in writing.
+/// A shim deletes its exit report when the daemon has acknowledged it.
 #[test]
-fn a_report_is_noted_when_it_is_in_the_roster() {
+fn exit_report_is_acknowledged_after_the_roster_is_saved() {
     let mut state = new_state();
     start_member(&mut state, "ann", 50);
-    let noted = |effects: &[Effect]| {
+    let acknowledges = |effects: &[Effect]| {
         effects
             .iter()
             .any(|effect| matches!(effect, Effect::SendToShim { conn: 50, message: ToShim::ExitRecorded }))
@@ -178,25 +175,26 @@ fn a_report_is_noted_when_it_is_in_the_roster() {
     else {
         panic!("{effects:?}");
     };
-    assert!(!noted(&effects));
-    let heard = |result| CoreEvent::FileJobDone(FileResult::ExitAcknowledged { conn: 50, result });
-    let full = Err(ErrorReport::new(ErrorKind::Io, "the disk is full"));
-    assert!(!noted(&handle_event(&mut state, heard(full), NOW)));
-    assert!(noted(&handle_event(&mut state, heard(Ok(())), NOW)));
+    assert!(!acknowledges(&effects));
+    let save_finished = |result| CoreEvent::FileJobDone(FileResult::ExitAcknowledged { conn: 50, result });
+    let disk_full = Err(ErrorReport::new(ErrorKind::Io, "the disk is full"));
+    assert!(!acknowledges(&handle_event(&mut state, save_finished(disk_full), NOW)));
+    assert!(acknowledges(&handle_event(&mut state, save_finished(Ok(())), NOW)));
 }
 
 #[test]
-fn silence_ends_in_a_question_asked_again_and_then_in_what_was_said() {
+fn unanswered_shutdown_request_is_repeated_and_then_forced_or_given_up() {
     for force in [false, true] {
         let mut state = new_state();
         let ann = start_member(&mut state, "ann", 50);
-        let first = requested_terms(&send_call(
+        let first = shutdown_request_id(&send_call(
             &mut state,
             9,
             if force { forced_shutdown_request() } else { shutdown_request() },
         ));
-        let second = requested_terms(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(12_000)));
-        assert_ne!(first, second, "a fresh id");
+        let second =
+            shutdown_request_id(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(12_000)));
+        assert_ne!(first, second, "the second request has a new id");
         let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(40_000));
         let effects = with_replies(&mut state, effects);
         assert_eq!((sends_end(&effects), reply(&effects, 9).is_some()), (force, !force));
@@ -205,17 +203,20 @@ fn silence_ends_in_a_question_asked_again_and_then_in_what_was_said() {
 }
 
 #[test]
-fn a_team_with_members_is_not_deleted() {
+fn team_is_not_deleted_before_its_members_have_ended() {
     let mut state = new_state();
     start_member(&mut state, "ann", 50);
     let effects = send_call(&mut state, 9, delete_request());
     assert_eq!(error_kind(&effects, 9), Some(ErrorKind::Refused));
     let effects = send_call(&mut state, 9, forced_delete_request());
-    assert!(!has_file_job(&effects, |job| matches!(job, FileJob::DeleteTeam { .. })), "first they end");
+    assert!(
+        !has_file_job(&effects, |job| matches!(job, FileJob::DeleteTeam { .. })),
+        "the members end first"
+    );
 }
 
 #[test]
-fn one_that_is_still_starting_is_shut_down_at_once() {
+fn starting_member_is_shut_down_at_once() {
     let mut state = new_state();
     send_call(&mut state, 1, spawn_request("ann"));
     let effects = send_call(&mut state, 9, shutdown_request());
@@ -225,7 +226,7 @@ fn one_that_is_still_starting_is_shut_down_at_once() {
 }
 
 #[test]
-fn a_second_request_brings_force_and_the_shorter_patience() {
+fn second_shutdown_request_adds_force_and_the_shorter_timeout() {
     let mut state = new_state();
     start_member(&mut state, "ann", 50);
     send_call(&mut state, 8, shutdown_request());
@@ -235,16 +236,16 @@ fn a_second_request_brings_force_and_the_shorter_patience() {
 }
 
 #[test]
-fn while_the_daemon_goes_down_a_no_is_not_taken() {
+fn rejection_is_ignored_while_the_daemon_shuts_down() {
     let mut state = new_state();
     start_member(&mut state, "ann", 50);
-    let request = requested_terms(&send_call(&mut state, 9, Request::StopDaemon));
+    let request = shutdown_request_id(&send_call(&mut state, 9, Request::StopDaemon));
     let effects = handle_event(&mut state, shutdown_answers(&request, "ann", Some("busy")), NOW);
     assert!(sends_end(&effects), "{effects:?}");
 }
 
 #[test]
-fn a_patience_without_end_is_no_overflow() {
+fn longest_shutdown_timeout_does_not_overflow() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
     let Request::Shutdown(mut order) = shutdown_request() else { panic!() };
@@ -255,13 +256,13 @@ fn a_patience_without_end_is_no_overflow() {
 }
 
 #[test]
-fn who_does_not_wait_is_answered_when_the_request_is_on_its_way() {
+fn caller_that_does_not_wait_gets_its_reply_when_the_request_is_sent() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
     let Request::Shutdown(mut order) = shutdown_request() else { panic!() };
     order.no_wait = true;
     let effects = send_call(&mut state, 9, Request::Shutdown(order));
-    let request = requested_terms(&effects);
+    let request = shutdown_request_id(&effects);
     let effects = with_replies(&mut state, effects);
     assert_eq!(replied_exits(&effects, 9), [("asked".to_owned(), false)]);
     let Some(Reply::Exits(reply)) = reply_value(&effects, 9) else { panic!("{effects:?}") };
@@ -274,7 +275,7 @@ fn who_does_not_wait_is_answered_when_the_request_is_on_its_way() {
 }
 
 #[test]
-fn a_yes_that_was_read_only_after_the_end_still_counts() {
+fn approval_that_is_read_after_the_exit_counts() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
     send_call(&mut state, 9, shutdown_request());
@@ -285,25 +286,26 @@ fn a_yes_that_was_read_only_after_the_end_still_counts() {
     assert_eq!(replied_exits(&effects, 9), [("approved".to_owned(), true)]);
 }
 
-/// Its files say that the name is free before we have heard that they do.
+/// The name is free in the files before the core receives the result of the deregistration.
 #[test]
-fn a_name_that_is_just_being_taken_off_the_team_is_waited_for() {
-    for (left, wants, opens) in [(None, 2, 1), (Some(ErrorReport::new(ErrorKind::Io, "no space left")), 1, 0)]
+fn spawn_waits_for_a_name_that_is_being_freed() {
+    for (error, spawn_count, opened_count) in
+        [(None, 2, 1), (Some(ErrorReport::new(ErrorKind::Io, "no space left")), 1, 0)]
     {
         let mut state = new_state();
         let ann = start_member(&mut state, "ann", 50);
         handle_event(&mut state, exit_reported(50, ExitReport::Signal(9)), NOW);
         handle_event(&mut state, pane_closed(&ann), NOW);
-        for client in 0..wants {
+        for client in 0..spawn_count {
             let effects = send_call(&mut state, client, spawn_request("ann"));
             assert!(reply(&effects, client).is_none() && !opens_pane(&effects), "{effects:?}");
         }
         let effects =
-            handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, left), NOW);
-        let refused = (0..wants)
+            handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, error), NOW);
+        let refused = (0..spawn_count)
             .filter(|client| error_kind(&effects, *client) == Some(ErrorKind::AlreadyExists))
             .count();
-        assert_eq!((usize::from(opens_pane(&effects)), refused), (opens, 1), "{effects:?}");
+        assert_eq!((usize::from(opens_pane(&effects)), refused), (opened_count, 1), "{effects:?}");
     }
 }
 
@@ -312,7 +314,7 @@ fn opens_pane(effects: &[Effect]) -> bool {
 }
 
 #[test]
-fn what_could_not_be_filed_is_tried_again_and_the_name_stays_taken() {
+fn failed_deregistration_is_repeated_and_the_name_stays_taken() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
     send_call(
@@ -322,31 +324,32 @@ fn what_could_not_be_filed_is_tried_again_and_the_name_stays_taken() {
     );
     handle_event(&mut state, exit_reported(50, ExitReport::Signal(15)), NOW);
     handle_event(&mut state, pane_closed(&ann), NOW);
-    let fault = ErrorReport::new(ErrorKind::InvalidData, "cannot parse config.json");
+    let error = ErrorReport::new(ErrorKind::InvalidData, "cannot parse config.json");
     let effects =
-        handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, Some(fault)), NOW);
+        handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, Some(error)), NOW);
     let effects = with_replies(&mut state, effects);
     assert_eq!(replied_exits(&effects, 9), [("killed (signal 15)".to_owned(), true)]);
-    let again =
+    let deregisters =
         |effects: &[Effect]| has_file_job(effects, |job| matches!(job, FileJob::DeregisterMember { .. }));
     let effects = handle_event(&mut state, CoreEvent::WatcherOverflow, NOW);
-    assert!(again(&effects));
-    let fault = ErrorReport::new(ErrorKind::Io, "no space left");
-    handle_event(&mut state, CoreEvent::FileJobDone(FileResult::RosterNotSaved(fault.clone())), NOW);
-    handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, Some(fault)), NOW);
-    // Whoever wants its name need not wait for the next look at everything; the roster is tried again first.
+    assert!(deregisters(&effects));
+    let error = ErrorReport::new(ErrorKind::Io, "no space left");
+    handle_event(&mut state, CoreEvent::FileJobDone(FileResult::RosterNotSaved(error.clone())), NOW);
+    handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, Some(error)), NOW);
+    // A spawn of the name repeats the deregistration without waiting for the next rescan. The roster
+    // is saved first.
     let effects = send_call(&mut state, 10, spawn_request("ann"));
-    assert_eq!((error_kind(&effects, 10), again(&effects)), (Some(ErrorKind::AlreadyExists), true));
+    assert_eq!((error_kind(&effects, 10), deregisters(&effects)), (Some(ErrorKind::AlreadyExists), true));
     assert!(matches!(effects[0], Effect::File(FileJob::SaveRoster(_))), "{effects:?}");
     handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, None), NOW);
     assert!(state.agents.is_empty());
 }
 
 #[test]
-fn a_shutdown_that_was_under_way_goes_on_after_a_crash() {
+fn shutdown_continues_after_a_crash() {
     let mut before = new_state();
     let ann = start_member(&mut before, "ann", 50);
-    let request = requested_terms(&send_call(&mut before, 9, shutdown_request()));
+    let request = shutdown_request_id(&send_call(&mut before, 9, shutdown_request()));
     let mut state = next_daemon(&before);
     recovery::recover(&mut state, NOW);
     handle_event(&mut state, shim_connected(&ann, 51, 50, Some(99)), NOW);
@@ -378,30 +381,30 @@ fn forced_shutdown_stays_forced_and_keeps_its_reason_after_a_crash() {
     assert!(effects.iter().any(has_reason), "{effects:?}");
     handle_event(&mut state, shim_connected(&ann, 51, 50, Some(99)), NOW);
     let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(600_000));
-    assert!(sends_end(&effects), "without an answer it is ended: {effects:?}");
+    assert!(sends_end(&effects), "an agent that does not answer is ended: {effects:?}");
 }
 
-/// Its daemon may have died between the roster and the inbox.
+/// The daemon may have been killed after it saved the roster and before it sent the request.
 #[test]
-fn who_was_to_be_asked_when_teamd_died_is_asked_at_once() {
+fn unanswered_shutdown_request_is_sent_again_at_once_after_a_crash() {
     let mut before = new_state();
     start_member(&mut before, "ann", 50);
-    let request = requested_terms(&send_call(&mut before, 9, shutdown_request()));
+    let request = shutdown_request_id(&send_call(&mut before, 9, shutdown_request()));
     let mut state = next_daemon(&before);
     let effects = recovery::recover(&mut state, NOW);
-    let asks = |effect: &Effect| match effect {
-        Effect::File(FileJob::SendShutdownRequest { request: again, unless_unread, .. }) => {
-            *again == request && unless_unread.contains(&request)
+    let sends_again = |effect: &Effect| match effect {
+        Effect::File(FileJob::SendShutdownRequest { request: second_request, unless_unread, .. }) => {
+            *second_request == request && unless_unread.contains(&request)
         }
         _ => false,
     };
-    assert!(effects.iter().any(asks), "it goes on with turn after turn: {effects:?}");
+    assert!(effects.iter().any(sends_again), "no request is sent: {effects:?}");
 }
 
-/// Its join, told to end it, does so without a daemon too.
+/// A shim that is told to end its agent does so even if the daemon is killed.
 #[test]
-fn a_kill_that_was_under_way_is_for_good_after_a_crash() {
-    for ends_meanwhile in [true, false] {
+fn killed_member_is_not_respawned_after_a_crash() {
+    for ends_without_daemon in [true, false] {
         let mut before = new_state();
         let ann = start_member_with(
             &mut before,
@@ -410,18 +413,19 @@ fn a_kill_that_was_under_way_is_for_good_after_a_crash() {
         );
         let kill = Request::Kill(MemberSelection { team: survey_team(), names: vec!["ann".into()] });
         let effects = send_call(&mut before, 9, kill);
-        let known = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::SaveRoster(_))));
-        assert!(known && sends_end(&effects), "{effects:?}");
+        let is_saved = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::SaveRoster(_))));
+        assert!(is_saved && sends_end(&effects), "{effects:?}");
         let mut state = next_daemon(&before);
         recovery::recover(&mut state, NOW);
-        if ends_meanwhile {
-            let words = FileResult::ExitReportRead { spawn: ann.clone(), ended: Some(ExitReport::Signal(9)) };
-            handle_event(&mut state, CoreEvent::FileJobDone(words), NOW);
+        if ends_without_daemon {
+            let report =
+                FileResult::ExitReportRead { spawn: ann.clone(), ended: Some(ExitReport::Signal(9)) };
+            handle_event(&mut state, CoreEvent::FileJobDone(report), NOW);
         } else {
             assert!(sends_end(&handle_event(&mut state, shim_connected(&ann, 51, 50, Some(99)), NOW)));
             report_exit(&mut state, &ann, 51, ExitReport::Signal(9));
         }
-        assert!(state.pending_respawns.is_empty(), "it would come back");
+        assert!(state.pending_respawns.is_empty(), "a respawn is pending");
         assert_eq!(state.teams[&survey_team()].past_members[0].description, "killed (signal 9)");
     }
 }
@@ -471,7 +475,8 @@ fn recover_shutdown_changes_only_stopping_agents() {
     }
 }
 
-/// The daemon died before it told the shim to start the agent, so nothing can answer the request.
+/// The daemon was killed before it told the shim to start the agent, so no agent can answer the
+/// request.
 #[test]
 fn start_that_was_cut_off_is_given_up_when_it_is_asked_to_shut_down() {
     let mut before = new_state();

@@ -1,4 +1,5 @@
-//! From the order to the running agent, and how its join comes back.
+//! Tests of the start of a member, from the spawn request to the running agent, and of
+//! reconnections of its shim.
 
 use super::*;
 use crate::core::deadlines::next_deadline;
@@ -16,7 +17,7 @@ fn count_start_messages(effects: &[Effect]) -> usize {
 }
 
 #[test]
-fn the_green_light_comes_after_the_files_and_the_answer_after_the_start() {
+fn agent_starts_after_its_registration_and_the_reply_follows_the_start() {
     for pane_first in [true, false] {
         let mut state = new_state();
         let spawn = opened_spawn_id(&send_call(&mut state, 1, spawn_request("ann")));
@@ -31,7 +32,7 @@ fn the_green_light_comes_after_the_files_and_the_answer_after_the_start() {
         assert!(has_file_job(&effects, |job| matches!(job, FileJob::RegisterMember { .. })));
         assert!(
             matches!(effects[0], Effect::File(FileJob::SaveRoster(_))),
-            "the roster is first: {effects:?}"
+            "the roster is saved first: {effects:?}"
         );
         assert_eq!(count_start_messages(&effects), 0);
         let effects = handle_event(&mut state, member_registered(&spawn), NOW);
@@ -48,74 +49,83 @@ fn the_green_light_comes_after_the_files_and_the_answer_after_the_start() {
 }
 
 fn registering_spawns(effects: &[Effect]) -> Vec<SpawnId> {
-    let mut all = Vec::new();
+    let mut spawns = Vec::new();
     for effect in effects {
         if let Effect::File(FileJob::RegisterMember { record, .. }) = effect {
-            all.push(record.spawn_id.clone());
+            spawns.push(record.spawn_id.clone());
         }
     }
-    all
+    spawns
 }
 
-/// Three whose panes are asked for, and the first two of which are there, with a join in each.
+/// Three members that start. The panes of the first two are open, and their shims have connected.
 fn two_of_three_connected() -> (State, Vec<SpawnId>) {
     let mut state = new_state();
-    let all: Vec<SpawnId> = ["ann", "bob", "cid"]
+    let spawns: Vec<SpawnId> = ["ann", "bob", "cid"]
         .iter()
         .map(|name| opened_spawn_id(&send_call(&mut state, 1, spawn_request(name))))
         .collect();
-    for (at, spawn) in all[..2].iter().enumerate() {
-        let (conn, pid) = (50 + at as u64, 40 + at as u32);
+    for (index, spawn) in spawns[..2].iter().enumerate() {
+        let (conn, pid) = (50 + index as u64, 40 + index as u32);
         assert!(
             registering_spawns(&handle_event(&mut state, shim_connected(spawn, conn, pid, None), NOW))
                 .is_empty()
         );
         assert!(registering_spawns(&handle_event(&mut state, pane_opened(spawn, pid), NOW)).is_empty());
     }
-    (state, all)
+    (state, spawns)
 }
 
 #[test]
-fn those_who_come_at_once_are_put_on_the_team_in_one_change_once_nobody_waits_for_a_pane() {
-    let (mut state, all) = two_of_three_connected();
-    let effects = handle_event(&mut state, pane_opened(&all[2], 42), NOW);
-    assert_eq!(registering_spawns(&effects), all[..2], "nobody waits for a join that has not spoken");
-    assert!(matches!(effects[0], Effect::File(FileJob::SaveRoster(_))), "the roster is first: {effects:?}");
+fn members_that_start_together_are_registered_together_once_no_pane_is_pending() {
+    let (mut state, spawns) = two_of_three_connected();
+    let effects = handle_event(&mut state, pane_opened(&spawns[2], 42), NOW);
     assert_eq!(
-        registering_spawns(&handle_event(&mut state, shim_connected(&all[2], 52, 42, None), NOW)),
-        all[2..]
+        registering_spawns(&effects),
+        spawns[..2],
+        "the registration does not wait for the third shim"
+    );
+    assert!(
+        matches!(effects[0], Effect::File(FileJob::SaveRoster(_))),
+        "the roster is saved first: {effects:?}"
+    );
+    assert_eq!(
+        registering_spawns(&handle_event(&mut state, shim_connected(&spawns[2], 52, 42, None), NOW)),
+        spawns[2..]
     );
 }
 
 #[test]
-fn nobody_waits_long_for_anothers_pane() {
-    let (mut state, all) = two_of_three_connected();
+fn registration_waits_only_shortly_for_other_panes() {
+    let (mut state, spawns) = two_of_three_connected();
     state.rescan_at = 1_000_000;
-    let due = next_deadline(&state);
-    assert!(due <= NOW.mono + 50, "{due}");
-    assert!(registering_spawns(&handle_event(&mut state, CoreEvent::ProbeSeen, now_at(due - 1))).is_empty());
-    assert_eq!(
-        registering_spawns(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(due))),
-        all[..2]
+    let deadline = next_deadline(&state);
+    assert!(deadline <= NOW.mono + 50, "{deadline}");
+    assert!(
+        registering_spawns(&handle_event(&mut state, CoreEvent::ProbeSeen, now_at(deadline - 1))).is_empty()
     );
-    assert!(next_deadline(&state) > due, "that is done");
+    assert_eq!(
+        registering_spawns(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(deadline))),
+        spawns[..2]
+    );
+    assert!(next_deadline(&state) > deadline, "the deadline has passed");
 }
 
 #[test]
-fn who_is_given_up_while_it_waits_for_another_is_not_put_on_the_team() {
-    let (mut state, all) = two_of_three_connected();
-    handle_event(&mut state, CoreEvent::ProcessDied { watch: WatchId::Shim(all[0].clone()) }, NOW);
-    let gone = Err(ErrorReport::new(ErrorKind::Timeout, "no pane"));
+fn failed_start_is_not_registered_with_the_others() {
+    let (mut state, spawns) = two_of_three_connected();
+    handle_event(&mut state, CoreEvent::ProcessDied { watch: WatchId::Shim(spawns[0].clone()) }, NOW);
+    let failure = Err(ErrorReport::new(ErrorKind::Timeout, "no pane"));
     let effects = handle_event(
         &mut state,
-        CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: all[2].clone(), result: gone }),
+        CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: spawns[2].clone(), result: failure }),
         NOW,
     );
-    assert_eq!(registering_spawns(&effects), all[1..2]);
+    assert_eq!(registering_spawns(&effects), spawns[1..2]);
 }
 
 #[test]
-fn a_stranger_in_the_new_pane_gets_nothing() {
+fn unexpected_process_in_the_new_pane_fails_the_spawn() {
     let mut state = new_state();
     let spawn = opened_spawn_id(&send_call(&mut state, 1, spawn_request("ann")));
     handle_event(&mut state, shim_connected(&spawn, 50, 41, None), NOW);
@@ -126,14 +136,14 @@ fn a_stranger_in_the_new_pane_gets_nothing() {
 }
 
 #[test]
-fn an_unknown_join_is_refused() {
+fn unknown_shim_is_refused() {
     let mut state = new_state();
     let effects = handle_event(&mut state, shim_connected(&SpawnId::generate(), 50, 40, Some(3)), NOW);
     assert!(matches!(effects[0], Effect::SendToShim { conn: 50, message: ToShim::Refused }));
 }
 
 #[test]
-fn a_second_join_can_not_take_a_living_ones_place() {
+fn second_shim_cannot_replace_a_connected_shim() {
     let mut state = new_state();
     let spawn = start_member(&mut state, "ann", 50);
     let effects = handle_event(&mut state, shim_connected(&spawn, 66, 666, Some(99)), NOW);
@@ -141,7 +151,7 @@ fn a_second_join_can_not_take_a_living_ones_place() {
 }
 
 #[test]
-fn a_start_that_takes_too_long_is_given_up_and_taken_back() {
+fn start_is_given_up_after_its_timeout_and_its_pane_is_closed() {
     let mut state = new_state();
     let spawn = opened_spawn_id(&send_call(&mut state, 1, spawn_request("ann")));
     handle_event(&mut state, pane_opened(&spawn, 40), NOW);
@@ -151,9 +161,9 @@ fn a_start_that_takes_too_long_is_given_up_and_taken_back() {
     assert!(state.agents.is_empty());
 }
 
-/// Behind many others: its pane has as long as any.
+/// A pane that opens late, after many others, leaves the shim the full time to connect.
 #[test]
-fn a_start_that_waited_for_its_pane_is_given_the_time_from_there() {
+fn start_timeout_begins_when_the_pane_is_open() {
     let mut state = new_state();
     let spawn = opened_spawn_id(&send_call(&mut state, 1, spawn_request("ann")));
     handle_event(&mut state, pane_opened(&spawn, 40), now_at(15_000));
@@ -169,7 +179,7 @@ fn a_start_that_waited_for_its_pane_is_given_the_time_from_there() {
 }
 
 #[test]
-fn a_start_whose_word_was_lost_is_told_by_the_next_hello() {
+fn lost_start_report_is_replaced_by_the_next_hello() {
     let mut state = new_state();
     let ann = opened_spawn_id(&send_call(&mut state, 1, spawn_request("ann")));
     handle_event(&mut state, pane_opened(&ann, 40), NOW);
@@ -181,9 +191,10 @@ fn a_start_whose_word_was_lost_is_told_by_the_next_hello() {
     assert!(matches!(reply_value(&effects, 1), Some(Reply::Spawn(spawn)) if spawn.pid == 99));
 }
 
-/// It lost its connection while its files were written, and comes back when it is put away for that.
+/// The shim loses its connection during the registration. The start fails, and the shim connects
+/// again during the cleanup.
 #[test]
-fn who_waits_for_a_green_light_that_does_not_come_is_refused() {
+fn shim_that_reconnects_after_its_start_has_failed_is_refused() {
     let mut state = new_state();
     let ann = opened_spawn_id(&send_call(&mut state, 1, spawn_request("ann")));
     handle_event(&mut state, pane_opened(&ann, 40), NOW);
@@ -191,13 +202,13 @@ fn who_waits_for_a_green_light_that_does_not_come_is_refused() {
     handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 50 }, NOW);
     assert_eq!(error_kind(&handle_event(&mut state, member_registered(&ann), NOW), 1), Some(ErrorKind::Io));
     let effects = handle_event(&mut state, shim_connected(&ann, 51, 40, None), NOW);
-    let refused =
+    let is_refused =
         |effect: &Effect| matches!(effect, Effect::SendToShim { conn: 51, message: ToShim::Refused });
-    assert!(effects.iter().any(refused), "{effects:?}");
+    assert!(effects.iter().any(is_refused), "{effects:?}");
 }
 
 #[test]
-fn a_closed_connection_is_no_death_and_a_dead_join_is() {
+fn closed_connection_is_not_an_exit_and_a_dead_shim_is() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
     assert!(handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 50 }, NOW).is_empty());

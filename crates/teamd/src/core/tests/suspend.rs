@@ -1,4 +1,4 @@
-//! Members that are put to rest, and brought back on another day.
+//! Tests of how members are suspended and resumed.
 
 use super::turns::*;
 use super::*;
@@ -20,7 +20,8 @@ fn restart_daemon(before: &State) -> State {
     state
 }
 
-/// Ann lives, and bob is between two lives when the daemon goes down.
+/// The state after ann and bob were suspended. When the daemon was stopped, ann was running and bob
+/// was waiting for its respawn.
 fn suspended_state() -> State {
     let mut state = new_state();
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
@@ -43,27 +44,28 @@ fn past_members(state: &State) -> Vec<(String, bool, bool)> {
 }
 
 #[test]
-fn whoever_is_put_to_rest_waits_for_the_next_daemon_and_for_somebody_who_asks() {
+fn suspended_members_wait_until_a_client_of_the_next_daemon_resumes_them() {
     let before = suspended_state();
     let mut state = restart_daemon(&before);
-    let rests = |name: &str| (name.to_owned(), true, false);
-    assert_eq!(past_members(&state), [rests("bob"), rests("ann")]);
+    let suspended = |name: &str| (name.to_owned(), true, false);
+    assert_eq!(past_members(&state), [suspended("bob"), suspended("ann")]);
     let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(3_600_000));
     assert!(
         !effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::OpenPane { .. }))),
         "{effects:?}"
     );
     let effects = send_call(&mut state, 9, Request::ResumeMembers(ResumeMembersRequest { team: None }));
-    let Some(Reply::ResumeMembers(back)) = reply_value(&effects, 9) else { panic!("{effects:?}") };
-    assert_eq!(back.members[&survey_team()].len(), 2);
+    let Some(Reply::ResumeMembers(resumed)) = reply_value(&effects, 9) else { panic!("{effects:?}") };
+    assert_eq!(resumed.members[&survey_team()].len(), 2);
     let opened = effects.iter().filter(|effect| matches!(effect, Effect::Pane(PaneJob::OpenPane { .. })));
     assert_eq!(opened.count(), 2);
     assert!(state.pending_respawns.is_empty());
 }
 
-/// Cat's pane is being made, and dan has the green light, when the daemon goes down.
+/// When the daemon is stopped, the pane of cat is not open yet, and the shim of dan may start its
+/// agent.
 #[test]
-fn who_asks_for_their_rest_is_told_who_rests_and_who_had_no_life_to_go_on_with() {
+fn reply_to_the_suspend_request_lists_suspended_members_and_interrupted_starts() {
     let mut state = new_state();
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     let bob = start_member_with(
@@ -85,30 +87,30 @@ fn who_asks_for_their_rest_is_told_who_rests_and_who_had_no_life_to_go_on_with()
     let effects = finish_cleanup(&mut state, &ann);
     let effects = with_replies(&mut state, effects);
     let Some(Reply::Exits(reply)) = reply_value(&effects, 9) else { panic!("{effects:?}") };
-    let told: Vec<_> = reply
+    let exits: Vec<_> = reply
         .exits
         .iter()
         .map(|agent| (agent.name.as_str(), agent.is_suspended, agent.description.as_str()))
         .collect();
-    let cut_short = "stopped while it started";
-    let wanted = [
+    let interrupted = "stopped while it started";
+    let expected = [
         ("bob", true, "it was between two spawns"),
-        ("cat", false, cut_short),
-        ("dan", false, cut_short),
+        ("cat", false, interrupted),
+        ("dan", false, interrupted),
         ("ann", true, "exit 0"),
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(exits, expected);
 }
 
 #[test]
-fn another_day_without_them_lets_them_rest_on() {
+fn members_stay_suspended_if_the_next_daemon_does_not_resume_them() {
     let mut state = restart_daemon(&suspended_state());
     send_call(&mut state, 9, Request::StopDaemon);
     assert_eq!(restart_daemon(&state).pending_respawns.len(), 2);
 }
 
 #[test]
-fn a_rest_ends_with_the_name_by_kill_and_with_the_team() {
+fn kill_or_a_new_spawn_of_the_name_ends_a_suspension() {
     let mut state = restart_daemon(&suspended_state());
     send_call(
         &mut state,
@@ -117,29 +119,29 @@ fn a_rest_ends_with_the_name_by_kill_and_with_the_team() {
     );
     assert_eq!(past_members(&state)[1], ("ann".to_owned(), false, false));
     start_member_with(&mut state, worker_request("bob", |_| {}), 60);
-    assert!(state.pending_respawns.is_empty(), "bob would come back beside the new one");
+    assert!(state.pending_respawns.is_empty(), "the suspended bob would be resumed beside the new one");
 }
 
 #[test]
-fn who_could_not_be_brought_back_rests_on() {
+fn member_that_could_not_be_resumed_stays_suspended() {
     let mut state = restart_daemon(&suspended_state());
     send_call(&mut state, 9, Request::ResumeMembers(ResumeMembersRequest { team: Some(survey_team()) }));
     let ann =
         state.members(&survey_team()).into_iter().find(|agent| agent.record.request.name.as_str() == "ann");
-    let life = ann.unwrap().record.spawn_id.clone();
-    let refused = Err(ErrorReport::new(ErrorKind::MissingPath, "cannot open a pane"));
-    handle_event(
-        &mut state,
-        CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: life, result: refused }),
-        NOW,
+    let spawn = ann.unwrap().record.spawn_id.clone();
+    let failure = Err(ErrorReport::new(ErrorKind::MissingPath, "cannot open a pane"));
+    handle_event(&mut state, CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn, result: failure }), NOW);
+    assert_eq!(state.pending_respawns.iter().filter(|pending| pending.is_suspended()).count(), 1);
+    assert!(
+        past_members(&state).iter().any(|(_, is_suspended, _)| *is_suspended),
+        "{:?}",
+        past_members(&state)
     );
-    assert_eq!(state.pending_respawns.iter().filter(|resting| resting.is_suspended()).count(), 1);
-    assert!(past_members(&state).iter().any(|(_, rests, _)| *rests), "{:?}", past_members(&state));
 }
 
-/// No process of before is alive, whoever has its number.
+/// After a reboot, no earlier process is alive, even if its pid is in use again.
 #[test]
-fn after_a_start_of_the_machine_whoever_ran_rests_but_for_those_that_are_started_again() {
+fn reboot_suspends_running_members_without_a_restart_policy() {
     let mut before = new_state();
     let ann = start_member_with(&mut before, worker_request("ann", |_| {}), 50);
     let bob = start_member_with(
@@ -152,20 +154,21 @@ fn after_a_start_of_the_machine_whoever_ran_rests_but_for_those_that_are_started
     roster.invalidate_after_reboot(Some("today".into()));
     let mut state = State::new(before.settings.clone(), roster, EventLogCursor::default());
     recovery::recover(&mut state, NOW);
-    for life in [&ann, &bob] {
-        handle_event(&mut state, CoreEvent::ProcessDied { watch: WatchId::Shim(life.clone()) }, NOW);
+    for spawn in [&ann, &bob] {
+        handle_event(&mut state, CoreEvent::ProcessDied { watch: WatchId::Shim(spawn.clone()) }, NOW);
         handle_event(
             &mut state,
-            CoreEvent::FileJobDone(FileResult::ExitReportRead { spawn: life.clone(), ended: None }),
+            CoreEvent::FileJobDone(FileResult::ExitReportRead { spawn: spawn.clone(), ended: None }),
             NOW,
         );
-        finish_cleanup(&mut state, life);
+        finish_cleanup(&mut state, spawn);
     }
     let mut past = past_members(&state);
     past.sort();
     assert_eq!(past, [("ann".to_owned(), true, false), ("bob".to_owned(), false, true)]);
 }
 
+/// The state after the request to suspend the running member ann.
 fn suspending_state() -> (State, SpawnId) {
     let mut state = new_state();
     let ann = start_member_with(
@@ -178,16 +181,16 @@ fn suspending_state() -> (State, SpawnId) {
 }
 
 #[test]
-fn who_was_asked_to_rest_does_whoever_hears_of_its_end() {
+fn member_is_suspended_if_the_next_daemon_receives_its_exit() {
     let (before, ann) = suspending_state();
     let mut state = restart_daemon(&before);
     handle_event(&mut state, shim_connected(&ann, 3, 50, Some(50)), NOW);
     report_exit(&mut state, &ann, 3, ExitReport::Exit(0));
-    assert!(state.pending_respawns[0].is_suspended(), "it was lost with the daemon that asked");
+    assert!(state.pending_respawns[0].is_suspended(), "the request was lost with the earlier daemon");
 }
 
 #[test]
-fn a_kill_is_for_good_whatever_was_asked_before() {
+fn kill_cancels_a_requested_suspension() {
     let (mut state, ann) = suspending_state();
     send_call(
         &mut state,
@@ -195,42 +198,42 @@ fn a_kill_is_for_good_whatever_was_asked_before() {
         Request::Kill(MemberSelection { team: survey_team(), names: vec!["ann".into()] }),
     );
     report_exit(&mut state, &ann, 50, ExitReport::Signal(15));
-    assert!(state.pending_respawns.is_empty(), "it would be brought back");
+    assert!(state.pending_respawns.is_empty(), "ann would be resumed");
 }
 
 #[test]
-fn it_comes_back_with_its_environment_to_the_daemon_that_put_it_to_rest() {
+fn suspended_member_keeps_its_environment() {
     let (mut state, ann) = suspending_state();
     report_exit(&mut state, &ann, 50, ExitReport::Exit(0));
     assert_eq!(state.pending_respawns[0].request.env["KEY"], "x");
 }
 
 #[test]
-fn a_team_that_is_made_where_another_was_removed_has_none_of_its_rests() {
+fn new_team_of_the_same_name_has_no_suspended_members() {
     let (mut state, ann) = suspending_state();
     report_exit(&mut state, &ann, 50, ExitReport::Exit(0));
     finish_cleanup(&mut state, &ann);
-    let made = CreateTeamReply {
+    let reply = CreateTeamReply {
         team_name: survey_team(),
         team_file_path: "/r".into(),
         lead_agent_id: "team-lead@survey".into(),
     };
-    let created = FileResult::TeamCreated { client: 8, policy: Default::default(), result: Ok(made) };
+    let created = FileResult::TeamCreated { client: 8, policy: Default::default(), result: Ok(reply) };
     handle_event(&mut state, CoreEvent::FileJobDone(created), NOW);
     assert!(state.pending_respawns.is_empty());
 }
 
 #[test]
-fn who_rests_is_not_forgotten_however_many_have_ended_since() {
+fn suspended_member_stays_among_the_past_members() {
     let (mut state, ann) = suspending_state();
     report_exit(&mut state, &ann, 50, ExitReport::Exit(0));
     for n in 0..100 {
         let name = AgentName::parse(&format!("a{n}")).unwrap();
-        let how = String::new();
+        let description = String::new();
         let past = PastMember {
             name,
             outcome: "failed".into(),
-            description: how,
+            description,
             ended_at: 1,
             respawns_at: None,
             is_suspended: false,

@@ -1,4 +1,4 @@
-//! Turns, tasks for whoever is idle, lives that follow a failure, agents without a pane.
+//! Tests of turns, task offers, respawns after a failure, and agents without a pane.
 
 use super::*;
 use crate::core::deadlines;
@@ -21,20 +21,21 @@ pub(crate) fn worker_request(name: &str, change: impl FnOnce(&mut SpawnRequest))
     Request::Spawn(order)
 }
 
-/// A running agent of this order, its join (and first process) on connection `conn`.
+/// Starts the member of a spawn request. `conn` is the connection of its shim, and also the pid of
+/// the shim and of the agent.
 pub(crate) fn start_member_with(state: &mut State, order: Request, conn: u64) -> SpawnId {
     let effects = send_call(state, 1, order);
     start(state, &started_spawn_id(&effects), conn)
 }
 
-/// The life that these effects began.
+/// The spawn that these effects start.
 pub(crate) fn started_spawn_id(effects: &[Effect]) -> SpawnId {
-    let begun = effects.iter().find_map(|effect| match effect {
+    let started = effects.iter().find_map(|effect| match effect {
         Effect::Pane(PaneJob::OpenPane(opening)) => Some(opening.spawn.clone()),
         Effect::StartShim { spawn, .. } => Some(spawn.clone()),
         _ => None,
     });
-    begun.expect("a life begins")
+    started.expect("a spawn starts")
 }
 
 pub(crate) fn start(state: &mut State, spawn: &SpawnId, conn: u64) -> SpawnId {
@@ -121,7 +122,7 @@ pub(crate) fn scan_tasks(state: &mut State, tasks: Vec<Task>) -> Vec<Effect> {
 }
 
 #[test]
-fn of_many_idle_agents_one_is_woken_for_one_task() {
+fn one_idle_agent_is_woken_for_each_task() {
     let mut state = new_state();
     let spawns: Vec<SpawnId> = ["a", "b", "c"]
         .iter()
@@ -133,18 +134,18 @@ fn of_many_idle_agents_one_is_woken_for_one_task() {
     assert_eq!(first.len(), 1);
     assert!(
         woken_spawns(&scan_tasks(&mut state, vec![new_task(1, "pending", "")])).is_empty(),
-        "it has been offered"
+        "the task is already offered"
     );
     let second =
         woken_spawns(&scan_tasks(&mut state, vec![new_task(1, "pending", ""), new_task(2, "pending", "")]));
     assert_eq!(second.len(), 1);
     assert_ne!(first, second);
-    let own_tasks = woken_spawns(&scan_tasks(&mut state, vec![new_task(3, "pending", r#","owner":"c""#)]));
-    assert!(own_tasks.iter().all(|id| *id == spawns[2]), "nobody else may take it");
+    let woken = woken_spawns(&scan_tasks(&mut state, vec![new_task(3, "pending", r#","owner":"c""#)]));
+    assert!(woken.iter().all(|id| *id == spawns[2]), "only the owner is woken for its task");
 }
 
 #[test]
-fn an_offer_that_nobody_takes_goes_to_another_after_a_while() {
+fn unclaimed_task_is_offered_again_after_a_rescan() {
     let mut state = new_state();
     let ann = start_member_with(&mut state, worker_request("ann", |_| ()), 50);
     report_turn(&mut state, 50, turn_state(Activity::Idle, 1));
@@ -157,7 +158,7 @@ fn an_offer_that_nobody_takes_goes_to_another_after_a_while() {
 }
 
 #[test]
-fn a_blocked_task_wakes_nobody() {
+fn blocked_task_wakes_no_agent() {
     let mut state = new_state();
     start_member_with(&mut state, worker_request("ann", |_| ()), 50);
     report_turn(&mut state, 50, turn_state(Activity::Idle, 1));
@@ -169,7 +170,7 @@ fn a_blocked_task_wakes_nobody() {
 }
 
 #[test]
-fn a_turn_is_shown_with_its_evidence_and_told_once() {
+fn turn_is_logged_once_and_shown_in_status() {
     let mut state = new_state();
     start_member_with(&mut state, worker_request("ann", |_| ()), 50);
     assert_eq!(
@@ -193,24 +194,24 @@ fn a_turn_is_shown_with_its_evidence_and_told_once() {
 }
 
 #[test]
-fn an_interrupt_is_answered_after_the_turn() {
+fn interrupt_is_answered_after_the_turn() {
     let mut state = new_state();
     start_member_with(&mut state, worker_request("ann", |_| ()), 50);
-    let who = MemberAddress { team: survey_team(), name: "ann".into() };
-    let effects = send_call(&mut state, 9, Request::Interrupt(who.clone()));
+    let address = MemberAddress { team: survey_team(), name: "ann".into() };
+    let effects = send_call(&mut state, 9, Request::Interrupt(address.clone()));
     assert!(effects.iter().any(|e| matches!(e, Effect::SendToShim { conn: 50, message: ToShim::Interrupt })));
     assert!(reply(&effects, 9).is_none());
-    let said = FromShim::Interrupted { was_in_turn: true };
-    let effects = handle_event(&mut state, CoreEvent::ShimReported { conn: 50, report: said }, NOW);
+    let report = FromShim::Interrupted { was_in_turn: true };
+    let effects = handle_event(&mut state, CoreEvent::ShimReported { conn: 50, report }, NOW);
     assert!(matches!(reply_value(&effects, 9), Some(Reply::Interrupt(reply)) if reply.was_in_turn));
-    send_call(&mut state, 10, Request::Interrupt(who));
+    send_call(&mut state, 10, Request::Interrupt(address));
     let effects = handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 50 }, NOW);
-    assert!(matches!(reply(&effects, 10), Some(Response::Failed(fault)) if fault.kind == ErrorKind::Timeout));
+    assert!(matches!(reply(&effects, 10), Some(Response::Failed(error)) if error.kind == ErrorKind::Timeout));
     assert!(state.interrupt_waiters.is_empty());
 }
 
 #[test]
-fn whose_turns_are_its_own_is_not_interrupted() {
+fn agent_that_runs_its_own_turns_cannot_be_interrupted() {
     let mut state = new_state();
     start_member(&mut state, "ann", 50);
     let effects = send_call(
@@ -218,11 +219,11 @@ fn whose_turns_are_its_own_is_not_interrupted() {
         9,
         Request::Interrupt(MemberAddress { team: survey_team(), name: "ann".into() }),
     );
-    assert!(matches!(reply(&effects, 9), Some(Response::Failed(fault)) if fault.kind == ErrorKind::Refused));
+    assert!(matches!(reply(&effects, 9), Some(Response::Failed(error)) if error.kind == ErrorKind::Refused));
 }
 
 #[test]
-fn a_failed_life_is_followed_by_another_with_what_it_knew() {
+fn failed_spawn_is_respawned_with_its_session() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
@@ -241,33 +242,33 @@ fn a_failed_life_is_followed_by_another_with_what_it_knew() {
     finish_cleanup(&mut state, &ann);
     state.rescan_at = 60_000;
     assert_eq!(deadlines::next_deadline(&state), 1_500);
-    let again = started_spawn_id(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(1_500)));
+    let respawn = started_spawn_id(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(1_500)));
     let pid = 60;
-    handle_event(&mut state, pane_opened(&again, pid), NOW);
-    handle_event(&mut state, shim_connected(&again, 60, pid, None), NOW);
-    let effects = handle_event(&mut state, member_registered(&again), NOW);
-    let go = effects.iter().find_map(|effect| match effect {
-        Effect::SendToShim { message: ToShim::StartAgent(go), .. } => go.setup.clone(),
+    handle_event(&mut state, pane_opened(&respawn, pid), NOW);
+    handle_event(&mut state, shim_connected(&respawn, 60, pid, None), NOW);
+    let effects = handle_event(&mut state, member_registered(&respawn), NOW);
+    let setup = effects.iter().find_map(|effect| match effect {
+        Effect::SendToShim { message: ToShim::StartAgent(start), .. } => start.setup.clone(),
         _ => None,
     });
-    let turns = go.expect("the green light");
-    assert!(turns.is_respawn && turns.prompt.is_empty());
-    assert_eq!(turns.session_id.as_deref(), Some("s-1"));
-    assert!(state.teams[&survey_team()].past_members.is_empty(), "it lives");
+    let setup = setup.expect("the shim is told to start the agent");
+    assert!(setup.is_respawn && setup.prompt.is_empty());
+    assert_eq!(setup.session_id.as_deref(), Some("s-1"));
+    assert!(state.teams[&survey_team()].past_members.is_empty(), "the member runs again");
 }
 
 #[test]
-fn whoever_was_asked_or_ended_by_itself_stays_gone() {
+fn member_that_was_killed_or_did_not_fail_is_not_respawned() {
     let order = || worker_request("ann", |order| order.restart = RestartPolicy::OnFailure);
-    for how in [ExitReport::Exit(0), ExitReport::TmuxServerGone, ExitReport::PaneClosed] {
+    for exit in [ExitReport::Exit(0), ExitReport::TmuxServerGone, ExitReport::PaneClosed] {
         let mut state = new_state();
         let ann = start_member_with(&mut state, order(), 50);
-        report_exit(&mut state, &ann, 50, how.clone());
-        // Nothing brings it back by itself.
-        let rests = state.pending_respawns.iter().all(|resting| resting.is_suspended());
+        report_exit(&mut state, &ann, 50, exit.clone());
+        // A member whose tmux server has ended is suspended. No respawn starts by itself.
+        let all_suspended = state.pending_respawns.iter().all(|pending| pending.is_suspended());
         assert_eq!(
-            (state.pending_respawns.len(), rests),
-            (usize::from(how == ExitReport::TmuxServerGone), true)
+            (state.pending_respawns.len(), all_suspended),
+            (usize::from(exit == ExitReport::TmuxServerGone), true)
         );
     }
     let mut state = new_state();
@@ -282,7 +283,7 @@ fn whoever_was_asked_or_ended_by_itself_stays_gone() {
 }
 
 #[test]
-fn a_shutdown_reaches_a_member_between_two_lives() {
+fn shutdown_cancels_a_pending_respawn() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
@@ -301,7 +302,7 @@ fn a_shutdown_reaches_a_member_between_two_lives() {
 }
 
 #[test]
-fn what_a_dead_owner_left_is_told_once() {
+fn abandoned_task_is_logged_once() {
     let mut state = new_state();
     let ann = start_member_with(&mut state, worker_request("ann", |_| ()), 50);
     let own_tasks = || vec![new_task(1, "in_progress", r#","owner":"ann""#)];
@@ -309,23 +310,23 @@ fn what_a_dead_owner_left_is_told_once() {
     report_exit(&mut state, &ann, 50, ExitReport::ShimKilled);
     let effects = finish_cleanup(&mut state, &ann);
     assert!(effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::ScanTasks { .. }))));
-    let looked = CoreEvent::FileJobDone(FileResult::TasksScanned {
+    let scanned = CoreEvent::FileJobDone(FileResult::TasksScanned {
         team: survey_team(),
         members: vec![],
         result: Ok(shared_tasks(own_tasks())),
         queries: Vec::new(),
     });
-    assert_eq!(logged_event_kinds(&handle_event(&mut state, looked, NOW)), ["task_abandoned"]);
+    assert_eq!(logged_event_kinds(&handle_event(&mut state, scanned, NOW)), ["task_abandoned"]);
     assert_eq!(logged_event_kinds(&scan_tasks(&mut state, own_tasks())), [""; 0]);
 }
 
 #[test]
-fn an_agent_without_a_pane_is_launched_and_registered_alike() {
+fn agent_without_a_pane_needs_no_tmux() {
     let mut state = new_state();
     state.settings.tmux_socket = None;
     let effects = send_call(&mut state, 1, worker_request("ann", |_| ()));
     assert!(
-        matches!(reply(&effects, 1), Some(Response::Failed(fault)) if fault.kind == ErrorKind::MissingPath)
+        matches!(reply(&effects, 1), Some(Response::Failed(error)) if error.kind == ErrorKind::MissingPath)
     );
     let bob =
         start_member_with(&mut state, worker_request("bob", |order| order.backend = Backend::InProcess), 50);
@@ -351,12 +352,12 @@ fn an_agent_without_a_pane_is_launched_and_registered_alike() {
     );
     assert!(
         effects.iter().any(|effect| matches!(effect, Effect::CloseHandles { .. })),
-        "no pane is waited for"
+        "the cleanup does not wait for a pane"
     );
 }
 
 #[test]
-fn a_process_that_can_not_be_started_takes_everything_back() {
+fn shim_that_cannot_be_started_fails_the_spawn() {
     let mut state = new_state();
     let spawn = started_spawn_id(&send_call(
         &mut state,
@@ -369,27 +370,27 @@ fn a_process_that_can_not_be_started_takes_everything_back() {
     assert!(state.agents.is_empty());
 }
 
-/// Its join reports how it ended.
-pub(crate) fn report_exit(state: &mut State, spawn: &SpawnId, conn: u64, how: ExitReport) -> Vec<Effect> {
+/// Reports the exit of an agent, as its shim does.
+pub(crate) fn report_exit(state: &mut State, spawn: &SpawnId, conn: u64, exit: ExitReport) -> Vec<Effect> {
     assert!(state.agents.contains_key(spawn));
-    handle_event(state, exit_reported(conn, how), NOW)
+    handle_event(state, exit_reported(conn, exit), NOW)
 }
 
-/// Files and pane are put in order.
+/// Completes the cleanup of a spawn: its pane is closed and its member is deregistered.
 pub(crate) fn finish_cleanup(state: &mut State, spawn: &SpawnId) -> Vec<Effect> {
     handle_event(state, pane_closed(spawn), NOW);
-    let farewelled = FileResult::MemberDeregistered {
+    let deregistered = FileResult::MemberDeregistered {
         spawn: spawn.clone(),
         approval: ShutdownApproval::NotGiven,
         error: None,
     };
-    let effects = handle_event(state, CoreEvent::FileJobDone(farewelled), NOW);
+    let effects = handle_event(state, CoreEvent::FileJobDone(deregistered), NOW);
     assert!(!state.agents.contains_key(spawn));
     effects
 }
 
 #[test]
-fn of_turns_that_a_join_runs_that_alone_tells() {
+fn only_the_shim_reports_the_activity_of_a_turn_agent() {
     let mut state = new_state();
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     let turn = serde_json::from_value(serde_json::json!({
@@ -404,7 +405,7 @@ fn of_turns_that_a_join_runs_that_alone_tells() {
     let call = Call { token, ..*new_call(Request::ReportActivity(Activity::Active)) };
     let effects = handle_event(&mut state, CoreEvent::ClientCall { client: 9, call: Box::new(call) }, NOW);
     assert!(reply_value(&effects, 9).is_some());
-    assert_eq!(state.agents[&ann].activity, Activity::Idle, "no join would ever say otherwise");
+    assert_eq!(state.agents[&ann].activity, Activity::Idle, "the shim would not correct a wrong activity");
 }
 
 #[test]
@@ -413,17 +414,25 @@ fn quiet_turn_is_reported_once_and_flagged_until_the_next_output() {
     state.settings.no_output_after_ms = Some(60_000);
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     state.agents.get_mut(&ann).unwrap().has_reported_activity = true;
-    let began = state.agents[&ann].activity_since;
-    let mut look = |at: u64, last_output: u64| {
+    let turn_start = state.agents[&ann].activity_since;
+    let mut check_output = |at: u64, last_output: u64| {
         let written = vec![(ann.clone(), last_output)];
         let now = Now { mono: NOW.mono + (at - NOW.wall), wall: at };
         let effects =
             handle_event(&mut state, CoreEvent::FileJobDone(FileResult::OutputTimes { written }), now);
         (logged_event_kinds(&effects), crate::core::turns::no_output::is_quiet(&state.agents[&ann]))
     };
-    assert_eq!(look(began + 59_999, began), (vec![], false));
-    assert_eq!(look(began + 60_000, began), (vec!["member_no_output".to_owned()], true));
-    assert_eq!(look(began + 90_000, began), (vec![], true));
-    assert_eq!(look(began + 90_000, began + 80_000), (vec![], false), "the program has written something");
-    assert_eq!(look(began + 140_000, began + 80_000), (vec![], true), "no second report for this turn");
+    assert_eq!(check_output(turn_start + 59_999, turn_start), (vec![], false));
+    assert_eq!(check_output(turn_start + 60_000, turn_start), (vec!["member_no_output".to_owned()], true));
+    assert_eq!(check_output(turn_start + 90_000, turn_start), (vec![], true));
+    assert_eq!(
+        check_output(turn_start + 90_000, turn_start + 80_000),
+        (vec![], false),
+        "the program has written something"
+    );
+    assert_eq!(
+        check_output(turn_start + 140_000, turn_start + 80_000),
+        (vec![], true),
+        "no second report for this turn"
+    );
 }

@@ -1,4 +1,5 @@
-//! Worktrees: written down before git does anything, held for their agents, and gone before the team's files are.
+//! Tests of worktrees: they are recorded before git creates anything, held for their agents, and
+//! removed before the files of their team.
 
 use super::*;
 use crate::core::effect::Effect;
@@ -38,7 +39,7 @@ fn worktree_record() -> WorktreeRecord {
 }
 
 fn worktree_creation(client: u64) -> Box<WorktreeCreation> {
-    let plan = WorktreeProposal {
+    let proposal = WorktreeProposal {
         record: worktree_record(),
         exists: false,
         subdirectory: "sub".into(),
@@ -49,13 +50,13 @@ fn worktree_creation(client: u64) -> Box<WorktreeCreation> {
         client,
         team: survey_team(),
         name,
-        proposal: plan,
+        proposal,
         environment: GitEnvironment::from_vars::<&str, &str>([]),
     })
 }
 
-fn handle_result(state: &mut State, done: WorktreeResult) -> Vec<Effect> {
-    handle_event(state, CoreEvent::WorktreeJobDone(done), NOW)
+fn handle_result(state: &mut State, result: WorktreeResult) -> Vec<Effect> {
+    handle_event(state, CoreEvent::WorktreeJobDone(result), NOW)
 }
 
 fn worktree_proposed(state: &mut State) -> Vec<Effect> {
@@ -72,7 +73,7 @@ fn worktree_filled(state: &mut State) -> Vec<Effect> {
 }
 
 fn spawn_request_in(path: &str, cwd: &str) -> Request {
-    let Request::Spawn(order) = spawn_request("ann") else { unreachable!("it is one") };
+    let Request::Spawn(order) = spawn_request("ann") else { unreachable!() };
     Request::Spawn(Box::new(SpawnRequest { worktree: Some(path.into()), cwd: cwd.into(), ..*order }))
 }
 
@@ -85,7 +86,7 @@ fn removes_worktrees(effects: &[Effect]) -> bool {
 }
 
 #[test]
-fn it_is_on_the_disk_before_git_fills_it_and_its_name_is_held() {
+fn worktree_is_recorded_before_git_fills_it_and_its_name_is_held() {
     let mut state = new_state();
     let effects = send_call(&mut state, 1, worktree_request("ann"));
     assert!(matches!(effects[..], [Effect::Worktree(WorktreeJob::Propose { .. })]), "{effects:?}");
@@ -105,13 +106,13 @@ fn it_is_on_the_disk_before_git_fills_it_and_its_name_is_held() {
     let effects = handle_event(&mut state, CoreEvent::FileJobDone(recorded), NOW);
     assert!(matches!(effects[..], [Effect::Worktree(WorktreeJob::Fill(_))]), "{effects:?}");
     let Some(Reply::CreateWorktree(reply)) = first_reply(&worktree_filled(&mut state)) else {
-        panic!("no answer")
+        panic!("no reply")
     };
     assert_eq!((reply.path, reply.is_reused), (worktree_record().path, false));
     assert_eq!(
         error_kind(&send_call(&mut state, 2, spawn_request("ann")), 2),
         Some(ErrorKind::AlreadyExists),
-        "it is still held"
+        "the name is still held"
     );
     assert_eq!(
         error_kind(&send_call(&mut state, 2, spawn_request_in("/home/u", "/home/u")), 2),
@@ -121,7 +122,7 @@ fn it_is_on_the_disk_before_git_fills_it_and_its_name_is_held() {
     assert_eq!(
         error_kind(&send_call(&mut state, 2, spawn_request_in(path, "/repo")), 2),
         Some(ErrorKind::Refused),
-        "not in it"
+        "the cwd is outside the worktree"
     );
     let id =
         opened_spawn_id(&send_call(&mut state, 2, spawn_request_in(path, "/repo.worktrees/survey-ann/sub")));
@@ -133,7 +134,7 @@ fn first_reply(effects: &[Effect]) -> Option<Reply> {
 }
 
 #[test]
-fn who_was_killed_with_its_worktree_in_hand_asks_again_and_goes_on_in_it() {
+fn second_request_for_a_name_gets_the_worktree_of_the_first() {
     let mut state = new_state();
     send_call(&mut state, 1, worktree_request("ann"));
     worktree_proposed(&mut state);
@@ -141,32 +142,33 @@ fn who_was_killed_with_its_worktree_in_hand_asks_again_and_goes_on_in_it() {
     let effects = send_call(&mut state, 2, worktree_request("ann"));
     let [Effect::Worktree(WorktreeJob::Propose { wanted, .. })] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(wanted.previous, [worktree_record()]);
-    // It was no other than the first, who comes late: one of them has the name.
+    // The first client continues too. Only one of the two clients gets the name.
     opened_spawn_id(&send_call(
         &mut state,
         1,
         spawn_request_in("/repo.worktrees/survey-ann", "/repo.worktrees/survey-ann/sub"),
     ));
     worktree_filled(&mut state);
-    let late = spawn_request_in("/repo.worktrees/survey-ann", "/repo.worktrees/survey-ann/sub");
-    assert_eq!(error_kind(&send_call(&mut state, 2, late), 2), Some(ErrorKind::AlreadyExists));
+    let second_spawn = spawn_request_in("/repo.worktrees/survey-ann", "/repo.worktrees/survey-ann/sub");
+    assert_eq!(error_kind(&send_call(&mut state, 2, second_spawn), 2), Some(ErrorKind::AlreadyExists));
     assert_eq!(state.agents.len(), 1);
 }
 
 #[test]
-fn the_name_of_one_that_is_just_being_taken_off_the_team_is_waited_for() {
+fn worktree_request_waits_for_a_name_that_is_being_freed() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
     handle_event(&mut state, exit_reported(50, ExitReport::Exit(0)), NOW);
     handle_event(&mut state, pane_closed(&ann), NOW);
     assert!(send_call(&mut state, 9, worktree_request("ann")).is_empty());
     let effects = handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, None), NOW);
-    let plans = |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::Propose { client: 9, .. }));
-    assert!(effects.iter().any(plans), "{effects:?}");
+    let proposes =
+        |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::Propose { client: 9, .. }));
+    assert!(effects.iter().any(proposes), "{effects:?}");
 }
 
 #[test]
-fn a_name_whose_agent_never_comes_is_free_again() {
+fn held_name_is_free_again_if_no_spawn_follows() {
     let mut state = new_state();
     send_call(&mut state, 1, worktree_request("ann"));
     worktree_proposed(&mut state);
@@ -182,26 +184,26 @@ fn a_name_whose_agent_never_comes_is_free_again() {
 }
 
 #[test]
-fn what_was_not_written_down_is_not_filled_and_what_was_taken_back_is_forgotten() {
+fn unrecorded_worktree_is_not_filled_and_a_removed_one_is_forgotten() {
     let mut state = new_state();
     send_call(&mut state, 1, worktree_request("ann"));
     worktree_proposed(&mut state);
-    let fault = || protocol::error::ErrorReport::new(ErrorKind::Io, "no");
-    let recorded = FileResult::WorktreeRecorded { creation: worktree_creation(1), result: Err(fault()) };
+    let error = || protocol::error::ErrorReport::new(ErrorKind::Io, "no");
+    let recorded = FileResult::WorktreeRecorded { creation: worktree_creation(1), result: Err(error()) };
     let effects = handle_event(&mut state, CoreEvent::FileJobDone(recorded), NOW);
     assert_eq!(error_kind(&effects, 1), Some(ErrorKind::Io));
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Worktree(_))));
     for path in [WorktreePath::Present, WorktreePath::Missing] {
         handle_result(
             &mut state,
-            WorktreeResult::Filled { creation: worktree_creation(1), result: Err(fault()), path },
+            WorktreeResult::Filled { creation: worktree_creation(1), result: Err(error()), path },
         );
         assert_eq!(saved_worktrees(&state).len(), usize::from(path == WorktreePath::Present));
     }
 }
 
 #[test]
-fn a_team_goes_only_after_its_worktrees_and_what_is_refused_stays() {
+fn team_is_deleted_after_its_worktrees_unless_a_removal_is_refused() {
     let mut state = new_state();
     send_call(&mut state, 1, worktree_request("ann"));
     worktree_proposed(&mut state);
@@ -211,27 +213,32 @@ fn a_team_goes_only_after_its_worktrees_and_what_is_refused_stays() {
         DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees: discard }
     };
     let effects = send_call(&mut state, 3, Request::DeleteTeam(delete("/home/u")));
-    assert_eq!(error_kind(&effects, 3), Some(ErrorKind::Usage), "a path of somebody else's");
-    let may = |result| FileResult::DeletableChecked { client: Some(3), order: delete(""), result };
-    let refused = || protocol::error::ErrorReport::new(ErrorKind::Refused, "unsaved");
+    assert_eq!(error_kind(&effects, 3), Some(ErrorKind::Usage), "the path is not a worktree of the team");
+    let deletable_checked =
+        |result| FileResult::DeletableChecked { client: Some(3), order: delete(""), result };
+    let refusal = || protocol::error::ErrorReport::new(ErrorKind::Refused, "unsaved");
     let effects = send_call(&mut state, 3, Request::DeleteTeam(delete("")));
     assert!(
         !removes_worktrees(&effects)
             && has_file_job(&effects, |job| matches!(job, FileJob::CheckDeletable { .. }))
     );
-    let effects = handle_event(&mut state, CoreEvent::FileJobDone(may(Err(refused()))), NOW);
+    let effects = handle_event(&mut state, CoreEvent::FileJobDone(deletable_checked(Err(refusal()))), NOW);
     assert!(
         error_kind(&effects, 3) == Some(ErrorKind::Refused) && !removes_worktrees(&effects),
-        "its files would not go"
+        "the files do not allow the deletion"
     );
     send_call(&mut state, 3, Request::DeleteTeam(delete("")));
-    let effects = handle_event(&mut state, CoreEvent::FileJobDone(may(Ok(()))), NOW);
+    let effects = handle_event(&mut state, CoreEvent::FileJobDone(deletable_checked(Ok(()))), NOW);
     assert!(
         removes_worktrees(&effects)
             && !has_file_job(&effects, |job| matches!(job, FileJob::DeleteTeam { .. }))
     );
     for request in [spawn_request("bob"), worktree_request("bob"), delete_request()] {
-        assert_eq!(error_kind(&send_call(&mut state, 4, request), 4), Some(ErrorKind::Refused), "meanwhile");
+        assert_eq!(
+            error_kind(&send_call(&mut state, 4, request), 4),
+            Some(ErrorKind::Refused),
+            "the call is refused during the deletion"
+        );
     }
     let removed_worktrees = |removed_worktrees, result| WorktreeResult::RemovedAll {
         client: Some(3),
@@ -239,10 +246,10 @@ fn a_team_goes_only_after_its_worktrees_and_what_is_refused_stays() {
         removed_worktrees,
         result,
     };
-    let stranger = RemovedWorktrees { kept: vec!["it is not ours".into()], ..RemovedWorktrees::default() };
-    let effects = handle_result(&mut state, removed_worktrees(stranger, Err(refused())));
+    let kept = RemovedWorktrees { kept: vec!["it is not ours".into()], ..RemovedWorktrees::default() };
+    let effects = handle_result(&mut state, removed_worktrees(kept, Err(refusal())));
     assert_eq!(error_kind(&effects, 3), Some(ErrorKind::Refused));
-    assert_eq!(saved_worktrees(&state).len(), 1, "left alone, and still on record");
+    assert_eq!(saved_worktrees(&state).len(), 1, "the kept worktree stays on record");
     assert!(state.teams.contains_key(&survey_team()));
     send_call(&mut state, 3, Request::DeleteTeam(delete("")));
     let removed = RemovedWorktrees { removed: vec![worktree_record().path], ..RemovedWorktrees::default() };
@@ -252,28 +259,28 @@ fn a_team_goes_only_after_its_worktrees_and_what_is_refused_stays() {
 }
 
 #[test]
-fn nobody_is_ended_for_a_delete_that_a_worktree_refuses_and_what_comes_later_is_told_with_the_ended() {
+fn deletion_refused_for_a_worktree_ends_no_agent_and_a_later_error_names_the_ended() {
     let mut state = new_state();
     let bob = start_member(&mut state, "bob", 5);
     send_call(&mut state, 1, worktree_request("ann"));
     worktree_proposed(&mut state);
     worktree_filled(&mut state);
     let order = || DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees: vec![] };
-    let lives = |state: &State| matches!(state.agents[&bob].record.lifecycle, Lifecycle::Running(_));
-    let look = |state: &mut State| {
+    let is_running = |state: &State| matches!(state.agents[&bob].record.lifecycle, Lifecycle::Running(_));
+    let check_deletion = |state: &mut State| {
         send_call(state, 3, forced_delete_request());
-        let may = FileResult::DeletableChecked { client: Some(3), order: order(), result: Ok(()) };
-        let effects = handle_event(state, CoreEvent::FileJobDone(may), NOW);
-        let is_look = |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::CheckUnsaved { shim_pids, .. }) if *shim_pids == [5].into());
-        assert!(effects.iter().any(is_look) && lives(state), "{effects:?}");
+        let deletable = FileResult::DeletableChecked { client: Some(3), order: order(), result: Ok(()) };
+        let effects = handle_event(state, CoreEvent::FileJobDone(deletable), NOW);
+        let checks_unsaved = |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::CheckUnsaved { shim_pids, .. }) if *shim_pids == [5].into());
+        assert!(effects.iter().any(checks_unsaved) && is_running(state), "{effects:?}");
     };
     let unsaved = || Err(protocol::error::ErrorReport::new(ErrorKind::Refused, "unsaved"));
-    look(&mut state);
-    let looked = |result| WorktreeResult::UnsavedChecked { client: Some(3), order: order(), result };
-    let effects = handle_result(&mut state, looked(unsaved()));
-    assert!(error_kind(&effects, 3) == Some(ErrorKind::Refused) && lives(&state), "{effects:?}");
-    look(&mut state);
-    assert!(reply(&handle_result(&mut state, looked(Ok(()))), 3).is_none());
+    check_deletion(&mut state);
+    let unsaved_checked = |result| WorktreeResult::UnsavedChecked { client: Some(3), order: order(), result };
+    let effects = handle_result(&mut state, unsaved_checked(unsaved()));
+    assert!(error_kind(&effects, 3) == Some(ErrorKind::Refused) && is_running(&state), "{effects:?}");
+    check_deletion(&mut state);
+    assert!(reply(&handle_result(&mut state, unsaved_checked(Ok(()))), 3).is_none());
     assert!(matches!(state.agents[&bob].record.lifecycle, Lifecycle::Stopping(..)));
     let removed_worktrees = WorktreeResult::RemovedAll {
         client: Some(3),
@@ -282,8 +289,8 @@ fn nobody_is_ended_for_a_delete_that_a_worktree_refuses_and_what_comes_later_is_
         result: unsaved(),
     };
     let effects = handle_result(&mut state, removed_worktrees);
-    let Some(Response::Failed(fault)) = reply(&effects, 3) else { panic!("{effects:?}") };
-    assert!(fault.message.contains("bob ended"), "{}", fault.message);
+    let Some(Response::Failed(error)) = reply(&effects, 3) else { panic!("{effects:?}") };
+    assert!(error.message.contains("bob ended"), "{}", error.message);
 }
 
 #[test]
@@ -296,15 +303,15 @@ fn accepted_deletion_removes_worktrees_of_a_team_without_files() {
     let mut state = next_daemon(&state);
     recover(&mut state, NOW);
     let order = DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees: vec![] };
-    let gone = Err(protocol::error::ErrorReport::new(ErrorKind::NotFound, "no such team"));
-    let checked = FileResult::DeletableChecked { client: None, order, result: gone };
+    let error = Err(protocol::error::ErrorReport::new(ErrorKind::NotFound, "no such team"));
+    let checked = FileResult::DeletableChecked { client: None, order, result: error };
     let effects = handle_event(&mut state, CoreEvent::FileJobDone(checked), NOW);
     let removes = |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::RemoveAll { .. }));
     assert!(effects.iter().any(removes), "{effects:?}");
 }
 
 #[test]
-fn what_went_before_it_failed_is_told_and_forgotten() {
+fn worktrees_removed_before_a_failure_are_reported_and_forgotten() {
     let mut state = new_state();
     send_call(&mut state, 1, worktree_request("ann"));
     worktree_proposed(&mut state);
@@ -325,16 +332,16 @@ fn what_went_before_it_failed_is_told_and_forgotten() {
         &mut state,
         WorktreeResult::RemovedAll { client: Some(3), order, removed_worktrees, result },
     );
-    let Some(Response::Failed(fault)) = reply(&effects, 3) else { panic!("{effects:?}") };
+    let Some(Response::Failed(error)) = reply(&effects, 3) else { panic!("{effects:?}") };
     assert!(
-        fault.message.starts_with("cannot remove bob's") && fault.message.contains("/state/trash/x/README")
+        error.message.starts_with("cannot remove bob's") && error.message.contains("/state/trash/x/README")
     );
-    assert_eq!((fault.kind, saved_worktrees(&state).len()), (ErrorKind::Io, 0));
+    assert_eq!((error.kind, saved_worktrees(&state).len()), (ErrorKind::Io, 0));
     opened_spawn_id(&send_call(&mut state, 4, tests::spawn_request("bob")));
 }
 
 #[test]
-fn a_team_of_the_same_name_still_sees_to_them() {
+fn worktrees_stay_on_record_for_a_new_team_of_the_same_name() {
     let mut state = new_state();
     send_call(&mut state, 1, worktree_request("ann"));
     worktree_proposed(&mut state);
@@ -353,6 +360,6 @@ fn a_team_of_the_same_name_still_sees_to_them() {
         NOW,
     );
     assert_eq!(saved_worktrees(&state).len(), 1);
-    let again = State::new(state.settings.clone(), state.to_roster(), EventLogCursor::default());
-    assert_eq!(saved_worktrees(&again).len(), 1, "and a daemon that is started anew");
+    let next = State::new(state.settings.clone(), state.to_roster(), EventLogCursor::default());
+    assert_eq!(saved_worktrees(&next).len(), 1, "the next daemon has the record too");
 }

@@ -85,8 +85,8 @@ fn new_record(name: &str, spawned_at: u64) -> AgentRecord {
     serde_json::from_value(record).unwrap()
 }
 
-fn record_with_environment(name: &str, born: u64, file: &str) -> AgentRecord {
-    let mut record = new_record(name, born);
+fn record_with_environment(name: &str, spawned_at: u64, file: &str) -> AgentRecord {
+    let mut record = new_record(name, spawned_at);
     record.respawn.environment_file = file.to_owned();
     record
 }

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pane_counts_as_tagged_while_the_shim_runs_in_it() {
+    fn line_is_parsed_only_if_the_shim_of_the_tag_runs_in_the_pane() {
         let server = ["-S", "/tmp/it's/s"].map(str::to_owned);
         let parse = |line: &str| OrphanPane::parse(&server, line).map(|pane| (pane.spawn_id, pane.socket));
         let shim = r#"%5 a-1 1 "/opt/teamd-shim" run a-1 --socket /run/s"#;

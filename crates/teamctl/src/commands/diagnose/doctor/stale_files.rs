@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn stale_files_are_told_apart_from_files_in_use() {
+    fn stale_files_are_distinguished_from_files_in_use() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         for lock in ["fresh.json.lock", "stale.json.lock", "full.json.lock"] {
@@ -233,9 +233,10 @@ mod tests {
         assert_eq!(found, expected.map(|(name, file)| (path(name), file)));
     }
 
-    /// A root with the team `orchard` and a session team. The team has a stale lock, a fresh lock,
-    /// and a file and a full directory at the paths of locks. The session team has a stale lock.
-    fn damaged_root(dir: &Path) -> Root {
+    /// Creates a root with the team `orchard` and a session team. The team has a stale lock, a
+    /// fresh lock, and a file and a full directory at the paths of locks. The session team and the
+    /// directory `half`, which has no config, have a stale lock.
+    fn create_damaged_root(dir: &Path) -> Root {
         let root = Root::open(&dir.join("root"), dir, Durability::Process).unwrap();
         let team = TeamName::parse("orchard").unwrap();
         let config = TeamConfig {
@@ -273,7 +274,7 @@ mod tests {
     #[test]
     fn report_mode_removes_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let root = damaged_root(dir.path());
+        let root = create_damaged_root(dir.path());
         let lines = reported_lines(&root, FixMode::ReportOnly);
         let expected = "warn  locks: orchard/inboxes/bob.json.lock is stale; teamctl doctor --fix";
         assert!(lines.iter().any(|line| line == expected), "{lines:#?}");
@@ -281,23 +282,25 @@ mod tests {
     }
 
     #[test]
-    fn fix_removes_stale_locks_and_reports_why_files_are_left() {
+    fn fix_mode_removes_stale_locks_and_reports_the_remaining_files() {
         let dir = tempfile::tempdir().unwrap();
-        let root = damaged_root(dir.path());
+        let root = create_damaged_root(dir.path());
         let lines = reported_lines(&root, FixMode::Fix);
-        let left = "at the path of a lock: no program can write; left, since a lock is an empty directory";
+        let reason = "at the path of a lock: no program can write; left, since a lock is an empty directory";
         let expected = [
             "ok    locks: orchard/inboxes/bob.json.lock was stale, and is removed".to_owned(),
             "warn  locks: half/config.json.lock is stale; left, and harmless: there is no team half"
                 .to_owned(),
             "warn  locks: session-1/config.json.lock is stale; left, and harmless: session-1 belongs"
                 .to_owned(),
-            format!("fail  locks: orchard/inboxes/file.json.lock is a file {left}"),
-            format!("fail  locks: orchard/inboxes/full.json.lock is a directory with something in it {left}"),
+            format!("fail  locks: orchard/inboxes/file.json.lock is a file {reason}"),
+            format!(
+                "fail  locks: orchard/inboxes/full.json.lock is a directory with something in it {reason}"
+            ),
         ];
         assert_eq!(lines.len(), expected.len(), "{lines:#?}");
         for start in expected {
-            assert!(lines.iter().any(|line| line.starts_with(&start)), "{start}\nis not in {lines:#?}");
+            assert!(lines.iter().any(|line| line.starts_with(&start)), "{start}\nis missing in {lines:#?}");
         }
         let inboxes = root.path().join("teams/orchard/inboxes");
         assert!(!inboxes.join("bob.json.lock").exists() && inboxes.join("fresh.json.lock").is_dir());

@@ -213,38 +213,49 @@ mod tests {
         event(at, &json!({"event": "message_stored", "index": index, "from": from, "kind": "text"}))
     }
 
-    fn read(at: u64, unread: usize) -> Event {
+    fn read_event(at: u64, unread: usize) -> Event {
         event(at, &json!({"event": "message_read", "unread": unread}))
     }
 
-    fn active(at: u64, summary: &str) -> Event {
+    fn active_event(at: u64, summary: &str) -> Event {
         event(at, &json!({"event": "member_active", "summary": summary}))
     }
 
     #[test]
     fn message_is_read_when_only_later_ones_are_unread() {
-        let all =
-            [stored_event(10, 1, "bob"), stored_event(20, 2, "cat"), read(30, 2), read(40, 1), read(50, 0)];
-        assert_eq!((read_at(&all), read_at(&all[1..]), read_at(&all[4..])), (Some(40), Some(50), None));
+        let events = [
+            stored_event(10, 1, "bob"),
+            stored_event(20, 2, "cat"),
+            read_event(30, 2),
+            read_event(40, 1),
+            read_event(50, 0),
+        ];
+        assert_eq!(
+            (read_at(&events), read_at(&events[1..]), read_at(&events[4..])),
+            (Some(40), Some(50), None)
+        );
     }
 
     #[test]
     fn delivering_turn_is_the_last_before_the_message_was_read() {
         let team = tempfile::tempdir().unwrap();
-        let copy = copy(team.path(), "bob", 10_000);
-        let turns =
-            [active(11_000, "message from cat"), active(12_000, "message from bob"), active(19_000, "x")];
-        let log = [&[stored_event(10_100, 0, "bob")][..], &turns, &[read(12_500, 0)]].concat();
-        let started_at = |read| delivering_turn(&copy, &log, read).map(|turn| turn.started_at);
+        let copy = message_copy(team.path(), "bob", 10_000);
+        let turns = [
+            active_event(11_000, "message from cat"),
+            active_event(12_000, "message from bob"),
+            active_event(19_000, "x"),
+        ];
+        let log = [&[stored_event(10_100, 0, "bob")][..], &turns, &[read_event(12_500, 0)]].concat();
+        let started_at = |state| delivering_turn(&copy, &log, state).map(|turn| turn.started_at);
         assert_eq!(started_at(ReadState::ReadAt(Some(12_500))), Some(12_000));
         assert_eq!(
             (started_at(ReadState::Unread), started_at(ReadState::ReadAt(None))),
             (None, None),
-            "the current turn is about something else"
+            "the current turn is about another subject"
         );
-        let current = [stored_event(10_100, 0, "bob"), active(12_000, "message from bob and more")];
+        let current_log = [stored_event(10_100, 0, "bob"), active_event(12_000, "message from bob and more")];
         assert_eq!(
-            delivering_turn(&copy, &current, ReadState::Unread).map(|turn| turn.started_at),
+            delivering_turn(&copy, &current_log, ReadState::Unread).map(|turn| turn.started_at),
             Some(12_000)
         );
     }
@@ -252,7 +263,7 @@ mod tests {
     #[test]
     fn stored_event_has_the_index_and_a_later_time() {
         let team = tempfile::tempdir().unwrap();
-        let copy = copy(team.path(), "bob", 10_000);
+        let copy = message_copy(team.path(), "bob", 10_000);
         let log =
             [stored_event(5_000, 0, "bob"), stored_event(10_100, 1, "bob"), stored_event(10_200, 0, "bob")];
         assert_eq!(super::stored_event(&copy, &log), Some(2));
@@ -268,13 +279,13 @@ mod tests {
     fn removed_message_counts_as_read_only_if_the_log_shows_it() {
         let team = tempfile::tempdir().unwrap();
         let removed =
-            MessageCopy { location: CopyLocation::InJournalOnly, ..copy(team.path(), "bob", 10_000) };
-        let log = [stored_event(10_100, 0, "bob"), read(12_500, 0)];
+            MessageCopy { location: CopyLocation::InJournalOnly, ..message_copy(team.path(), "bob", 10_000) };
+        let log = [stored_event(10_100, 0, "bob"), read_event(12_500, 0)];
         assert_eq!(MessageHistory::new(&removed, &log, &[]).read, ReadState::ReadAt(Some(12_500)));
         assert_eq!(MessageHistory::new(&removed, &log[..1], &[]).read, ReadState::Removed);
     }
 
-    fn copy(root: &Path, from: &str, at: u64) -> MessageCopy {
+    fn message_copy(root: &Path, from: &str, at: u64) -> MessageCopy {
         let root = store::Root::open(&root.join("r"), root, store::Durability::Process).unwrap();
         let config = protocol::team_config::TeamConfig::parse(r#"{"name":"t","members":[]}"#).unwrap();
         let message = protocol::message::Message::new(&AgentName::new_unchecked(from), "x".into(), at);

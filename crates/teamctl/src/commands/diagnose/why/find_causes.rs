@@ -74,14 +74,14 @@ mod tests {
     use serde_json::{Value, json};
     use store::LockState;
 
-    fn agent(more: &Value) -> MemberStatus {
+    fn agent(fields: &Value) -> MemberStatus {
         let mut agent = json!({"name": "ann", "agent_id": "ann@t", "lifecycle": "running", "activity": "idle", "activity_since": 1,
             "task": null, "delivery": "turn", "delivery_point": "turn-end", "pane": "%1", "pid": 7, "backend": "tmux", "color": ""});
-        agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        agent.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         serde_json::from_value(agent).unwrap()
     }
 
-    fn evidence(more: &Value) -> Evidence {
+    fn evidence(fields: &Value) -> Evidence {
         let daemon = json!({"pid": 1, "version": "", "root": "/", "tmux": null, "watch_mode": "events"});
         Evidence {
             now: 1_000_000,
@@ -91,7 +91,7 @@ mod tests {
             commands: SuggestedCommands::default(),
             members: vec![AgentName::new_unchecked("ann"), AgentName::new_unchecked("bob")],
             daemon: DaemonProbe::Running(serde_json::from_value(daemon).unwrap()),
-            agent: Some(agent(more)),
+            agent: Some(agent(fields)),
             past: None,
             exhausted_budget: None,
             member: Ok(None),
@@ -135,19 +135,20 @@ mod tests {
         }
     }
 
-    fn causes(e: &Evidence) -> Vec<Cause> {
-        find_causes(e).iter().map(|diagnosis| diagnosis.cause).collect()
+    fn causes(evidence: &Evidence) -> Vec<Cause> {
+        find_causes(evidence).iter().map(|diagnosis| diagnosis.cause).collect()
     }
 
     #[test]
     fn causes_that_hide_others_come_first() {
-        let mut e = evidence(&json!({"flags": [Cause::AtDialog, "shutdown_requested"], "is_hidden": true}));
-        e.open_requests = vec![open_request()];
-        e.stopped_processes = vec![StoppedProcess { pid: 7, name: "sh".into(), is_essential: true }];
-        e.inboxes = vec![inbox("ann", Some("x")), inbox("team-lead", None)];
-        e.full_disks = vec![FreeSpace { path: "/".into(), bytes: 0, files: None }];
-        e.tmux = ServerState::Unresponsive { pid: None, stopped: false };
-        e.member = Err(ErrorReport::new(ErrorKind::InvalidData, "x"));
+        let mut evidence =
+            evidence(&json!({"flags": [Cause::AtDialog, "shutdown_requested"], "is_hidden": true}));
+        evidence.open_requests = vec![open_request()];
+        evidence.stopped_processes = vec![StoppedProcess { pid: 7, name: "sh".into(), is_essential: true }];
+        evidence.inboxes = vec![inbox("ann", Some("x")), inbox("team-lead", None)];
+        evidence.full_disks = vec![FreeSpace { path: "/".into(), bytes: 0, files: None }];
+        evidence.tmux = ServerState::Unresponsive { pid: None, stopped: false };
+        evidence.member = Err(ErrorReport::new(ErrorKind::InvalidData, "x"));
         let expected = [
             Cause::DiskFull,
             Cause::ConfigDamaged,
@@ -159,72 +160,80 @@ mod tests {
             Cause::TmuxUnresponsive,
             Cause::Hidden,
         ];
-        assert_eq!(causes(&e), expected);
-        e.daemon = DaemonProbe::NotRunning;
-        assert_eq!(causes(&e)[1], Cause::NoDaemon);
+        assert_eq!(causes(&evidence), expected);
+        evidence.daemon = DaemonProbe::NotRunning;
+        assert_eq!(causes(&evidence)[1], Cause::NoDaemon);
     }
 
     #[test]
     fn missing_output_is_the_only_cause_in_a_turn() {
-        let mut e = evidence(&json!({"activity": "active", "activity_since": 900_000}));
-        e.tasks = vec![task(1, "bob", &[]), task(2, "ann", &["1"])];
-        assert_eq!(causes(&e), [Cause::Working]);
-        e.no_output_after_ms = 100_000;
-        assert_eq!(causes(&e), [Cause::NoOutput]);
-        e.stopped_processes = vec![StoppedProcess { pid: 7, name: "sh".into(), is_essential: false }];
-        assert_eq!(causes(&e), [Cause::NoOutput, Cause::ProcessStopped]);
-        e.stopped_processes.clear();
-        e.last_output = Some(900_001);
-        assert_eq!(causes(&e), [Cause::Working]);
+        let mut evidence = evidence(&json!({"activity": "active", "activity_since": 900_000}));
+        evidence.tasks = vec![task(1, "bob", &[]), task(2, "ann", &["1"])];
+        assert_eq!(causes(&evidence), [Cause::Working]);
+        evidence.no_output_after_ms = 100_000;
+        assert_eq!(causes(&evidence), [Cause::NoOutput]);
+        evidence.stopped_processes = vec![StoppedProcess { pid: 7, name: "sh".into(), is_essential: false }];
+        assert_eq!(causes(&evidence), [Cause::NoOutput, Cause::ProcessStopped]);
+        evidence.stopped_processes.clear();
+        evidence.last_output = Some(900_001);
+        assert_eq!(causes(&evidence), [Cause::Working]);
     }
 
     #[test]
     fn assignment_of_a_blocked_task_counts_as_delivered() {
-        let mut e = evidence(&json!({}));
-        e.tasks = vec![task(1, "bob", &[]), task(2, "ann", &["1"])];
+        let mut evidence = evidence(&json!({}));
+        evidence.tasks = vec![task(1, "bob", &[]), task(2, "ann", &["1"])];
         let assignment = json!({"type": "task_assignment", "taskId": "2", "subject": "x", "description": "", "assignedBy": "team-lead", "timestamp": ""});
-        e.unread = vec![Message::new(&AgentName::lead(), assignment.to_string(), 1)];
-        assert_eq!(causes(&e), [Cause::Blocked]);
-        e.unread = vec![Message::new(&AgentName::lead(), "x".into(), 1)];
-        assert_eq!(causes(&e)[0], Cause::Undelivered);
-        e.unread = vec![Message::new(&AgentName::lead(), "x".into(), e.now)];
-        e.tasks = vec![task(1, "", &[]), task(2, "ann", &["1"])];
-        assert_eq!(causes(&e), [Cause::BlockersUnowned], "a new message is still being delivered");
-        e.tasks.push(task(3, "ann", &[]));
-        assert_eq!(causes(&e), [Cause::Idle], "task 3 can start");
+        evidence.unread = vec![Message::new(&AgentName::lead(), assignment.to_string(), 1)];
+        assert_eq!(causes(&evidence), [Cause::Blocked]);
+        evidence.unread = vec![Message::new(&AgentName::lead(), "x".into(), 1)];
+        assert_eq!(causes(&evidence)[0], Cause::Undelivered);
+        evidence.unread = vec![Message::new(&AgentName::lead(), "x".into(), evidence.now)];
+        evidence.tasks = vec![task(1, "", &[]), task(2, "ann", &["1"])];
+        assert_eq!(causes(&evidence), [Cause::BlockersUnowned], "a new message is still being delivered");
+        evidence.tasks.push(task(3, "ann", &[]));
+        assert_eq!(causes(&evidence), [Cause::Idle], "task 3 can start");
     }
 
     #[test]
     fn blockers_are_followed_to_the_last_one() {
-        let mut e = evidence(&json!({}));
-        e.tasks = vec![task(4, "bob", &[]), task(5, "", &["4"]), task(6, "ann", &["5"])];
-        let blockers = |e: &Evidence| -> Vec<_> {
-            task_waits(&e.tasks, &e.name)[0].blockers.iter().map(|task| task.id.number()).collect()
+        let mut evidence = evidence(&json!({}));
+        evidence.tasks = vec![task(4, "bob", &[]), task(5, "", &["4"]), task(6, "ann", &["5"])];
+        let blockers = |evidence: &Evidence| -> Vec<_> {
+            task_waits(&evidence.tasks, &evidence.name)[0]
+                .blockers
+                .iter()
+                .map(|task| task.id.number())
+                .collect()
         };
         assert_eq!(
-            (causes(&e), blockers(&e)),
+            (causes(&evidence), blockers(&evidence)),
             (vec![Cause::Blocked], vec![4]),
-            "5 has no owner, and waits for 4"
+            "task 5 has no owner and waits for task 4"
         );
-        e.tasks[0] = task(4, "", &[]);
-        assert_eq!((causes(&e), blockers(&e)), (vec![Cause::BlockersUnowned], vec![4]));
-        e.tasks.insert(0, task(3, "bob", &[]));
-        e.tasks[2] = task(5, "", &["3", "4"]);
-        assert_eq!((causes(&e), blockers(&e)), (vec![Cause::BlockersUnowned], vec![3, 4]), "4 has no owner");
-        e.tasks = vec![task(4, "bob", &["5"]), task(5, "", &["4"]), task(6, "ann", &["5"])];
+        evidence.tasks[0] = task(4, "", &[]);
+        assert_eq!((causes(&evidence), blockers(&evidence)), (vec![Cause::BlockersUnowned], vec![4]));
+        evidence.tasks.insert(0, task(3, "bob", &[]));
+        evidence.tasks[2] = task(5, "", &["3", "4"]);
         assert_eq!(
-            (causes(&e), blockers(&e)),
+            (causes(&evidence), blockers(&evidence)),
+            (vec![Cause::BlockersUnowned], vec![3, 4]),
+            "task 4 has no owner"
+        );
+        evidence.tasks = vec![task(4, "bob", &["5"]), task(5, "", &["4"]), task(6, "ann", &["5"])];
+        assert_eq!(
+            (causes(&evidence), blockers(&evidence)),
             (vec![Cause::TaskCycle], vec![]),
-            "4 and 5 wait for each other"
+            "tasks 4 and 5 wait for each other"
         );
     }
 
     #[test]
     fn cause_names_the_cycle_that_the_member_waits_for() {
-        let mut e = evidence(&json!({}));
-        e.tasks =
+        let mut evidence = evidence(&json!({}));
+        evidence.tasks =
             vec![task(1, "bob", &["2"]), task(2, "bob", &["1"]), task(5, "ann", &["6"]), task(6, "", &["5"])];
-        let sentence = json!(find_causes(&e)[0])["sentence"].clone();
+        let sentence = json!(find_causes(&evidence)[0])["sentence"].clone();
         assert_eq!(sentence, "ann has nothing that it can start: tasks 5, 6 wait for each other.");
     }
 
@@ -232,12 +241,12 @@ mod tests {
     fn normal_turn_ends_a_streak_of_failed_turns() {
         let (team, name) = (TeamName::parse("t").unwrap(), AgentName::new_unchecked("ann"));
         let idle = |reason| Event::for_member(&team, &name, EventKind::MemberIdle { reason: Some(reason) });
-        let mut e = evidence(&json!({}));
+        let mut evidence = evidence(&json!({}));
         let failed = || vec![idle(IdleReason::Available), idle(IdleReason::Failed), idle(IdleReason::Failed)];
-        e.history = MemberHistory::from_events(failed());
-        assert_eq!(causes(&e), [Cause::TurnsFailed]);
-        assert_eq!(json!(find_causes(&e)[0])["sentence"], "The last 2 turns of ann have failed.");
-        e.history = MemberHistory::from_events([failed(), vec![idle(IdleReason::Available)]].concat());
-        assert_eq!(causes(&e), [Cause::Idle]);
+        evidence.history = MemberHistory::from_events(failed());
+        assert_eq!(causes(&evidence), [Cause::TurnsFailed]);
+        assert_eq!(json!(find_causes(&evidence)[0])["sentence"], "The last 2 turns of ann have failed.");
+        evidence.history = MemberHistory::from_events([failed(), vec![idle(IdleReason::Available)]].concat());
+        assert_eq!(causes(&evidence), [Cause::Idle]);
     }
 }

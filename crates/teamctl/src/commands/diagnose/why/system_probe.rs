@@ -185,10 +185,11 @@ mod tests {
     use client::process_table::all_processes;
 
     #[test]
-    fn client_of_an_unresponsive_tmux_is_ended() {
+    fn probe_of_an_unresponsive_tmux_leaves_no_client() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("tmux");
-        let _unresponsive = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        // The listener accepts no connection, so the tmux client waits.
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         assert_eq!(
             probe_tmux(&socket),
             ServerState::Unresponsive { pid: Some(std::process::id()), stopped: false }
@@ -199,7 +200,7 @@ mod tests {
             arguments.contains(&*socket.to_string_lossy())
         };
         assert!(!descendants_of(&all_processes(), &[std::process::id()]).iter().any(is_client));
-        let gone = dir.path().join("gone");
-        assert_eq!(probe_tmux(&gone), ServerState::NotListening(gone.clone()));
+        let missing = dir.path().join("gone");
+        assert_eq!(probe_tmux(&missing), ServerState::NotListening(missing.clone()));
     }
 }

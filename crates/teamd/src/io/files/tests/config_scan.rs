@@ -28,16 +28,16 @@ fn a_damaged_config_is_rebuilt_with_lead_members_and_foreign_members() {
         let reason = snapshot.repaired.unwrap();
         assert!(reason.contains("written anew from the roster"), "{reason}");
         let after = team.config().unwrap();
-        let head = |config: &TeamConfig| {
+        let team_fields = |config: &TeamConfig| {
             (config.description.clone(), config.created_at, config.lead_session_id.clone())
         };
-        assert_eq!(head(&after), head(&before), "{damage}");
+        assert_eq!(team_fields(&after), team_fields(&before), "{damage}");
         let mut names: Vec<String> = after.members.iter().map(|m| m.name.to_string()).collect();
         assert_eq!(names.remove(0), "team-lead");
         names.sort();
         assert_eq!(names, ["ann", "eve"]);
-        let back = after.member(&AgentName::new_unchecked("ann")).unwrap();
-        assert_eq!((back.is_active, back.mode.as_deref()), (Some(false), Some("acceptEdits")));
+        let restored = after.member(&AgentName::new_unchecked("ann")).unwrap();
+        assert_eq!((restored.is_active, restored.mode.as_deref()), (Some(false), Some("acceptEdits")));
         assert_eq!(snapshot.modes, [(AgentName::new_unchecked("ann"), "acceptEdits".to_owned())]);
         assert_eq!(files.check_config(&survey_team(), &ann).unwrap().repaired, None, "repaired once");
     }
@@ -73,8 +73,8 @@ fn a_request_scan_does_not_wait_for_the_repair_of_a_damaged_config() {
     team.inbox(&AgentName::lead()).append(&message).unwrap();
     std::fs::write(team.config_path(), "").unwrap();
     let started = std::time::Instant::now();
-    let done = files.run_job(FileJob::ScanRequests { team: survey_team() });
-    assert!(matches!(done, Some(FileResult::RequestsScanned { result: Err(_), .. })), "{done:?}");
+    let result = files.run_job(FileJob::ScanRequests { team: survey_team() });
+    assert!(matches!(result, Some(FileResult::RequestsScanned { result: Err(_), .. })), "{result:?}");
     assert!(started.elapsed() < std::time::Duration::from_secs(4), "{:?}", started.elapsed());
 }
 

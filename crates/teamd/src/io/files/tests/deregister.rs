@@ -56,12 +56,12 @@ fn a_rescan_removes_files_of_deleted_teams() {
         |team: &str| dir.path().join("state").join(Policy::file_name(&TeamName::parse(team).unwrap()));
     let backup = |team: &str| dir.path().join(format!("state/config-backup-{team}.json"));
     let probe = files.root.path().join("teams/.probe.tmp.1");
-    for left in [&policy("gone"), &backup("gone"), &backup("known"), &policy("survey"), &probe] {
-        std::fs::write(left, "{}").unwrap();
+    for path in [&policy("gone"), &backup("gone"), &backup("known"), &policy("survey"), &probe] {
+        std::fs::write(path, "{}").unwrap();
     }
     files.run_job(FileJob::RescanFiles { teams: vec![TeamName::parse("known").unwrap()] });
-    let there = [policy("gone"), backup("gone"), backup("known"), policy("survey"), backup("survey")];
-    assert_eq!(there.map(|file| file.exists()), [false, false, true, true, true]);
+    let paths = [policy("gone"), backup("gone"), backup("known"), policy("survey"), backup("survey")];
+    assert_eq!(paths.map(|path| path.exists()), [false, false, true, true, true]);
     assert!(!probe.exists());
 }
 
@@ -79,26 +79,26 @@ fn a_shutdown_request_is_not_sent_again() {
         inbox.read().unwrap().len()
     };
     let before = inbox.read().unwrap().len();
-    assert_eq!(count_after_sending(vec![request.clone()]), before + 1, "it had not been sent");
+    assert_eq!(count_after_sending(vec![request.clone()]), before + 1, "the request was not sent before");
     inbox.mark_read(&inbox.read().unwrap()).unwrap();
     assert_eq!(count_after_sending(vec![request.clone()]), before + 1);
 }
 
-/// Otherwise the next daemon would report the exit again, with another text, and would not know the
-/// shutdown request.
+/// If the order were different, the next daemon would report the exit again, with another text, and
+/// would not know the shutdown request.
 #[test]
 fn exits_are_reported_and_shutdowns_requested_only_after_the_roster_is_saved() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let (team, _) = team_with_ann(&mut files);
-    let end = ExitRecord {
+    let exit = ExitRecord {
         description: "exit 1".into(),
         outcome: ExitOutcome::Failed,
         next_step: None,
         ended_at: 8,
         report_to: ReportTo::Lead,
     };
-    let ann = AgentRecord { lifecycle: exited(end), ..new_record("ann", 7) };
+    let ann = AgentRecord { lifecycle: exited(exit), ..new_record("ann", 7) };
     let roster = || FileJob::SaveRoster(Roster { records: vec![ann.clone().into()], ..Roster::default() });
     let acknowledge = |files: &mut FilesThread| match files.run_job(FileJob::AcknowledgeExit { conn: 1 }) {
         Some(FileResult::ExitAcknowledged { conn: 1, result }) => result.is_ok(),

@@ -33,10 +33,10 @@ fn a_replaced_task_directory_is_scanned_completely() {
     add_task(&team, "one");
     assert_eq!(files.scan_tasks(&survey_team(), TaskSelection::All).unwrap().len(), 1);
     std::fs::remove_dir_all(dir.path().join("root/tasks/survey")).unwrap();
-    let again = files.root.team(&survey_team()).unwrap();
-    let one = add_task(&again, "one");
-    add_task(&again, "two");
-    assert_eq!(again.tasks().list().unwrap().len(), 2);
+    let team = files.root.team(&survey_team()).unwrap();
+    let one = add_task(&team, "one");
+    add_task(&team, "two");
+    assert_eq!(team.tasks().list().unwrap().len(), 2);
     assert_eq!(
         files.scan_tasks(&survey_team(), TaskSelection::Only(BTreeSet::from([one]))).unwrap().len(),
         2
@@ -172,14 +172,14 @@ fn new_messages_are_reported_even_if_the_journal_cannot_be_read() {
         (result.new.len(), result.restored.len())
     };
     send("a");
-    let in_the_way = dir.path().join("journal/survey.jsonl.1");
-    std::fs::create_dir(&in_the_way).unwrap();
+    let blocking_dir = dir.path().join("journal/survey.jsonl.1");
+    std::fs::create_dir(&blocking_dir).unwrap();
     assert_eq!(scan(&mut files), (1, 0));
     send("b");
     assert_eq!(scan(&mut files), (1, 0), "only the message since the last scan");
     std::fs::write(inbox.path(), "[]").unwrap();
     assert_eq!(scan(&mut files).1, 0);
-    std::fs::remove_dir(&in_the_way).unwrap();
+    std::fs::remove_dir(&blocking_dir).unwrap();
     assert_eq!(scan(&mut files).1, 2, "the journal still has both");
 }
 
@@ -189,16 +189,16 @@ fn a_rejected_creation_changes_neither_the_scan_state_nor_the_policy() {
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let team = created_team(&mut files);
     team.inbox(&AgentName::lead()).append(&Message::new(&AgentName::lead(), "x".into(), 1)).unwrap();
-    let new = |files: &mut FilesThread| scan_lead_inbox(files).new.len();
-    assert_eq!(new(&mut files), 1);
+    let new_count = |files: &mut FilesThread| scan_lead_inbox(files).new.len();
+    assert_eq!(new_count(&mut files), 1);
     let policy = |files: &FilesThread| files.state.read("policy-survey.json").unwrap();
     let before = policy(&files);
-    let any = CreateTeamRequest {
+    let second_request = CreateTeamRequest {
         policy: Policy { task_commands: TaskCommandPolicy::Any, ..Policy::default() },
         ..create_request()
     };
-    files.run_job(FileJob::CreateTeam { client: 1, create: any, created_at: 2 });
-    assert_eq!((new(&mut files), policy(&files)), (0, before));
+    files.run_job(FileJob::CreateTeam { client: 1, create: second_request, created_at: 2 });
+    assert_eq!((new_count(&mut files), policy(&files)), (0, before));
 }
 
 #[test]
@@ -206,14 +206,14 @@ fn the_output_time_of_a_missing_log_is_zero() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let log = dir.path().join("ann.log");
-    let mut written = || {
+    let mut output_time = || {
         let logs = vec![(new_record("ann", 7).spawn_id, log.clone())];
         match files.run_job(FileJob::ReadOutputTimes { logs }) {
             Some(FileResult::OutputTimes { written }) => written[0].1,
             _ => panic!("no result"),
         }
     };
-    assert_eq!(written(), 0);
+    assert_eq!(output_time(), 0);
     std::fs::write(&log, "here").unwrap();
-    assert!(written() > 0);
+    assert!(output_time() > 0);
 }

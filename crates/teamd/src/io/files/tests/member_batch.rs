@@ -7,24 +7,24 @@ use crate::core::jobs::file_lanes::collect_batch;
 use crate::io::files::thread::start_lanes;
 
 /// The results of jobs that all wait in the queue when the files thread starts.
-fn results_of(files: &mut FilesThread, jobs: Vec<FileJob>) -> Vec<FileResult> {
+fn run_jobs(files: &mut FilesThread, jobs: Vec<FileJob>) -> Vec<FileResult> {
     let (events, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     let mut sender = start_lanes(Arc::clone(&files.shared), Arc::clone(&files.state), events).unwrap();
     jobs.into_iter().for_each(|job| sender.push(job));
     sender.finish();
     let received = std::iter::from_fn(|| receiver.try_recv().ok());
     received
-        .filter_map(|event| if let CoreEvent::FileJobDone(done) = event { Some(done) } else { None })
+        .filter_map(|event| if let CoreEvent::FileJobDone(result) = event { Some(result) } else { None })
         .collect()
 }
 
-fn registration_job(name: &str, born: u64) -> FileJob {
-    let record = record_with_environment(name, born, &format!("{name}.json"));
-    FileJob::RegisterMember { record: record.into(), at: born }
+fn registration_job(name: &str, spawned_at: u64) -> FileJob {
+    let record = record_with_environment(name, spawned_at, &format!("{name}.json"));
+    FileJob::RegisterMember { record: record.into(), at: spawned_at }
 }
 
-fn deregistration_job(name: &str, born: u64) -> FileJob {
-    let end = ExitRecord {
+fn deregistration_job(name: &str, spawned_at: u64) -> FileJob {
+    let exit = ExitRecord {
         description: "exit 1".into(),
         outcome: ExitOutcome::Failed,
         next_step: None,
@@ -32,7 +32,7 @@ fn deregistration_job(name: &str, born: u64) -> FileJob {
         report_to: ReportTo::Lead,
     };
     FileJob::DeregisterMember {
-        record: AgentRecord { lifecycle: exited(end), ..new_record(name, born) }.into(),
+        record: AgentRecord { lifecycle: exited(exit), ..new_record(name, spawned_at) }.into(),
     }
 }
 
@@ -40,8 +40,8 @@ fn environment_job(name: &str) -> FileJob {
     FileJob::SaveEnvironment { file: format!("{name}.json"), env: BTreeMap::new() }
 }
 
-/// How often config.json was replaced while `act` ran.
-fn count_config_changes(team: &Team, act: impl FnOnce()) -> usize {
+/// How often config.json was replaced while `action` ran.
+fn count_config_changes(team: &Team, action: impl FnOnce()) -> usize {
     use notify::Watcher;
     let (sender, receiver) = std::sync::mpsc::channel();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -49,7 +49,7 @@ fn count_config_changes(team: &Team, act: impl FnOnce()) -> usize {
     })
     .unwrap();
     watcher.watch(&team.path(), notify::RecursiveMode::NonRecursive).unwrap();
-    act();
+    action();
     let last = team.path().join("last");
     std::fs::write(&last, "").unwrap();
     let moved_to = notify::EventKind::Modify(notify::event::ModifyKind::Name(notify::event::RenameMode::To));
@@ -67,8 +67,8 @@ fn consecutive_registrations_form_a_batch() {
     let counts = |jobs: Vec<FileJob>| {
         let mut waiting = VecDeque::from(jobs);
         let first = waiting.pop_front().unwrap();
-        let next_if = |wanted: &dyn Fn(&FileJob) -> bool| match waiting.front() {
-            Some(job) if wanted(job) => waiting.pop_front(),
+        let next_if = |is_wanted: &dyn Fn(&FileJob) -> bool| match waiting.front() {
+            Some(job) if is_wanted(job) => waiting.pop_front(),
             _ => None,
         };
         let batch = collect_batch(first, next_if);
@@ -97,14 +97,14 @@ fn a_batch_changes_the_config_once_and_each_job_has_a_result() {
     let mut results = Vec::new();
     let registrations =
         names.into_iter().flat_map(|name| [environment_job(name), registration_job(name, 7)]).collect();
-    assert_eq!(count_config_changes(&team, || results = results_of(&mut files, registrations)), 1);
-    let tracking = |done: &FileResult| match done {
-        FileResult::MemberRegistered { result: Ok(Registration { tracking_task: tracking, .. }), .. } => {
-            tracking.number()
+    assert_eq!(count_config_changes(&team, || results = run_jobs(&mut files, registrations)), 1);
+    let task_number = |result: &FileResult| match result {
+        FileResult::MemberRegistered { result: Ok(Registration { tracking_task, .. }), .. } => {
+            tracking_task.number()
         }
         other => panic!("{other:?}"),
     };
-    assert_eq!(results.iter().map(tracking).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!(results.iter().map(task_number).collect::<Vec<_>>(), [1, 2, 3, 4]);
     assert_eq!(member_names(&team), ["team-lead", "ann", "bob", "carl", "dora"]);
     for name in names {
         assert_eq!(
@@ -116,8 +116,9 @@ fn a_batch_changes_the_config_once_and_each_job_has_a_result() {
     // Another spawn of bob is registered.
     team.set_member_fields(&AgentName::new_unchecked("bob"), &[("joinedAt", 8.into())]).unwrap();
     let deregister_all = |files: &mut FilesThread| {
-        let results = results_of(files, names.map(|name| deregistration_job(name, 7)).into());
-        let is_done = |done: &FileResult| matches!(done, FileResult::MemberDeregistered { error: None, .. });
+        let results = run_jobs(files, names.map(|name| deregistration_job(name, 7)).into());
+        let is_done =
+            |result: &FileResult| matches!(result, FileResult::MemberDeregistered { error: None, .. });
         assert!(results.len() == 4 && results.iter().all(is_done), "{results:?}");
     };
     assert_eq!(count_config_changes(&team, || deregister_all(&mut files)), 1);
@@ -139,34 +140,42 @@ fn each_job_of_a_batch_has_its_own_error() {
     let names = ["bob", "eve", "carl", "fred", "dora"];
     let jobs =
         names.into_iter().flat_map(|name| [environment_job(name), registration_job(name, 7)]).collect();
-    let errors: Vec<Option<String>> = results_of(&mut files, jobs)
+    let errors: Vec<Option<String>> = run_jobs(&mut files, jobs)
         .into_iter()
-        .map(|done| match done {
+        .map(|result| match result {
             FileResult::MemberRegistered { result, .. } => result.err().map(|error| error.message),
             other => panic!("{other:?}"),
         })
         .collect();
-    let says = |at: usize, what: &str| errors[at].as_ref().is_some_and(|error| error.contains(what));
-    assert!(says(1, "member eve") && says(2, "carl.json") && says(3, "fred.json"), "{errors:?}");
-    assert_eq!([0, 4].map(|at| errors[at].clone()), [None, None]);
+    let has_error =
+        |index: usize, text: &str| errors[index].as_ref().is_some_and(|error| error.contains(text));
+    assert!(
+        has_error(1, "member eve") && has_error(2, "carl.json") && has_error(3, "fred.json"),
+        "{errors:?}"
+    );
+    assert_eq!([0, 4].map(|index| errors[index].clone()), [None, None]);
     assert_eq!(member_names(&team), ["team-lead", "ann", "eve", "bob", "dora"]);
     // A damaged inbox does not keep a member on the team. A damaged task does not affect others.
     std::fs::write(team.path().join("inboxes/team-lead.json"), "{").unwrap();
-    let (bobs, dora) = (TaskId::from_number(2).unwrap(), deregistration_job("dora", 7));
+    let (bob_task, dora) = (TaskId::from_number(2).unwrap(), deregistration_job("dora", 7));
     std::fs::write(team.tasks().path().join("2.json"), "{").unwrap();
     let mut bob = deregistration_job("bob", 7);
     if let FileJob::DeregisterMember { record } = &mut bob {
-        record.tracking_task = Some(bobs);
+        record.tracking_task = Some(bob_task);
         record.lifecycle = new_record("bob", 7).lifecycle;
     }
-    let errors: Vec<Option<String>> = results_of(&mut files, vec![deregistration_job("ann", 7), bob, dora])
+    let errors: Vec<Option<String>> = run_jobs(&mut files, vec![deregistration_job("ann", 7), bob, dora])
         .into_iter()
-        .map(|done| match done {
-            FileResult::MemberDeregistered { error: errors, .. } => errors.map(|error| error.message),
+        .map(|result| match result {
+            FileResult::MemberDeregistered { error, .. } => error.map(|error| error.message),
             other => panic!("{other:?}"),
         })
         .collect();
-    let says = |at: usize, what: &str| errors[at].as_ref().is_some_and(|error| error.contains(what));
-    assert!(says(0, "team-lead.json") && says(1, "2.json") && says(2, "team-lead.json"), "{errors:?}");
+    let has_error =
+        |index: usize, text: &str| errors[index].as_ref().is_some_and(|error| error.contains(text));
+    assert!(
+        has_error(0, "team-lead.json") && has_error(1, "2.json") && has_error(2, "team-lead.json"),
+        "{errors:?}"
+    );
     assert_eq!(member_names(&team), ["team-lead", "eve", "bob"]);
 }
