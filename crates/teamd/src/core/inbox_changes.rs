@@ -4,7 +4,7 @@
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Wake};
 use crate::core::jobs::file_jobs::{FileJob, InboxScanResult, RestoreRule};
-use crate::core::state::agent::Agent;
+use crate::core::members::shutdown::read_shutdown_answers;
 use crate::core::state::daemon::State;
 use crate::core::state::team::ScanState;
 use crate::core::turns::activity;
@@ -13,7 +13,6 @@ use protocol::control::Activity;
 use protocol::delivery::Delivery;
 use protocol::error::ErrorReport;
 use protocol::event::{Event, EventKind};
-use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 
@@ -110,18 +109,5 @@ fn apply_scan(context: &mut Context, team: &TeamName, owner: &AgentName, mail: I
     }
     if let Some(unread) = mail.unread {
         context.effects.push(Effect::Log(Event::for_member(team, owner, EventKind::MessageRead { unread })));
-    }
-}
-
-/// Looks for answers to shutdown requests in the lead's inbox.
-fn read_shutdown_answers(context: &mut Context, team: &TeamName) {
-    let asked = |agent: &&Agent| {
-        agent.record.request.team == *team && agent.record.lifecycle.awaits_shutdown_answer()
-    };
-    let asked = context.state.agents.values().filter(asked);
-    let requests: Vec<RequestId> =
-        asked.flat_map(|agent| agent.record.lifecycle.shutdown_ids().to_vec()).collect();
-    if !requests.is_empty() {
-        context.effects.push(Effect::File(FileJob::ReadShutdownAnswers { team: team.clone(), requests }));
     }
 }

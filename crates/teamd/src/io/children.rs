@@ -4,10 +4,12 @@
 //! to a log file and calls `setsid`, so the shim outlives the daemon. [`super::process_watcher`]
 //! reports when a shim exits; this module only reaps the zombie processes.
 
+use crate::core::id::SpawnId;
 use crate::io::process_start_error::start_error;
 use crate::io::resource_limits::SavedLimits;
 use crate::io::shim_program::check_shim_program;
 use protocol::error::ErrorReport;
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
@@ -17,23 +19,29 @@ use std::process::{Child, Command, Stdio};
 /// The child processes that have not been reaped yet.
 #[derive(Debug)]
 pub(crate) struct Children {
-    children: Vec<Child>,
+    shims: BTreeMap<SpawnId, Child>,
+    notifiers: Vec<Child>,
     limits: SavedLimits,
 }
 
 impl Children {
     /// Returns a value without child processes. Each shim gets the resource limits `limits`.
     pub(crate) fn new(limits: SavedLimits) -> Children {
-        Children { children: Vec::new(), limits }
+        Children { shims: BTreeMap::new(), notifiers: Vec::new(), limits }
     }
 
-    /// Creates the directory of the file `log`, and starts a shim with the command line `argv`.
-    /// Returns the shim's pid.
+    /// Creates the directory of the file `log`, and starts the shim of `spawn` with the command line
+    /// `argv`. Returns the shim's pid.
     ///
     /// # Panics
     ///
     /// If `argv` is empty.
-    pub(crate) fn start_shim(&mut self, argv: &[String], log: &Path) -> Result<u32, ErrorReport> {
+    pub(crate) fn start_shim(
+        &mut self,
+        spawn: &SpawnId,
+        argv: &[String],
+        log: &Path,
+    ) -> Result<u32, ErrorReport> {
         check_shim_program(argv)?;
         if let Some(directory) = log.parent() {
             let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
@@ -53,7 +61,7 @@ impl Children {
         // The agent gets these limits too, because the shim starts it only when the daemon allows
         // it.
         self.limits.restore_for_child(pid);
-        self.children.push(child);
+        self.shims.insert(spawn.clone(), child);
         Ok(pid)
     }
 
@@ -70,13 +78,27 @@ impl Children {
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // In its own process group, the command gets no SIGINT from Ctrl-C in the daemon's pane.
         match command.process_group(0).spawn() {
-            Ok(child) => self.children.push(child),
+            Ok(child) => self.notifiers.push(child),
             Err(error) => tracing::warn!("cannot start {program}: {error}"),
         }
     }
 
-    /// Reaps the children that have exited.
-    pub(crate) fn reap(&mut self) {
-        self.children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    /// Reaps the shim of `spawn`, if it has exited. With thousands of shims, a look at all of them at
+    /// each exit would take too long.
+    pub(crate) fn reap_shim(&mut self, spawn: &SpawnId) {
+        if self.shims.get_mut(spawn).is_some_and(has_exited) {
+            self.shims.remove(spawn);
+        }
     }
+
+    /// Reaps all children that have exited.
+    pub(crate) fn reap(&mut self) {
+        self.shims.retain(|_, child| !has_exited(child));
+        self.notifiers.retain_mut(|child| !has_exited(child));
+    }
+}
+
+/// Reaps a child that has exited.
+fn has_exited(child: &mut Child) -> bool {
+    !matches!(child.try_wait(), Ok(None))
 }

@@ -77,8 +77,8 @@ impl EffectRunner {
             Effect::KillShim { spawn } => self.processes.kill(&WatchId::Shim(spawn)),
             Effect::CloseHandles { spawn } => {
                 self.wake_sockets.remove(&spawn);
+                self.children.reap_shim(&spawn);
                 self.unwatch_process(&WatchId::Shim(spawn));
-                self.children.reap();
             }
             // Sending to the watcher cannot fail: its thread runs as long as the daemon.
             Effect::WatchRoot => drop(self.watcher.send(WatcherCommand::WatchRoot)),
@@ -97,7 +97,7 @@ impl EffectRunner {
             Effect::Pane(job) => drop(self.panes.send(job)),
             Effect::Worktree(job) => worktrees::begin(job, self.events.clone()),
             Effect::StartShim { spawn, argv, log } => {
-                let result = self.children.start_shim(&argv, &log);
+                let result = self.children.start_shim(&spawn, &argv, &log);
                 self.events.send(CoreEvent::ShimStarted { spawn, result }).ok();
             }
             Effect::ShowNotice { text, argv } => {

@@ -395,7 +395,7 @@ impl SimulatedDisk {
     fn read_shutdown_answers(
         &mut self,
         team: &TeamName,
-        requests: &[RequestId],
+        requests: &BTreeSet<RequestId>,
     ) -> Result<Vec<ShutdownAnswer>, ErrorReport> {
         let files = self.team(team)?;
         let find_answer = |request: &RequestId| {

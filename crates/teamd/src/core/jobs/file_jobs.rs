@@ -50,7 +50,7 @@ pub(crate) enum FileJob {
         at: u64,
     },
     /// Find the answers to these shutdown requests in the lead's inbox.
-    ReadShutdownAnswers { team: TeamName, requests: Vec<RequestId> },
+    ReadShutdownAnswers { team: TeamName, requests: BTreeSet<RequestId> },
     /// Deregister a member whose agent has exited. Notify the lead if the exit record says so,
     /// remove the member from config.json, and complete the task that tracks it.
     DeregisterMember { record: SharedRecord },

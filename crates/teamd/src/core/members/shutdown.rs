@@ -30,8 +30,8 @@ use protocol::control::{AgentExit, MemberSelection, ShutdownMembersRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 use protocol::id::RequestId;
-use protocol::name::TeamName;
-use std::collections::BTreeSet;
+use protocol::name::{AgentName, TeamName};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// After how long an unanswered shutdown request is sent again, in milliseconds.
 const RESEND_INTERVAL: u64 = 10_000;
@@ -340,6 +340,21 @@ pub(crate) fn handle_request_sent(context: &mut Context, id: &SpawnId, result: R
     }
 }
 
+/// Looks for answers to shutdown requests in the lead's inbox. While one look is under way, any number
+/// of changes cause one more look.
+pub(crate) fn read_shutdown_answers(context: &mut Context, team: &TeamName) {
+    let awaits_answer = |agent: &&Agent| {
+        agent.record.request.team == *team && agent.record.lifecycle.awaits_shutdown_answer()
+    };
+    let asked = context.state.agents.values().filter(awaits_answer);
+    let requests: BTreeSet<RequestId> =
+        asked.flat_map(|agent| agent.record.lifecycle.shutdown_ids().to_vec()).collect();
+    let Some(supervised) = context.state.teams.get_mut(team).filter(|_| !requests.is_empty()) else { return };
+    if supervised.shutdown_answer_scan.try_start() {
+        context.effects.push(Effect::File(FileJob::ReadShutdownAnswers { team: team.clone(), requests }));
+    }
+}
+
 /// Handles the answers to shutdown requests in the lead's inbox.
 pub(crate) fn handle_shutdown_answers(
     context: &mut Context,
@@ -347,34 +362,54 @@ pub(crate) fn handle_shutdown_answers(
     answers: Result<Vec<ShutdownAnswer>, ErrorReport>,
 ) {
     match answers {
-        Ok(answers) => answers.into_iter().for_each(|answer| apply_answer(context, team, answer)),
+        Ok(answers) => apply_answers(context, team, answers),
         Err(error) => {
             context.effects.push(Effect::log_team(team, EventKind::Error { message: error.message }));
         }
     }
+    let supervised = context.state.teams.get_mut(team);
+    if supervised.is_some_and(|team| team.shutdown_answer_scan.finish()) {
+        read_shutdown_answers(context, team);
+    }
 }
 
-fn apply_answer(context: &mut Context, team: &TeamName, answer: ShutdownAnswer) {
-    let asked = |agent: &&Agent| {
-        agent.record.lifecycle.awaits_shutdown_answer()
-            && agent.record.request.team == *team
-            && agent.record.request.name == answer.from
-            && agent.record.lifecycle.shutdown_ids().contains(&answer.request)
+fn apply_answers(context: &mut Context, team: &TeamName, answers: Vec<ShutdownAnswer>) {
+    let is_asked = |agent: &&Agent| {
+        agent.record.request.team == *team && agent.record.lifecycle.awaits_shutdown_answer()
     };
-    let Some(id) = context.state.agents.values().find(asked).map(|agent| agent.record.spawn_id.clone())
-    else {
+    let asked: BTreeMap<AgentName, SpawnId> = context
+        .state
+        .agents
+        .values()
+        .filter(is_asked)
+        .map(|agent| (agent.record.request.name.clone(), agent.record.spawn_id.clone()))
+        .collect();
+    for answer in answers {
+        if let Some(id) = asked.get(&answer.from) {
+            apply_answer(context, id, answer);
+        }
+    }
+}
+
+/// Applies the answer of a member, unless an earlier answer has been applied already.
+fn apply_answer(context: &mut Context, id: &SpawnId, answer: ShutdownAnswer) {
+    let is_open = context.state.agents.get(id).is_some_and(|agent| {
+        let lifecycle = &agent.record.lifecycle;
+        lifecycle.awaits_shutdown_answer() && lifecycle.shutdown_ids().contains(&answer.request)
+    });
+    if !is_open {
         return;
-    };
+    }
     match answer.rejection_reason {
-        None => mark_approved(context.state, &id, context.now),
+        None => mark_approved(context.state, id, context.now),
         // The agent can't refuse while the daemon shuts down or the member is being suspended.
         Some(_)
             if context.state.daemon_shutdown.is_in_progress()
-                || context.state.agents.get(&id).is_some_and(is_suspending) =>
+                || context.state.agents.get(id).is_some_and(is_suspending) =>
         {
-            termination::terminate(context, &id);
+            termination::terminate(context, id);
         }
-        Some(reason) => keep_running(context, &id, &format!("rejected: {reason}")),
+        Some(reason) => keep_running(context, id, &format!("rejected: {reason}")),
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct TeamState {
     /// How many members have ever joined. Decides the color of the next one.
     pub(crate) joined_count: u64,
     pub(crate) config_scan: ScanState,
+    /// The scan of the lead's inbox for answers to shutdown requests.
+    pub(crate) shutdown_answer_scan: ScanState,
     /// Members whose last spawn has ended, the latest last.
     pub(crate) past_members: Vec<PastMember>,
     /// The worktrees of current and past members.

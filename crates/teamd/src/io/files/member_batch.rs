@@ -68,8 +68,12 @@ impl FilesThread {
 
     /// Deregisters members of one team.
     fn deregister_all(&mut self, records: &[SharedRecord]) -> Vec<FileResult> {
-        let approvals: Vec<Result<ShutdownApproval, Error>> =
-            records.iter().map(|record| self.read_approval(record)).collect();
+        let given = to_error(self.read_approvals(records));
+        let approval = |record: &SharedRecord| match &given {
+            Ok(given) => Ok(given.get(&record.request.name).copied().unwrap_or_default()),
+            Err(error) => Err(error.clone()),
+        };
+        let approvals: Vec<Result<ShutdownApproval, ErrorReport>> = records.iter().map(approval).collect();
         let saved: Vec<Result<(), ErrorReport>> =
             records.iter().map(|record| self.check_exit_saved(record)).collect();
         let removable = records.iter().zip(&approvals).zip(&saved).filter(|(_, saved)| saved.is_ok());
@@ -86,7 +90,6 @@ impl FilesThread {
         all.map(|((record, approval), saved)| {
             let removed =
                 saved.and_then(|()| to_error(removed.next().expect("one result per removable member")));
-            let approval = to_error(approval);
             let result = removed.and(approval.clone().map(drop));
             self.finish_deregistration(record, approval.unwrap_or_default(), result.err())
         })

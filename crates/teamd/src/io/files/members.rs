@@ -19,7 +19,7 @@ use protocol::payload::{ModeSetRequest, Payload, ShutdownRequest, TeammateTermin
 use protocol::task::{Task, TaskStatus};
 use protocol::team_config::{Member, TeammateEntry};
 use protocol::timestamp::iso8601;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use store::{Error, Inbox, Team};
 
@@ -134,12 +134,11 @@ impl FilesThread {
     pub(super) fn read_shutdown_answers(
         &self,
         team: &TeamName,
-        requests: &[RequestId],
+        requests: &BTreeSet<RequestId>,
     ) -> Result<Vec<ShutdownAnswer>, Error> {
-        let names_request = |text: &str| requests.iter().any(|request| text.contains(request.as_str()));
         self.root.team(team)?.inbox(&AgentName::lead()).fold(|answers: &mut Vec<ShutdownAnswer>, entry| {
-            let message = entry.message.as_ref().ok().filter(|message| names_request(&message.text));
-            answers.extend(message.and_then(parse_shutdown_answer));
+            let answer = entry.message.as_ref().ok().and_then(parse_shutdown_answer);
+            answers.extend(answer.filter(|answer| requests.contains(&answer.request)));
         })
     }
 
@@ -170,21 +169,31 @@ impl FilesThread {
         FileResult::MemberDeregistered { spawn: record.spawn_id.clone(), approval, error }
     }
 
-    /// Whether a member approved its shutdown. Reads the lead's inbox only if the agent ended while a
-    /// shutdown request was open: its answer may be in the inbox without having been scanned yet.
-    pub(super) fn read_approval(&self, record: &AgentRecord) -> Result<ShutdownApproval, Error> {
-        let is_approval =
-            |answer: &ShutdownAnswer| answer.rejection_reason.is_none() && answer.from == record.request.name;
+    /// Whether each member approved its shutdown. `records` are of one team. Reads the lead's inbox
+    /// once, and only if an agent ended while a shutdown request was open: its answer may be in the
+    /// inbox without having been scanned yet.
+    pub(super) fn read_approvals(
+        &self,
+        records: &[SharedRecord],
+    ) -> Result<BTreeMap<AgentName, ShutdownApproval>, Error> {
         let has_open_request = |exit: &ExitRecord| exit.report_to == ReportTo::LeadUnlessApproved;
-        if !record.lifecycle.exit().is_some_and(has_open_request) {
-            return Ok(ShutdownApproval::NotGiven);
-        }
-        let ids = record.lifecycle.shutdown_ids();
-        match self.read_shutdown_answers(&record.request.team, ids) {
-            Ok(answers) if answers.iter().any(is_approval) => Ok(ShutdownApproval::Given),
-            Ok(_) | Err(Error::NoSuchTeam { .. }) => Ok(ShutdownApproval::NotGiven),
-            Err(error) => Err(error),
-        }
+        let asked = records.iter().filter(|record| record.lifecycle.exit().is_some_and(has_open_request));
+        let requests: BTreeSet<RequestId> =
+            asked.clone().flat_map(|record| record.lifecycle.shutdown_ids().to_vec()).collect();
+        let Some(first) = asked.clone().next() else { return Ok(BTreeMap::new()) };
+        let answers = match self.read_shutdown_answers(&first.request.team, &requests) {
+            Err(Error::NoSuchTeam { .. }) => Vec::new(),
+            answers => answers?,
+        };
+        let is_given = |record: &SharedRecord| {
+            answers.iter().any(|answer| {
+                answer.rejection_reason.is_none()
+                    && answer.from == record.request.name
+                    && record.lifecycle.shutdown_ids().contains(&answer.request)
+            })
+        };
+        let given = asked.filter(|record| is_given(record));
+        Ok(given.map(|record| (record.request.name.clone(), ShutdownApproval::Given)).collect())
     }
 
     /// Reads the exit report that a shim has written for its agent. If there is no report, the shim
@@ -351,6 +360,10 @@ fn contains_request(inbox: &Inbox, request: &RequestId) -> Result<bool, Error> {
 }
 
 fn parse_shutdown_answer(message: &Message) -> Option<ShutdownAnswer> {
+    // Most messages are something else, and need not be parsed.
+    if !message.text.contains("shutdown_") {
+        return None;
+    }
     let from = AgentName::new_unchecked(&message.from);
     match Payload::parse(&message.text)? {
         Payload::ShutdownApproved(answer) => {
