@@ -54,7 +54,8 @@ impl CallerPane {
     /// `Refused` if it uses another server; `NoDaemon`.
     pub fn check_server(&self, context: &TeamContext) -> Result<(), ErrorReport> {
         let used = context.daemon_status()?.daemon.tmux;
-        let is_same = |used: &Path| used.canonicalize().ok() == self.tmux_socket.canonicalize().ok();
+        let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let is_same = |used: &Path| canonical(used) == canonical(&self.tmux_socket);
         if used.as_deref().is_some_and(is_same) {
             return Ok(());
         }

@@ -27,8 +27,8 @@ pub fn start_in_tmux_session(
 ) -> Result<Option<String>, ErrorReport> {
     let program = daemon_command(context, socket, no_output_after)?;
     let socket_path = socket.to_string_lossy();
-    let previous = previous_tmux_session(server, &socket_path)?;
-    if let PreviousSession::Found(session) = &previous {
+    let last = previous_tmux_session(server, &socket_path)?;
+    if let PreviousSession::Found(session) = &last {
         let last = format!("{session}:{{end}}");
         // If the session has ended in the meantime, a new session is started below.
         if run_tmux(server, &new_window_args(&last, &program))?.status.success() {
@@ -37,6 +37,8 @@ pub fn start_in_tmux_session(
     }
     let usual_name = "teamd".to_owned();
     for name in [usual_name.clone(), format!("{usual_name}-{}", std::process::id())] {
+        // The server may have started or ended since the last look.
+        let previous = previous_tmux_session(server, &socket_path)?;
         let output = run_tmux(server, &new_session_args(&name, &socket_path, &program, &previous))?;
         let error = String::from_utf8_lossy(&output.stderr);
         match output.status.success() {

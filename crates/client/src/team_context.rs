@@ -199,7 +199,7 @@ impl TeamContext {
         let teams: Vec<TeamName> = root.teams()?.into_iter().filter(|t| !t.is_claude_session()).collect();
         match teams.as_slice() {
             [_] => Ok(teams),
-            [] => match root.teams_without_config()?.first() {
+            [] => match root.teams_without_config()?.iter().find(|team| !team.is_claude_session()) {
                 Some(team) => Err(missing_config_error(root, team)),
                 None => Err(no_team_error()),
             },
@@ -287,7 +287,7 @@ pub fn team_by_name(root: &Root, name: &str) -> Result<TeamName, ErrorReport> {
     if teams.contains(&wanted) {
         return Ok(wanted);
     }
-    if root.teams_without_config()?.contains(&wanted) {
+    if !wanted.is_claude_session() && root.teams_without_config()?.contains(&wanted) {
         return Err(missing_config_error(root, &wanted));
     }
     let near = did_you_mean(wanted.as_str(), teams.iter().map(TeamName::as_str));

@@ -53,14 +53,12 @@ fn process_limits_below(root: &Path) -> Vec<ProcessLimit> {
 /// The limit of pseudo-terminals of the whole machine (pty(7)).
 fn kernel_pty_limit(root: &Path) -> Option<ProcessLimit> {
     let directory = root.join("proc/sys/kernel/pty");
-    let (used, max) = (read_number(&directory.join("nr"))?, read_number(&directory.join("max"))?);
-    // The rest is reserved for the first mount of devpts; containers have another mount.
-    let reserved = read_number(&directory.join("reserve")).unwrap_or(0);
+    let (used, allowed) = (read_number(&directory.join("nr"))?, read_number(&directory.join("max"))?);
     Some(ProcessLimit {
         what: "pseudo-terminals (kernel.pty.max)".to_owned(),
         used,
-        allowed: max.saturating_sub(reserved),
-        remedy: format!("raise it: sysctl -w kernel.pty.max={}", max * 2),
+        allowed,
+        remedy: format!("raise it: sysctl -w kernel.pty.max={}", allowed * 2),
     })
 }
 
@@ -172,15 +170,9 @@ mod tests {
 
     #[test]
     fn terminals_of_the_machine_and_of_the_mount_are_counted() {
-        let kernel = |nr| {
-            [
-                ("proc/sys/kernel/pty/nr", nr),
-                ("proc/sys/kernel/pty/max", "4096"),
-                ("proc/sys/kernel/pty/reserve", "1024"),
-            ]
-        };
+        let kernel = |nr| [("proc/sys/kernel/pty/nr", nr), ("proc/sys/kernel/pty/max", "4096")];
         assert_eq!(reached(&kernel("12")), [""; 0]);
-        assert_eq!(reached(&kernel("3072")), ["3072 of 3072 pseudo-terminals (kernel.pty.max) are in use"]);
+        assert_eq!(reached(&kernel("4096")), ["4096 of 4096 pseudo-terminals (kernel.pty.max) are in use"]);
         let mount = "30 1 0:25 / /dev/pts rw,nosuid - devpts devpts rw,gid=5,mode=620,ptmxmode=000,max=2\n";
         let files =
             [("proc/self/mountinfo", mount), ("dev/pts/0", ""), ("dev/pts/1", ""), ("dev/pts/ptmx", "")];

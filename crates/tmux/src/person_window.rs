@@ -6,6 +6,8 @@
 //!
 //! The layout of before is a window option, so it survives this process.
 
+use std::collections::BTreeSet;
+
 use tmux_interface::{
     DisplayMessage, ListPanes, ResizePane, SelectLayout, SetOption, SplitWindow, TmuxCommand,
 };
@@ -68,19 +70,18 @@ impl TmuxServer {
             PersonPaneSplit::RightOf { anchor, columns } => {
                 call.run(&store_layout_command(window)?)?.into_result()?;
                 call.show_borders(window)?;
-                let created = call.run_once(&right_commands(anchor, columns, argv)?)?;
-                split_from_reply(created, window).inspect_err(|_| call.forget_layout(window).unwrap_or(()))
+                let created = call.run_once(&right_command(anchor, columns, argv)?);
+                let created = created.and_then(|created| split_from_reply(created, window));
+                if matches!(created, Err(Error::NoSpace { .. } | Error::Rejected { .. })) {
+                    // The error of the split says more than one of this cleanup.
+                    call.forget_unused_layout(window).ok();
+                }
+                created
             }
             PersonPaneSplit::Below { last } => {
-                let created = split_from_reply(call.run_once(&below_commands(last, argv)?)?, window)?;
-                let panes = call.window_panes(window)?;
-                // The new pane has no tag yet.
-                let as_own = |pane: WindowPane| {
-                    let is_own = pane.is_own || pane.pane == created.pane;
-                    WindowPane { is_own, ..pane }
-                };
-                let panes: Vec<WindowPane> = panes.into_iter().map(as_own).collect();
-                call.spread_column(window, &panes)?;
+                let created = split_from_reply(call.run_once(&below_command(last, argv)?)?, window)?;
+                // The pane exists, so a failure to spread the column is no error.
+                call.spread_column_with(window, created.pane).ok();
                 Ok(created)
             }
         }
@@ -104,23 +105,31 @@ impl TmuxServer {
         Ok(stored.into_iter().filter(|(_, is_stored)| *is_stored).map(|(window, _)| window).collect())
     }
 
-    /// Puts a person's window in order after a pane of this crate has left it. While panes of this
-    /// crate are left, these get equal heights. Otherwise the window gets its stored layout, if it
-    /// has the same panes as before, and loses all options of this crate. Returns whether panes of
-    /// this crate are left.
+    /// Puts a person's window in order after a pane of this crate may have left it. Returns the panes of
+    /// this crate that are left.
+    ///
+    /// If none is left, the window gets its stored layout, if it has the same panes as before, and
+    /// loses all options of this crate. If others are left than the panes `known`, they get equal
+    /// heights; otherwise the heights stay as a person may have set them. `known` is empty if the
+    /// caller does not know which panes the window had.
     ///
     /// # Errors
     ///
     /// `Rejected` if the window does not exist.
-    pub fn tidy_person_window(&mut self, window: WindowId) -> Result<bool, Error> {
+    pub fn tidy_person_window(
+        &mut self,
+        window: WindowId,
+        known: &BTreeSet<PaneId>,
+    ) -> Result<BTreeSet<PaneId>, Error> {
         let mut call = self.call("tidy a window of a person");
         let panes = call.window_panes(window)?;
-        let has_own = panes.iter().any(|pane| pane.is_own);
-        match has_own {
-            true => call.spread_column(window, &panes)?,
-            false => call.restore(window, &panes)?,
+        let own: BTreeSet<PaneId> = panes.iter().filter(|pane| pane.is_own).map(|pane| pane.pane).collect();
+        if own.is_empty() {
+            call.restore(window, &panes)?;
+        } else if !known.is_empty() && own != *known {
+            call.spread_column(window, &panes)?;
         }
-        Ok(has_own)
+        Ok(own)
     }
 }
 
@@ -146,6 +155,19 @@ impl TmuxCall<'_> {
             let (left, height) = (left.parse().ok()?, height.parse().ok()?);
             Some(WindowPane { pane: pane.parse().ok()?, left, height, is_own: is_own == "1" })
         })
+    }
+
+    /// Gives the panes of this crate equal heights, with the pane `new`, which has no tag yet.
+    fn spread_column_with(&mut self, window: WindowId, new: PaneId) -> Result<(), Error> {
+        let mut panes = self.window_panes(window)?;
+        panes.iter_mut().filter(|pane| pane.pane == new).for_each(|pane| pane.is_own = true);
+        self.spread_column(window, &panes)
+    }
+
+    /// Removes the options of this crate from a window, unless other panes of this crate need them.
+    fn forget_unused_layout(&mut self, window: WindowId) -> Result<(), Error> {
+        let has_own = self.window_panes(window)?.iter().any(|pane| pane.is_own);
+        if has_own { Ok(()) } else { self.forget_layout(window) }
     }
 
     /// Gives the panes of this crate equal heights, unless a pane is zoomed or a person has put
@@ -226,29 +248,19 @@ fn store_layout_command(window: WindowId) -> Result<CommandList, InvalidArgument
     if_then(&target, NO_LAYOUT, &CommandList::new(&store))
 }
 
-/// Returns the command that splits the anchor. A zoomed window stays zoomed.
-fn right_commands(anchor: PaneId, columns: u32, argv: &[String]) -> Result<CommandList, InvalidArgument> {
-    let split = || {
-        let split = SplitWindow::new().detached().horizontal().print().format(CREATED_FORMAT);
-        split.start_directory("/").target_pane(anchor.to_string())
-    };
-    let sized = |command: TmuxCommand<'static>| {
-        let mut command = command;
-        command.push_param("-l").push_param(columns.to_string());
-        with_program(command, argv).map(|command| CommandList::new(&command))
-    };
-    if_else(&anchor.to_string(), ZOOMED, &sized(split().zoom().build())?, &sized(split().build())?)
+/// Returns the command that splits the anchor.
+fn right_command(anchor: PaneId, columns: u32, argv: &[String]) -> Result<CommandList, InvalidArgument> {
+    let split = SplitWindow::new().detached().horizontal().print().format(CREATED_FORMAT);
+    let mut split = split.start_directory("/").target_pane(anchor.to_string()).build();
+    split.push_param("-l").push_param(columns.to_string());
+    Ok(CommandList::new(&with_program(split, argv)?))
 }
 
-/// Returns the command that opens a pane below `last`. A zoomed window stays zoomed.
-fn below_commands(last: PaneId, argv: &[String]) -> Result<CommandList, InvalidArgument> {
-    let split = || {
-        let split = SplitWindow::new().detached().vertical().print().format(CREATED_FORMAT);
-        split.start_directory("/").target_pane(last.to_string())
-    };
-    let zoomed = CommandList::new(&with_program(split().zoom().build(), argv)?);
-    let plain = CommandList::new(&with_program(split().build(), argv)?);
-    if_else(&last.to_string(), ZOOMED, &zoomed, &plain)
+/// Returns the command that opens a pane below `last`.
+fn below_command(last: PaneId, argv: &[String]) -> Result<CommandList, InvalidArgument> {
+    let split = SplitWindow::new().detached().vertical().print().format(CREATED_FORMAT);
+    let split = split.start_directory("/").target_pane(last.to_string()).build();
+    Ok(CommandList::new(&with_program(split, argv)?))
 }
 
 /// Returns the commands that give the panes of this crate equal heights, from the top to the bottom.

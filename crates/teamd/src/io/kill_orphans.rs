@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 const MAX_ROUNDS: u32 = 100;
 /// Maximum time for all rounds. Other jobs of the files thread wait meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum time for which the environment of a process in `exec` is read again. The kernel finishes
-/// an `exec` within microseconds of CPU time, but on a busy machine that can take long.
+/// Maximum time for which one search reads the environments of processes in `exec` again. The kernel
+/// finishes an `exec` within microseconds of CPU time, but on a busy machine that can take long.
 const EXEC_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Kills every process that has this token in its environment, except the daemon.
@@ -54,12 +54,13 @@ fn signal_all(marker: &str, signal: Signal) -> Vec<i32> {
 
 /// The pids and pidfds of all processes with the environment entry `marker`, except the daemon.
 fn find_by_token(marker: &str) -> impl Iterator<Item = (i32, OwnedFd)> {
+    let deadline = Instant::now() + EXEC_TIMEOUT;
     let pids = std::fs::read_dir("/proc")
         .into_iter()
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     let others = pids.filter(|pid| pid.unsigned_abs() != std::process::id());
-    others.filter_map(|pid| Some((pid, open_if_has_token(pid, marker)?)))
+    others.filter_map(move |pid| Some((pid, open_if_has_token(pid, marker, deadline)?)))
 }
 
 /// Opens a pidfd of the process `pid`, if the environment of that process contains the entry
@@ -67,28 +68,30 @@ fn find_by_token(marker: &str) -> impl Iterator<Item = (i32, OwnedFd)> {
 ///
 /// The pidfd is opened before the environment is read. So the two cannot belong to different
 /// processes, even if the kernel reuses the pid.
-fn open_if_has_token(pid: i32, marker: &str) -> Option<OwnedFd> {
+fn open_if_has_token(pid: i32, marker: &str, deadline: Instant) -> Option<OwnedFd> {
     let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-    read_environ(pid)?.split(|byte| *byte == 0).any(|entry| entry == marker.as_bytes()).then_some(pidfd)
+    has_entry(pid, marker.as_bytes(), deadline)?.then_some(pidfd)
 }
 
-/// Reads the environment of a process: entries separated by NUL bytes. Returns `None` if the
-/// process is gone, or if its `exec` does not end within [`EXEC_TIMEOUT`].
+/// Whether the environment of a process contains the entry `marker`. Returns `None` if the process is
+/// gone.
 ///
 /// If the process calls `exec` meanwhile, the environment reads as empty or cut. So it is read again
-/// until its length is the length that the kernel states. Kernel threads and zombies have no
-/// executable and no environment.
-fn read_environ(pid: i32) -> Option<Vec<u8>> {
-    let deadline = Instant::now() + EXEC_TIMEOUT;
-    while Instant::now() < deadline {
+/// until its length is the length that the kernel states, or until `deadline`. Kernel threads and
+/// zombies have no executable and no environment.
+fn has_entry(pid: i32, marker: &[u8], deadline: Instant) -> Option<bool> {
+    loop {
         let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+        if environ.split(|byte| *byte == 0).any(|entry| entry == marker) {
+            return Some(true);
+        }
         let has_executable = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok();
-        if !has_executable || environ_length(pid) == Some(environ.len()) {
-            return Some(environ);
+        let is_whole = !has_executable || environ_length(pid) == Some(environ.len());
+        if is_whole || Instant::now() >= deadline {
+            return Some(false);
         }
         std::thread::yield_now();
     }
-    None
 }
 
 /// The length of a process's environment in bytes: field 51 of `/proc/PID/stat`, its end, minus
@@ -124,11 +127,12 @@ mod tests {
     }
 
     #[test]
-    fn empty_environment_is_read_at_once() {
+    fn process_without_variables_is_not_waited_for() {
         let mut child = Command::new("sleep").arg("1000").env_clear().spawn().unwrap();
-        let environ = read_environ(child.id().cast_signed());
+        let deadline = Instant::now() + Duration::from_secs(600);
+        let found = has_entry(child.id().cast_signed(), b"A=b", deadline);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(environ, Some(Vec::new()));
+        assert_eq!(found, Some(false));
     }
 }

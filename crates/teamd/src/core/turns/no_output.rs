@@ -17,7 +17,8 @@ pub(crate) fn check_turns_without_output(context: &mut Context) {
     let Some(patience) = context.state.settings.no_output_after_ms else { return };
     let awake = context.state.sleep_clock.awake_since();
     let is_long = |agent: &&Agent| {
-        can_lack_output(agent) && elapsed_ms(agent.activity_since.max(awake), context.now) >= patience
+        let is_due = elapsed_ms(agent.activity_since.max(awake), context.now) >= patience;
+        can_lack_output(agent) && (is_due || agent.quiet_turn.is_some())
     };
     let quiet = context.state.agents.values().filter(is_long);
     let log = |agent: &Agent| {

@@ -6,6 +6,7 @@
 use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration};
 use crate::core::lifecycle::ShutdownApproval;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
+use crate::io::files::members::has_open_request;
 use crate::io::files::members::{
     PendingRegistration, PreparedRegistration, complete_tracking_task, is_registered, notify_lead,
 };
@@ -71,7 +72,8 @@ impl FilesThread {
         let given = to_error(self.read_approvals(records));
         let approval = |record: &SharedRecord| match &given {
             Ok(given) => Ok(given.get(&record.request.name).copied().unwrap_or_default()),
-            Err(error) => Err(error.clone()),
+            Err(error) if has_open_request(record) => Err(error.clone()),
+            Err(_) => Ok(ShutdownApproval::NotGiven),
         };
         let approvals: Vec<Result<ShutdownApproval, ErrorReport>> = records.iter().map(approval).collect();
         let saved: Vec<Result<(), ErrorReport>> =

@@ -1,7 +1,7 @@
 //! File jobs for one member: registering and deregistering the member, sending it shutdown requests
 //! and permission modes, and notifying the lead when it exits.
 
-use crate::core::exit_record::{ExitRecord, ReportTo};
+use crate::core::exit_record::ReportTo;
 use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::{FileResult, ModeChange, ModeRoute, ShutdownAnswer};
 use crate::core::lifecycle::ShutdownApproval;
@@ -176,8 +176,7 @@ impl FilesThread {
         &self,
         records: &[SharedRecord],
     ) -> Result<BTreeMap<AgentName, ShutdownApproval>, Error> {
-        let has_open_request = |exit: &ExitRecord| exit.report_to == ReportTo::LeadUnlessApproved;
-        let asked = records.iter().filter(|record| record.lifecycle.exit().is_some_and(has_open_request));
+        let asked = records.iter().filter(|record| has_open_request(record));
         let requests: BTreeSet<RequestId> =
             asked.clone().flat_map(|record| record.lifecycle.shutdown_ids().to_vec()).collect();
         let Some(first) = asked.clone().next() else { return Ok(BTreeMap::new()) };
@@ -215,6 +214,11 @@ impl FilesThread {
             }
         }
     }
+}
+
+/// Whether the agent ended while a shutdown request to it was open.
+pub(super) fn has_open_request(record: &AgentRecord) -> bool {
+    record.lifecycle.exit().is_some_and(|exit| exit.report_to == ReportTo::LeadUnlessApproved)
 }
 
 /// The file name of a spawn's exit report in the state directory. The shim writes this file before

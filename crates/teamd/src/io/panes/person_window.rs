@@ -21,41 +21,55 @@ impl PaneManager {
         }
         let Some((window, split)) = choose_split(&rows, person, &opening.neighbors) else { return Ok(None) };
         self.batch = None;
-        self.person_windows.insert(window);
-        match self.connect()?.split_in_person_window(window, split, &opening.argv) {
+        let known = self.person_windows.entry(window).or_default();
+        match self.server.as_mut().expect("connected above").split_in_person_window(
+            window,
+            split,
+            &opening.argv,
+        ) {
             // A person has just closed or shrunk the pane.
             Err(Error::NoSpace { .. } | Error::Rejected { .. }) => Ok(None),
-            created => created.map(Some),
+            created => {
+                known.extend(created.iter().map(|created| created.pane));
+                created.map(Some)
+            }
         }
     }
 
     /// Notes that a pane has closed or moved, perhaps from a window of a person.
     pub(super) fn mark_person_windows(&mut self) {
-        self.untidy_windows.extend(&self.person_windows);
+        self.untidy_windows.extend(self.person_windows.keys());
     }
 
-    /// Puts the windows of persons in order from which panes have gone. Failures are only logged: the
-    /// person may have closed the window.
+    /// Puts the windows of persons in order from which panes have gone. Failures are only logged, and
+    /// tried again after the next pane has gone, unless the person has closed the window.
     pub(super) fn tidy_person_windows(&mut self) {
         for window in std::mem::take(&mut self.untidy_windows) {
-            let tidied = self.connect().and_then(|server| server.tidy_person_window(window));
-            if !tidied.inspect_err(|error| tracing::debug!("cannot tidy {window}: {error}")).unwrap_or(false)
-            {
-                self.person_windows.remove(&window);
+            let known = self.person_windows.remove(&window).unwrap_or_default();
+            match self.connect().and_then(|server| server.tidy_person_window(window, &known)) {
+                Ok(own) if own.is_empty() => {}
+                Ok(own) => drop(self.person_windows.insert(window, own)),
+                Err(Error::Rejected { .. }) => tracing::debug!("cannot tidy {window}: it is gone"),
+                Err(error) => {
+                    tracing::debug!("cannot tidy {window}: {error}");
+                    self.person_windows.insert(window, known);
+                }
             }
         }
     }
 }
 
 /// Chooses the pane to split, with its window. `team` has the pane tags of the team's agents. `None`
-/// if the person's pane does not exist, or if a pane would become too small.
+/// if the person's pane does not exist, if a pane would become too small, or if a pane of the window is
+/// zoomed: tmux then does not report the sizes that the panes have without the zoom.
 fn choose_split(
     rows: &[PaneRow],
     person: &PersonPane,
     team: &[PaneTag],
 ) -> Option<(WindowId, PersonPaneSplit)> {
     let anchor: PaneId = person.pane.parse().ok()?;
-    let anchor = rows.iter().find(|row| row.pane == anchor && !row.is_hidden && !row.is_teamd_window)?;
+    let is_usable = |row: &&PaneRow| !row.is_hidden && !row.is_teamd_window && !row.is_zoomed;
+    let anchor = rows.iter().find(|row| row.pane == anchor).filter(is_usable)?;
     let is_of_team = |tag: &str| team.iter().any(|owner| owner.as_str() == tag);
     let in_window = rows.iter().filter(|row| row.window == anchor.window);
     let column: Vec<&PaneRow> = in_window.filter(|row| row.tag.as_deref().is_some_and(is_of_team)).collect();
@@ -116,6 +130,7 @@ mod tests {
         assert_eq!(split(&[row("%2", None, 200, 50)]), None, "the person's pane has closed");
         let in_teamd_window = PaneRow { is_teamd_window: true, ..row("%1", None, 200, 50) };
         assert_eq!(split(&[in_teamd_window]), None);
+        assert_eq!(split(&[PaneRow { is_zoomed: true, ..row("%1", None, 200, 50) }]), None);
     }
 
     #[test]

@@ -58,8 +58,9 @@ pub(super) struct PaneManager {
     pub(super) batch: Option<OpenBatch>,
     /// Windows to lay out, because their panes have changed.
     pub(super) pending_layouts: BTreeMap<WindowId, Layout>,
-    /// Windows of persons in which panes were opened beside a person's pane.
-    pub(super) person_windows: BTreeSet<WindowId>,
+    /// Windows of persons in which panes were opened beside a person's pane, with these panes. The set
+    /// is empty if an earlier daemon opened them.
+    pub(super) person_windows: BTreeMap<WindowId, BTreeSet<PaneId>>,
     /// Those of them to put in order, because a pane may have left them.
     pub(super) untidy_windows: BTreeSet<WindowId>,
     pub(super) events: UnboundedSender<CoreEvent>,
@@ -83,7 +84,7 @@ pub(crate) fn start(
         last_window: BTreeMap::new(),
         batch: None,
         pending_layouts: BTreeMap::new(),
-        person_windows: BTreeSet::new(),
+        person_windows: BTreeMap::new(),
         untidy_windows: BTreeSet::new(),
         events,
     };
@@ -257,9 +258,10 @@ impl PaneManager {
             let mut server = TmuxServer::connect(&self.tmux_location.address, Box::new(handle_notice))?;
             let windows = server.windows_with_stored_layout();
             let windows = windows.inspect_err(|error| tracing::debug!("cannot list the windows: {error}"));
-            self.person_windows = windows.unwrap_or_default().into_iter().collect();
             // Their last pane may have closed while no daemon ran.
-            self.untidy_windows = self.person_windows.clone();
+            self.untidy_windows = windows.unwrap_or_default().into_iter().collect();
+            self.person_windows =
+                self.untidy_windows.iter().map(|window| (*window, BTreeSet::new())).collect();
             self.server = Some(server);
         }
         Ok(self.server.as_mut().expect("the server was set above"))
