@@ -46,18 +46,21 @@ fn members_stand_beside_the_persons_pane_while_there_is_space() {
     let pane = open_person_window(&env);
     let before = window_state(&env, &pane);
     teamctl_in_pane(&env, &pane, &["create", "survey", "--here"]).expect_success();
-    for name in ["ann", "bob", "cat", "dan"] {
+    for name in ["ann", "bob", "carl", "dan"] {
         spawn(&env, name);
     }
     // The labels of the borders take the first line.
-    assert_eq!(panes(&env, &pane), ["0 60x49", "61 139x16 ann", "61 139x16 bob", "61 139x15 cat"]);
+    assert_eq!(panes(&env, &pane), ["0 60x49", "61 139x16 ann", "61 139x16 bob", "61 139x15 carl"]);
     assert_eq!(env.tmux(["display-message", "-p", "-t", &pane, "#{window_name}"]), "cat");
-    let location = env.json(["status"])["teams"][0]["members"].to_string();
-    assert!(location.contains("dan"), "the fourth member has a pane in another window: {location}");
+    let window = |name: &str| {
+        let member = env.member(name).unwrap();
+        env.tmux(["display-message", "-p", "-t", member["pane"].as_str().unwrap(), "#{window_id}"])
+    };
+    assert!(window("dan") != window("ann") && window("ann") == window("carl"), "{}", window("dan"));
     // The column is spread again after a pane has closed, and a member that joins takes its place.
     env.teamctl(["kill", "bob"]).expect_success();
     env.wait_until("the column is spread", || {
-        (panes(&env, &pane) == ["0 60x49", "61 139x24 ann", "61 139x24 cat"]).then_some(())
+        (panes(&env, &pane) == ["0 60x49", "61 139x24 ann", "61 139x24 carl"]).then_some(())
     });
     spawn(&env, "eve");
     assert_eq!(panes(&env, &pane)[3], "61 139x15 eve");
@@ -85,7 +88,26 @@ fn other_panes_and_settings_of_the_window_stay() {
     env.tmux(["resize-pane", "-Z", "-t", &pane]);
     spawn(&env, "bob");
     let now = panes(&env, &pane);
+    // The pane had 169 columns, of which it keeps 40 %.
+    assert_eq!(
+        now.iter().find(|shown| shown.ends_with(" bob")).unwrap().split('x').next().unwrap(),
+        "68 101"
+    );
     assert!(now.len() == 4 && others.iter().all(|other| now.contains(other)), "{others:?}: {now:?}");
+    env.teamctl(["delete", "survey", "--force"]).expect_success();
+    wait_until_restored(&env, &pane, &before);
+    env.shut_down();
+}
+
+#[test]
+fn only_the_line_of_the_labels_changes_another_pane() {
+    let env = TestEnv::with_daemon();
+    let pane = open_person_window(&env);
+    env.tmux(["split-window", "-d", "-h", "-b", "-l", "50", "-t", &pane, "--", "cat", "-"]);
+    let before = window_state(&env, &pane);
+    teamctl_in_pane(&env, &pane, &["create", "survey", "--here"]).expect_success();
+    spawn(&env, "ann");
+    assert_eq!(panes(&env, &pane)[0], "0 50x49");
     env.teamctl(["delete", "survey", "--force"]).expect_success();
     wait_until_restored(&env, &pane, &before);
     env.shut_down();

@@ -158,18 +158,24 @@ fn typing_ends_the_long_poll_until_the_next_turn_end() {
     env.shut_down();
 }
 
+/// Checks that a message which arrives while no hook waits stays unread, and that the next turn gets
+/// it.
+fn assert_unread_until_the_next_turn(env: &TestEnv) {
+    env.wait_until("no hook waits for messages", || {
+        has_activity(env, "ann", "idle", "on-pull").then_some(())
+    });
+    env.teamctl(["send", "ann", "hello?"]).expect_success();
+    assert_eq!(unread_messages(env, "ann"), ["hello?"]);
+    type_into(env, "ann", "go on");
+    wait_for_turn(env, "ann", "hello?");
+}
+
 #[test]
 fn killed_hook_marks_nothing_read() {
     let env = env_with_hook_profile();
     spawn(&env, "ann");
     env.kill_process(hook_pid(&env));
-    env.wait_until("no hook waits for messages", || {
-        has_activity(&env, "ann", "idle", "on-pull").then_some(())
-    });
-    env.teamctl(["send", "ann", "hello?"]).expect_success();
-    assert_eq!(unread_messages(&env, "ann"), ["hello?"]);
-    type_into(&env, "ann", "go on");
-    wait_for_turn(&env, "ann", "hello?");
+    assert_unread_until_the_next_turn(&env);
     wait_until_idle(&env, "ann");
     assert_eq!(unread_messages(&env, "ann"), [""; 0]);
     env.shut_down();
@@ -182,13 +188,7 @@ fn abandoned_hook_marks_nothing_read() {
     env.teamctl(["send", "ann", "give-up"]).expect_success();
     wait_for_turn(&env, "ann", "give-up");
     env.wait_until("the message is read", || unread_messages(&env, "ann").is_empty().then_some(()));
-    env.wait_until("no hook waits for messages", || {
-        has_activity(&env, "ann", "idle", "on-pull").then_some(())
-    });
-    env.teamctl(["send", "ann", "hello?"]).expect_success();
-    assert_eq!(unread_messages(&env, "ann"), ["hello?"]);
-    type_into(&env, "ann", "go on");
-    wait_for_turn(&env, "ann", "hello?");
+    assert_unread_until_the_next_turn(&env);
     env.shut_down();
 }
 

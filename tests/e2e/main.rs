@@ -34,6 +34,7 @@ mod missing_files;
 mod moved_root;
 mod native_members;
 mod notify_command;
+mod output_errors;
 mod pane_failures;
 mod plan_mode;
 mod process_limits;

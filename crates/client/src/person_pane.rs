@@ -9,7 +9,7 @@ use store::env_var;
 
 /// The share of its width that the pane of the caller keeps if none is given, in percent. Claude
 /// Code's own lead keeps the same share.
-pub const KEPT_PERCENT: &str = "30";
+pub const DEFAULT_KEPT_PERCENT: &str = "30";
 
 /// The pane of the caller, with the socket of its tmux server.
 #[derive(Debug, Clone)]
@@ -69,13 +69,13 @@ impl CallerPane {
             .with_help("start teamd from this pane: teamctl down --suspend, then teamctl up --resume"))
     }
 
-    /// Makes the daemon open the team's next panes beside this pane.
+    /// Makes the daemon open the team's next panes beside this pane. The caller must have called
+    /// [`CallerPane::check_server`]: the daemon ignores a pane of another server.
     ///
     /// # Errors
     ///
-    /// As [`CallerPane::check_server`]; `NotFound` if there is no such team.
-    pub fn use_for_team(&self, context: &TeamContext, team: &TeamName) -> Result<(), ErrorReport> {
-        self.check_server(context)?;
+    /// `NotFound` if there is no such team; `NoDaemon`.
+    pub fn open_team_beside(&self, context: &TeamContext, team: &TeamName) -> Result<(), ErrorReport> {
         let (team, person_pane) = (team.clone(), self.person_pane.clone());
         context.call_daemon(Request::SetPersonPane(SetPersonPaneRequest { team, person_pane })).map(drop)
     }

@@ -152,7 +152,7 @@ fn open_team<'a>(
         Some(team) => (team, TeamOrigin::Existing),
         None => (team_setup::create_team(run, root)?, TeamOrigin::Created),
     };
-    run.caller_pane.iter().try_for_each(|pane| pane.use_for_team(run.team_context, team.name()))?;
+    run.caller_pane.iter().try_for_each(|pane| pane.open_team_beside(run.team_context, team.name()))?;
     Ok(RunState::new(run.observer, task_times, team, origin))
 }
 

@@ -27,7 +27,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
-use store::{ProcessLimit, process_limits};
+use store::reached_process_limit;
 
 /// How long the shim waits for the message that starts the agent. After that the shim exits, and
 /// its pane is closed.
@@ -109,9 +109,9 @@ impl Shim<'_> {
     /// Reports to the daemon that no agent was started.
     fn report_start_failure(&mut self, message: String) -> ExitCode {
         let spawn = self.connection.spawn_id().to_owned();
-        // The shim does not exit before the daemon has replied or [`REPORT_TIMEOUT`] has passed. So
-        // the daemon can read `message` first.
-        match self.connection.send(&start_failure(message)) {
+        // The shim does not exit before the daemon has replied or `REPORT_TIMEOUT` has passed. So
+        // the daemon can read the error first.
+        match self.connection.send(&FromShim::Failed(start_error(&message))) {
             true => {
                 let deadline = Instant::now() + REPORT_TIMEOUT;
                 self.connection.next_event_on_connection(&self.signals, deadline);
@@ -289,15 +289,14 @@ enum Acknowledgement {
     Missing,
 }
 
-/// The report of an agent that was not started. If a limit of the kernel may be the reason, the report
+/// The error for an agent that was not started. If a limit of the kernel may be the reason, the error
 /// names the limit.
-fn start_failure(message: String) -> FromShim {
-    match process_limits().into_iter().find(ProcessLimit::is_reached) {
-        Some(limit) if !message.ends_with(NO_SUCH_PROGRAM) => FromShim::Failed {
-            message: format!("{message}: {}", limit.usage_text()),
-            help: format!("end other programs, or {}", limit.remedy),
-        },
-        _ => FromShim::Failed { message, help: "is it installed, and in the PATH of the caller?".to_owned() },
+fn start_error(message: &str) -> ErrorReport {
+    let may_be_limit = !message.ends_with(NO_SUCH_PROGRAM);
+    match may_be_limit.then(reached_process_limit).flatten() {
+        Some(limit) => limit.to_error(message),
+        None => ErrorReport::new(ErrorKind::MissingPath, message)
+            .with_help("is it installed, and in the PATH of the caller?"),
     }
 }
 

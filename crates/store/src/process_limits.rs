@@ -1,7 +1,12 @@
 //! The limits that can prevent the start of a process or the opening of a terminal. The kernel
 //! reports only that something is exhausted; this module finds out which limit it is.
 
+use protocol::error::{ErrorKind, ErrorReport};
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
+
+/// The largest value that the kernel takes for `kernel.pid_max` (proc_sys_kernel(5)).
+const MAX_PID_MAX: u64 = 1 << 22;
 
 /// Where the kernel shows its limits. Tests use a directory instead.
 const ROOT: &str = "/";
@@ -20,10 +25,16 @@ pub struct ProcessLimit {
 }
 
 impl ProcessLimit {
-    /// Whether nothing is left, or so little that the next start fails.
-    pub fn is_reached(&self) -> bool {
-        // A new member needs a few processes, and others may have ended since the failure.
+    /// Whether at most 2 % is left. It need not be nothing: a start can fail because it needs several
+    /// processes, and other processes may have ended since the failure.
+    pub fn is_nearly_reached(&self) -> bool {
         self.used + self.allowed / 50 >= self.allowed
+    }
+
+    /// The error for a start that has failed with `message`, probably because of this limit.
+    pub fn to_error(&self, message: &str) -> ErrorReport {
+        ErrorReport::new(ErrorKind::Io, format!("{message}: {}", self.usage_text()))
+            .with_help(format!("end other programs, or {}", self.remedy))
     }
 
     /// A sentence part: `4096 of 4096 pseudo-terminals (kernel.pty.max) are in use`.
@@ -38,6 +49,11 @@ pub fn process_limits() -> Vec<ProcessLimit> {
     let mut limits = process_limits_below(Path::new(ROOT));
     limits.sort_by_key(|limit| limit.allowed.saturating_sub(limit.used));
     limits
+}
+
+/// The limit that may be the reason why the kernel started no process or opened no terminal.
+pub fn reached_process_limit() -> Option<ProcessLimit> {
+    process_limits().into_iter().find(ProcessLimit::is_nearly_reached)
 }
 
 fn process_limits_below(root: &Path) -> Vec<ProcessLimit> {
@@ -70,8 +86,7 @@ fn mount_pty_limit(root: &Path) -> Option<ProcessLimit> {
     let options = mount.rsplit(' ').next()?;
     let allowed = options.split(',').find_map(|option| option.strip_prefix("max=")?.parse().ok())?;
     let entries = std::fs::read_dir(root.join("dev/pts")).ok()?.flatten();
-    let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
-    let used = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_number)).count() as u64;
+    let used = entries.filter(has_numeric_name).count() as u64;
     let what = "pseudo-terminals of /dev/pts (mount option max)".to_owned();
     let remedy = format!("raise it: mount -o remount,max={} /dev/pts", allowed * 2);
     Some(ProcessLimit { what, used, allowed, remedy })
@@ -106,7 +121,8 @@ fn user_limit(root: &Path) -> Option<ProcessLimit> {
     let limits = std::fs::read_to_string(own.join("limits")).ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max processes"))?;
     let allowed = line.split_whitespace().next()?.parse().ok()?;
-    let processes = std::fs::read_dir(root.join("proc")).ok()?.flatten();
+    // `/proc` also has `self` and `thread-self`, which are counted by their numbers already.
+    let processes = std::fs::read_dir(root.join("proc")).ok()?.flatten().filter(has_numeric_name);
     let statuses =
         processes.filter_map(|process| std::fs::read_to_string(process.path().join("status")).ok());
     let own_threads = statuses.filter(|status| status_uid(status) == Some(uid)).map(|status| {
@@ -138,8 +154,15 @@ fn kernel_task_limit(root: &Path) -> Option<ProcessLimit> {
         what: format!("processes and threads of the machine (kernel.{name})"),
         used,
         allowed,
-        remedy: format!("raise it: sysctl -w kernel.{name}={}", allowed * 2),
+        remedy: match allowed < MAX_PID_MAX {
+            true => format!("raise it: sysctl -w kernel.{name}={}", (allowed * 2).min(MAX_PID_MAX)),
+            false => "start them on another machine".to_owned(),
+        },
     })
+}
+
+fn has_numeric_name(entry: &DirEntry) -> bool {
+    entry.file_name().to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// `None` if the file does not exist, or if it has no number, as `max` in a control group.
@@ -151,7 +174,7 @@ fn read_number(path: &Path) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Writes the files of a machine on which everything but one limit has space.
+    /// Writes these files below a new directory, which stands for `/`.
     #[allow(clippy::disallowed_methods, reason = "these are no files of a team")]
     fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
@@ -165,7 +188,7 @@ mod tests {
 
     fn reached(files: &[(&str, &str)]) -> Vec<String> {
         let limits = process_limits_below(machine(files).path());
-        limits.iter().filter(|limit| limit.is_reached()).map(ProcessLimit::usage_text).collect()
+        limits.iter().filter(|limit| limit.is_nearly_reached()).map(ProcessLimit::usage_text).collect()
     }
 
     #[test]
@@ -202,7 +225,7 @@ mod tests {
                     "proc/self/limits",
                     "Max processes             10                   20                   processes\n",
                 ),
-                ("proc/7/status", "Uid:\t1000\t1000\t1000\t1000\nThreads:\t9\n"),
+                ("proc/7/status", "Uid:\t1000\t1000\t1000\t1000\nThreads:\t10\n"),
                 ("proc/8/status", "Uid:\t0\t0\t0\t0\nThreads:\t90\n"),
             ]
         };

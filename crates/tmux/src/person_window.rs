@@ -1,8 +1,9 @@
 //! Panes in a window of a person, beside one pane of that window: the anchor.
 //!
 //! The first pane takes the right part of the anchor. The others stand below it, in one column of
-//! equal heights. No other pane of the window changes its size. When the last pane has closed, the
-//! window gets the layout again that it had before the first pane.
+//! equal heights. The other panes of the window keep their sizes, except that the line with the labels
+//! makes the panes at the top one line shorter. When the last pane has closed, the window gets the
+//! layout again that it had before the first pane.
 //!
 //! The layout of before is a window option, so it survives this process.
 
@@ -96,21 +97,22 @@ impl TmuxServer {
     pub fn windows_with_stored_layout(&mut self) -> Result<Vec<WindowId>, Error> {
         let mut list = TmuxCommand::new();
         list.name("list-windows").push_param("-a").push_param("-F");
-        list.push_param(format!("#{{window_id}} {NO_LAYOUT}"));
+        list.push_param(format!("#{{window_id}} #{{!=:#{{{LAYOUT_OPTION}}},}}"));
         let windows = self.call("list the windows").run(&CommandList::new(&list))?;
-        let stored = windows.parse_lines(|line| {
-            let (window, is_missing) = line.split_once(' ')?;
-            Some((window.parse().ok()?, is_missing == "0"))
+        let windows = windows.parse_lines(|line| {
+            let (window, has_layout) = line.split_once(' ')?;
+            let window = window.parse().ok()?;
+            Some((has_layout == "1").then_some(window))
         })?;
-        Ok(stored.into_iter().filter(|(_, is_stored)| *is_stored).map(|(window, _)| window).collect())
+        Ok(windows.into_iter().flatten().collect())
     }
 
     /// Puts a person's window in order after a pane of this crate may have left it. Returns the panes of
     /// this crate that are left.
     ///
     /// If none is left, the window gets its stored layout, if it has the same panes as before, and
-    /// loses all options of this crate. If others are left than the panes `known`, they get equal
-    /// heights; otherwise the heights stay as a person may have set them. `known` is empty if the
+    /// loses all options of this crate. If others are left than `last_panes`, they get equal
+    /// heights; otherwise the heights stay as a person may have set them. `last_panes` is empty if the
     /// caller does not know which panes the window had.
     ///
     /// # Errors
@@ -119,14 +121,15 @@ impl TmuxServer {
     pub fn tidy_person_window(
         &mut self,
         window: WindowId,
-        known: &BTreeSet<PaneId>,
+        last_panes: &BTreeSet<PaneId>,
     ) -> Result<BTreeSet<PaneId>, Error> {
         let mut call = self.call("tidy a window of a person");
         let panes = call.window_panes(window)?;
-        let own: BTreeSet<PaneId> = panes.iter().filter(|pane| pane.is_own).map(|pane| pane.pane).collect();
+        let own: BTreeSet<PaneId> =
+            panes.iter().filter(|pane| pane.is_tagged).map(|pane| pane.pane).collect();
         if own.is_empty() {
             call.restore(window, &panes)?;
-        } else if !known.is_empty() && own != *known {
+        } else if !last_panes.is_empty() && own != *last_panes {
             call.spread_column(window, &panes)?;
         }
         Ok(own)
@@ -141,7 +144,7 @@ struct WindowPane {
     /// Height in lines.
     height: u32,
     /// The pane has a tag of this crate.
-    is_own: bool,
+    is_tagged: bool,
 }
 
 impl TmuxCall<'_> {
@@ -151,22 +154,22 @@ impl TmuxCall<'_> {
         let list = ListPanes::new().target(window.to_string()).format(format).build();
         self.run(&CommandList::new(&list))?.parse_lines(|line| {
             let fields: Vec<&str> = line.split(' ').collect();
-            let [pane, left, height, is_own] = fields[..] else { return None };
+            let [pane, left, height, is_tagged] = fields[..] else { return None };
             let (left, height) = (left.parse().ok()?, height.parse().ok()?);
-            Some(WindowPane { pane: pane.parse().ok()?, left, height, is_own: is_own == "1" })
+            Some(WindowPane { pane: pane.parse().ok()?, left, height, is_tagged: is_tagged == "1" })
         })
     }
 
     /// Gives the panes of this crate equal heights, with the pane `new`, which has no tag yet.
     fn spread_column_with(&mut self, window: WindowId, new: PaneId) -> Result<(), Error> {
         let mut panes = self.window_panes(window)?;
-        panes.iter_mut().filter(|pane| pane.pane == new).for_each(|pane| pane.is_own = true);
+        panes.iter_mut().filter(|pane| pane.pane == new).for_each(|pane| pane.is_tagged = true);
         self.spread_column(window, &panes)
     }
 
     /// Removes the options of this crate from a window, unless other panes of this crate need them.
     fn forget_unused_layout(&mut self, window: WindowId) -> Result<(), Error> {
-        let has_own = self.window_panes(window)?.iter().any(|pane| pane.is_own);
+        let has_own = self.window_panes(window)?.iter().any(|pane| pane.is_tagged);
         if has_own { Ok(()) } else { self.forget_layout(window) }
     }
 
@@ -179,8 +182,9 @@ impl TmuxCall<'_> {
         Ok(())
     }
 
-    /// Shows labels on the borders of a window, if neither the window nor the person's
-    /// configuration has anything else for its borders.
+    /// Shows labels on the borders of a window, unless the person has switched borders on or has set
+    /// options of borders for this window. A format that the person has set for all windows is
+    /// replaced while the labels are shown.
     fn show_borders(&mut self, window: WindowId) -> Result<(), Error> {
         let own_options = ["pane-border-status", "pane-border-format"].map(|option| {
             let mut show = TmuxCommand::new();
@@ -205,8 +209,9 @@ impl TmuxCall<'_> {
         self.run(&commands)?.into_result()
     }
 
-    /// Applies the stored layout of a window if it has the panes of that layout. A zoomed window stays
-    /// zoomed. Then removes the options of this crate.
+    /// Removes the options of this crate from a window. Then applies the stored layout, if the window
+    /// still has exactly the panes of that layout. A zoomed window stays zoomed. The options go first,
+    /// because the labels take a line that the stored layout does not have.
     fn restore(&mut self, window: WindowId, panes: &[WindowPane]) -> Result<(), Error> {
         let target = window.to_string();
         let layout = DisplayMessage::new().print().target_pane(target.as_str());
@@ -266,9 +271,9 @@ fn below_command(last: PaneId, argv: &[String]) -> Result<CommandList, InvalidAr
 /// Returns the commands that give the panes of this crate equal heights, from the top to the bottom.
 /// Each moves the lower border of one pane. None if a person has put another pane into the column.
 fn spread_commands(panes: &[WindowPane]) -> Vec<CommandList> {
-    let own: Vec<&WindowPane> = panes.iter().filter(|pane| pane.is_own).collect();
+    let own: Vec<&WindowPane> = panes.iter().filter(|pane| pane.is_tagged).collect();
     let Some(left) = own.first().map(|pane| pane.left) else { return Vec::new() };
-    let is_one_column = panes.iter().all(|pane| pane.is_own == (pane.left == left));
+    let is_one_column = panes.iter().all(|pane| pane.is_tagged == (pane.left == left));
     let lines: u32 = own.iter().map(|pane| pane.height).sum();
     let count = own.len() as u32;
     let heights = (0..count).map(|at| lines / count + u32::from(at < lines % count));
@@ -288,6 +293,8 @@ fn panes_of_layout(layout: &str) -> Option<Vec<PaneId>> {
     if !cells.chars().all(|c| c.is_ascii_digit() || "x,{}[]".contains(c)) {
         return None;
     }
+    // A cell is three words, such as `99x25`, `101` and `0`. The number of its pane is the fourth. If
+    // cells follow instead, the fourth word is the size of the first of them.
     let words: Vec<&str> = cells.split([',', '{', '}', '[', ']']).collect();
     let cells = words.iter().enumerate().filter(|(_, word)| word.contains('x'));
     let next = cells.map(|(at, _)| words.get(at + 3).copied().unwrap_or_default());
@@ -301,11 +308,11 @@ mod tests {
 
     #[test]
     fn column_is_spread_unless_it_has_a_pane_of_a_person() {
-        let pane = |id: u32, left, height, is_own| WindowPane {
+        let pane = |id: u32, left, height, is_tagged| WindowPane {
             pane: format!("%{id}").parse().unwrap(),
             left,
             height,
-            is_own,
+            is_tagged,
         };
         let resize_lines = |panes: &[WindowPane]| -> Vec<String> {
             spread_commands(panes).iter().map(|resize| resize.to_command_line().unwrap()).collect()

@@ -8,6 +8,7 @@
 
 use super::turn_status::{PlanStage, TurnStatus};
 use crate::color::Color;
+use crate::error::ErrorReport;
 use crate::name::{AgentName, TeamName};
 use crate::permission_mode::PermissionMode;
 use crate::shim_turn_program::TurnProgram;
@@ -117,13 +118,8 @@ pub enum FromShim {
         /// The agent's process id.
         pid: u32,
     },
-    /// The agent could not be started.
-    Failed {
-        /// The program or directory, and the reason.
-        message: String,
-        /// What a person can do.
-        help: String,
-    },
+    /// The agent could not be started. The error names the program or directory, and the reason.
+    Failed(ErrorReport),
     /// The new status of an agent whose turns the shim runs. Sent at each change.
     TurnStatus(TurnStatus),
     /// The reply to [`ToShim::Interrupt`], sent after the turn has ended.

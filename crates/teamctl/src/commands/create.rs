@@ -4,7 +4,7 @@ use super::run_file_errors::{FileUse, print_validation_errors};
 use super::text_or_stdin;
 use crate::context::CommandContext;
 use crate::output;
-use client::person_pane::{CallerPane, KEPT_PERCENT};
+use client::person_pane::{CallerPane, DEFAULT_KEPT_PERCENT};
 use protocol::control::{CreateTeamReply, CreateTeamRequest, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -45,7 +45,7 @@ pub(crate) struct CreateArgs {
     policy: Option<PathBuf>,
     /// Open the members' panes beside this pane, which keeps PERCENT of its width, while there is
     /// space
-    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = KEPT_PERCENT, value_parser = clap::value_parser!(u8).range(10..=90))]
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_KEPT_PERCENT, value_parser = clap::value_parser!(u8).range(10..=90))]
     here: Option<u8>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn run(context: &CommandContext, args: &CreateArgs) -> Result<ExitCod
         ..default_create_request(&team)?
     };
     let reply: CreateTeamReply = context.request(Request::CreateTeam(request))?;
-    caller_pane.iter().try_for_each(|pane| pane.use_for_team(context, &reply.team_name))?;
+    caller_pane.iter().try_for_each(|pane| pane.open_team_beside(context, &reply.team_name))?;
     let sentence = format!("created team {}", reply.team_name);
     output::print_result(context, &reply, &sentence);
     Ok(ExitCode::SUCCESS)

@@ -9,7 +9,7 @@ use crate::context::CommandContext;
 use crate::output;
 use client::find_controlling_terminal::controlling_terminal;
 use client::find_lead_session::find_lead_session;
-use client::person_pane::{CallerPane, KEPT_PERCENT};
+use client::person_pane::{CallerPane, DEFAULT_KEPT_PERCENT};
 use protocol::control::{CreateTeamReply, LeadProcess, Request, SetLeadRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -37,7 +37,7 @@ pub(crate) struct LeadArgs {
     release: bool,
     /// Open the members' panes beside this pane, which keeps PERCENT of its width, while there is
     /// space
-    #[arg(long, conflicts_with = "release", value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = KEPT_PERCENT, value_parser = clap::value_parser!(u8).range(10..=90))]
+    #[arg(long, conflicts_with = "release", value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_KEPT_PERCENT, value_parser = clap::value_parser!(u8).range(10..=90))]
     here: Option<u8>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn run(context: &CommandContext, args: &LeadArgs) -> Result<ExitCode,
     caller_pane.iter().try_for_each(|pane| pane.check_server(context))?;
     let LedTeam { name, is_new } = find_or_create_team(context, args.name.as_deref())?;
     context.call_daemon(Request::SetLead(SetLeadRequest::Take(session_identity(&name)?)))?;
-    caller_pane.iter().try_for_each(|pane| pane.use_for_team(context, &name))?;
+    caller_pane.iter().try_for_each(|pane| pane.open_team_beside(context, &name))?;
     let note = if is_new { ", which is new" } else { "" };
     let sentence = format!("This session leads {name}{note}.");
     output::print_result(context, &json!({"team_name": name, "created": is_new}), &sentence);

@@ -9,7 +9,7 @@ use super::run_file_errors::{FileUse, print_validation_errors};
 use crate::context::{CommandContext, GlobalArgs};
 use crate::output;
 use crate::suggested_command_options::rewrite_commands;
-use client::person_pane::{CallerPane, KEPT_PERCENT};
+use client::person_pane::{CallerPane, DEFAULT_KEPT_PERCENT};
 use display::RunDisplay;
 use profile::build_spawn_request::profile_warnings;
 use profile::worktree_spawn::submodule_warning;
@@ -51,7 +51,7 @@ pub(crate) struct RunArgs {
     timeout: Option<Duration>,
     /// Open the members' panes beside this pane, which keeps PERCENT of its width, while there is
     /// space
-    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = KEPT_PERCENT, value_parser = clap::value_parser!(u8).range(10..=90))]
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_KEPT_PERCENT, value_parser = clap::value_parser!(u8).range(10..=90))]
     here: Option<u8>,
 }
 

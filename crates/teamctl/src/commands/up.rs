@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// How long `up` waits for the shims of the last daemon. A shim connects within a second.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The suspended members that `up` names. The others are counted.
+/// How many suspended members `up` names. The others are counted.
 const MAX_NAMED_MEMBERS: usize = 10;
 
 /// Start teamd in a detached tmux session, unless it runs

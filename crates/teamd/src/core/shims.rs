@@ -9,7 +9,7 @@ use crate::core::lifecycle::{Lifecycle, OnExit};
 use crate::core::members::{cleanup, exit, pending_respawns, start_steps, termination};
 use crate::core::turns::activity;
 use protocol::control::{FromShim, InterruptReply, Process, ShimHello, ToShim};
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error::ErrorReport;
 use protocol::event::EventKind;
 
 /// Handles the first message of a shim. `process` is the process at the other end of the
@@ -116,10 +116,7 @@ pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, said: From
     let id = agent.record.spawn_id.clone();
     match said {
         FromShim::Started { pid } => start_steps::handle_agent_started(context, &id, pid),
-        FromShim::Failed { message, help } => {
-            let error = ErrorReport::new(ErrorKind::MissingPath, message).with_help(help);
-            start_steps::fail_start(context, &id, error);
-        }
+        FromShim::Failed(error) => start_steps::fail_start(context, &id, error),
         FromShim::TurnStatus(turn) => activity::apply_turn_state(context, &id, Some(turn)),
         FromShim::Interrupted { was_in_turn } => {
             let reply = InterruptReply { name: agent.record.request.name.clone(), was_in_turn };

@@ -2,14 +2,12 @@
 //! reached.
 
 use protocol::error::{ErrorKind, ErrorReport};
-use store::ProcessLimit;
 
 /// The report for `error`, which the kernel returned for the start of `what`.
 pub(crate) fn start_error(what: &str, error: &str) -> ErrorReport {
     let message = format!("cannot start {what}: {error}");
-    match store::process_limits().into_iter().find(ProcessLimit::is_reached) {
-        Some(limit) => ErrorReport::new(ErrorKind::Io, format!("{message}: {}", limit.usage_text()))
-            .with_help(format!("end other programs, or {}", limit.remedy)),
+    match store::reached_process_limit() {
+        Some(limit) => limit.to_error(&message),
         None => ErrorReport::new(ErrorKind::Io, message).with_help("see: teamctl doctor"),
     }
 }

@@ -283,7 +283,7 @@ fn shim_message_name(message: &ToShim) -> &'static str {
 fn shim_report_name(report: &FromShim) -> &'static str {
     match report {
         FromShim::Started { .. } => "FromShim::Started",
-        FromShim::Failed { .. } => "FromShim::Failed",
+        FromShim::Failed(_) => "FromShim::Failed",
         FromShim::TurnStatus(_) => "FromShim::TurnStatus",
         FromShim::Interrupted { .. } => "FromShim::Interrupted",
         FromShim::Exited(_) => "FromShim::Exited",

@@ -7,6 +7,7 @@ use crate::simulator::simulation::Simulation;
 use crate::simulator::tmux::PaneOwner;
 use crate::simulator::turn_agents::SimulatedTurnAgent;
 use protocol::control::{ExitReport, FromShim, Process, ShimHello, ToShim};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::payload::IdleReason;
 
 impl Simulation {
@@ -60,10 +61,8 @@ impl Simulation {
             (ToShim::StartAgent(start_agent), ShimStage::Waiting) => {
                 let conn = shim.conn;
                 if fails {
-                    self.send_report(
-                        conn,
-                        FromShim::Failed { message: "no such program".to_owned(), help: String::new() },
-                    );
+                    let error = ErrorReport::new(ErrorKind::MissingPath, "no such program");
+                    self.send_report(conn, FromShim::Failed(error));
                     return self.exit(pid);
                 }
                 let record = self.disk.roster.records.iter().find(|record| record.spawn_id == shim.spawn);

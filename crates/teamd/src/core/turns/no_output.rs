@@ -1,5 +1,6 @@
 //! Reports turns without output, once for each turn. Each rescan looks for such turns, because
-//! missing output causes no event. The time in which the machine slept does not count.
+//! missing output causes no event. When the machine wakes from
+//! sleep, the time without output begins anew.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;

@@ -11,8 +11,8 @@ use tmux::{CreatedPane, Error, PaneId, PaneRow, PaneTag, PersonPaneSplit, Window
 const MIN_KEPT_COLUMNS: u32 = 40;
 
 impl PaneManager {
-    /// Opens a pane beside the person's pane of the team. Returns `None` if the team has none, if
-    /// it has closed, or if its window has no space.
+    /// Opens a pane beside the person's pane of the team. Returns `None` if the team has no person's
+    /// pane, if that pane was on another tmux server, or if it cannot be split ([`choose_split`]).
     pub(super) fn open_beside_person(&mut self, opening: &PaneSpec) -> Result<Option<CreatedPane>, Error> {
         let Some(person) = &opening.person_pane else { return Ok(None) };
         let rows = self.list_panes()?;
@@ -21,7 +21,7 @@ impl PaneManager {
         }
         let Some((window, split)) = choose_split(&rows, person, &opening.neighbors) else { return Ok(None) };
         self.batch = None;
-        let known = self.person_windows.entry(window).or_default();
+        let panes = self.person_windows.entry(window).or_default();
         match self.server.as_mut().expect("connected above").split_in_person_window(
             window,
             split,
@@ -30,47 +30,48 @@ impl PaneManager {
             // A person has just closed or shrunk the pane.
             Err(Error::NoSpace { .. } | Error::Rejected { .. }) => Ok(None),
             created => {
-                known.extend(created.iter().map(|created| created.pane));
+                panes.extend(created.iter().map(|created| created.pane));
                 created.map(Some)
             }
         }
     }
 
-    /// Notes that a pane has closed or moved, perhaps from a window of a person.
-    pub(super) fn mark_person_windows(&mut self) {
+    /// Marks all persons' windows as untidy, because a pane may have left one of them.
+    pub(super) fn mark_person_windows_untidy(&mut self) {
         self.untidy_windows.extend(self.person_windows.keys());
     }
 
-    /// Puts the windows of persons in order from which panes have gone. Failures are only logged, and
-    /// tried again after the next pane has gone, unless the person has closed the window.
+    /// Puts in order the persons' windows that a pane may have left. Logs a failure, and tries again when
+    /// the next pane closes or moves, unless the person has closed the window.
     pub(super) fn tidy_person_windows(&mut self) {
         for window in std::mem::take(&mut self.untidy_windows) {
-            let known = self.person_windows.remove(&window).unwrap_or_default();
-            match self.connect().and_then(|server| server.tidy_person_window(window, &known)) {
+            let last_panes = self.person_windows.remove(&window).unwrap_or_default();
+            match self.connect().and_then(|server| server.tidy_person_window(window, &last_panes)) {
                 Ok(own) if own.is_empty() => {}
                 Ok(own) => drop(self.person_windows.insert(window, own)),
                 Err(Error::Rejected { .. }) => tracing::debug!("cannot tidy {window}: it is gone"),
                 Err(error) => {
                     tracing::debug!("cannot tidy {window}: {error}");
-                    self.person_windows.insert(window, known);
+                    self.person_windows.insert(window, last_panes);
                 }
             }
         }
     }
 }
 
-/// Chooses the pane to split, with its window. `team` has the pane tags of the team's agents. `None`
-/// if the person's pane does not exist, if a pane would become too small, or if a pane of the window is
-/// zoomed: tmux then does not report the sizes that the panes have without the zoom.
+/// Chooses the pane to split, with its window. `team_tags` are the tags of the team's panes. Returns
+/// `None` in these cases: the person's pane does not exist, is hidden, or is in a window of teamd; a
+/// pane of its window is zoomed, so that tmux does not report the sizes without the zoom; a pane would
+/// become too small.
 fn choose_split(
     rows: &[PaneRow],
     person: &PersonPane,
-    team: &[PaneTag],
+    team_tags: &[PaneTag],
 ) -> Option<(WindowId, PersonPaneSplit)> {
     let anchor: PaneId = person.pane.parse().ok()?;
     let is_usable = |row: &&PaneRow| !row.is_hidden && !row.is_teamd_window && !row.is_zoomed;
     let anchor = rows.iter().find(|row| row.pane == anchor).filter(is_usable)?;
-    let is_of_team = |tag: &str| team.iter().any(|owner| owner.as_str() == tag);
+    let is_of_team = |tag: &str| team_tags.iter().any(|owner| owner.as_str() == tag);
     let in_window = rows.iter().filter(|row| row.window == anchor.window);
     let column: Vec<&PaneRow> = in_window.filter(|row| row.tag.as_deref().is_some_and(is_of_team)).collect();
     let (min_columns, min_lines) = MIN_PANE;

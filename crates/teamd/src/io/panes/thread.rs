@@ -123,7 +123,7 @@ impl PaneManager {
             }
             let Some(job) = waiting.pop_front().or_else(|| queue.recv().ok()) else { return };
             if matches!(job, PaneJob::ClosePane { .. } | PaneJob::MovePane { .. }) {
-                self.mark_person_windows();
+                self.mark_person_windows_untidy();
             }
             failpoint::hit("panes.job");
             if let Some(done) = self.run_job(job, waiting.front()) {
@@ -143,7 +143,7 @@ impl PaneManager {
         if batch.len() < 2 {
             return;
         }
-        self.mark_person_windows();
+        self.mark_person_windows_untidy();
         failpoint::hit("panes.job");
         let panes: Vec<_> = batch.iter().map(|(_, pane)| pane.clone()).collect();
         let gone = match self.connect().and_then(|server| server.kill_panes(&panes)) {

@@ -22,7 +22,7 @@ pub(super) fn check(report: &mut DoctorReport) {
 /// A new member needs several processes and, in a pane, a pseudo-terminal.
 fn check_process_limits(report: &mut DoctorReport) {
     for limit in store::process_limits() {
-        match limit.is_reached() {
+        match limit.is_nearly_reached() {
             true => report.fail("processes", limit.usage_text(), limit.remedy),
             false => report.ok("processes", limit.usage_text()),
         }
