@@ -112,7 +112,9 @@ fn turn_without_output_is_notified_once() {
     env.wait_until_within(std::time::Duration::from_secs(60), "ann causes a notice", || {
         notices(&env).iter().any(|line| line.starts_with("ann@survey has written nothing for ")).then_some(())
     });
-    assert!(env.events().iter().any(|event| event["event"] == "member_no_output"));
+    env.wait_until("the event log has the turn without output", || {
+        env.events().iter().any(|event| event["event"] == "member_no_output").then_some(())
+    });
     let status = env.teamctl(["status", "ann"]).expect_success();
     assert!(status.contains("running?waiting") && status.contains("teamctl capture ann"), "{status}");
     wait_until_saved(&env);
