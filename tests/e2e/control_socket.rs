@@ -2,6 +2,7 @@
 //! control characters, and a socket that was removed.
 
 use harness::{TaggedProcesses, TestEnv, record_result};
+use protocol::directories::{Directories, DirectoryEnvironment};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
 use rustix::process::{Uid, getuid};
 use rustix::thread::set_thread_uid;
@@ -362,4 +363,32 @@ fn daemon_is_found_from_any_environment_of_the_same_user() {
     env.teamctl_with(&["down"], environments[2]).expect_success();
     assert_eq!(env.teamctl(["status"]).code, 69);
     env.shut_down_after_kills();
+}
+
+#[test]
+fn daemon_of_another_root_is_refused() {
+    let env = TestEnv::with_team();
+    let other_root = env.path("other").display().to_string();
+    let socket = socket_directory(&env).join("control.sock").display().to_string();
+    let other = [("TEAMD_ROOT", other_root.as_str())];
+    for arguments in [&["create", "dig"][..], &["status"], &["down"]] {
+        let named = env.teamctl_with(&[&["--socket", &socket], arguments].concat(), &other);
+        let error = named.expect_failure(78);
+        assert!(error.contains("supervises the root"), "{error}");
+    }
+    assert!(!env.root().join("teams/dig").exists());
+    // The lock file that an ended daemon of the other root has left names the same socket.
+    let status = env.teamctl_with(&["status"], &other).expect_failure(69);
+    assert!(status.contains("teamctl up"), "{status}");
+    let environment = DirectoryEnvironment {
+        runtime_dir: Some(env.path("run")),
+        state_home: Some(env.path("state")),
+        home: Some(env.path("home")),
+        uid: getuid().as_raw(),
+    };
+    let state_dir = Directories::for_root(Path::new(&other_root), &environment).state_dir;
+    std::fs::create_dir_all(&state_dir).unwrap();
+    std::fs::write(state_dir.join("teamd.lock"), format!("1\n{socket}\n")).unwrap();
+    env.teamctl_with(&["status"], &other).expect_failure(69);
+    env.shut_down();
 }

@@ -6,35 +6,59 @@
 
 use crate::connection::Connection;
 use crate::error::Error;
+use protocol::control::{Call, Reply, Request, Response};
 use protocol::daemon_lock_file::LockHolder;
 use protocol::directories::Directories;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a daemon may take to say which root it supervises. A daemon whose process is stopped
+/// does not answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The socket at which the daemon of a root listens, other than the one in the runtime directory of
-/// this environment. `directories` are those of the root. Looks at these places, in this order:
+/// this environment. `root` is canonical, and `directories` are its directories. Looks at these
+/// places, in this order:
 ///
 /// 1. the socket that the lock file in the state directory of this environment names;
 /// 2. the socket that a lock file of the root in another state directory names, if a process has
 ///    that file open.
-pub fn find_other_socket(directories: &Directories) -> Option<PathBuf> {
+pub fn find_other_socket(root: &Path, directories: &Directories) -> Option<PathBuf> {
     let lock_file = directories.state_dir.join(LockHolder::FILE_NAME);
-    let other = named_socket(&lock_file).or_else(|| socket_of_other_state_dir(&directories.state_dir));
+    let named = named_socket(&lock_file, root);
+    let other = named.or_else(|| socket_of_other_state_dir(&directories.state_dir, root));
     other.filter(|socket| *socket != directories.control_socket())
 }
 
 /// The socket that a lock file names, if a daemon listens there. A daemon whose process is stopped
-/// listens too.
-fn named_socket(lock_file: &Path) -> Option<PathBuf> {
+/// listens too. The lock file may be that of an ended daemon, and another root's daemon may listen
+/// on the socket now.
+fn named_socket(lock_file: &Path, root: &Path) -> Option<PathBuf> {
     let holder = LockHolder::parse(&std::fs::read(lock_file).ok()?)?;
-    let connected = Connection::open_without_blocking(&holder.socket);
-    matches!(connected, Ok(_) | Err(Error::Unresponsive(_))).then_some(holder.socket)
+    let listens = match Connection::open_without_blocking(&holder.socket) {
+        Ok(connection) => supervised_root(connection).is_none_or(|other| *other == *root),
+        Err(error) => matches!(error, Error::Unresponsive(_)),
+    };
+    listens.then_some(holder.socket)
+}
+
+/// The root that the daemon at the other end supervises. `None` if it does not say.
+fn supervised_root(mut connection: Connection) -> Option<PathBuf> {
+    connection.set_timeout(ANSWER_TIMEOUT).ok()?;
+    match connection.call(&Call::new(Request::Status)).ok()? {
+        Response::Done(reply) => match *reply {
+            Reply::Status(status) => Some(status.daemon.root),
+            _ => None,
+        },
+        Response::Failed(_) => None,
+    }
 }
 
 /// The socket of a process that has the root's lock file open in another state directory.
 ///
 /// `/proc/locks` would name the process at once, but it is read in pieces, and misses locks while
 /// other processes take and release theirs.
-fn socket_of_other_state_dir(state_dir: &Path) -> Option<PathBuf> {
+fn socket_of_other_state_dir(state_dir: &Path, root: &Path) -> Option<PathBuf> {
     let processes = std::fs::read_dir("/proc").ok()?.flatten();
     let open_files =
         processes.filter_map(|process| std::fs::read_dir(process.path().join("fd")).ok()).flatten();
@@ -42,7 +66,7 @@ fn socket_of_other_state_dir(state_dir: &Path) -> Option<PathBuf> {
     // The name of a state directory is a hash of the root, so the lock file is of this root.
     let is_of_root = |path: &PathBuf| path.parent().and_then(Path::file_name) == state_dir.file_name();
     let mut lock_files = paths.filter(|path| path.ends_with(LockHolder::FILE_NAME) && is_of_root(path));
-    lock_files.find_map(|lock_file| named_socket(&lock_file))
+    lock_files.find_map(|lock_file| named_socket(&lock_file, root))
 }
 
 #[cfg(test)]
@@ -59,7 +83,7 @@ mod tests {
         for name in ["run", "state", "other"] {
             std::fs::create_dir(path(name)).unwrap();
         }
-        let find = || find_other_socket(&directories);
+        let find = || find_other_socket(dir.path(), &directories);
         let write_lock_file = |socket: PathBuf| {
             let text = LockHolder { pid: 1, socket }.to_bytes();
             std::fs::File::create(path("state/teamd.lock")).unwrap().write_all(&text).unwrap();
@@ -91,9 +115,9 @@ mod tests {
         let other_root_lock = write_lock_file("b/other/teamd.lock");
         let closed_lock = write_lock_file("b/hash/teamd.lock");
         drop(closed_lock);
-        assert_eq!(find_other_socket(&directories), None);
+        assert_eq!(find_other_socket(dir.path(), &directories), None);
         let open_lock = write_lock_file("b/hash/teamd.lock");
-        assert_eq!(find_other_socket(&directories), Some(path("s")));
+        assert_eq!(find_other_socket(dir.path(), &directories), Some(path("s")));
         drop((other_root_lock, open_lock));
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::connection::Connection;
 use crate::error::Error;
-use protocol::control::{Call, NextTaskHint, NextTaskRequest, PROTOCOL_VERSION, Reply, Request, Response};
+use protocol::control::{Call, NextTaskHint, NextTaskRequest, Reply, Request, Response};
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -46,12 +46,7 @@ impl NextTaskClient {
     fn send_request(&self, request: NextTaskRequest) -> Result<NextTaskHint, Error> {
         let mut connection = Connection::open_without_blocking(&self.socket)?;
         connection.set_timeout(REPLY_TIMEOUT)?;
-        let call = Call {
-            version: PROTOCOL_VERSION,
-            token: None,
-            idempotency_key: None,
-            request: Request::NextTask(request),
-        };
+        let call = Call::new(Request::NextTask(request));
         Ok(match connection.call(&call)? {
             Response::Done(reply) => match *reply {
                 Reply::NextTask(next) => next,

@@ -10,9 +10,7 @@ use crate::find_other_daemon::find_other_socket;
 use crate::next_task_client::NextTaskClient;
 use crate::reply_payload::{ReplyPayload, payload_of};
 use crate::reply_timeout::reply_timeout;
-use protocol::control::{
-    Call, PROTOCOL_VERSION, Reply, Request, Response, StatusReply, WorktreeReply, WorktreeRequest,
-};
+use protocol::control::{Call, Reply, Request, Response, StatusReply, WorktreeReply, WorktreeRequest};
 use protocol::did_you_mean::did_you_mean;
 use protocol::directories::Directories;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -108,7 +106,7 @@ impl TeamContext {
     fn other_socket(&self) -> Result<Option<PathBuf>, ErrorReport> {
         match self.options.socket {
             Some(_) => Ok(None),
-            None => Ok(find_other_socket(&self.directories()?)),
+            None => Ok(find_other_socket(&self.root_path()?, &self.directories()?)),
         }
     }
 
@@ -272,7 +270,12 @@ impl TeamContext {
         let mut connection = self.connect()?;
         connection.set_timeout(reply_timeout(&request))?;
         let idempotency_key = Some(uuid::Uuid::new_v4().to_string());
-        match connection.call(&Call { version: PROTOCOL_VERSION, token, idempotency_key, request })? {
+        // The socket that the user names may be that of another root's daemon.
+        let root = match token {
+            Some(_) => None,
+            None => Some(self.root_path()?.to_string_lossy().into_owned()),
+        };
+        match connection.call(&Call { root, token, idempotency_key, ..Call::new(request) })? {
             Response::Done(reply) => Ok(*reply),
             Response::Failed(error) => Err(error),
         }

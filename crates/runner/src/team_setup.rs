@@ -35,14 +35,10 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(45);
 /// checked before the request is repeated.
 pub(crate) fn create_team(run: &mut RunContext, root: &Root) -> Result<Team, ErrorReport> {
     let request = Request::CreateTeam(control::CreateTeamRequest {
-        team: run.file.name.clone(),
         description: run.file.description.clone(),
-        agent_type: None,
         model: run.file.model.clone(),
-        cwd: run.file.cwd.clone(),
-        unique: false,
         policy: run.file.policy.team.clone(),
-        lead_mode: None,
+        ..control::CreateTeamRequest::new(run.file.name.clone(), run.file.cwd.clone())
     });
     loop {
         match run.team_context.call_daemon(request.clone()) {

@@ -8,7 +8,7 @@ use client::connection::Connection;
 use client::next_task_client::NextTaskClient;
 use client::process_table::ProcessStat;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use protocol::control::{Call, FromShim, PROTOCOL_VERSION, Request, ShimHello, ToShim, TurnStatus};
+use protocol::control::{Call, FromShim, Request, ShimHello, ToShim, TurnStatus};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -242,12 +242,7 @@ impl DaemonConnection {
         connection.set_timeout(SEND_TIMEOUT)?;
         let hello =
             ShimHello { spawn_id: self.spawn.clone(), agent_pid: self.agent, turn_status: self.turn.clone() };
-        let call = Call {
-            version: PROTOCOL_VERSION,
-            token: None,
-            idempotency_key: None,
-            request: Request::ConnectShim(hello),
-        };
+        let call = Call::new(Request::ConnectShim(hello));
         failpoint::hit("shim.hello");
         connection.send_with_fd(&call, self.wake_socket.as_fd())?;
         failpoint::hit("shim.hello-sent");

@@ -14,9 +14,7 @@ use client::directory_watcher::{WatchEvent, WatchNotifier};
 use client::request_view::open_requests;
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::{StatusSource, TeamView, read_suspended_teams};
-use protocol::control::{
-    self, Call, MemberFlag, MemberStatus, PROTOCOL_VERSION, Reply, Response, StatusReply,
-};
+use protocol::control::{self, Call, MemberFlag, MemberStatus, Reply, Response, StatusReply};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::policy::Policy;
@@ -255,7 +253,7 @@ fn carry_over_dialogs(status: &mut StatusReply, before: Option<&StatusReply>) {
 fn query_status(socket: &Path, request: control::Request) -> Result<StatusReply, client::error::Error> {
     let mut connection = Connection::open(socket)?;
     connection.set_timeout(DAEMON_TIMEOUT)?;
-    let call = Call { version: PROTOCOL_VERSION, token: None, idempotency_key: None, request };
+    let call = Call::new(request);
     match connection.call(&call)? {
         Response::Done(reply) => match *reply {
             Reply::Status(status) => Ok(status),

@@ -67,7 +67,7 @@ fn call(request: Value) -> Vec<u8> {
 
 /// The line of a valid call.
 fn valid_call(request: Request) -> Vec<u8> {
-    encode(&Call { version: PROTOCOL_VERSION, token: None, idempotency_key: None, request }).unwrap()
+    encode(&Call::new(request)).unwrap()
 }
 
 /// Sends a random frame.

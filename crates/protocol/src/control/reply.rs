@@ -375,6 +375,10 @@ pub struct AgentExit {
     pub description: String,
     /// Whether the member has exited.
     pub has_exited: bool,
+    /// Why the member's pane is still open, or why the member is still on its team. The daemon tries
+    /// again. `None` if nothing of the member is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleanup_error: Option<String>,
     /// Whether the member is suspended, so that `teamctl up --resume` starts it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_suspended: bool,

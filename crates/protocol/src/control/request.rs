@@ -21,6 +21,10 @@ pub struct Call {
     /// The version of the protocol that the caller speaks. The daemon refuses other versions than
     /// its own.
     pub version: u32,
+    /// The canonical path of the caller's root. The daemon refuses a call for another root than its
+    /// own. `None` for a caller with a token, which only its own daemon knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
     /// Secret of the agent that calls. `None` for a person or a lead session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
@@ -30,6 +34,13 @@ pub struct Call {
     pub idempotency_key: Option<String>,
     /// The request.
     pub request: Request,
+}
+
+impl Call {
+    /// A call without a root, a token and an idempotency key.
+    pub fn new(request: Request) -> Call {
+        Call { version: super::PROTOCOL_VERSION, root: None, token: None, idempotency_key: None, request }
+    }
 }
 
 /// The output goes to the log, so it omits the token, which is secret.
@@ -161,6 +172,22 @@ pub struct CreateTeamRequest {
     pub lead_mode: Option<PermissionMode>,
 }
 
+impl CreateTeamRequest {
+    /// A request with defaults for everything but the name and the lead's working directory.
+    pub fn new(team: TeamName, cwd: PathBuf) -> CreateTeamRequest {
+        CreateTeamRequest {
+            team,
+            description: None,
+            agent_type: None,
+            model: None,
+            cwd,
+            unique: false,
+            policy: Policy::default(),
+            lead_mode: None,
+        }
+    }
+}
+
 /// Selects members of a team.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -260,12 +287,7 @@ mod tests {
 
     #[test]
     fn debug_output_omits_tokens_and_screens() {
-        let call = Call {
-            version: 1,
-            token: Some("a secret".into()),
-            idempotency_key: None,
-            request: Request::Status,
-        };
+        let call = Call { token: Some("a secret".into()), ..Call::new(Request::Status) };
         let shown = format!("{call:?} {:?}", CapturePaneReply { screen: "a secret".to_owned() });
         assert!(!shown.contains("secret"), "{shown}");
     }

@@ -14,7 +14,7 @@ use crate::stderr_messages;
 use crate::turns::prompt_for_hooks::NextPrompt;
 use crate::turns::team_files::TeamFiles;
 use client::find_controlling_terminal::controlling_terminal;
-use protocol::control::{Call, HookEvent, HookReply, LongPollRequest, PROTOCOL_VERSION, Request};
+use protocol::control::{Call, HookEvent, HookReply, LongPollRequest, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
 use protocol::plan_mode_prompts::PLAN_PROMPT;
@@ -121,8 +121,7 @@ fn mark_delivered_read(
 
 fn long_poll(invocation: &HookInvocation<'_>, started_at: Instant) -> Result<Option<LongPoll>, ErrorReport> {
     let request = Request::LongPoll(LongPollRequest { leads_team: invocation.owner.led_team() });
-    let call =
-        Call { version: PROTOCOL_VERSION, token: invocation.context.token(), idempotency_key: None, request };
+    let call = Call { token: invocation.context.token(), ..Call::new(request) };
     Ok(LongPoll::new(
         invocation.context.daemon_socket()?,
         call,

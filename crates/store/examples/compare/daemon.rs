@@ -2,7 +2,7 @@
 //! `teamctl task claim`.
 
 use protocol::control::framing::encode;
-use protocol::control::{Call, NextTaskHint, NextTaskRequest, PROTOCOL_VERSION, Reply, Request, Response};
+use protocol::control::{Call, NextTaskHint, NextTaskRequest, Reply, Request, Response};
 use protocol::directories::{Directories, DirectoryEnvironment};
 use protocol::name::{AgentName, TeamName};
 use std::io::{BufRead, BufReader, Write};
@@ -55,10 +55,7 @@ impl NextTaskDaemon {
         let team = TeamName::parse("bench").unwrap();
         let request =
             Request::NextTask(NextTaskRequest { team, owner: AgentName::lead(), include_in_progress: false });
-        stream.write_all(
-            &encode(&Call { version: PROTOCOL_VERSION, token: None, idempotency_key: None, request })
-                .unwrap(),
-        )?;
+        stream.write_all(&encode(&Call::new(request)).unwrap())?;
         let mut line = String::new();
         BufReader::new(stream).read_line(&mut line)?;
         match serde_json::from_str(&line)? {

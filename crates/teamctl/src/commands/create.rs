@@ -107,14 +107,5 @@ pub(super) fn default_create_request(team: &TeamName) -> Result<CreateTeamReques
     let cwd = cwd.map_err(|error| {
         ErrorReport::new(ErrorKind::MissingPath, format!("cannot find the current directory: {error}"))
     })?;
-    Ok(CreateTeamRequest {
-        team: team.clone(),
-        description: None,
-        agent_type: None,
-        model: None,
-        cwd,
-        unique: false,
-        policy: Policy::default(),
-        lead_mode: None,
-    })
+    Ok(CreateTeamRequest::new(team.clone(), cwd))
 }

@@ -68,6 +68,7 @@ mod tests {
             team: TeamName::parse("survey").unwrap(),
             description: "stopped while it started".into(),
             has_exited: true,
+            cleanup_error: None,
             is_suspended,
             request_id: None,
         };

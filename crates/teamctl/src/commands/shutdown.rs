@@ -91,11 +91,13 @@ pub(crate) fn print_exits(
 /// Says how one agent ended, or that it still runs.
 pub(super) fn exit_line(agent: &AgentExit) -> String {
     let verb = if agent.has_exited { "has ended" } else { "still runs" };
-    format!("{} {verb}: {}", agent.name, agent.description)
+    let left = agent.cleanup_error.iter().map(|why| format!("; {why}; teamd will try again"));
+    format!("{} {verb}: {}{}", agent.name, agent.description, left.collect::<String>())
 }
 
 fn exits_json(reply: &ExitsReply, only_member: Option<&AgentExit>) -> Value {
-    let is_success = reply.exits.iter().all(|agent| agent.has_exited || agent.description == "asked");
+    let is_done = |agent: &AgentExit| agent.has_exited && agent.cleanup_error.is_none();
+    let is_success = reply.exits.iter().all(|agent| is_done(agent) || agent.description == "asked");
     let mut object = json!({"ok": is_success, "success": is_success, "exits": reply.exits});
     if let Some(AgentExit { name, request_id: Some(id), .. }) = only_member {
         object["message"] = json!(format!("Shutdown request sent to {name}. Request ID: {id}"));
@@ -105,11 +107,12 @@ fn exits_json(reply: &ExitsReply, only_member: Option<&AgentExit>) -> Value {
     object
 }
 
-/// `Timeout` if a member has not answered, `Partial` if one refused, 0 if all have ended.
+/// `Timeout` if a member has not answered, `Partial` if one refused or left something behind, 0 if
+/// all have ended.
 pub(super) fn exit_code(exits: &[AgentExit]) -> ExitCode {
     let running: Vec<&AgentExit> = exits.iter().filter(|agent| !agent.has_exited).collect();
     match running.as_slice() {
-        [] => ExitCode::SUCCESS,
+        [] if exits.iter().all(|agent| agent.cleanup_error.is_none()) => ExitCode::SUCCESS,
         running if running.iter().any(|agent| agent.description == "no answer") => {
             ExitCode::from(ErrorKind::Timeout.exit_code())
         }

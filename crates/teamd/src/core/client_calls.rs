@@ -11,6 +11,7 @@ use crate::core::panes::dialog_flag::DialogCheck;
 use crate::core::panes::{set_layout, set_person_pane, status_with_dialogs, visibility};
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::retry_cache::CallStart;
+use crate::core::state::settings::DaemonSettings;
 use crate::core::tasks::next_task;
 use crate::core::teams::{adopt, create, delete, policy};
 use crate::core::turns::activity;
@@ -20,7 +21,10 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 
 pub(crate) fn handle_call(context: &mut Context, client: ConnId, call: Call) {
-    if let Err(error) = check_version(&call).and_then(|()| check_permission(context.state, &call)) {
+    let checked = check_version(&call)
+        .and_then(|()| check_root(&context.state.settings, &call))
+        .and_then(|()| check_permission(context.state, &call));
+    if let Err(error) = checked {
         return context.effects.push(error_reply(client, error));
     }
     let start = match &call.idempotency_key {
@@ -123,6 +127,20 @@ fn check_version(call: &Call) -> Result<(), ErrorReport> {
         return Ok(());
     }
     Err(version_error(call.version))
+}
+
+/// Refuses a call for another root. The user may have named the socket of that root's daemon.
+fn check_root(settings: &DaemonSettings, call: &Call) -> Result<(), ErrorReport> {
+    let own_root = settings.root.to_string_lossy();
+    match &call.root {
+        Some(root) if *root != own_root => {
+            let socket = settings.socket.display();
+            let message = format!("the teamd at {socket} supervises the root {own_root}, not {root}");
+            let help = "name its root with --root, or leave out --socket";
+            Err(ErrorReport::new(ErrorKind::Config, message).with_help(help))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn version_error(other: u32) -> ErrorReport {

@@ -146,8 +146,8 @@ fn handle_connection_closed(context: &mut Context, conn: ConnId) {
 
 fn handle_file_result(context: &mut Context, done: FileResult) {
     match done {
-        FileResult::TeamCreated { client, policy, result } => {
-            create::handle_team_created(context, client, policy, result);
+        FileResult::TeamCreated { creation, result } => {
+            create::handle_team_created(context, *creation, result);
         }
         FileResult::MemberRegistered { spawn, result } => handle_member_registered(context, &spawn, result),
         FileResult::ShutdownRequestSent { spawn, result } => handle_request_sent(context, &spawn, result),

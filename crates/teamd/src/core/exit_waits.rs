@@ -11,25 +11,30 @@ use crate::core::state::waiters::AfterExits;
 use protocol::control::{AgentExit, ExitsReply, Reply};
 
 /// What became of an agent for which a client waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WaitOutcome {
     /// The agent has exited.
     Gone,
+    /// The agent has exited, but its pane could not be closed, or the member not be deregistered.
+    CleanupFailed(String),
     /// The agent runs on.
     StillRunning,
 }
 
 /// Records for each waiting client what became of an agent.
-pub(crate) fn report_to_waiters(state: &mut State, id: &SpawnId, how: &str, left: WaitOutcome) {
+pub(crate) fn report_to_waiters(state: &mut State, id: &SpawnId, how: &str, outcome: WaitOutcome) {
     let Some(agent) = state.agents.get(id) else { return };
     let request_id = agent.record.lifecycle.shutdown_ids().first().map(ToString::to_string);
-    let gone = left == WaitOutcome::Gone;
     let (name, team) = (agent.record.request.name.clone(), agent.record.request.team.clone());
     let ended = AgentExit {
         name,
         team,
         description: how.to_owned(),
-        has_exited: gone,
+        has_exited: outcome != WaitOutcome::StillRunning,
+        cleanup_error: match outcome {
+            WaitOutcome::CleanupFailed(why) => Some(why),
+            WaitOutcome::Gone | WaitOutcome::StillRunning => None,
+        },
         is_suspended: false,
         request_id,
     };

@@ -24,7 +24,7 @@ use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::event_time::Now;
 use crate::core::id::{SpawnId, WatchId};
-use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration};
+use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration, TeamCreation};
 use crate::core::jobs::pane_jobs::{OpenedPane, PaneJob, PaneResult};
 use crate::core::lifecycle::{Lifecycle, ShutdownApproval};
 use crate::core::roster::Roster;
@@ -32,11 +32,12 @@ use crate::core::state::daemon::State;
 use crate::core::state::logged_states::EventLogCursor;
 use crate::core::state::settings::DaemonSettings;
 use protocol::control::{
-    Activity, Call, DeleteTeamRequest, ExitReport, FromShim, MemberSelection, PROTOCOL_VERSION, Process,
-    Reply, Request, Response, ShimHello, ShutdownMembersRequest, SpawnRequest, ToShim,
+    Activity, Call, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport, FromShim,
+    MemberSelection, PROTOCOL_VERSION, Process, Reply, Request, Response, ShimHello, ShutdownMembersRequest,
+    SpawnRequest, ToShim,
 };
 use protocol::delivery::Delivery;
-use protocol::error::ErrorKind;
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use std::collections::BTreeMap;
@@ -52,6 +53,13 @@ fn survey_team() -> TeamName {
     TeamName::parse("survey").unwrap()
 }
 
+/// The result of creating the team for client 1.
+fn team_created(result: Result<CreateTeamReply, ErrorReport>) -> CoreEvent {
+    let request = CreateTeamRequest::new(survey_team(), "/".into());
+    let creation = Box::new(TeamCreation::new(1, request, NOW.wall));
+    CoreEvent::FileJobDone(FileResult::TeamCreated { creation, result })
+}
+
 fn new_state() -> State {
     let mut state = State::new(DaemonSettings::for_tests(), Roster::default(), EventLogCursor::default());
     state.teams.insert(survey_team(), Default::default());
@@ -59,7 +67,7 @@ fn new_state() -> State {
 }
 
 fn new_call(request: Request) -> Box<Call> {
-    Box::new(Call { version: PROTOCOL_VERSION, token: None, idempotency_key: None, request })
+    Box::new(Call::new(request))
 }
 
 fn spawn_request(name: &str) -> Request {

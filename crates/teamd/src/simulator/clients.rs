@@ -41,7 +41,7 @@ impl Simulation {
         self.clients.insert(client, origin);
         // Two clients share an idempotency key, as if one client had repeated its call.
         let idempotency_key = matches!(request, Request::Spawn(_)).then(|| format!("once-{}", client / 2));
-        let call = Call { version: PROTOCOL_VERSION, token, idempotency_key, request };
+        let call = Call { token, idempotency_key, ..Call::new(request) };
         self.send_event(CoreEvent::ClientCall { client, call: Box::new(call) });
         Some(client)
     }

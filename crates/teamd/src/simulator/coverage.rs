@@ -123,7 +123,7 @@ fn file_job_name(job: &FileJob) -> &'static str {
     match job {
         FileJob::SaveRoster(_) => "FileJob::SaveRoster",
         FileJob::AppendEvent(_) => "FileJob::AppendEvent",
-        FileJob::CreateTeam { .. } => "FileJob::CreateTeam",
+        FileJob::CreateTeam(_) => "FileJob::CreateTeam",
         FileJob::SaveEnvironment { .. } => "FileJob::SaveEnvironment",
         FileJob::RegisterMember { .. } => "FileJob::RegisterMember",
         FileJob::SendShutdownRequest { .. } => "FileJob::SendShutdownRequest",

@@ -13,7 +13,7 @@ use crate::core::roster::record::AgentRecord;
 use crate::simulator::scan_memory::{ScanMemory, TeamFile, WatcherEvent};
 use crate::simulator::team_files::{RequestState, SimulatedMember, SimulatedTeamFiles};
 use crate::simulator::worktrees::Worktrees;
-use protocol::control::{Activity, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport};
+use protocol::control::{Activity, CreateTeamReply, DeleteTeamRequest, ExitReport};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::{RequestId, TaskId};
 use protocol::member_request::Answer;
@@ -122,8 +122,8 @@ impl SimulatedDisk {
             }
             job => {
                 let changed_team = match &job {
-                    FileJob::CreateTeam { create: CreateTeamRequest { team, .. }, .. }
-                    | FileJob::DeleteTeam { order: DeleteTeamRequest { team, .. }, .. } => Some(team.clone()),
+                    FileJob::CreateTeam(creation) => Some(creation.name.clone()),
+                    FileJob::DeleteTeam { order, .. } => Some(order.team.clone()),
                     _ => None,
                 };
                 results.extend(self.run_plain_job(job).map(CoreEvent::FileJobDone));
@@ -142,9 +142,9 @@ impl SimulatedDisk {
                 }
                 FileResult::RosterNotSaved(disk_full_error())
             }
-            FileJob::CreateTeam { client, create, .. } => {
-                let result = self.create(&create.team, &create.policy);
-                FileResult::TeamCreated { client, policy: create.policy, result }
+            FileJob::CreateTeam(creation) => {
+                let result = self.create(&creation.name, &creation.request.policy);
+                FileResult::TeamCreated { creation, result }
             }
             FileJob::RegisterMember { record, at } => {
                 let result = self.register(&record, at);

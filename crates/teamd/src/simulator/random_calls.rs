@@ -106,14 +106,9 @@ pub(super) fn send_random_call(simulation: &mut Simulation) {
 pub(super) fn create_request(simulation: &mut Simulation, team: TeamName) -> Request {
     let policy = if simulation.rng.bool() { simulation.random_policy(&team) } else { Default::default() };
     Request::CreateTeam(CreateTeamRequest {
-        team,
-        description: None,
-        agent_type: None,
-        model: None,
-        cwd: "/".into(),
-        unique: false,
+        unique: simulation.rng.bool(),
         policy,
-        lead_mode: None,
+        ..CreateTeamRequest::new(team, "/".into())
     })
 }
 

@@ -15,7 +15,7 @@ use protocol::member_request::Answer;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 use protocol::permission_mode::PermissionMode;
-use protocol::policy::{AnsweredBy, Policy};
+use protocol::policy::AnsweredBy;
 use protocol::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(crate) enum FileJob {
     /// Append a line to the event log.
     AppendEvent(String),
     /// Create the files of a team.
-    CreateTeam { client: ConnId, create: CreateTeamRequest, created_at: u64 },
+    CreateTeam(Box<TeamCreation>),
     /// Save the environment of an agent, for its respawn and for clients.
     SaveEnvironment { file: String, env: BTreeMap<String, String> },
     /// Register a member: add it to config.json, store its prompt as its first message, and create
@@ -103,6 +103,26 @@ pub(crate) enum FileJob {
     /// Delete the files of a team whose worktrees are removed, if the roster on disk has the
     /// deletion.
     DeleteTeam { client: Option<ConnId>, order: DeleteTeamRequest, removed_worktrees: RemovedWorktrees },
+}
+
+/// A team that a client wants to create.
+#[derive(Debug)]
+pub(crate) struct TeamCreation {
+    pub(crate) client: ConnId,
+    pub(crate) request: CreateTeamRequest,
+    /// The name that is tried: that of the request, or the same with a number.
+    pub(crate) name: TeamName,
+    /// Number of the attempt, from 1.
+    pub(crate) attempt: u32,
+    /// In milliseconds since the epoch.
+    pub(crate) created_at: u64,
+}
+
+impl TeamCreation {
+    /// The first attempt, with the name in the request.
+    pub(crate) fn new(client: ConnId, request: CreateTeamRequest, created_at: u64) -> TeamCreation {
+        TeamCreation { client, name: request.team.clone(), request, attempt: 1, created_at }
+    }
 }
 
 /// A call that is handled once the daemon knows whether its team exists.
@@ -205,8 +225,7 @@ pub(crate) enum FileResult {
     /// The roster could not be written.
     RosterNotSaved(ErrorReport),
     TeamCreated {
-        client: ConnId,
-        policy: Policy,
+        creation: Box<TeamCreation>,
         result: Result<CreateTeamReply, ErrorReport>,
     },
     MemberRegistered {

@@ -35,7 +35,7 @@ impl FileJob {
             FileJob::RegisterMember { record, .. } | FileJob::DeregisterMember { record } => {
                 &record.request.team
             }
-            FileJob::CreateTeam { create, .. } => &create.team,
+            FileJob::CreateTeam(creation) => &creation.name,
             FileJob::ApplyModeChange { change, .. } => &change.team,
             FileJob::SavePolicy { order, .. } => &order.team,
             FileJob::CheckDeletable { order, .. } | FileJob::DeleteTeam { order, .. } => &order.team,

@@ -39,53 +39,55 @@ pub(crate) fn start_cleanup(context: &mut Context, id: &SpawnId, exit: Option<Ex
     }
 }
 
-/// Handles the result of closing a pane. `left` is the error if the pane may still be there.
-pub(crate) fn handle_pane_closed(context: &mut Context, id: &SpawnId, left: Option<ErrorReport>) {
-    let order = if left.is_some() { Cleanup::Failed } else { Cleanup::Done };
-    let why = left.map(|error| format!("its pane is not closed yet: {}", error.message));
-    finish_cleanup_step(context, id, why, |gone| gone.pane_cleanup = order);
+/// Handles the result of closing a pane. There is an error if the pane may still be there.
+pub(crate) fn handle_pane_closed(context: &mut Context, id: &SpawnId, error: Option<ErrorReport>) {
+    let state = if error.is_some() { Cleanup::Failed } else { Cleanup::Done };
+    let failure = error.map(|error| format!("its pane is not closed yet: {}", error.message));
+    finish_cleanup_step(context, id, failure, |exited| exited.pane_cleanup = state);
     finish_cleanup(context, id);
 }
 
 /// Handles the result of deregistering a member. `approval` says whether the agent had approved its
-/// shutdown. `left` is the error if a file could not be changed.
+/// shutdown. There is an error if a file could not be changed.
 pub(crate) fn handle_member_deregistered(
     context: &mut Context,
     id: &SpawnId,
     approval: ShutdownApproval,
-    left: Option<ErrorReport>,
+    error: Option<ErrorReport>,
 ) {
     let Some(team) = context.state.agents.get(id).map(|agent| agent.record.request.team.clone()) else {
         return;
     };
-    let order = if left.is_some() { Cleanup::Failed } else { Cleanup::Done };
-    if left.is_none() {
+    let state = if error.is_some() { Cleanup::Failed } else { Cleanup::Done };
+    if error.is_none() {
         settle_approval(context, id, approval);
     }
-    let why = left.map(|error| format!("not taken off the team yet: {}", error.message));
-    finish_cleanup_step(context, id, why, |gone| gone.file_cleanup = order);
+    let failure = error.map(|error| format!("it is still on the team: {}", error.message));
+    finish_cleanup_step(context, id, failure, |exited| exited.file_cleanup = state);
     finish_cleanup(context, id);
     // The member's open requests need no answer any more.
     schedule_request_scan_if_open(context, &team);
 }
 
 /// Records the result of one of the two cleanup steps: closing the pane, and deregistering the
-/// member. `left` is the error text if the step has failed. After an error, the clients that wait
+/// member. `failure` says why the step has failed, if it has. After a failure, the clients that wait
 /// for the agent's exit get their reply, and the member's name stays taken.
 fn finish_cleanup_step(
     context: &mut Context,
     id: &SpawnId,
-    left: Option<String>,
+    failure: Option<String>,
     set: impl FnOnce(&mut Exited),
 ) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    let Lifecycle::Exited(gone) = &mut agent.record.lifecycle else { return };
-    set(gone);
-    let how = gone.description.clone();
-    if let Some(why) = left {
-        let waiters = std::mem::take(&mut gone.name_waiters);
-        context.effects.push(Effect::log_member(&agent.record, EventKind::Error { message: why }));
-        report_to_waiters(context.state, id, &how, WaitOutcome::Gone);
+    let Lifecycle::Exited(exited) = &mut agent.record.lifecycle else { return };
+    set(exited);
+    let description = exited.description.clone();
+    if let Some(failure) = failure {
+        let waiters = std::mem::take(&mut exited.name_waiters);
+        context
+            .effects
+            .push(Effect::log_member(&agent.record, EventKind::Error { message: failure.clone() }));
+        report_to_waiters(context.state, id, &description, WaitOutcome::CleanupFailed(failure));
         context.follow_ups.extend(waiters.into_iter().map(FollowUp::RetryForName));
         reply_to_finished_waiters(context);
     }
@@ -158,8 +160,8 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     if exited.pane_cleanup != Cleanup::Done || exited.file_cleanup != Cleanup::Done {
         return;
     }
-    let (how, waiters) = (exited.description.clone(), std::mem::take(&mut exited.name_waiters));
-    report_to_waiters(context.state, id, &how, WaitOutcome::Gone);
+    let (description, waiters) = (exited.description.clone(), std::mem::take(&mut exited.name_waiters));
+    report_to_waiters(context.state, id, &description, WaitOutcome::Gone);
     let record = context.state.agents.remove(id).map(|agent| agent.record);
     record.iter().for_each(|record| {
         pending_respawns::name_freed(context.state, &record.request.team, &record.request.name);

@@ -271,7 +271,15 @@ pub(crate) fn cancel_and_report(context: &mut Context, team: &TeamName, names: &
 
 fn ended_entry(team: &TeamName, name: AgentName, how: &str) -> AgentExit {
     let (team, how) = (team.clone(), how.to_owned());
-    AgentExit { name, team, description: how, has_exited: true, is_suspended: false, request_id: None }
+    AgentExit {
+        name,
+        team,
+        description: how,
+        has_exited: true,
+        cleanup_error: None,
+        is_suspended: false,
+        request_id: None,
+    }
 }
 
 #[cfg(test)]

@@ -205,6 +205,7 @@ fn request_without_wait(context: &mut Context, id: &SpawnId, question: &Shutdown
         team,
         description: how.to_owned(),
         has_exited: gone,
+        cleanup_error: None,
         is_suspended: false,
         request_id,
     })

@@ -4,7 +4,7 @@
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_jobs::{FileJob, TeamCreation};
 use crate::core::jobs::watcher_command::WatchPurpose;
 use crate::core::members::{pending_respawns, termination};
 use crate::core::request_watches::request_watches;
@@ -16,7 +16,10 @@ use crate::core::teams::budget;
 use protocol::control::{CreateTeamReply, CreateTeamRequest, Reply};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
-use protocol::policy::Policy;
+use protocol::name::TeamName;
+
+/// How many names are tried for a new team if the client accepts any free name.
+const MAX_NAME_ATTEMPTS: u32 = 1_000;
 
 pub(crate) fn create(context: &mut Context, client: ConnId, create: CreateTeamRequest) {
     if create.team.is_claude_session() {
@@ -24,19 +27,48 @@ pub(crate) fn create(context: &mut Context, client: ConnId, create: CreateTeamRe
         let error = ErrorReport::new(ErrorKind::NotPermitted, message).with_help("take another name");
         return send_reply(context, client, Err(error));
     }
-    let accepted = context.state.teams.get(&create.team).filter(|team| team.accepted_deletion().is_some());
-    if let Some(Err(error)) = accepted.map(|team| check_not_deleting(&create.team, team)) {
-        return send_reply(context, client, Err(error));
+    let creation = TeamCreation::new(client, create, context.now.wall);
+    queue_creation(context, creation);
+}
+
+/// Creates the team, or replies with an error if a team of this name is being deleted.
+fn queue_creation(context: &mut Context, creation: TeamCreation) {
+    let deleted_team =
+        context.state.teams.get(&creation.name).filter(|team| team.accepted_deletion().is_some());
+    match deleted_team.map(|team| check_not_deleting(&creation.name, team)) {
+        Some(Err(error)) => send_reply(context, creation.client, Err(error)),
+        _ => context.effects.push(Effect::File(FileJob::CreateTeam(Box::new(creation)))),
     }
-    context.effects.push(Effect::File(FileJob::CreateTeam { client, create, created_at: context.now.wall }));
+}
+
+/// The next attempt to create a team whose name is taken, with the next number after the name.
+/// `None` if the client accepts only the name in its request, or if too many names are taken.
+fn with_next_name(creation: TeamCreation) -> Option<TeamCreation> {
+    if !creation.request.unique || creation.attempt >= MAX_NAME_ATTEMPTS {
+        return None;
+    }
+    let attempt = creation.attempt + 1;
+    let name = numbered_name(&creation.request.team, attempt)?;
+    Some(TeamCreation { name, attempt, ..creation })
+}
+
+/// The name `TEAM-n`. A long team name is cut so that the result has at most 64 characters.
+fn numbered_name(team: &TeamName, n: u32) -> Option<TeamName> {
+    let suffix = format!("-{n}");
+    let base: String = team.as_str().chars().take(64 - suffix.len()).collect();
+    TeamName::sanitize(&format!("{base}{suffix}")).ok()
 }
 
 pub(crate) fn handle_team_created(
     context: &mut Context,
-    client: ConnId,
-    policy: Policy,
+    creation: TeamCreation,
     result: Result<CreateTeamReply, ErrorReport>,
 ) {
+    let (client, policy) = (creation.client, creation.request.policy.clone());
+    let is_taken = matches!(&result, Err(error) if error.kind == ErrorKind::AlreadyExists);
+    if let Some(next) = is_taken.then(|| with_next_name(creation)).flatten() {
+        return queue_creation(context, next);
+    }
     if let Ok(reply) = &result {
         // These agents belong to an earlier team of the same name, whose files another program
         // removed. They are terminated, because no message could reach them.

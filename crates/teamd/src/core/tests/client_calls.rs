@@ -10,12 +10,7 @@ fn repeated_call_acts_once_and_both_clients_get_the_reply() {
         let key = Some("same".to_owned());
         CoreEvent::ClientCall {
             client,
-            call: Box::new(Call {
-                version: PROTOCOL_VERSION,
-                token: None,
-                idempotency_key: key,
-                request: spawn_request("ann"),
-            }),
+            call: Box::new(Call { idempotency_key: key, ..Call::new(spawn_request("ann")) }),
         }
     };
     let spawn = opened_spawn_id(&handle_event(&mut state, repeated_call(1), NOW));
@@ -39,8 +34,7 @@ fn token_of_a_member_permits_few_calls_and_an_unknown_token_none() {
     let spawn = start_member(&mut state, "ann", 50);
     let token = state.agents[&spawn].record.token.clone();
     let mut call_error = |token: &str, request| {
-        let call =
-            Call { version: PROTOCOL_VERSION, token: Some(token.to_owned()), idempotency_key: None, request };
+        let call = Call { token: Some(token.to_owned()), ..Call::new(request) };
         error_kind(
             &handle_event(&mut state, CoreEvent::ClientCall { client: 9, call: Box::new(call) }, NOW),
             9,
@@ -57,14 +51,21 @@ fn token_of_a_member_permits_few_calls_and_an_unknown_token_none() {
 #[test]
 fn call_of_another_protocol_version_is_refused() {
     let mut state = new_state();
-    let call = Call {
-        version: PROTOCOL_VERSION + 1,
-        token: None,
-        idempotency_key: None,
-        request: Request::StopDaemon,
-    };
+    let call = Call { version: PROTOCOL_VERSION + 1, ..Call::new(Request::StopDaemon) };
     let effects = handle_event(&mut state, CoreEvent::ClientCall { client: 1, call: Box::new(call) }, NOW);
     assert_eq!(error_kind(&effects, 1), Some(ErrorKind::Config));
+}
+
+#[test]
+fn call_for_another_root_is_refused() {
+    let mut state = new_state();
+    let own_root = state.settings.root.display().to_string();
+    for (root, expected) in [(own_root, None), ("/other".to_owned(), Some(ErrorKind::Config))] {
+        let call = Call { root: Some(root), ..Call::new(Request::Status) };
+        let effects =
+            handle_event(&mut state, CoreEvent::ClientCall { client: 1, call: Box::new(call) }, NOW);
+        assert_eq!(error_kind(&effects, 1), expected);
+    }
 }
 
 #[test]

@@ -10,7 +10,6 @@ use crate::core::recovery::recover;
 use crate::core::tests::shutdown::next_daemon;
 use protocol::control::{CreateTeamRequest, WorktreeRequest};
 use protocol::error::ErrorReport;
-use protocol::policy::Policy;
 
 fn worktree_request(name: &str) -> Request {
     let name = AgentName::parse(name).unwrap();
@@ -160,22 +159,29 @@ fn next_daemon_completes_an_accepted_deletion() {
 fn name_of_a_team_that_is_being_deleted_is_not_free() {
     let mut state = new_state();
     send_call(&mut state, 2, forced_delete_request());
-    let create = || {
-        Request::CreateTeam(CreateTeamRequest {
-            team: survey_team(),
-            description: None,
-            agent_type: None,
-            model: None,
-            cwd: "/".into(),
-            unique: false,
-            policy: Policy::default(),
-            lead_mode: None,
-        })
-    };
+    let create = || Request::CreateTeam(CreateTeamRequest::new(survey_team(), "/".into()));
     assert_eq!(error_kind(&send_call(&mut state, 3, create()), 3), Some(ErrorKind::Refused));
     handle_event(&mut state, team_deleted(2, Ok(())), NOW);
     let effects = send_call(&mut state, 3, create());
-    assert!(has_file_job(&effects, |job| matches!(job, FileJob::CreateTeam { .. })), "{effects:?}");
+    assert!(has_file_job(&effects, |job| matches!(job, FileJob::CreateTeam(_))), "{effects:?}");
+}
+
+#[test]
+fn taken_name_gets_the_next_number_if_the_client_accepts_any_name() {
+    let mut state = new_state();
+    let request = CreateTeamRequest { unique: true, ..CreateTeamRequest::new(survey_team(), "/".into()) };
+    let mut effects = send_call(&mut state, 3, Request::CreateTeam(request));
+    for name in ["survey", "survey-2", "survey-3"] {
+        let creation = effects.into_iter().find_map(|effect| match effect {
+            Effect::File(FileJob::CreateTeam(creation)) => Some(creation),
+            _ => None,
+        });
+        let creation = creation.unwrap();
+        assert_eq!(creation.name.as_str(), name);
+        let result = Err(ErrorReport::new(ErrorKind::AlreadyExists, "taken"));
+        let done = CoreEvent::FileJobDone(FileResult::TeamCreated { creation, result });
+        effects = handle_event(&mut state, done, NOW);
+    }
 }
 
 #[test]

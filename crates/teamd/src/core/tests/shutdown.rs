@@ -328,7 +328,15 @@ fn failed_deregistration_is_repeated_and_the_name_stays_taken() {
     let effects =
         handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, Some(error)), NOW);
     let effects = with_replies(&mut state, effects);
-    assert_eq!(replied_exits(&effects, 9), [("killed (signal 15)".to_owned(), true)]);
+    let Some(Reply::Exits(reply)) = reply_value(&effects, 9) else { panic!("{effects:?}") };
+    assert_eq!(
+        (reply.exits[0].description.as_str(), reply.exits[0].has_exited),
+        ("killed (signal 15)", true)
+    );
+    assert_eq!(
+        reply.exits[0].cleanup_error.as_deref(),
+        Some("it is still on the team: cannot parse config.json")
+    );
     let deregisters =
         |effects: &[Effect]| has_file_job(effects, |job| matches!(job, FileJob::DeregisterMember { .. }));
     let effects = handle_event(&mut state, CoreEvent::WatcherOverflow, NOW);

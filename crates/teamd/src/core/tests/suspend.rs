@@ -218,8 +218,7 @@ fn new_team_of_the_same_name_has_no_suspended_members() {
         team_file_path: "/r".into(),
         lead_agent_id: "team-lead@survey".into(),
     };
-    let created = FileResult::TeamCreated { client: 8, policy: Default::default(), result: Ok(reply) };
-    handle_event(&mut state, CoreEvent::FileJobDone(created), NOW);
+    handle_event(&mut state, team_created(Ok(reply)), NOW);
     assert!(state.pending_respawns.is_empty());
 }
 

@@ -350,15 +350,7 @@ fn worktrees_stay_on_record_for_a_new_team_of_the_same_name() {
         team_file_path: "/x".into(),
         lead_agent_id: String::new(),
     };
-    handle_event(
-        &mut state,
-        CoreEvent::FileJobDone(FileResult::TeamCreated {
-            client: 1,
-            policy: Default::default(),
-            result: Ok(reply),
-        }),
-        NOW,
-    );
+    handle_event(&mut state, team_created(Ok(reply)), NOW);
     assert_eq!(saved_worktrees(&state).len(), 1);
     let next = State::new(state.settings.clone(), state.to_roster(), EventLogCursor::default());
     assert_eq!(saved_worktrees(&next).len(), 1, "the next daemon has the record too");

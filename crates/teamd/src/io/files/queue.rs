@@ -249,10 +249,10 @@ impl Iterator for JobReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::jobs::file_jobs::TeamCreation;
     use crate::core::roster::Roster;
     use protocol::control::CreateTeamRequest;
     use protocol::name::AgentName;
-    use protocol::policy::Policy;
     use std::collections::BTreeMap;
     use std::sync::Mutex;
     use store::{Durability, Root};
@@ -401,21 +401,12 @@ mod tests {
 
     #[test]
     fn each_job_of_a_team_is_in_the_lane_of_that_team() {
-        let create = CreateTeamRequest {
-            team: TeamName::parse("survey").unwrap(),
-            description: None,
-            agent_type: None,
-            model: None,
-            cwd: "/".into(),
-            unique: false,
-            policy: Policy::default(),
-            lead_mode: None,
-        };
+        let team = TeamName::parse("survey").unwrap();
+        let create = CreateTeamRequest::new(team.clone(), "/".into());
         let name = AgentName::lead();
-        let team = create.team.clone();
         let jobs = [
             FileJob::WriteActivity { team: team.clone(), name, is_active: true },
-            FileJob::CreateTeam { client: 1, create, created_at: 1 },
+            FileJob::CreateTeam(Box::new(TeamCreation::new(1, create, 1))),
             scan("survey"),
         ];
         assert!(jobs.iter().all(|job| job.lane() == Lane::Team(team.clone())));

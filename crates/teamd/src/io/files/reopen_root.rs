@@ -29,7 +29,7 @@ impl FilesThread {
         }
         // If directories are missing, a user may have moved them and may be about to put another
         // directory or a link in their place. So the daemon does not create them.
-        if !current.root.has_directories() && !matches!(job, FileJob::CreateTeam { .. }) {
+        if !current.root.has_directories() && !matches!(job, FileJob::CreateTeam(_)) {
             self.events.send(CoreEvent::WatchFailed).ok();
             return;
         }

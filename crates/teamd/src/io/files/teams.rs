@@ -1,5 +1,6 @@
 //! Creates and deletes teams, and writes their policies and hidden panes.
 
+use crate::core::jobs::file_jobs::TeamCreation;
 use crate::core::state::lookup::has_unsupervised_members_error;
 use crate::io::files::config_scan::backup_file;
 use crate::io::files::shared_files::lock;
@@ -12,44 +13,26 @@ use protocol::policy::Policy;
 use protocol::team_config::{Member, TeamConfig};
 use store::{Error, StateDir, Team};
 
-/// How many names are tried for a new team if the client accepts any free name.
-const MAX_NAME_ATTEMPTS: u32 = 1_000;
-
 impl FilesThread {
-    /// Creates a team. If the name is taken and the request has `unique`, the team gets the name
-    /// with a number appended. `at` is the creation time in milliseconds since the epoch.
-    pub(super) fn create(&mut self, create: &CreateTeamRequest, at: u64) -> Result<CreateTeamReply, Error> {
-        let mut name = create.team.clone();
-        for n in 2.. {
-            lock(&self.shared.creating).insert(name.clone());
-            let created = self.try_create(create, &name, at);
-            lock(&self.shared.creating).remove(&name);
-            match created {
-                Err(Error::AlreadyExists { .. }) if create.unique && n < MAX_NAME_ATTEMPTS => {
-                    name = numbered_name(&create.team, n)?;
-                }
-                Err(error) => return Err(error),
-                Ok(team) => {
-                    // Forget what is known about an earlier team with the same name.
-                    self.teams.remove(&name);
-                    self.inboxes.forget_team(&name);
-                    let lead_agent_id = AgentId { name: AgentName::lead(), team: name.clone() }.to_string();
-                    return Ok(CreateTeamReply {
-                        team_file_path: team.path().join("config.json"),
-                        team_name: name,
-                        lead_agent_id,
-                    });
-                }
-            }
-        }
-        unreachable!("the last attempt returns")
+    /// Creates a team. Fails if the name is taken.
+    pub(super) fn create(&mut self, creation: &TeamCreation) -> Result<CreateTeamReply, Error> {
+        let name = &creation.name;
+        lock(&self.shared.creating).insert(name.clone());
+        let created = self.write_new_team(&creation.request, name, creation.created_at);
+        lock(&self.shared.creating).remove(name);
+        let team_file_path = created?.path().join("config.json");
+        // Forget what is known about an earlier team with the same name.
+        self.teams.remove(name);
+        self.inboxes.forget_team(name);
+        let lead_agent_id = AgentId { name: AgentName::lead(), team: name.clone() }.to_string();
+        Ok(CreateTeamReply { team_file_path, team_name: name.clone(), lead_agent_id })
     }
 
-    /// Creates a team with exactly this name, or fails if the name is taken.
+    /// Writes the files of a new team. `at` is the creation time in milliseconds since the epoch.
     ///
     /// The policy and the config backup are written before the team, so that no team exists without
     /// them. The files of an existing team are not changed.
-    fn try_create(&self, create: &CreateTeamRequest, name: &TeamName, at: u64) -> Result<Team, Error> {
+    fn write_new_team(&self, create: &CreateTeamRequest, name: &TeamName, at: u64) -> Result<Team, Error> {
         if self.root.team(name).is_ok() {
             return Err(Error::AlreadyExists { what: format!("team {name}") });
         }
@@ -147,13 +130,6 @@ impl FilesThread {
 /// Removes the policy and the config backup of a deleted team from the state directory.
 pub(crate) fn remove_team_files(state: &StateDir, name: &TeamName) -> Result<(), Error> {
     state.remove(&Policy::file_name(name)).and(state.remove(&backup_file(name)))
-}
-
-/// The name `TEAM-n`. A long team name is cut so that the result has at most 64 characters.
-fn numbered_name(team: &TeamName, n: u32) -> Result<TeamName, Error> {
-    let suffix = format!("-{n}");
-    let base: String = team.as_str().chars().take(64 - suffix.len()).collect();
-    Ok(TeamName::sanitize(&format!("{base}{suffix}"))?)
 }
 
 /// The config of a new team, with the lead as its only member.

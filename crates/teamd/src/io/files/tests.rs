@@ -13,7 +13,9 @@ mod respawn_registration;
 
 use crate::core::event::CoreEvent;
 use crate::core::exit_record::ExitRecord;
-use crate::core::jobs::file_jobs::{FileJob, FileResult, InboxScanResult, RegisteredMember, RosterMembers};
+use crate::core::jobs::file_jobs::{
+    FileJob, FileResult, InboxScanResult, RegisteredMember, RosterMembers, TeamCreation,
+};
 use crate::core::jobs::file_lanes::Lane;
 use crate::core::lifecycle::{AgentProcess, Exited, Lifecycle, ShutdownRequests};
 use crate::core::roster::Roster;
@@ -51,20 +53,11 @@ fn survey_team() -> TeamName {
 }
 
 fn create_request() -> CreateTeamRequest {
-    CreateTeamRequest {
-        team: survey_team(),
-        description: None,
-        agent_type: None,
-        model: None,
-        cwd: "/".into(),
-        unique: false,
-        policy: Policy::default(),
-        lead_mode: None,
-    }
+    CreateTeamRequest::new(survey_team(), "/".into())
 }
 
 fn created_team(files: &mut FilesThread) -> Team {
-    files.create(&create_request(), 1).unwrap();
+    files.create(&TeamCreation::new(1, create_request(), 1)).unwrap();
     files.root.team(&survey_team()).unwrap()
 }
 
@@ -125,7 +118,7 @@ fn deregister(files: &mut FilesThread, record: AgentRecord) -> Option<ErrorRepor
 /// Creates the team `survey` with the roster member ann and the foreign member eve.
 fn team_with_ann(files: &mut FilesThread) -> (Team, RosterMembers) {
     let described = CreateTeamRequest { description: Some("a survey".into()), ..create_request() };
-    files.create(&described, 1).unwrap();
+    files.create(&TeamCreation::new(1, described, 1)).unwrap();
     let team = files.root.team(&survey_team()).unwrap();
     register(files, new_record("ann", 7));
     team.add_member(&members::to_config_member(&new_record("eve", 9), Activity::Idle)).unwrap();

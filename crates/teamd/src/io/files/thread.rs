@@ -211,9 +211,9 @@ impl FilesThread {
                     result: to_error(self.write_hidden_panes(&team, &panes)),
                 }
             }
-            FileJob::CreateTeam { client, create, created_at } => {
-                let result = to_error(self.create(&create, created_at));
-                FileResult::TeamCreated { client, policy: create.policy, result }
+            FileJob::CreateTeam(creation) => {
+                let result = to_error(self.create(&creation));
+                FileResult::TeamCreated { creation, result }
             }
             job @ (FileJob::RegisterMember { .. } | FileJob::DeregisterMember { .. }) => {
                 return self.run_member_batch(vec![job]).pop();

@@ -8,7 +8,7 @@ fn a_team_whose_policy_cannot_be_written_is_not_created() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     std::fs::create_dir(dir.path().join("state/policy-survey.json")).unwrap();
-    assert!(files.create(&create_request(), 1).is_err());
+    assert!(files.create(&TeamCreation::new(1, create_request(), 1)).is_err());
     assert!(files.root.team(&survey_team()).is_err());
 }
 

@@ -68,7 +68,7 @@ fn messages_of_a_new_team_are_new_even_if_an_old_team_had_its_name() {
     let dir = tempfile::tempdir().unwrap();
     let logged_counts = BTreeMap::from([((survey_team(), AgentName::lead()), 5)]);
     let mut files = new_files_thread(dir.path(), logged_counts);
-    files.run_job(FileJob::CreateTeam { client: 1, create: create_request(), created_at: 1 });
+    files.run_job(FileJob::CreateTeam(Box::new(TeamCreation::new(1, create_request(), 1))));
     let team = files.root.team(&survey_team()).unwrap();
     team.inbox(&AgentName::lead()).append(&Message::new(&AgentName::lead(), "x".into(), 1)).unwrap();
     assert_eq!(scan_lead_inbox(&mut files).new.len(), 1);
@@ -136,7 +136,7 @@ fn messages_read_before_the_first_scan_are_reported_as_read() {
 fn a_long_inbox_is_scanned_in_chunks_and_missing_messages_are_restored_after_the_last() {
     let dir = tempfile::tempdir().unwrap();
     let logged_counts = BTreeMap::from([((survey_team(), AgentName::lead()), 7_000)]);
-    new_files_thread(dir.path(), BTreeMap::new()).create(&create_request(), 1).unwrap();
+    new_files_thread(dir.path(), BTreeMap::new()).create(&TeamCreation::new(1, create_request(), 1)).unwrap();
     let mut files = new_files_thread(dir.path(), logged_counts);
     let inbox = files.root.team(&survey_team()).unwrap().inbox(&AgentName::lead());
     let message = |n: u64| Message::new(&AgentName::lead(), n.to_string(), n);
@@ -197,7 +197,7 @@ fn a_rejected_creation_changes_neither_the_scan_state_nor_the_policy() {
         policy: Policy { task_commands: TaskCommandPolicy::Any, ..Policy::default() },
         ..create_request()
     };
-    files.run_job(FileJob::CreateTeam { client: 1, create: second_request, created_at: 2 });
+    files.run_job(FileJob::CreateTeam(Box::new(TeamCreation::new(1, second_request, 2))));
     assert_eq!((new_count(&mut files), policy(&files)), (0, before));
 }
 
