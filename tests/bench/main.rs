@@ -12,6 +12,7 @@
 
 mod cli_startup;
 mod idle;
+mod many_members;
 mod mcp_calls;
 mod message_throughput;
 mod panes;
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// The name of a group of rows, and the function that measures and prints it.
 type Benchmark = (&'static str, fn());
 
-const BENCHMARKS: [Benchmark; 21] = [
+const BENCHMARKS: [Benchmark; 22] = [
     ("spawn", measure_spawn),
     ("thirty", measure_thirty_spawns),
     ("message", measure_message_to_wake),
@@ -39,6 +40,7 @@ const BENCHMARKS: [Benchmark; 21] = [
     ("idle", measure_idle_twenty),
     ("hundred", idle::measure_idle_hundred),
     ("memory", idle::measure_memory_of_two_hundred),
+    ("members", many_members::measure_two_thousand),
     ("adoption", measure_adoption),
     ("in-flight", measure_daemon_kill),
     ("traffic", message_throughput::measure_throughput),

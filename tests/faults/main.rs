@@ -16,6 +16,7 @@ mod failpoints;
 mod foreign_panes;
 mod foreign_writers;
 mod hostile_input;
+mod many_members;
 mod message_traffic;
 mod orphan_processes;
 mod random_kills;

@@ -16,7 +16,7 @@ use protocol::control::Response;
 use protocol::control::framing::encode;
 use protocol::error::{ErrorKind, ErrorReport};
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,8 +25,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-/// Maximum number of open connections of clients. Shims and hooks that wait for work do not count:
-/// their number is limited only by the descriptors that the daemon may open.
+/// Maximum number of open connections of clients. Connections of shims, and of hooks that wait for
+/// work, do not count: their number is limited only by the descriptors that the daemon may open.
 const MAX_CLIENTS: usize = 512;
 /// Maximum number of client connections of one process, so that no process takes all of them.
 const MAX_CLIENTS_OF_PROCESS: usize = 256;
@@ -152,22 +152,21 @@ impl Connections {
     /// If there is no such connection.
     fn make_room(&mut self, pid: u32) -> Result<(), ErrorReport> {
         self.closing.retain(|task| !task.is_finished());
-        let clients: Vec<(ConnId, &ConnectionWriter)> = self
-            .writers
-            .iter()
-            .map(|(conn, writer)| (*conn, writer))
-            .filter(|(_, it)| !it.is_member())
-            .collect();
-        let of_process = clients.iter().filter(|(_, writer)| writer.pid == pid).count();
-        let is_full = clients.len() + self.closing.len() >= MAX_CLIENTS;
+        let (members, others): (Vec<_>, Vec<_>) =
+            self.writers.iter().partition(|(_, writer)| writer.is_member());
+        let member_pids: HashSet<u32> = members.iter().map(|(_, writer)| writer.pid).collect();
+        let is_client = |writer: &ConnectionWriter| !member_pids.contains(&writer.pid);
+        let client_count = others.iter().filter(|(_, writer)| is_client(writer)).count();
+        let of_process = others.iter().filter(|(_, writer)| writer.pid == pid).count();
+        let is_full = !member_pids.contains(&pid) && client_count + self.closing.len() >= MAX_CLIENTS;
         if !is_full && of_process < MAX_CLIENTS_OF_PROCESS {
             return Ok(());
         }
-        let closable = |(_, writer): &&(ConnId, &ConnectionWriter)| {
-            writer.kind() == PeerKind::Unknown && (is_full || writer.pid == pid)
+        let closable = |(_, writer): &&(&ConnId, &ConnectionWriter)| {
+            writer.kind() == PeerKind::Unknown && if is_full { is_client(writer) } else { writer.pid == pid }
         };
-        let oldest = clients.iter().filter(closable).map(|(conn, _)| *conn).min();
-        let oldest = oldest.ok_or_else(|| too_many_clients_error(pid, of_process, clients.len()))?;
+        let oldest = others.iter().filter(closable).map(|(conn, _)| **conn).min();
+        let oldest = oldest.ok_or_else(|| too_many_clients_error(pid, of_process, client_count))?;
         if let Some(writer) = self.writers.remove(&oldest) {
             tracing::warn!(conn = oldest, pid = writer.pid, "closed an idle connection: there are too many");
             writer.close_at_once();
@@ -300,6 +299,18 @@ mod tests {
         drop((replies_read, wait));
         connections.closing.pop().unwrap().await.unwrap();
         assert!(accept_one(&mut connections, 2).0);
+    }
+
+    #[tokio::test]
+    async fn process_of_a_member_gets_a_connection_beyond_the_limit() {
+        let mut connections = Connections::default();
+        let shim_end = accept_one(&mut connections, 1);
+        set_kind(&connections, 1, PeerKind::Client);
+        connections.closing = (0..MAX_CLIENTS).map(|_| tokio::spawn(std::future::pending())).collect();
+        assert!(!accept_one(&mut connections, 2).0);
+        set_kind(&connections, 1, PeerKind::Member);
+        assert!(accept_one(&mut connections, 3).0, "the shim asks for a task");
+        drop(shim_end);
     }
 
     #[tokio::test]
