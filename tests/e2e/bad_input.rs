@@ -103,6 +103,33 @@ fn group_writable_root_is_rejected() {
 }
 
 #[test]
+fn teammate_acts_only_in_its_own_team_and_root() {
+    let env = env_with_team();
+    env.teamctl(["create", "other"]).expect_success();
+    let other_root = env.path("elsewhere").display().to_string();
+    let member = [("TEAMD_MEMBER", "bob"), ("TEAMD_TEAM", "survey"), ("TEAMD_ROOT", "root")];
+    let commands: [&[&str]; 8] = [
+        &["send", "ann", "hi"],
+        &["broadcast", "hi"],
+        &["inbox", "--unread", "--mark-read"],
+        &["task", "create", "dig"],
+        &["task", "delete", "1"],
+        &["task", "claim"],
+        &["answer-shutdown", "shutdown-1@bob", "--approve"],
+        &["status"],
+    ];
+    for command in commands {
+        let other_team = env.teamctl_with(&[&["-t", "other"], command].concat(), &member);
+        let error = other_team.expect_failure(77);
+        assert!(error.contains("the caller is bob of survey"), "{error}");
+        let elsewhere = env.teamctl_with(&[&["--root", &other_root], command].concat(), &member);
+        let error = elsewhere.expect_failure(77);
+        assert!(error.contains("the caller is bob, an agent of"), "{error}");
+    }
+    env.shut_down();
+}
+
+#[test]
 fn teammate_cannot_run_lead_commands() {
     let env = env_with_team();
     let script =

@@ -388,7 +388,9 @@ fn daemon_of_another_root_is_refused() {
     };
     let state_dir = Directories::for_root(Path::new(&other_root), &environment).state_dir;
     std::fs::create_dir_all(&state_dir).unwrap();
-    std::fs::write(state_dir.join("teamd.lock"), format!("1\n{socket}\n")).unwrap();
+    let lock_file = state_dir.join("teamd.lock");
+    let lock_file = lock_file.strip_prefix(env.path("")).unwrap().to_str().unwrap();
+    env.write_file(lock_file, format!("1\n{socket}\n"));
     env.teamctl_with(&["status"], &other).expect_failure(69);
     env.shut_down();
 }

@@ -40,7 +40,7 @@ fn exit_and_completion_are_notified() {
     wait_for_notice(&env, "ann@survey has ended: teamctl why ann -t survey");
     env.teamctl(["spawn", "bob", "--profile", "worker"]).expect_success();
     env.teamctl(["task", "create", "count", "--metadata", r#"{"command": "true"}"#]).expect_success();
-    wait_for_notice(&env, "the one task of survey is done: teamctl task list -t survey");
+    wait_for_notice(&env, "the one task of survey is done");
     env.teamctl(["kill", "bob"]).expect_success();
     assert_eq!(notices(&env).len(), 2, "a kill on request causes no notice");
     env.shut_down();
@@ -61,7 +61,7 @@ fn each_event_is_notified_once_after_kills() {
     wait_for_notice(&env, "bob@survey asks for permission: teamctl requests -t survey");
     env.teamctl(["spawn", "cat", "--profile", "worker"]).expect_success();
     env.teamctl(["task", "create", "count", "--metadata", r#"{"command": "true"}"#]).expect_success();
-    wait_for_notice(&env, "the one task of survey is done: teamctl task list -t survey");
+    wait_for_notice(&env, "the one task of survey is done");
     let policy = env.write_file("out/policy.toml", "[policy]\nmax_time = \"1s\"\n");
     env.teamctl(["create", "brief", "--policy", &policy]).expect_success();
     wait_for_notice(&env, "the budget of brief is used up: teamctl status -t brief");

@@ -178,6 +178,16 @@ fn every_cause_of_the_docs_page_is_tested() {
 }
 
 #[test]
+fn team_without_members_is_said_to_have_none() {
+    let env = TestEnv::with_team();
+    env.teamctl(["task", "create", "dig"]).expect_success();
+    let output = env.teamctl(["why"]).expect_success();
+    let sentence = "survey has no member that runs, and 1 task is open; start one with: teamctl spawn NAME\n";
+    assert_eq!(output, sentence);
+    env.shut_down();
+}
+
+#[test]
 fn unknown_member_is_an_error() {
     let env = TestEnv::with_team();
     spawn_idle_agent(&env);

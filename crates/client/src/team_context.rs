@@ -146,6 +146,7 @@ impl TeamContext {
     /// Like [`TeamContext::root`]. `None` if the root does not exist yet, so that there is no team.
     pub fn existing_root(&self) -> Result<Option<Root>, ErrorReport> {
         let root = self.root_path()?;
+        check_own_root(&root)?;
         store::check_root_trusted(&root)?;
         if store::has_teams_directory(&root) { self.create_root().map(Some) } else { Ok(None) }
     }
@@ -182,7 +183,10 @@ impl TeamContext {
     pub fn team_name_for_deletion(&self, root: &Root) -> Result<TeamName, ErrorReport> {
         let named = self.options.team.as_ref().and_then(|name| TeamName::parse(name).ok());
         match named {
-            Some(name) if root.open_team_without_config(&name)?.is_some() => Ok(name),
+            Some(name) if root.open_team_without_config(&name)?.is_some() => {
+                check_own_team(&name)?;
+                Ok(name)
+            }
             _ => self.team_name(root),
         }
     }
@@ -192,7 +196,9 @@ impl TeamContext {
     /// session leads. Otherwise these are all teams except session teams.
     pub fn candidate_teams(&self, root: &Root) -> Result<Vec<TeamName>, ErrorReport> {
         if let Some(name) = &self.options.team {
-            return Ok(vec![team_by_name(root, name)?]);
+            let team = team_by_name(root, name)?;
+            check_own_team(&team)?;
+            return Ok(vec![team]);
         }
         let teams: Vec<TeamName> = root.teams()?.into_iter().filter(|t| !t.is_claude_session()).collect();
         match teams.as_slice() {
@@ -279,6 +285,34 @@ impl TeamContext {
             Response::Done(reply) => Ok(*reply),
             Response::Failed(error) => Err(error),
         }
+    }
+}
+
+/// Refuses a team that is not the caller's own, if the caller is an agent. In another team, a member
+/// with the same name may exist, for which the caller would act.
+fn check_own_team(team: &TeamName) -> Result<(), ErrorReport> {
+    match (env_var("TEAMD_MEMBER"), env_var("TEAMD_TEAM")) {
+        (Some(member), Some(own_team)) if own_team != team.as_str() => {
+            let message = format!("cannot act in the team {team}: the caller is {member} of {own_team}");
+            Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave out -t"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a root that is not the caller's own, if the caller is an agent. `root` is canonical.
+fn check_own_root(root: &Path) -> Result<(), ErrorReport> {
+    let (Some(member), Some(own_root)) = (env_var("TEAMD_MEMBER"), env_var("TEAMD_ROOT")) else {
+        return Ok(());
+    };
+    match Path::new(&own_root).canonicalize() {
+        Ok(own_root) if own_root != root => {
+            let (root, own_root) = (root.display(), own_root.display());
+            let message =
+                format!("cannot act in the root {root}: the caller is {member}, an agent of {own_root}");
+            Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave out --root"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -8,7 +8,8 @@ pub fn single_line(text: &str) -> String {
 /// `word` as one word of a shell command line. Quoted only if necessary.
 pub fn shell_quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
+    // zsh replaces `=NAME` by the path of the program NAME.
+    match !word.is_empty() && !word.starts_with('=') && word.chars().all(is_plain) {
         true => word.to_owned(),
         false => single_quoted(word),
     }
@@ -26,6 +27,7 @@ mod tests {
     #[test]
     fn shell_quote_makes_one_word() {
         assert_eq!([shell_quote("ann@t"), shell_quote("a b"), shell_quote("")], ["ann@t", "'a b'", "''"]);
+        assert_eq!([shell_quote("=teamd"), shell_quote("A=b")], ["'=teamd'", "A=b"]);
         assert_eq!(shell_quote("a'b; rm -r ~"), r"'a'\''b; rm -r ~'");
     }
 }

@@ -136,6 +136,7 @@ impl BranchChooser<'_> {
         let Some(branch) = &options.branch else {
             let name = self.free_branch(&options.default_branch)?;
             self.check_no_parent(&name)?;
+            self.check_no_child(&name)?;
             return Ok(ChosenBranch { name, is_new: true });
         };
         let action = "check a branch";
@@ -173,6 +174,21 @@ impl BranchChooser<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Checks that `branch` is no directory of another branch, such as `teamd/survey/ann` of
+    /// `teamd/survey/ann/x`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BranchBlocked`]; the errors of every git command.
+    fn check_no_child(&self, branch: &str) -> Result<(), Error> {
+        let below = format!("{}/", branch_ref(branch));
+        let list = ["for-each-ref", "--count=1", "--format=%(refname:short)", &below];
+        match self.git.output_text("find branches of the same name", &list)? {
+            child if child.is_empty() => Ok(()),
+            child => Err(Error::BranchBlocked { branch: branch.to_owned(), obstacle: child }),
+        }
     }
 
     /// Returns the first numbered name that is not the name of a branch.

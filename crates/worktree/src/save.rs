@@ -21,7 +21,7 @@ use crate::submodule;
 use crate::tar_archive::{create_new_file, write_archive};
 use crate::worktree_handle::Worktree;
 use std::ffi::{OsStr, OsString};
-use std::fs::{DirBuilder, File, create_dir_all};
+use std::fs::{DirBuilder, File};
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -248,10 +248,11 @@ fn write_patch(
     Ok(true)
 }
 
-/// Creates a directory with mode 0700, and its missing parents. The directory must not exist.
+/// Creates a directory and its missing parents, all with mode 0700. The directory must not exist.
 fn create_private_dir(directory: &Path) -> Result<(), Error> {
     if let Some(parent) = directory.parent().filter(|parent| !parent.exists()) {
-        create_dir_all(parent).map_err(io_error("create", parent))?;
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(parent);
+        created.map_err(io_error("create", parent))?;
     }
     DirBuilder::new().mode(0o700).create(directory).map_err(io_error("create", directory))
 }

@@ -71,6 +71,11 @@ fn rejected_delete_touches_no_worktree() {
     assert_rejected("eve");
     env.teamctl(["delete", "survey", "--force", "--discard", path_text(&dirty)]).expect_success();
     assert!(!clean.exists() && !dirty.exists());
+    let doctor = env.json(["doctor"]);
+    let checks = doctor["checks"].as_array().unwrap().iter();
+    let permissions = checks.filter(|check| check["id"] == "permissions");
+    assert!(permissions.clone().all(|check| check["severity"] == "ok"), "the trash is private: {doctor}");
+    assert_eq!(permissions.count(), 1, "{doctor}");
     env.shut_down();
 }
 

@@ -163,8 +163,9 @@ impl InboxReader<'_> {
     fn mark_read(&self, shown: &[InboxEntry]) -> Result<(), ErrorReport> {
         let unread: Vec<InboxEntry> =
             shown.iter().filter(|entry| entry.unread().is_some()).cloned().collect();
-        // If the output is closed, no person has read the messages.
-        if !self.args.mark_read || unread.is_empty() || is_output_closed() {
+        // If the output is closed or lost, no person has read the messages.
+        let is_unseen = is_output_closed() || output::has_lost_output();
+        if !self.args.mark_read || unread.is_empty() || is_unseen {
             return Ok(());
         }
         self.inbox.mark_read(&unread).map_err(ErrorReport::from)

@@ -23,6 +23,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 #[command(after_help = "Examples:\n  teamctl notify 'a word to try it'")]
 pub(crate) struct NotifyArgs {
     /// The text of the notification
+    #[arg(allow_hyphen_values = true)]
     text: String,
 }
 

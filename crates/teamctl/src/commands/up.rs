@@ -62,15 +62,18 @@ pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, E
     }
     let budgets = status.teams.iter().filter_map(|team| budget_line(context, team));
     let suspended = suspended_lines(context, &status);
-    let session = daemon_session(&status.daemon);
-    let place = session.map(|session| {
-        let DaemonSession { name, command } = session;
-        output::sanitize(&format!("The members' panes open in the tmux session {name}. Go there: {command}"))
-    });
+    let place = panes_line(&status);
     let lines: Vec<String> =
         std::iter::once(daemon_line(&status, state)).chain(place).chain(suspended).chain(budgets).collect();
     output::print_result(context, &json!({"daemon": status.daemon}), &lines.join("\n"));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where the members' panes open, with the command that goes there.
+fn panes_line(status: &StatusReply) -> Option<String> {
+    let DaemonSession { name, command } = daemon_session(&status.daemon)?;
+    let line = format!("The members' panes open in the tmux session {name}. Go there: {command}");
+    Some(output::sanitize(&line))
 }
 
 /// Waits until no member is disconnected: the new daemon has adopted each shim that still runs, and

@@ -244,10 +244,9 @@ fn describe(one: &Notice) -> String {
         NoticeKind::LeadSessionEnded => {
             format!("the session that led {team} has ended; lead it from here: teamctl lead {team}")
         }
-        NoticeKind::AllTasksDone(1) => format!("the one task of {team} is done: teamctl task list -t {team}"),
-        NoticeKind::AllTasksDone(tasks) => {
-            format!("all {tasks} tasks of {team} are done: teamctl task list -t {team}")
-        }
+        // A run deletes its team after this, so there is no command that works for certain.
+        NoticeKind::AllTasksDone(1) => format!("the one task of {team} is done"),
+        NoticeKind::AllTasksDone(tasks) => format!("all {tasks} tasks of {team} are done"),
     }
 }
 
@@ -312,7 +311,7 @@ mod tests {
         }
         let mut notices = NoticeQueue::default();
         notices.add_all_tasks_done(&survey(), 7);
-        let done = "all 7 tasks of survey are done: teamctl task list -t survey";
+        let done = "all 7 tasks of survey are done";
         assert_eq!(take_text(&mut notices, 0).as_deref(), Some(done));
         for (from, kind) in [("ann", NoticeKind::Exited), ("bob", NoticeKind::Exited), ("cat", PLAN)] {
             add(&mut notices, from, kind);

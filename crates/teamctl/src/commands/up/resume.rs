@@ -1,6 +1,7 @@
 //! `teamctl up --resume`: starts the suspended members, waits for the starts, and prints how each
 //! start ended.
 
+use super::panes_line;
 use crate::commands::status_lines::{budget_line, daemon_line};
 use crate::context::CommandContext;
 use crate::output;
@@ -125,6 +126,7 @@ fn print_results(
     if lines.len() == 1 {
         lines.push("no suspended members".to_owned());
     }
+    lines.splice(1..1, panes_line(status));
     let members: Vec<Value> = each.map(|(member, result)| result_json(member, result)).collect();
     let object = json!({"daemon": status.daemon, "members": members});
     output::print_result(context, &object, &output::sanitize(&lines.join("\n")));

@@ -75,7 +75,7 @@ fn completion_of_all_tasks_causes_one_notice_and_none_by_the_next_daemon() {
     assert!(shown_notices(&scan_tasks(&mut state, vec![])).is_empty());
     assert!(shown_notices(&scan_tasks(&mut state, tasks_with(&["completed", "in_progress"]))).is_empty());
     let done = shown_notices(&scan_tasks(&mut state, tasks_with(&["completed", "completed"])));
-    assert_eq!(done, ["all 2 tasks of survey are done: teamctl task list -t survey"]);
+    assert_eq!(done, ["all 2 tasks of survey are done"]);
     assert!(shown_notices(&scan_tasks(&mut state, tasks_with(&["completed", "completed"]))).is_empty());
     state.rescan_at = 1_000_000;
     assert!(

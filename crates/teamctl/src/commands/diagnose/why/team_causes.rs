@@ -8,6 +8,7 @@ use super::shared_evidence::SystemSnapshot;
 use crate::context::CommandContext;
 use protocol::error::ErrorReport;
 use protocol::name::AgentName;
+use protocol::task::Task;
 use std::time::Duration;
 use store::Team;
 
@@ -55,9 +56,23 @@ impl TeamDiagnosis {
             1 => format!("1 member {verb}"),
             n => format!("{n} members {verbs}"),
         };
+        if self.working + self.idle == 0 {
+            return no_members_text(team);
+        }
         let (working, idle) = (count(self.working, "works", "work"), count(self.idle, "is idle", "are idle"));
         format!("Nothing holds {} up: {working}, {idle}.", team.name())
     }
+}
+
+/// The sentence if no member runs.
+fn no_members_text(team: &Team) -> String {
+    let is_open = |task: &&Task| !task.is_internal() && !task.status.is_closed();
+    let tasks = match team.tasks().list().map_or(0, |tasks| tasks.iter().filter(is_open).count()) {
+        0 => String::new(),
+        1 => ", and 1 task is open".to_owned(),
+        n => format!(", and {n} tasks are open"),
+    };
+    format!("{} has no member that runs{tasks}; start one with: teamctl spawn NAME", team.name())
 }
 
 /// If config.json cannot be read, the members are those that the daemon runs.
