@@ -226,3 +226,20 @@ fn blocked_task_and_cycle_are_rejected_everywhere() {
     env.teamctl(["task", "claim", "2"]).expect_success();
     env.shut_down();
 }
+
+#[test]
+fn files_that_are_no_tasks_are_named() {
+    let env = TestEnv::with_team();
+    env.teamctl(["task", "create", "dig"]).expect_success();
+    env.teamctl(["task", "done", "1"]).expect_success();
+    env.write_file("root/tasks/survey/abc.json", "{}");
+    let error = env.teamctl(["wait", "--for", "tasks-done"]).expect_failure(1);
+    assert!(error.contains("abc.json has no number for a name"), "{error}");
+    let list = env.teamctl(["task", "list"]);
+    assert!(list.code == 0 && list.stderr.contains("abc.json is not shown"), "{list:#?}");
+    std::fs::remove_file(env.path("root/tasks/survey/abc.json")).unwrap();
+    env.write_file("root/tasks/survey/7.json", "{");
+    let error = env.teamctl(["wait", "--for", "tasks-done", "--timeout", "100ms"]).expect_failure(75);
+    assert!(error.contains("task 7 keeps this waiting"), "{error}");
+    env.shut_down();
+}

@@ -45,6 +45,7 @@ pub(crate) fn run(context: &CommandContext, args: &WaitArgs) -> Result<ExitCode,
     } else {
         DirectoryWatcher::new(&directories)?
     };
+    condition.warnings()?.iter().for_each(|warning| output::print_warning(warning));
     loop {
         let missing = condition.unmet_conditions()?;
         if missing.is_empty() {

@@ -25,6 +25,9 @@ pub(super) struct ListTasksArgs {
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &ListTasksArgs) -> Result<(), ErrorReport> {
     let all = team.tasks().list_cached()?;
+    for name in team.tasks().misnamed_files().unwrap_or_default() {
+        output::print_warning(&format!("{name} is not shown: the file of a task has a number for a name"));
+    }
     let is_shown =
         |task: &&Arc<Task>| (args.all || !task.is_internal()) && (!args.available || task.is_available(&all));
     let shown: Vec<&Arc<Task>> = all.iter().filter(is_shown).collect();

@@ -6,7 +6,7 @@ use client::team_context::member_name;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, strip_team};
-use protocol::task::{Task, WaitCycle, wait_cycles};
+use protocol::task::{Task, TaskStatus, WaitCycle, wait_cycles};
 use protocol::team_config::TeamConfig;
 use std::path::PathBuf;
 use store::{Error, Inbox, Team, UNREADABLE_STATUS};
@@ -93,9 +93,21 @@ impl WaitCondition {
             WaitCondition::TasksDone { team } => {
                 let tasks = team.tasks().list()?;
                 check_tasks_possible(&tasks)?;
-                Ok(unmet_tasks(&tasks))
+                let unmet = unmet_tasks(&tasks);
+                if unmet.is_empty() {
+                    check_no_misnamed_files(team)?;
+                }
+                Ok(unmet)
             }
         }
+    }
+
+    /// What prevents the condition until a person mends it: tasks whose files can't be read.
+    pub(super) fn warnings(&self) -> Result<Vec<String>, ErrorReport> {
+        let WaitCondition::TasksDone { team } = self else { return Ok(Vec::new()) };
+        let is_unreadable = |task: &Task| task.status == TaskStatus::Other(UNREADABLE_STATUS.to_owned());
+        let tasks = team.tasks().list()?.into_iter().filter(is_unreadable);
+        Ok(tasks.map(|task| format!("task {} keeps this waiting: {}", task.id, task.subject)).collect())
     }
 
     /// The result for people, once the condition holds.
@@ -178,6 +190,20 @@ fn unmet_exit(team: &Team, names: &[AgentName]) -> Result<Vec<String>, ErrorRepo
     };
     let present = names.iter().filter(|name| config.member(name).is_some());
     Ok(present.map(|name| format!("end of {name}")).collect())
+}
+
+/// Fails if there is a task file that no program sees, because its name is no number.
+fn check_no_misnamed_files(team: &Team) -> Result<(), ErrorReport> {
+    let names = team.tasks().misnamed_files().unwrap_or_default();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "cannot tell whether all tasks of {} are done: {} has no number for a name",
+        team.name(),
+        names.join(", ")
+    );
+    Err(ErrorReport::new(ErrorKind::Partial, message).with_help("rename it to ID.json, or remove it"))
 }
 
 /// Fails if every open task has failed, or waits for one that has, or is in a cycle of tasks that
