@@ -30,6 +30,8 @@ pub(crate) fn resume_members(context: &mut Context, client: ConnId, order: &Resu
         context.state.teams.keys().filter(|team| is_exhausted(context.state, team)).cloned().collect();
     let meant =
         |team: &TeamName| order.team.as_ref().is_none_or(|wanted| wanted == team) && !spent.contains(team);
+    // The panes stand in joining order again.
+    context.state.pending_respawns.sort_by_key(|pending| pending.respawn.joined_at);
     let mut members: BTreeMap<TeamName, Vec<AgentName>> = BTreeMap::new();
     for pending in
         context.state.pending_respawns.iter_mut().filter(|r| r.is_suspended() && meant(&r.request.team))

@@ -54,9 +54,13 @@ fn suspended_members_wait_until_a_client_of_the_next_daemon_resumes_them() {
         !effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::OpenPane { .. }))),
         "{effects:?}"
     );
+    let bob = &mut state.pending_respawns[0];
+    assert!(bob.request.name.as_str() == "bob" && bob.respawn.joined_at == NOW.wall);
+    bob.respawn.joined_at += 1;
     let effects = send_call(&mut state, 9, Request::ResumeMembers(ResumeMembersRequest { team: None }));
     let Some(Reply::ResumeMembers(resumed)) = reply_value(&effects, 9) else { panic!("{effects:?}") };
-    assert_eq!(resumed.members[&survey_team()].len(), 2);
+    let in_joining_order = ["ann", "bob"].map(AgentName::new_unchecked);
+    assert_eq!(resumed.members[&survey_team()], in_joining_order);
     let opened = effects.iter().filter(|effect| matches!(effect, Effect::Pane(PaneJob::OpenPane { .. })));
     assert_eq!(opened.count(), 2);
     assert!(state.pending_respawns.is_empty());
