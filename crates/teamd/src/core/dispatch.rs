@@ -231,9 +231,12 @@ fn handle_roster_not_saved(context: &mut Context, error: ErrorReport) {
 
 /// Ends the daemon, but not its agents. The next daemon adopts the agents.
 fn handle_signal(name: &'static str, effects: &mut Effects) {
-    effects.push(Effect::log_daemon(EventKind::DaemonStopped {
-        reason: format!("on {name}; the agents go on"),
-    }));
+    let reason = match name {
+        // If the whole tmux server has ended, the agents in its panes have ended too.
+        "SIGHUP" => format!("on {name}; its terminal has closed"),
+        _ => format!("on {name}; the agents go on"),
+    };
+    effects.push(Effect::log_daemon(EventKind::DaemonStopped { reason }));
     effects.push(Effect::Exit);
 }
 
