@@ -26,7 +26,7 @@ fn teamctl_in_pane(env: &TestEnv, pane: &str, args: &[&str]) -> CommandOutput {
 
 /// Opens a window of 200 columns and 50 lines for a person. Returns the id of its pane.
 fn open_person_window(env: &TestEnv) -> String {
-    env.tmux(["new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "user:", "--", "cat", "-"])
+    env.tmux(["new-window", "-d", "-n", "mine", "-P", "-F", "#{pane_id}", "-t", "user:", "--", "cat", "-"])
 }
 
 fn spawn(env: &TestEnv, name: &str) {
@@ -51,7 +51,7 @@ fn members_stand_beside_the_persons_pane_while_there_is_space() {
     }
     // The labels of the borders take the first line.
     assert_eq!(panes(&env, &pane), ["0 60x49", "61 139x16 ann", "61 139x16 bob", "61 139x15 carl"]);
-    assert_eq!(env.tmux(["display-message", "-p", "-t", &pane, "#{window_name}"]), "cat");
+    assert_eq!(env.tmux(["display-message", "-p", "-t", &pane, "#{window_name}"]), "mine");
     let window = |name: &str| {
         let member = env.member(name).unwrap();
         env.tmux(["display-message", "-p", "-t", member["pane"].as_str().unwrap(), "#{window_id}"])

@@ -128,7 +128,12 @@ fn daemons_on_one_server_leave_each_others_panes_alone() {
 /// tmux needs a file descriptor for each pane, so a low limit makes further panes fail.
 #[test]
 fn tmux_without_descriptors_fails_spawns_completely() {
+    ["tmux", "window"].into_iter().for_each(fail_spawns_without_descriptors);
+}
+
+fn fail_spawns_without_descriptors(backend: &str) {
     let env = TestEnv::new();
+    let spawn = |name: &str| env.teamctl(["spawn", name, "--backend", backend, "--", "sleep", "3600"]);
     let server = TaggedProcesses::single(tmux_server_pid(&env));
     env.tmux(["kill-server"]);
     assert!(server.exit_within(Duration::from_secs(5)));
@@ -139,7 +144,7 @@ fn tmux_without_descriptors_fails_spawns_completely() {
     env.teamctl(["create", "survey"]).expect_success();
     let mut spawn_count = 0;
     let output = loop {
-        let output = env.teamctl(["spawn", &format!("a{spawn_count}"), "--", "sleep", "3600"]);
+        let output = spawn(&format!("a{spawn_count}"));
         if output.code != 0 {
             break output;
         }
@@ -150,9 +155,7 @@ fn tmux_without_descriptors_fails_spawns_completely() {
     assert_eq!(env.member(&format!("a{spawn_count}")), None);
     assert_eq!(env.read_config()["members"].as_array().unwrap().len(), 1 + spawn_count);
     env.teamctl(["kill", "a0"]).expect_success();
-    env.wait_until("a pane can be opened again", || {
-        (env.teamctl(["spawn", "bob", "--", "sleep", "3600"]).code == 0).then_some(())
-    });
+    env.wait_until("a pane can be opened again", || (spawn("bob").code == 0).then_some(()));
     for name in (1..spawn_count).map(|n| format!("a{n}")).chain(["bob".to_owned()]) {
         env.teamctl(["kill", &name]).expect_success();
     }

@@ -31,8 +31,7 @@ enum PaneOwner {
 }
 
 impl TmuxServer {
-    /// Moves all foreign windows and panes out of teamd's sessions, and switches foreign clients out
-    /// of the control sessions. The target is the foreign session that was used last: tmux would
+    /// Moves all foreign windows, panes and clients out of teamd's sessions. The target is the foreign session that was used last: tmux would
     /// have chosen it if teamd had no sessions. Does nothing if there is no foreign session.
     ///
     /// # Errors
@@ -63,7 +62,7 @@ impl TmuxServer {
 }
 
 /// Returns the commands that list the foreign sessions, the panes in teamd's sessions, and the
-/// foreign clients in the control sessions.
+/// foreign clients in teamd's sessions.
 fn list_commands() -> [CommandList; 3] {
     let own = "#{m:_teamd-*,#{session_name}}";
     let sessions = ListSessions::new().filter(format!("#{{?{own},0,1}}"));
@@ -78,7 +77,7 @@ fn list_commands() -> [CommandList; 3] {
     let panes = panes.format(format!("#{{session_id}} #{{window_id}} #{{pane_id}} {is_own}")).build();
     // Every control client of this crate has the flag `no-output`.
     let is_foreign = "#{?#{m:*no-output*,#{client_flags}},0,1}";
-    let name = format!("#{{?#{{&&:{in_control_session},{is_foreign}}},#{{client_name}},}}");
+    let name = format!("#{{?#{{&&:{own},{is_foreign}}},#{{client_name}},}}");
     let clients = ListClients::new().format(name).build();
     [CommandList::new(&sessions), CommandList::new(&panes), CommandList::new(&clients)]
 }

@@ -104,6 +104,23 @@ fn client_in_the_hidden_session_is_switched_to_the_last_used_session() {
 }
 
 #[test]
+fn client_in_the_session_of_hidden_panes_is_switched_too() {
+    on_all_servers(|fixture| {
+        let (mut server, notices) = connect(fixture);
+        let session = server.new_session("team", "0", &idle_command()).unwrap().session;
+        let created = server.new_window(session, "team", &idle_command()).unwrap();
+        tag_created(&mut server, &created, &tag("ann"), &label(""));
+        server.hide(created.pane, &tag("ann"), "team").unwrap();
+        let _user = fixture.attach_user();
+        let client = fixture.run(["list-clients", "-t", "=main", "-F", "#{client_name}"]);
+        while notices.try_recv().is_ok() {}
+        fixture.run(["switch-client", "-c", &client, "-t", "=_teamd-hidden"]);
+        move_out(&mut server, &notices);
+        assert_eq!(fixture.run(["list-clients", "-t", "=_teamd-hidden", "-F", "#{client_name}"]), "");
+    });
+}
+
+#[test]
 fn foreign_window_stays_in_the_hidden_session_if_there_is_no_other_session() {
     on_all_servers(|fixture| {
         let (mut server, notices) = connect(fixture);

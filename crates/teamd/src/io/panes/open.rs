@@ -149,8 +149,7 @@ impl PaneManager {
     fn new_window(&mut self, team: &TeamName, argv: &[String]) -> Result<CreatedPane, Error> {
         if let Some(session) = self.daemon_tmux_session()? {
             match self.connect()?.new_window(session, team.as_str(), argv) {
-                // The session may have ended since its id was read.
-                Err(Error::Rejected { .. }) => self.tmux_session = None,
+                Err(error @ Error::Rejected { .. }) => self.forget_ended_session(session, error)?,
                 result => return result,
             }
         }
@@ -158,6 +157,19 @@ impl PaneManager {
         let created = self.connect()?.new_session(&name, team.as_str(), argv)?;
         self.tmux_session = Some(created.session);
         Ok(created)
+    }
+
+    /// Forgets the daemon's tmux session if it has ended since its id was read.
+    ///
+    /// # Errors
+    ///
+    /// `error` if the session exists: then tmux has refused the window for another reason.
+    pub(super) fn forget_ended_session(&mut self, session: SessionId, error: Error) -> Result<(), Error> {
+        if self.list_panes()?.iter().any(|row| row.session == session) {
+            return Err(error);
+        }
+        self.tmux_session = None;
+        Ok(())
     }
 
     /// The tmux session in which the daemon creates windows. This is the session of the daemon's

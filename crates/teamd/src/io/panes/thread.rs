@@ -168,6 +168,13 @@ impl PaneManager {
         }
     }
 
+    /// Moves out of teamd's sessions what is not teamd's. A failure is only logged.
+    fn move_out_foreigners(&mut self) {
+        if let Err(error) = self.connect().and_then(TmuxServer::move_out_foreigners) {
+            tracing::debug!("cannot move other people's windows out of teamd's sessions: {error}");
+        }
+    }
+
     /// Runs one job. `next` is the job after it in the queue. `None` if the job has no result.
     pub(super) fn run_job(&mut self, job: PaneJob, next: Option<&PaneJob>) -> Option<PaneResult> {
         match job {
@@ -202,13 +209,13 @@ impl PaneManager {
                     PaneVisibility::Hidden => self.hide(&team, pane, &owner, layout),
                     PaneVisibility::Shown => self.show(&team, pane, &owner, &neighbors, layout),
                 };
+                // tmux does not report a pane that a person opens beside a hidden one.
+                self.move_out_foreigners();
                 let result = result.map_err(to_error);
                 Some(PaneResult::PaneMoved { client, spawn, visibility, result })
             }
             PaneJob::MoveOutForeigners => {
-                if let Err(error) = self.connect().and_then(TmuxServer::move_out_foreigners) {
-                    tracing::debug!("cannot move other people's windows out of teamd's sessions: {error}");
-                }
+                self.move_out_foreigners();
                 None
             }
             PaneJob::CheckHiddenPanes { panes } => {

@@ -61,8 +61,7 @@ impl PaneManager {
     ) -> Result<WindowId, Error> {
         if let Some(session) = self.daemon_tmux_session()? {
             match self.connect()?.show_in_session(pane, owner, session, team.as_str()) {
-                // The session may have ended since its id was read.
-                Err(Error::Rejected { .. }) => self.tmux_session = None,
+                Err(error @ Error::Rejected { .. }) => self.forget_ended_session(session, error)?,
                 result => return result,
             }
         }

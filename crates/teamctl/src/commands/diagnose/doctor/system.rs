@@ -7,6 +7,8 @@ use std::process::Command;
 const MIN_TMUX: (u32, u32) = (3, 2);
 /// The oldest version of tmux without known bugs that affect teamd.
 const RECOMMENDED_TMUX: (u32, u32) = (3, 4);
+/// In tmux 3.2, `display-message` does not take the client to which it shows a message.
+const NOTICES_TMUX: (u32, u32) = (3, 3);
 
 /// The inotify limits, and what the daemon, some commands and some other programs need together.
 const INOTIFY_MINIMUMS: [(&str, u64); 2] = [("max_user_instances", 64), ("max_user_watches", 4096)];
@@ -38,6 +40,10 @@ fn check_tmux(report: &mut DoctorReport) {
     };
     match parse_version(&answer) {
         Some(version) if version >= RECOMMENDED_TMUX => report.ok("tmux", answer),
+        Some(version) if version < NOTICES_TMUX && version >= MIN_TMUX => {
+            let message = format!("{answer} is old, and cannot show notices in your status line");
+            report.warn("tmux", message, "better is 3.4 or newer");
+        }
         Some(version) if version >= MIN_TMUX => {
             report.warn("tmux", format!("{answer} is old"), "better is 3.4 or newer");
         }
