@@ -39,3 +39,24 @@ fn limit_of_terminals_is_named() {
     env.teamctl(["delete", "survey", "--force"]).expect_success();
     env.shut_down();
 }
+
+#[test]
+fn limit_of_descriptors_is_named() {
+    let env = TestEnv::new();
+    let mut teamd = env.command("sh");
+    teamd.args(["-c", "ulimit -n 64; exec \"$0\" -S \"$1\""]).arg(harness::programs().join("teamd"));
+    let mut teamd = teamd.arg(env.tmux_socket()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    env.wait_for_daemon();
+    env.teamctl(["create", "survey"]).expect_success();
+    let spawn =
+        |n: usize| env.teamctl(["spawn", &format!("a{n}"), "--backend", "in-process", "--", "sleep", "3600"]);
+    let refused = (0..64).map(spawn).find(|result| result.code != 0).expect("64 descriptors are too few");
+    assert!(
+        refused.code == 74 && refused.stderr.contains("a higher limit of descriptors: ulimit -Hn"),
+        "{refused:#?}"
+    );
+    env.teamctl(["delete", "survey", "--force"]).expect_success();
+    env.teamctl(["down"]).expect_success();
+    teamd.wait().unwrap();
+    env.shut_down();
+}

@@ -1,14 +1,18 @@
 //! `up`: how it starts a tmux server, and what it says about the members of the last daemon.
 
-use harness::TestEnv;
+use harness::{TaggedProcesses, TestEnv};
+use std::os::unix::fs::DirBuilderExt;
+use std::time::Duration;
 
 /// The name of a tmux server that only this environment uses. Its socket lies below `$TMUX_TMPDIR`.
 const SERVER: &str = "own";
 
+fn socket_of_server(env: &TestEnv) -> std::path::PathBuf {
+    env.path(&format!("run/tmux-{}/{SERVER}", rustix::process::getuid().as_raw()))
+}
+
 fn tmux(env: &TestEnv, args: &[&str]) -> String {
-    let uid = rustix::process::getuid().as_raw();
-    let socket = env.path(&format!("run/tmux-{uid}/{SERVER}"));
-    let output = env.command("tmux").arg("-S").arg(socket).args(args).output().unwrap();
+    let output = env.command("tmux").arg("-S").arg(socket_of_server(env)).args(args).output().unwrap();
     assert!(output.status.success(), "tmux {args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
 }
@@ -46,5 +50,35 @@ fn members_whose_tmux_server_was_killed_are_named() {
     ] {
         assert!(up.lines().any(|shown| shown == line), "{line}: {up}");
     }
+    env.shut_down();
+}
+
+#[test]
+fn environment_of_the_tmux_server_selects_no_root() {
+    let env = TestEnv::new();
+    let other = env.path("out");
+    let directory = socket_of_server(&env).parent().unwrap().to_owned();
+    std::fs::DirBuilder::new().mode(0o700).create(directory).unwrap();
+    tmux(&env, &["new-session", "-d", "--", "cat", "-"]);
+    for name in ["TEAMD_ROOT", "CLAUDE_CONFIG_DIR", "XDG_STATE_HOME"] {
+        tmux(&env, &["set-environment", "-g", name, &other.display().to_string()]);
+    }
+    // The root of this caller is the directory that only $CLAUDE_CONFIG_DIR names.
+    let root = env.root();
+    let mut up = env.command(harness::programs().join("teamctl"));
+    let output = up.env_remove("TEAMD_ROOT").env("CLAUDE_CONFIG_DIR", &root).args(["up", "-L", SERVER]);
+    let output = output.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    env.teamctl(["create", "survey"]).expect_success();
+    assert!(root.join("teams/survey/config.json").exists() && !other.join("teams").exists());
+    assert!(!other.join("teamd").exists(), "the state directory is that of the caller");
+    env.teamctl(["delete", "survey"]).expect_success();
+    env.teamctl(["down"]).expect_success();
+    // The program `cat` was not started by teamd.
+    let pids = tmux(&env, &["list-panes", "-a", "-F", "#{pane_pid}"]);
+    let cat = TaggedProcesses::single(pids.lines().next().unwrap().parse().unwrap());
+    let server = TaggedProcesses::single(tmux(&env, &["display-message", "-p", "#{pid}"]).parse().unwrap());
+    tmux(&env, &["kill-server"]);
+    assert!([cat, server].iter().all(|process| process.exit_within(Duration::from_secs(5))));
     env.shut_down();
 }

@@ -8,15 +8,23 @@ use store::own_program;
 
 /// The arguments with which teamd is started for the context's root and the given control socket.
 /// `no_output_after` is the value of teamd's option `--no-output-after`; `None` omits the option.
-pub fn daemon_args(context: &TeamContext, socket: &Path, no_output_after: Option<&str>) -> Vec<String> {
-    let mut words = vec!["--socket".to_owned(), socket.to_string_lossy().into_owned()];
-    if let Some(root) = &context.options().root {
-        words.extend(["--root".to_owned(), root.to_string_lossy().into_owned()]);
-    }
+///
+/// The root is always among them, because the environment of the tmux server that starts teamd may name
+/// another one.
+pub fn daemon_args(
+    context: &TeamContext,
+    socket: &Path,
+    no_output_after: Option<&str>,
+) -> Result<Vec<String>, ErrorReport> {
+    let named = [("--socket", socket), ("--root", &context.root_path()?)];
+    let mut words: Vec<String> = named
+        .into_iter()
+        .flat_map(|(option, path)| [option.to_owned(), path.to_string_lossy().into_owned()])
+        .collect();
     if let Some(duration) = no_output_after {
         words.extend(["--no-output-after".to_owned(), duration.to_owned()]);
     }
-    words
+    Ok(words)
 }
 
 /// Path of the program `teamd` in this installation. The PATH is not searched, because another

@@ -121,7 +121,7 @@ fn check_start(
 ) -> Result<Option<(u8, String)>, ErrorReport> {
     let mut teamd = Command::new(daemon_path()?);
     let output = teamd
-        .args(daemon_args(context, socket, no_output_after))
+        .args(daemon_args(context, socket, no_output_after)?)
         .arg("--check")
         .stdin(Stdio::null())
         .output();

@@ -95,6 +95,16 @@ fn previous_tmux_session(server: &TmuxTarget, socket_path: &str) -> Result<Previ
     Ok(session.map_or(PreviousSession::NotFound, PreviousSession::Found))
 }
 
+/// The variables on which teamd's directories and its durability depend, with their values if this
+/// process lacks them. tmux gives teamd the environment of the tmux server, in which they may have
+/// other values. An empty variable counts as unset.
+const DAEMON_VARIABLES: [(&str, &str); 4] = [
+    ("XDG_RUNTIME_DIR", ""),
+    ("XDG_STATE_HOME", ""),
+    ("CLAUDE_CONFIG_DIR", ""),
+    ("TEAMD_DURABILITY", "process"),
+];
+
 /// The command that tmux runs to start teamd, with the environment variables that teamd needs.
 fn daemon_command(
     context: &TeamContext,
@@ -102,14 +112,13 @@ fn daemon_command(
     no_output_after: Option<&str>,
 ) -> Result<Vec<String>, ErrorReport> {
     let mut words = Vec::new();
-    for name in ["HOME", "PATH", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TEAMD_DURABILITY", "CLAUDE_CONFIG_DIR"]
-    {
-        if let Some(value) = env_var(name) {
-            words.extend(["-e".to_owned(), escape_for_tmux(&format!("{name}={value}"))]);
-        }
+    let own = ["HOME", "PATH"].into_iter().filter_map(|name| Some((name, env_var(name)?)));
+    let others = DAEMON_VARIABLES.map(|(name, default)| (name, env_var(name).unwrap_or(default.to_owned())));
+    for (name, value) in own.chain(others) {
+        words.extend(["-e".to_owned(), escape_for_tmux(&format!("{name}={value}"))]);
     }
     words.extend(["--".to_owned(), escape_for_tmux(&daemon_path()?.to_string_lossy())]);
-    words.extend(daemon_args(context, socket, no_output_after).iter().map(|word| escape_for_tmux(word)));
+    words.extend(daemon_args(context, socket, no_output_after)?.iter().map(|word| escape_for_tmux(word)));
     Ok(words)
 }
 

@@ -295,6 +295,9 @@ impl Error {
     /// What to do next. `None` if there is no good suggestion.
     pub fn help(&self) -> Option<String> {
         match self {
+            Error::Io { cause, .. } if cause.raw_os_error() == Some(Errno::EMFILE as i32) => {
+                Some("start teamd again under a higher limit of descriptors: ulimit -Hn".to_owned())
+            }
             Error::Io { path, cause, .. } => io_help(cause.kind(), path),
             Error::Untrusted { remedy, .. } => Some(remedy.clone()),
             Error::UnexpectedFileType { path, .. } => Some(format!("see: ls -ld {}", path.display())),

@@ -71,7 +71,7 @@ pub use person_window::PersonPaneSplit;
 pub use server::TmuxServer;
 pub use server_address::{ServerAddress, TmuxProgram};
 pub use server_notice::ServerNotice;
-pub use status_message::MAX_MESSAGE_BYTES;
+pub use status_message::{MAX_MESSAGE_BYTES, is_valid_message};
 pub use tag_pane::{NextPane, TagOutcome};
 pub use version::TmuxVersion;
 

@@ -29,7 +29,7 @@ impl TmuxServer {
     /// ASCII letter or digit. Also if it contains a character other than ASCII letters, digits,
     /// spaces and `@:_,()-`.
     pub fn show_message(&mut self, text: &str, panes: &[PaneId]) -> Result<bool, Error> {
-        if !is_safe_text(text) {
+        if !is_valid_message(text) {
             return Err(InvalidArgument::new(text, "a message is letters, digits, spaces and @:_,()-").into());
         }
         let mut call = self.call("show a message");
@@ -72,7 +72,7 @@ fn parse_client(line: &str) -> Option<AttachedClient<'_>> {
 }
 
 /// Whether tmux shows `text` unchanged and does not take it for an option.
-fn is_safe_text(text: &str) -> bool {
+pub fn is_valid_message(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " @:_,()-".contains(c);
     text.len() <= MAX_MESSAGE_BYTES
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -85,10 +85,10 @@ mod tests {
 
     #[test]
     fn tmux_format_characters_are_rejected() {
-        assert!(is_safe_text("ann@survey asks for permission: teamctl requests -t survey"));
+        assert!(is_valid_message("ann@survey asks for permission: teamctl requests -t survey"));
         for text in ["#(touch x)", "a#{pid}", "%H", "a;b", "a\nb", "-p", "", "$HOME", "日本", "a'b"] {
-            assert!(!is_safe_text(text), "{text:?}");
+            assert!(!is_valid_message(text), "{text:?}");
         }
-        assert!(!is_safe_text(&"a".repeat(301)));
+        assert!(!is_valid_message(&"a".repeat(301)));
     }
 }

@@ -33,8 +33,9 @@ pub use reply::{
     SetModeReply, SpawnReply, StatusReply, TeamStatus,
 };
 pub use request::{
-    Call, CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, MemberAddress, MemberSelection, Request,
-    ResumeMembersRequest, SetModeRequest, SetPolicyRequest, ShutdownMembersRequest,
+    Call, CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, MemberAddress, MemberSelection,
+    PROTOCOL_VERSION, Request, ResumeMembersRequest, SetModeRequest, SetPolicyRequest,
+    ShutdownMembersRequest,
 };
 pub use shim::{ExitReport, FromShim, ShimHello, StartAgent, ToShim, TurnSetup};
 pub use spawn::{Backend, LaunchArgv, RestartPolicy, ResumeArgv, SpawnRequest};
@@ -43,10 +44,6 @@ pub use worktree::{RemovedWorktrees, TrashedWorktree, WorktreeReply, WorktreeReq
 
 use crate::error::ErrorReport;
 use serde::{Deserialize, Serialize};
-
-/// The protocol version. The daemon answers a [`Call`] of another version with an error of the kind
-/// `config`.
-pub const PROTOCOL_VERSION: u32 = 2;
 
 /// The daemon's answer to a [`Call`].
 #[derive(Debug, Clone, Serialize, Deserialize)]

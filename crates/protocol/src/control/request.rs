@@ -14,6 +14,10 @@ use crate::policy::Policy;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
+/// The protocol version. The daemon answers a [`Call`] of another version with an error of the kind
+/// `config`.
+pub const PROTOCOL_VERSION: u32 = 2;
+
 /// The first line of every connection.
 #[derive(Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -39,7 +43,7 @@ pub struct Call {
 impl Call {
     /// A call without a root, a token and an idempotency key.
     pub fn new(request: Request) -> Call {
-        Call { version: super::PROTOCOL_VERSION, root: None, token: None, idempotency_key: None, request }
+        Call { version: PROTOCOL_VERSION, root: None, token: None, idempotency_key: None, request }
     }
 }
 

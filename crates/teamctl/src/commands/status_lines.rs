@@ -1,7 +1,9 @@
 //! Lines about the daemon, suspended members and exhausted budgets, for several commands.
 
 use crate::context::CommandContext;
+use crate::output;
 use crate::suggested_command_options::rewrite_commands;
+use client::daemon_session::{DaemonSession, daemon_session};
 use client::suggested_commands::SuggestedCommands;
 use protocol::control::{StatusReply, TeamStatus};
 
@@ -27,4 +29,10 @@ pub(in crate::commands) fn budget_line(context: &CommandContext, team: &TeamStat
     let reason = team.budget.as_ref()?.exhausted_reason.as_ref()?;
     let help = format!("give it more with: teamctl policy FILE -t {}", team.name);
     Some(format!("No member of {} is started: {reason}.\n  {}", team.name, rewrite_commands(context, &help)))
+}
+/// Where the members' panes open, with the command that goes there.
+pub(in crate::commands) fn panes_line(status: &StatusReply) -> Option<String> {
+    let DaemonSession { name, command } = daemon_session(&status.daemon)?;
+    let line = format!("The members' panes open in the tmux session {name}. Go there: {command}");
+    Some(output::sanitize(&line))
 }

@@ -3,11 +3,10 @@
 
 mod resume;
 
-use crate::commands::status_lines::{budget_line, daemon_line, suspended_line};
+use crate::commands::status_lines::{budget_line, daemon_line, panes_line, suspended_line};
 use crate::context::CommandContext;
 use crate::output;
 use crate::suggested_command_options;
-use client::daemon_session::{DaemonSession, daemon_session};
 use client::daemon_start::{DaemonStart, start_unless_running};
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::select_tmux_server::{TMUX_NAME, TmuxTarget};
@@ -67,13 +66,6 @@ pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, E
         std::iter::once(daemon_line(&status, state)).chain(place).chain(suspended).chain(budgets).collect();
     output::print_result(context, &json!({"daemon": status.daemon}), &lines.join("\n"));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Where the members' panes open, with the command that goes there.
-fn panes_line(status: &StatusReply) -> Option<String> {
-    let DaemonSession { name, command } = daemon_session(&status.daemon)?;
-    let line = format!("The members' panes open in the tmux session {name}. Go there: {command}");
-    Some(output::sanitize(&line))
 }
 
 /// Waits until no member is disconnected: the new daemon has adopted each shim that still runs, and

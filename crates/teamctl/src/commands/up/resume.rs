@@ -1,8 +1,7 @@
 //! `teamctl up --resume`: starts the suspended members, waits for the starts, and prints how each
 //! start ended.
 
-use super::panes_line;
-use crate::commands::status_lines::{budget_line, daemon_line};
+use crate::commands::status_lines::{budget_line, daemon_line, panes_line};
 use crate::context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
