@@ -31,8 +31,9 @@ enum PaneOwner {
 }
 
 impl TmuxServer {
-    /// Moves all foreign windows, panes and clients out of teamd's sessions. The target is the foreign session that was used last: tmux would
-    /// have chosen it if teamd had no sessions. Does nothing if there is no foreign session.
+    /// Moves all foreign windows, panes and clients out of teamd's sessions. The target is the
+    /// foreign session that was used last: tmux would have chosen it if teamd had no sessions. Does
+    /// nothing if there is no foreign session.
     ///
     /// # Errors
     ///

@@ -80,6 +80,30 @@ fn rejected_delete_touches_no_worktree() {
 }
 
 #[test]
+fn mounted_file_system_is_named_with_the_command_that_unmounts_it() {
+    let env = env_with_repository();
+    let tree = spawn(&env, "ann", &env.path("repo"));
+    wait_until_exited(&env, "ann");
+    let (mounted, mount) = (env.path("out/mounted"), tree.join("modules"));
+    write_file(&mounted.join("precious"), "x");
+    std::fs::create_dir(&mount).unwrap();
+    let run = |program: &str, args: &[&str]| env.command(program).args(args).status().unwrap().success();
+    if !run("mount", &["--bind", path_text(&mounted), path_text(&mount)]) {
+        harness::record_skip("mounted-worktree", "only a user who may mount can test mounts");
+        return env.shut_down();
+    }
+    for discard in [&[][..], &["--discard", path_text(&tree)]] {
+        let error = env.teamctl_with(&[&["delete", "survey"], discard].concat(), &[]).expect_failure(76);
+        assert!(error.contains("unmount it first: umount ") && !error.contains("--discard"), "{error}");
+    }
+    assert!(mounted.join("precious").exists());
+    assert!(run("umount", &[path_text(&mount)]));
+    env.teamctl(["delete", "survey"]).expect_success();
+    assert!(mounted.join("precious").exists());
+    env.shut_down();
+}
+
+#[test]
 fn moved_worktree_is_not_treated_as_removed() {
     let env = env_with_repository();
     let tree = spawn(&env, "ann", &env.path("repo"));

@@ -272,10 +272,22 @@ fn unsaved_work_error(order: &DeleteTeamRequest, kept: &[&UnsavedWork]) -> Error
     let options: Vec<String> =
         paths.map(|path| format!("--discard {}", shell_quote(&path.display().to_string()))).collect();
     let message = format!("cannot delete {}: there is unsaved work\n{}", order.team, lines.join("\n"));
+    let mount = kept.iter().flat_map(|work| &work.reasons).find_map(|reason| match reason {
+        KeepReason::MountPoint(path) => Some(path),
+        _ => None,
+    });
+    // A worktree in which something is mounted cannot go into the trash either.
+    if let Some(mount) = mount {
+        return ErrorReport::new(ErrorKind::Refused, message).with_help(unmount_help(mount));
+    }
     let force = if order.force { " --force" } else { "" };
     let command = format!("teamctl delete {}{force} {}", order.team, options.join(" "));
     ErrorReport::new(ErrorKind::Refused, message)
         .with_help(format!("commit and push it, or merge it; to put it into the trash instead: {command}"))
+}
+
+fn unmount_help(mount: &Path) -> String {
+    format!("unmount it first: umount {}", shell_quote(&mount.to_string_lossy()))
 }
 
 /// The path of a new directory in the trash.
@@ -308,10 +320,7 @@ fn to_error(error: Error) -> ErrorReport {
             shell_quote(obstacle)
         )),
         Error::NotRecorded { .. } | Error::PathNotUtf8(_) => report(ErrorKind::Refused),
-        Error::MountPoint { mount, .. } => {
-            let unmount = format!("umount {}", shell_quote(&mount.to_string_lossy()));
-            report(ErrorKind::Refused).with_help(format!("unmount it first: {unmount}"))
-        }
+        Error::MountPoint { mount, .. } => report(ErrorKind::Refused).with_help(unmount_help(mount)),
         Error::ChangedWhileSaving(_) => {
             report(ErrorKind::Refused).with_help("see who works in it, and try again")
         }

@@ -91,11 +91,15 @@ fn existing_free_branch_is_checked_out() {
 #[test]
 fn error_names_the_branch_that_blocks_a_new_branch() {
     let repo = TestRepository::new();
-    repo.git(&repo.repository, &["branch", "teamd"]);
-    let error =
-        crate::propose_worktree(&repo.options(&repo.repository), &repo.git_environment()).unwrap_err();
-    assert!(matches!(&error, Error::BranchBlocked { obstacle, .. } if obstacle == "teamd"), "{error}");
-    assert!(!repo.repository.with_extension("worktrees").exists(), "no directory is created");
+    let options = repo.options(&repo.repository);
+    let below = format!("{}/x", options.default_branch);
+    for blocking in ["teamd", &below] {
+        repo.git(&repo.repository, &["branch", blocking]);
+        let error = crate::propose_worktree(&options, &repo.git_environment()).unwrap_err();
+        assert!(matches!(&error, Error::BranchBlocked { obstacle, .. } if obstacle == blocking), "{error}");
+        assert!(!repo.repository.with_extension("worktrees").exists(), "no directory is created");
+        repo.git(&repo.repository, &["branch", "-D", blocking]);
+    }
 }
 
 #[test]

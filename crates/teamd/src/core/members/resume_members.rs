@@ -30,12 +30,12 @@ pub(crate) fn resume_members(context: &mut Context, client: ConnId, order: &Resu
         context.state.teams.keys().filter(|team| is_exhausted(context.state, team)).cloned().collect();
     let meant =
         |team: &TeamName| order.team.as_ref().is_none_or(|wanted| wanted == team) && !spent.contains(team);
-    // The panes stand in joining order again.
-    context.state.pending_respawns.sort_by_key(|pending| pending.respawn.joined_at);
+    let pending = context.state.pending_respawns.iter_mut();
+    let mut resumed: Vec<&mut PendingRespawn> =
+        pending.filter(|r| r.is_suspended() && meant(&r.request.team)).collect();
+    resumed.sort_by_key(|pending| pending.respawn.joined_at);
     let mut members: BTreeMap<TeamName, Vec<AgentName>> = BTreeMap::new();
-    for pending in
-        context.state.pending_respawns.iter_mut().filter(|r| r.is_suspended() && meant(&r.request.team))
-    {
+    for pending in resumed {
         pending.start = RespawnStart::At(context.now.mono);
         let SpawnRequest { team, name, .. } = &*pending.request;
         members.entry(team.clone()).or_default().push(name.clone());
@@ -49,10 +49,12 @@ pub(crate) fn resume_members(context: &mut Context, client: ConnId, order: &Resu
 
 /// Starts the pending respawns whose time has come.
 pub(crate) fn start_due_respawns(context: &mut Context) {
-    let (due, rest) = std::mem::take(&mut context.state.pending_respawns)
+    let (mut due, rest): (Vec<PendingRespawn>, _) = std::mem::take(&mut context.state.pending_respawns)
         .into_iter()
         .partition(|r: &PendingRespawn| r.start.deadline().is_some_and(|at| at <= context.now.mono));
     context.state.pending_respawns = rest;
+    // The panes of resumed members stand in joining order again.
+    due.sort_by_key(|pending| pending.respawn.joined_at);
     for mut pending in due {
         let order = &pending.request;
         let holder = context.state.member(&order.team, &order.name);
@@ -64,7 +66,6 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
             Some(true) => {
                 pending.start = RespawnStart::At(context.now.mono + NAME_BUSY_RETRY);
                 context.state.pending_respawns.push(pending);
-                continue;
             }
             None if is_exhausted(context.state, &order.team) => {
                 suspend_pending(&mut pending);
