@@ -108,7 +108,7 @@ fn teammate_acts_only_in_its_own_team_and_root() {
     env.teamctl(["create", "other"]).expect_success();
     let other_root = env.path("elsewhere").display().to_string();
     let member = [("TEAMD_MEMBER", "bob"), ("TEAMD_TEAM", "survey"), ("TEAMD_ROOT", "root")];
-    let commands: [&[&str]; 8] = [
+    let commands: [&[&str]; 11] = [
         &["send", "ann", "hi"],
         &["broadcast", "hi"],
         &["inbox", "--unread", "--mark-read"],
@@ -117,15 +117,21 @@ fn teammate_acts_only_in_its_own_team_and_root() {
         &["task", "claim"],
         &["answer-shutdown", "shutdown-1@bob", "--approve"],
         &["status"],
+        &["logs", "ann"],
+        &["events"],
+        &["mcp"],
     ];
     for command in commands {
         let other_team = env.teamctl_with(&[&["-t", "other"], command].concat(), &member);
         let error = other_team.expect_failure(77);
-        assert!(error.contains("the caller is bob of survey"), "{error}");
+        assert!(error.contains("the caller is bob of survey") || command == ["mcp"], "{error}");
         let elsewhere = env.teamctl_with(&[&["--root", &other_root], command].concat(), &member);
         let error = elsewhere.expect_failure(77);
         assert!(error.contains("the caller is bob, an agent of"), "{error}");
     }
+    env.teamctl_with(&["--root", &other_root, "up"], &member).expect_failure(77);
+    env.teamctl_with(&["--root", &other_root, "doctor", "--fix"], &member).expect_failure(77);
+    assert!(!std::path::Path::new(&other_root).exists());
     env.shut_down();
 }
 

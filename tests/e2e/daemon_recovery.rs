@@ -94,7 +94,7 @@ fn foreign_session_of_that_name_is_reported() {
     let mut up = env.command(harness::programs().join("teamctl"));
     up.env("TMUX", format!("{},0,0", env.tmux_socket().display())).arg("up");
     let error = String::from_utf8(up.output().unwrap().stderr).unwrap();
-    assert!(error.contains("session teamd is not this teamd's: new panes go into teamd-"), "{error}");
+    assert!(error.contains("has the name teamd; new panes go into teamd-"), "{error}");
     assert_eq!(
         env.tmux(["list-windows", "-t", "=teamd:", "-F", "x"]),
         "x",

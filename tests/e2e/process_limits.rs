@@ -52,7 +52,7 @@ fn limit_of_descriptors_is_named() {
         |n: usize| env.teamctl(["spawn", &format!("a{n}"), "--backend", "in-process", "--", "sleep", "3600"]);
     let refused = (0..64).map(spawn).find(|result| result.code != 0).expect("64 descriptors are too few");
     assert!(
-        refused.code == 74 && refused.stderr.contains("a higher limit of descriptors: ulimit -Hn"),
+        refused.code == 74 && refused.stderr.contains("raise the hard limit of descriptors"),
         "{refused:#?}"
     );
     env.teamctl(["delete", "survey", "--force"]).expect_success();

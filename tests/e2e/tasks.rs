@@ -234,7 +234,8 @@ fn files_that_are_no_tasks_are_named() {
     env.teamctl(["task", "done", "1"]).expect_success();
     env.write_file("root/tasks/survey/abc.json", "{}");
     let error = env.teamctl(["wait", "--for", "tasks-done"]).expect_failure(1);
-    assert!(error.contains("abc.json has no number for a name"), "{error}");
+    assert!(error.contains("is a number, not abc.json"), "{error}");
+    assert!(error.contains("abc.json makes this fail"), "{error}");
     let list = env.teamctl(["task", "list"]);
     assert!(list.code == 0 && list.stderr.contains("abc.json is not shown"), "{list:#?}");
     std::fs::remove_file(env.path("root/tasks/survey/abc.json")).unwrap();

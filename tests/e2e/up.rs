@@ -1,4 +1,5 @@
-//! `up`: how it starts a tmux server, and what it says about the members of the last daemon.
+//! `up`: how it starts a tmux server, which root it takes, and what it says about the members of the
+//! last daemon.
 
 use harness::{TaggedProcesses, TestEnv};
 use std::os::unix::fs::DirBuilderExt;
@@ -66,15 +67,22 @@ fn environment_of_the_tmux_server_selects_no_root() {
     // The root of this caller is the directory that only $CLAUDE_CONFIG_DIR names.
     let root = env.root();
     let mut up = env.command(harness::programs().join("teamctl"));
-    let output = up.env_remove("TEAMD_ROOT").env("CLAUDE_CONFIG_DIR", &root).args(["up", "-L", SERVER]);
-    let output = output.output().unwrap();
+    up.env_remove("TEAMD_ROOT").env_remove("XDG_STATE_HOME").env("CLAUDE_CONFIG_DIR", &root);
+    let output = up.args(["up", "-L", SERVER]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     env.teamctl(["create", "survey"]).expect_success();
     assert!(root.join("teams/survey/config.json").exists() && !other.join("teams").exists());
-    assert!(!other.join("teamd").exists(), "the state directory is that of the caller");
+    assert!(env.path("home/.local/state/teamd").exists() && !other.join("teamd").exists());
+    // The windows that a person opens in the daemon's session have the variable of the server.
+    let script = format!("echo $XDG_STATE_HOME >{}", other.join("variable").display());
+    tmux(&env, &["new-window", "-t", "=teamd:", "--", "sh", "-c", &script]);
+    let variable = env.wait_until("the window has started", || {
+        Some(env.read("out/variable")).filter(|text| text.ends_with('\n'))
+    });
+    assert_eq!(variable.trim_end(), other.to_str().unwrap());
     env.teamctl(["delete", "survey"]).expect_success();
     env.teamctl(["down"]).expect_success();
-    // The program `cat` was not started by teamd.
+    // The environment ends only its own tmux server, so this one and its program end here.
     let pids = tmux(&env, &["list-panes", "-a", "-F", "#{pane_pid}"]);
     let cat = TaggedProcesses::single(pids.lines().next().unwrap().parse().unwrap());
     let server = TaggedProcesses::single(tmux(&env, &["display-message", "-p", "#{pid}"]).parse().unwrap());

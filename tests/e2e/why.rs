@@ -188,6 +188,16 @@ fn team_without_members_is_said_to_have_none() {
 }
 
 #[test]
+fn hidden_member_counts_as_one_that_runs() {
+    let env = TestEnv::with_team();
+    spawn_idle_agent(&env);
+    env.teamctl(["hide", "ann"]).expect_success();
+    let output = env.teamctl(["why"]).expect_success();
+    assert_eq!(output, "Nothing holds survey up: 1 member works, 0 members are idle.\n");
+    env.shut_down();
+}
+
+#[test]
 fn unknown_member_is_an_error() {
     let env = TestEnv::with_team();
     spawn_idle_agent(&env);

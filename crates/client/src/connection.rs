@@ -52,7 +52,12 @@ impl Connection {
         Connection::open_within(path, Duration::ZERO)
     }
 
-    fn open_within(path: &Path, timeout: Duration) -> Result<Connection, Error> {
+    /// Connects like [`Connection::open`], but waits at most `timeout` if the queue is full.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Connection::open`].
+    pub fn open_within(path: &Path, timeout: Duration) -> Result<Connection, Error> {
         failpoint::hit("client.connect");
         let stream = connect_within(path, timeout).map_err(|errno| match errno {
             Errno::EAGAIN => Error::Unresponsive(path.to_owned()),

@@ -16,11 +16,9 @@ pub fn daemon_args(
     socket: &Path,
     no_output_after: Option<&str>,
 ) -> Result<Vec<String>, ErrorReport> {
-    let named = [("--socket", socket), ("--root", &context.root_path()?)];
-    let mut words: Vec<String> = named
-        .into_iter()
-        .flat_map(|(option, path)| [option.to_owned(), path.to_string_lossy().into_owned()])
-        .collect();
+    let path_text = |path: &Path| path.to_string_lossy().into_owned();
+    let root = context.root_path()?;
+    let mut words = vec!["--socket".to_owned(), path_text(socket), "--root".to_owned(), path_text(&root)];
     if let Some(duration) = no_output_after {
         words.extend(["--no-output-after".to_owned(), duration.to_owned()]);
     }

@@ -10,10 +10,11 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Time to wait for a reply. A running daemon replies within a millisecond, unless thousands of
-/// members ask at once. If they all read the task files instead, the machine would be busy for
-/// longer.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time to wait for the connection, and for a reply. A running daemon replies within a millisecond.
+const TIMEOUT: Duration = Duration::from_secs(1);
+/// The same for a shim. Thousands of shims may ask at once, after a broadcast. If they all read the
+/// task files instead, the machine would be busy for longer.
+const SHIM_TIMEOUT: Duration = Duration::from_secs(5);
 /// After a timeout, the client sends no requests for this time.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
@@ -22,13 +23,19 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct NextTaskClient {
     socket: PathBuf,
+    timeout: Duration,
     silent_until: Cell<Option<Instant>>,
 }
 
 impl NextTaskClient {
     /// A client for the daemon at this socket. The daemon need not be running.
     pub fn new(socket: PathBuf) -> NextTaskClient {
-        NextTaskClient { socket, silent_until: Cell::new(None) }
+        NextTaskClient { socket, timeout: TIMEOUT, silent_until: Cell::new(None) }
+    }
+
+    /// A client for a shim, which waits longer.
+    pub fn for_shim(socket: PathBuf) -> NextTaskClient {
+        NextTaskClient { timeout: SHIM_TIMEOUT, ..NextTaskClient::new(socket) }
     }
 
     /// Asks the daemon for the next task. Returns `Unknown` if the daemon cannot be reached, does
@@ -46,8 +53,8 @@ impl NextTaskClient {
     }
 
     fn send_request(&self, request: NextTaskRequest) -> Result<NextTaskHint, Error> {
-        let mut connection = Connection::open(&self.socket)?;
-        connection.set_timeout(REPLY_TIMEOUT)?;
+        let mut connection = Connection::open_within(&self.socket, self.timeout)?;
+        connection.set_timeout(self.timeout)?;
         let call = Call::new(Request::NextTask(request));
         Ok(match connection.call(&call)? {
             Response::Done(reply) => match *reply {

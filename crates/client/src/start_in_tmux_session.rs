@@ -44,7 +44,7 @@ pub fn start_in_tmux_session(
         match output.status.success() {
             true if name != usual_name => {
                 let warning =
-                    format!("the tmux session {usual_name} is not this teamd's: new panes go into {name}");
+                    format!("another tmux session has the name {usual_name}; new panes go into {name}");
                 return Ok(Some(warning));
             }
             true => return Ok(None),
@@ -95,29 +95,37 @@ fn previous_tmux_session(server: &TmuxTarget, socket_path: &str) -> Result<Previ
     Ok(session.map_or(PreviousSession::NotFound, PreviousSession::Found))
 }
 
-/// The variables on which teamd's directories and its durability depend, with their values if this
-/// process lacks them. tmux gives teamd the environment of the tmux server, in which they may have
-/// other values. An empty variable counts as unset.
-const DAEMON_VARIABLES: [(&str, &str); 4] = [
-    ("XDG_RUNTIME_DIR", ""),
-    ("XDG_STATE_HOME", ""),
-    ("CLAUDE_CONFIG_DIR", ""),
-    ("TEAMD_DURABILITY", "process"),
+/// The variables that teamd reads, and that its child processes inherit. tmux gives teamd the
+/// environment of the tmux server, in which they may have other values than here.
+const DAEMON_VARIABLES: [&str; 7] = [
+    "HOME",
+    "PATH",
+    "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
+    "CLAUDE_CONFIG_DIR",
+    "TEAMD_DURABILITY",
+    "TEAMD_ROOT",
 ];
 
 /// The command that tmux runs to start teamd, with the environment variables that teamd needs.
+///
+/// Variables that this process lacks are removed by env(1): tmux can set a variable for a new pane,
+/// but not unset it, and it keeps what it sets for all later panes of a new session.
 fn daemon_command(
     context: &TeamContext,
     socket: &Path,
     no_output_after: Option<&str>,
 ) -> Result<Vec<String>, ErrorReport> {
     let mut words = Vec::new();
-    let own = ["HOME", "PATH"].into_iter().filter_map(|name| Some((name, env_var(name)?)));
-    let others = DAEMON_VARIABLES.map(|(name, default)| (name, env_var(name).unwrap_or(default.to_owned())));
-    for (name, value) in own.chain(others) {
-        words.extend(["-e".to_owned(), escape_for_tmux(&format!("{name}={value}"))]);
+    let mut program = vec!["--".to_owned(), "env".to_owned()];
+    for name in DAEMON_VARIABLES {
+        match env_var(name) {
+            Some(value) => words.extend(["-e".to_owned(), escape_for_tmux(&format!("{name}={value}"))]),
+            None => program.extend(["-u".to_owned(), name.to_owned()]),
+        }
     }
-    words.extend(["--".to_owned(), escape_for_tmux(&daemon_path()?.to_string_lossy())]);
+    words.append(&mut program);
+    words.push(escape_for_tmux(&daemon_path()?.to_string_lossy()));
     words.extend(daemon_args(context, socket, no_output_after)?.iter().map(|word| escape_for_tmux(word)));
     Ok(words)
 }

@@ -24,7 +24,7 @@ use store::{Caller, Durability, Root, StateDir, Team, env_var};
 pub struct TeamOptions {
     /// The root: the directory with `teams/` and `tasks/`.
     pub root: Option<PathBuf>,
-    /// Path of the control socket of a daemon that is started from this environment.
+    /// Path of the control socket.
     pub socket: Option<PathBuf>,
     /// Name of the team.
     pub team: Option<String>,
@@ -67,11 +67,16 @@ impl TeamContext {
     }
 
     /// The canonical path of the root. The root need not exist.
+    ///
+    /// # Errors
+    ///
+    /// `NotPermitted` if the caller is an agent of another root.
     pub fn root_path(&self) -> Result<PathBuf, ErrorReport> {
         if let Some(path) = self.root.get() {
             return Ok(path.clone());
         }
         let absolute = absolute(&store::resolve_root_path(self.options.root.as_deref())?)?;
+        check_own_root(&absolute)?;
         // The path is cached only if the root exists. If it does not exist yet, it may be created
         // later as a symbolic link, which would change its canonical path.
         match absolute.canonicalize() {
@@ -85,7 +90,7 @@ impl TeamContext {
         Ok(store::directories_for_root(&self.root_path()?))
     }
 
-    /// Path of the daemon's control socket.
+    /// Path of the control socket of a daemon that is started from this environment.
     pub fn socket(&self) -> Result<PathBuf, ErrorReport> {
         match &self.options.socket {
             Some(path) => absolute(path),
@@ -143,10 +148,10 @@ impl TeamContext {
         })
     }
 
-    /// Like [`TeamContext::root`]. `None` if the root does not exist yet, so that there is no team.
+    /// Like [`TeamContext::root`]. `None` if the root has no directory of teams yet, so that there is no
+    /// team; nothing is created then.
     pub fn existing_root(&self) -> Result<Option<Root>, ErrorReport> {
         let root = self.root_path()?;
-        check_own_root(&root)?;
         store::check_root_trusted(&root)?;
         if store::has_teams_directory(&root) { self.create_root().map(Some) } else { Ok(None) }
     }
@@ -290,7 +295,11 @@ impl TeamContext {
 
 /// Refuses a team that is not the caller's own, if the caller is an agent. In another team, a member
 /// with the same name may exist, for which the caller would act.
-fn check_own_team(team: &TeamName) -> Result<(), ErrorReport> {
+///
+/// # Errors
+///
+/// `NotPermitted`.
+pub fn check_own_team(team: &TeamName) -> Result<(), ErrorReport> {
     match (env_var("TEAMD_MEMBER"), env_var("TEAMD_TEAM")) {
         (Some(member), Some(own_team)) if own_team != team.as_str() => {
             let message = format!("cannot act in the team {team}: the caller is {member} of {own_team}");
@@ -300,19 +309,21 @@ fn check_own_team(team: &TeamName) -> Result<(), ErrorReport> {
     }
 }
 
-/// Refuses a root that is not the caller's own, if the caller is an agent. `root` is canonical.
+/// Refuses a root that is not the caller's own, if the caller is an agent. `root` is absolute.
 fn check_own_root(root: &Path) -> Result<(), ErrorReport> {
     let (Some(member), Some(own_root)) = (env_var("TEAMD_MEMBER"), env_var("TEAMD_ROOT")) else {
         return Ok(());
     };
-    match Path::new(&own_root).canonicalize() {
-        Ok(own_root) if own_root != root => {
+    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let own_root = Path::new(&own_root);
+    match own_root == root || canonical(own_root) == canonical(root) {
+        true => Ok(()),
+        false => {
             let (root, own_root) = (root.display(), own_root.display());
             let message =
                 format!("cannot act in the root {root}: the caller is {member}, an agent of {own_root}");
             Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave out --root"))
         }
-        _ => Ok(()),
     }
 }
 

@@ -82,7 +82,7 @@ impl TeamctlCommand {
             .arg("--socket")
             .arg(&context.arguments.socket);
         command.args(context.team().iter().flat_map(|team| ["--team", team.as_str()])).args(&self.args);
-        command.env_remove("TEAMD_TEAM").env_remove("TEAMD_MEMBER");
+        command.env_remove("TEAMD_TEAM").env_remove("TEAMD_MEMBER").env_remove("TEAMD_ROOT");
         if !context.member().is_lead() {
             command.env("TEAMD_MEMBER", context.member().as_str());
         }

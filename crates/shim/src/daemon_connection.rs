@@ -83,7 +83,7 @@ impl DaemonConnection {
 
     /// A client that asks the daemon for the next task.
     pub(crate) fn next_task_client(&self) -> NextTaskClient {
-        NextTaskClient::new(self.socket.clone())
+        NextTaskClient::for_shim(self.socket.clone())
     }
 
     pub(crate) fn spawn_id(&self) -> &str {

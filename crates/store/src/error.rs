@@ -250,6 +250,10 @@ impl From<Error> for ErrorReport {
     }
 }
 
+/// What to do if a process has no free descriptor. teamd raises its soft limit to the hard one itself.
+pub const MORE_DESCRIPTORS_HELP: &str = "raise the hard limit of descriptors, which ulimit -Hn shows, and start \
+    the program again; teamd needs three for each member";
+
 impl Error {
     pub(crate) fn io(verb: &'static str, path: &Path, cause: impl Into<io::Error>) -> Error {
         Error::Io { verb, path: path.to_owned(), cause: cause.into() }
@@ -296,7 +300,7 @@ impl Error {
     pub fn help(&self) -> Option<String> {
         match self {
             Error::Io { cause, .. } if cause.raw_os_error() == Some(Errno::EMFILE as i32) => {
-                Some("start teamd again under a higher limit of descriptors: ulimit -Hn".to_owned())
+                Some(MORE_DESCRIPTORS_HELP.to_owned())
             }
             Error::Io { path, cause, .. } => io_help(cause.kind(), path),
             Error::Untrusted { remedy, .. } => Some(remedy.clone()),

@@ -49,7 +49,7 @@ pub use clock::now;
 pub use config_cache::{BaseVersion, CachedConfig};
 pub use directories_from_environment::{directories_for_root, resolve_root_path};
 pub use durability::Durability;
-pub use error::Error;
+pub use error::{Error, MORE_DESCRIPTORS_HELP};
 pub use export_import::TeamArchive;
 pub use foreign_settings::ForeignSettings;
 pub use inbox::{Inbox, InboxCursor, MESSAGE_LIMIT, message_id};
@@ -60,7 +60,7 @@ pub use operations::{
     BroadcastResult, Caller, FailedRecipient, SentMessage, ShutdownDecision, check_text, require_lead,
 };
 pub use own_environment::{env_var, env_vars, own_program};
-pub use process_limits::{ProcessLimit, process_limits, reached_process_limit};
+pub use process_limits::{process_limits, reached_process_limit};
 pub use read_daemon_files::{read_leads_file, read_roster_file};
 pub use repair_config::ConfigDamage;
 pub use root::{CORRUPT_DIR, ENVIRONMENTS_DIR, Root, check_root_trusted, has_teams_directory};

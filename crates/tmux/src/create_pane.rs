@@ -69,8 +69,7 @@ impl TmuxServer {
     ///
     /// # Errors
     ///
-    /// The errors of [`TmuxServer::new_session`], but `Rejected` means that the session does not
-    /// exist.
+    /// The errors of [`TmuxServer::new_session`]; `Rejected` also if the session does not exist.
     pub fn new_window(
         &mut self,
         session: SessionId,

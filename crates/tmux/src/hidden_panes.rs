@@ -59,13 +59,22 @@ impl TmuxServer {
         call.check_moved(pane, |row| row.window == window)
     }
 
+    /// Whether a session exists.
+    ///
+    /// # Errors
+    ///
+    /// The errors of a call that reads.
+    pub fn session_exists(&mut self, session: SessionId) -> Result<bool, Error> {
+        self.call("find a session").has_session(&session.to_string())
+    }
+
     /// Moves a pane into a new teamd window of a session, with the name `window`. Returns the id of
     /// the new window.
     ///
     /// # Errors
     ///
     /// `PaneNotFound`; `NotOwned` if the pane does not have the tag `tag`; `InvalidArgument` if the
-    /// name is not valid; `Rejected` if the session does not exist.
+    /// name is not valid; `Rejected` if the session does not exist, or if tmux makes no window.
     pub fn show_in_session(
         &mut self,
         pane: PaneId,
@@ -121,7 +130,7 @@ impl TmuxCall<'_> {
         let window = validate::check_name(window)?;
         let commands = match session {
             SessionTarget::Id(id) => break_pane_command(pane, &format!("{id}:"), window),
-            SessionTarget::Name(name) if self.has_session(name)? => {
+            SessionTarget::Name(name) if self.has_session(&format!("={name}"))? => {
                 break_pane_command(pane, &format!("={name}:"), window)
             }
             SessionTarget::Name(name) => break_into_new_session(pane, name, window),
@@ -129,9 +138,9 @@ impl TmuxCall<'_> {
         self.run_if_tagged(pane, tag, &with_zoom_restored(&row, &commands)?).map(drop)
     }
 
-    /// Whether a session with exactly this name exists.
-    fn has_session(&mut self, name: &str) -> Result<bool, Error> {
-        let command = HasSession::new().target_session(format!("={name}")).build();
+    /// Whether the session `target` exists, such as `=NAME` or `$ID`.
+    fn has_session(&mut self, target: &str) -> Result<bool, Error> {
+        let command = HasSession::new().target_session(target).build();
         match self.run(&CommandList::new(&command))?.into_result() {
             Ok(()) => Ok(true),
             Err(Error::Rejected { .. }) => Ok(false),

@@ -138,7 +138,7 @@ impl SnapshotReader {
             WatchEvent::TimedOut => control::Request::Status,
             _ => control::Request::StatusWithScreens,
         };
-        match query_status(&self.arguments.socket, request) {
+        match query_status(&self.arguments, request) {
             Ok(mut status) => {
                 match event {
                     WatchEvent::TimedOut => carry_over_dialogs(&mut status, self.last_full_status.as_ref()),
@@ -250,10 +250,15 @@ fn carry_over_dialogs(status: &mut StatusReply, before: Option<&StatusReply>) {
     }
 }
 
-fn query_status(socket: &Path, request: control::Request) -> Result<StatusReply, client::error::Error> {
+fn query_status(
+    arguments: &ScreenArgs,
+    request: control::Request,
+) -> Result<StatusReply, client::error::Error> {
+    let socket = &arguments.socket;
     let mut connection = Connection::open(socket)?;
     connection.set_timeout(DAEMON_TIMEOUT)?;
-    let call = Call::new(request);
+    let root = Some(arguments.root.to_string_lossy().into_owned());
+    let call = Call { root, ..Call::new(request) };
     match connection.call(&call)? {
         Response::Done(reply) => match *reply {
             Reply::Status(status) => Ok(status),

@@ -29,8 +29,8 @@ pub enum Error {
         /// The worktree in which it is checked out.
         worktree: PathBuf,
     },
-    /// A branch has the name of a directory of the new branch, and git has no such pair.
-    #[error("cannot create the branch {branch}: there is a branch {obstacle}")]
+    /// One of the two branches has the name of a directory of the other, and git has no such pair.
+    #[error("cannot create the branch {branch}: there is a branch {obstacle}, and git cannot have both")]
     BranchBlocked {
         /// The branch that cannot be created.
         branch: String,

@@ -135,8 +135,7 @@ impl BranchChooser<'_> {
     fn choose(&self, options: &WorktreeOptions) -> Result<ChosenBranch, Error> {
         let Some(branch) = &options.branch else {
             let name = self.free_branch(&options.default_branch)?;
-            self.check_no_parent(&name)?;
-            self.check_no_child(&name)?;
+            self.check_not_blocked(&name)?;
             return Ok(ChosenBranch { name, is_new: true });
         };
         let action = "check a branch";
@@ -149,7 +148,7 @@ impl BranchChooser<'_> {
             return Err(Error::InvalidBranch(branch.clone()));
         }
         if !branch_exists(&self.git, branch)? {
-            self.check_no_parent(branch)?;
+            self.check_not_blocked(branch)?;
             return Ok(ChosenBranch { name: branch.clone(), is_new: true });
         }
         let format = "--format=%(worktreepath)";
@@ -160,29 +159,20 @@ impl BranchChooser<'_> {
         Err(Error::BranchTaken { branch: branch.clone(), worktree: worktree.into() })
     }
 
-    /// Checks that no branch has the name of a directory of `branch`, such as `teamd` for
-    /// `teamd/survey/ann`. git cannot have both.
+    /// Checks that git can have the new branch `branch` beside the others: no branch has the name of
+    /// a directory of `branch`, such as `teamd` for `teamd/survey/ann`, and `branch` is no directory
+    /// of another branch.
     ///
     /// # Errors
     ///
     /// [`Error::BranchBlocked`]; the errors of every git command.
-    fn check_no_parent(&self, branch: &str) -> Result<(), Error> {
+    fn check_not_blocked(&self, branch: &str) -> Result<(), Error> {
         for (end, _) in branch.match_indices('/') {
             let parent = &branch[..end];
             if branch_exists(&self.git, parent)? {
                 return Err(Error::BranchBlocked { branch: branch.to_owned(), obstacle: parent.to_owned() });
             }
         }
-        Ok(())
-    }
-
-    /// Checks that `branch` is no directory of another branch, such as `teamd/survey/ann` of
-    /// `teamd/survey/ann/x`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BranchBlocked`]; the errors of every git command.
-    fn check_no_child(&self, branch: &str) -> Result<(), Error> {
         let below = format!("{}/", branch_ref(branch));
         let list = ["for-each-ref", "--count=1", "--format=%(refname:short)", &below];
         match self.git.output_text("find branches of the same name", &list)? {
@@ -219,7 +209,7 @@ impl BranchChooser<'_> {
 
 /// Returns `NAME`, `NAME-2`, `NAME-3` and so on.
 fn numbered_names(name: &str) -> impl Iterator<Item = String> {
-    (1..MAX_NAME_ATTEMPTS).map(move |n| if n == 1 { name.to_owned() } else { format!("{name}-{n}") })
+    (1..=MAX_NAME_ATTEMPTS).map(move |n| if n == 1 { name.to_owned() } else { format!("{name}-{n}") })
 }
 
 /// Creates a new directory in `parent`. If the name is taken, the next number is appended to the

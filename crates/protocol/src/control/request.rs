@@ -26,7 +26,8 @@ pub struct Call {
     /// its own.
     pub version: u32,
     /// The canonical path of the caller's root. The daemon refuses a call for another root than its
-    /// own. `None` for a caller with a token, which only its own daemon knows.
+    /// own. `None`: the caller means whatever daemon has this socket. A caller with a token needs no
+    /// root, because only its own daemon knows the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
     /// Secret of the agent that calls. `None` for a person or a lead session.

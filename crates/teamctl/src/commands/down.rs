@@ -1,7 +1,7 @@
 //! `teamctl down`: shuts down all agents and stops the daemon. With `--suspend`, `teamctl up
 //! --resume` can start the members again.
 
-use super::shutdown::{exit_code, exit_line, print_exits};
+use super::shutdown::{cleanup_text, exit_code, exit_line, print_exits};
 use super::status_lines::suspended_line;
 use crate::context::CommandContext;
 use crate::output;
@@ -50,10 +50,8 @@ pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode,
 
 /// The line of one agent after `--suspend`. An agent that was still starting can't be suspended.
 fn suspend_line(agent: &AgentExit) -> String {
-    match agent.is_suspended {
-        true => format!("{} is suspended: {}", agent.name, agent.description),
-        false => format!("{} has ended, and is not suspended: {}", agent.name, agent.description),
-    }
+    let state = if agent.is_suspended { "is suspended" } else { "has ended, and is not suspended" };
+    format!("{} {state}: {}{}", agent.name, agent.description, cleanup_text(agent))
 }
 
 #[cfg(test)]

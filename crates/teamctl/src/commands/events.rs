@@ -6,8 +6,10 @@ use crate::context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::event_log::event_line;
+use client::team_context::check_own_team;
 use protocol::duration;
 use protocol::error::ErrorReport;
+use protocol::name::TeamName;
 use protocol::timestamp::{iso8601, parse_iso8601};
 use serde_json::Value;
 use std::cell::Cell;
@@ -41,6 +43,9 @@ fn parse_since(text: &str) -> Result<u64, String> {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &EventsArgs) -> Result<ExitCode, ErrorReport> {
+    if let Some(team) = context.args.team.as_deref().and_then(|name| TeamName::sanitize(name).ok()) {
+        check_own_team(&team)?;
+    }
     let state = context.state_dir()?.path().to_owned();
     let mut watcher =
         args.follow.then(|| DirectoryWatcher::new_for_stream(std::slice::from_ref(&state))).transpose()?;

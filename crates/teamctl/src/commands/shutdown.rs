@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Ask members to shut down, and wait for them
 ///
-/// Exit code 0: all have ended. 1: a member refused. 75: a member did not answer within the grace
+/// Exit code 0: all have ended. 1: a member refused, or has ended but is still on the team. 75: a member did not answer within the grace
 /// period and still runs. With --force such a member is killed: TERM, then KILL.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -91,8 +91,15 @@ pub(crate) fn print_exits(
 /// Says how one agent ended, or that it still runs.
 pub(super) fn exit_line(agent: &AgentExit) -> String {
     let verb = if agent.has_exited { "has ended" } else { "still runs" };
-    let left = agent.cleanup_error.iter().map(|why| format!("; {why}; teamd will try again"));
-    format!("{} {verb}: {}{}", agent.name, agent.description, left.collect::<String>())
+    format!("{} {verb}: {}{}", agent.name, agent.description, cleanup_text(agent))
+}
+
+/// Why something of the agent is left. Empty if nothing is.
+pub(super) fn cleanup_text(agent: &AgentExit) -> String {
+    match &agent.cleanup_error {
+        Some(why) => format!("; {why}; teamd, or the next one, tries again"),
+        None => String::new(),
+    }
 }
 
 fn exits_json(reply: &ExitsReply, only_member: Option<&AgentExit>) -> Value {

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Wait for a message, for idle or gone members, or for completed tasks
 ///
-/// Exit code 0: the condition holds, maybe already. 1: tasks have failed, and no other task can be
-/// done. 75: the condition did not hold within the timeout. No message is marked as read.
+/// Exit code 0: the condition holds, maybe already. 1: tasks have failed or wait for each
+/// other, and no other task can be done, or the name of a task file is not a number. 75: the condition did not hold within the timeout. No message is marked as read.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl wait --timeout 10m\n  teamctl wait --for message ann\n  teamctl wait --for idle ann bob\n  teamctl wait --for exit\n  teamctl wait --for tasks-done --timeout 2h"

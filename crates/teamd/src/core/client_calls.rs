@@ -129,14 +129,14 @@ fn check_version(call: &Call) -> Result<(), ErrorReport> {
     Err(version_error(call.version))
 }
 
-/// Refuses a call for another root. The user may have named the socket of that root's daemon.
+/// Refuses a call for another root. The user may have named this daemon's socket by mistake.
 fn check_root(settings: &DaemonSettings, call: &Call) -> Result<(), ErrorReport> {
     let own_root = settings.root.to_string_lossy();
     match &call.root {
         Some(root) if *root != own_root => {
             let socket = settings.socket.display();
             let message = format!("the teamd at {socket} supervises the root {own_root}, not {root}");
-            let help = "name its root with --root, or leave out --socket";
+            let help = "name its root with --root, or leave out --socket and unset TEAMD_SOCKET";
             Err(ErrorReport::new(ErrorKind::Config, message).with_help(help))
         }
         _ => Ok(()),

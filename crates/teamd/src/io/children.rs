@@ -5,7 +5,7 @@
 //! reports when a shim exits; this module only reaps the zombie processes.
 
 use crate::core::id::SpawnId;
-use crate::io::process_start_error::start_error;
+use crate::io::process_start_error::{descriptors_error, start_error};
 use crate::io::resource_limits::SavedLimits;
 use crate::io::shim_program::check_shim_program;
 use protocol::error::ErrorReport;
@@ -55,7 +55,7 @@ impl Children {
         let child = command.spawn().map_err(|error| match error.kind() {
             // EAGAIN: a limit of processes is reached.
             ErrorKind::WouldBlock | ErrorKind::OutOfMemory => start_error(program, &error.to_string()),
-            _ if is_out_of_descriptors(&error) => start_error(program, &error.to_string()),
+            _ if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => descriptors_error(program),
             _ => ErrorReport::from_io("start", Path::new(program), &error),
         })?;
         failpoint::hit("child.started");
@@ -101,11 +101,6 @@ impl Children {
 }
 
 /// Reaps a child that has exited.
-/// Whether this process, or the machine, has no free descriptor.
-fn is_out_of_descriptors(error: &std::io::Error) -> bool {
-    [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).iter().any(|no| error.raw_os_error() == Some(*no))
-}
-
 fn has_exited(child: &mut Child) -> bool {
     !matches!(child.try_wait(), Ok(None))
 }

@@ -7,7 +7,8 @@
 //! - the client has another uid;
 //! - a line is longer than 64 KiB, or an object is larger than `protocol::control::framing` allows;
 //! - an object does not arrive completely within seconds;
-//! - the client does not read its replies.
+//! - the client does not read its replies;
+//! - there are too many clients, and no call has come on the connection.
 
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
@@ -25,8 +26,9 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-/// Maximum number of open connections of clients. Connections of shims, and of hooks that wait for
-/// work, do not count: their number is limited only by the descriptors that the daemon may open.
+/// Maximum number of open connections of clients. Connections of a process with a shim, or with a
+/// hook that waits for work, do not count: their number is limited only by the descriptors that the
+/// daemon may open.
 const MAX_CLIENTS: usize = 512;
 /// Maximum number of client connections of one process, so that no process takes all of them.
 const MAX_CLIENTS_OF_PROCESS: usize = 256;
@@ -46,8 +48,9 @@ enum Outgoing {
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     writers: HashMap<ConnId, ConnectionWriter>,
-    /// The write tasks of connections that the daemon closes. A task may still write replies.
-    closing: Vec<JoinHandle<()>>,
+    /// The connections that the daemon closes: the pid of the client or shim, and the write task, which
+    /// may still write replies.
+    closing: Vec<(u32, JoinHandle<()>)>,
     /// Wake sockets that were received from shims and are not assigned to an agent yet.
     pending_wake_sockets: PendingWakeSockets,
 }
@@ -99,7 +102,7 @@ fn too_many_clients_error(pid: u32, of_process: usize, clients: usize) -> ErrorR
         (message, "let it close some of them".to_owned())
     } else {
         let message = format!("cannot connect to teamd: {clients} connections of clients are open already");
-        (message, "see what they are: pgrep -a teamctl".to_owned())
+        (message, "end programs that use teamd; those of teamctl: pgrep -a teamctl".to_owned())
     };
     ErrorReport::new(ErrorKind::Timeout, message).with_help(help)
 }
@@ -118,7 +121,7 @@ impl Connections {
     pub(crate) fn close(&mut self, conn: ConnId) {
         if let Some(writer) = self.writers.remove(&conn) {
             writer.queue.send(Outgoing::Close).ok();
-            self.closing.push(writer.task);
+            self.closing.push((writer.pid, writer.task));
         }
     }
 
@@ -128,7 +131,7 @@ impl Connections {
     pub(crate) async fn flush(&mut self) {
         let open: Vec<ConnId> = self.writers.keys().copied().collect();
         open.into_iter().for_each(|conn| self.close(conn));
-        for task in self.closing.drain(..) {
+        for (_, task) in self.closing.drain(..) {
             tokio::time::timeout(FLUSH_TIMEOUT, task).await.ok();
         }
     }
@@ -151,14 +154,18 @@ impl Connections {
     ///
     /// If there is no such connection.
     fn make_room(&mut self, pid: u32) -> Result<(), ErrorReport> {
-        self.closing.retain(|task| !task.is_finished());
+        self.closing.retain(|(_, task)| !task.is_finished());
+        if self.writers.len() + self.closing.len() < MAX_CLIENTS_OF_PROCESS {
+            return Ok(());
+        }
         let (members, others): (Vec<_>, Vec<_>) =
             self.writers.iter().partition(|(_, writer)| writer.is_member());
         let member_pids: HashSet<u32> = members.iter().map(|(_, writer)| writer.pid).collect();
         let is_client = |writer: &ConnectionWriter| !member_pids.contains(&writer.pid);
-        let client_count = others.iter().filter(|(_, writer)| is_client(writer)).count();
+        let closing_count = self.closing.iter().filter(|(pid, _)| !member_pids.contains(pid)).count();
+        let client_count = others.iter().filter(|(_, writer)| is_client(writer)).count() + closing_count;
         let of_process = others.iter().filter(|(_, writer)| writer.pid == pid).count();
-        let is_full = !member_pids.contains(&pid) && client_count + self.closing.len() >= MAX_CLIENTS;
+        let is_full = !member_pids.contains(&pid) && client_count >= MAX_CLIENTS;
         if !is_full && of_process < MAX_CLIENTS_OF_PROCESS {
             return Ok(());
         }
@@ -293,11 +300,11 @@ mod tests {
         let (replies_read, wait) = tokio::sync::watch::channel(());
         for _ in 0..MAX_CLIENTS {
             let mut wait = wait.clone();
-            connections.closing.push(tokio::spawn(async move { drop(wait.changed().await) }));
+            connections.closing.push((0, tokio::spawn(async move { drop(wait.changed().await) })));
         }
         assert!(!accept_one(&mut connections, 1).0);
         drop((replies_read, wait));
-        connections.closing.pop().unwrap().await.unwrap();
+        connections.closing.pop().unwrap().1.await.unwrap();
         assert!(accept_one(&mut connections, 2).0);
     }
 
@@ -306,7 +313,7 @@ mod tests {
         let mut connections = Connections::default();
         let shim_end = accept_one(&mut connections, 1);
         set_kind(&connections, 1, PeerKind::Client);
-        connections.closing = (0..MAX_CLIENTS).map(|_| tokio::spawn(std::future::pending())).collect();
+        connections.closing = (0..MAX_CLIENTS).map(|_| (0, tokio::spawn(std::future::pending()))).collect();
         assert!(!accept_one(&mut connections, 2).0);
         set_kind(&connections, 1, PeerKind::Member);
         assert!(accept_one(&mut connections, 3).0, "the shim asks for a task");

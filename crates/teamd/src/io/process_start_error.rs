@@ -3,26 +3,22 @@
 
 use protocol::error::{ErrorKind, ErrorReport};
 use rustix::process::{Resource, getrlimit};
-use store::ProcessLimit;
 
 /// The report for `error`, which the kernel returned for the start of `what`.
 pub(crate) fn start_error(what: &str, error: &str) -> ErrorReport {
     let message = format!("cannot start {what}: {error}");
-    let own_limit = Some(descriptor_limit()).filter(ProcessLimit::is_nearly_reached);
-    match own_limit.or_else(store::reached_process_limit) {
+    match store::reached_process_limit() {
         Some(limit) => limit.to_error(&message),
         None => ErrorReport::new(ErrorKind::Io, message).with_help("see: teamctl doctor"),
     }
 }
 
-/// The daemon's limit of descriptors. It needs three for each member.
-fn descriptor_limit() -> ProcessLimit {
-    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    // Without a free descriptor, the directory cannot be read.
-    let used = std::fs::read_dir("/proc/self/fd").map_or(allowed, |files| files.count() as u64);
-    let what = "descriptors of teamd (ulimit -n)".to_owned();
-    let remedy = "start teamd again under a higher limit of descriptors: ulimit -Hn".to_owned();
-    ProcessLimit { what, used, allowed, remedy }
+/// The report for the start of `what`, which failed because the daemon has no free descriptor. The
+/// daemon needs three for each member.
+pub(crate) fn descriptors_error(what: &str) -> ErrorReport {
+    let allowed = getrlimit(Resource::Nofile).current.map_or("all".to_owned(), |limit| limit.to_string());
+    let message = format!("cannot start {what}: {allowed} of {allowed} descriptors of teamd are in use");
+    ErrorReport::new(ErrorKind::Io, message).with_help(store::MORE_DESCRIPTORS_HELP)
 }
 
 /// The error with which the daemon exits at startup if one of its threads cannot be started.

@@ -4,7 +4,7 @@
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use tmux::{ServerNotice, TmuxServer};
+use tmux::{PaneId, ServerNotice, TmuxServer};
 
 use crate::test_server::{TestServer, idle_command, label, on_all_servers, tag, tag_created, wait_until};
 
@@ -26,6 +26,15 @@ fn connect(fixture: &TestServer) -> (TmuxServer, Receiver<ServerNotice>) {
     assert!(server.is_alive());
     while notices.try_recv().is_ok() {}
     (server, notices)
+}
+
+/// Creates a pane and moves it to the session of hidden panes.
+fn hide_pane(server: &mut TmuxServer) -> PaneId {
+    let session = server.new_session("team", "0", &idle_command()).unwrap().session;
+    let created = server.new_window(session, "team", &idle_command()).unwrap();
+    tag_created(server, &created, &tag("ann"), &label(""));
+    server.hide(created.pane, &tag("ann"), "team").unwrap();
+    created.pane
 }
 
 /// Returns the name of each pane's session. Other lines are omitted, because a hook of the hostile
@@ -75,16 +84,13 @@ fn pane_beside_the_idle_pane_is_moved_to_the_last_used_session() {
 fn window_in_the_session_of_hidden_panes_is_moved_and_the_hidden_pane_stays() {
     on_all_servers(|fixture| {
         let (mut server, notices) = connect(fixture);
-        let session = server.new_session("team", "0", &idle_command()).unwrap().session;
-        let created = server.new_window(session, "team", &idle_command()).unwrap();
-        tag_created(&mut server, &created, &tag("ann"), &label(""));
-        server.hide(created.pane, &tag("ann"), "team").unwrap();
+        let hidden_pane = hide_pane(&mut server);
         while notices.try_recv().is_ok() {}
         start_foreign_program(fixture, "new-window", "_teamd-hidden");
         move_out(&mut server, &notices);
         let target = session_of_foreign_program(fixture).unwrap();
         assert!(!target.starts_with("_teamd-"), "{target}");
-        assert!(server.list_panes().unwrap().iter().any(|row| row.pane == created.pane && row.is_hidden));
+        assert!(server.list_panes().unwrap().iter().any(|row| row.pane == hidden_pane && row.is_hidden));
     });
 }
 
@@ -107,10 +113,7 @@ fn client_in_the_hidden_session_is_switched_to_the_last_used_session() {
 fn client_in_the_session_of_hidden_panes_is_switched_too() {
     on_all_servers(|fixture| {
         let (mut server, notices) = connect(fixture);
-        let session = server.new_session("team", "0", &idle_command()).unwrap().session;
-        let created = server.new_window(session, "team", &idle_command()).unwrap();
-        tag_created(&mut server, &created, &tag("ann"), &label(""));
-        server.hide(created.pane, &tag("ann"), "team").unwrap();
+        hide_pane(&mut server);
         let _user = fixture.attach_user();
         let client = fixture.run(["list-clients", "-t", "=main", "-F", "#{client_name}"]);
         while notices.try_recv().is_ok() {}

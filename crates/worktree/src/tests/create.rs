@@ -95,8 +95,14 @@ fn error_names_the_branch_that_blocks_a_new_branch() {
     let below = format!("{}/x", options.default_branch);
     for blocking in ["teamd", &below] {
         repo.git(&repo.repository, &["branch", blocking]);
-        let error = crate::propose_worktree(&options, &repo.git_environment()).unwrap_err();
-        assert!(matches!(&error, Error::BranchBlocked { obstacle, .. } if obstacle == blocking), "{error}");
+        let named = WorktreeOptions { branch: Some(options.default_branch.clone()), ..options.clone() };
+        for options in [&options, &named] {
+            let error = crate::propose_worktree(options, &repo.git_environment()).unwrap_err();
+            assert!(
+                matches!(&error, Error::BranchBlocked { obstacle, .. } if obstacle == blocking),
+                "{error}"
+            );
+        }
         assert!(!repo.repository.with_extension("worktrees").exists(), "no directory is created");
         repo.git(&repo.repository, &["branch", "-D", blocking]);
     }

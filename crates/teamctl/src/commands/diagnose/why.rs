@@ -29,6 +29,7 @@ pub(super) use shared_evidence::SystemSnapshot;
 use crate::commands::send::team_of_address;
 use crate::context::CommandContext;
 use crate::output;
+use crate::suggested_command_options::suggested_commands_for_team;
 use client::event_log::EventLog;
 use evidence::Evidence;
 use find_causes::find_causes;
@@ -99,7 +100,8 @@ fn explain_team(context: &CommandContext, no_output_after: Duration) -> Result<E
     } else if !context.args.quiet {
         found.stuck.iter().for_each(|(_, diagnosis)| diagnosis.print());
         if found.stuck.is_empty() {
-            output::print_line(&found.nothing_found_text(&team));
+            let commands = suggested_commands_for_team(context, team.name())?;
+            output::print_line(&found.nothing_found_text(&team, &commands));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -6,7 +6,7 @@ use client::team_context::member_name;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, strip_team};
-use protocol::task::{Task, TaskStatus, WaitCycle, wait_cycles};
+use protocol::task::{Task, WaitCycle, wait_cycles};
 use protocol::team_config::TeamConfig;
 use std::path::PathBuf;
 use store::{Error, Inbox, Team, UNREADABLE_STATUS};
@@ -102,12 +102,14 @@ impl WaitCondition {
         }
     }
 
-    /// What prevents the condition until a person mends it: tasks whose files can't be read.
+    /// What prevents the condition until a person mends it: files of tasks that can't be used.
     pub(super) fn warnings(&self) -> Result<Vec<String>, ErrorReport> {
         let WaitCondition::TasksDone { team } = self else { return Ok(Vec::new()) };
-        let is_unreadable = |task: &Task| task.status == TaskStatus::Other(UNREADABLE_STATUS.to_owned());
+        let misnamed = team.tasks().misnamed_files().unwrap_or_default().into_iter();
+        let misnamed = misnamed.map(|name| format!("{name} makes this fail: its name is not a number"));
         let tasks = team.tasks().list()?.into_iter().filter(is_unreadable);
-        Ok(tasks.map(|task| format!("task {} keeps this waiting: {}", task.id, task.subject)).collect())
+        let unreadable = tasks.map(|task| format!("task {} keeps this waiting: {}", task.id, task.subject));
+        Ok(unreadable.chain(misnamed).collect())
     }
 
     /// The result for people, once the condition holds.
@@ -199,7 +201,7 @@ fn check_no_misnamed_files(team: &Team) -> Result<(), ErrorReport> {
         return Ok(());
     }
     let message = format!(
-        "cannot tell whether all tasks of {} are done: {} has no number for a name",
+        "cannot tell whether all tasks of {} are done: the name of a task file is a number, not {}",
         team.name(),
         names.join(", ")
     );
@@ -239,9 +241,12 @@ fn check_tasks_possible(tasks: &[Task]) -> Result<(), ErrorReport> {
         .with_help("see: teamctl task get ID; after fixing it: teamctl task release ID"))
 }
 
+fn is_unreadable(task: &Task) -> bool {
+    task.status.as_str() == UNREADABLE_STATUS
+}
+
 fn unmet_tasks(tasks: &[Task]) -> Vec<String> {
     let open = tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
-    let is_unreadable = |task: &Task| task.status.as_str() == UNREADABLE_STATUS;
     let note = |task: &Task| if is_unreadable(task) { ", whose file cannot be read" } else { "" };
     open.map(|task| format!("end of task {}{}", task.id, note(task))).collect()
 }

@@ -70,8 +70,9 @@ pub(crate) fn handle_member_deregistered(
 }
 
 /// Records the result of one of the two cleanup steps: closing the pane, and deregistering the
-/// member. `failure` says why the step has failed, if it has. After a failure, the clients that wait
-/// for the agent's exit get their reply, and the member's name stays taken.
+/// member. `failure` says why the step has failed, if it has. After a failure, the member's name stays
+/// taken. The clients that wait for the agent's exit get their reply, and those that wait for the name
+/// an error.
 fn finish_cleanup_step(
     context: &mut Context,
     id: &SpawnId,
@@ -83,12 +84,12 @@ fn finish_cleanup_step(
     set(exited);
     let description = exited.description.clone();
     if let Some(failure) = failure {
-        let waiters = std::mem::take(&mut exited.name_waiters);
+        let name_waiters = std::mem::take(&mut exited.name_waiters);
         context
             .effects
             .push(Effect::log_member(&agent.record, EventKind::Error { message: failure.clone() }));
         report_to_waiters(context.state, id, &description, WaitOutcome::CleanupFailed(failure));
-        context.follow_ups.extend(waiters.into_iter().map(FollowUp::RetryForName));
+        context.follow_ups.extend(name_waiters.into_iter().map(FollowUp::RetryForName));
         reply_to_finished_waiters(context);
     }
 }
@@ -160,7 +161,7 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     if exited.pane_cleanup != Cleanup::Done || exited.file_cleanup != Cleanup::Done {
         return;
     }
-    let (description, waiters) = (exited.description.clone(), std::mem::take(&mut exited.name_waiters));
+    let (description, name_waiters) = (exited.description.clone(), std::mem::take(&mut exited.name_waiters));
     report_to_waiters(context.state, id, &description, WaitOutcome::Gone);
     let record = context.state.agents.remove(id).map(|agent| agent.record);
     record.iter().for_each(|record| {
@@ -174,7 +175,7 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
         schedule_task_scan(context, &team);
     }
     context.effects.push(Effect::CloseHandles { spawn: id.clone() });
-    context.follow_ups.extend(waiters.into_iter().map(FollowUp::RetryForName));
+    context.follow_ups.extend(name_waiters.into_iter().map(FollowUp::RetryForName));
     reply_to_finished_waiters(context);
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn resume_members(context: &mut Context, client: ConnId, order: &Resu
     let pending = context.state.pending_respawns.iter_mut();
     let mut resumed: Vec<&mut PendingRespawn> =
         pending.filter(|r| r.is_suspended() && meant(&r.request.team)).collect();
-    resumed.sort_by_key(|pending| pending.respawn.joined_at);
+    resumed.sort_by_key(|pending| pending.respawn.first_spawned_at);
     let mut members: BTreeMap<TeamName, Vec<AgentName>> = BTreeMap::new();
     for pending in resumed {
         pending.start = RespawnStart::At(context.now.mono);
@@ -54,7 +54,7 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
         .partition(|r: &PendingRespawn| r.start.deadline().is_some_and(|at| at <= context.now.mono));
     context.state.pending_respawns = rest;
     // The panes of resumed members stand in joining order again.
-    due.sort_by_key(|pending| pending.respawn.joined_at);
+    due.sort_by_key(|pending| pending.respawn.first_spawned_at);
     for mut pending in due {
         let order = &pending.request;
         let holder = context.state.member(&order.team, &order.name);

@@ -137,8 +137,8 @@ fn new_agent(
     if respawn.environment_file.is_empty() {
         respawn.environment_file = format!("{}.json", spawn_id.as_str());
     }
-    if respawn.joined_at == 0 {
-        respawn.joined_at = context.now.wall;
+    if respawn.first_spawned_at == 0 {
+        respawn.first_spawned_at = context.now.wall;
     }
     let respawned_mode = respawn.approved_mode.or(respawn.mode);
     let record = AgentRecord {

@@ -16,7 +16,7 @@ pub(crate) struct RespawnRecord {
     pub(crate) environment_file: String,
     /// When the member was spawned first, in milliseconds since the epoch. 0 until the first spawn.
     #[serde(default)]
-    pub(crate) joined_at: u64,
+    pub(crate) first_spawned_at: u64,
     /// When spawns of the member failed, in milliseconds since the epoch, the latest last. Failures
     /// that are too old for the restart policy are removed at the next failure.
     pub(crate) failed_at: Vec<u64>,

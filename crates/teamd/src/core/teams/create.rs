@@ -31,17 +31,22 @@ pub(crate) fn create(context: &mut Context, client: ConnId, create: CreateTeamRe
     queue_creation(context, creation);
 }
 
-/// Creates the team, or replies with an error if a team of this name is being deleted.
+/// Queues the creation. If a team of this name is being deleted, tries the next name, or replies
+/// with an error.
 fn queue_creation(context: &mut Context, creation: TeamCreation) {
     let deleted_team =
         context.state.teams.get(&creation.name).filter(|team| team.accepted_deletion().is_some());
-    match deleted_team.map(|team| check_not_deleting(&creation.name, team)) {
-        Some(Err(error)) => send_reply(context, creation.client, Err(error)),
-        _ => context.effects.push(Effect::File(FileJob::CreateTeam(Box::new(creation)))),
+    let Some(Err(error)) = deleted_team.map(|team| check_not_deleting(&creation.name, team)) else {
+        return context.effects.push(Effect::File(FileJob::CreateTeam(Box::new(creation))));
+    };
+    let client = creation.client;
+    match with_next_name(creation) {
+        Some(next) => queue_creation(context, next),
+        None => send_reply(context, client, Err(error)),
     }
 }
 
-/// The next attempt to create a team whose name is taken, with the next number after the name.
+/// The next attempt to create a team whose name is not free, with the next number after the name.
 /// `None` if the client accepts only the name in its request, or if too many names are taken.
 fn with_next_name(creation: TeamCreation) -> Option<TeamCreation> {
     if !creation.request.unique || creation.attempt >= MAX_NAME_ATTEMPTS {

@@ -55,8 +55,8 @@ fn suspended_members_wait_until_a_client_of_the_next_daemon_resumes_them() {
         "{effects:?}"
     );
     let bob = &mut state.pending_respawns[0];
-    assert!(bob.request.name.as_str() == "bob" && bob.respawn.joined_at == NOW.wall);
-    bob.respawn.joined_at += 1;
+    assert!(bob.request.name.as_str() == "bob" && bob.respawn.first_spawned_at == NOW.wall);
+    bob.respawn.first_spawned_at += 1;
     let effects = send_call(&mut state, 9, Request::ResumeMembers(ResumeMembersRequest { team: None }));
     let Some(Reply::ResumeMembers(resumed)) = reply_value(&effects, 9) else { panic!("{effects:?}") };
     let in_joining_order = ["ann", "bob"].map(AgentName::new_unchecked);

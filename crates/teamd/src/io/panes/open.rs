@@ -165,7 +165,7 @@ impl PaneManager {
     ///
     /// `error` if the session exists: then tmux has refused the window for another reason.
     pub(super) fn forget_ended_session(&mut self, session: SessionId, error: Error) -> Result<(), Error> {
-        if self.list_panes()?.iter().any(|row| row.session == session) {
+        if self.connect()?.session_exists(session)? {
             return Err(error);
         }
         self.tmux_session = None;

@@ -210,7 +210,9 @@ impl PaneManager {
                     PaneVisibility::Shown => self.show(&team, pane, &owner, &neighbors, layout),
                 };
                 // tmux does not report a pane that a person opens beside a hidden one.
-                self.move_out_foreigners();
+                if result.is_ok() {
+                    self.move_out_foreigners();
+                }
                 let result = result.map_err(to_error);
                 Some(PaneResult::PaneMoved { client, spawn, visibility, result })
             }

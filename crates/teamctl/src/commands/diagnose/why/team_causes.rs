@@ -6,6 +6,7 @@ use super::find_causes::find_causes;
 use super::gather_evidence::gather_evidence;
 use super::shared_evidence::SystemSnapshot;
 use crate::context::CommandContext;
+use client::suggested_commands::SuggestedCommands;
 use protocol::error::ErrorReport;
 use protocol::name::AgentName;
 use protocol::task::Task;
@@ -32,7 +33,9 @@ impl TeamDiagnosis {
         let mut found = TeamDiagnosis { stuck: Vec::new(), working: 0, idle: 0 };
         for name in members_to_diagnose(snapshot, team)? {
             let evidence = gather_evidence(context, snapshot, team, name.as_str(), no_output_after)?;
-            for diagnosis in find_causes(&evidence).into_iter().take(1) {
+            // A hidden pane stops nobody. The next cause says what the member does.
+            let causes = find_causes(&evidence).into_iter();
+            for diagnosis in causes.filter(|diagnosis| diagnosis.cause != Cause::Hidden).take(1) {
                 found.add(name.clone(), diagnosis);
             }
         }
@@ -51,13 +54,13 @@ impl TeamDiagnosis {
     }
 
     /// The sentence if no member is stuck.
-    pub(super) fn nothing_found_text(&self, team: &Team) -> String {
+    pub(super) fn nothing_found_text(&self, team: &Team, commands: &SuggestedCommands) -> String {
         let count = |n: usize, verb: &str, verbs: &str| match n {
             1 => format!("1 member {verb}"),
             n => format!("{n} members {verbs}"),
         };
         if self.working + self.idle == 0 {
-            return no_members_text(team);
+            return no_members_text(team, commands);
         }
         let (working, idle) = (count(self.working, "works", "work"), count(self.idle, "is idle", "are idle"));
         format!("Nothing holds {} up: {working}, {idle}.", team.name())
@@ -65,14 +68,18 @@ impl TeamDiagnosis {
 }
 
 /// The sentence if no member runs.
-fn no_members_text(team: &Team) -> String {
+fn no_members_text(team: &Team, commands: &SuggestedCommands) -> String {
     let is_open = |task: &&Task| !task.is_internal() && !task.status.is_closed();
     let tasks = match team.tasks().list().map_or(0, |tasks| tasks.iter().filter(is_open).count()) {
         0 => String::new(),
         1 => ", and 1 task is open".to_owned(),
         n => format!(", and {n} tasks are open"),
     };
-    format!("{} has no member that runs{tasks}; start one with: teamctl spawn NAME", team.name())
+    format!(
+        "{} has no member that runs{tasks}; start one with: {}",
+        team.name(),
+        commands.command(&["spawn", "NAME"])
+    )
 }
 
 /// If config.json cannot be read, the members are those that the daemon runs.
