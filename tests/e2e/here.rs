@@ -69,6 +69,28 @@ fn members_stand_beside_the_persons_pane_while_there_is_space() {
     env.shut_down();
 }
 
+#[test]
+fn hidden_pane_returns_beside_the_persons_pane() {
+    let env = TestEnv::new();
+    env.start_daemon();
+    let pane = open_person_window(&env);
+    let before = window_state(&env, &pane);
+    teamctl_in_pane(&env, &pane, &["create", "survey", "--here"]).expect_success();
+    ["ann", "bob"].iter().for_each(|name| spawn(&env, name));
+    let with_members = window_state(&env, &pane);
+    for hidden in [&["ann"][..], &["bob"], &["ann", "bob"]] {
+        hidden.iter().for_each(|name| drop(env.teamctl(["hide", name]).expect_success()));
+        if hidden.len() == 2 {
+            wait_until_restored(&env, &pane, &before);
+        }
+        hidden.iter().for_each(|name| drop(env.teamctl(["show", name]).expect_success()));
+        wait_until_restored(&env, &pane, &with_members);
+    }
+    env.teamctl(["delete", "survey", "--force"]).expect_success();
+    wait_until_restored(&env, &pane, &before);
+    env.shut_down();
+}
+
 /// The person's window has three panes and a border setting of its own. While it is zoomed, a member
 /// gets a pane in a window of the team.
 #[test]

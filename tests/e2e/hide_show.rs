@@ -59,6 +59,21 @@ fn hidden_agent_keeps_working_and_can_be_shown() {
 }
 
 #[test]
+fn shown_panes_stand_in_joining_order() {
+    let env = TestEnv::with_team();
+    let panes = ["ann", "bob", "cat"].map(|name| spawn(&env, name));
+    let order = || env.tmux(["list-panes", "-t", &panes[0], "-F", "#{pane_id}"]);
+    assert_eq!(order(), panes.join("\n"));
+    for hidden in [&["ann"][..], &["bob"], &["cat"], &["bob", "ann"], &["ann", "bob", "cat"]] {
+        for command in ["hide", "show"] {
+            hidden.iter().for_each(|name| drop(env.json([command, name])));
+        }
+        assert_eq!(order(), panes.join("\n"), "after {hidden:?}");
+    }
+    env.shut_down();
+}
+
+#[test]
 fn hidden_panes_survive_the_daemon() {
     let env = TestEnv::with_team();
     let (ann, bob) = (spawn(&env, "ann"), spawn(&env, "bob"));

@@ -14,7 +14,9 @@ fn commands_without_a_team_do_not_create_the_root() {
         let error = env.teamctl_with(command, &[]).expect_failure(67);
         assert!(error.contains("cannot find a team: there is none"), "{command:?}: {error}");
     }
-    assert!(!env.root().exists());
+    env.teamctl(["events"]).expect_success();
+    env.teamctl(["logs", "ann"]).expect_failure(67);
+    assert!(!env.root().exists() && !env.path("state/teamd").exists());
     env.shut_down();
 }
 

@@ -131,7 +131,12 @@ impl TeamContext {
         Ok(NextTaskClient::new(self.daemon_socket()?))
     }
 
-    /// The state directory: teamd's own files for this root.
+    /// Path of the state directory, which need not exist. Commands that only read use it.
+    pub fn state_dir_path(&self) -> Result<PathBuf, ErrorReport> {
+        Ok(self.directories()?.state_dir)
+    }
+
+    /// The state directory: teamd's own files for this root. It is created if it is missing.
     pub fn state_dir(&self) -> Result<StateDir, ErrorReport> {
         StateDir::open(&self.directories()?.state_dir).map_err(ErrorReport::from)
     }

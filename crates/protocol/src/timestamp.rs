@@ -2,6 +2,8 @@
 //! This module reads no clock; the caller passes the current time in.
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 
 /// Formats `ms`, in milliseconds since the epoch, as `2026-02-13T10:05:44.590Z`. A time after the
 /// year 9999 becomes the last millisecond of that year.
@@ -14,6 +16,13 @@ pub fn iso8601(ms: u64) -> String {
 /// is not a time or is a time before 1970.
 pub fn parse_iso8601(text: &str) -> Option<u64> {
     u64::try_from(text.parse::<Timestamp>().ok()?.as_millisecond()).ok()
+}
+
+/// Parses a time that a person types: like [`parse_iso8601`], or a date or a date with a time without
+/// an offset, which are read in UTC, as all times are printed.
+pub fn parse_typed_time(text: &str) -> Option<u64> {
+    let in_utc = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
+    parse_iso8601(text).or_else(|| u64::try_from(in_utc()?.timestamp().as_millisecond()).ok())
 }
 
 #[cfg(test)]
@@ -33,5 +42,17 @@ mod tests {
         assert_eq!(parse_iso8601("2026-02-13T11:05:44.590+01:00"), Some(1_770_977_144_590));
         assert_eq!(parse_iso8601("yesterday"), None);
         assert_eq!(parse_iso8601("1969-12-31T00:00:00Z"), None);
+        assert_eq!(parse_iso8601("1970-01-02"), None);
+    }
+
+    #[test]
+    fn typed_time_without_offset_is_in_utc() {
+        assert_eq!(parse_typed_time("1970-01-02"), Some(86_400_000));
+        assert_eq!(parse_typed_time("1970-01-02T01:00"), Some(90_000_000));
+        assert_eq!(parse_typed_time("1970-01-02 01:00:01"), Some(90_001_000));
+        assert_eq!(parse_typed_time("1970-01-02T01:00:00+01:00"), Some(86_400_000));
+        assert!(
+            ["yesterday", "01:00", "1969-12-31", ""].into_iter().all(|text| parse_typed_time(text).is_none())
+        );
     }
 }

@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod help_tests;
+mod missing_value;
 
 use crate::commands;
 use crate::context::{CommandContext, GlobalArgs};
@@ -38,6 +39,7 @@ pub(crate) type Cli = CommandLine<CliCommand>;
 /// commands have small parsers, which are tried first. If no small parser accepts the arguments,
 /// the full parser parses them. Only the full parser reports errors and prints help.
 pub(crate) fn parse_command_line() -> Result<Cli, clap::Error> {
+    missing_value::check_text_values(std::env::args_os().skip(1))?;
     parse_quickly::<FrequentCommand>()
         .or_else(parse_quickly::<TaskCommandOnly>)
         .map_or_else(Cli::try_parse, Ok)

@@ -132,19 +132,12 @@ pub(crate) fn paint(color: &str, text: &str) -> String {
     if supports_color() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
-/// Prints a table. Each column is as wide as its widest cell.
+/// Prints a table. Each column is as wide as its widest cell, and each row is clipped to the width
+/// of the terminal.
 pub(crate) fn print_table(rows: &[Vec<String>]) {
-    // One write instead of one per row.
-    if !rows.is_empty() {
-        print_line(&table_lines(rows).join("\n"));
-    }
-}
-
-/// Prints a table. Each row is clipped to the width of the terminal. The cells must not contain
-/// color sequences.
-pub(crate) fn print_clipped_table(rows: &[Vec<String>]) {
     let width = terminal_size().map_or(usize::MAX, |(width, _)| width);
     let clipped: Vec<String> = table_lines(rows).iter().map(|row| clip(row, width)).collect();
+    // One write instead of one per row.
     if !clipped.is_empty() {
         print_line(&clipped.join("\n"));
     }
@@ -157,11 +150,20 @@ pub(crate) fn terminal_size() -> Option<(usize, usize)> {
     (size.ws_col > 0 && size.ws_row > 0).then(|| (usize::from(size.ws_col), usize::from(size.ws_row)))
 }
 
+/// Clips a row to `width` visible characters. Color sequences are kept, so that a clipped color ends.
 fn clip(row: &str, width: usize) -> String {
-    match row.chars().count() > width {
-        true => row.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
-        false => row.to_owned(),
+    if visible_width(row) <= width {
+        return row.to_owned();
     }
+    let (mut column, last_column) = (0, width.saturating_sub(1));
+    let clip_char = |(c, is_visible): (char, bool)| {
+        column += usize::from(is_visible);
+        match is_visible && column > last_column {
+            true => (column == last_column + 1).then_some('…'),
+            false => Some(c),
+        }
+    };
+    mark_visible(row).filter_map(clip_char).collect()
 }
 
 fn table_lines(rows: &[Vec<String>]) -> Vec<String> {
@@ -182,14 +184,17 @@ fn table_lines(rows: &[Vec<String>]) -> Vec<String> {
 
 /// The number of characters without color sequences.
 fn visible_width(cell: &str) -> usize {
-    let mut escape = false;
-    cell.chars()
-        .filter(|c| {
-            let hidden = escape || *c == '\x1b';
-            escape = hidden && *c != 'm';
-            !hidden
-        })
-        .count()
+    mark_visible(cell).filter(|(_, is_visible)| *is_visible).count()
+}
+
+/// The characters of a text, each with whether it is visible or part of a color sequence.
+fn mark_visible(text: &str) -> impl Iterator<Item = (char, bool)> {
+    let mut is_escape = false;
+    text.chars().map(move |c| {
+        let is_hidden = is_escape || c == '\x1b';
+        is_escape = is_hidden && c != 'm';
+        (c, !is_hidden)
+    })
 }
 
 #[cfg(test)]
@@ -203,5 +208,8 @@ mod tests {
         assert_eq!(lines, ["a     bö", "long  c"]);
         assert_eq!((clip(&lines[0], 8), clip(&lines[0], 7)), ("a     bö".to_owned(), "a     …".to_owned()));
         assert_eq!(clip("ab", 0), "…");
+        let colored = "\x1b[31mred\x1b[0m row";
+        assert_eq!(clip(colored, 7), colored);
+        assert_eq!(clip(colored, 3), "\x1b[31mre…\x1b[0m");
     }
 }

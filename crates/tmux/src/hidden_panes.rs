@@ -6,13 +6,14 @@
 //! session and moves the pane into it. So even if this process is killed at any moment, no session
 //! without a tagged pane is left.
 
-use tmux_interface::{BreakPane, HasSession, JoinPane, NewSession, ResizePane, TmuxCommand};
+use tmux_interface::{BreakPane, HasSession, NewSession, ResizePane, TmuxCommand};
 
 use crate::command_list::CommandList;
 use crate::control_client_process::set_session_option;
 use crate::if_shell::if_else;
 use crate::layout::tile_commands;
 use crate::list_panes::HIDDEN_SESSION;
+use crate::pane_place::{PanePlace, join_command};
 use crate::tmux_call::TmuxCall;
 use crate::zoom::with_zoom_restored;
 use crate::{
@@ -37,15 +38,21 @@ impl TmuxServer {
         call.check_moved(pane, |row| row.is_hidden)
     }
 
-    /// Moves a pane into the existing window `window`. If that window has no room, its panes are
-    /// tiled and the move is tried again.
+    /// Moves a pane to `place` in the window `window` of teamd. If there is no room, the panes of the
+    /// window are tiled and the move is tried again.
     ///
     /// # Errors
     ///
     /// `NotOwned` if the pane does not have the tag `tag`; `NoSpace` if there is still no room;
     /// `Rejected` if the window does not exist.
-    pub fn show_in_window(&mut self, pane: PaneId, tag: &PaneTag, window: WindowId) -> Result<(), Error> {
-        let commands = join_commands(pane, window)?;
+    pub fn show_in_window(
+        &mut self,
+        pane: PaneId,
+        tag: &PaneTag,
+        window: WindowId,
+        place: PanePlace,
+    ) -> Result<(), Error> {
+        let commands = join_commands(pane, window, place)?;
         let mut call = self.call("show a pane");
         match call.run_if_tagged(pane, tag, &commands) {
             Err(error) if error.is_no_space() => {
@@ -215,11 +222,10 @@ fn with_placeholder_program(mut session: TmuxCommand<'_>) -> TmuxCommand<'_> {
     session
 }
 
-/// Returns the command that moves a pane into `window`. A zoomed window stays zoomed.
-fn join_commands(pane: PaneId, window: WindowId) -> Result<CommandList, InvalidArgument> {
+/// Returns the command that moves a pane to `place` in `window`. A zoomed window stays zoomed.
+fn join_commands(pane: PaneId, window: WindowId, place: PanePlace) -> Result<CommandList, InvalidArgument> {
     let window = window.to_string();
-    let join = JoinPane::new().detached().src_pane(pane.to_string()).dst_pane(window.as_str()).build();
-    let join = CommandList::new(&join);
+    let join = join_command(pane, place);
     let zoom = ResizePane::new().zoom().target_pane(window.as_str()).build();
     if_else(&window, "#{window_zoomed_flag}", &join.clone().with_command(&zoom), &join)
 }

@@ -18,6 +18,7 @@ use crate::command_list::CommandList;
 use crate::create_pane::{CREATED_FORMAT, split_from_reply, with_program};
 use crate::if_shell::{if_else, if_then};
 use crate::layout::NOT_ZOOMED;
+use crate::pane_place::{PanePlace, at_place, join_command};
 use crate::tmux_call::TmuxCall;
 use crate::{CreatedPane, Error, InvalidArgument, PaneId, PaneTag, TmuxServer, WindowId};
 
@@ -32,24 +33,6 @@ const OWN_BORDERS: &str = "#{==:#{@teamd_borders},1}";
 /// Condition: a pane of the window is zoomed.
 const ZOOMED: &str = "#{window_zoomed_flag}";
 
-/// A pane of a person's window that is split to make room for a new pane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PersonPaneSplit {
-    /// The anchor is split. The new pane at its right gets this many columns.
-    RightOf {
-        /// The anchor.
-        anchor: PaneId,
-        /// Width of the new pane, in columns.
-        columns: u32,
-    },
-    /// The new pane stands below this one, which is the last of the column. Then all panes of the
-    /// column get equal heights.
-    Below {
-        /// The last pane of the column.
-        last: PaneId,
-    },
-}
-
 impl TmuxServer {
     /// Opens a pane in a person's window. Before the first pane, the layout of the window is
     /// stored. Labels are shown on the borders of the window, unless the person has set an option
@@ -63,29 +46,35 @@ impl TmuxServer {
     pub fn split_in_person_window(
         &mut self,
         window: WindowId,
-        split: PersonPaneSplit,
+        place: PanePlace,
         argv: &[String],
     ) -> Result<CreatedPane, Error> {
-        let mut call = self.call("split a pane of a person");
-        match split {
-            PersonPaneSplit::RightOf { anchor, columns } => {
-                call.run(&store_layout_command(window)?)?.into_result()?;
-                call.show_borders(window)?;
-                let created = call.run_once(&right_command(anchor, columns, argv)?);
-                let created = created.and_then(|created| split_from_reply(created, window));
-                if matches!(created, Err(Error::NoSpace { .. } | Error::Rejected { .. })) {
-                    // The error of the split says more than one of this cleanup.
-                    call.forget_unused_layout(window).ok();
-                }
-                created
-            }
-            PersonPaneSplit::Below { last } => {
-                let created = split_from_reply(call.run_once(&below_command(last, argv)?)?, window)?;
-                // The pane exists, so a failure to spread the column is no error.
-                call.spread_column_with(window, created.pane).ok();
-                Ok(created)
-            }
-        }
+        let split = SplitWindow::new().detached().print().format(CREATED_FORMAT).start_directory("/").build();
+        let split = CommandList::new(&with_program(at_place(split, place), argv)?);
+        self.call("split a pane of a person").add_to_person_window(window, place, |call| {
+            let created = split_from_reply(call.run_once(&split)?, window)?;
+            Ok((created.pane, created))
+        })
+    }
+
+    /// Moves a pane into a person's window, like [`TmuxServer::split_in_person_window`].
+    ///
+    /// # Errors
+    ///
+    /// `NotOwned` if the pane does not have the tag `tag`; `NoSpace` if the pane to split is too small;
+    /// `Rejected` if it does not exist.
+    pub fn join_person_window(
+        &mut self,
+        window: WindowId,
+        place: PanePlace,
+        pane: PaneId,
+        tag: &PaneTag,
+    ) -> Result<(), Error> {
+        let join = join_command(pane, place);
+        self.call("show a pane").add_to_person_window(window, place, |call| {
+            call.run_if_tagged(pane, tag, &join)?;
+            Ok((pane, ()))
+        })
     }
 
     /// The windows of persons in which panes of this crate are, or have been, and whose layout is
@@ -148,6 +137,30 @@ struct WindowPane {
 }
 
 impl TmuxCall<'_> {
+    /// Adds a pane to a person's window with `add`, which returns the pane and a result. Prepares the
+    /// window before its first pane, and gives the panes of the column equal heights after a later one.
+    fn add_to_person_window<T>(
+        &mut self,
+        window: WindowId,
+        place: PanePlace,
+        add: impl FnOnce(&mut Self) -> Result<(PaneId, T), Error>,
+    ) -> Result<T, Error> {
+        if !matches!(place, PanePlace::RightOf { .. }) {
+            let (pane, added) = add(self)?;
+            // The pane is there, so a failure to spread the column is no error.
+            self.spread_column_with(window, pane).ok();
+            return Ok(added);
+        }
+        self.run(&store_layout_command(window)?)?.into_result()?;
+        self.show_borders(window)?;
+        let added = add(self);
+        if !matches!(added, Ok(_) | Err(Error::Timeout { .. } | Error::Disconnected { .. })) {
+            // The error says more than one of this cleanup.
+            self.forget_unused_layout(window).ok();
+        }
+        added.map(|(_, added)| added)
+    }
+
     fn window_panes(&mut self, window: WindowId) -> Result<Vec<WindowPane>, Error> {
         let format =
             format!("#{{pane_id}} #{{pane_left}} #{{pane_height}} #{{!=:#{{{}}},}}", PaneTag::TAG_OPTION);
@@ -251,21 +264,6 @@ fn store_layout_command(window: WindowId) -> Result<CommandList, InvalidArgument
     let store = SetOption::new().window().format().target_pane(target.as_str());
     let store = store.option(LAYOUT_OPTION).value("#{window_layout}").build();
     if_then(&target, NO_LAYOUT, &CommandList::new(&store))
-}
-
-/// Returns the command that splits the anchor.
-fn right_command(anchor: PaneId, columns: u32, argv: &[String]) -> Result<CommandList, InvalidArgument> {
-    let split = SplitWindow::new().detached().horizontal().print().format(CREATED_FORMAT);
-    let mut split = split.start_directory("/").target_pane(anchor.to_string()).build();
-    split.push_param("-l").push_param(columns.to_string());
-    Ok(CommandList::new(&with_program(split, argv)?))
-}
-
-/// Returns the command that opens a pane below `last`.
-fn below_command(last: PaneId, argv: &[String]) -> Result<CommandList, InvalidArgument> {
-    let split = SplitWindow::new().detached().vertical().print().format(CREATED_FORMAT);
-    let split = split.start_directory("/").target_pane(last.to_string()).build();
-    Ok(CommandList::new(&with_program(split, argv)?))
 }
 
 /// Returns the commands that give the panes of this crate equal heights, from the top to the bottom.

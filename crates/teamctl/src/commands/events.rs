@@ -10,7 +10,7 @@ use client::team_context::check_own_team;
 use protocol::duration;
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
-use protocol::timestamp::{iso8601, parse_iso8601};
+use protocol::timestamp::{parse_iso8601, parse_typed_time};
 use serde_json::Value;
 use std::cell::Cell;
 use std::process::ExitCode;
@@ -28,17 +28,18 @@ pub(crate) struct EventsArgs {
     /// Show the events from now on, until interrupted; with --since also earlier ones
     #[arg(short, long)]
     follow: bool,
-    /// Only events since then: a duration before now, or a time in ISO 8601
+    /// Only events since then: a duration before now, or a date or time in UTC
     #[arg(long, value_name = "T", value_parser = parse_since)]
     since: Option<u64>,
 }
 
 /// Parses `--since` into ms since the epoch.
 fn parse_since(text: &str) -> Result<u64, String> {
-    if let Some(at) = parse_iso8601(text) {
+    if let Some(at) = parse_typed_time(text) {
         return Ok(at);
     }
-    let age = duration::parse(text).map_err(|error| format!("{error}, or as a time like {}", iso8601(0)))?;
+    let example = "2026-02-13 or 2026-02-13T10:05Z";
+    let age = duration::parse(text).map_err(|error| format!("{error}, or as a time like {example}"))?;
     Ok(now().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX)))
 }
 
@@ -46,7 +47,7 @@ pub(crate) fn run(context: &CommandContext, args: &EventsArgs) -> Result<ExitCod
     if let Some(team) = context.args.team.as_deref().and_then(|name| TeamName::sanitize(name).ok()) {
         check_own_team(&team)?;
     }
-    let state = context.state_dir()?.path().to_owned();
+    let state = context.state_dir_path()?;
     let mut watcher =
         args.follow.then(|| DirectoryWatcher::new_for_stream(std::slice::from_ref(&state))).transpose()?;
     let is_past = Cell::new(args.follow && args.since.is_none());
@@ -161,6 +162,7 @@ mod tests {
     #[test]
     fn since_is_a_duration_or_a_date() {
         assert_eq!(parse_since("1970-01-01T00:00:01Z"), Ok(1000));
+        assert_eq!(parse_since("1970-01-02"), Ok(86_400_000));
         assert!(parse_since("10m").is_ok_and(|at| at <= now() - 600_000));
         assert!(parse_since("yesterday").is_err());
         let event = json!({"time":"1970-01-01T00:00:01Z"});

@@ -35,7 +35,7 @@ pub(crate) struct LogsArgs {
 
 pub(crate) fn run(context: &CommandContext, args: &LogsArgs) -> Result<ExitCode, ErrorReport> {
     let team = team_of_log(context, &args.name)?;
-    let path = find_log(&agent_log_dir(context.state_dir()?.path(), &team), strip_team(&args.name, &team))?;
+    let path = find_log(&agent_log_dir(&context.state_dir_path()?, &team), strip_team(&args.name, &team))?;
     if args.follow {
         return follow(context, &path);
     }
@@ -46,10 +46,10 @@ pub(crate) fn run(context: &CommandContext, args: &LogsArgs) -> Result<ExitCode,
 /// Returns the team whose logs are read. If `-t` or `NAME@TEAM` names the team, the team may have
 /// been deleted already, because its logs are kept.
 fn team_of_log(context: &CommandContext, address: &str) -> Result<TeamName, ErrorReport> {
-    let state = context.state_dir()?;
+    let state = context.state_dir_path()?;
     let named = context.args.team.as_deref().or_else(|| Some(address.split_once('@')?.1));
     let named = named.and_then(|name| TeamName::parse(name).ok());
-    match named.filter(|team| agent_log_dir(state.path(), team).is_dir()) {
+    match named.filter(|team| agent_log_dir(&state, team).is_dir()) {
         Some(team) => check_own_team(&team).map(|()| team),
         None => Ok(team_of_address(context, address)?.name().clone()),
     }

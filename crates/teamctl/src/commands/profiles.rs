@@ -80,7 +80,7 @@ fn list(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
     if context.args.json {
         output::print_result(context, &json!({"profiles": entries}), "");
     } else if !context.args.quiet {
-        output::print_clipped_table(&rows);
+        output::print_table(&rows);
     }
     Ok(ExitCode::SUCCESS)
 }

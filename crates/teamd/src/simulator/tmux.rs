@@ -4,7 +4,7 @@
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
 use crate::core::jobs::pane_jobs::{
-    DialogPane, OpenedPane, PaneJob, PanePresence, PaneResult, PaneVisibility,
+    DialogPane, OpenedPane, PaneJob, PaneMove, PanePresence, PaneResult, PaneVisibility,
 };
 use protocol::control::CapturePaneReply;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -122,7 +122,8 @@ impl SimulatedTmux {
                 }
                 PaneResult::PaneClosed { spawn, error }
             }
-            PaneJob::MovePane { client, spawn, pane, owner, visibility, .. } => {
+            PaneJob::MovePane { client, pane_move } => {
+                let PaneMove { spawn, pane, owner, visibility, .. } = *pane_move;
                 let result = check_answers()
                     .and_then(|()| self.set_visibility(pane_number(&pane.to_string()), &owner, visibility));
                 PaneResult::PaneMoved { client, spawn, visibility, result }

@@ -1,7 +1,7 @@
 //! Tests that panes are hidden and shown again while other panes stay in place, and that layouts
 //! apply to teamd's windows.
 
-use tmux::{CreatedPane, Error, KillOutcome, PaneRow, TmuxServer};
+use tmux::{CreatedPane, Error, KillOutcome, PanePlace, PaneRow, TmuxServer};
 
 use crate::test_server::{
     TestServer, idle_command, label, on_all_servers, on_default_servers, tag, tag_created,
@@ -56,7 +56,7 @@ fn hidden_pane_keeps_its_process_and_returns() {
             !shown.is_hidden && shown.is_teamd_window && shown.window == window && shown.session == session,
             "{shown:?}"
         );
-        server.show_in_window(bob.pane, &tag("bob"), window).unwrap();
+        server.show_in_window(bob.pane, &tag("bob"), window, PanePlace::Below(ann.pane)).unwrap();
         assert_eq!((row(&mut server, bob.pane).window, row(&mut server, bob.pane).pid), (window, bob.pid));
         assert!(
             sessions_of_hidden_panes(fixture).is_empty(),
@@ -87,7 +87,7 @@ fn pane_with_another_tag_cannot_be_hidden_or_shown() {
         for result in [
             server.hide(ann.pane, &other_tag, "team"),
             server.hide("%0".parse().unwrap(), &other_tag, "team"),
-            server.show_in_window(ann.pane, &other_tag, bob.window),
+            server.show_in_window(ann.pane, &other_tag, bob.window, PanePlace::Below(bob.pane)),
             server.show_in_session(ann.pane, &other_tag, session, "team").map(drop),
         ] {
             assert!(matches!(result, Err(Error::NotOwned { .. })), "{result:?}");
@@ -136,7 +136,7 @@ fn pane_and_zoom_of_the_user_are_unchanged() {
         server.hide(ann.pane, &tag("ann"), "team").unwrap();
         assert_eq!(zoom_and_pane(), format!("1 {user_pane}"));
         server.apply_layout(bob.window, "main-vertical").unwrap();
-        server.show_in_window(ann.pane, &tag("ann"), bob.window).unwrap();
+        server.show_in_window(ann.pane, &tag("ann"), bob.window, PanePlace::Above(bob.pane)).unwrap();
         assert_eq!(zoom_and_pane(), format!("1 {user_pane}"));
         assert_eq!(row(&mut server, ann.pane).window, bob.window);
     });
@@ -197,7 +197,7 @@ fn full_window_rejects_a_hidden_pane() {
         let (ann, bob) = create_two_panes(&mut server);
         server.hide(ann.pane, &tag("ann"), "team").unwrap();
         while server.split(bob.window, &idle_command()).is_ok() {}
-        let full = server.show_in_window(ann.pane, &tag("ann"), bob.window);
+        let full = server.show_in_window(ann.pane, &tag("ann"), bob.window, PanePlace::Above(bob.pane));
         assert!(matches!(full, Err(Error::NoSpace { window }) if window == bob.window), "{full:?}");
         assert!(row(&mut server, ann.pane).is_hidden);
         assert!(fixture.run(["has-session", "-t", "=_teamd-hidden"]).is_empty());

@@ -41,13 +41,13 @@ fn print_object(context: &CommandContext, report: &RunReport) {
 fn print_rows(context: &CommandContext, team: &TeamName, tasks: &[TaskResult]) {
     let incomplete = || tasks.iter().filter(|task| task.outcome != TaskOutcome::Completed);
     if !context.args.quiet {
-        output::print_clipped_table(&result_rows(tasks));
+        output::print_table(&result_rows(tasks));
         output::print_line(&format!("{} of {} tasks are completed.", completed_count(tasks), tasks.len()));
         if let Some(help) = log_help(team, tasks) {
             output::print_line(&rewrite_commands(context, &help));
         }
     } else if incomplete().next().is_some() {
-        output::print_clipped_table(&result_rows(incomplete()));
+        output::print_table(&result_rows(incomplete()));
     }
 }
 

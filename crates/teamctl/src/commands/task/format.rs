@@ -15,14 +15,15 @@ pub(super) fn print_task(context: &CommandContext, task: &Task, sentence: &str) 
     output::print_result(context, &json!({"task": task}), &sanitize(sentence));
 }
 
-/// The columns id, status, owner, subject, blocked by. `all` are the tasks of the team.
+/// The columns id, status, owner, blocked by, subject. The subject is last, because a narrow terminal
+/// clips the last column. `all` are the tasks of the team.
 pub(super) fn task_row<T: Borrow<Task>>(task: &Task, all: &[T], members: &[Member]) -> Vec<String> {
     vec![
         task.id.to_string(),
         sanitize(&status(task)),
         task.owner.as_ref().map_or_else(|| "-".to_owned(), |owner| colored_owner(owner, members)),
-        sanitize(&single_line(&task.subject)),
         sanitize(&blocker_list(&task.open_blockers(all), all)),
+        sanitize(&single_line(&task.subject)),
     ]
 }
 
@@ -98,7 +99,7 @@ mod tests {
         let object = tasks[1].to_json(&tasks);
         assert_eq!((&object["available"], &object["open_blockers"]), (&json!(false), &json!(["1"])));
         assert_eq!(task_row(&tasks[0], &tasks, &[])[1], "in_progress (failed)");
-        assert_eq!(task_row(&tasks[1], &tasks, &[]), ["2", "pending", "-", "b c", "1 (failed)"]);
+        assert_eq!(task_row(&tasks[1], &tasks, &[]), ["2", "pending", "-", "1 (failed)", "b c"]);
         assert!(task_page(&tasks[1], &tasks).contains("  blocked by: 1 (failed)"));
         let completed_task = parse(r#"{"id":"3","subject":"c","status":"completed","owner":"ann"}"#);
         let task_of_bob = parse(r#"{"id":"4","subject":"d","status":"in_progress","owner":"bob"}"#);

@@ -44,7 +44,7 @@ pub(super) fn run(context: &CommandContext, team: &Team, args: &ListTasksArgs) -
 
 fn print_tasks(team: &Team, shown: &[&Arc<Task>], all: &[Arc<Task>]) {
     let members = team.config().map(|config| config.members).unwrap_or_default();
-    let mut rows = vec![["ID", "STATUS", "OWNER", "SUBJECT", "BLOCKED BY"].map(str::to_owned).to_vec()];
+    let mut rows = vec![["ID", "STATUS", "OWNER", "BLOCKED BY", "SUBJECT"].map(str::to_owned).to_vec()];
     rows.extend(shown.iter().map(|task| task_row(task, all, &members)));
     output::print_table(&rows);
 }

@@ -23,18 +23,8 @@ pub(crate) enum PaneJob {
     ClosePane { spawn: SpawnId, pane: PaneId, owner: PaneTag, window: Option<WindowId> },
     /// Show a text to the attached tmux clients.
     NotifyAttached { text: String, panes: Vec<PaneId> },
-    /// Hide the pane of a member, or show it again. A shown pane is moved into a window that has
-    /// one of the panes `neighbors`, or else into a window of its own.
-    MovePane {
-        client: ConnId,
-        spawn: SpawnId,
-        team: TeamName,
-        pane: PaneId,
-        owner: PaneTag,
-        visibility: PaneVisibility,
-        neighbors: Vec<PaneTag>,
-        layout: Layout,
-    },
+    /// Hide the pane of a member, or show it again.
+    MovePane { client: ConnId, pane_move: Box<PaneMove> },
     /// Find hidden panes that a person has moved back.
     CheckHiddenPanes { panes: Vec<(SpawnId, PaneId, PaneTag)> },
     /// Apply a layout to the windows that hold panes of these owners.
@@ -45,6 +35,22 @@ pub(crate) enum PaneJob {
     FindDialogs { panes: Vec<DialogPane> },
     /// Move windows, panes and clients of others out of the daemon's own sessions.
     MoveOutForeigners,
+}
+
+/// A pane that is hidden or shown again. A shown pane is moved beside the person's pane, or into a
+/// window that has one of the panes `neighbors`, or else into a window of its own.
+#[derive(Debug)]
+pub(crate) struct PaneMove {
+    pub(crate) spawn: SpawnId,
+    pub(crate) team: TeamName,
+    pub(crate) pane: PaneId,
+    pub(crate) owner: PaneTag,
+    pub(crate) visibility: PaneVisibility,
+    /// The panes of the team in joining order, this one among them unless it has a window of its own.
+    pub(crate) neighbors: Vec<PaneTag>,
+    pub(crate) layout: Layout,
+    /// The pane beside which this pane is shown, as long as there is space.
+    pub(crate) person_pane: Option<PersonPane>,
 }
 
 /// A pane that tmux must open, in which a shim runs. tmux places the pane in a window that has one

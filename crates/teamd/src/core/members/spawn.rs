@@ -13,12 +13,14 @@ use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord};
 use crate::core::state::agent::Agent;
 use crate::core::state::budget_status::exhausted_error;
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::{going_down_error, pane_neighbors, supervised_team, team_layout};
+use crate::core::state::lookup::{
+    going_down_error, pane_neighbors, person_pane, supervised_team, team_layout,
+};
 use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_holder};
 use crate::core::state::worktree_holds::{check_worktree, expire_holds, recorded_worktree, release_name};
 use protocol::control::Backend;
+use protocol::control::SpawnRequest;
 use protocol::control::shim_subcommands;
-use protocol::control::{PersonPane, SpawnRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
 use std::path::{Path, PathBuf};
@@ -89,12 +91,6 @@ fn open_spawn(
         }))),
     });
     context.state.agents.insert(id, agent);
-}
-
-/// The pane beside which the member's pane is opened. `None` for a member with a window of its own.
-fn person_pane(state: &State, request: &SpawnRequest) -> Option<PersonPane> {
-    let team = state.teams.get(&request.team).filter(|_| request.backend == Backend::Tmux);
-    team?.person_pane.clone()
 }
 
 /// Checks the request. Returns the name of the member.

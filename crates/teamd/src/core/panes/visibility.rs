@@ -4,10 +4,13 @@
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::pane_jobs::{PaneJob, PaneVisibility};
+use crate::core::jobs::pane_jobs::{PaneJob, PaneMove, PaneVisibility};
+
 use crate::core::panes::write_hidden_panes::write_hidden_panes;
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::{find_member, no_pane_error, pane_and_tag, pane_neighbors, team_layout};
+use crate::core::state::lookup::{
+    find_member, no_pane_error, pane_and_tag, pane_neighbors, person_pane, team_layout,
+};
 use protocol::control::{MemberAddress, Reply, VisibilityReply};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::BTreeSet;
@@ -20,30 +23,32 @@ pub(crate) fn set_visibility(
     who: &MemberAddress,
     visibility: PaneVisibility,
 ) {
-    match find_pane(context.state, who, visibility) {
+    match pane_move(context.state, who, visibility) {
         Err(error) => send_reply(context, client, Err(error)),
-        Ok((spawn, pane, owner)) => context.effects.push(Effect::Pane(PaneJob::MovePane {
-            client,
-            spawn,
-            team: who.team.clone(),
-            pane,
-            owner,
-            visibility,
-            neighbors: pane_neighbors(context.state, &who.team),
-            layout: team_layout(context.state, &who.team),
-        })),
+        Ok(pane_move) => {
+            context.effects.push(Effect::Pane(PaneJob::MovePane { client, pane_move: Box::new(pane_move) }))
+        }
     }
 }
 
-fn find_pane(
+fn pane_move(
     state: &State,
     who: &MemberAddress,
     visibility: PaneVisibility,
-) -> Result<(SpawnId, PaneId, PaneTag), ErrorReport> {
+) -> Result<PaneMove, ErrorReport> {
     let what = if visibility == PaneVisibility::Hidden { "hide" } else { "show" };
     let (pane, owner) = pane_and_tag(state, &who.team, &who.name, what)?;
-    let spawn = find_member(state, &who.team, &who.name)?.record.spawn_id.clone();
-    Ok((spawn, pane.id().ok_or_else(|| no_pane_error(&who.team, &who.name, what))?, owner))
+    let record = &find_member(state, &who.team, &who.name)?.record;
+    Ok(PaneMove {
+        spawn: record.spawn_id.clone(),
+        team: who.team.clone(),
+        pane: pane.id().ok_or_else(|| no_pane_error(&who.team, &who.name, what))?,
+        owner,
+        visibility,
+        neighbors: pane_neighbors(state, &who.team),
+        layout: team_layout(state, &who.team),
+        person_pane: person_pane(state, &record.request),
+    })
 }
 
 /// Handles the result of moving a pane.

@@ -6,7 +6,7 @@ use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::team::TeamState;
 use protocol::control::Backend;
-use protocol::control::Layout;
+use protocol::control::{Layout, PersonPane, SpawnRequest};
 use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, strip_team};
@@ -52,10 +52,16 @@ pub(crate) fn find_member<'a>(
         })
 }
 
-/// The tags of the panes beside which a new pane is opened.
+/// The tags of the panes that share windows, in joining order. A new pane is opened beside them.
 pub(crate) fn pane_neighbors(state: &State, team: &TeamName) -> Vec<tmux::PaneTag> {
     let sharing = |agent: &&Agent| agent.record.request.backend == Backend::Tmux;
     state.members(team).into_iter().filter(sharing).map(|agent| agent.record.spawn_id.pane_tag()).collect()
+}
+
+/// The pane beside which the member's pane is opened or shown. `None` for a member with a window of its own.
+pub(crate) fn person_pane(state: &State, request: &SpawnRequest) -> Option<PersonPane> {
+    let team = state.teams.get(&request.team).filter(|_| request.backend == Backend::Tmux);
+    team?.person_pane.clone()
 }
 
 /// The layout of the team's windows.

@@ -26,7 +26,7 @@ fn hidden_pane_ids(effects: &[Effect]) -> Option<Vec<String>> {
 
 fn pane_moves(effects: &[Effect]) -> Vec<PaneVisibility> {
     let moves = effects.iter().filter_map(|effect| match effect {
-        Effect::Pane(PaneJob::MovePane { visibility, .. }) => Some(*visibility),
+        Effect::Pane(PaneJob::MovePane { pane_move, .. }) => Some(pane_move.visibility),
         _ => None,
     });
     moves.collect()

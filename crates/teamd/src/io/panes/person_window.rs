@@ -1,30 +1,31 @@
 //! Opens panes beside a person's pane, in the window of that person, and puts the window in order
 //! again when they have closed.
 
-use crate::core::jobs::pane_jobs::PaneSpec;
+use crate::core::jobs::pane_jobs::{PaneMove, PaneSpec};
 use crate::io::panes::thread::PaneManager;
+use crate::io::panes::visibility::{JoinOutcome, place_in_joining_order};
 use crate::io::panes::window_space::MIN_PANE;
 use protocol::control::PersonPane;
-use tmux::{CreatedPane, Error, PaneId, PaneRow, PaneTag, PersonPaneSplit, WindowId};
+use tmux::{CreatedPane, Error, PaneId, PanePlace, PaneRow, PaneTag, WindowId};
 
 /// The minimum width that the person's pane keeps, in columns.
 const MIN_KEPT_COLUMNS: u32 = 40;
 
 impl PaneManager {
     /// Opens a pane beside the person's pane of the team. Returns `None` if the team has no person's
-    /// pane, if that pane was on another tmux server, or if it cannot be split ([`choose_split`]).
+    /// pane, if that pane was on another tmux server, or if it cannot be split ([`choose_place`]).
     pub(super) fn open_beside_person(&mut self, opening: &PaneSpec) -> Result<Option<CreatedPane>, Error> {
         let Some(person) = &opening.person_pane else { return Ok(None) };
         let rows = self.list_panes()?;
         if self.connect()?.epoch().pid != person.server_pid {
             return Ok(None);
         }
-        let Some((window, split)) = choose_split(&rows, person, &opening.neighbors) else { return Ok(None) };
+        let Some((window, place)) = choose_place(&rows, person, &opening.neighbors) else { return Ok(None) };
         self.batch = None;
         let panes = self.person_windows.entry(window).or_default();
         match self.server.as_mut().expect("connected above").split_in_person_window(
             window,
-            split,
+            place,
             &opening.argv,
         ) {
             // A person has just closed or shrunk the pane.
@@ -33,6 +34,34 @@ impl PaneManager {
                 panes.extend(created.iter().map(|created| created.pane));
                 created.map(Some)
             }
+        }
+    }
+
+    /// Moves a hidden pane beside the person's pane of its team, like
+    /// [`PaneManager::open_beside_person`].
+    pub(super) fn show_beside_person(
+        &mut self,
+        rows: &[PaneRow],
+        shown: &PaneMove,
+    ) -> Result<JoinOutcome, Error> {
+        let Some(person) = &shown.person_pane else { return Ok(JoinOutcome::NoSpace) };
+        let server = self.connect()?;
+        let place = Some(rows).filter(|_| server.epoch().pid == person.server_pid);
+        let Some((window, place)) = place.and_then(|rows| choose_place(rows, person, &shown.neighbors))
+        else {
+            return Ok(JoinOutcome::NoSpace);
+        };
+        let place = match place {
+            PanePlace::RightOf { .. } => place,
+            last => place_in_joining_order(rows, window, shown).unwrap_or(last),
+        };
+        match server.join_person_window(window, place, shown.pane, &shown.owner) {
+            // A person has just closed or shrunk the pane.
+            Err(Error::NoSpace { .. } | Error::Rejected { .. }) => Ok(JoinOutcome::NoSpace),
+            joined => joined.map(|()| {
+                self.person_windows.entry(window).or_default().insert(shown.pane);
+                JoinOutcome::Joined
+            }),
         }
     }
 
@@ -59,15 +88,15 @@ impl PaneManager {
     }
 }
 
-/// Chooses the pane to split, with its window. `team_tags` are the tags of the team's panes. Returns
+/// Chooses the place of a further pane, with its window. `team_tags` are the tags of the team's panes. Returns
 /// `None` in these cases: the person's pane does not exist, is hidden, or is in a window of teamd; a
 /// pane of its window is zoomed, so that tmux does not report the sizes without the zoom; a pane would
 /// become too small.
-fn choose_split(
+fn choose_place(
     rows: &[PaneRow],
     person: &PersonPane,
     team_tags: &[PaneTag],
-) -> Option<(WindowId, PersonPaneSplit)> {
+) -> Option<(WindowId, PanePlace)> {
     let anchor: PaneId = person.pane.parse().ok()?;
     let is_usable = |row: &&PaneRow| !row.is_hidden && !row.is_teamd_window && !row.is_zoomed;
     let anchor = rows.iter().find(|row| row.pane == anchor).filter(is_usable)?;
@@ -75,21 +104,21 @@ fn choose_split(
     let in_window = rows.iter().filter(|row| row.window == anchor.window);
     let column: Vec<&PaneRow> = in_window.filter(|row| row.tag.as_deref().is_some_and(is_of_team)).collect();
     let (min_columns, min_lines) = MIN_PANE;
-    let split = match column.last() {
+    let place = match column.last() {
         None => {
             let kept = (anchor.pane_width * u32::from(person.kept_percent) / 100).max(MIN_KEPT_COLUMNS);
             // The border takes one column.
             let columns = anchor.pane_width.checked_sub(kept + 1)?;
             let fits = columns >= min_columns && anchor.pane_height >= min_lines;
-            fits.then_some(PersonPaneSplit::RightOf { anchor: anchor.pane, columns })?
+            fits.then_some(PanePlace::RightOf { anchor: anchor.pane, columns })?
         }
         Some(last) => {
             let lines: u32 = column.iter().map(|row| row.pane_height + 1).sum();
             let needed = (column.len() as u32 + 1) * (min_lines + 1);
-            (needed <= lines).then_some(PersonPaneSplit::Below { last: last.pane })?
+            (needed <= lines).then_some(PanePlace::Below(last.pane))?
         }
     };
-    Some((anchor.window, split))
+    Some((anchor.window, place))
 }
 
 #[cfg(test)]
@@ -114,16 +143,16 @@ mod tests {
         }
     }
 
-    fn split(rows: &[PaneRow]) -> Option<PersonPaneSplit> {
+    fn split(rows: &[PaneRow]) -> Option<PanePlace> {
         let person = PersonPane { pane: "%1".to_owned(), server_pid: 1, kept_percent: 30 };
         let team: Vec<PaneTag> = ["ann", "bob", "cat"].map(|tag| tag.parse().unwrap()).to_vec();
-        choose_split(rows, &person, &team).map(|(_, split)| split)
+        choose_place(rows, &person, &team).map(|(_, split)| split)
     }
 
     #[test]
     fn persons_pane_keeps_its_share_and_at_least_forty_columns() {
         let right = |width| split(&[row("%1", None, width, 50)]);
-        let columns = |columns| Some(PersonPaneSplit::RightOf { anchor: "%1".parse().unwrap(), columns });
+        let columns = |columns| Some(PanePlace::RightOf { anchor: "%1".parse().unwrap(), columns });
         assert_eq!(right(200), columns(139));
         assert_eq!(right(101), columns(60));
         assert_eq!(right(100), None);
@@ -137,7 +166,7 @@ mod tests {
     #[test]
     fn further_panes_stand_below_the_last_one_while_they_fit() {
         let anchor = row("%1", None, 60, 50);
-        let below = |last: &str| Some(PersonPaneSplit::Below { last: last.parse().unwrap() });
+        let below = |last: &str| Some(PanePlace::Below(last.parse().unwrap()));
         assert_eq!(split(&[anchor.clone(), row("%2", Some("ann"), 139, 50)]), below("%2"));
         let two = [anchor.clone(), row("%2", Some("ann"), 139, 25), row("%4", Some("bob"), 139, 24)];
         assert_eq!(split(&two), below("%4"));

@@ -6,7 +6,7 @@
 //! there is no connection.
 
 use crate::core::event::CoreEvent;
-use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult, PaneVisibility};
+use crate::core::jobs::pane_jobs::{PaneJob, PaneMove, PanePresence, PaneResult, PaneVisibility};
 use crate::core::roster::record::AgentPane;
 use crate::io::panes::window_rows_cache::OpenBatch;
 use crate::io::panes::{choose_close_batch, window_space};
@@ -204,15 +204,16 @@ impl PaneManager {
                 let error = self.close(pane, &owner).err().map(to_error);
                 Some(PaneResult::PaneClosed { spawn, error })
             }
-            PaneJob::MovePane { client, spawn, team, pane, owner, visibility, neighbors, layout } => {
-                let result = match visibility {
-                    PaneVisibility::Hidden => self.hide(&team, pane, &owner, layout),
-                    PaneVisibility::Shown => self.show(&team, pane, &owner, &neighbors, layout),
+            PaneJob::MovePane { client, pane_move } => {
+                let result = match pane_move.visibility {
+                    PaneVisibility::Hidden => self.hide(&pane_move),
+                    PaneVisibility::Shown => self.show(&pane_move),
                 };
                 // tmux does not report a pane that a person opens beside a hidden one.
                 if result.is_ok() {
                     self.move_out_foreigners();
                 }
+                let PaneMove { spawn, visibility, .. } = *pane_move;
                 let result = result.map_err(to_error);
                 Some(PaneResult::PaneMoved { client, spawn, visibility, result })
             }

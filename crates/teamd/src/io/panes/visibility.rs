@@ -1,74 +1,91 @@
 //! Hides panes and shows them again.
 
+use crate::core::jobs::pane_jobs::PaneMove;
 use crate::io::panes::thread::PaneManager;
 use crate::io::panes::window_space::window_with_space;
-use protocol::control::Layout;
-use protocol::name::TeamName;
-use tmux::{Error, PaneId, PaneTag, WindowId};
+use tmux::{Error, PaneId, PanePlace, PaneRow, WindowId};
+
+/// Whether a window had space for a pane.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum JoinOutcome {
+    Joined,
+    NoSpace,
+}
 
 impl PaneManager {
     /// Moves a pane to the tmux session of hidden panes.
-    pub(super) fn hide(
-        &mut self,
-        team: &TeamName,
-        pane: PaneId,
-        owner: &PaneTag,
-        layout: Layout,
-    ) -> Result<(), Error> {
+    pub(super) fn hide(&mut self, hidden: &PaneMove) -> Result<(), Error> {
         let server = self.connect()?;
-        let row = server.list_panes()?.into_iter().find(|row| row.pane == pane);
-        server.hide(pane, owner, team.as_str())?;
-        self.pending_layouts.extend(row.map(|row| (row.window, layout)));
+        let row = server.list_panes()?.into_iter().find(|row| row.pane == hidden.pane);
+        server.hide(hidden.pane, &hidden.owner, hidden.team.as_str())?;
+        self.pending_layouts.extend(row.map(|row| (row.window, hidden.layout)));
         Ok(())
     }
 
-    /// Moves a hidden pane back to a window of its team. A visible pane stays where it is.
-    ///
-    /// `neighbors` has the pane tags of the agents whose panes share windows. If `owner` is not
-    /// among them, the pane gets a window of its own.
-    pub(super) fn show(
-        &mut self,
-        team: &TeamName,
-        pane: PaneId,
-        owner: &PaneTag,
-        neighbors: &[PaneTag],
-        layout: Layout,
-    ) -> Result<(), Error> {
+    /// Moves a hidden pane back to a window of its team, at its place in joining order. A visible pane
+    /// stays where it is.
+    pub(super) fn show(&mut self, shown: &PaneMove) -> Result<(), Error> {
         let rows = self.connect()?.list_panes()?;
-        let row = rows.iter().find(|row| row.pane == pane).ok_or(Error::PaneNotFound { pane })?;
-        if !row.is_hidden {
+        let row = rows.iter().find(|row| row.pane == shown.pane);
+        if !row.ok_or(Error::PaneNotFound { pane: shown.pane })?.is_hidden
+            || self.show_beside_person(&rows, shown)? == JoinOutcome::Joined
+            || self.show_in_team_window(&rows, shown)? == JoinOutcome::Joined
+        {
             return Ok(());
         }
-        // An agent whose pane has a window of its own is not in `neighbors`. Its pane must not
-        // share a window, so it gets a new window again.
-        let window = match window_with_space(&rows, neighbors, layout).filter(|_| neighbors.contains(owner)) {
-            Some(window) => match self.connect()?.show_in_window(pane, owner, window) {
-                Err(Error::NoSpace { .. }) => self.move_to_own_window(team, pane, owner)?,
-                result => result.map(|()| window)?,
-            },
-            None => self.move_to_own_window(team, pane, owner)?,
-        };
-        self.pending_layouts.insert(window, layout);
+        let window = self.move_to_own_window(shown)?;
+        self.pending_layouts.insert(window, shown.layout);
         Ok(())
+    }
+
+    fn show_in_team_window(&mut self, rows: &[PaneRow], shown: &PaneMove) -> Result<JoinOutcome, Error> {
+        // An agent whose pane has a window of its own is not in `neighbors`. Its pane must not
+        // share a window.
+        let sharing = Some(rows).filter(|_| shown.neighbors.contains(&shown.owner));
+        let window = sharing.and_then(|rows| window_with_space(rows, &shown.neighbors, shown.layout));
+        let Some(window) = window else { return Ok(JoinOutcome::NoSpace) };
+        let Some(place) = place_in_joining_order(rows, window, shown) else {
+            return Ok(JoinOutcome::NoSpace);
+        };
+        match self.connect()?.show_in_window(shown.pane, &shown.owner, window, place) {
+            Err(Error::NoSpace { .. }) => Ok(JoinOutcome::NoSpace),
+            joined => joined.map(|()| {
+                self.pending_layouts.insert(window, shown.layout);
+                JoinOutcome::Joined
+            }),
+        }
     }
 
     /// Moves a hidden pane to a new window in the daemon's tmux session. Returns the window.
-    fn move_to_own_window(
-        &mut self,
-        team: &TeamName,
-        pane: PaneId,
-        owner: &PaneTag,
-    ) -> Result<WindowId, Error> {
+    fn move_to_own_window(&mut self, shown: &PaneMove) -> Result<WindowId, Error> {
+        let PaneMove { team, pane, owner, .. } = shown;
         if let Some(session) = self.daemon_tmux_session()? {
-            match self.connect()?.show_in_session(pane, owner, session, team.as_str()) {
+            match self.connect()?.show_in_session(*pane, owner, session, team.as_str()) {
                 Err(error @ Error::Rejected { .. }) => self.forget_ended_session(session, error)?,
                 result => return result,
             }
         }
         let name = self.own_tmux_session_name()?;
         let server = self.connect()?;
-        let window = server.show_in_named_session(pane, owner, &name, team.as_str())?;
-        self.tmux_session = Some(server.pane_session(pane)?);
+        let window = server.show_in_named_session(*pane, owner, &name, team.as_str())?;
+        self.tmux_session = Some(server.pane_session(*pane)?);
         Ok(window)
     }
+}
+
+/// The place of a shown pane in a window with panes of its team: below the pane that joined before
+/// it, or above the one that joined after it. `None` if the window has no pane of the team.
+pub(super) fn place_in_joining_order(
+    rows: &[PaneRow],
+    window: WindowId,
+    shown: &PaneMove,
+) -> Option<PanePlace> {
+    let in_window = |tag: &tmux::PaneTag| -> Option<PaneId> {
+        let is_tagged = |row: &&PaneRow| row.window == window && row.tag.as_deref() == Some(tag.as_str());
+        rows.iter().find(is_tagged).map(|row| row.pane)
+    };
+    let position = shown.neighbors.iter().position(|tag| *tag == shown.owner).unwrap_or(0);
+    let (before, after) = shown.neighbors.split_at(position);
+    let below = before.iter().rev().find_map(in_window).map(PanePlace::Below);
+    below.or_else(|| after.iter().find_map(in_window).map(PanePlace::Above))
 }

@@ -1,0 +1,45 @@
+//! The place in a window at which a pane is created or joins: beside a pane that is there.
+
+use tmux_interface::{JoinPane, TmuxCommand};
+
+use crate::PaneId;
+use crate::command_list::CommandList;
+
+/// The pane that is split to make room for another pane, and the side on which the other pane stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PanePlace {
+    /// At the right of the pane `anchor`, with a width of `columns`.
+    RightOf {
+        /// The pane that is split.
+        anchor: PaneId,
+        /// Width of the other pane, in columns.
+        columns: u32,
+    },
+    /// Below the pane.
+    Below(PaneId),
+    /// Above the pane.
+    Above(PaneId),
+}
+
+/// Adds the place to `split-window` or `join-pane`.
+pub(crate) fn at_place(mut command: TmuxCommand<'_>, place: PanePlace) -> TmuxCommand<'_> {
+    let target = match place {
+        PanePlace::RightOf { anchor, columns } => {
+            command.push_param("-h").push_param("-l").push_param(columns.to_string());
+            anchor
+        }
+        PanePlace::Below(pane) => pane,
+        PanePlace::Above(pane) => {
+            command.push_param("-b");
+            pane
+        }
+    };
+    command.push_param("-t").push_param(target.to_string());
+    command
+}
+
+/// The command that moves a pane to a place.
+pub(crate) fn join_command(pane: PaneId, place: PanePlace) -> CommandList {
+    let join = JoinPane::new().detached().src_pane(pane.to_string()).build();
+    CommandList::new(&at_place(join, place))
+}
