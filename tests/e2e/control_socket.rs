@@ -3,6 +3,7 @@
 
 use harness::{TaggedProcesses, TestEnv, record_result};
 use protocol::directories::{Directories, DirectoryEnvironment};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
 use rustix::process::{Uid, getuid};
 use rustix::thread::set_thread_uid;
@@ -338,6 +339,44 @@ fn removed_socket_is_made_again() {
     assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
     std::fs::remove_file(directory.with_extension("old").join("control.sock")).unwrap();
     env.shut_down();
+}
+
+/// A logout removes the runtime directory, and only the system can make it again. A file in its place
+/// stands for that, since tests may run as root.
+#[test]
+fn socket_moves_to_the_state_directory_while_the_runtime_directory_is_missing() {
+    let env = TestEnv::with_team();
+    env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
+    let pid = env.daemon_pid();
+    let socket = socket_directory(&env).join("control.sock").display().to_string();
+    let runtime = env.path("run/teamd");
+    let answers = || Some(env.teamctl(["status"])).filter(|output| output.code == 0);
+    // In one step, since the daemon makes a missing directory again at once.
+    let file = env.path("run/file");
+    std::fs::write(&file, "").unwrap();
+    renameat_with(CWD, &file, CWD, &runtime, RenameFlags::EXCHANGE).unwrap();
+    env.wait_until("the daemon is found", answers).expect_success();
+    let up = env.teamctl(["up"]).expect_success();
+    assert!(up.contains(&format!("runs already: pid {pid}")), "{up}");
+    // The agent's environment names the first socket.
+    let member = env.member("ann").unwrap();
+    env.teamctl_with(&["status"], &[("TEAMD_SOCKET", &socket)]).expect_success();
+    env.kill_process(pid);
+    // Another daemon is started from an environment that has a runtime directory.
+    let other_directory = env.path("elsewhere");
+    std::fs::create_dir(&other_directory).unwrap();
+    let other = [("XDG_RUNTIME_DIR", other_directory.to_str().unwrap())];
+    env.teamctl_with(&["up"], &other).expect_success();
+    env.wait_until("the shim has found the new daemon", || {
+        let status = env.teamctl_with(&["status", "--json"], &other).json();
+        let seen = &status["teams"][0]["members"][0];
+        (seen["lifecycle"] == "running" && seen["pid"] == member["pid"]).then_some(())
+    });
+    env.teamctl_with(&["kill", "ann"], &other).expect_success();
+    env.teamctl_with(&["down"], &other).expect_success();
+    std::fs::remove_file(&runtime).unwrap();
+    std::fs::remove_dir_all(&file).unwrap();
+    env.shut_down_after_kills();
 }
 
 #[test]

@@ -73,7 +73,10 @@ fn start_daemon(
 ) -> Result<DaemonStart, ErrorReport> {
     let directory = socket.parent().unwrap_or(Path::new("/")).to_owned();
     let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-    created.map_err(|error| ErrorReport::from_io("make", &directory, &error))?;
+    created.map_err(|error| {
+        ErrorReport::from_io("make", &directory, &error)
+            .with_help("name a directory of yours in XDG_RUNTIME_DIR, or unset it to use one below /tmp")
+    })?;
     let mut watcher = DirectoryWatcher::new(&[directory])?;
     if let Some((code, message)) = check_start(context, socket, no_output_after.as_deref())? {
         // Another daemon for this root holds the lock. A person may have just started that daemon

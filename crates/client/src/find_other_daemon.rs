@@ -30,12 +30,21 @@ pub fn find_other_socket(root: &Path, directories: &Directories) -> Option<PathB
     other.filter(|socket| *socket != directories.control_socket())
 }
 
+/// The socket that the lock file `lock_file` names, if the process that it names listens there.
+pub fn socket_of_lock_holder(lock_file: &Path) -> Option<PathBuf> {
+    let holder = LockHolder::parse(&std::fs::read(lock_file).ok()?)?;
+    let connection = Connection::open_without_blocking(&holder.socket).ok()?;
+    (connection.peer_pid() == Some(holder.pid)).then_some(holder.socket)
+}
+
 /// The socket that a lock file names, if a daemon listens there. A daemon whose process is stopped
 /// listens too. The lock file may be that of an ended daemon, and another root's daemon may listen
-/// on the socket now.
+/// on the socket now. A daemon of another PID namespace has another pid here, and is asked for its
+/// root.
 fn named_socket(lock_file: &Path, root: &Path) -> Option<PathBuf> {
     let holder = LockHolder::parse(&std::fs::read(lock_file).ok()?)?;
     let listens = match Connection::open_without_blocking(&holder.socket) {
+        Ok(connection) if connection.peer_pid() == Some(holder.pid) => true,
         Ok(connection) => supervised_root(connection).is_none_or(|other| *other == *root),
         Err(error) => matches!(error, Error::Unresponsive(_)),
     };

@@ -106,12 +106,13 @@ impl TeamContext {
         Ok(other.unwrap_or(expected))
     }
 
-    /// The socket of a daemon that was started from another environment. `None` if there is none,
-    /// or if the options name a socket.
+    /// The socket of a daemon that was started from another environment, or whose socket was removed.
+    /// `None` if there is none, or if a person has named a socket. The socket in an agent's environment
+    /// is the one that its daemon had when the agent was started.
     fn other_socket(&self) -> Result<Option<PathBuf>, ErrorReport> {
-        match self.options.socket {
-            Some(_) => Ok(None),
-            None => Ok(find_other_socket(&self.root_path()?, &self.directories()?)),
+        match &self.options.socket {
+            Some(socket) if env_var("TEAMD_SOCKET").map(PathBuf::from).as_ref() != Some(socket) => Ok(None),
+            _ => Ok(find_other_socket(&self.root_path()?, &self.directories()?)),
         }
     }
 

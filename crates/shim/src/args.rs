@@ -10,8 +10,8 @@ use std::path::PathBuf;
 /// A parsed command line.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ShimCommand {
-    /// `run SPAWN --socket PATH [--headless LOG]`: start and supervise an agent. Called by the
-    /// daemon.
+    /// `run SPAWN --socket PATH [--lock-file PATH] [--headless LOG]`: start and supervise an agent.
+    /// Called by the daemon.
     Run(ShimArgs),
     /// `log PATH`: write standard input to a log of bounded size. Called by tmux.
     Log(PathBuf),
@@ -25,6 +25,8 @@ pub(crate) struct ShimArgs {
     pub(crate) spawn: String,
     /// The daemon's control socket.
     pub(crate) socket: PathBuf,
+    /// The file that names the socket of a later daemon.
+    pub(crate) lock_file: Option<PathBuf>,
     /// The file that gets the agent's output. `None` if the agent has a pane.
     pub(crate) headless: Option<PathBuf>,
 }
@@ -44,13 +46,17 @@ pub(crate) fn parse(words: &[OsString]) -> Option<ShimCommand> {
     let (command, rest) = words.split_first()?;
     match (command.to_str()?, rest) {
         (shim_subcommands::RUN, [spawn, option, socket, rest @ ..]) if option == "--socket" => {
-            let headless = match rest {
-                [] => None,
-                [option, log] if option == "--headless" => Some(log.into()),
-                _ => return None,
-            };
             let spawn = spawn.to_str()?.to_owned();
-            Some(ShimCommand::Run(ShimArgs { spawn, socket: socket.into(), headless }))
+            let mut args = ShimArgs { spawn, socket: socket.into(), lock_file: None, headless: None };
+            let mut options = rest.chunks_exact(2);
+            for option in &mut options {
+                match option[0].to_str()? {
+                    "--lock-file" => args.lock_file = Some((&option[1]).into()),
+                    "--headless" => args.headless = Some((&option[1]).into()),
+                    _ => return None,
+                }
+            }
+            options.remainder().is_empty().then_some(ShimCommand::Run(args))
         }
         (shim_subcommands::LOG, [path]) if !path.as_encoded_bytes().starts_with(b"-") => {
             Some(ShimCommand::Log(path.into()))
@@ -77,12 +83,16 @@ mod tests {
 
     #[test]
     fn each_command_is_parsed() {
-        let run = |headless: Option<&str>| {
-            let headless = headless.map(PathBuf::from);
-            Some(ShimCommand::Run(ShimArgs { spawn: "x-1".into(), socket: "/s".into(), headless }))
+        let run = |lock_file: Option<&str>, headless: Option<&str>| {
+            let [lock_file, headless] = [lock_file, headless].map(|path| path.map(PathBuf::from));
+            Some(ShimCommand::Run(ShimArgs { spawn: "x-1".into(), socket: "/s".into(), lock_file, headless }))
         };
-        assert_eq!(parse_line("run x-1 --socket /s"), run(None));
-        assert_eq!(parse_line("run x-1 --socket /s --headless /l"), run(Some("/l")));
+        assert_eq!(parse_line("run x-1 --socket /s"), run(None, None));
+        assert_eq!(parse_line("run x-1 --socket /s --lock-file /f"), run(Some("/f"), None));
+        assert_eq!(
+            parse_line("run x-1 --socket /s --lock-file /f --headless /l"),
+            run(Some("/f"), Some("/l"))
+        );
         assert_eq!(parse_line("log /x/y.log"), Some(ShimCommand::Log("/x/y.log".into())));
         let hook = |profile: Option<&str>| {
             let (event, profile) = ("prompt".to_owned(), profile.map(str::to_owned));
@@ -98,6 +108,7 @@ mod tests {
             "",
             "run x-1",
             "run x-1 --socket /s --headless",
+            "run x-1 --socket /s --log /l",
             "log",
             "log --help",
             "log /x y",

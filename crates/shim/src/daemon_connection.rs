@@ -1,10 +1,13 @@
 //! The shim's connection to the daemon. If the connection is lost, the shim connects again. The
 //! first message of each connection passes the daemon its end of the agent's wake socket.
 
+use crate::args::ShimArgs;
 use crate::descendants;
 use crate::poll_timeout;
 use crate::signals::ShimSignals;
 use client::connection::Connection;
+use client::error::Error;
+use client::find_other_daemon::socket_of_lock_holder;
 use client::next_task_client::NextTaskClient;
 use client::process_table::ProcessStat;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -47,6 +50,8 @@ struct LinkReadiness {
 #[derive(Debug)]
 pub(crate) struct DaemonConnection {
     socket: PathBuf,
+    /// The file that names the socket of a later daemon.
+    lock_file: Option<PathBuf>,
     spawn: String,
     /// The daemon's end of the wake socket. The shim keeps this end open, so that the agent never
     /// sees the socket closed when the daemon exits.
@@ -66,10 +71,11 @@ pub(crate) struct DaemonConnection {
 }
 
 impl DaemonConnection {
-    pub(crate) fn new(socket: PathBuf, spawn: &str, wake_socket: OwnedFd) -> DaemonConnection {
+    pub(crate) fn new(args: &ShimArgs, wake_socket: OwnedFd) -> DaemonConnection {
         DaemonConnection {
-            socket,
-            spawn: spawn.to_owned(),
+            socket: args.socket.clone(),
+            lock_file: args.lock_file.clone(),
+            spawn: args.spawn.clone(),
             wake_socket,
             connection: None,
             next_attempt: Instant::now(),
@@ -104,7 +110,7 @@ impl DaemonConnection {
     /// find a daemon that was started only now.
     pub(crate) fn exempt_processes(&mut self) -> Vec<ProcessStat> {
         if self.connection.is_none() {
-            let fresh = Connection::open(&self.socket).ok();
+            let fresh = self.open().ok();
             fresh.iter().for_each(|connection| self.remember_daemon(connection));
         }
         self.daemon_processes.clone()
@@ -237,8 +243,25 @@ impl DaemonConnection {
         }
     }
 
-    fn send_hello(&self) -> Result<Connection, client::error::Error> {
-        let mut connection = Connection::open(&self.socket)?;
+    /// Connects to the daemon. If the last known socket is gone, connects to the one that the lock file
+    /// names: the daemon could not make its socket again, or a person has started a daemon from another
+    /// environment.
+    fn open(&mut self) -> Result<Connection, Error> {
+        let connection = Connection::open(&self.socket);
+        if !matches!(connection, Err(Error::NotRunning { .. })) {
+            return connection;
+        }
+        match self.lock_file.as_deref().and_then(socket_of_lock_holder) {
+            Some(socket) if socket != self.socket => {
+                self.socket = socket;
+                Connection::open(&self.socket)
+            }
+            _ => connection,
+        }
+    }
+
+    fn send_hello(&mut self) -> Result<Connection, Error> {
+        let mut connection = self.open()?;
         connection.set_timeout(SEND_TIMEOUT)?;
         let hello =
             ShimHello { spawn_id: self.spawn.clone(), agent_pid: self.agent, turn_status: self.turn.clone() };

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     let mut shim = Shim {
         log: args.headless.as_deref(),
         signals: ShimSignals::install()?,
-        connection: DaemonConnection::new(args.socket.clone(), &args.spawn, daemon_socket.into()),
+        connection: DaemonConnection::new(args, daemon_socket.into()),
     };
     nix::sys::prctl::set_child_subreaper(true).map_err(|errno| {
         ErrorReport::new(ErrorKind::Internal, format!("cannot become the parent of orphans: {errno}"))

@@ -39,7 +39,7 @@ pub(crate) type Cli = CommandLine<CliCommand>;
 /// commands have small parsers, which are tried first. If no small parser accepts the arguments,
 /// the full parser parses them. Only the full parser reports errors and prints help.
 pub(crate) fn parse_command_line() -> Result<Cli, clap::Error> {
-    missing_value::check_text_values(std::env::args_os().skip(1))?;
+    missing_value::check_text_values(std::env::args_os().skip(1), Cli::command)?;
     parse_quickly::<FrequentCommand>()
         .or_else(parse_quickly::<TaskCommandOnly>)
         .map_or_else(Cli::try_parse, Ok)
@@ -241,5 +241,39 @@ mod tests {
     fn team_name_may_begin_with_a_hyphen() {
         let line = Cli::try_parse_from(["teamctl", "up", "--resume", "-t", "-x"]).unwrap();
         assert!(format!("{line:?}").contains(r#"team: Some("-x")"#), "{line:?}");
+    }
+
+    fn missing_value_message(line: &str) -> Option<String> {
+        let error = missing_value::check_text_values(line.split(' ').map(Into::into), Cli::command).err()?;
+        error.to_string().lines().next().map(str::to_owned)
+    }
+
+    #[test]
+    fn option_is_no_text() {
+        let missing = |option: &str, next: &str| {
+            Some(format!("error: the value of {option} is missing, because {next} is an option"))
+        };
+        assert_eq!(missing_value_message("shutdown ann --reason --force"), missing("--reason", "--force"));
+        assert_eq!(missing_value_message("shutdown ann --reason --json"), missing("--reason", "--json"));
+        assert_eq!(
+            missing_value_message("task create x --description --active-form y"),
+            missing("--description", "--active-form")
+        );
+        assert_eq!(missing_value_message("status -t --json"), missing("--team", "--json"));
+    }
+
+    #[test]
+    fn other_texts_are_taken() {
+        for line in [
+            "shutdown ann --reason=--force",
+            "shutdown ann --reason --forced",
+            "shutdown ann --reason -x --force",
+            "send bob --summary",
+            "send bob -- --reason --force",
+            "spawn ann --prompt -x -- --prompt --model",
+            "task list --all --available",
+        ] {
+            assert_eq!(missing_value_message(line), None, "{line}");
+        }
     }
 }

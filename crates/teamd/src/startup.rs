@@ -33,6 +33,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use store::{Durability, Root, StateDir, own_program};
 use tmux::ServerAddress;
 use tokio::sync::mpsc::unbounded_channel;
@@ -57,7 +58,8 @@ pub(crate) fn run(args: &Args) -> Result<(), ErrorReport> {
 /// What the daemon has before it starts its threads.
 struct Startup {
     /// The lock on the state directory, which this process holds until it exits.
-    _lock: InstanceLock,
+    /// Held until the daemon has ended.
+    lock: Arc<InstanceLock>,
     root: Root,
     state_dir: StateDir,
     roster: Roster,
@@ -101,7 +103,7 @@ impl Startup {
         failpoint::hit("start.tidied");
         let settings = build_settings(args, &root, socket, directories.state_dir)?;
         Ok(Startup {
-            _lock: lock,
+            lock: Arc::new(lock),
             root,
             state_dir,
             roster,
@@ -144,7 +146,12 @@ impl Startup {
             children: Children::new(self.limits),
             unwatched_processes: HashMap::new(),
             terminal: DaemonTerminal::start(),
-            listener: ControlListener::start(state.settings.socket.clone(), accepted, events.clone())?,
+            listener: ControlListener::start(
+                state.settings.socket.clone(),
+                Arc::clone(&self.lock),
+                accepted,
+                events.clone(),
+            )?,
         };
         watch_signals(&events)?;
         run_event_loop(&mut state, &mut runner, &mut queue, &mut new_connections).await;

@@ -3,23 +3,26 @@
 //! A text may begin with `-`, so clap takes the next option as the text. The command would then do
 //! something else than was meant, for example ask instead of end.
 
-use super::Cli;
 use clap::error::ErrorKind;
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 use std::ffi::OsString;
 
-/// Checks the arguments of this process, without the name of the program.
+/// Checks the arguments of this process, without the name of the program. `build_command` builds the
+/// parser of all commands.
 ///
 /// # Errors
 ///
 /// The value of a text option is an option of the same command.
-pub(super) fn check_text_values(arguments: impl Iterator<Item = OsString>) -> Result<(), clap::Error> {
+pub(super) fn check_text_values(
+    arguments: impl Iterator<Item = OsString>,
+    build_command: fn() -> Command,
+) -> Result<(), clap::Error> {
     let arguments: Vec<String> = arguments.map_while(|argument| argument.into_string().ok()).collect();
-    // Building the parser of all commands takes long, and few command lines have two such arguments.
+    // Building the parser takes long, and few command lines have two such arguments.
     if !arguments.windows(2).any(|pair| pair[0].starts_with('-') && pair[1].starts_with("--")) {
         return Ok(());
     }
-    let mut root = Cli::command();
+    let mut root = build_command();
     root.build();
     let mut command = &root;
     for (index, argument) in arguments.iter().enumerate().take_while(|(_, argument)| *argument != "--") {
@@ -54,43 +57,4 @@ fn missing_value(mut command: Command, option: &Arg, next: &str) -> clap::Error 
          if {next} is meant as the text, type --{option}={next}"
     );
     command.error(ErrorKind::InvalidValue, text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn message(line: &str) -> Option<String> {
-        let error = check_text_values(line.split(' ').map(OsString::from)).err()?;
-        error.to_string().lines().next().map(str::to_owned)
-    }
-
-    #[test]
-    fn option_is_no_text() {
-        let missing = |option: &str, next: &str| {
-            Some(format!("error: the value of {option} is missing, because {next} is an option"))
-        };
-        assert_eq!(message("shutdown ann --reason --force"), missing("--reason", "--force"));
-        assert_eq!(message("shutdown ann --reason --json"), missing("--reason", "--json"));
-        assert_eq!(
-            message("task create x --description --active-form y"),
-            missing("--description", "--active-form")
-        );
-        assert_eq!(message("status -t --json"), missing("--team", "--json"));
-    }
-
-    #[test]
-    fn other_texts_are_taken() {
-        for line in [
-            "shutdown ann --reason=--force",
-            "shutdown ann --reason --forced",
-            "shutdown ann --reason -x --force",
-            "send bob --summary",
-            "send bob -- --reason --force",
-            "spawn ann --prompt -x -- --prompt --model",
-            "task list --all --available",
-        ] {
-            assert_eq!(message(line), None, "{line}");
-        }
-    }
 }

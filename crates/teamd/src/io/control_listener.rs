@@ -1,12 +1,14 @@
 //! Keeps the control socket at its path. If the socket or its directory is removed, for example by
 //! a logout or by a program that cleans `/tmp`, the daemon makes it again.
+//! Holds the lock of the daemon, since the lock file names the socket.
 
 use crate::core::event::CoreEvent;
 use crate::io::control_connections::accept;
-use crate::io::single_instance::{self, BoundSocket};
+use crate::io::single_instance::{self, BoundSocket, InstanceLock};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
@@ -14,7 +16,9 @@ use tokio::task::JoinHandle;
 /// The control socket, and the task that accepts its connections.
 #[derive(Debug)]
 pub(crate) struct ControlListener {
+    /// The path that the person has chosen, or that follows from the daemon's environment.
     path: PathBuf,
+    lock: Arc<InstanceLock>,
     accepted: UnboundedSender<UnixStream>,
     events: UnboundedSender<CoreEvent>,
     socket: BoundSocket,
@@ -34,14 +38,21 @@ impl ControlListener {
     /// If the socket cannot be bound.
     pub(crate) fn start(
         path: PathBuf,
+        lock: Arc<InstanceLock>,
         accepted: UnboundedSender<UnixStream>,
         events: UnboundedSender<CoreEvent>,
     ) -> Result<ControlListener, ErrorReport> {
         let (socket, accept_task) = listen(&path, &accepted)?;
+        let fallback = lock.fallback_socket();
+        if fallback != path {
+            // A daemon that was killed may have left it.
+            std::fs::remove_file(fallback).ok();
+        }
         let watcher = watch_directory(&path, &events);
         let is_failure_logged = false;
         Ok(ControlListener {
             path,
+            lock,
             accepted,
             events,
             socket,
@@ -51,24 +62,47 @@ impl ControlListener {
         })
     }
 
-    /// Makes the socket again if it is not at its path. Connections that are open stay open.
+    /// Makes the socket again if it is not at its path. If that fails, for example since a logout has
+    /// removed the runtime directory, makes one in the state directory and names it in the lock file.
+    /// Connections that are open stay open.
     pub(crate) fn ensure_bound(&mut self) {
-        if self.socket.is_at_its_path() {
+        let is_bound = self.socket.is_at_its_path();
+        if is_bound && self.socket.path() == self.path {
             return;
         }
-        match listen(&self.path, &self.accepted) {
-            Ok((socket, accept_task)) => {
-                tracing::warn!("{} was removed or replaced: made it again", self.path.display());
-                self.socket = socket;
-                std::mem::replace(&mut self.accept_task, accept_task).abort();
-                self._watcher = watch_directory(&self.path, &self.events);
-                self.is_failure_logged = false;
-            }
+        let mut listening = listen(&self.path, &self.accepted);
+        if let Err(error) = &listening
+            && !is_bound
+        {
+            let fallback = self.lock.fallback_socket();
+            tracing::warn!(
+                "cannot make the control socket again, so {} is used: {error}",
+                fallback.display()
+            );
+            listening = single_instance::check_path_length(&fallback)
+                .and_then(|()| listen(&fallback, &self.accepted));
+        }
+        match listening {
+            Ok((socket, accept_task)) => self.replace_socket(socket, accept_task),
+            // The socket in the state directory is in use; the next rescan tries the first path again.
+            Err(_) if is_bound => {}
             Err(error) => {
                 if !std::mem::replace(&mut self.is_failure_logged, true) {
                     tracing::error!("cannot make the control socket again: {error}");
                 }
             }
+        }
+    }
+
+    fn replace_socket(&mut self, socket: BoundSocket, accept_task: JoinHandle<()>) {
+        let path = socket.path().to_owned();
+        tracing::warn!("the control socket was removed or replaced: made {}", path.display());
+        std::mem::replace(&mut self.socket, socket).remove();
+        std::mem::replace(&mut self.accept_task, accept_task).abort();
+        self._watcher = watch_directory(&path, &self.events);
+        self.is_failure_logged = false;
+        if let Err(error) = self.lock.name_socket(&path) {
+            tracing::error!("{error}");
         }
     }
 
@@ -110,4 +144,41 @@ fn watch_directory(path: &Path, events: &UnboundedSender<CoreEvent>) -> Option<R
     // watched too.
     watcher.watch(directory.parent()?, RecursiveMode::NonRecursive).ok();
     Some(watcher)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::daemon_lock_file::LockHolder;
+    use std::os::unix::fs::PermissionsExt;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    #[tokio::test]
+    async fn socket_moves_to_the_state_directory_and_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::create_dir(path("state")).unwrap();
+        std::fs::set_permissions(path("state"), std::fs::Permissions::from_mode(0o700)).unwrap();
+        let (first, lock_file) = (path("run/control.sock"), path("state/teamd.lock"));
+        let lock = Arc::new(InstanceLock::acquire(&lock_file, dir.path(), &first).unwrap());
+        let (accepted, _connections) = unbounded_channel();
+        let (events, _queue) = unbounded_channel();
+        let mut listener = ControlListener::start(first.clone(), lock, accepted, events).unwrap();
+        let found = || {
+            let socket = LockHolder::parse(&std::fs::read(&lock_file).unwrap()).unwrap().socket;
+            std::os::unix::net::UnixStream::connect(&socket).ok().map(|_| socket)
+        };
+        assert_eq!(found(), Some(first.clone()));
+        std::fs::remove_dir_all(path("run")).unwrap();
+        // Nothing can be made at this path.
+        drop(std::fs::File::create(path("run")).unwrap());
+        for _ in 0..2 {
+            listener.ensure_bound();
+            assert_eq!(found(), Some(path("state/control.sock")));
+        }
+        std::fs::remove_file(path("run")).unwrap();
+        listener.ensure_bound();
+        assert_eq!(found(), Some(first));
+        assert!(!path("state/control.sock").exists(), "the other socket is removed");
+    }
 }

@@ -3,13 +3,14 @@
 //! The daemon holds a lock on a file in its state directory and a lock on a directory of the root.
 //! The kernel releases both locks when the daemon exits, even if the daemon is killed.
 
+use protocol::daemon_lock_file::LockHolder;
 use protocol::error::{ErrorKind, ErrorReport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs::{DirBuilder, File, Metadata, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{Read, Seek};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -42,7 +43,8 @@ const SERVING_HOLDER_POLLS: u32 = 20;
 /// while the first daemon still holds the lock on the deleted file.
 #[derive(Debug)]
 pub(crate) struct InstanceLock {
-    _file: File,
+    path: PathBuf,
+    file: File,
 }
 
 impl InstanceLock {
@@ -70,12 +72,22 @@ impl InstanceLock {
             Err(TryLockError::Error(error)) => return Err(io("lock", &error)),
         }
         failpoint::hit("instance.locked");
-        let text =
-            protocol::daemon_lock_file::LockHolder { pid: std::process::id(), socket: socket.to_owned() };
-        let written =
-            file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(&text.to_bytes()));
-        written.map_err(|error| io("write", &error))?;
-        Ok(InstanceLock { _file: file })
+        let lock = InstanceLock { path: path.to_owned(), file };
+        lock.name_socket(socket)?;
+        Ok(lock)
+    }
+
+    /// Writes the daemon's pid and the path of its control socket into the file. Clients that find no
+    /// socket elsewhere read it.
+    pub(crate) fn name_socket(&self, socket: &Path) -> Result<(), ErrorReport> {
+        let text = LockHolder { pid: std::process::id(), socket: socket.to_owned() }.to_bytes();
+        let written = self.file.set_len(0).and_then(|()| self.file.write_all_at(&text, 0));
+        written.map_err(|error| ErrorReport::from_io("write", &self.path, &error))
+    }
+
+    /// The path of a socket in the state directory, for a daemon that cannot use its runtime directory.
+    pub(crate) fn fallback_socket(&self) -> PathBuf {
+        self.path.with_file_name("control.sock")
     }
 }
 
@@ -107,7 +119,7 @@ fn wait_briefly() {
 fn read_holder_pid(file: &mut File) -> Option<i32> {
     let mut bytes = Vec::new();
     file.rewind().and_then(|()| file.read_to_end(&mut bytes)).ok()?;
-    i32::try_from(protocol::daemon_lock_file::LockHolder::parse(&bytes)?.pid).ok()
+    i32::try_from(LockHolder::parse(&bytes)?.pid).ok()
 }
 
 /// Waits for the daemon that holds the lock to exit. Returns whether it has exited. `pid` is the
@@ -173,6 +185,10 @@ pub(crate) struct BoundSocket {
 }
 
 impl BoundSocket {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether this socket is still at its path.
     pub(crate) fn is_at_its_path(&self) -> bool {
         let is_same = |meta: &Metadata| meta.dev() == self.device && meta.ino() == self.inode;
@@ -285,6 +301,7 @@ fn check_parent_directory(directory: &Path) -> Result<(), ErrorReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn the_error_names_the_lock_holder_even_if_its_pid_is_written_late() {
