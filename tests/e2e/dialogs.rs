@@ -50,6 +50,12 @@ fn visible_dialog_is_shown_in_status() {
     wait_for_flags(&env, "ann", &json!(["at_dialog"]));
     assert!(env.teamctl(["status"]).expect_success().contains("running!dialog"));
     assert!(env.teamctl(["status", "ann"]).expect_success().contains("waits at a dialog"));
+    // Once a dialog is known, everything shows it.
+    let pane = env.member("ann").unwrap()["pane"].as_str().unwrap().to_owned();
+    let label = || env.tmux(["display-message", "-p", "-t", &pane, "#{@teamd_state}"]);
+    env.wait_until("the border shows the dialog", || (label() == "at-dialog").then_some(()));
+    assert!(env.teamctl(["status", "--format", "tmux"]).expect_success().contains("!1"));
+    assert!(env.teamctl(["events"]).expect_success().contains("dialog"));
     env.teamctl(["hide", "ann"]).expect_success();
     assert_eq!(env.flags("ann"), json!(["at_dialog"]));
     type_answer(&env, "ann", "go");

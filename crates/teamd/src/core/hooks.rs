@@ -14,18 +14,18 @@ use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::lead_session;
 use crate::core::members::plan_approval_respawn;
-use crate::core::notice_queue::NoticeKind;
+use crate::core::pane_labels::update_label;
+use crate::core::panes::dialog_flag::{forget_dialog, report_dialog};
 use crate::core::queue_scans::schedule_task_scan;
-use crate::core::roster::record::{AgentPane, AgentRecord, ApprovalDelivery, PromptDelivery};
+use crate::core::roster::record::{AgentRecord, ApprovalDelivery, PromptDelivery};
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::teams::budget;
 use crate::core::turns::activity;
 use protocol::control::{
-    Activity, HookEvent, HookReply, HookReport, LongPollEnd, LongPollRequest, Reply, SpawnRequest, TurnStatus,
+    Activity, HookEvent, HookReply, HookReport, LongPollEnd, LongPollRequest, Reply, TurnStatus,
 };
 use protocol::error::ErrorReport;
-use protocol::event::EventKind;
 use protocol::payload::IdleReason;
 
 /// Handles the report of a hook that belongs to an agent or to a lead session.
@@ -99,10 +99,10 @@ fn apply_hook_event(context: &mut Context, id: &SpawnId, event: HookEvent, reply
             context.state.has_roster_changed = true;
         }
         HookEvent::TurnEnded => {
-            context.state.has_roster_changed |= clear_dialog(agent);
+            context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);
             end_turn(agent, reply);
         }
-        HookEvent::DialogShown { text } => report_dialog(context, id, text),
+        HookEvent::DialogShown { text } => record_dialog(context, id, text),
     }
 }
 
@@ -128,17 +128,15 @@ fn acknowledge_prompt(record: &mut AgentRecord) {
 }
 
 /// Records the dialog at which a program waits, and reports it once.
-fn report_dialog(context: &mut Context, id: &SpawnId, text: String) {
+fn record_dialog(context: &mut Context, id: &SpawnId, text: String) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     if agent.record.hook_state.dialog.as_ref() == Some(&text) {
         return;
     }
-    context.effects.push(Effect::log_member(&agent.record, EventKind::MemberAtDialog { text: text.clone() }));
-    let pane = agent.record.pane.as_ref().and_then(AgentPane::id);
-    let SpawnRequest { team, name, .. } = &*agent.record.request;
-    context.state.notices.add(team, name, pane, NoticeKind::AtDialog);
-    agent.record.hook_state.dialog = Some(text);
+    agent.record.hook_state.dialog = Some(text.clone());
     context.state.has_roster_changed = true;
+    context.effects.extend(update_label(agent));
+    report_dialog(context, id, &text);
 }
 
 /// Records that a turn has started, and ends the long poll of the program's hooks. Two hooks can
@@ -146,7 +144,7 @@ fn report_dialog(context: &mut Context, id: &SpawnId, text: String) {
 /// starts. Such a turn counts once.
 fn start_turn(context: &mut Context, id: &SpawnId, about: String) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    context.state.has_roster_changed |= clear_dialog(agent);
+    context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);
     release_long_poll(&mut agent.long_poll, LongPollEnd::PersonTyped, &mut context.effects);
     let open =
         agent.activity == Activity::Active && !agent.long_poll.has_reported_turn_end && agent.turn.is_some();
@@ -155,13 +153,6 @@ fn start_turn(context: &mut Context, id: &SpawnId, about: String) {
         let turn = next_turn_state(agent, Activity::Active, about, context.now);
         activity::apply_turn_state(context, id, Some(turn));
     }
-}
-
-/// Clears the dialog of an agent. Returns whether there was one.
-fn clear_dialog(agent: &mut Agent) -> bool {
-    // Writing to a record copies it while the files thread saves it. So a record without a dialog
-    // is not written.
-    agent.record.hook_state.dialog.is_some() && agent.record.hook_state.dialog.take().is_some()
 }
 
 fn build_reply(agent: &Agent) -> HookReply {
@@ -225,7 +216,7 @@ pub(crate) fn start_long_poll(
 fn wait_for_agent(context: &mut Context, id: &SpawnId, client: ConnId) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     agent.has_reported_activity = true;
-    context.state.has_roster_changed |= clear_dialog(agent);
+    context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);
     if plan_approval_respawn::is_handover_pending(&agent.record.lifecycle) {
         plan_approval_respawn::end_handover_grace(agent);
         return context.effects.push(release_reply(client, LongPollEnd::AgentExited));

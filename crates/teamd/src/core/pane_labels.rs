@@ -12,6 +12,7 @@ use tmux::BorderLabel;
 pub(crate) fn label(agent: &Agent) -> BorderLabel {
     let state = match (&agent.record.lifecycle, agent.activity) {
         (Lifecycle::Running(_), _) if !agent.open_requests.is_empty() => "needs-answer",
+        (Lifecycle::Running(_), _) if agent.dialog_text().is_some() => "at-dialog",
         (Lifecycle::Running(_), Activity::Active) => "active",
         (Lifecycle::Running(_), Activity::Idle) => "idle",
         (phase, _) => phase.as_str(),

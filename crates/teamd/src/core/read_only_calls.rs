@@ -5,7 +5,7 @@ use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::pane_labels::color_name;
-use crate::core::panes::dialog_flag::{DialogCheck, dialog_flag, dialog_text};
+use crate::core::panes::dialog_flag::{DialogCheck, dialog_flag};
 use crate::core::state::agent::Agent;
 use crate::core::state::budget_status::budget_status;
 use crate::core::state::daemon::State;
@@ -69,7 +69,7 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
         worktree: record.worktree.as_ref().map(|tree| tree.path.clone()),
         state: protocol_state(agent).to_owned(),
         flags: flags(agent, dialogs),
-        dialog: dialog_text(agent, dialogs),
+        dialog: agent.dialog_text().cloned(),
         turn_task: agent.turn.as_ref().and_then(TurnStatus::task),
         evidence: activity_evidence(agent),
         usage: record.usage(),

@@ -7,8 +7,8 @@ use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::watcher_command::WatchPurpose;
 use crate::core::members::cleanup;
-use crate::core::panes::visibility;
 use crate::core::panes::write_hidden_panes::write_all_hidden_panes;
+use crate::core::panes::{status_with_dialogs, visibility};
 use crate::core::queue_scans::{schedule_all_request_scans, schedule_task_scan};
 use crate::core::request_watches::request_watches;
 use crate::core::state::daemon::State;
@@ -121,6 +121,7 @@ pub(crate) fn rescan_all(context: &mut Context) {
     cleanup::retry_failed_cleanups(context);
     context.effects.extend(write_all_hidden_panes(context.state));
     context.effects.extend(visibility::check_hidden_panes(context.state));
+    status_with_dialogs::check_screens(context);
     no_output::check_turns_without_output(context);
     budget::check_time_limits(context);
     schedule_all_request_scans(context);

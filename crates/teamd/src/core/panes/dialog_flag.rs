@@ -1,10 +1,17 @@
-//! Dialogs on the screens of members, and the flag that `status` shows for them.
+//! Dialogs at which members' programs wait, as hooks report them and screens show them: the flag in
+//! `status`, the label of the pane, the event and the notice.
 
+use crate::core::context::Context;
+use crate::core::effect::{Effect, Effects};
 use crate::core::id::SpawnId;
 use crate::core::jobs::pane_jobs::DialogPane;
+use crate::core::notice_queue::NoticeKind;
+use crate::core::pane_labels::update_label;
+use crate::core::roster::record::AgentPane;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
-use protocol::control::MemberFlag;
+use protocol::control::{MemberFlag, SpawnRequest};
+use protocol::event::EventKind;
 use std::collections::BTreeMap;
 
 /// The result of looking for dialogs on screens.
@@ -32,21 +39,55 @@ fn dialog_pane(agent: &Agent) -> Option<DialogPane> {
     })
 }
 
-/// What the dialog asks that a hook reported or the screen shows. `None` without a dialog.
-pub(crate) fn dialog_text(agent: &Agent, dialogs: &DialogCheck) -> Option<String> {
-    let DialogCheck::Found(open) = dialogs else { return agent.record.hook_state.dialog.clone() };
-    let shown = || open.get(&agent.record.spawn_id).cloned().flatten();
-    agent.record.hook_state.dialog.clone().or_else(shown)
+/// The status flag for a dialog, which a hook reported or the screen showed.
+pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFlag> {
+    let is_unknown = match check {
+        DialogCheck::NotChecked => false,
+        DialogCheck::Found(open) => {
+            !open.contains_key(&agent.record.spawn_id) && dialog_pane(agent).is_some()
+        }
+    };
+    match agent.dialog_text() {
+        Some(_) if !is_unknown || agent.record.hook_state.dialog.is_some() => Some(MemberFlag::AtDialog),
+        _ => is_unknown.then_some(MemberFlag::DialogUnknown),
+    }
 }
 
-/// The status flag for a dialog, which a hook reported or the screen shows.
-pub(crate) fn dialog_flag(agent: &Agent, dialogs: &DialogCheck) -> Option<MemberFlag> {
-    if agent.record.hook_state.dialog.is_some() {
-        return Some(MemberFlag::AtDialog);
+/// Records what the screens show, and reports each new dialog once.
+pub(crate) fn record_screen_dialogs(context: &mut Context, open: &BTreeMap<SpawnId, Option<String>>) {
+    for (id, text) in open {
+        let Some(agent) = context.state.agents.get_mut(id) else { continue };
+        let had_dialog = agent.dialog_text().is_some();
+        agent.screen_dialog.clone_from(text);
+        if had_dialog != agent.dialog_text().is_some() {
+            context.effects.extend(update_label(agent));
+        }
+        if let (false, Some(text)) = (had_dialog, text) {
+            report_dialog(context, id, text);
+        }
     }
-    let DialogCheck::Found(open) = dialogs else { return None };
-    match open.get(&agent.record.spawn_id) {
-        Some(open) => open.as_ref().map(|_| MemberFlag::AtDialog),
-        None => dialog_pane(agent).map(|_| MemberFlag::DialogUnknown),
+}
+
+/// Logs that a program waits at a dialog, and notifies people.
+pub(crate) fn report_dialog(context: &mut Context, id: &SpawnId, text: &str) {
+    let Some(agent) = context.state.agents.get(id) else { return };
+    let event = EventKind::MemberAtDialog { text: text.to_owned() };
+    context.effects.push(Effect::log_member(&agent.record, event));
+    let pane = agent.record.pane.as_ref().and_then(AgentPane::id);
+    let SpawnRequest { team, name, .. } = &*agent.record.request;
+    context.state.notices.add(team, name, pane, NoticeKind::AtDialog);
+}
+
+/// Forgets the dialog of an agent that goes on. Returns whether the record has changed.
+pub(crate) fn forget_dialog(agent: &mut Agent, effects: &mut Effects) -> bool {
+    let had_dialog = agent.dialog_text().is_some();
+    agent.screen_dialog = None;
+    // Writing to a record copies it while the files thread saves it. So a record without a dialog
+    // is not written.
+    let has_changed =
+        agent.record.hook_state.dialog.is_some() && agent.record.hook_state.dialog.take().is_some();
+    if had_dialog {
+        effects.extend(update_label(agent));
     }
+    has_changed
 }

@@ -7,7 +7,7 @@ use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::pane_jobs::PaneJob;
-use crate::core::panes::dialog_flag::{DialogCheck, dialog_panes};
+use crate::core::panes::dialog_flag::{DialogCheck, dialog_panes, record_screen_dialogs};
 use crate::core::read_only_calls;
 use crate::core::state::daemon::State;
 use crate::core::state::waiters::ScreenWaiter;
@@ -29,6 +29,14 @@ pub(crate) fn query_status_with_screens(context: &mut Context, client: ConnId) {
     }
 }
 
+/// Looks at all screens, unless that is under way. Each rescan does this, so that a dialog is noticed
+/// that nobody asks for.
+pub(crate) fn check_screens(context: &mut Context) {
+    if context.state.screen_waiters.current.is_none() && !dialog_panes(context.state).is_empty() {
+        check_dialogs(context, Vec::new());
+    }
+}
+
 fn check_dialogs(context: &mut Context, onlookers: Vec<ScreenWaiter>) {
     context.state.screen_waiters.current = Some(onlookers);
     context.effects.push(Effect::Pane(PaneJob::FindDialogs { panes: dialog_panes(context.state) }));
@@ -36,6 +44,7 @@ fn check_dialogs(context: &mut Context, onlookers: Vec<ScreenWaiter>) {
 
 pub(crate) fn handle_dialogs_found(context: &mut Context, open: BTreeMap<SpawnId, Option<String>>) {
     let waiting = context.state.screen_waiters.current.take().unwrap_or_default();
+    record_screen_dialogs(context, &open);
     let dialogs = DialogCheck::Found(open);
     waiting.iter().for_each(|onlooker| read_only_calls::reply_status(context, onlooker.client, &dialogs));
     let next = std::mem::take(&mut context.state.screen_waiters.queued);

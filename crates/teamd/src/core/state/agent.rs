@@ -24,6 +24,9 @@ pub(crate) struct Agent {
     /// The turn that has had no output for too long: when it began, in milliseconds since the epoch.
     /// `None` again after the next output.
     pub(crate) quiet_turn: Option<u64>,
+    /// What the dialog asks that the screen showed at the last check. `None` again when the activity
+    /// changes.
+    pub(crate) screen_dialog: Option<String>,
     /// The activity in config.json at the last scan.
     pub(crate) config_activity: Option<Activity>,
     /// The task for which the agent was woken, until the agent reports something.
@@ -35,6 +38,11 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
+    /// What the dialog asks that a hook reported or the screen showed. `None` without a dialog.
+    pub(crate) fn dialog_text(&self) -> Option<&String> {
+        self.record.hook_state.dialog.as_ref().or(self.screen_dialog.as_ref())
+    }
+
     pub(crate) fn new(record: SharedRecord, since: u64) -> Agent {
         Agent {
             record,
@@ -44,6 +52,7 @@ impl Agent {
             turn: None,
             has_reported_activity: false,
             quiet_turn: None,
+            screen_dialog: None,
             config_activity: None,
             offered_task: None,
             open_requests: BTreeSet::new(),

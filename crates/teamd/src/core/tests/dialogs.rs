@@ -1,4 +1,4 @@
-//! Tests of dialogs on screens: only a status request with screens checks the panes for dialogs.
+//! Tests of dialogs on screens: a status request with screens and each rescan check the panes.
 
 use super::*;
 use crate::core::deadlines::next_deadline;
@@ -88,4 +88,36 @@ fn hung_tmux_delays_status_until_a_deadline_and_gets_one_job_at_a_time() {
     for client in [9, 10] {
         assert_eq!(status_flags(&effects, client).unwrap(), [[]]);
     }
+}
+
+/// The states that labels get.
+fn label_states(effects: &[Effect]) -> Vec<&str> {
+    let mut states = Vec::new();
+    for effect in effects {
+        if let Effect::Pane(PaneJob::SetLabel { label, .. }) = effect {
+            states.push(label.state.as_str());
+        }
+    }
+    states
+}
+
+#[test]
+fn rescan_finds_a_dialog_that_is_reported_once_and_shown_until_it_is_gone() {
+    let mut state = new_state();
+    let ann = start_member_with_dialog(&mut state, "ann", 50, "Sure?");
+    let rescan_at = Now { mono: state.rescan_at, ..NOW };
+    let effects = handle_event(&mut state, CoreEvent::DeadlineReached, rescan_at);
+    assert_eq!(checked_pane_count(&effects), Some(1));
+    let is_notice = |effect: &Effect| {
+        matches!(effect, Effect::ShowNotice { .. } | Effect::Pane(PaneJob::NotifyAttached { .. }))
+    };
+    let effects = dialogs_found(&mut state, &[(&ann, true)]);
+    assert_eq!((label_states(&effects), effects.iter().any(is_notice)), (vec!["at-dialog"], true));
+    let effects = dialogs_found(&mut state, &[(&ann, true)]);
+    assert_eq!((label_states(&effects), effects.iter().any(is_notice)), (vec![], false));
+    let effects = send_call(&mut state, 9, Request::Status);
+    assert_eq!(status_flags(&effects, 9).unwrap(), [[MemberFlag::AtDialog]], "a plain status has it too");
+    assert_eq!(label_states(&dialogs_found(&mut state, &[(&ann, false)])), ["active"]);
+    let effects = send_call(&mut state, 9, Request::Status);
+    assert_eq!(status_flags(&effects, 9).unwrap(), [[]]);
 }

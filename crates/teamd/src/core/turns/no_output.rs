@@ -70,7 +70,7 @@ pub(crate) fn is_quiet(agent: &Agent) -> bool {
 /// reported the turn again.
 fn can_lack_output(agent: &Agent) -> bool {
     let is_turn_known = agent.turn.is_some() || agent.has_reported_activity;
-    let waits = !agent.open_requests.is_empty() || agent.record.hook_state.dialog.is_some();
+    let waits = !agent.open_requests.is_empty() || agent.dialog_text().is_some();
     let runs = agent.record.lifecycle.is_running() && agent.activity == Activity::Active;
     runs && is_turn_known && !waits
 }
