@@ -23,6 +23,12 @@ impl EventLog {
         EventLog(["events.jsonl.1", "events.jsonl"].map(text).to_vec())
     }
 
+    /// Returns all events, oldest first.
+    pub fn events(&self) -> Vec<Event> {
+        let lines = self.0.iter().flat_map(|text| text.lines());
+        lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
     /// Returns the events whose lines contain the member's name or one of `words`, oldest first.
     /// Only lines that contain one of these words are parsed, because the log is large and most
     /// lines are about other members.

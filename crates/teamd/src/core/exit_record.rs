@@ -2,8 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The description of the exit of an agent that approved its shutdown.
+/// The description of the exit of an agent that approved its shutdown, and that the daemon may have
+/// told to end.
 pub(crate) const APPROVED: &str = "approved";
+
+/// The description of the exit of an agent that approved its shutdown, and that the daemon has left
+/// alone. If the agent did not end without an error, `description` says how it ended, since somebody
+/// else may have killed it.
+pub(crate) fn describe_approved_exit(description: &str) -> String {
+    match description {
+        "exit 0" => APPROVED.to_owned(),
+        other => format!("{APPROVED} ({other})"),
+    }
+}
 
 /// The outcome of an exit, in the words that other programs use in the same files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -21,6 +21,7 @@ mod shared_evidence;
 mod system_causes;
 mod system_probe;
 mod team_causes;
+mod team_evidence;
 mod work_causes;
 
 pub(super) use diagnosis::Diagnosis;
@@ -34,6 +35,7 @@ use client::event_log::EventLog;
 use evidence::Evidence;
 use find_causes::find_causes;
 use gather_evidence::{NO_OUTPUT_DEFAULT, gather_evidence};
+use member_history::SELECTED_EVENTS;
 use protocol::did_you_mean::did_you_mean;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -43,6 +45,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use store::Team;
 use team_causes::TeamDiagnosis;
+use team_evidence::TeamEvidence;
 
 /// Explain why a member or a team makes no progress
 ///
@@ -70,7 +73,7 @@ pub(crate) fn run(context: &CommandContext, args: &WhyArgs) -> Result<ExitCode, 
         context.require_lead("say why another member is not moving")?;
     }
     let snapshot = SystemSnapshot::take(context, EventLog::read(&context.directories()?.state_dir))?;
-    let evidence = gather_evidence(context, &snapshot, &team, name, args.no_output_after)?;
+    let evidence = member_evidence(context, &snapshot, &team, name, args.no_output_after)?;
     if !evidence.is_known() {
         return Err(unknown_member(&evidence));
     }
@@ -84,6 +87,19 @@ pub(crate) fn run(context: &CommandContext, args: &WhyArgs) -> Result<ExitCode, 
         causes.iter().for_each(Diagnosis::print);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn member_evidence(
+    context: &CommandContext,
+    snapshot: &SystemSnapshot,
+    team: &Team,
+    address: &str,
+    no_output_after: Duration,
+) -> Result<Evidence, ErrorReport> {
+    let name = AgentName::new_unchecked(strip_team(address, team.name()));
+    let events = snapshot.log.events_of(&name, &SELECTED_EVENTS);
+    let team = TeamEvidence::gather(context, snapshot, team, events)?;
+    Ok(gather_evidence(&team, address, no_output_after))
 }
 
 fn explain_team(context: &CommandContext, no_output_after: Duration) -> Result<ExitCode, ErrorReport> {
@@ -115,13 +131,13 @@ pub(super) fn diagnose(
     team: &Team,
     name: &AgentName,
 ) -> Result<Vec<Diagnosis>, ErrorReport> {
-    let evidence = gather_evidence(context, snapshot, team, name.as_str(), NO_OUTPUT_DEFAULT)?;
+    let evidence = member_evidence(context, snapshot, team, name.as_str(), NO_OUTPUT_DEFAULT)?;
     Ok(find_causes(&evidence))
 }
 
 fn unknown_member(evidence: &Evidence) -> ErrorReport {
     let members = evidence.members.iter().map(AgentName::as_str);
-    let others = evidence.history.other_members.iter().map(String::as_str);
+    let others = evidence.history.other_members.iter().map(AgentName::as_str);
     let near = did_you_mean(evidence.name.as_str(), members.chain(others));
     let message = format!(
         "cannot find {}: it is no member of {}, and never was as far as the event log says",

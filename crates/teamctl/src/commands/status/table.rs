@@ -15,6 +15,9 @@ use store::now;
 /// The maximum length of a text in the table or the notes, in characters. Longer texts are cut.
 const CELL_WIDTH: usize = 40;
 
+/// How many of the past members that have ended as they should the table shows.
+const MAX_ENDED_MEMBERS: usize = 10;
+
 /// The line above a table: the team, its task counts and its budget.
 pub(super) fn team_heading(team: &TeamView) -> String {
     let TaskCounts { pending, in_progress, completed } = team.tasks;
@@ -35,16 +38,31 @@ pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
     let head = ["NAME", "STATE", "ACTIVITY", "SINCE", "UNREAD", "DELIVERY", "PANE", "USAGE", "TASK"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(team.members.iter().map(member_row));
-    rows.extend(team.past_members.iter().map(past_row));
+    rows.extend(shown_past_members(team).map(past_row));
     let mut usages =
-        team.members.iter().map(|member| member.usage).chain(team.past_members.iter().map(|past| past.usage));
+        team.members.iter().map(|member| member.usage).chain(shown_past_members(team).map(|past| past.usage));
     if usages.all(|usage| usage.is_zero()) {
         rows.iter_mut().for_each(|row| drop(row.remove(USAGE_COLUMN)));
     }
     rows
 }
 
-/// The lines below the table: abandoned and failed tasks, tasks that wait for each other, an
+/// The past members that the table shows: those that need attention, and the last ones that have ended
+/// as they should. A team of hundreds would fill the screen with the others.
+fn shown_past_members(team: &TeamView) -> impl Iterator<Item = &PastMember> {
+    let mut ended = team.past_members.iter().filter(|past| !needs_attention(past)).count();
+    team.past_members.iter().filter(move |past| {
+        let is_shown = needs_attention(past) || ended <= MAX_ENDED_MEMBERS;
+        ended -= usize::from(!needs_attention(past));
+        is_shown
+    })
+}
+
+fn needs_attention(past: &PastMember) -> bool {
+    past.outcome == "failed" || past.is_suspended || past.has_respawn()
+}
+
+/// The lines below the table: past members that the table leaves out, abandoned and failed tasks, tasks that wait for each other, an
 /// exhausted budget, suspended members.
 pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<String> {
     let abandoned = |task: &AbandonedTask| abandoned_task_line(task, commands);
@@ -53,10 +71,12 @@ pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<S
         Some(reason) => Some(budget_line(reason, suspended, commands)),
         None => suspended_line(suspended, commands),
     };
-    let lines = team
-        .abandoned_tasks
-        .iter()
-        .map(abandoned)
+    let hidden = team.past_members.len() - shown_past_members(team).count();
+    let hidden = (hidden > 0).then(|| format!("{hidden} more have ended: {}", commands.command(&["events"])));
+    let abandoned = team.abandoned_tasks.iter().map(abandoned);
+    let lines = hidden
+        .into_iter()
+        .chain(abandoned)
         .chain(team.failed_tasks.iter().map(failed_task_line))
         .chain(team.lead_session_ended_at.map(|at| lead_session_line(team, at, commands)))
         .chain(team.task_cycles.iter().map(|cycle| task_cycle_line(cycle, commands)))
@@ -298,6 +318,26 @@ mod tests {
         assert_eq!(rows[2][..3], ["bob", "failed", "-"].map(str::to_owned));
         assert_eq!(rows[2][7], "exit 1\\u{1b}[2J, again in 4 s");
         assert!(rows.iter().all(|row| row.len() == rows[0].len()));
+    }
+
+    #[test]
+    fn only_the_last_ended_members_are_shown_beside_those_that_need_attention() {
+        let mut team = team();
+        let failed = team.past_members[0].clone();
+        let ended = |n: usize| PastMember {
+            name: AgentName::new_unchecked(&format!("w{n}")),
+            outcome: "completed".into(),
+            respawns_at: None,
+            ..failed.clone()
+        };
+        team.past_members.extend((1..=MAX_ENDED_MEMBERS).map(ended));
+        assert_eq!(member_rows(&team).len(), 2 + team.past_members.len());
+        assert!(!team_notes(&team, &SuggestedCommands::default())[0].contains("more have ended"));
+        team.past_members.push(ended(11));
+        let names: Vec<String> = member_rows(&team).into_iter().map(|mut row| row.swap_remove(0)).collect();
+        assert_eq!(names[2..4], ["bob", "w2"]);
+        let notes = team_notes(&team, &SuggestedCommands::default());
+        assert_eq!(notes[0], "1 more have ended: teamctl events");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::core::context::{Context, FollowUp};
 use crate::core::effect::Effect;
-use crate::core::exit_record::{APPROVED, ExitOutcome, ExitRecord, ReportTo};
+use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo, describe_approved_exit};
 use crate::core::exit_waits::{WaitOutcome, reply_to_finished_waiters, report_to_waiters};
 use crate::core::hook_long_poll::release_long_poll;
 use crate::core::id::SpawnId;
@@ -107,8 +107,9 @@ fn settle_approval(context: &mut Context, id: &SpawnId, approval: ShutdownApprov
     exit.report_to = ReportTo::Lead;
     if approval == ShutdownApproval::Given {
         exit.report_to = ReportTo::Nobody;
-        (exit.outcome, exit.description) = (ExitOutcome::Completed, APPROVED.to_owned());
-        APPROVED.clone_into(description);
+        exit.description = describe_approved_exit(&exit.description);
+        exit.outcome = ExitOutcome::Completed;
+        description.clone_from(&exit.description);
     }
     let (outcome, description) = (exit.outcome, exit.description.clone());
     let record = agent.record.clone();

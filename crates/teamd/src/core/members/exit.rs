@@ -3,7 +3,7 @@
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
-use crate::core::exit_record::{APPROVED, ExitOutcome, ExitRecord, ReportTo};
+use crate::core::exit_record::{APPROVED, ExitOutcome, ExitRecord, ReportTo, describe_approved_exit};
 use crate::core::id::SpawnId;
 use crate::core::interrupts;
 use crate::core::jobs::file_jobs::FileJob;
@@ -164,7 +164,11 @@ impl ExitSummary {
         let (description, outcome, report_to) = match (cause, lifecycle) {
             (ExitCause::Handover, _) => (PLAN_APPROVED.to_owned(), ExitOutcome::Completed, ReportTo::Nobody),
             (_, Lifecycle::Stopping(Stopping { process, stage, .. })) => match stage {
-                StopStage::Approved { .. } | StopStage::Terminating { cause: StopCause::Approved, .. } => {
+                StopStage::Approved { .. } => {
+                    let description = describe_approved_exit(&report.to_string());
+                    (description, ExitOutcome::Completed, ReportTo::Nobody)
+                }
+                StopStage::Terminating { cause: StopCause::Approved, .. } => {
                     (APPROVED.to_owned(), ExitOutcome::Completed, ReportTo::Nobody)
                 }
                 StopStage::Terminating { cause: StopCause::Forced, .. } if process.agent_pid.is_none() => {

@@ -123,13 +123,15 @@ fn logged_exits(effects: &[Effect]) -> Vec<String> {
 /// The agent ends before the daemon has read its approval.
 #[test]
 fn exit_of_an_agent_with_an_open_shutdown_request_is_logged_once_its_approval_is_known() {
-    for (approval, expected) in
-        [(ShutdownApproval::Given, "approved"), (ShutdownApproval::NotGiven, "exit 0")]
-    {
+    for (approval, report, expected) in [
+        (ShutdownApproval::Given, ExitReport::Exit(0), "approved"),
+        (ShutdownApproval::Given, ExitReport::Signal(9), "approved (signal 9)"),
+        (ShutdownApproval::NotGiven, ExitReport::Exit(0), "exit 0"),
+    ] {
         let mut state = new_state();
         let ann = start_member(&mut state, "ann", 50);
         send_call(&mut state, 9, shutdown_request());
-        let effects = handle_event(&mut state, exit_reported(50, ExitReport::Exit(0)), NOW);
+        let effects = handle_event(&mut state, exit_reported(50, report), NOW);
         assert!(logged_exits(&effects).is_empty());
         let failed = Some(ErrorReport::new(ErrorKind::Io, "disk full"));
         let effects =

@@ -11,6 +11,7 @@ use protocol::message::{InboxEntry, Message};
 use protocol::name::{AgentName, TeamName};
 use protocol::task::Task;
 use protocol::team_config::Member;
+use std::sync::Arc;
 use store::LockState;
 
 /// What is known about a member at one moment. Times are in ms since the epoch.
@@ -24,7 +25,7 @@ pub(super) struct Evidence {
     /// Builds the commands that are suggested to the caller.
     pub(super) commands: SuggestedCommands,
     /// All members of the team, including those that will be started again.
-    pub(super) members: Vec<AgentName>,
+    pub(super) members: Arc<Vec<AgentName>>,
     pub(super) daemon: DaemonProbe,
     /// The member's status, if the daemon supervises it.
     pub(super) agent: Option<MemberStatus>,
@@ -37,10 +38,10 @@ pub(super) struct Evidence {
     /// The unread messages in the member's inbox, oldest first.
     pub(super) unread: Vec<Message>,
     /// The member's inbox, then the lead's, to which the member reports the ends of its turns.
-    pub(super) inboxes: Vec<InboxState>,
+    pub(super) inboxes: Vec<Arc<InboxState>>,
     /// The member's open requests, oldest first. For the lead, those of all members.
     pub(super) open_requests: Vec<OpenRequestEvidence>,
-    pub(super) tasks: Vec<Task>,
+    pub(super) tasks: Arc<Vec<Task>>,
     pub(super) history: MemberHistory,
     pub(super) stopped_processes: Vec<StoppedProcess>,
     pub(super) tmux: ServerState,

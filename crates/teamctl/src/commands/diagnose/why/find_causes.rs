@@ -72,6 +72,7 @@ mod tests {
     use protocol::payload::IdleReason;
     use protocol::task::Task;
     use serde_json::{Value, json};
+    use std::sync::Arc;
     use store::LockState;
 
     fn agent(fields: &Value) -> MemberStatus {
@@ -89,7 +90,7 @@ mod tests {
             name: AgentName::new_unchecked("ann"),
             caller: AgentName::lead(),
             commands: SuggestedCommands::default(),
-            members: vec![AgentName::new_unchecked("ann"), AgentName::new_unchecked("bob")],
+            members: Arc::new(vec![AgentName::new_unchecked("ann"), AgentName::new_unchecked("bob")]),
             daemon: DaemonProbe::Running(serde_json::from_value(daemon).unwrap()),
             agent: Some(agent(fields)),
             past: None,
@@ -98,7 +99,7 @@ mod tests {
             unread: Vec::new(),
             inboxes: vec![inbox("ann", None), inbox("team-lead", None)],
             open_requests: Vec::new(),
-            tasks: Vec::new(),
+            tasks: Arc::default(),
             history: MemberHistory::default(),
             stopped_processes: Vec::new(),
             tmux: ServerState::Responsive,
@@ -114,14 +115,18 @@ mod tests {
         Task::parse(&task.to_string()).unwrap()
     }
 
-    fn inbox(owner: &str, damage: Option<&str>) -> InboxState {
-        InboxState {
+    fn tasks_mut(evidence: &mut Evidence) -> &mut Vec<Task> {
+        Arc::make_mut(&mut evidence.tasks)
+    }
+
+    fn inbox(owner: &str, damage: Option<&str>) -> Arc<InboxState> {
+        Arc::new(InboxState {
             owner: AgentName::new_unchecked(owner),
             entries: Vec::new(),
             damage: damage.map(str::to_owned),
             lock_state: LockState::Free,
             lock_holder: None,
-        }
+        })
     }
 
     fn open_request() -> OpenRequestEvidence {
@@ -168,7 +173,7 @@ mod tests {
     #[test]
     fn missing_output_is_the_only_cause_in_a_turn() {
         let mut evidence = evidence(&json!({"activity": "active", "activity_since": 900_000}));
-        evidence.tasks = vec![task(1, "bob", &[]), task(2, "ann", &["1"])];
+        evidence.tasks = Arc::new(vec![task(1, "bob", &[]), task(2, "ann", &["1"])]);
         assert_eq!(causes(&evidence), [Cause::Working]);
         evidence.no_output_after_ms = 100_000;
         assert_eq!(causes(&evidence), [Cause::NoOutput]);
@@ -182,23 +187,23 @@ mod tests {
     #[test]
     fn assignment_of_a_blocked_task_counts_as_delivered() {
         let mut evidence = evidence(&json!({}));
-        evidence.tasks = vec![task(1, "bob", &[]), task(2, "ann", &["1"])];
+        evidence.tasks = Arc::new(vec![task(1, "bob", &[]), task(2, "ann", &["1"])]);
         let assignment = json!({"type": "task_assignment", "taskId": "2", "subject": "x", "description": "", "assignedBy": "team-lead", "timestamp": ""});
         evidence.unread = vec![Message::new(&AgentName::lead(), assignment.to_string(), 1)];
         assert_eq!(causes(&evidence), [Cause::Blocked]);
         evidence.unread = vec![Message::new(&AgentName::lead(), "x".into(), 1)];
         assert_eq!(causes(&evidence)[0], Cause::Undelivered);
         evidence.unread = vec![Message::new(&AgentName::lead(), "x".into(), evidence.now)];
-        evidence.tasks = vec![task(1, "", &[]), task(2, "ann", &["1"])];
+        evidence.tasks = Arc::new(vec![task(1, "", &[]), task(2, "ann", &["1"])]);
         assert_eq!(causes(&evidence), [Cause::BlockersUnowned], "a new message is still being delivered");
-        evidence.tasks.push(task(3, "ann", &[]));
+        tasks_mut(&mut evidence).push(task(3, "ann", &[]));
         assert_eq!(causes(&evidence), [Cause::Idle], "task 3 can start");
     }
 
     #[test]
     fn blockers_are_followed_to_the_last_one() {
         let mut evidence = evidence(&json!({}));
-        evidence.tasks = vec![task(4, "bob", &[]), task(5, "", &["4"]), task(6, "ann", &["5"])];
+        evidence.tasks = Arc::new(vec![task(4, "bob", &[]), task(5, "", &["4"]), task(6, "ann", &["5"])]);
         let blockers = |evidence: &Evidence| -> Vec<_> {
             task_waits(&evidence.tasks, &evidence.name)[0]
                 .blockers
@@ -211,16 +216,16 @@ mod tests {
             (vec![Cause::Blocked], vec![4]),
             "task 5 has no owner and waits for task 4"
         );
-        evidence.tasks[0] = task(4, "", &[]);
+        tasks_mut(&mut evidence)[0] = task(4, "", &[]);
         assert_eq!((causes(&evidence), blockers(&evidence)), (vec![Cause::BlockersUnowned], vec![4]));
-        evidence.tasks.insert(0, task(3, "bob", &[]));
-        evidence.tasks[2] = task(5, "", &["3", "4"]);
+        tasks_mut(&mut evidence).insert(0, task(3, "bob", &[]));
+        tasks_mut(&mut evidence)[2] = task(5, "", &["3", "4"]);
         assert_eq!(
             (causes(&evidence), blockers(&evidence)),
             (vec![Cause::BlockersUnowned], vec![3, 4]),
             "task 4 has no owner"
         );
-        evidence.tasks = vec![task(4, "bob", &["5"]), task(5, "", &["4"]), task(6, "ann", &["5"])];
+        evidence.tasks = Arc::new(vec![task(4, "bob", &["5"]), task(5, "", &["4"]), task(6, "ann", &["5"])]);
         assert_eq!(
             (causes(&evidence), blockers(&evidence)),
             (vec![Cause::TaskCycle], vec![]),
@@ -231,8 +236,12 @@ mod tests {
     #[test]
     fn cause_names_the_cycle_that_the_member_waits_for() {
         let mut evidence = evidence(&json!({}));
-        evidence.tasks =
-            vec![task(1, "bob", &["2"]), task(2, "bob", &["1"]), task(5, "ann", &["6"]), task(6, "", &["5"])];
+        evidence.tasks = Arc::new(vec![
+            task(1, "bob", &["2"]),
+            task(2, "bob", &["1"]),
+            task(5, "ann", &["6"]),
+            task(6, "", &["5"]),
+        ]);
         let sentence = json!(find_causes(&evidence)[0])["sentence"].clone();
         assert_eq!(sentence, "ann has nothing that it can start: tasks 5, 6 wait for each other.");
     }

@@ -1,9 +1,10 @@
 //! The events of one member in the event log: its spawns, its turns, and how the daemon stopped.
 
-use client::event_log::{EventLog, event_time};
+use client::event_log::event_time;
 use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::IdleReason;
+use std::collections::BTreeSet;
 
 /// How many exits of a member are shown.
 const MAX_SHOWN_EXITS: usize = 5;
@@ -11,7 +12,7 @@ const MAX_SHOWN_EXITS: usize = 5;
 /// Parts of the lines that are selected from the event log in addition to the lines with the
 /// member's name. They select the events of the daemon and of the team, and the spawns of other
 /// members.
-const SELECTED_EVENTS: [&str; 5] =
+pub(super) const SELECTED_EVENTS: [&str; 5] =
     ["\"daemon_", "\"team_", "\"member_spawned\"", "\"member_spawn_failed\"", "\"member_exited\""];
 
 /// The events of a member and of the daemon.
@@ -20,7 +21,7 @@ pub(super) struct MemberHistory {
     /// Oldest first.
     events: Vec<Event>,
     /// The other members that the team has ever had.
-    pub(super) other_members: Vec<String>,
+    pub(super) other_members: BTreeSet<AgentName>,
 }
 
 /// How a spawn of the member ended.
@@ -42,16 +43,14 @@ pub(super) struct TurnStreak {
 
 impl MemberHistory {
     /// Selects the events of one member.
-    pub(super) fn read(log: &EventLog, team: &TeamName, name: &AgentName) -> MemberHistory {
+    pub(super) fn select(events: &[Event], team: &TeamName, name: &AgentName) -> MemberHistory {
         let mut history = MemberHistory::default();
-        for event in log.events_of(name, &SELECTED_EVENTS) {
-            history.add(event, team, name);
-        }
+        events.iter().for_each(|event| history.add(event, team, name));
         history
     }
 
-    fn add(&mut self, event: Event, team: &TeamName, name: &AgentName) {
-        let Some(event_team) = &event.team else { return self.events.push(event) };
+    fn add(&mut self, event: &Event, team: &TeamName, name: &AgentName) {
+        let Some(event_team) = &event.team else { return self.events.push(event.clone()) };
         if event_team != team {
             return;
         }
@@ -61,12 +60,9 @@ impl MemberHistory {
                 self.events.retain(|event| event.team.is_none());
                 self.other_members.clear();
             }
-            Some(member) if member == name => self.events.push(event),
-            Some(member) if is_spawn_event(&event.kind) => {
-                let member = member.to_string();
-                if !self.other_members.contains(&member) {
-                    self.other_members.push(member);
-                }
+            Some(member) if member == name => self.events.push(event.clone()),
+            Some(member) if is_spawn_event(&event.kind) && !self.other_members.contains(member) => {
+                self.other_members.insert(member.clone());
             }
             _ => {}
         }
@@ -74,7 +70,7 @@ impl MemberHistory {
 
     #[cfg(test)]
     pub(super) fn from_events(events: Vec<Event>) -> MemberHistory {
-        MemberHistory { events, other_members: Vec::new() }
+        MemberHistory { events, other_members: BTreeSet::new() }
     }
 
     /// Whether the daemon has ever tried to start the member.

@@ -5,6 +5,7 @@ use super::diagnosis::Diagnosis;
 use super::find_causes::find_causes;
 use super::gather_evidence::gather_evidence;
 use super::shared_evidence::SystemSnapshot;
+use super::team_evidence::TeamEvidence;
 use crate::context::CommandContext;
 use client::suggested_commands::SuggestedCommands;
 use protocol::error::ErrorReport;
@@ -31,8 +32,9 @@ impl TeamDiagnosis {
         no_output_after: Duration,
     ) -> Result<TeamDiagnosis, ErrorReport> {
         let mut found = TeamDiagnosis { stuck: Vec::new(), working: 0, idle: 0 };
-        for name in members_to_diagnose(snapshot, team)? {
-            let evidence = gather_evidence(context, snapshot, team, name.as_str(), no_output_after)?;
+        let gathered = TeamEvidence::gather(context, snapshot, team, snapshot.log.events())?;
+        for name in members_to_diagnose(&gathered)? {
+            let evidence = gather_evidence(&gathered, name.as_str(), no_output_after);
             // A hidden pane stops nobody. The next cause says what the member does.
             let causes = find_causes(&evidence).into_iter();
             for diagnosis in causes.filter(|diagnosis| diagnosis.cause != Cause::Hidden).take(1) {
@@ -83,12 +85,12 @@ fn no_members_text(team: &Team, commands: &SuggestedCommands) -> String {
 }
 
 /// If config.json cannot be read, the members are those that the daemon runs.
-fn members_to_diagnose(snapshot: &SystemSnapshot, team: &Team) -> Result<Vec<AgentName>, ErrorReport> {
-    let status = snapshot.teams.iter().find(|status| status.name == *team.name());
-    let members: Vec<AgentName> = match (team.config(), status) {
-        (Ok(config), _) => config.members.into_iter().map(|member| member.name).collect(),
+fn members_to_diagnose(team: &TeamEvidence<'_>) -> Result<Vec<AgentName>, ErrorReport> {
+    let status = team.status;
+    let members: Vec<AgentName> = match (&team.config, status) {
+        (Ok(config), _) => config.members.iter().map(|member| member.name.clone()).collect(),
         (Err(_), Some(status)) => status.members.iter().map(|member| member.name.clone()).collect(),
-        (Err(error), None) => return Err(ErrorReport::from(error)),
+        (Err(error), None) => return Err(error.clone()),
     };
     let mut names: Vec<AgentName> = members.into_iter().filter(|name| !name.is_lead()).collect();
     let past = status.into_iter().flat_map(|status| &status.past_members);
