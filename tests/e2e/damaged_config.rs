@@ -168,3 +168,24 @@ fn member_ends_on_a_full_disk_and_is_removed_later() {
     });
     env.shut_down_after_kills();
 }
+
+/// Another program was killed while it wrote the config of a team that the daemon does not know.
+#[test]
+fn damaged_config_of_an_unknown_team_is_named_and_the_team_can_be_deleted() {
+    let env = TestEnv::with_daemon();
+    env.write_file("root/teams/hand/config.json", r#"{"name":"hand","memb"#);
+    let status = env.teamctl(["status"]).expect_success();
+    assert!(
+        status.contains("cannot parse") && status.contains("what is damaged: teamctl doctor"),
+        "{status}"
+    );
+    for command in [&["spawn", "ann", "-t", "hand", "--", "true"][..], &["delete", "hand"]] {
+        let error = env.teamctl_with(command, &[]).expect_failure(65);
+        assert!(error.contains("remove the team with: teamctl delete hand --force"), "{error}");
+    }
+    env.teamctl(["delete", "hand", "--force"]).expect_success();
+    assert!(!env.root().join("teams/hand").exists());
+    env.teamctl(["create", "hand"]).expect_success();
+    env.teamctl(["delete", "hand"]).expect_success();
+    env.shut_down();
+}

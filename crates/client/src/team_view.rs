@@ -6,11 +6,12 @@ use protocol::control::{
     WorktreeStatus,
 };
 use protocol::delivery::{Delivery, DeliveryPoint};
+use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::redact_variables::redact;
 use protocol::task::{Task, TaskStatus, WaitCycle, wait_cycles};
-use protocol::team_config::Member;
+use protocol::team_config::{Member, TeamConfig};
 use protocol::usage::Usage;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -33,6 +34,9 @@ pub struct TeamView {
     /// session has led the team, the last one released it, or one leads it now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lead_session_ended_at: Option<u64>,
+    /// Why the team's config.json cannot be read. `None` if it can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_error: Option<String>,
     pub tasks: TaskCounts,
     /// Tasks in progress whose owner is no longer a member.
     pub abandoned_tasks: Vec<AbandonedTask>,
@@ -203,11 +207,17 @@ pub fn open_team_view(team: &Team, source: StatusSource, unread: &mut UnreadCoun
     let past = status.map(|team| team.past_members.clone()).unwrap_or_default();
     let mut members: Vec<MemberView> =
         supervised.iter().map(|agent| member_view(team, agent, unread)).collect();
-    members.extend(unsupervised_member_views(team, supervised, &past, source, unread));
+    // Reading waits until a program that writes the config has finished, so it is read once.
+    let config = team.config();
+    let listed = config.as_ref().map_or(&[][..], |config| &config.members);
+    members.extend(unsupervised_member_views(team, listed, supervised, &past, source, unread));
     let tasks = team.tasks().list().unwrap_or_default();
     TeamView {
-        abandoned_tasks: possible_workers(team, status)
-            .map_or_else(Vec::new, |workers| abandoned_tasks(&tasks, &workers)),
+        abandoned_tasks: match &config {
+            Ok(config) => abandoned_tasks(&tasks, &possible_workers(config, status)),
+            Err(_) => Vec::new(),
+        },
+        config_error: config.err().map(|error| ErrorReport::from(error).message),
         failed_tasks: failed_tasks(&tasks),
         task_cycles: wait_cycles(&tasks),
         tasks: count_tasks(&tasks),
@@ -229,6 +239,7 @@ fn view_without_files(name: TeamName, status: Option<&TeamStatus>) -> TeamView {
         worktrees,
         budget,
         lead_session_ended_at: status.and_then(|team| team.lead_session_ended_at),
+        config_error: None,
         tasks,
         abandoned_tasks: Vec::new(),
         failed_tasks: Vec::new(),
@@ -276,12 +287,12 @@ fn has_no_hook_events(agent: &MemberStatus) -> bool {
 /// them.
 fn unsupervised_member_views(
     team: &Team,
+    listed: &[Member],
     supervised: &[MemberStatus],
     past: &[PastMember],
     source: StatusSource,
     unread: &mut UnreadCounter,
 ) -> Vec<MemberView> {
-    let members = team.config().map(|config| config.members).unwrap_or_default();
     // A member that waits for its respawn is shown with the past members.
     let waits_for_respawn =
         |member: &Member| past.iter().any(|past| past.name == member.name && past.has_respawn());
@@ -291,7 +302,7 @@ fn unsupervised_member_views(
     let has_ended = |member: &Member| {
         past.iter().any(|past| past.name == member.name && (1..=past.ended_at).contains(&member.joined_at))
     };
-    let unsupervised = members.into_iter().filter(|member| {
+    let unsupervised = listed.iter().cloned().filter(|member| {
         !supervised.iter().any(|agent| agent.name == member.name) && !waits_for_respawn(member)
     });
     unsupervised
@@ -337,12 +348,12 @@ pub fn count_unread(team: &Team, name: &AgentName) -> Option<usize> {
 
 /// The members that may work on a task. These are the current members, and past members that will
 /// be started again. `None` if the team's config cannot be read.
-fn possible_workers(team: &Team, status: Option<&TeamStatus>) -> Option<Vec<AgentName>> {
-    let members = team.config().ok()?.members.into_iter().map(|member| member.name);
+fn possible_workers(config: &TeamConfig, status: Option<&TeamStatus>) -> Vec<AgentName> {
+    let members = config.members.iter().map(|member| member.name.clone());
     let supervised = status.into_iter().flat_map(|team| team.members.iter().map(|agent| agent.name.clone()));
     let respawning =
         status.into_iter().flat_map(|team| team.past_members.iter().filter(|past| past.has_respawn()));
-    Some(members.chain(supervised).chain(respawning.map(|past| past.name.clone())).collect())
+    members.chain(supervised).chain(respawning.map(|past| past.name.clone())).collect()
 }
 
 fn count_tasks(tasks: &[Task]) -> TaskCounts {
@@ -413,7 +424,8 @@ mod tests {
         let root = Root::open(&dir.path().join("r"), dir.path(), durability).unwrap();
         let text =
             r#"{"name":"t","members":[{"name":"team-lead"},{"name":"bob"},{"name":"cy","joinedAt":5}]}"#;
-        let team = root.create_team(&protocol::team_config::TeamConfig::parse(text).unwrap()).unwrap();
+        let config = TeamConfig::parse(text).unwrap();
+        let team = root.create_team(&config).unwrap();
         let past = |name: &str, respawns_at| PastMember {
             name: AgentName::new_unchecked(name),
             outcome: "failed".into(),
@@ -425,9 +437,15 @@ mod tests {
         };
         let past = vec![past("ann", None), past("bob", Some(9)), past("cy", None)];
         let lifecycles = |past: &[PastMember]| -> Vec<String> {
-            let all =
-                unsupervised_member_views(&team, &[], past, StatusSource::Daemon(&[]), &mut count_unread)
-                    .into_iter();
+            let all = unsupervised_member_views(
+                &team,
+                &config.members,
+                &[],
+                past,
+                StatusSource::Daemon(&[]),
+                &mut count_unread,
+            )
+            .into_iter();
             all.map(|member| format!("{} {}", member.name, member.lifecycle)).collect()
         };
         assert_eq!(lifecycles(&[]), ["team-lead lead", "bob unsupervised", "cy unsupervised"]);
@@ -447,10 +465,11 @@ mod tests {
             lead_session_ended_at: None,
         };
         assert_eq!(
-            possible_workers(&team, Some(&status)),
-            Some(["team-lead", "bob", "cy", "bob"].map(AgentName::new_unchecked).to_vec())
+            possible_workers(&config, Some(&status)),
+            ["team-lead", "bob", "cy", "bob"].map(AgentName::new_unchecked)
         );
         std::fs::remove_file(team.config_path()).unwrap();
-        assert_eq!(possible_workers(&team, Some(&status)), None);
+        let view = open_team_view(&team, StatusSource::Daemon(&[status]), &mut count_unread);
+        assert!(view.config_error.is_some_and(|error| error.contains("has no config.json")));
     }
 }

@@ -65,17 +65,27 @@ fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
 pub(crate) fn handle_team_found(
     context: &mut Context,
     team: TeamName,
-    member_count: Option<usize>,
+    member_count: Result<Option<usize>, ErrorReport>,
     waiting: Option<WaitingCall>,
 ) {
+    let is_known = context.state.teams.contains_key(&team);
+    let mut damage = None;
     match member_count {
-        Some(count) => adopt::adopt_team(context, team, count),
-        None if context.state.teams.contains_key(&team) => {}
-        // This also ends the files thread that was started to look for the team.
-        None => context.effects.push(Effect::UnwatchTeam { team }),
+        Ok(Some(count)) => adopt::adopt_team(context, team, count),
+        _ if is_known => {}
+        Err(_) if waiting.as_ref().is_some_and(WaitingCall::is_forced_deletion) => {
+            adopt::adopt_team(context, team, 0);
+        }
+        found => {
+            damage = found.err();
+            // This also ends the files thread that was started to look for the team.
+            context.effects.push(Effect::UnwatchTeam { team });
+        }
     }
-    if let Some(WaitingCall { client, call }) = waiting {
-        handle_request(context, client, *call);
+    match (waiting, damage) {
+        (None, _) => {}
+        (Some(WaitingCall { client, .. }), Some(error)) => context.effects.push(error_reply(client, error)),
+        (Some(WaitingCall { client, call }), None) => handle_request(context, client, *call),
     }
 }
 

@@ -155,13 +155,18 @@ fn with_replies(state: &mut State, effects: Vec<Effect>) -> Vec<Effect> {
 }
 
 /// Handles the result of the search for a team that the daemon does not know.
-fn find_team(state: &mut State, effects: Vec<Effect>, member_count: Option<usize>) -> Vec<Effect> {
+fn find_team(
+    state: &mut State,
+    effects: Vec<Effect>,
+    member_count: Result<Option<usize>, ErrorReport>,
+) -> Vec<Effect> {
     let find = effects.into_iter().find_map(|effect| match effect {
         Effect::File(FileJob::FindTeam { team, waiting }) => Some((team, waiting)),
         _ => None,
     });
     let (team, waiting) = find.expect("the daemon searches for the team");
-    handle_event(state, CoreEvent::FileJobDone(FileResult::TeamFound { team, member_count, waiting }), NOW)
+    let found = FileResult::TeamFound { team, member_count, waiting };
+    handle_event(state, CoreEvent::FileJobDone(found), NOW)
 }
 
 fn exit_reported(conn: u64, exit: ExitReport) -> CoreEvent {

@@ -52,13 +52,14 @@ fn stop_all(marker: &str, deadline: Instant) {
 
 /// Sends a signal to every process with the environment entry `marker`. Returns their pids.
 fn signal_all(marker: &str, signal: Signal) -> Vec<i32> {
-    let signalled = find_by_token(marker).filter(|(_, pidfd)| pidfd_send_signal(pidfd, signal).is_ok());
+    let found = find_by_token(marker, Instant::now() + EXEC_TIMEOUT);
+    let signalled = found.filter(|(_, pidfd)| pidfd_send_signal(pidfd, signal).is_ok());
     signalled.map(|(pid, _)| pid).collect()
 }
 
 /// The pids and pidfds of all processes with the environment entry `marker`, except the daemon.
-fn find_by_token(marker: &str) -> impl Iterator<Item = (i32, OwnedFd)> {
-    let deadline = Instant::now() + EXEC_TIMEOUT;
+/// Environments of processes in `exec` are read again until `deadline`.
+fn find_by_token(marker: &str, deadline: Instant) -> impl Iterator<Item = (i32, OwnedFd)> {
     let pids = std::fs::read_dir("/proc")
         .into_iter()
         .flatten()
@@ -123,7 +124,9 @@ mod tests {
         // With 100 children, some searches run during a child's `exec`.
         for _ in 0..100 {
             let mut child = Command::new("sleep").arg("1000").env(name, value).spawn().unwrap();
-            let found: Vec<u32> = find_by_token(marker).map(|(pid, _)| pid.unsigned_abs()).collect();
+            let deadline = Instant::now() + Duration::from_secs(10);
+            let found = find_by_token(marker, deadline).map(|(pid, _)| pid.unsigned_abs());
+            let found: Vec<u32> = found.collect();
             child.kill().unwrap();
             child.wait().unwrap();
             assert!(found.contains(&child.id()) && !found.contains(&std::process::id()), "{found:?}");

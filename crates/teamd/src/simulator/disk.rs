@@ -200,7 +200,7 @@ impl SimulatedDisk {
             }
             FileJob::FindTeam { team, waiting } => {
                 let member_count = self.teams.get(&team).map(|files| files.members.len() + 1);
-                FileResult::TeamFound { team, member_count, waiting }
+                FileResult::TeamFound { team, member_count: Ok(member_count), waiting }
             }
             FileJob::ReadOutputTimes { logs } => {
                 FileResult::OutputTimes { written: logs.into_iter().map(|(spawn, _)| (spawn, 0)).collect() }

@@ -62,7 +62,7 @@ fn needs_attention(past: &PastMember) -> bool {
     past.outcome == "failed" || past.is_suspended || past.has_respawn()
 }
 
-/// The lines below the table: past members that the table leaves out, abandoned and failed tasks, tasks that wait for each other, an
+/// The lines below the table: a damaged config, past members that the table leaves out, abandoned and failed tasks, tasks that wait for each other, an
 /// exhausted budget, suspended members.
 pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<String> {
     let abandoned = |task: &AbandonedTask| abandoned_task_line(task, commands);
@@ -74,8 +74,11 @@ pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<S
     let hidden = team.past_members.len() - shown_past_members(team).count();
     let hidden = (hidden > 0).then(|| format!("{hidden} more have ended: {}", commands.command(&["events"])));
     let abandoned = team.abandoned_tasks.iter().map(abandoned);
-    let lines = hidden
+    let doctor = || commands.without_team().command(&["doctor"]);
+    let damage = team.config_error.as_ref().map(|error| format!("{error}; what is damaged: {}", doctor()));
+    let lines = damage
         .into_iter()
+        .chain(hidden)
         .chain(abandoned)
         .chain(team.failed_tasks.iter().map(failed_task_line))
         .chain(team.lead_session_ended_at.map(|at| lead_session_line(team, at, commands)))
@@ -295,6 +298,7 @@ mod tests {
             worktrees: vec![],
             budget: None,
             lead_session_ended_at: None,
+            config_error: None,
             tasks: TaskCounts { pending: 1, in_progress: 2, completed: 3 },
             abandoned_tasks: vec![AbandonedTask { id: id("3"), subject: "x".into(), owner: bob.clone() }],
             task_cycles: Vec::new(),

@@ -7,7 +7,7 @@ use crate::core::roster::Roster;
 use crate::core::roster::record::SharedRecord;
 use protocol::control::{
     Activity, Call, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport, NextTaskRequest,
-    RemovedWorktrees, Reply, SetPolicyRequest, VisibilityReply,
+    RemovedWorktrees, Reply, Request, SetPolicyRequest, VisibilityReply,
 };
 use protocol::error::ErrorReport;
 use protocol::id::{RequestId, TaskId};
@@ -130,6 +130,13 @@ impl TeamCreation {
 pub(crate) struct WaitingCall {
     pub(crate) client: ConnId,
     pub(crate) call: Box<Call>,
+}
+
+impl WaitingCall {
+    /// Whether the call deletes its team in any case, even one whose files are damaged.
+    pub(crate) fn is_forced_deletion(&self) -> bool {
+        matches!(&self.call.request, Request::DeleteTeam(order) if order.force)
+    }
 }
 
 /// The result of a registration.
@@ -299,10 +306,10 @@ pub(crate) enum FileResult {
         teams: Vec<TeamName>,
     },
     /// `member_count` is the number of entries in the team's config, with the lead. `None` if there
-    /// is no such team, or its config is invalid now.
+    /// is no such team. An error if its config is damaged.
     TeamFound {
         team: TeamName,
-        member_count: Option<usize>,
+        member_count: Result<Option<usize>, ErrorReport>,
         waiting: Option<WaitingCall>,
     },
     /// The hidden panes are in config.json.

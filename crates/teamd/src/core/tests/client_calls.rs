@@ -94,17 +94,18 @@ fn team_of_another_program_is_adopted_by_the_first_call_about_it() {
     let mut state = new_state();
     state.teams.clear();
     let effects = send_call(&mut state, 2, spawn_request("ann"));
-    let effects = find_team(&mut state, effects, None);
+    let effects = find_team(&mut state, effects, Ok(None));
     assert_eq!(error_kind(&effects, 2), Some(ErrorKind::NotFound));
     let effects = send_call(&mut state, 3, spawn_request("ann"));
-    let effects = find_team(&mut state, effects, Some(4));
+    let effects = find_team(&mut state, effects, Ok(Some(4)));
     opened_spawn_id(&effects);
     assert!(state.teams.contains_key(&survey_team()));
     let saves_team = |job: &FileJob| matches!(job, FileJob::SaveRoster(roster) if roster.joined_counts.contains_key(&survey_team()));
     assert!(has_file_job(&effects, saves_team), "{effects:?}");
     // The result of another call, which arrived before the team was adopted, changes nothing.
     let member_count = state.teams[&survey_team()].joined_count;
-    let second_result = FileResult::TeamFound { team: survey_team(), member_count: Some(9), waiting: None };
+    let second_result =
+        FileResult::TeamFound { team: survey_team(), member_count: Ok(Some(9)), waiting: None };
     handle_event(&mut state, CoreEvent::FileJobDone(second_result), NOW);
     assert_eq!(state.teams[&survey_team()].joined_count, member_count);
 }

@@ -191,7 +191,7 @@ fn answer_is_unknown_without_complete_file_events() {
         include_in_progress: true,
     };
     let effects = send_call(&mut state, 9, Request::NextTask(other));
-    let effects = find_team(&mut state, effects, None);
+    let effects = find_team(&mut state, effects, Ok(None));
     assert_eq!(next_task_reply(&effects, 9), Some(NextTaskHint::Unknown));
 }
 

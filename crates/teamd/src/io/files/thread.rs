@@ -7,7 +7,7 @@
 use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
-use crate::core::jobs::file_jobs::{FileJob, FileResult, RestoreRule, TaskSelection};
+use crate::core::jobs::file_jobs::{FileJob, FileResult, RestoreRule, TaskSelection, WaitingCall};
 use crate::core::jobs::file_lanes::{Lane, collect_batch};
 use crate::io::files::event_log;
 use crate::io::files::inbox_scan::InboxScanner;
@@ -200,8 +200,7 @@ impl FilesThread {
                 FileResult::TeamsListed { teams }
             }
             FileJob::FindTeam { team, waiting } => {
-                let config = self.open_team(&team).ok().and_then(|team| team.config_if_valid());
-                let member_count = config.map(|config| config.members.len());
+                let member_count = self.count_config_members(&team, waiting.as_ref());
                 FileResult::TeamFound { team, member_count, waiting }
             }
             FileJob::WriteHiddenPanes { team, panes, reply_to: Some((client, reply)) } => {
@@ -351,6 +350,30 @@ impl FilesThread {
         Ok(team)
     }
 
+    /// The number of entries in the config of a team that the daemon does not know. `None` if there is
+    /// no such team. If a call waits, waits in turn until a program that writes the config has
+    /// finished.
+    ///
+    /// # Errors
+    ///
+    /// The config is damaged.
+    fn count_config_members(
+        &mut self,
+        name: &TeamName,
+        waiting: Option<&WaitingCall>,
+    ) -> Result<Option<usize>, ErrorReport> {
+        let Ok(team) = self.open_team(name) else { return Ok(None) };
+        match (team.config_if_valid(), waiting) {
+            (Some(config), _) => Ok(Some(config.members.len())),
+            (None, None) => Ok(None),
+            (None, Some(_)) => match team.config() {
+                Ok(config) => Ok(Some(config.members.len())),
+                Err(Error::NoSuchTeam { .. }) => Ok(None),
+                Err(error) => Err(damaged_team_error(name, error)),
+            },
+        }
+    }
+
     /// Logs an error as "cannot `action`". Returns the value of a success.
     pub(super) fn log_error<T>(&self, action: &str, result: Result<T, Error>) -> Option<T> {
         result.inspect_err(|error| tracing::warn!("cannot {action}: {error}")).ok()
@@ -407,6 +430,12 @@ pub(super) fn output_times(logs: Vec<(SpawnId, PathBuf)>) -> Vec<(SpawnId, u64)>
         }
     };
     logs.into_iter().filter_map(|(spawn, log)| Some((spawn, write_time(&log)?))).collect()
+}
+
+fn damaged_team_error(team: &TeamName, error: Error) -> ErrorReport {
+    let help =
+        format!("what is damaged: teamctl doctor; remove the team with: teamctl delete {team} --force");
+    ErrorReport { help: Some(help), ..ErrorReport::from(error) }
 }
 
 /// Converts an error of the store to the error that a client gets.
