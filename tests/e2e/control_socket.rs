@@ -353,7 +353,7 @@ fn socket_moves_to_the_state_directory_while_the_runtime_directory_is_missing() 
     let answers = || Some(env.teamctl(["status"])).filter(|output| output.code == 0);
     // In one step, since the daemon makes a missing directory again at once.
     let file = env.path("run/file");
-    std::fs::write(&file, "").unwrap();
+    drop(std::fs::File::create(&file).unwrap());
     renameat_with(CWD, &file, CWD, &runtime, RenameFlags::EXCHANGE).unwrap();
     env.wait_until("the daemon is found", answers).expect_success();
     let up = env.teamctl(["up"]).expect_success();
@@ -375,7 +375,8 @@ fn socket_moves_to_the_state_directory_while_the_runtime_directory_is_missing() 
     env.teamctl_with(&["kill", "ann"], &other).expect_success();
     env.teamctl_with(&["down"], &other).expect_success();
     std::fs::remove_file(&runtime).unwrap();
-    std::fs::remove_dir_all(&file).unwrap();
+    let moved_socket = file.join(Path::new(&socket).strip_prefix(&runtime).unwrap());
+    std::fs::remove_file(moved_socket).unwrap();
     env.shut_down_after_kills();
 }
 

@@ -15,8 +15,7 @@ pub struct DaemonSession {
 }
 
 /// Returns the session of the daemon. `None` if the daemon is not the first process of a pane, for
-/// example because it was started from a shell, or if tmux does not reply. Also `None` if the caller
-/// is in another tmux server, from which no command leads to the session.
+/// example because it was started from a shell, or if tmux does not reply.
 pub fn daemon_session(daemon: &DaemonStatus) -> Option<DaemonSession> {
     let socket = daemon.tmux.as_ref()?;
     let server = ["-S".to_owned(), socket.display().to_string()];
@@ -26,10 +25,12 @@ pub fn daemon_session(daemon: &DaemonStatus) -> Option<DaemonSession> {
     let name = sessions.find(|(pane_pid, _)| *pane_pid == pid)?.1.to_owned();
     let target = shell_quote(&format!("={name}"));
     let caller_socket = env_var("TMUX").and_then(|tmux| Some(tmux.split(',').next()?.to_owned()));
+    let attach = || format!("tmux -S {} attach -t {target}", shell_quote(&socket.display().to_string()));
     let command = match caller_socket {
         Some(caller) if *socket == *caller => format!("tmux switch-client -t {target}"),
-        Some(_) => return None,
-        None => format!("tmux -S {} attach -t {target}", shell_quote(&socket.display().to_string())),
+        // tmux attaches inside another tmux only without this variable.
+        Some(_) => format!("env -u TMUX {}", attach()),
+        None => attach(),
     };
     Some(DaemonSession { name, command })
 }

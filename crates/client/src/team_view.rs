@@ -302,10 +302,11 @@ fn unsupervised_member_views(
     let has_ended = |member: &Member| {
         past.iter().any(|past| past.name == member.name && (1..=past.ended_at).contains(&member.joined_at))
     };
-    let unsupervised = listed.iter().cloned().filter(|member| {
+    let unsupervised = listed.iter().filter(|member| {
         !supervised.iter().any(|agent| agent.name == member.name) && !waits_for_respawn(member)
     });
     unsupervised
+        .cloned()
         .map(|member| MemberView {
             lifecycle: match (member.name.is_lead(), source) {
                 (true, _) => "lead".to_owned(),

@@ -37,7 +37,8 @@ impl CacheDirs {
         is_cached
     }
 
-    /// Finds the git repositories in the recorded files and directories. Links are not followed.
+    /// Finds the git repositories, with and without a working tree, in the recorded files and
+    /// directories. Links are not followed.
     pub(crate) fn repositories_in_recorded(&self) -> Vec<PathBuf> {
         let is_directory = |path: &&PathBuf| {
             // git ends the path of a directory with a slash, with which a link would be followed.
@@ -47,7 +48,12 @@ impl CacheDirs {
         let mut queue: Vec<PathBuf> = self.cached.iter().filter(is_directory).cloned().collect();
         let mut found = Vec::new();
         while let Some(directory) = queue.pop() {
-            let Ok(entries) = self.tree.join(&directory).read_dir() else { continue };
+            let path = self.tree.join(&directory);
+            let Ok(entries) = path.read_dir() else { continue };
+            if is_bare_repository(&path) {
+                found.push(directory);
+                continue;
+            }
             for entry in entries.flatten() {
                 if entry.file_name() == ".git" {
                     found.push(directory.clone());
@@ -64,6 +70,11 @@ impl CacheDirs {
         let tree = &self.tree;
         *self.known.entry(directory.to_owned()).or_insert_with(|| has_cachedir_tag(&tree.join(directory)))
     }
+}
+
+/// Whether the directory has what git looks for in a repository's directory (gitrepository-layout(5)).
+fn is_bare_repository(directory: &Path) -> bool {
+    directory.join("HEAD").is_file() && ["objects", "refs"].iter().all(|name| directory.join(name).is_dir())
 }
 
 /// Whether the directory has a `CACHEDIR.TAG`. Neither the directory nor the file may be a link.

@@ -170,9 +170,21 @@ impl ProgramScenario {
             self.wait_until("it asks its user", || {
                 self.env.teamctl(["capture", "ann"]).stdout.contains(question).then_some(())
             });
-            let pane = self.env.member("ann").unwrap()["pane"].as_str().unwrap().to_owned();
-            keys.iter().for_each(|key| drop(self.env.tmux(["send-keys", "-t", &pane, key])));
+            keys.iter().for_each(|key| self.type_key(key));
+            self.wait_until("the question is answered", || {
+                (!self.env.teamctl(["capture", "ann"]).stdout.contains(question)).then_some(())
+            });
         }
+    }
+
+    /// Types a key, and waits until the screen has changed: a program can take keys that come at once
+    /// for a paste.
+    fn type_key(&self, key: &str) {
+        let pane = self.env.member("ann").unwrap()["pane"].as_str().unwrap().to_owned();
+        let screen = || self.env.teamctl(["capture", "ann"]).stdout;
+        let before = screen();
+        self.env.tmux(["send-keys", "-t", &pane, key]);
+        self.wait_until(&format!("{key} changes the screen"), || (screen() != before).then_some(()));
     }
 
     fn send(&self, text: &str) {

@@ -59,6 +59,9 @@ fn directories_with_a_cachedir_tag_do_not_prevent_removal() {
     let files = String::from_utf8(files).unwrap();
     assert!(saved.is_ok() && files.contains("cache/deep/.git/HEAD"), "{files}");
     std::fs::rename(tree.path.join("cache/deep/.git"), repo.home().join("away")).unwrap();
+    repo.git(&tree.path.join("cache"), &["init", "--quiet", "--bare", "bare"]);
+    assert_kept(&repo, &tree, &[KeepReason::Repository("cache/bare".into())]);
+    std::fs::rename(tree.path.join("cache/bare"), repo.home().join("away-too")).unwrap();
     assert_eq!(repo.remove(&tree), RemoveOutcome::Removed);
 }
 

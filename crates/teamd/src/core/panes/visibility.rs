@@ -26,7 +26,8 @@ pub(crate) fn set_visibility(
     match pane_move(context.state, who, visibility) {
         Err(error) => send_reply(context, client, Err(error)),
         Ok(pane_move) => {
-            context.effects.push(Effect::Pane(PaneJob::MovePane { client, pane_move: Box::new(pane_move) }))
+            let pane_move = Box::new(pane_move);
+            context.effects.push(Effect::Pane(PaneJob::MovePane { client, pane_move }));
         }
     }
 }
