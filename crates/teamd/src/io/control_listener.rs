@@ -169,7 +169,8 @@ mod tests {
             std::os::unix::net::UnixStream::connect(&socket).ok().map(|_| socket)
         };
         assert_eq!(found(), Some(first.clone()));
-        std::fs::remove_dir_all(path("run")).unwrap();
+        std::fs::remove_file(&first).unwrap();
+        std::fs::remove_dir(path("run")).unwrap();
         // Nothing can be made at this path.
         drop(std::fs::File::create(path("run")).unwrap());
         for _ in 0..2 {
