@@ -71,7 +71,10 @@ fn restored_roster_kills_no_reused_pid() {
         env.events()
             .iter()
             .rev()
-            .find(|event| event["event"] == "member_exited" && event["description"] != "approved")
+            .find(|event| {
+                let is_approved = |text: &str| text.starts_with("approved");
+                event["event"] == "member_exited" && !event["description"].as_str().is_some_and(is_approved)
+            })
             .map(drop)
     });
     env.wait_until("ann is not running", || {

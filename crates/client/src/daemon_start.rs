@@ -75,7 +75,7 @@ fn start_daemon(
     let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
     created.map_err(|error| {
         ErrorReport::from_io("make", &directory, &error)
-            .with_help("name a directory of yours in XDG_RUNTIME_DIR, or unset it to use one below /tmp")
+            .with_help("name a directory that you may write to in XDG_RUNTIME_DIR, or a path with --socket")
     })?;
     let mut watcher = DirectoryWatcher::new(&[directory])?;
     if let Some((code, message)) = check_start(context, socket, no_output_after.as_deref())? {

@@ -16,25 +16,38 @@ use std::time::Duration;
 /// does not answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The socket at which the daemon of a root listens, other than the one in the runtime directory of
-/// this environment. `root` is canonical, and `directories` are its directories. Looks at these
-/// places, in this order:
+/// The socket at which the daemon of a root listens, other than `tried`. `root` is canonical, and
+/// `directories` are its directories. Looks at these places, in this order:
 ///
 /// 1. the socket that the lock file in the state directory of this environment names;
 /// 2. the socket that a lock file of the root in another state directory names, if a process has
 ///    that file open.
-pub fn find_other_socket(root: &Path, directories: &Directories) -> Option<PathBuf> {
+pub fn find_other_socket(root: &Path, directories: &Directories, tried: &Path) -> Option<PathBuf> {
     let lock_file = directories.state_dir.join(LockHolder::FILE_NAME);
     let named = named_socket(&lock_file, root);
     let other = named.or_else(|| socket_of_other_state_dir(&directories.state_dir, root));
-    other.filter(|socket| *socket != directories.control_socket())
+    other.filter(|socket| *socket != *tried)
 }
 
-/// The socket that the lock file `lock_file` names, if the process that it names listens there.
-pub fn socket_of_lock_holder(lock_file: &Path) -> Option<PathBuf> {
-    let holder = LockHolder::parse(&std::fs::read(lock_file).ok()?)?;
-    let connection = Connection::open_without_blocking(&holder.socket).ok()?;
-    (connection.peer_pid() == Some(holder.pid)).then_some(holder.socket)
+/// Connects to the daemon at `socket`. If none listens there, connects to the one that the lock file in
+/// `state_dir` names: it could not make its socket again, or was started from another environment.
+///
+/// # Errors
+///
+/// The errors of [`Connection::open`] for `socket`.
+pub fn open_at_socket_or_lock_file(socket: &Path, state_dir: &Path) -> Result<Connection, Error> {
+    let connection = Connection::open(socket);
+    if !matches!(connection, Err(Error::NotRunning { .. })) {
+        return connection;
+    }
+    connection.or_else(|error| open_at_lock_file(state_dir).ok_or(error))
+}
+
+/// Connects to the socket that the lock file names, if the process that it names listens there.
+fn open_at_lock_file(state_dir: &Path) -> Option<Connection> {
+    let holder = LockHolder::parse(&std::fs::read(state_dir.join(LockHolder::FILE_NAME)).ok()?)?;
+    let connection = Connection::open(&holder.socket).ok()?;
+    (connection.peer_pid() == Some(holder.pid)).then_some(connection)
 }
 
 /// The socket that a lock file names, if a daemon listens there. A daemon whose process is stopped
@@ -92,7 +105,7 @@ mod tests {
         for name in ["run", "state", "other"] {
             std::fs::create_dir(path(name)).unwrap();
         }
-        let find = || find_other_socket(dir.path(), &directories);
+        let find = || find_other_socket(dir.path(), &directories, &directories.control_socket());
         let write_lock_file = |socket: PathBuf| {
             let text = LockHolder { pid: 1, socket }.to_bytes();
             std::fs::File::create(path("state/teamd.lock")).unwrap().write_all(&text).unwrap();
@@ -124,9 +137,11 @@ mod tests {
         let other_root_lock = write_lock_file("b/other/teamd.lock");
         let closed_lock = write_lock_file("b/hash/teamd.lock");
         drop(closed_lock);
-        assert_eq!(find_other_socket(dir.path(), &directories), None);
+        let find = || find_other_socket(dir.path(), &directories, &directories.control_socket());
+        assert_eq!(find(), None);
         let open_lock = write_lock_file("b/hash/teamd.lock");
-        assert_eq!(find_other_socket(dir.path(), &directories), Some(path("s")));
+        assert_eq!(find(), Some(path("s")));
+        assert_eq!(find_other_socket(dir.path(), &directories, &path("s")), None, "it was tried");
         drop((other_root_lock, open_lock));
     }
 }

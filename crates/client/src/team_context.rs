@@ -102,7 +102,11 @@ impl TeamContext {
     /// environment (see [`find_other_socket`]).
     pub fn daemon_socket(&self) -> Result<PathBuf, ErrorReport> {
         let expected = self.socket()?;
-        let other = if expected.exists() { None } else { self.other_socket()? };
+        // A daemon that was killed leaves its socket.
+        let other = match Connection::open_without_blocking(&expected) {
+            Err(Error::NotRunning { .. }) => self.other_socket()?,
+            _ => None,
+        };
         Ok(other.unwrap_or(expected))
     }
 
@@ -112,7 +116,7 @@ impl TeamContext {
     fn other_socket(&self) -> Result<Option<PathBuf>, ErrorReport> {
         match &self.options.socket {
             Some(socket) if env_var("TEAMD_SOCKET").map(PathBuf::from).as_ref() != Some(socket) => Ok(None),
-            _ => Ok(find_other_socket(&self.root_path()?, &self.directories()?)),
+            _ => Ok(find_other_socket(&self.root_path()?, &self.directories()?, &self.socket()?)),
         }
     }
 

@@ -6,7 +6,7 @@ use protocol::control::{
     WorktreeStatus,
 };
 use protocol::delivery::{Delivery, DeliveryPoint};
-use protocol::error::ErrorReport;
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::redact_variables::redact;
@@ -34,7 +34,7 @@ pub struct TeamView {
     /// session has led the team, the last one released it, or one leads it now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lead_session_ended_at: Option<u64>,
-    /// Why the team's config.json cannot be read. `None` if it can.
+    /// Why the team's config.json cannot be read. `None` if it can, or if it is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_error: Option<String>,
     pub tasks: TaskCounts,
@@ -217,13 +217,19 @@ pub fn open_team_view(team: &Team, source: StatusSource, unread: &mut UnreadCoun
             Ok(config) => abandoned_tasks(&tasks, &possible_workers(config, status)),
             Err(_) => Vec::new(),
         },
-        config_error: config.err().map(|error| ErrorReport::from(error).message),
+        config_error: config.err().and_then(config_error),
         failed_tasks: failed_tasks(&tasks),
         task_cycles: wait_cycles(&tasks),
         tasks: count_tasks(&tasks),
         members,
         ..view_without_files(name, status)
     }
+}
+
+/// The message for people. `None` if the config is missing: the daemon writes it again.
+fn config_error(error: store::Error) -> Option<String> {
+    let report = ErrorReport::from(error);
+    (report.kind != ErrorKind::NotFound).then_some(report.message)
 }
 
 /// The view of a team whose files cannot be read.
@@ -348,7 +354,7 @@ pub fn count_unread(team: &Team, name: &AgentName) -> Option<usize> {
 }
 
 /// The members that may work on a task. These are the current members, and past members that will
-/// be started again. `None` if the team's config cannot be read.
+/// be started again.
 fn possible_workers(config: &TeamConfig, status: Option<&TeamStatus>) -> Vec<AgentName> {
     let members = config.members.iter().map(|member| member.name.clone());
     let supervised = status.into_iter().flat_map(|team| team.members.iter().map(|agent| agent.name.clone()));
@@ -469,8 +475,10 @@ mod tests {
             possible_workers(&config, Some(&status)),
             ["team-lead", "bob", "cy", "bob"].map(AgentName::new_unchecked)
         );
+        let error =
+            |team: &Team| open_team_view(team, StatusSource::Daemon(&[]), &mut count_unread).config_error;
+        assert_eq!(error(&team), None);
         std::fs::remove_file(team.config_path()).unwrap();
-        let view = open_team_view(&team, StatusSource::Daemon(&[status]), &mut count_unread);
-        assert!(view.config_error.is_some_and(|error| error.contains("has no config.json")));
+        assert_eq!(error(&team), None, "the daemon writes it again");
     }
 }

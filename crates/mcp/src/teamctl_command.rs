@@ -79,8 +79,8 @@ impl TeamctlCommand {
             .arg("--json")
             .arg("--root")
             .arg(&context.arguments.root)
-            .arg("--socket")
-            .arg(&context.arguments.socket);
+            // As an option, it would keep teamctl from looking for a daemon elsewhere.
+            .env("TEAMD_SOCKET", &context.arguments.socket);
         command.args(context.team().iter().flat_map(|team| ["--team", team.as_str()])).args(&self.args);
         command.env_remove("TEAMD_TEAM").env_remove("TEAMD_MEMBER").env_remove("TEAMD_ROOT");
         if !context.member().is_lead() {

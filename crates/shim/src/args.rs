@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// A parsed command line.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ShimCommand {
-    /// `run SPAWN --socket PATH [--lock-file PATH] [--headless LOG]`: start and supervise an agent.
+    /// `run SPAWN --socket PATH [--state-dir PATH] [--headless LOG]`: start and supervise an agent.
     /// Called by the daemon.
     Run(ShimArgs),
     /// `log PATH`: write standard input to a log of bounded size. Called by tmux.
@@ -25,8 +25,8 @@ pub(crate) struct ShimArgs {
     pub(crate) spawn: String,
     /// The daemon's control socket.
     pub(crate) socket: PathBuf,
-    /// The file that names the socket of a later daemon.
-    pub(crate) lock_file: Option<PathBuf>,
+    /// The daemon's state directory. Its lock file names the socket of a later daemon.
+    pub(crate) state_dir: Option<PathBuf>,
     /// The file that gets the agent's output. `None` if the agent has a pane.
     pub(crate) headless: Option<PathBuf>,
 }
@@ -47,11 +47,11 @@ pub(crate) fn parse(words: &[OsString]) -> Option<ShimCommand> {
     match (command.to_str()?, rest) {
         (shim_subcommands::RUN, [spawn, option, socket, rest @ ..]) if option == "--socket" => {
             let spawn = spawn.to_str()?.to_owned();
-            let mut args = ShimArgs { spawn, socket: socket.into(), lock_file: None, headless: None };
+            let mut args = ShimArgs { spawn, socket: socket.into(), state_dir: None, headless: None };
             let mut options = rest.chunks_exact(2);
             for option in &mut options {
                 match option[0].to_str()? {
-                    "--lock-file" => args.lock_file = Some((&option[1]).into()),
+                    "--state-dir" => args.state_dir = Some((&option[1]).into()),
                     "--headless" => args.headless = Some((&option[1]).into()),
                     _ => return None,
                 }
@@ -83,14 +83,14 @@ mod tests {
 
     #[test]
     fn each_command_is_parsed() {
-        let run = |lock_file: Option<&str>, headless: Option<&str>| {
-            let [lock_file, headless] = [lock_file, headless].map(|path| path.map(PathBuf::from));
-            Some(ShimCommand::Run(ShimArgs { spawn: "x-1".into(), socket: "/s".into(), lock_file, headless }))
+        let run = |state_dir: Option<&str>, headless: Option<&str>| {
+            let [state_dir, headless] = [state_dir, headless].map(|path| path.map(PathBuf::from));
+            Some(ShimCommand::Run(ShimArgs { spawn: "x-1".into(), socket: "/s".into(), state_dir, headless }))
         };
         assert_eq!(parse_line("run x-1 --socket /s"), run(None, None));
-        assert_eq!(parse_line("run x-1 --socket /s --lock-file /f"), run(Some("/f"), None));
+        assert_eq!(parse_line("run x-1 --socket /s --state-dir /f"), run(Some("/f"), None));
         assert_eq!(
-            parse_line("run x-1 --socket /s --lock-file /f --headless /l"),
+            parse_line("run x-1 --socket /s --state-dir /f --headless /l"),
             run(Some("/f"), Some("/l"))
         );
         assert_eq!(parse_line("log /x/y.log"), Some(ShimCommand::Log("/x/y.log".into())));

@@ -7,7 +7,7 @@ use crate::poll_timeout;
 use crate::signals::ShimSignals;
 use client::connection::Connection;
 use client::error::Error;
-use client::find_other_daemon::socket_of_lock_holder;
+use client::find_other_daemon::open_at_socket_or_lock_file;
 use client::next_task_client::NextTaskClient;
 use client::process_table::ProcessStat;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -50,8 +50,8 @@ struct LinkReadiness {
 #[derive(Debug)]
 pub(crate) struct DaemonConnection {
     socket: PathBuf,
-    /// The file that names the socket of a later daemon.
-    lock_file: Option<PathBuf>,
+    /// The state directory, whose lock file names the socket of a later daemon.
+    state_dir: Option<PathBuf>,
     spawn: String,
     /// The daemon's end of the wake socket. The shim keeps this end open, so that the agent never
     /// sees the socket closed when the daemon exits.
@@ -74,7 +74,7 @@ impl DaemonConnection {
     pub(crate) fn new(args: &ShimArgs, wake_socket: OwnedFd) -> DaemonConnection {
         DaemonConnection {
             socket: args.socket.clone(),
-            lock_file: args.lock_file.clone(),
+            state_dir: args.state_dir.clone(),
             spawn: args.spawn.clone(),
             wake_socket,
             connection: None,
@@ -243,24 +243,14 @@ impl DaemonConnection {
         }
     }
 
-    /// Connects to the daemon. If the last known socket is gone, connects to the one that the lock file
-    /// names: the daemon could not make its socket again, or a person has started a daemon from another
-    /// environment.
-    fn open(&mut self) -> Result<Connection, Error> {
-        let connection = Connection::open(&self.socket);
-        if !matches!(connection, Err(Error::NotRunning { .. })) {
-            return connection;
-        }
-        match self.lock_file.as_deref().and_then(socket_of_lock_holder) {
-            Some(socket) if socket != self.socket => {
-                self.socket = socket;
-                Connection::open(&self.socket)
-            }
-            _ => connection,
+    fn open(&self) -> Result<Connection, Error> {
+        match &self.state_dir {
+            Some(state_dir) => open_at_socket_or_lock_file(&self.socket, state_dir),
+            None => Connection::open(&self.socket),
         }
     }
 
-    fn send_hello(&mut self) -> Result<Connection, Error> {
+    fn send_hello(&self) -> Result<Connection, Error> {
         let mut connection = self.open()?;
         connection.set_timeout(SEND_TIMEOUT)?;
         let hello =

@@ -243,6 +243,25 @@ mod tests {
         assert!(format!("{line:?}").contains(r#"team: Some("-x")"#), "{line:?}");
     }
 
+    #[test]
+    fn text_options_are_those_of_the_parser() {
+        let mut root = Cli::command();
+        root.build();
+        let mut commands = vec![&root];
+        let mut found = std::collections::BTreeSet::new();
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands());
+            let is_text =
+                |arg: &&clap::Arg| arg.is_allow_hyphen_values_set() && arg.get_action().takes_values();
+            for option in command.get_arguments().filter(is_text) {
+                found.extend(option.get_long().map(|long| format!("--{long}")));
+                found.extend(option.get_short().map(|short| format!("-{short}")));
+            }
+        }
+        let found: Vec<&str> = found.iter().map(String::as_str).collect();
+        assert_eq!(found, missing_value::TEXT_OPTIONS);
+    }
+
     fn missing_value_message(line: &str) -> Option<String> {
         let error = missing_value::check_text_values(line.split(' ').map(Into::into), Cli::command).err()?;
         error.to_string().lines().next().map(str::to_owned)
@@ -260,6 +279,7 @@ mod tests {
             missing("--description", "--active-form")
         );
         assert_eq!(missing_value_message("status -t --json"), missing("--team", "--json"));
+        assert_eq!(missing_value_message("shutdown ann --reason -q"), missing("--reason", "-q"));
     }
 
     #[test]
@@ -269,6 +289,7 @@ mod tests {
             "shutdown ann --reason --forced",
             "shutdown ann --reason -x --force",
             "send bob --summary",
+            "shutdown -t status --reason --command",
             "send bob -- --reason --force",
             "spawn ann --prompt -x -- --prompt --model",
             "task list --all --available",

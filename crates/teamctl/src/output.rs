@@ -163,7 +163,7 @@ fn clip(row: &str, width: usize) -> String {
             false => Some(c),
         }
     };
-    mark_visible(row).filter_map(clip_char).collect()
+    visible_chars(row).filter_map(clip_char).collect()
 }
 
 fn table_lines(rows: &[Vec<String>]) -> Vec<String> {
@@ -184,11 +184,11 @@ fn table_lines(rows: &[Vec<String>]) -> Vec<String> {
 
 /// The number of characters without color sequences.
 fn visible_width(cell: &str) -> usize {
-    mark_visible(cell).filter(|(_, is_visible)| *is_visible).count()
+    visible_chars(cell).filter(|(_, is_visible)| *is_visible).count()
 }
 
 /// The characters of a text, each with whether it is visible or part of a color sequence.
-fn mark_visible(text: &str) -> impl Iterator<Item = (char, bool)> {
+fn visible_chars(text: &str) -> impl Iterator<Item = (char, bool)> {
     let mut is_escape = false;
     text.chars().map(move |c| {
         let is_hidden = is_escape || c == '\x1b';

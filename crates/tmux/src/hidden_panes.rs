@@ -224,8 +224,8 @@ fn with_placeholder_program(mut session: TmuxCommand<'_>) -> TmuxCommand<'_> {
 
 /// Returns the command that moves a pane to `place` in `window`. A zoomed window stays zoomed.
 fn join_commands(pane: PaneId, window: WindowId, place: PanePlace) -> Result<CommandList, InvalidArgument> {
+    let join = join_command(pane, window, place);
     let window = window.to_string();
-    let join = join_command(pane, place);
     let zoom = ResizePane::new().zoom().target_pane(window.as_str()).build();
     if_else(&window, "#{window_zoomed_flag}", &join.clone().with_command(&zoom), &join)
 }

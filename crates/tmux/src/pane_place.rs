@@ -2,8 +2,8 @@
 
 use tmux_interface::{JoinPane, TmuxCommand};
 
-use crate::PaneId;
 use crate::command_list::CommandList;
+use crate::{PaneId, WindowId};
 
 /// The pane that is split to make room for another pane, and the side on which the other pane stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +21,9 @@ pub enum PanePlace {
     Above(PaneId),
 }
 
-/// Adds the place to `split-window` or `join-pane`.
-pub(crate) fn at_place(mut command: TmuxCommand<'_>, place: PanePlace) -> TmuxCommand<'_> {
+/// Adds the place to `split-window` or `join-pane`. tmux refuses the command if the pane that is split
+/// is not in `window` any more.
+pub(crate) fn add_place(mut command: TmuxCommand<'_>, window: WindowId, place: PanePlace) -> TmuxCommand<'_> {
     let target = match place {
         PanePlace::RightOf { anchor, columns } => {
             command.push_param("-h").push_param("-l").push_param(columns.to_string());
@@ -34,12 +35,12 @@ pub(crate) fn at_place(mut command: TmuxCommand<'_>, place: PanePlace) -> TmuxCo
             pane
         }
     };
-    command.push_param("-t").push_param(target.to_string());
+    command.push_param("-t").push_param(format!("{window}.{target}"));
     command
 }
 
-/// The command that moves a pane to a place.
-pub(crate) fn join_command(pane: PaneId, place: PanePlace) -> CommandList {
+/// The command that moves a pane to a place in a window.
+pub(crate) fn join_command(pane: PaneId, window: WindowId, place: PanePlace) -> CommandList {
     let join = JoinPane::new().detached().src_pane(pane.to_string()).build();
-    CommandList::new(&at_place(join, place))
+    CommandList::new(&add_place(join, window, place))
 }

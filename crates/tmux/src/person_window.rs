@@ -18,7 +18,7 @@ use crate::command_list::CommandList;
 use crate::create_pane::{CREATED_FORMAT, split_from_reply, with_program};
 use crate::if_shell::{if_else, if_then};
 use crate::layout::NOT_ZOOMED;
-use crate::pane_place::{PanePlace, at_place, join_command};
+use crate::pane_place::{PanePlace, add_place, join_command};
 use crate::tmux_call::TmuxCall;
 use crate::{CreatedPane, Error, InvalidArgument, PaneId, PaneTag, TmuxServer, WindowId};
 
@@ -50,7 +50,7 @@ impl TmuxServer {
         argv: &[String],
     ) -> Result<CreatedPane, Error> {
         let split = SplitWindow::new().detached().print().format(CREATED_FORMAT).start_directory("/").build();
-        let split = CommandList::new(&with_program(at_place(split, place), argv)?);
+        let split = CommandList::new(&with_program(add_place(split, window, place), argv)?);
         self.call("split a pane of a person").add_to_person_window(window, place, |call| {
             let created = split_from_reply(call.run_once(&split)?, window)?;
             Ok((created.pane, created))
@@ -61,8 +61,8 @@ impl TmuxServer {
     ///
     /// # Errors
     ///
-    /// `NotOwned` if the pane does not have the tag `tag`; `NoSpace` if the pane to split is too small;
-    /// `Rejected` if it does not exist.
+    /// `NotOwned` if the pane does not have the tag `tag`; `Rejected` if the pane to split is too small or
+    /// not in the window.
     pub fn join_person_window(
         &mut self,
         window: WindowId,
@@ -70,7 +70,7 @@ impl TmuxServer {
         pane: PaneId,
         tag: &PaneTag,
     ) -> Result<(), Error> {
-        let join = join_command(pane, place);
+        let join = join_command(pane, window, place);
         self.call("show a pane").add_to_person_window(window, place, |call| {
             call.run_if_tagged(pane, tag, &join)?;
             Ok((pane, ()))

@@ -9,8 +9,8 @@ use crate::message_stream::MessageStream;
 use crate::snapshot::{self, DaemonReachability, MemberItem, RequestItem, ScreenSnapshot, TeamPresence};
 use crate::task_tree;
 use crate::teamctl_command::suggested_commands;
-use client::connection::Connection;
 use client::directory_watcher::{WatchEvent, WatchNotifier};
+use client::find_other_daemon::open_at_socket_or_lock_file;
 use client::request_view::open_requests;
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::{StatusSource, TeamView, read_suspended_teams};
@@ -236,8 +236,8 @@ impl SnapshotReader {
 }
 
 /// Copies dialog flags into `status` from `before`, the last status for which the daemon read the
-/// members' screens. A status without screens lacks these flags. Flags are copied only for members
-/// that still have the same process.
+/// members' screens. A status without screens may lack these flags. Flags are copied only for members
+/// that still have the same process, and `DialogUnknown` only if `status` knows no dialog.
 fn carry_over_dialogs(status: &mut StatusReply, before: Option<&StatusReply>) {
     let before = before.into_iter().flat_map(|before| &before.teams).flat_map(|team| &team.members);
     let before: Vec<_> = before.collect();
@@ -245,7 +245,9 @@ fn carry_over_dialogs(status: &mut StatusReply, before: Option<&StatusReply>) {
         let is_same = |known: &&&MemberStatus| (&known.agent_id, known.pid) == (&agent.agent_id, agent.pid);
         let flags = before.iter().find(is_same).into_iter().flat_map(|known| &known.flags);
         let dialogs = flags.filter(|flag| matches!(flag, MemberFlag::AtDialog | MemberFlag::DialogUnknown));
-        let missing: Vec<MemberFlag> = dialogs.filter(|flag| !agent.flags.contains(flag)).copied().collect();
+        let is_missing =
+            |flag: &&MemberFlag| !agent.flags.contains(*flag) && !agent.flags.contains(&MemberFlag::AtDialog);
+        let missing: Vec<MemberFlag> = dialogs.filter(is_missing).copied().collect();
         agent.flags.extend(missing);
     }
 }
@@ -255,7 +257,7 @@ fn query_status(
     request: control::Request,
 ) -> Result<StatusReply, client::error::Error> {
     let socket = &arguments.socket;
-    let mut connection = Connection::open(socket)?;
+    let mut connection = open_at_socket_or_lock_file(socket, &arguments.state_dir)?;
     connection.set_timeout(DAEMON_TIMEOUT)?;
     let root = Some(arguments.root.to_string_lossy().into_owned());
     let call = Call { root, ..Call::new(request) };

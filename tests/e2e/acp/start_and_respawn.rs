@@ -185,9 +185,10 @@ fn rejected_spawn_leaves_no_exit_report() {
     env.wait_until("the agent is opening its session", || {
         (!received_calls(&env, "session/new").is_empty()).then_some(())
     });
-    arm_stop_at_failpoint(&env, "shim.hello");
+    // A dying daemon can accept a connection, so the failpoint is armed after its end.
     env.kill_process(env.daemon_pid());
     assert!(!spawn_process.wait().unwrap().success());
+    arm_stop_at_failpoint(&env, "shim.hello");
     env.start_daemon();
     let shim = env.wait_until("the shim has stopped before its hello", || stopped_pid(&env));
     let shim_process = TaggedProcesses::single(shim);

@@ -124,6 +124,7 @@ fn long_poll(invocation: &HookInvocation<'_>, started_at: Instant) -> Result<Opt
     let call = Call { token: invocation.context.token(), ..Call::new(request) };
     Ok(LongPoll::new(
         invocation.context.daemon_socket()?,
+        invocation.context.state_dir_path()?,
         call,
         started_at + invocation.protocol.max_wait(),
         &controlling_terminal(),

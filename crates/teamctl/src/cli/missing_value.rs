@@ -1,11 +1,16 @@
 //! Finds an option that holds a text and whose value was forgotten, as in `--reason --force`.
 //!
-//! A text may begin with `-`, so clap takes the next option as the text. The command would then do
-//! something else than was meant, for example ask instead of end.
+//! A text may begin with `-`, so clap takes the next option as the text: `shutdown ann --reason --force`
+//! would ask the member to end instead of ending it.
 
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
 use std::ffi::OsString;
+
+/// The options whose value may begin with `-`. `cli::tests::text_options_are_those_of_the_parser` checks
+/// this list.
+pub(super) const TEXT_OPTIONS: [&str; 8] =
+    ["--active-form", "--description", "--prompt", "--reason", "--subject", "--summary", "--team", "-t"];
 
 /// Checks the arguments of this process, without the name of the program. `build_command` builds the
 /// parser of all commands.
@@ -18,28 +23,30 @@ pub(super) fn check_text_values(
     build_command: fn() -> Command,
 ) -> Result<(), clap::Error> {
     let arguments: Vec<String> = arguments.map_while(|argument| argument.into_string().ok()).collect();
+    let is_suspect = |pair: &[String]| TEXT_OPTIONS.contains(&pair[0].as_str()) && pair[1].starts_with('-');
     // Building the parser takes long, and few command lines have two such arguments.
-    if !arguments.windows(2).any(|pair| pair[0].starts_with('-') && pair[1].starts_with("--")) {
+    if !arguments.windows(2).any(is_suspect) {
         return Ok(());
     }
     let mut root = build_command();
     root.build();
     let mut command = &root;
-    for (index, argument) in arguments.iter().enumerate().take_while(|(_, argument)| *argument != "--") {
-        command = command.find_subcommand(argument).unwrap_or(command);
-        if let Some(next) = arguments.get(index + 1)
-            && let Some(option) = find_text_option(command, argument)
-            && find_option(command, next).is_some()
-        {
-            return Err(missing_value(command.clone(), option, next));
+    let mut words = arguments.iter().take_while(|argument| *argument != "--").peekable();
+    while let Some(word) = words.next() {
+        match find_option(command, word) {
+            Some(option) if !option.get_action().takes_values() => {}
+            Some(option) => {
+                let value = words.next();
+                if let Some(value) = value.filter(|value| find_option(command, value).is_some())
+                    && option.is_allow_hyphen_values_set()
+                {
+                    return Err(missing_value(command.clone(), option, value));
+                }
+            }
+            None => command = command.find_subcommand(word).unwrap_or(command),
         }
     }
     Ok(())
-}
-
-fn find_text_option<'a>(command: &'a Command, argument: &str) -> Option<&'a Arg> {
-    let is_text = |option: &Arg| option.is_allow_hyphen_values_set() && option.get_action().takes_values();
-    find_option(command, argument).filter(|option| is_text(option))
 }
 
 fn find_option<'a>(command: &'a Command, argument: &str) -> Option<&'a Arg> {

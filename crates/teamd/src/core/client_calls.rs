@@ -73,7 +73,10 @@ pub(crate) fn handle_team_found(
     match member_count {
         Ok(Some(count)) => adopt::adopt_team(context, team, count),
         _ if is_known => {}
-        Err(_) if waiting.as_ref().is_some_and(WaitingCall::is_forced_deletion) => {
+        Err(error)
+            if error.kind == ErrorKind::InvalidData
+                && waiting.as_ref().is_some_and(WaitingCall::is_forced_deletion) =>
+        {
             adopt::adopt_team(context, team, 0);
         }
         found => {

@@ -2,13 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The description of the exit of an agent that approved its shutdown, and that the daemon may have
-/// told to end.
+/// The description of the exit of an agent that approved its shutdown.
 pub(crate) const APPROVED: &str = "approved";
 
-/// The description of the exit of an agent that approved its shutdown, and that the daemon has left
-/// alone. If the agent did not end without an error, `description` says how it ended, since somebody
-/// else may have killed it.
+/// Describes the exit of an agent that approved its shutdown and that the daemon sent no signal:
+/// `approved` after exit code 0, otherwise such as `approved (signal 9)`. `description` is that of the
+/// exit report.
 pub(crate) fn describe_approved_exit(description: &str) -> String {
     match description {
         "exit 0" => APPROVED.to_owned(),

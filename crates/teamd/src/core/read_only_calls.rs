@@ -69,7 +69,10 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
         worktree: record.worktree.as_ref().map(|tree| tree.path.clone()),
         state: protocol_state(agent).to_owned(),
         flags: flags(agent, dialogs),
-        dialog: agent.dialog_text().cloned(),
+        dialog: match dialog_flag(agent, dialogs) {
+            Some(MemberFlag::AtDialog) => agent.dialog_text().cloned(),
+            _ => None,
+        },
         turn_task: agent.turn.as_ref().and_then(TurnStatus::task),
         evidence: activity_evidence(agent),
         usage: record.usage(),

@@ -1,6 +1,6 @@
 //! Keeps the control socket at its path. If the socket or its directory is removed, for example by
 //! a logout or by a program that cleans `/tmp`, the daemon makes it again.
-//! Holds the lock of the daemon, since the lock file names the socket.
+//! If that is not possible, it makes one in the state directory. The lock file names the socket.
 
 use crate::core::event::CoreEvent;
 use crate::io::control_connections::accept;
@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 /// The control socket, and the task that accepts its connections.
 #[derive(Debug)]
 pub(crate) struct ControlListener {
-    /// The path that the person has chosen, or that follows from the daemon's environment.
+    /// The path from `--socket`, or the one in the runtime directory.
     path: PathBuf,
     lock: Arc<InstanceLock>,
     accepted: UnboundedSender<UnixStream>,
@@ -28,6 +28,8 @@ pub(crate) struct ControlListener {
     _watcher: Option<RecommendedWatcher>,
     /// A failure to make the socket again has been logged.
     is_failure_logged: bool,
+    /// Whether the lock file names the socket.
+    is_lock_file_current: bool,
 }
 
 impl ControlListener {
@@ -42,12 +44,9 @@ impl ControlListener {
         accepted: UnboundedSender<UnixStream>,
         events: UnboundedSender<CoreEvent>,
     ) -> Result<ControlListener, ErrorReport> {
+        // A daemon that was killed may have left a socket there.
+        std::fs::remove_file(lock.fallback_socket()).ok();
         let (socket, accept_task) = listen(&path, &accepted)?;
-        let fallback = lock.fallback_socket();
-        if fallback != path {
-            // A daemon that was killed may have left it.
-            std::fs::remove_file(fallback).ok();
-        }
         let watcher = watch_directory(&path, &events);
         let is_failure_logged = false;
         Ok(ControlListener {
@@ -59,51 +58,58 @@ impl ControlListener {
             accept_task,
             _watcher: watcher,
             is_failure_logged,
+            is_lock_file_current: true,
         })
     }
 
     /// Makes the socket again if it is not at its path. If that fails, for example since a logout has
-    /// removed the runtime directory, makes one in the state directory and names it in the lock file.
-    /// Connections that are open stay open.
+    /// removed the runtime directory, makes one in the state directory. Connections that are open stay
+    /// open.
     pub(crate) fn ensure_bound(&mut self) {
         let is_bound = self.socket.is_at_its_path();
-        if is_bound && self.socket.path() == self.path {
-            return;
-        }
-        let mut listening = listen(&self.path, &self.accepted);
-        if let Err(error) = &listening
-            && !is_bound
-        {
-            let fallback = self.lock.fallback_socket();
-            tracing::warn!(
-                "cannot make the control socket again, so {} is used: {error}",
-                fallback.display()
-            );
-            listening = single_instance::check_path_length(&fallback)
-                .and_then(|()| listen(&fallback, &self.accepted));
-        }
-        match listening {
-            Ok((socket, accept_task)) => self.replace_socket(socket, accept_task),
-            // The socket in the state directory is in use; the next rescan tries the first path again.
-            Err(_) if is_bound => {}
-            Err(error) => {
-                if !std::mem::replace(&mut self.is_failure_logged, true) {
-                    tracing::error!("cannot make the control socket again: {error}");
-                }
+        if !is_bound || self.socket.path() != self.path {
+            match listen(&self.path, &self.accepted) {
+                Ok((socket, accept_task)) => self.replace_socket(socket, accept_task),
+                // The socket in the state directory stays. The next rescan tries the first path again.
+                Err(_) if is_bound => {}
+                Err(error) => self.bind_fallback(&error),
             }
+        }
+        if !self.is_lock_file_current {
+            self.update_lock_file();
+        }
+    }
+
+    /// Makes a socket in the state directory. `cause` says why there can be none at the first path.
+    fn bind_fallback(&mut self, cause: &ErrorReport) {
+        let path = self.lock.fallback_socket();
+        match single_instance::check_path_length(&path).and_then(|()| listen(&path, &self.accepted)) {
+            Ok((socket, accept_task)) => {
+                tracing::warn!("{cause}");
+                self.replace_socket(socket, accept_task);
+            }
+            Err(error) if !std::mem::replace(&mut self.is_failure_logged, true) => {
+                tracing::error!("cannot make the control socket again: {cause}; {error}");
+            }
+            Err(_) => {}
         }
     }
 
     fn replace_socket(&mut self, socket: BoundSocket, accept_task: JoinHandle<()>) {
-        let path = socket.path().to_owned();
-        tracing::warn!("the control socket was removed or replaced: made {}", path.display());
+        tracing::warn!("the control socket was removed or replaced: made {}", socket.path().display());
         std::mem::replace(&mut self.socket, socket).remove();
         std::mem::replace(&mut self.accept_task, accept_task).abort();
-        self._watcher = watch_directory(&path, &self.events);
+        // The state directory changes often, so there a rescan finds that the socket is gone.
+        let is_first_path = self.socket.path() == self.path;
+        self._watcher = is_first_path.then(|| watch_directory(&self.path, &self.events)).flatten();
         self.is_failure_logged = false;
-        if let Err(error) = self.lock.name_socket(&path) {
-            tracing::error!("{error}");
-        }
+        self.update_lock_file();
+    }
+
+    fn update_lock_file(&mut self) {
+        let written = self.lock.write_socket_path(self.socket.path());
+        self.is_lock_file_current = written.is_ok();
+        written.unwrap_or_else(|error| tracing::error!("{error}"));
     }
 
     /// Removes the socket, unless another daemon's socket is at its path.

@@ -73,15 +73,16 @@ impl InstanceLock {
         }
         failpoint::hit("instance.locked");
         let lock = InstanceLock { path: path.to_owned(), file };
-        lock.name_socket(socket)?;
+        lock.write_socket_path(socket)?;
         Ok(lock)
     }
 
     /// Writes the daemon's pid and the path of its control socket into the file. Clients that find no
     /// socket elsewhere read it.
-    pub(crate) fn name_socket(&self, socket: &Path) -> Result<(), ErrorReport> {
+    pub(crate) fn write_socket_path(&self, socket: &Path) -> Result<(), ErrorReport> {
         let text = LockHolder { pid: std::process::id(), socket: socket.to_owned() }.to_bytes();
-        let written = self.file.set_len(0).and_then(|()| self.file.write_all_at(&text, 0));
+        // A client that reads meanwhile, or a full disk, never finds an empty file.
+        let written = self.file.write_all_at(&text, 0).and_then(|()| self.file.set_len(text.len() as u64));
         written.map_err(|error| ErrorReport::from_io("write", &self.path, &error))
     }
 

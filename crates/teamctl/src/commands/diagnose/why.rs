@@ -34,7 +34,7 @@ use crate::suggested_command_options::suggested_commands_for_team;
 use client::event_log::EventLog;
 use evidence::Evidence;
 use find_causes::find_causes;
-use gather_evidence::{NO_OUTPUT_DEFAULT, gather_evidence};
+use gather_evidence::{NO_OUTPUT_DEFAULT, gather_evidence, listed_name};
 use member_history::SELECTED_EVENTS;
 use protocol::did_you_mean::did_you_mean;
 use protocol::duration;
@@ -96,9 +96,8 @@ fn member_evidence(
     address: &str,
     no_output_after: Duration,
 ) -> Result<Evidence, ErrorReport> {
-    let name = AgentName::new_unchecked(strip_team(address, team.name()));
-    let events = snapshot.log.events_of(&name, &SELECTED_EVENTS);
-    let team = TeamEvidence::gather(context, snapshot, team, events)?;
+    let mut team = TeamEvidence::gather(context, snapshot, team, Vec::new())?;
+    team.events = snapshot.log.events_of(&listed_name(&team, address), &SELECTED_EVENTS);
     Ok(gather_evidence(&team, address, no_output_after))
 }
 

@@ -15,7 +15,7 @@ use store::now;
 /// The maximum length of a text in the table or the notes, in characters. Longer texts are cut.
 const CELL_WIDTH: usize = 40;
 
-/// How many of the past members that have ended as they should the table shows.
+/// How many of the past members that need no attention the table shows.
 const MAX_ENDED_MEMBERS: usize = 10;
 
 /// The line above a table: the team, its task counts and its budget.
@@ -47,8 +47,8 @@ pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
     rows
 }
 
-/// The past members that the table shows: those that need attention, and the last ones that have ended
-/// as they should. A team of hundreds would fill the screen with the others.
+/// The past members that the table shows: those that need attention, and the last ones that completed
+/// their work or were killed. A team of hundreds would fill the screen with the others.
 fn shown_past_members(team: &TeamView) -> impl Iterator<Item = &PastMember> {
     let mut ended = team.past_members.iter().filter(|past| !needs_attention(past)).count();
     team.past_members.iter().filter(move |past| {
@@ -71,14 +71,18 @@ pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<S
         Some(reason) => Some(budget_line(reason, suspended, commands)),
         None => suspended_line(suspended, commands),
     };
-    let hidden = team.past_members.len() - shown_past_members(team).count();
-    let hidden = (hidden > 0).then(|| format!("{hidden} more have ended: {}", commands.command(&["events"])));
+    let json = || commands.command(&["status", "--json"]);
+    let omitted = match team.past_members.len() - shown_past_members(team).count() {
+        0 => None,
+        1 => Some(format!("1 past member is not shown: {}", json())),
+        count => Some(format!("{count} past members are not shown: {}", json())),
+    };
     let abandoned = team.abandoned_tasks.iter().map(abandoned);
     let doctor = || commands.without_team().command(&["doctor"]);
     let damage = team.config_error.as_ref().map(|error| format!("{error}; what is damaged: {}", doctor()));
     let lines = damage
         .into_iter()
-        .chain(hidden)
+        .chain(omitted)
         .chain(abandoned)
         .chain(team.failed_tasks.iter().map(failed_task_line))
         .chain(team.lead_session_ended_at.map(|at| lead_session_line(team, at, commands)))
@@ -336,12 +340,12 @@ mod tests {
         };
         team.past_members.extend((1..=MAX_ENDED_MEMBERS).map(ended));
         assert_eq!(member_rows(&team).len(), 2 + team.past_members.len());
-        assert!(!team_notes(&team, &SuggestedCommands::default())[0].contains("more have ended"));
+        assert!(!team_notes(&team, &SuggestedCommands::default())[0].contains("not shown"));
         team.past_members.push(ended(11));
         let names: Vec<String> = member_rows(&team).into_iter().map(|mut row| row.swap_remove(0)).collect();
         assert_eq!(names[2..4], ["bob", "w2"]);
         let notes = team_notes(&team, &SuggestedCommands::default());
-        assert_eq!(notes[0], "1 more have ended: teamctl events");
+        assert_eq!(notes[0], "1 past member is not shown: teamctl status --json");
     }
 
     #[test]

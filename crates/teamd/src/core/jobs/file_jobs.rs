@@ -306,7 +306,7 @@ pub(crate) enum FileResult {
         teams: Vec<TeamName>,
     },
     /// `member_count` is the number of entries in the team's config, with the lead. `None` if there
-    /// is no such team. An error if its config is damaged.
+    /// is no such team. An error if a call waits and the config cannot be read.
     TeamFound {
         team: TeamName,
         member_count: Result<Option<usize>, ErrorReport>,

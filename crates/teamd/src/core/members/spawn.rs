@@ -21,7 +21,6 @@ use crate::core::state::worktree_holds::{check_worktree, expire_holds, recorded_
 use protocol::control::Backend;
 use protocol::control::SpawnRequest;
 use protocol::control::shim_subcommands;
-use protocol::daemon_lock_file::LockHolder;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
 use std::path::{Path, PathBuf};
@@ -173,8 +172,8 @@ fn shim_argv(state: &State, id: &SpawnId) -> Vec<String> {
         id.as_str().to_owned(),
         "--socket".to_owned(),
         state.settings.socket.to_string_lossy().into_owned(),
-        "--lock-file".to_owned(),
-        state.settings.state_dir.join(LockHolder::FILE_NAME).to_string_lossy().into_owned(),
+        "--state-dir".to_owned(),
+        state.settings.state_dir.to_string_lossy().into_owned(),
     ];
     words.into()
 }

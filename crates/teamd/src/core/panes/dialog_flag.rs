@@ -53,16 +53,24 @@ pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFl
     }
 }
 
-/// Records what the screens show, and reports each new dialog once.
-pub(crate) fn record_screen_dialogs(context: &mut Context, open: &BTreeMap<SpawnId, Option<String>>) {
-    for (id, text) in open {
-        let Some(agent) = context.state.agents.get_mut(id) else { continue };
-        let had_dialog = agent.dialog_text().is_some();
-        agent.screen_dialog.clone_from(text);
-        if had_dialog != agent.dialog_text().is_some() {
+/// Records what the screens show, and reports each new dialog once. An agent that has gone on since
+/// its screen was captured is left out.
+pub(crate) fn record_screen_dialogs(
+    context: &mut Context,
+    screen_dialogs: &BTreeMap<SpawnId, Option<String>>,
+) {
+    for (id, text) in screen_dialogs {
+        let Some(agent) = context.state.agents.get_mut(id).filter(|agent| !agent.has_gone_on) else {
+            continue;
+        };
+        let is_new = agent.screen_dialog != *text && agent.record.hook_state.dialog.is_none();
+        if text.is_none() && agent.screen_dialog.is_some() {
+            context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);
+        } else if agent.screen_dialog != *text {
+            agent.screen_dialog.clone_from(text);
             context.effects.extend(update_label(agent));
         }
-        if let (false, Some(text)) = (had_dialog, text) {
+        if let (true, Some(text)) = (is_new, text) {
             report_dialog(context, id, text);
         }
     }
@@ -81,7 +89,7 @@ pub(crate) fn report_dialog(context: &mut Context, id: &SpawnId, text: &str) {
 /// Forgets the dialog of an agent that goes on. Returns whether the record has changed.
 pub(crate) fn forget_dialog(agent: &mut Agent, effects: &mut Effects) -> bool {
     let had_dialog = agent.dialog_text().is_some();
-    agent.screen_dialog = None;
+    agent.forget_screen_dialog();
     // Writing to a record copies it while the files thread saves it. So a record without a dialog
     // is not written.
     let has_changed =

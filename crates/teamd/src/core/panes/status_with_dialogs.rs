@@ -1,5 +1,5 @@
 //! The status with dialogs: a status that also says which programs wait at a dialog on their
-//! screen. All panes are captured when a client asks for this status. The reply waits for at most
+//! screen. All panes are captured when a client asks for this status, and at rescans. The reply waits for at most
 //! `SCREEN_TIMEOUT`. For a pane that was not captured by then, the reply says that a dialog is
 //! unknown.
 
@@ -13,6 +13,8 @@ use crate::core::state::daemon::State;
 use crate::core::state::waiters::ScreenWaiter;
 use std::collections::BTreeMap;
 
+/// The shortest time between two checks at rescans, in milliseconds.
+const CHECK_INTERVAL: u64 = 30_000;
 /// How long a reply waits for tmux, in milliseconds.
 const SCREEN_TIMEOUT: u64 = 2_000;
 
@@ -29,16 +31,22 @@ pub(crate) fn query_status_with_screens(context: &mut Context, client: ConnId) {
     }
 }
 
-/// Looks at all screens, unless that is under way. Each rescan does this, so that a dialog is noticed
-/// that nobody asks for.
+/// Captures all screens, unless that is under way or was done in the last 30 s. Each rescan calls this.
+/// So people are notified of a dialog even if no client asks for the status.
 pub(crate) fn check_screens(context: &mut Context) {
-    if context.state.screen_waiters.current.is_none() && !dialog_panes(context.state).is_empty() {
+    let waiters = &mut context.state.screen_waiters;
+    if waiters.current.is_some() || context.now.mono < waiters.next_check_at {
+        return;
+    }
+    waiters.next_check_at = context.now.mono + CHECK_INTERVAL;
+    if !dialog_panes(context.state).is_empty() {
         check_dialogs(context, Vec::new());
     }
 }
 
 fn check_dialogs(context: &mut Context, onlookers: Vec<ScreenWaiter>) {
     context.state.screen_waiters.current = Some(onlookers);
+    context.state.agents.values_mut().for_each(|agent| agent.has_gone_on = false);
     context.effects.push(Effect::Pane(PaneJob::FindDialogs { panes: dialog_panes(context.state) }));
 }
 

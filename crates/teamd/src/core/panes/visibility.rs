@@ -5,7 +5,6 @@ use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneMove, PaneVisibility};
-
 use crate::core::panes::write_hidden_panes::write_hidden_panes;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{

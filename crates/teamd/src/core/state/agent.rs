@@ -24,9 +24,12 @@ pub(crate) struct Agent {
     /// The turn that has had no output for too long: when it began, in milliseconds since the epoch.
     /// `None` again after the next output.
     pub(crate) quiet_turn: Option<u64>,
-    /// What the dialog asks that the screen showed at the last check. `None` again when the activity
-    /// changes.
+    /// What the dialog asks that the screen showed at the last check. `None` again when the agent goes
+    /// on.
     pub(crate) screen_dialog: Option<String>,
+    /// Whether the agent has gone on since the last check of the screens began, so that the result of
+    /// that check is out of date.
+    pub(crate) has_gone_on: bool,
     /// The activity in config.json at the last scan.
     pub(crate) config_activity: Option<Activity>,
     /// The task for which the agent was woken, until the agent reports something.
@@ -38,6 +41,12 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
+    /// Forgets the dialog on the screen, because the agent goes on.
+    pub(crate) fn forget_screen_dialog(&mut self) {
+        self.screen_dialog = None;
+        self.has_gone_on = true;
+    }
+
     /// What the dialog asks that a hook reported or the screen showed. `None` without a dialog.
     pub(crate) fn dialog_text(&self) -> Option<&String> {
         self.record.hook_state.dialog.as_ref().or(self.screen_dialog.as_ref())
@@ -53,6 +62,7 @@ impl Agent {
             has_reported_activity: false,
             quiet_turn: None,
             screen_dialog: None,
+            has_gone_on: false,
             config_activity: None,
             offered_task: None,
             open_requests: BTreeSet::new(),

@@ -35,10 +35,12 @@ pub(crate) enum AfterExits {
 /// All screens are captured at once for a group of clients, and for one group at a time.
 #[derive(Debug, Default)]
 pub(crate) struct ScreenWaiters {
-    /// The clients for which screens are being captured.
+    /// The clients for which screens are being captured; none if a rescan has started that.
     pub(crate) current: Option<Vec<ScreenWaiter>>,
     /// The clients of the next group.
     pub(crate) queued: Vec<ScreenWaiter>,
+    /// When a rescan captures the screens again, in milliseconds on the monotonic clock.
+    pub(crate) next_check_at: u64,
 }
 
 /// A client that waits for the status with dialogs.

@@ -6,6 +6,7 @@ use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use protocol::control::MemberFlag;
+use protocol::event::{Event, EventKind};
 
 /// Starts a member whose program has the dialog pattern `dialog`, or none if `dialog` is empty.
 fn start_member_with_dialog(state: &mut State, name: &str, conn: u64, dialog: &str) -> SpawnId {
@@ -101,6 +102,21 @@ fn label_states(effects: &[Effect]) -> Vec<&str> {
     states
 }
 
+fn logged_dialogs(effects: &[Effect]) -> Vec<&str> {
+    let mut texts = Vec::new();
+    for effect in effects {
+        if let Effect::Log(Event { kind: EventKind::MemberAtDialog { text }, .. }) = effect {
+            texts.push(text.as_str());
+        }
+    }
+    texts
+}
+
+fn screen_shows(state: &mut State, spawn: &SpawnId, text: Option<&str>) -> Vec<Effect> {
+    let open = [(spawn.clone(), text.map(str::to_owned))].into();
+    handle_event(state, CoreEvent::PaneJobDone(PaneResult::DialogsFound { open }), NOW)
+}
+
 #[test]
 fn rescan_finds_a_dialog_that_is_reported_once_and_shown_until_it_is_gone() {
     let mut state = new_state();
@@ -111,13 +127,32 @@ fn rescan_finds_a_dialog_that_is_reported_once_and_shown_until_it_is_gone() {
     let is_notice = |effect: &Effect| {
         matches!(effect, Effect::ShowNotice { .. } | Effect::Pane(PaneJob::NotifyAttached { .. }))
     };
-    let effects = dialogs_found(&mut state, &[(&ann, true)]);
-    assert_eq!((label_states(&effects), effects.iter().any(is_notice)), (vec!["at-dialog"], true));
-    let effects = dialogs_found(&mut state, &[(&ann, true)]);
-    assert_eq!((label_states(&effects), effects.iter().any(is_notice)), (vec![], false));
+    let effects = screen_shows(&mut state, &ann, Some("A?"));
+    assert_eq!((label_states(&effects), logged_dialogs(&effects)), (vec!["at-dialog"], vec!["A?"]));
+    assert!(effects.iter().any(is_notice));
+    let effects = screen_shows(&mut state, &ann, Some("A?"));
+    assert!(label_states(&effects).is_empty() && logged_dialogs(&effects).is_empty());
     let effects = send_call(&mut state, 9, Request::Status);
     assert_eq!(status_flags(&effects, 9).unwrap(), [[MemberFlag::AtDialog]], "a plain status has it too");
-    assert_eq!(label_states(&dialogs_found(&mut state, &[(&ann, false)])), ["active"]);
+    let effects = screen_shows(&mut state, &ann, Some("B?"));
+    assert_eq!(logged_dialogs(&effects), ["B?"], "the first dialog was answered, and another one opened");
+    assert_eq!(label_states(&screen_shows(&mut state, &ann, None)), ["active"]);
     let effects = send_call(&mut state, 9, Request::Status);
+    assert_eq!(status_flags(&effects, 9).unwrap(), [[]]);
+    let later = Now { mono: rescan_at.mono + 1, ..NOW };
+    state.rescan_at = later.mono;
+    let effects = handle_event(&mut state, CoreEvent::DeadlineReached, later);
+    assert_eq!(checked_pane_count(&effects), None, "screens are captured every 30 s at most");
+}
+
+#[test]
+fn capture_from_before_the_answer_does_not_bring_the_dialog_back() {
+    let mut state = new_state();
+    let ann = start_member_with_dialog(&mut state, "ann", 50, "Sure?");
+    screen_shows(&mut state, &ann, Some("A?"));
+    send_call(&mut state, 9, Request::StatusWithScreens);
+    state.agents.get_mut(&ann).unwrap().forget_screen_dialog();
+    let effects = screen_shows(&mut state, &ann, Some("A?"));
+    assert!(logged_dialogs(&effects).is_empty());
     assert_eq!(status_flags(&effects, 9).unwrap(), [[]]);
 }

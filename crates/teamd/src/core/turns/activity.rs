@@ -171,7 +171,7 @@ fn set_activity(agent: &mut Agent, activity: Activity, now: Now, effects: &mut E
     }
     agent.activity = activity;
     agent.activity_since = now.wall;
-    agent.screen_dialog = None;
+    agent.forget_screen_dialog();
     effects.extend(update_label(agent));
     if agent.record.request.delivery == Delivery::Native {
         return;

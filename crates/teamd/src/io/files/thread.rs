@@ -16,7 +16,7 @@ use crate::io::files::rescan_diff::RescanCache;
 use crate::io::files::shared_files::{SharedFiles, lock};
 use crate::io::process_start_error::thread_error;
 use protocol::control::LeadProcess;
-use protocol::error::ErrorReport;
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
 use serde_json::{Value, json};
@@ -351,12 +351,12 @@ impl FilesThread {
     }
 
     /// The number of entries in the config of a team that the daemon does not know. `None` if there is
-    /// no such team. If a call waits, waits in turn until a program that writes the config has
-    /// finished.
+    /// no such team. If a call waits for the result, this function waits until a program that writes
+    /// the config has finished.
     ///
     /// # Errors
     ///
-    /// The config is damaged.
+    /// `InvalidData` if the config is damaged; other kinds if it cannot be read. None if no call waits.
     fn count_config_members(
         &mut self,
         name: &TeamName,
@@ -369,7 +369,7 @@ impl FilesThread {
             (None, Some(_)) => match team.config() {
                 Ok(config) => Ok(Some(config.members.len())),
                 Err(Error::NoSuchTeam { .. }) => Ok(None),
-                Err(error) => Err(damaged_team_error(name, error)),
+                Err(error) => Err(unreadable_config_error(name, error)),
             },
         }
     }
@@ -432,10 +432,15 @@ pub(super) fn output_times(logs: Vec<(SpawnId, PathBuf)>) -> Vec<(SpawnId, u64)>
     logs.into_iter().filter_map(|(spawn, log)| Some((spawn, write_time(&log)?))).collect()
 }
 
-fn damaged_team_error(team: &TeamName, error: Error) -> ErrorReport {
-    let help =
-        format!("what is damaged: teamctl doctor; remove the team with: teamctl delete {team} --force");
-    ErrorReport { help: Some(help), ..ErrorReport::from(error) }
+fn unreadable_config_error(team: &TeamName, error: Error) -> ErrorReport {
+    let error = ErrorReport::from(error);
+    match error.kind {
+        ErrorKind::InvalidData => {
+            let help = "what is damaged: teamctl doctor; remove the team with: teamctl delete";
+            error.with_help(format!("{help} {team} --force"))
+        }
+        _ => error,
+    }
 }
 
 /// Converts an error of the store to the error that a client gets.

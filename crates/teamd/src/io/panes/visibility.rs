@@ -48,7 +48,8 @@ impl PaneManager {
             return Ok(JoinOutcome::NoSpace);
         };
         match self.connect()?.show_in_window(shown.pane, &shown.owner, window, place) {
-            Err(Error::NoSpace { .. }) => Ok(JoinOutcome::NoSpace),
+            // `Rejected`: the pane that was to be split has just been closed or moved.
+            Err(Error::NoSpace { .. } | Error::Rejected { .. }) => Ok(JoinOutcome::NoSpace),
             joined => joined.map(|()| {
                 self.pending_layouts.insert(window, shown.layout);
                 JoinOutcome::Joined
