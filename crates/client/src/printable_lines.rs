@@ -8,6 +8,12 @@ pub fn printable_lines(output: &[u8]) -> Vec<String> {
     String::from_utf8_lossy(&plain).lines().map(after_last_carriage_return).map(visible).collect()
 }
 
+/// The text of one line of output, without escape sequences.
+pub fn plain_line(line: &[u8]) -> String {
+    let plain = anstream::adapter::strip_bytes(line).into_vec();
+    after_last_carriage_return(String::from_utf8_lossy(&plain).trim_end()).to_owned()
+}
+
 /// The part of a line after the last carriage return. A progress bar overwrites its line by
 /// printing a carriage return, so only this part is visible at the end.
 fn after_last_carriage_return(line: &str) -> &str {

@@ -163,8 +163,11 @@ impl<'a> StatusSource<'a> {
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub struct TaskCounts {
     pub pending: usize,
+    /// Without the failed ones.
     pub in_progress: usize,
     pub completed: usize,
+    /// Tasks whose work failed. Their status is `in_progress`, so that no member claims them again.
+    pub failed: usize,
 }
 
 /// A task in progress whose owner is no longer a member.
@@ -364,13 +367,17 @@ fn possible_workers(config: &TeamConfig, status: Option<&TeamStatus>) -> Vec<Age
 }
 
 fn count_tasks(tasks: &[Task]) -> TaskCounts {
-    let count =
-        |status: &TaskStatus| tasks.iter().filter(|t| !t.is_internal() && t.status == *status).count();
-    TaskCounts {
-        pending: count(&TaskStatus::Pending),
-        in_progress: count(&TaskStatus::InProgress),
-        completed: count(&TaskStatus::Completed),
+    let mut counts = TaskCounts::default();
+    for task in tasks.iter().filter(|task| !task.is_internal()) {
+        match task.status {
+            TaskStatus::Pending => counts.pending += 1,
+            TaskStatus::InProgress if task.failure().is_some() => counts.failed += 1,
+            TaskStatus::InProgress => counts.in_progress += 1,
+            TaskStatus::Completed => counts.completed += 1,
+            _ => {}
+        }
     }
+    counts
 }
 
 fn tasks_in_progress(tasks: &[Task]) -> impl Iterator<Item = &Task> {
@@ -421,7 +428,7 @@ mod tests {
         assert_eq!(abandoned, ["2"]);
         let failed = failed_tasks(&tasks);
         assert_eq!((failed.len(), failed[0].failure.as_str()), (1, "exit 1\nno such file"));
-        assert_eq!(count_tasks(&tasks), TaskCounts { pending: 1, in_progress: 4, completed: 1 });
+        assert_eq!(count_tasks(&tasks), TaskCounts { pending: 1, in_progress: 3, completed: 1, failed: 1 });
     }
 
     #[test]

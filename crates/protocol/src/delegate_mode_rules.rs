@@ -28,6 +28,25 @@ const COORDINATION_TOOLS: [&str; 18] = [
     "ask_user",
 ];
 
+/// The tools of teamd's MCP server. `mcp::tools::tests::every_tool_is_allowed_in_delegate_mode` checks
+/// this list.
+const TEAM_TOOLS: [&str; 14] = [
+    "Approve",
+    "Deny",
+    "MarkRead",
+    "ReadInbox",
+    "Requests",
+    "SendMessage",
+    "SpawnTeammate",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskUpdate",
+    "TeamCreate",
+    "TeamDelete",
+    "Wait",
+];
+
 /// Subcommands of teamctl that a lead may run in delegate mode. `mode` is not in the list, because
 /// a lead cannot end its own delegate mode.
 const COORDINATION_COMMANDS: [&str; 27] = [
@@ -77,11 +96,15 @@ pub const REFUSAL_REASON: &str = "you lead in delegate mode: spawn teammates, me
 
 /// Whether `tool` is a tool of teamd's MCP server, such as `mcp__team__SendMessage`,
 /// `mcp_team_SendMessage` or `team-SendMessage`. Each agent program combines the server's name and
-/// the tool's name in its own way.
+/// the tool's name in its own way. Another server's name can begin with `team`, so the tool's name
+/// must be one of teamd's.
 fn is_team_tool(tool: &str) -> bool {
     let bare = tool.strip_prefix("mcp").map_or(tool, |rest| rest.trim_start_matches('_'));
     let rest = bare.strip_prefix("teamd").or_else(|| bare.strip_prefix("team"));
-    rest.is_some_and(|rest| rest.starts_with(['_', '.', ':', '/', '-']))
+    let separators = ['_', '.', ':', '/', '-'];
+    rest.is_some_and(|rest| {
+        rest.starts_with(separators) && TEAM_TOOLS.contains(&rest.trim_start_matches(separators))
+    })
 }
 
 /// The words of a shell tool's command. `None` if `input` has no command or if the command is not
@@ -128,11 +151,11 @@ mod tests {
         for tool in [
             "SendMessage",
             "TaskUpdate",
-            "mcp__teamd__spawn",
+            "mcp__teamd__SpawnTeammate",
             "mcp_team_SendMessage",
             "mcp__team__SpawnTeammate",
             "team-Wait",
-            "teamd__wait",
+            "teamd__Wait",
         ] {
             assert!(can_use_tool(tool, &json!({})), "{tool}");
         }
@@ -156,6 +179,9 @@ mod tests {
             "mcp__files__SendMessage",
             "mcp__teamdx__spawn",
             "mcp__teams__SendMessage",
+            "mcp__team_files__write",
+            "teamd-files_Write",
+            "mcp__team__Write",
             "teamd",
             "team",
         ] {

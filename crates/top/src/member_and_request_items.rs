@@ -77,12 +77,12 @@ fn detail_lines(member: &MemberView) -> Vec<String> {
 pub(crate) fn past_member_item(past: &PastMember, commands: &SuggestedCommands) -> MemberItem {
     let next_spawn = match (past.respawns_at, past.is_suspended) {
         (Some(at), _) => format!(", again at {}", clock_time(at)),
-        (None, true) => format!("; suspended; resume it with: {}", commands.command(&["up", "--resume"])),
+        (None, true) => format!("; resume it with: {}", commands.command(&["up", "--resume"])),
         (None, false) => String::new(),
     };
     MemberItem {
         name: past.name.to_string(),
-        state: past.outcome.clone(),
+        state: if past.is_suspended { "suspended".to_owned() } else { past.outcome.clone() },
         since: clock_time(past.ended_at),
         unread: Some(0),
         usage: usage_text(past.usage),

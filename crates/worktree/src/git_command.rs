@@ -39,14 +39,38 @@ impl std::fmt::Debug for GitEnvironment {
     }
 }
 
+/// The variables of git that describe the user and not a repository: settings such as
+/// `safe.directory`, which containers and CI give by the environment, and whether git-lfs downloads.
+/// The numbered variables of `GIT_CONFIG_COUNT` belong to these (git-config(1)).
+const KEPT_GIT_VARIABLES: [&str; 7] = [
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_KEY_",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_VALUE_",
+    "GIT_LFS_SKIP_SMUDGE",
+];
+
+/// Whether git gets a variable of the user. Another variable of git could make git use another
+/// repository.
+fn is_kept(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let matches = |kept: &&str| match kept.ends_with('_') {
+        true => name.starts_with(*kept),
+        false => name == *kept,
+    };
+    !name.starts_with("GIT_") || KEPT_GIT_VARIABLES.iter().any(matches)
+}
+
 impl GitEnvironment {
-    /// Takes the variables in `variables`, except those whose names begin with `GIT_`. Such a
-    /// variable could make git use another repository.
+    /// Takes the variables in `variables`. Of those whose names begin with `GIT_`, takes only settings of
+    /// the user (docs/worktrees.md).
     pub fn from_vars<K: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> GitEnvironment {
         let all = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
-        GitEnvironment(all.filter(|(name, _)| !name.as_encoded_bytes().starts_with(b"GIT_")).collect())
+        GitEnvironment(all.filter(|(name, _)| is_kept(name)).collect())
     }
 
     /// Takes the variables of this process, as [`GitEnvironment::from_vars`] does.
@@ -345,4 +369,22 @@ pub(crate) fn split_nul(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Returns the path that git printed.
 pub(crate) fn path_from_bytes(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_settings_of_the_user_are_kept() {
+        let kept = |name: &str| is_kept(OsStr::new(name));
+        for name in
+            ["PATH", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_VALUE_12", "GIT_LFS_SKIP_SMUDGE"]
+        {
+            assert!(kept(name), "{name}");
+        }
+        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_EXTERNAL_DIFF"] {
+            assert!(!kept(name), "{name}");
+        }
+    }
 }

@@ -110,6 +110,14 @@ mod tests {
     }
 
     #[test]
+    fn every_tool_is_allowed_in_delegate_mode() {
+        for ToolEntry { tool, .. } in all_tools() {
+            let name = format!("mcp__team__{}", tool.name);
+            assert!(protocol::delegate_mode_rules::can_use_tool(&name, &json!({})), "{name}");
+        }
+    }
+
+    #[test]
     fn annotations_match_effects() {
         let hints_of = |name: &str| {
             let entry =

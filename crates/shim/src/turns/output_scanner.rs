@@ -2,6 +2,7 @@
 
 use super::usage_counter::UsageCounter;
 use crate::json_lookup::first_string;
+use client::printable_lines::plain_line;
 use protocol::usage::{UsagePaths, UsageReading};
 use serde_json::Value;
 
@@ -55,11 +56,16 @@ impl OutputScanner {
     /// line may have no newline.
     pub(crate) fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
-        let line = line.trim_ascii();
-        if !line.starts_with(b"{") || line.len() > MAX_LINE_BYTES {
+        if line.len() > MAX_LINE_BYTES || !line.contains(&b'{') {
             return;
         }
-        let Ok(value) = serde_json::from_slice::<Value>(line) else { return };
+        // A program can clear the line or set a color before it prints an object.
+        let line = plain_line(&line);
+        let line = line.trim();
+        let Ok(value) = serde_json::from_str::<Value>(line) else { return };
+        if !value.is_object() {
+            return;
+        }
         if let Some(session_id) = self.session_key.as_ref().and_then(|key| first_string(&value, key)) {
             self.session_id = Some(session_id);
             self.session_key = None;
@@ -96,6 +102,16 @@ mod tests {
         assert_eq!(scanned_session(&["noise\n", line, "\r\n", "more"]).as_deref(), Some("abc"));
         let (start, end) = line.split_at(20);
         assert_eq!(scanned_session(&[start, end]).as_deref(), Some("abc"), "without a last newline");
+    }
+
+    #[test]
+    fn session_id_is_found_behind_escape_sequences() {
+        let line = r#"{"thread_id":"abc"}"#;
+        for output in
+            [format!("\x1b[K{line}\n"), format!("\x1b[2m{line}\x1b[0m\r\n"), format!("50 %\r{line}\n")]
+        {
+            assert_eq!(scanned_session(&[&output]).as_deref(), Some("abc"), "{output:?}");
+        }
     }
 
     #[test]

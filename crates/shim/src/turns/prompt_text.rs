@@ -176,6 +176,9 @@ fn task_text(task: &Task) -> String {
     if !task.description.trim().is_empty() {
         text.push_str(&format!("\n{}\n", task.description.trim_end()));
     }
+    if let Some(command) = task.command() {
+        text.push_str(&format!("\nRun this command for it: {command}\n"));
+    }
     text
 }
 

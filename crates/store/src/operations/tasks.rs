@@ -1,5 +1,6 @@
-//! Operations on the task list for members. The operations check who may put a command into a task,
-//! and notify the lead when a teammate completes a task. All other rules are in [`crate::Tasks`].
+//! Operations on the task list for members. The operations check who may put a command into a task or
+//! have it run again, and notify the lead when a teammate completes a task. All other rules are in
+//! [`crate::Tasks`].
 
 use super::caller::Caller;
 use crate::tasks::{NewTask, TaskUpdate};
@@ -30,7 +31,9 @@ impl Caller {
     /// notified.
     ///
     /// # Errors
-    /// As [`Caller::create_task`]; `Partial` if the lead could not be notified.
+    /// As [`Caller::create_task`]; `NotPermitted` if the task tracks an agent, or for a teammate if the
+    /// task has a command and the update rewords, reopens or deletes it; `Partial` if the lead could not be
+    /// notified.
     pub fn update_task(&self, id: &TaskId, update: TaskUpdate, at_ms: u64) -> Result<Task, ErrorReport> {
         self.check_command_allowed(update.metadata.as_ref())?;
         if update.subject.as_deref().is_some_and(|subject| subject.trim().is_empty()) {
@@ -40,6 +43,7 @@ impl Caller {
             ));
         }
         let before = self.team.tasks().get(id)?;
+        self.check_change_allowed(&before, &update)?;
         let task = self.team.tasks().update(id, update, &self.name)?;
         self.notify_lead_if_completed(&before, &task, at_ms)?;
         Ok(task)
@@ -50,10 +54,23 @@ impl Caller {
     /// # Errors
     /// As [`Caller::update_task`].
     pub fn complete_task(&self, id: &TaskId, at_ms: u64) -> Result<Task, ErrorReport> {
-        let before = self.team.tasks().get(id)?;
-        let task = self.team.tasks().complete(id, &self.name)?;
-        self.notify_lead_if_completed(&before, &task, at_ms)?;
-        Ok(task)
+        self.update_task(id, TaskUpdate::with_status(TaskStatus::Completed), at_ms)
+    }
+
+    /// Makes a task pending again, without an owner.
+    ///
+    /// # Errors
+    /// As [`Caller::update_task`].
+    pub fn release_task(&self, id: &TaskId, at_ms: u64) -> Result<Task, ErrorReport> {
+        self.update_task(id, TaskUpdate::with_status(TaskStatus::Pending), at_ms)
+    }
+
+    /// Deletes a task and all dependencies on it.
+    ///
+    /// # Errors
+    /// As [`Caller::update_task`].
+    pub fn delete_task(&self, id: &TaskId, at_ms: u64) -> Result<Task, ErrorReport> {
+        self.update_task(id, TaskUpdate::with_status(TaskStatus::Deleted), at_ms)
     }
 
     /// Notifies the lead if a teammate has just completed the task. The task stays completed even
@@ -79,6 +96,26 @@ impl Caller {
         })
     }
 
+    /// Checks whether the caller may change a task. A task that tracks an agent is changed by teamd
+    /// alone. A teammate that could reword, reopen or delete a task with a command could have the
+    /// command run again, or keep it from running.
+    fn check_change_allowed(&self, task: &Task, update: &TaskUpdate) -> Result<(), ErrorReport> {
+        let hides = update.metadata.as_ref().is_some_and(|metadata| metadata.contains_key("_internal"));
+        if task.is_internal() {
+            let message = format!("cannot change task {}: it tracks the agent {}", task.id, task.subject);
+            return Err(ErrorReport::new(ErrorKind::NotPermitted, message)
+                .with_help("teamd completes it when the agent ends; the other tasks: teamctl task list"));
+        }
+        let is_guarded = hides || (task.command().is_some() && !is_progress(task, update));
+        if !is_guarded || self.name.is_lead() || self.policy()?.task_commands == TaskCommandPolicy::Any {
+            return Ok(());
+        }
+        let what = if hides { "hide task" } else { "reword, reopen or delete task" };
+        let message = format!("cannot {what} {}: that is for the lead or a person", task.id);
+        Err(ErrorReport::new(ErrorKind::NotPermitted, message)
+            .with_help("ask the lead: teamctl send team-lead TEXT"))
+    }
+
     /// Checks whether the caller may put a command into a task. A worker runs the command of its
     /// task, so the author of the command can run any program as the worker.
     fn check_command_allowed(&self, metadata: Option<&Map<String, Value>>) -> Result<(), ErrorReport> {
@@ -92,4 +129,13 @@ impl Caller {
         Err(ErrorReport::new(ErrorKind::NotPermitted, what)
             .with_help("ask the lead: teamctl send team-lead TEXT"))
     }
+}
+
+/// Whether an update only says how far the work on an open task is: status, owner, links, metadata.
+fn is_progress(task: &Task, update: &TaskUpdate) -> bool {
+    let is_reworded =
+        [&update.subject, &update.description, &update.active_form].into_iter().any(Option::is_some);
+    let is_reopened =
+        task.status.is_closed() && update.status.as_ref().is_some_and(|status| !status.is_closed());
+    !is_reworded && !is_reopened && update.status != Some(TaskStatus::Deleted)
 }

@@ -34,7 +34,7 @@ pub struct TaskUpdate {
 
 impl TaskUpdate {
     /// An update of the status alone.
-    fn with_status(status: TaskStatus) -> TaskUpdate {
+    pub(crate) fn with_status(status: TaskStatus) -> TaskUpdate {
         TaskUpdate { status: Some(status), ..TaskUpdate::default() }
     }
 

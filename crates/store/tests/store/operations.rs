@@ -7,6 +7,7 @@ use protocol::id::RequestId;
 use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::payload::{Payload, ShutdownRequest};
+use protocol::task::TaskStatus;
 use serde_json::json;
 use store::{Caller, NewTask, ShutdownDecision, TaskUpdate};
 
@@ -145,4 +146,49 @@ fn a_teammate_may_not_set_a_command_and_the_lead_is_notified_of_a_completion() {
     ann.complete_task(&task.id, 6).unwrap();
     let entries = env.team.inbox(&AgentName::lead()).read().unwrap();
     assert_eq!(entries.len(), 1, "the lead is notified once");
+}
+
+#[test]
+fn a_teammate_may_not_change_the_work_of_a_task_with_a_command() {
+    let env = TestRoot::new();
+    let (ann, lead) = (caller(&env, "ann"), caller(&env, "team-lead"));
+    let command = json!({"command": "make"}).as_object().cloned();
+    let task = lead.create_task(NewTask { metadata: command, ..NewTask::new("x", lead.name()) }).unwrap();
+    let with_status = |status| TaskUpdate { status: Some(status), ..TaskUpdate::default() };
+    let text = Some("other".to_owned());
+    let refused = [
+        TaskUpdate { subject: text.clone(), ..TaskUpdate::default() },
+        TaskUpdate { description: text.clone(), ..TaskUpdate::default() },
+        TaskUpdate { active_form: text, ..TaskUpdate::default() },
+        TaskUpdate { metadata: json!({"_internal": true}).as_object().cloned(), ..TaskUpdate::default() },
+        with_status(TaskStatus::Deleted),
+    ];
+    for update in &refused {
+        assert_eq!(kind(ann.update_task(&task.id, update.clone(), 5)), ErrorKind::NotPermitted, "{update:?}");
+    }
+    ann.update_task(&task.id, with_status(TaskStatus::InProgress), 5).unwrap();
+    ann.complete_task(&task.id, 5).unwrap();
+    let again = with_status(TaskStatus::InProgress);
+    assert_eq!(
+        kind(ann.update_task(&task.id, again.clone(), 5)),
+        ErrorKind::NotPermitted,
+        "it would run again"
+    );
+    assert_eq!(kind(ann.delete_task(&task.id, 5)), ErrorKind::NotPermitted);
+    lead.update_task(&task.id, again, 5).unwrap();
+    lead.delete_task(&task.id, 5).unwrap();
+}
+
+#[test]
+fn a_task_that_tracks_an_agent_is_changed_by_nobody() {
+    let env = TestRoot::new();
+    let (ann, lead) = (caller(&env, "ann"), caller(&env, "team-lead"));
+    let internal = json!({"_internal": true}).as_object().cloned();
+    let new = NewTask { metadata: internal, ..NewTask::new("bob", lead.name()) };
+    let task = env.team.tasks().create(new).unwrap();
+    for caller in [&ann, &lead] {
+        assert_eq!(kind(caller.complete_task(&task.id, 5)), ErrorKind::NotPermitted);
+        assert_eq!(kind(caller.release_task(&task.id, 5)), ErrorKind::NotPermitted);
+        assert_eq!(kind(caller.delete_task(&task.id, 5)), ErrorKind::NotPermitted);
+    }
 }

@@ -39,7 +39,9 @@ pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode,
         return Ok(print_exits(context, &reply, None, ""));
     }
     let line = if args.suspend { suspend_line } else { exit_line };
-    reply.exits.iter().for_each(|agent| output::print_line(&output::sanitize(&line(agent))));
+    for agent in &reply.exits {
+        output::print_line(&output::sanitize(&line(&shown_name(agent, &reply.exits), agent)));
+    }
     output::print_line("teamd has ended.");
     let suspended = reply.exits.iter().filter(|agent| agent.is_suspended).count();
     suspended_line(suspended, &suggested_command_options::suggested_commands(context))
@@ -49,9 +51,17 @@ pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode,
 }
 
 /// The line of one agent after `--suspend`. An agent that was still starting can't be suspended.
-fn suspend_line(agent: &AgentExit) -> String {
+fn suspend_line(name: &str, agent: &AgentExit) -> String {
     let state = if agent.is_suspended { "is suspended" } else { "has ended, and is not suspended" };
-    format!("{} {state}: {}{}", agent.name, agent.description, cleanup_text(agent))
+    format!("{name} {state}: {}{}", agent.description, cleanup_text(agent))
+}
+
+/// The name of a member, with its team if members of several teams have ended.
+fn shown_name(agent: &AgentExit, all: &[AgentExit]) -> String {
+    match all.iter().all(|other| other.team == agent.team) {
+        true => agent.name.to_string(),
+        false => format!("{}@{}", agent.name, agent.team),
+    }
 }
 
 #[cfg(test)]
@@ -70,9 +80,13 @@ mod tests {
             is_suspended,
             request_id: None,
         };
-        assert_eq!(suspend_line(&exit(true)), "ann is suspended: stopped while it started");
+        assert_eq!(suspend_line("ann", &exit(true)), "ann is suspended: stopped while it started");
         let not_suspended = "ann has ended, and is not suspended: stopped while it started";
-        assert_eq!(suspend_line(&exit(false)), not_suspended);
-        assert_eq!(exit_line(&exit(false)), "ann has ended: stopped while it started");
+        assert_eq!(suspend_line("ann", &exit(false)), not_suspended);
+        assert_eq!(exit_line("ann", &exit(false)), "ann has ended: stopped while it started");
+        let other_team = AgentExit { team: TeamName::parse("u").unwrap(), ..exit(false) };
+        assert_eq!(shown_name(&exit(false), &[exit(false)]), "ann");
+        let team = exit(false).team;
+        assert_eq!(shown_name(&exit(false), &[exit(false), other_team]), format!("ann@{team}"));
     }
 }

@@ -22,7 +22,7 @@ use store::now;
 /// object on a line of its own, as in the log; docs/events.md lists the kinds.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl events\n  teamctl events -f\n  teamctl events -f --since 10m\n  teamctl events --since 10m --json\n  teamctl events --since 2026-02-13T10:00:00Z"
+    after_help = "Examples:\n  teamctl events\n  teamctl events -f\n  teamctl events -f --since 10m\n  teamctl events --since 10m --json\n  teamctl events --member ann --kind task_failed,member_exited\n  teamctl events --since 2026-02-13T10:00:00Z"
 )]
 pub(crate) struct EventsArgs {
     /// Show the events from now on, until interrupted; with --since also earlier ones
@@ -31,7 +31,32 @@ pub(crate) struct EventsArgs {
     /// Only events since then: a duration before now, or a date or time in UTC
     #[arg(long, value_name = "T", value_parser = parse_since)]
     since: Option<u64>,
+    /// Only events of this member
+    #[arg(long, value_name = "NAME")]
+    member: Option<String>,
+    /// Only events of this kind, such as task_failed; may be given several times
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    kind: Vec<String>,
 }
+
+impl EventsArgs {
+    /// Whether an event is of the wanted member and kind.
+    fn selects(&self, event: &Value) -> bool {
+        let is_member = |name: &String| {
+            let (bare, team) =
+                name.split_once('@').map_or((name.as_str(), None), |(name, team)| (name, Some(team)));
+            let is_named =
+                |key: &str| event[key].as_str().is_some_and(|value| value.eq_ignore_ascii_case(bare));
+            MEMBER_KEYS.into_iter().any(is_named) && team.is_none_or(|team| event["team"] == team)
+        };
+        let is_kind =
+            event["event"].as_str().is_some_and(|kind| self.kind.iter().any(|wanted| wanted == kind));
+        self.member.as_ref().is_none_or(is_member) && (self.kind.is_empty() || is_kind)
+    }
+}
+
+/// The keys of an event whose value is the name of a member.
+const MEMBER_KEYS: [&str; 4] = ["member", "owner", "from", "to"];
 
 /// Parses `--since` into ms since the epoch.
 fn parse_since(text: &str) -> Result<u64, String> {
@@ -76,7 +101,9 @@ fn print_event(context: &CommandContext, args: &EventsArgs, line: &[u8]) {
         let selected = context.args.team.as_deref();
         selected.is_some_and(|team| event["team"].as_str().is_some_and(|of| of != team))
     };
-    if event.as_ref().is_some_and(|event| is_before(event, args.since) || is_of_other_team(event)) {
+    let is_excluded =
+        |event: &Value| is_before(event, args.since) || is_of_other_team(event) || !args.selects(event);
+    if event.as_ref().is_some_and(is_excluded) {
         return;
     }
     match event {
@@ -157,6 +184,23 @@ mod tests {
         assert_eq!(event_text(&newer_event), "T t from_tomorrow n=1 why=x list=[\"a\"]");
         let invalid_event = json!({"event":"task_failed","team":7});
         assert_eq!(event_text(&invalid_event), "task_failed");
+    }
+
+    #[test]
+    fn events_are_selected_by_member_and_kind() {
+        let args = |member: Option<&str>, kind: &[&str]| EventsArgs {
+            follow: false,
+            since: None,
+            member: member.map(str::to_owned),
+            kind: kind.iter().map(|kind| (*kind).to_owned()).collect(),
+        };
+        let failed = json!({"event":"task_failed","team":"t","task":"3","owner":"ann"});
+        assert!(args(None, &[]).selects(&failed));
+        assert!(args(Some("Ann"), &[]).selects(&failed) && args(Some("ann@t"), &[]).selects(&failed));
+        assert!(!args(Some("bob"), &[]).selects(&failed) && !args(Some("ann@u"), &[]).selects(&failed));
+        assert!(
+            args(Some("ann"), &["x", "task_failed"]).selects(&failed) && !args(None, &["x"]).selects(&failed)
+        );
     }
 
     #[test]

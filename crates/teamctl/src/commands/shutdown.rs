@@ -80,7 +80,9 @@ pub(crate) fn print_exits(
     if context.args.json {
         output::print_json(&exits_json(reply, only_member).to_string());
     } else if !context.args.quiet {
-        reply.exits.iter().for_each(|agent| output::print_line(&output::sanitize(&exit_line(agent))));
+        for agent in &reply.exits {
+            output::print_line(&output::sanitize(&exit_line(agent.name.as_str(), agent)));
+        }
         if reply.exits.is_empty() && !empty.is_empty() {
             output::print_line(empty);
         }
@@ -88,10 +90,10 @@ pub(crate) fn print_exits(
     exit_code(&reply.exits)
 }
 
-/// Says how one agent ended, or that it still runs.
-pub(super) fn exit_line(agent: &AgentExit) -> String {
+/// Says how one agent ended, or that it still runs. `name` is how the agent is named.
+pub(super) fn exit_line(name: &str, agent: &AgentExit) -> String {
     let verb = if agent.has_exited { "has ended" } else { "still runs" };
-    format!("{} {verb}: {}{}", agent.name, agent.description, cleanup_text(agent))
+    format!("{name} {verb}: {}{}", agent.description, cleanup_text(agent))
 }
 
 /// Why something of the agent is left. Empty if nothing is.

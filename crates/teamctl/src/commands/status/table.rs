@@ -20,13 +20,17 @@ const MAX_ENDED_MEMBERS: usize = 10;
 
 /// The line above a table: the team, its task counts and its budget.
 pub(super) fn team_heading(team: &TeamView) -> String {
-    let TaskCounts { pending, in_progress, completed } = team.tasks;
+    let TaskCounts { pending, in_progress, completed, failed } = team.tasks;
+    let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
     let budget = team
         .budget
         .as_ref()
         .map(|budget| format!("; {}", budget_text(budget, time_budget_text(budget, now()))))
         .unwrap_or_default();
-    format!("\n{}: {pending} pending, {in_progress} in progress, {completed} completed{budget}", team.name)
+    format!(
+        "\n{}: {pending} pending, {in_progress} in progress, {completed} completed{failed}{budget}",
+        team.name
+    )
 }
 
 /// Index of the column with tokens and cost.
@@ -186,12 +190,9 @@ fn flag_text(flag: MemberFlag, member: &MemberView, commands: &SuggestedCommands
 
 fn past_row(past: &PastMember) -> Vec<String> {
     let seconds = past.respawns_at.map(|at| at.saturating_sub(now()).div_ceil(1000));
-    let next_spawn = match (seconds, past.is_suspended) {
-        (Some(seconds), _) => format!(", again in {seconds} s"),
-        (None, true) => "; suspended".to_owned(),
-        (None, false) => String::new(),
-    };
-    let mut row = vec![sanitize(past.name.as_str()), sanitize(&past.outcome), dash(), age(past.ended_at)];
+    let next_spawn = seconds.map(|seconds| format!(", again in {seconds} s")).unwrap_or_default();
+    let state = if past.is_suspended { "suspended" } else { &past.outcome };
+    let mut row = vec![sanitize(past.name.as_str()), sanitize(state), dash(), age(past.ended_at)];
     row.extend([
         dash(),
         dash(),
@@ -303,7 +304,7 @@ mod tests {
             budget: None,
             lead_session_ended_at: None,
             config_error: None,
-            tasks: TaskCounts { pending: 1, in_progress: 2, completed: 3 },
+            tasks: TaskCounts { pending: 1, in_progress: 2, completed: 3, failed: 1 },
             abandoned_tasks: vec![AbandonedTask { id: id("3"), subject: "x".into(), owner: bob.clone() }],
             task_cycles: Vec::new(),
             failed_tasks: vec![FailedTask {
@@ -374,7 +375,8 @@ mod tests {
         let commands = SuggestedCommands::default().for_team(&TeamName::parse("t").unwrap());
         let suspended_note = "1 member is suspended; resume it with: teamctl up -t t --resume";
         assert_eq!(team_notes(&team, &commands)[2], suspended_note);
-        assert_eq!(member_rows(&team)[2][7], "exit 1\\u{1b}[2J; suspended");
+        let row = &member_rows(&team)[2];
+        assert_eq!((row[1].as_str(), row[7].as_str()), ("suspended", "exit 1\\u{1b}[2J"));
         let budget =
             json!({"turns": 2, "started_at": 1, "exhausted_reason": "its budget of 2 turns is used up"});
         team.budget = Some(serde_json::from_value(budget).unwrap());
@@ -382,7 +384,7 @@ mod tests {
                        then resume the suspended members with: teamctl up --resume";
         assert_eq!(team_notes(&team, &SuggestedCommands::default())[2], budget_note);
         team.budget = None;
-        assert_eq!(team_heading(&team), "\nt: 1 pending, 2 in progress, 3 completed");
+        assert_eq!(team_heading(&team), "\nt: 1 pending, 2 in progress, 3 completed, 1 failed");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::format::print_task;
 use crate::context::CommandContext;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
-use store::Team;
+use store::{Team, now};
 
 /// Remove a task and all links to it; its id is not used again
 #[derive(Debug, clap::Args)]
@@ -15,7 +15,7 @@ pub(super) struct DeleteTaskArgs {
 }
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &DeleteTaskArgs) -> Result<(), ErrorReport> {
-    let task = team.tasks().delete(&args.id)?;
+    let task = context.caller_in(team.clone())?.delete_task(&args.id, now())?;
     print_task(context, &task, &format!("Task {} is deleted: {}", task.id, task.subject));
     Ok(())
 }

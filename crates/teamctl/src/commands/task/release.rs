@@ -4,7 +4,7 @@ use super::format::print_task;
 use crate::context::CommandContext;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
-use store::Team;
+use store::{Team, now};
 
 /// Make a task pending again, without an owner
 #[derive(Debug, clap::Args)]
@@ -15,7 +15,7 @@ pub(super) struct ReleaseTaskArgs {
 }
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &ReleaseTaskArgs) -> Result<(), ErrorReport> {
-    let task = team.tasks().release(&args.id, &context.caller_name())?;
+    let task = context.caller_in(team.clone())?.release_task(&args.id, now())?;
     print_task(context, &task, &format!("Task {} is pending again: {}", task.id, task.subject));
     Ok(())
 }

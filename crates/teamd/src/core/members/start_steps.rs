@@ -201,6 +201,9 @@ fn start_agent_message(state: &State, spawn: &SpawnId, lead_session: &str) -> Op
     let request = &record.request;
     let mut env = request.env.clone();
     env.extend(agent_variables(state, record));
+    if let (Some(path), Some(programs)) = (env.get_mut("PATH"), state.settings.teamctl_program.parent()) {
+        append_to_path(path, &programs.to_string_lossy());
+    }
     let setup = turn_program(record).map(|program| TurnSetup {
         program,
         root: state.settings.root.clone(),
@@ -221,6 +224,16 @@ fn start_agent_message(state: &State, spawn: &SpawnId, lead_session: &str) -> Op
         state_dir: state.settings.state_dir.clone(),
         setup: setup.map(Box::new),
     })
+}
+
+/// Appends a directory to the value of `PATH`, unless it has it. So agents, and commands of tasks, find
+/// `teamctl` also if the caller has a short PATH, as cron does.
+fn append_to_path(path: &mut String, directory: &str) {
+    let can_be_added = !directory.is_empty() && !directory.contains(':');
+    if can_be_added && path.split(':').all(|entry| entry != directory) {
+        path.push(':');
+        path.push_str(directory);
+    }
 }
 
 /// The program that runs the agent's turns. A driven program starts in the permission mode of the

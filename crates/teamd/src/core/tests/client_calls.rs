@@ -29,6 +29,17 @@ fn repeated_call_acts_once_and_both_clients_get_the_reply() {
 }
 
 #[test]
+fn long_idempotency_key_is_refused() {
+    let mut state = new_state();
+    let mut kind = |length| {
+        let call = Call { idempotency_key: Some("k".repeat(length)), ..Call::new(Request::Status) };
+        let call = CoreEvent::ClientCall { client: 9, call: Box::new(call) };
+        error_kind(&handle_event(&mut state, call, NOW), 9)
+    };
+    assert_eq!((kind(64), kind(65)), (None, Some(ErrorKind::Usage)));
+}
+
+#[test]
 fn token_of_a_member_permits_few_calls_and_an_unknown_token_none() {
     let mut state = new_state();
     let spawn = start_member(&mut state, "ann", 50);

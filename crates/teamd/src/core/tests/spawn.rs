@@ -48,6 +48,26 @@ fn agent_starts_after_its_registration_and_the_reply_follows_the_start() {
     }
 }
 
+#[test]
+fn path_of_the_agent_ends_with_the_directory_of_teamctl() {
+    for (path, expected) in
+        [(Some("/usr/bin"), Some("/usr/bin:/bin")), (Some("/bin:/x"), Some("/bin:/x")), (None, None)]
+    {
+        let mut state = new_state();
+        let Request::Spawn(mut request) = spawn_request("ann") else { unreachable!("it is a spawn") };
+        request.env.extend(path.map(|path| ("PATH".to_owned(), path.to_owned())));
+        let spawn = opened_spawn_id(&send_call(&mut state, 1, Request::Spawn(request)));
+        handle_event(&mut state, pane_opened(&spawn, 40), NOW);
+        handle_event(&mut state, shim_connected(&spawn, 50, 40, None), NOW);
+        let effects = handle_event(&mut state, member_registered(&spawn), NOW);
+        let env = effects.iter().find_map(|effect| match effect {
+            Effect::SendToShim { message: ToShim::StartAgent(start), .. } => Some(&start.env),
+            _ => None,
+        });
+        assert_eq!(env.unwrap().get("PATH").map(String::as_str), expected);
+    }
+}
+
 fn registering_spawns(effects: &[Effect]) -> Vec<SpawnId> {
     let mut spawns = Vec::new();
     for effect in effects {
