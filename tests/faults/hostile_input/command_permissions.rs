@@ -79,7 +79,7 @@ const COMMANDS: [(&[&str], CommandPermission, &[i32]); 53] = [
     (&["task", "create", "x"], CommandPermission::Member, &[0]),
     (&["task", "list"], CommandPermission::Member, &[0]),
     (&["task", "get", "1"], CommandPermission::Member, &[0]),
-    (&["task", "update", "1", "--subject", "x"], CommandPermission::Member, &[0]),
+    (&["task", "update", "3", "--subject", "x"], CommandPermission::Member, &[0]),
     (&["task", "claim", "999"], CommandPermission::Member, &[67]),
     (&["task", "claim"], CommandPermission::Member, &[0, 67]),
     (&["task", "done", "999"], CommandPermission::Member, &[67]),
