@@ -68,6 +68,28 @@ fn files_are_polled_without_inotify() {
     }
 }
 
+/// Commands that wait read the files every two seconds then.
+#[test]
+fn commands_wait_without_inotify() {
+    for limit in ["0 > /proc/sys/user/max_inotify_instances", TWO_WATCHES] {
+        if !can_limit_watches() {
+            return record_skip("few-watches", "no user namespaces for us");
+        }
+        let env = TestEnv::with_team();
+        env.teamctl(["task", "create", "x"]).expect_success();
+        let mut wait = env.command_with_limit(limit, "teamctl");
+        let mut wait = wait.args(["wait", "--for", "tasks-done", "--timeout", "30s"]).spawn().unwrap();
+        env.teamctl(["task", "done", "1"]).expect_success();
+        assert!(wait.wait().unwrap().success());
+        if limit != TWO_WATCHES {
+            let doctor = env.command_with_limit(limit, "teamctl").arg("doctor").output().unwrap();
+            let doctor = String::from_utf8(doctor.stdout).unwrap();
+            assert!(doctor.contains("no inotify instance or watch is left"), "{doctor}");
+        }
+        env.shut_down();
+    }
+}
+
 /// The daemon has no pane, because tmux continues the stopped process of a pane at once.
 #[test]
 fn overflowed_events_are_found_by_a_rescan() {

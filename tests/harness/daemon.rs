@@ -36,10 +36,18 @@ impl TestEnv {
     /// is the value and the redirection of the shell command `echo` that sets the limit. Needs
     /// [`can_limit_watches`].
     pub fn daemon_command_with_limit(&self, limit: &str) -> Command {
-        let mut teamd = self.command("unshare");
-        let script = format!("echo {limit} && exec \"$0\" -S \"$1\"");
-        teamd.args(["-Ur", "sh", "-c", &script]).arg(crate::programs().join("teamd")).arg(self.tmux_socket());
+        let mut teamd = self.command_with_limit(limit, "teamd");
+        teamd.arg("-S").arg(self.tmux_socket());
         teamd
+    }
+
+    /// One of the programs in a user namespace with a lower inotify limit, as
+    /// [`TestEnv::daemon_command_with_limit`].
+    pub fn command_with_limit(&self, limit: &str, program: &str) -> Command {
+        let mut command = self.command("unshare");
+        let script = format!("echo {limit} && exec \"$0\" \"$@\"");
+        command.args(["-Ur", "sh", "-c", &script]).arg(crate::programs().join(program));
+        command
     }
 
     /// Starts the daemon outside tmux and waits until it replies.

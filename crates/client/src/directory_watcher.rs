@@ -5,8 +5,12 @@
 //! replaces it. The caller creates the watcher, reads the files, and then waits. Any change after
 //! the watcher's creation ends the wait, so no change is missed. The watcher does not say what has
 //! changed. If a directory does not exist or is replaced, its nearest existing ancestor is watched.
+//!
+//! If the system has no inotify instance or watch left, waits end every two seconds, as the daemon then
+//! rescans.
 
 use crate::stdout_closed::poll_output_closed;
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
@@ -23,6 +27,9 @@ use std::time::{Duration, Instant};
 /// Interval after which a wait without events ends, because some file systems lose events.
 const RESCAN_INTERVAL: Duration = Duration::from_secs(30);
 
+/// The interval if directories cannot be watched.
+const FALLBACK_RESCAN_INTERVAL: Duration = Duration::from_secs(2);
+
 /// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchEvent {
@@ -38,7 +45,8 @@ pub enum WatchEvent {
 /// Watches directories until it is dropped.
 #[derive(Debug)]
 pub struct DirectoryWatcher {
-    watcher: RecommendedWatcher,
+    /// `None` if the system's limits allow none.
+    watcher: Option<RecommendedWatcher>,
     sender: Sender<WatchEvent>,
     events: Receiver<WatchEvent>,
     /// Whether a `Changed` that was not received yet is in the channel. Then further changes send
@@ -99,12 +107,30 @@ impl DirectoryWatcher {
                 change_sender.send(WatchEvent::Changed).ok();
             }
         });
-        let mut watcher = watcher.map_err(|error| watch_error(Path::new("any directory"), &error))?;
-        let watch = |wanted: &PathBuf| {
-            Ok(WatchedDirectory { wanted: wanted.clone(), watched: watch_nearest(&mut watcher, wanted)? })
+        let watcher = match watcher {
+            Ok(watcher) => Some(watcher),
+            Err(error) if is_limit(&error) => None,
+            Err(error) => return Err(watch_error(Path::new("any directory"), &error)),
         };
-        let armed = directories.iter().map(watch).collect::<Result<_, ErrorReport>>()?;
-        Ok(DirectoryWatcher { watcher, sender, events, change_pending, armed })
+        let mut watcher = DirectoryWatcher { watcher, sender, events, change_pending, armed: Vec::new() };
+        for wanted in directories {
+            watcher.arm(wanted)?;
+        }
+        Ok(watcher)
+    }
+
+    /// Watches `wanted` or its nearest existing ancestor.
+    fn arm(&mut self, wanted: &Path) -> Result<(), ErrorReport> {
+        let Some(watcher) = &mut self.watcher else { return Ok(()) };
+        match watch_nearest(watcher, wanted)? {
+            Some(watched) => self.armed.push(WatchedDirectory { wanted: wanted.to_owned(), watched }),
+            None => self.watcher = None,
+        }
+        Ok(())
+    }
+
+    fn rescan_interval(&self) -> Duration {
+        if self.watcher.is_some() { RESCAN_INTERVAL } else { FALLBACK_RESCAN_INTERVAL }
     }
 
     /// Creates a watcher like [`DirectoryWatcher::new`]. A wait of this watcher also ends when the
@@ -120,6 +146,11 @@ impl DirectoryWatcher {
             }
         });
         Ok(watcher)
+    }
+
+    /// Whether changes end waits at once. Otherwise the system's limits allow no watch.
+    pub fn is_watching(&self) -> bool {
+        self.watcher.is_some()
     }
 
     /// A handle with which another thread can end the waits of this watcher.
@@ -141,7 +172,7 @@ impl DirectoryWatcher {
     /// often they read the files: all changes until `earliest` end only one wait. If there is no
     /// event during the rescan interval (30 s), the wait ends with `TimedOut`.
     pub fn wait_at_least_until(&mut self, earliest: Instant) -> Result<WatchEvent, ErrorReport> {
-        let mut event = self.events.recv_timeout(RESCAN_INTERVAL).unwrap_or(WatchEvent::TimedOut);
+        let mut event = self.events.recv_timeout(self.rescan_interval()).unwrap_or(WatchEvent::TimedOut);
         while event == WatchEvent::Changed
             && let Some(remaining) = earliest.checked_duration_since(Instant::now())
         {
@@ -160,12 +191,11 @@ impl DirectoryWatcher {
     }
 
     fn wait_once(&self, deadline: Option<Instant>) -> WatchEvent {
+        let interval = self.rescan_interval();
         let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        match self.events.recv_timeout(remaining.unwrap_or(RESCAN_INTERVAL).min(RESCAN_INTERVAL)) {
+        match self.events.recv_timeout(remaining.unwrap_or(interval).min(interval)) {
             Ok(event) => event,
-            Err(RecvTimeoutError::Timeout)
-                if remaining.is_some_and(|remaining| remaining <= RESCAN_INTERVAL) =>
-            {
+            Err(RecvTimeoutError::Timeout) if remaining.is_some_and(|remaining| remaining <= interval) => {
                 WatchEvent::TimedOut
             }
             Err(_) => WatchEvent::Changed,
@@ -185,9 +215,17 @@ impl DirectoryWatcher {
     /// Updates which ancestors are watched. An update is needed if a directory on the path to a
     /// wanted directory was created, removed or replaced.
     fn update_watches(&mut self) -> Result<(), ErrorReport> {
+        let Some(watcher) = &mut self.watcher else { return Ok(()) };
         for armed in &mut self.armed {
-            if nearest_directory(&armed.wanted).as_ref() != Some(&armed.watched) {
-                armed.watched = watch_nearest(&mut self.watcher, &armed.wanted)?;
+            if nearest_directory(&armed.wanted).as_ref() == Some(&armed.watched) {
+                continue;
+            }
+            match watch_nearest(watcher, &armed.wanted)? {
+                Some(watched) => armed.watched = watched,
+                None => {
+                    self.watcher = None;
+                    break;
+                }
             }
         }
         Ok(())
@@ -195,8 +233,11 @@ impl DirectoryWatcher {
 }
 
 /// Watches `wanted` or its nearest existing ancestor. If that ancestor changes meanwhile, tries
-/// again with the new nearest ancestor.
-fn watch_nearest(watcher: &mut RecommendedWatcher, wanted: &Path) -> Result<DirectoryId, ErrorReport> {
+/// again with the new nearest ancestor. `None` if the system has no watch left.
+fn watch_nearest(
+    watcher: &mut RecommendedWatcher,
+    wanted: &Path,
+) -> Result<Option<DirectoryId>, ErrorReport> {
     loop {
         let nearest = nearest_directory(wanted).ok_or_else(|| {
             ErrorReport::new(
@@ -215,8 +256,11 @@ fn watch_nearest(watcher: &mut RecommendedWatcher, wanted: &Path) -> Result<Dire
         if nearest_directory(wanted).as_ref() != Some(&nearest) {
             continue;
         }
-        watched.map_err(|error| watch_error(&nearest.path, &error))?;
-        return Ok(nearest);
+        return match watched {
+            Ok(()) => Ok(Some(nearest)),
+            Err(error) if is_limit(&error) => Ok(None),
+            Err(error) => Err(watch_error(&nearest.path, &error)),
+        };
     }
 }
 
@@ -225,6 +269,18 @@ fn nearest_directory(wanted: &Path) -> Option<DirectoryId> {
         let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_dir)?;
         Some(DirectoryId { path: path.to_owned(), device: found.dev(), inode: found.ino() })
     })
+}
+
+/// Whether a limit of the system prevents the watch: EMFILE for instances (inotify_init(2)), ENOSPC for
+/// watches (inotify_add_watch(2)).
+fn is_limit(error: &notify::Error) -> bool {
+    match &error.kind {
+        notify::ErrorKind::MaxFilesWatch => true,
+        notify::ErrorKind::Io(cause) => {
+            [Errno::EMFILE, Errno::ENOSPC].iter().any(|limit| cause.raw_os_error() == Some(*limit as i32))
+        }
+        _ => false,
+    }
 }
 
 fn watch_error(path: &Path, error: &notify::Error) -> ErrorReport {

@@ -315,5 +315,8 @@ mod tests {
         assert!(text.contains("teamctl task done 3\n"), "{text}");
         assert_eq!(text.matches('<').count(), 2, "{text}");
         assert_eq!(subject.title(), "task 3: fix <x> now");
+        let with_command = task.replace("\"status\"", "\"metadata\":{\"command\":\"make\"},\"status\"");
+        let subject = TurnSubject::Task(Box::new(Task::parse(&with_command).unwrap()));
+        assert!(subject.text().contains("Run this command for it: make\n"), "{}", subject.text());
     }
 }

@@ -9,8 +9,17 @@ use std::ffi::OsString;
 
 /// The options whose value may begin with `-`. `cli::tests::text_options_are_those_of_the_parser` checks
 /// this list.
-pub(super) const TEXT_OPTIONS: [&str; 8] =
-    ["--active-form", "--description", "--prompt", "--reason", "--subject", "--summary", "--team", "-t"];
+pub(super) const TEXT_OPTIONS: [&str; 9] = [
+    "--active-form",
+    "--command",
+    "--description",
+    "--prompt",
+    "--reason",
+    "--subject",
+    "--summary",
+    "--team",
+    "-t",
+];
 
 /// Checks the arguments of this process, without the name of the program. `build_command` builds the
 /// parser of all commands.

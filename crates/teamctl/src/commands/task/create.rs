@@ -4,7 +4,7 @@ use super::format::print_task;
 use super::parse_metadata::parse_metadata;
 use crate::context::CommandContext;
 use client::team_context::member_name;
-use protocol::error::ErrorReport;
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use serde_json::{Map, Value};
 use store::{NewTask, Team};
@@ -16,7 +16,7 @@ use store::{NewTask, Team};
 /// idle member.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl task create 'count the lines'\n  teamctl task create 'write the report' --blocked-by 1 --blocked-by 2 --owner ann\n  teamctl task create 'run the tests' --metadata '{\"command\": \"make test\"}'"
+    after_help = "Examples:\n  teamctl task create 'count the lines'\n  teamctl task create 'write the report' --blocked-by 1 --blocked-by 2 --owner ann\n  teamctl task create 'run the tests' --command 'make test'"
 )]
 pub(super) struct CreateTaskArgs {
     /// What to do, in the imperative
@@ -34,6 +34,9 @@ pub(super) struct CreateTaskArgs {
     /// The member who owns the task; gets a message
     #[arg(long, value_name = "N")]
     owner: Option<String>,
+    /// The command that a worker runs for the task
+    #[arg(long, value_name = "CMD", allow_hyphen_values = true)]
+    command: Option<String>,
     /// Further fields, as a JSON object
     #[arg(long, value_name = "JSON", value_parser = parse_metadata)]
     metadata: Option<Map<String, Value>>,
@@ -45,10 +48,25 @@ pub(super) fn run(context: &CommandContext, team: &Team, args: &CreateTaskArgs) 
         active_form: args.active_form.clone(),
         owner: args.owner.as_deref().map(|name| member_name(team, name)).transpose()?,
         blocked_by: args.blocked_by.clone(),
-        metadata: args.metadata.clone(),
+        metadata: metadata(args)?,
         ..NewTask::new(&args.subject, &context.caller_name())
     };
     let task = context.caller_in(team.clone())?.create_task(new)?;
     print_task(context, &task, &format!("created task {}: {}", task.id, task.subject));
     Ok(())
+}
+
+/// The metadata of the task, with the command.
+///
+/// # Errors
+///
+/// `--metadata` has a command too.
+fn metadata(args: &CreateTaskArgs) -> Result<Option<Map<String, Value>>, ErrorReport> {
+    let Some(command) = &args.command else { return Ok(args.metadata.clone()) };
+    let mut metadata = args.metadata.clone().unwrap_or_default();
+    match metadata.insert("command".to_owned(), Value::from(command.as_str())) {
+        None => Ok(Some(metadata)),
+        Some(_) => Err(ErrorReport::new(ErrorKind::Usage, "cannot create a task with two commands")
+            .with_help("leave out --command, or the key command of --metadata")),
+    }
 }

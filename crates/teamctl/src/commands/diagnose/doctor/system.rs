@@ -1,6 +1,7 @@
 //! Checks the system: the version of tmux, and the limits of file watches, processes and terminals.
 
 use super::report::DoctorReport;
+use client::directory_watcher::DirectoryWatcher;
 use std::process::Command;
 
 /// The oldest version of tmux that works.
@@ -18,7 +19,21 @@ pub(super) fn check(report: &mut DoctorReport) {
     for (limit, minimum) in INOTIFY_MINIMUMS {
         check_inotify_limit(limit, minimum, report);
     }
+    check_watching(report);
     check_process_limits(report);
+}
+
+/// Tries a watch, because other programs of the user can have taken all instances and watches.
+fn check_watching(report: &mut DoctorReport) {
+    match DirectoryWatcher::new(&["/".into()]) {
+        Ok(watcher) if watcher.is_watching() => report.ok("watching", "a directory can be watched"),
+        Ok(_) => report.warn(
+            "watching",
+            "no inotify instance or watch is left, so teamd and its commands read files every two seconds",
+            "end programs that watch files, or raise it: sysctl fs.inotify.max_user_instances=1024",
+        ),
+        Err(error) => report.warn("watching", error.message, "see what is mounted at /"),
+    }
 }
 
 /// A new member needs several processes and, in a pane, a pseudo-terminal.
