@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use unicode_width::UnicodeWidthChar;
 
 /// Prints a line for people on standard output. The caller sanitizes text of agents ([`sanitize`]).
 pub(crate) fn print_line(text: &str) {
@@ -150,20 +151,25 @@ pub(crate) fn terminal_size() -> Option<(usize, usize)> {
     (size.ws_col > 0 && size.ws_row > 0).then(|| (usize::from(size.ws_col), usize::from(size.ws_row)))
 }
 
-/// Clips a row to `width` visible characters. Color sequences are kept, so that a clipped color ends.
-fn clip(row: &str, width: usize) -> String {
+/// Clips a row to `width` columns of a terminal. Color sequences are kept, so that a clipped color ends.
+pub(crate) fn clip(row: &str, width: usize) -> String {
     if visible_width(row) <= width {
         return row.to_owned();
     }
-    let (mut column, last_column) = (0, width.saturating_sub(1));
-    let clip_char = |(c, is_visible): (char, bool)| {
-        column += usize::from(is_visible);
-        match is_visible && column > last_column {
-            true => (column == last_column + 1).then_some('…'),
-            false => Some(c),
+    let (mut used, mut is_full) = (0, false);
+    let clip_char = |(c, columns): (char, Option<usize>)| {
+        let Some(columns) = columns else { return Some(c) };
+        used += columns;
+        match is_full {
+            true => None,
+            false if used < width => Some(c),
+            false => {
+                is_full = true;
+                Some('…')
+            }
         }
     };
-    visible_chars(row).filter_map(clip_char).collect()
+    char_columns(row).filter_map(clip_char).collect()
 }
 
 fn table_lines(rows: &[Vec<String>]) -> Vec<String> {
@@ -182,18 +188,19 @@ fn table_lines(rows: &[Vec<String>]) -> Vec<String> {
     rows.iter().map(text).collect()
 }
 
-/// The number of characters without color sequences.
+/// The columns that a text takes in a terminal.
 fn visible_width(cell: &str) -> usize {
-    visible_chars(cell).filter(|(_, is_visible)| *is_visible).count()
+    char_columns(cell).filter_map(|(_, columns)| columns).sum()
 }
 
-/// The characters of a text, each with whether it is visible or part of a color sequence.
-fn visible_chars(text: &str) -> impl Iterator<Item = (char, bool)> {
+/// The characters of a text, each with the columns that it takes. `None` for the characters of a color
+/// sequence.
+fn char_columns(text: &str) -> impl Iterator<Item = (char, Option<usize>)> {
     let mut is_escape = false;
     text.chars().map(move |c| {
         let is_hidden = is_escape || c == '\x1b';
         is_escape = is_hidden && c != 'm';
-        (c, !is_hidden)
+        (c, (!is_hidden).then(|| c.width().unwrap_or(0)))
     })
 }
 
@@ -211,5 +218,10 @@ mod tests {
         let colored = "\x1b[31mred\x1b[0m row";
         assert_eq!(clip(colored, 7), colored);
         assert_eq!(clip(colored, 3), "\x1b[31mre…\x1b[0m");
+        assert_eq!(clip("數一數", 6), "數一數");
+        assert_eq!((clip("數一數", 5), clip("數一數", 4)), ("數一…".to_owned(), "數…".to_owned()));
+        assert_eq!(clip("e\u{301}e\u{301}e", 2), "e\u{301}…");
+        let wide = [vec!["數".to_owned(), "x".to_owned()], vec!["ab".to_owned(), "y".to_owned()]];
+        assert_eq!(table_lines(&wide), ["數  x", "ab  y"]);
     }
 }

@@ -1,6 +1,7 @@
 //! Formats the progress of a run as lines that fit the terminal: a summary, the members, the tasks,
 //! and the latest events.
 
+use crate::output::clip;
 use client::suggested_commands::SuggestedCommands;
 use runner::{RunProgress, TaskFate, TaskProgress, short_duration};
 
@@ -41,29 +42,28 @@ pub(super) fn render(
     palette: Palette,
     suggested_commands: &SuggestedCommands,
 ) -> Vec<String> {
-    let mut lines =
-        vec![clip_width(&format!("{}: {}", progress.team, progress_line(&progress.tasks)), size.width)];
+    let mut lines = vec![clip(&format!("{}: {}", progress.team, progress_line(&progress.tasks)), size.width)];
     // A separate line, because the end of a long first line would be cut off.
-    lines.extend(progress.ending.iter().map(|ending| clip_width(ending, size.width)));
+    lines.extend(progress.ending.iter().map(|ending| clip(ending, size.width)));
     lines.push(String::new());
     let members = progress.members.len().min(size.height / 4);
     lines.extend(progress.members.iter().take(members).map(|member| {
         let line = format!("{:<12} {}", member.name, member.doing);
-        clip_width(&line, size.width)
+        clip(&line, size.width)
     }));
     if members < progress.members.len() {
         lines.push(format!("… and {} more members", progress.members.len() - members));
     }
     if progress.members.iter().any(|member| member.is_awaiting_answer) {
         let requests = suggested_commands.command(&["requests", "-t", &progress.team]);
-        lines.push(clip_width(&format!("to see what is asked: {requests}"), size.width));
+        lines.push(clip(&format!("to see what is asked: {requests}"), size.width));
     }
     lines.push(String::new());
     let recent_count = recent.len().min(size.height / 4);
     let max_tasks = size.height.saturating_sub(lines.len() + recent_count + 1);
     lines.extend(task_lines(progress, max_tasks, size.width, palette));
     lines.push(String::new());
-    lines.extend(recent[recent.len() - recent_count..].iter().map(|line| clip_width(line, size.width)));
+    lines.extend(recent[recent.len() - recent_count..].iter().map(|line| clip(line, size.width)));
     lines.truncate(size.height);
     lines
 }
@@ -108,15 +108,11 @@ fn task_line(task: &TaskProgress, width: usize, palette: Palette) -> String {
     let duration = task.duration_ms.map(short_duration).unwrap_or_default();
     let line =
         format!("{state:<8} {:<12} {:<10} {duration:>6}  {}{reason}", task.name, task.owner, task.subject);
-    let line = clip_width(&line, width);
+    let line = clip(&line, width);
     match palette == Palette::Colored && !color.is_empty() {
         true => format!("\x1b[{color}m{line}\x1b[0m"),
         false => line,
     }
-}
-
-fn clip_width(line: &str, width: usize) -> String {
-    line.chars().take(width).collect()
 }
 
 #[cfg(test)]
