@@ -190,7 +190,9 @@ fn start_shim(env: &TestEnv) -> (String, UnixStream) {
     let socket = env.path("run/test.sock");
     let listener = UnixListener::bind(&socket).unwrap();
     let program = harness::programs().join("teamd-shim").display().to_string();
-    let shim_command = [&program, "run", "a-1", "--socket", &socket.display().to_string()];
+    let state = env.path("state").display().to_string();
+    let shim_command =
+        [&program, "run", "a-1", "--socket", &socket.display().to_string(), "--state-dir", &state];
     let args = [&["new-window", "-d", "-P", "-F", "#{pane_id}", "--"], &shim_command[..]].concat();
     let pane = env.run_tmux(&args).stdout.trim_end().to_owned();
     let (shim, _) = listener.accept().unwrap();

@@ -68,6 +68,12 @@ fn files_are_polled_without_inotify() {
     }
 }
 
+/// Whether a process runs this program and sleeps.
+fn is_asleep(pid: u32, program: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.contains(&format!("({program}) S "))
+}
+
 /// Commands that wait read the files every two seconds then.
 #[test]
 fn commands_wait_without_inotify() {
@@ -79,6 +85,7 @@ fn commands_wait_without_inotify() {
         env.teamctl(["task", "create", "x"]).expect_success();
         let mut wait = env.command_with_limit(limit, "teamctl");
         let mut wait = wait.args(["wait", "--for", "tasks-done", "--timeout", "30s"]).spawn().unwrap();
+        env.wait_until("the command waits", || is_asleep(wait.id(), "teamctl").then_some(()));
         env.teamctl(["task", "done", "1"]).expect_success();
         assert!(wait.wait().unwrap().success());
         if limit != TWO_WATCHES {

@@ -6,8 +6,8 @@
 //! the watcher's creation ends the wait, so no change is missed. The watcher does not say what has
 //! changed. If a directory does not exist or is replaced, its nearest existing ancestor is watched.
 //!
-//! If the system has no inotify instance or watch left, waits end every two seconds, as the daemon then
-//! rescans.
+//! While the system has no inotify instance or watch left for one of the directories, each wait ends after
+//! two seconds at the latest. A watch is tried again after each wait.
 
 use crate::stdout_closed::poll_output_closed;
 use nix::errno::Errno;
@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 /// Interval after which a wait without events ends, because some file systems lose events.
 const RESCAN_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The interval if directories cannot be watched.
+/// The interval while a directory cannot be watched. The daemon rescans as often then.
 const FALLBACK_RESCAN_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Why a wait ended.
@@ -36,7 +36,7 @@ pub enum WatchEvent {
     /// Files may have changed.
     Changed,
     /// The deadline has passed. [`DirectoryWatcher::wait_at_least_until`] also returns `TimedOut`
-    /// if there was no event during the rescan interval (30 s).
+    /// if there was no event during the rescan interval (30 s, or 2 s without a watch).
     TimedOut,
     /// The reader of standard output has closed it.
     OutputClosed,
@@ -45,7 +45,7 @@ pub enum WatchEvent {
 /// Watches directories until it is dropped.
 #[derive(Debug)]
 pub struct DirectoryWatcher {
-    /// `None` if the system's limits allow none.
+    /// `None` if the system had no instance left when this was created.
     watcher: Option<RecommendedWatcher>,
     sender: Sender<WatchEvent>,
     events: Receiver<WatchEvent>,
@@ -84,7 +84,8 @@ impl WatchNotifier {
 #[derive(Debug)]
 struct WatchedDirectory {
     wanted: PathBuf,
-    watched: DirectoryId,
+    /// `None` while the system has no watch left for it.
+    watched: Option<DirectoryId>,
 }
 
 /// An existing directory. A path whose inode changes is another directory.
@@ -113,24 +114,21 @@ impl DirectoryWatcher {
             Err(error) => return Err(watch_error(Path::new("any directory"), &error)),
         };
         let mut watcher = DirectoryWatcher { watcher, sender, events, change_pending, armed: Vec::new() };
-        for wanted in directories {
-            watcher.arm(wanted)?;
-        }
+        watcher.armed = directories
+            .iter()
+            .map(|wanted| WatchedDirectory { wanted: wanted.clone(), watched: None })
+            .collect();
+        watcher.update_watches()?;
         Ok(watcher)
     }
 
-    /// Watches `wanted` or its nearest existing ancestor.
-    fn arm(&mut self, wanted: &Path) -> Result<(), ErrorReport> {
-        let Some(watcher) = &mut self.watcher else { return Ok(()) };
-        match watch_nearest(watcher, wanted)? {
-            Some(watched) => self.armed.push(WatchedDirectory { wanted: wanted.to_owned(), watched }),
-            None => self.watcher = None,
-        }
-        Ok(())
+    /// Whether changes in all directories end waits at once. Otherwise the system's limits prevent a watch.
+    pub fn is_watching(&self) -> bool {
+        self.armed.iter().all(|armed| armed.watched.is_some())
     }
 
     fn rescan_interval(&self) -> Duration {
-        if self.watcher.is_some() { RESCAN_INTERVAL } else { FALLBACK_RESCAN_INTERVAL }
+        if self.is_watching() { RESCAN_INTERVAL } else { FALLBACK_RESCAN_INTERVAL }
     }
 
     /// Creates a watcher like [`DirectoryWatcher::new`]. A wait of this watcher also ends when the
@@ -148,18 +146,13 @@ impl DirectoryWatcher {
         Ok(watcher)
     }
 
-    /// Whether changes end waits at once. Otherwise the system's limits allow no watch.
-    pub fn is_watching(&self) -> bool {
-        self.watcher.is_some()
-    }
-
     /// A handle with which another thread can end the waits of this watcher.
     pub fn notifier(&self) -> WatchNotifier {
         WatchNotifier(self.sender.clone())
     }
 
     /// Waits for a change, or until `deadline`. Several changes can end the same wait. If there is
-    /// no event during the rescan interval (30 s), the wait ends with `Changed`.
+    /// no event during the rescan interval (30 s, or 2 s without a watch), the wait ends with `Changed`.
     pub fn wait(&mut self, deadline: Option<Instant>) -> Result<WatchEvent, ErrorReport> {
         let event = self.wait_and_drain(deadline);
         if event == WatchEvent::Changed {
@@ -170,7 +163,7 @@ impl DirectoryWatcher {
 
     /// Waits for a change, and after it until the time `earliest`. Callers use this to limit how
     /// often they read the files: all changes until `earliest` end only one wait. If there is no
-    /// event during the rescan interval (30 s), the wait ends with `TimedOut`.
+    /// event during the rescan interval (30 s, or 2 s without a watch), the wait ends with `TimedOut`.
     pub fn wait_at_least_until(&mut self, earliest: Instant) -> Result<WatchEvent, ErrorReport> {
         let mut event = self.events.recv_timeout(self.rescan_interval()).unwrap_or(WatchEvent::TimedOut);
         while event == WatchEvent::Changed
@@ -217,15 +210,8 @@ impl DirectoryWatcher {
     fn update_watches(&mut self) -> Result<(), ErrorReport> {
         let Some(watcher) = &mut self.watcher else { return Ok(()) };
         for armed in &mut self.armed {
-            if nearest_directory(&armed.wanted).as_ref() == Some(&armed.watched) {
-                continue;
-            }
-            match watch_nearest(watcher, &armed.wanted)? {
-                Some(watched) => armed.watched = watched,
-                None => {
-                    self.watcher = None;
-                    break;
-                }
+            if armed.watched.is_none() || nearest_directory(&armed.wanted) != armed.watched {
+                armed.watched = watch_nearest(watcher, &armed.wanted)?;
             }
         }
         Ok(())
@@ -271,8 +257,8 @@ fn nearest_directory(wanted: &Path) -> Option<DirectoryId> {
     })
 }
 
-/// Whether a limit of the system prevents the watch: EMFILE for instances (inotify_init(2)), ENOSPC for
-/// watches (inotify_add_watch(2)).
+/// Whether a limit prevents the watch: EMFILE for instances, and for descriptors of this process
+/// (inotify_init(2)); ENOSPC for watches (inotify_add_watch(2)).
 fn is_limit(error: &notify::Error) -> bool {
     match &error.kind {
         notify::ErrorKind::MaxFilesWatch => true,
@@ -345,7 +331,7 @@ mod tests {
         let directory = dir.path().join("x/y");
         let mut watcher = DirectoryWatcher::new(std::slice::from_ref(&directory)).unwrap();
         let wait_until_watched = |watcher: &mut DirectoryWatcher, path: &Path| {
-            while watcher.armed[0].watched.path != path {
+            while watcher.armed[0].watched.as_ref().unwrap().path != path {
                 assert_eq!(watcher.wait(deadline()).unwrap(), WatchEvent::Changed);
             }
         };

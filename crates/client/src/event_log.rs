@@ -33,9 +33,12 @@ impl EventLog {
     /// Only lines that contain one of these words are parsed, because the log is large and most
     /// lines are about other members.
     pub fn events_of(&self, name: &AgentName, words: &[&str]) -> Vec<Event> {
-        let name = serde_json::to_string(name.as_str()).unwrap_or_default();
-        let is_match = |line: &&str| line.contains(&name) || words.iter().any(|word| line.contains(word));
-        let lines = self.0.iter().flat_map(|text| text.lines()).filter(is_match);
+        // Names that differ only in capitals are those of one member.
+        let name = serde_json::to_string(name.as_str()).unwrap_or_default().to_ascii_lowercase();
+        let is_match = |line: &str| {
+            line.to_ascii_lowercase().contains(&name) || words.iter().any(|word| line.contains(word))
+        };
+        let lines = self.0.iter().flat_map(|text| text.lines()).filter(|line| is_match(line));
         lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 }

@@ -29,27 +29,6 @@ pub fn find_other_socket(root: &Path, directories: &Directories, tried: &Path) -
     other.filter(|socket| *socket != *tried)
 }
 
-/// Connects to the daemon at `socket`. If none listens there, connects to the one that the lock file in
-/// `state_dir` names: it could not make its socket again, or was started from another environment.
-///
-/// # Errors
-///
-/// The errors of [`Connection::open`] for `socket`.
-pub fn open_at_socket_or_lock_file(socket: &Path, state_dir: &Path) -> Result<Connection, Error> {
-    let connection = Connection::open(socket);
-    if !matches!(connection, Err(Error::NotRunning { .. })) {
-        return connection;
-    }
-    connection.or_else(|error| open_at_lock_file(state_dir).ok_or(error))
-}
-
-/// Connects to the socket that the lock file names, if the process that it names listens there.
-fn open_at_lock_file(state_dir: &Path) -> Option<Connection> {
-    let holder = LockHolder::parse(&std::fs::read(state_dir.join(LockHolder::FILE_NAME)).ok()?)?;
-    let connection = Connection::open(&holder.socket).ok()?;
-    (connection.peer_pid() == Some(holder.pid)).then_some(connection)
-}
-
 /// The socket that a lock file names, if a daemon listens there. A daemon whose process is stopped
 /// listens too. The lock file may be that of an ended daemon, and another root's daemon may listen
 /// on the socket now. A daemon of another PID namespace has another pid here, and is asked for its

@@ -5,6 +5,7 @@
 
 pub mod budget_text;
 pub mod connection;
+pub mod daemon_address;
 pub mod daemon_command_line;
 pub mod daemon_pidfd;
 pub mod daemon_session;

@@ -3,11 +3,10 @@
 //!
 //! The daemon's reply is a hint. If the daemon does not reply, the caller reads the task files.
 
-use crate::connection::Connection;
+use crate::daemon_address::DaemonAddress;
 use crate::error::Error;
 use protocol::control::{Call, NextTaskHint, NextTaskRequest, Reply, Request, Response};
 use std::cell::Cell;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Time to wait for the connection, and for a reply. A running daemon replies within a millisecond.
@@ -22,20 +21,20 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// 10 s.
 #[derive(Debug)]
 pub struct NextTaskClient {
-    socket: PathBuf,
+    daemon: DaemonAddress,
     timeout: Duration,
     silent_until: Cell<Option<Instant>>,
 }
 
 impl NextTaskClient {
-    /// A client for the daemon at this socket. The daemon need not be running.
-    pub fn new(socket: PathBuf) -> NextTaskClient {
-        NextTaskClient { socket, timeout: TIMEOUT, silent_until: Cell::new(None) }
+    /// A client for the daemon at this address. The daemon need not be running.
+    pub fn new(daemon: DaemonAddress) -> NextTaskClient {
+        NextTaskClient { daemon, timeout: TIMEOUT, silent_until: Cell::new(None) }
     }
 
     /// A client for a shim, which waits longer.
-    pub fn for_shim(socket: PathBuf) -> NextTaskClient {
-        NextTaskClient { timeout: SHIM_TIMEOUT, ..NextTaskClient::new(socket) }
+    pub fn for_shim(daemon: DaemonAddress) -> NextTaskClient {
+        NextTaskClient { timeout: SHIM_TIMEOUT, ..NextTaskClient::new(daemon) }
     }
 
     /// Asks the daemon for the next task. Returns `Unknown` if the daemon cannot be reached, does
@@ -53,7 +52,7 @@ impl NextTaskClient {
     }
 
     fn send_request(&self, request: NextTaskRequest) -> Result<NextTaskHint, Error> {
-        let mut connection = Connection::open_within(&self.socket, self.timeout)?;
+        let mut connection = self.daemon.open_within(self.timeout)?;
         connection.set_timeout(self.timeout)?;
         let call = Call::new(Request::NextTask(request));
         Ok(match connection.call(&call)? {
@@ -73,6 +72,11 @@ mod tests {
     use protocol::name::{AgentName, TeamName};
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixListener;
+    use std::path::Path;
+
+    fn address(dir: &Path) -> DaemonAddress {
+        DaemonAddress { socket: dir.join("socket"), state_dir: dir.to_owned() }
+    }
 
     fn next_task_request() -> NextTaskRequest {
         NextTaskRequest {
@@ -86,7 +90,7 @@ mod tests {
     fn unresponsive_daemon_gets_one_request() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("socket");
-        let client = NextTaskClient::new(socket.clone());
+        let client = NextTaskClient::new(address(dir.path()));
         assert_eq!(client.next_task(next_task_request()), NextTaskHint::Unknown, "no daemon is running");
         let daemon = UnixListener::bind(socket).unwrap();
         assert_eq!(client.next_task(next_task_request()), NextTaskHint::Unknown, "the daemon does not reply");
@@ -108,7 +112,10 @@ mod tests {
             writeln!(stream, r#"{{"failed":{{"kind":"usage","message":"cannot understand"}}}}"#).unwrap();
             line
         });
-        assert_eq!(NextTaskClient::new(socket).next_task(next_task_request()), NextTaskHint::Unknown);
+        assert_eq!(
+            NextTaskClient::new(address(dir.path())).next_task(next_task_request()),
+            NextTaskHint::Unknown
+        );
         assert!(server.join().unwrap().contains(r#"{"next_task":{"team":"t","owner":"team-lead""#));
     }
 }

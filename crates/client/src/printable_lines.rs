@@ -4,14 +4,18 @@ use protocol::escape_control_chars::visible;
 
 /// The lines of the output, without escape sequences and control characters.
 pub fn printable_lines(output: &[u8]) -> Vec<String> {
-    let plain = anstream::adapter::strip_bytes(output).into_vec();
-    String::from_utf8_lossy(&plain).lines().map(after_last_carriage_return).map(visible).collect()
+    plain_text(output).lines().map(after_last_carriage_return).map(visible).collect()
 }
 
-/// The text of one line of output, without escape sequences.
+/// What a terminal shows of one line of output: without escape sequences, and only the text after the last
+/// carriage return. Other control characters stay.
 pub fn plain_line(line: &[u8]) -> String {
-    let plain = anstream::adapter::strip_bytes(line).into_vec();
-    after_last_carriage_return(String::from_utf8_lossy(&plain).trim_end()).to_owned()
+    after_last_carriage_return(plain_text(line).trim_end()).to_owned()
+}
+
+fn plain_text(output: &[u8]) -> String {
+    let plain = anstream::adapter::strip_bytes(output).into_vec();
+    String::from_utf8_lossy(&plain).into_owned()
 }
 
 /// The part of a line after the last carriage return. A progress bar overwrites its line by

@@ -4,6 +4,7 @@
 //! The environment of an agent contains all these values. Any other caller acts as the lead.
 
 use crate::connection::Connection;
+use crate::daemon_address::DaemonAddress;
 use crate::error::Error;
 use crate::find_lead_session::find_lead_session;
 use crate::find_other_daemon::find_other_socket;
@@ -133,7 +134,12 @@ impl TeamContext {
 
     /// A client that asks the daemon for a member's next task.
     pub fn next_task_client(&self) -> Result<NextTaskClient, ErrorReport> {
-        Ok(NextTaskClient::new(self.daemon_socket()?))
+        Ok(NextTaskClient::new(self.daemon_address()?))
+    }
+
+    /// Where a process that talks to the daemon often looks for it. Does no I/O.
+    pub fn daemon_address(&self) -> Result<DaemonAddress, ErrorReport> {
+        Ok(DaemonAddress { socket: self.socket()?, state_dir: self.state_dir_path()? })
     }
 
     /// Path of the state directory, which need not exist. Commands that only read use it.

@@ -23,8 +23,9 @@ impl LockHolder {
     }
 
     /// Parses the content of the file. The path is empty if the file has none. `None` if the file
-    /// has no pid.
+    /// has no pid. NUL bytes after the path are the rest of a longer text, which the daemon cuts off next.
     pub fn parse(bytes: &[u8]) -> Option<LockHolder> {
+        let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
         let mut parts = bytes.splitn(2, |byte| *byte == b'\n');
         let pid = std::str::from_utf8(parts.next()?).ok()?.trim().parse().ok()?;
         let path = parts.next().unwrap_or_default();
@@ -40,8 +41,10 @@ mod tests {
     #[test]
     fn content_is_parsed_as_it_was_written() {
         let holder = LockHolder { pid: 7, socket: "/run/a b\nc/control.sock".into() };
-        assert_eq!(LockHolder::parse(&holder.to_bytes()), Some(holder));
+        assert_eq!(LockHolder::parse(&holder.to_bytes()), Some(holder.clone()));
         assert_eq!(LockHolder::parse(b"7"), Some(LockHolder { pid: 7, socket: PathBuf::new() }));
+        let padded = [&holder.to_bytes()[..], b"\0\0"].concat();
+        assert_eq!(LockHolder::parse(&padded), Some(holder));
         for invalid in [&b""[..], b"\n", b"x\n/run/s\n"] {
             assert_eq!(LockHolder::parse(invalid), None);
         }

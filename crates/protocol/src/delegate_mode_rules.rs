@@ -28,9 +28,9 @@ const COORDINATION_TOOLS: [&str; 18] = [
     "ask_user",
 ];
 
-/// The tools of teamd's MCP server. `mcp::tools::tests::every_tool_is_allowed_in_delegate_mode` checks
-/// this list.
-const TEAM_TOOLS: [&str; 14] = [
+/// The tools of teamd's MCP server, sorted. `mcp::tools::tests::delegate_mode_knows_every_tool` checks this
+/// list.
+pub const TEAM_TOOLS: [&str; 14] = [
     "Approve",
     "Deny",
     "MarkRead",

@@ -3,6 +3,7 @@
 //! The arguments are parsed by hand, because a general parser would need more memory than the rest
 //! of the shim while the agent runs.
 
+use client::daemon_address::DaemonAddress;
 use protocol::control::shim_subcommands;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,8 +11,8 @@ use std::path::PathBuf;
 /// A parsed command line.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ShimCommand {
-    /// `run SPAWN --socket PATH [--state-dir PATH] [--headless LOG]`: start and supervise an agent.
-    /// Called by the daemon.
+    /// `run SPAWN --socket PATH --state-dir DIR [--headless LOG]`: start and supervise an agent. Called
+    /// by the daemon.
     Run(ShimArgs),
     /// `log PATH`: write standard input to a log of bounded size. Called by tmux.
     Log(PathBuf),
@@ -23,10 +24,7 @@ pub(crate) enum ShimCommand {
 #[derive(Debug, PartialEq)]
 pub(crate) struct ShimArgs {
     pub(crate) spawn: String,
-    /// The daemon's control socket.
-    pub(crate) socket: PathBuf,
-    /// The daemon's state directory. Its lock file names the socket of a later daemon.
-    pub(crate) state_dir: Option<PathBuf>,
+    pub(crate) daemon: DaemonAddress,
     /// The file that gets the agent's output. `None` if the agent has a pane.
     pub(crate) headless: Option<PathBuf>,
 }
@@ -45,18 +43,17 @@ pub(crate) struct HookArgs {
 pub(crate) fn parse(words: &[OsString]) -> Option<ShimCommand> {
     let (command, rest) = words.split_first()?;
     match (command.to_str()?, rest) {
-        (shim_subcommands::RUN, [spawn, option, socket, rest @ ..]) if option == "--socket" => {
+        (shim_subcommands::RUN, [spawn, first, socket, second, state_dir, rest @ ..])
+            if first == "--socket" && second == "--state-dir" =>
+        {
+            let headless = match rest {
+                [] => None,
+                [option, log] if option == "--headless" => Some(log.into()),
+                _ => return None,
+            };
             let spawn = spawn.to_str()?.to_owned();
-            let mut args = ShimArgs { spawn, socket: socket.into(), state_dir: None, headless: None };
-            let mut options = rest.chunks_exact(2);
-            for option in &mut options {
-                match option[0].to_str()? {
-                    "--state-dir" => args.state_dir = Some((&option[1]).into()),
-                    "--headless" => args.headless = Some((&option[1]).into()),
-                    _ => return None,
-                }
-            }
-            options.remainder().is_empty().then_some(ShimCommand::Run(args))
+            let daemon = DaemonAddress { socket: socket.into(), state_dir: state_dir.into() };
+            Some(ShimCommand::Run(ShimArgs { spawn, daemon, headless }))
         }
         (shim_subcommands::LOG, [path]) if !path.as_encoded_bytes().starts_with(b"-") => {
             Some(ShimCommand::Log(path.into()))
@@ -76,6 +73,7 @@ pub(crate) fn parse(words: &[OsString]) -> Option<ShimCommand> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     fn parse_line(line: &str) -> Option<ShimCommand> {
         parse(&line.split(' ').map(OsString::from).collect::<Vec<_>>())
@@ -83,16 +81,16 @@ mod tests {
 
     #[test]
     fn each_command_is_parsed() {
-        let run = |state_dir: Option<&str>, headless: Option<&str>| {
-            let [state_dir, headless] = [state_dir, headless].map(|path| path.map(PathBuf::from));
-            Some(ShimCommand::Run(ShimArgs { spawn: "x-1".into(), socket: "/s".into(), state_dir, headless }))
+        let run = |line: &str| match parse_line(line) {
+            Some(ShimCommand::Run(ShimArgs { spawn, daemon, headless })) => {
+                assert_eq!((spawn.as_str(), daemon.socket.as_path()), ("x-1", Path::new("/s")));
+                assert_eq!(daemon.state_dir, Path::new("/d"));
+                headless
+            }
+            other => panic!("{line}: {other:?}"),
         };
-        assert_eq!(parse_line("run x-1 --socket /s"), run(None, None));
-        assert_eq!(parse_line("run x-1 --socket /s --state-dir /f"), run(Some("/f"), None));
-        assert_eq!(
-            parse_line("run x-1 --socket /s --state-dir /f --headless /l"),
-            run(Some("/f"), Some("/l"))
-        );
+        assert_eq!(run("run x-1 --socket /s --state-dir /d"), None);
+        assert_eq!(run("run x-1 --socket /s --state-dir /d --headless /l"), Some("/l".into()));
         assert_eq!(parse_line("log /x/y.log"), Some(ShimCommand::Log("/x/y.log".into())));
         let hook = |profile: Option<&str>| {
             let (event, profile) = ("prompt".to_owned(), profile.map(str::to_owned));
@@ -107,8 +105,9 @@ mod tests {
         for line in [
             "",
             "run x-1",
-            "run x-1 --socket /s --headless",
-            "run x-1 --socket /s --log /l",
+            "run x-1 --socket /s",
+            "run x-1 --socket /s --state-dir /d --headless",
+            "run x-1 --socket /s --state-dir /d --log /l",
             "log",
             "log --help",
             "log /x y",

@@ -6,14 +6,13 @@ use crate::descendants;
 use crate::poll_timeout;
 use crate::signals::ShimSignals;
 use client::connection::Connection;
+use client::daemon_address::DaemonAddress;
 use client::error::Error;
-use client::find_other_daemon::open_at_socket_or_lock_file;
 use client::next_task_client::NextTaskClient;
 use client::process_table::ProcessStat;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::control::{Call, FromShim, Request, ShimHello, ToShim, TurnStatus};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The delay before the first reconnect. The delay doubles after each failure.
@@ -49,9 +48,7 @@ struct LinkReadiness {
 /// The connection to the daemon, and the values that are needed to connect again.
 #[derive(Debug)]
 pub(crate) struct DaemonConnection {
-    socket: PathBuf,
-    /// The state directory, whose lock file names the socket of a later daemon.
-    state_dir: Option<PathBuf>,
+    daemon: DaemonAddress,
     spawn: String,
     /// The daemon's end of the wake socket. The shim keeps this end open, so that the agent never
     /// sees the socket closed when the daemon exits.
@@ -73,8 +70,7 @@ pub(crate) struct DaemonConnection {
 impl DaemonConnection {
     pub(crate) fn new(args: &ShimArgs, wake_socket: OwnedFd) -> DaemonConnection {
         DaemonConnection {
-            socket: args.socket.clone(),
-            state_dir: args.state_dir.clone(),
+            daemon: args.daemon.clone(),
             spawn: args.spawn.clone(),
             wake_socket,
             connection: None,
@@ -89,7 +85,7 @@ impl DaemonConnection {
 
     /// A client that asks the daemon for the next task.
     pub(crate) fn next_task_client(&self) -> NextTaskClient {
-        NextTaskClient::for_shim(self.socket.clone())
+        NextTaskClient::for_shim(self.daemon.clone())
     }
 
     pub(crate) fn spawn_id(&self) -> &str {
@@ -110,7 +106,7 @@ impl DaemonConnection {
     /// find a daemon that was started only now.
     pub(crate) fn exempt_processes(&mut self) -> Vec<ProcessStat> {
         if self.connection.is_none() {
-            let fresh = self.open().ok();
+            let fresh = self.daemon.open().ok();
             fresh.iter().for_each(|connection| self.remember_daemon(connection));
         }
         self.daemon_processes.clone()
@@ -243,15 +239,8 @@ impl DaemonConnection {
         }
     }
 
-    fn open(&self) -> Result<Connection, Error> {
-        match &self.state_dir {
-            Some(state_dir) => open_at_socket_or_lock_file(&self.socket, state_dir),
-            None => Connection::open(&self.socket),
-        }
-    }
-
     fn send_hello(&self) -> Result<Connection, Error> {
-        let mut connection = self.open()?;
+        let mut connection = self.daemon.open()?;
         connection.set_timeout(SEND_TIMEOUT)?;
         let hello =
             ShimHello { spawn_id: self.spawn.clone(), agent_pid: self.agent, turn_status: self.turn.clone() };

@@ -58,7 +58,6 @@ pub(crate) fn run(args: &Args) -> Result<(), ErrorReport> {
 /// What the daemon has before it starts its threads.
 struct Startup {
     /// The lock on the state directory, which this process holds until it exits.
-    /// Held until the daemon has ended.
     lock: Arc<InstanceLock>,
     root: Root,
     state_dir: StateDir,

@@ -1,18 +1,19 @@
-//! The place in a window at which a pane is created or joins: beside a pane that is there.
+//! The place at which a pane is created in a window or moved into it: beside a pane that is there.
 
 use tmux_interface::{JoinPane, TmuxCommand};
 
 use crate::command_list::CommandList;
 use crate::{PaneId, WindowId};
 
-/// The pane that is split to make room for another pane, and the side on which the other pane stands.
+/// The pane that tmux splits, and the side of it on which the added pane stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PanePlace {
-    /// At the right of the pane `anchor`, with a width of `columns`.
+    /// At the right of the pane `anchor`, with a width of `columns`. In a person's window this is the place
+    /// of the first tagged pane, before which the window is prepared.
     RightOf {
         /// The pane that is split.
         anchor: PaneId,
-        /// Width of the other pane, in columns.
+        /// Width of the added pane, in columns.
         columns: u32,
     },
     /// Below the pane.

@@ -154,8 +154,9 @@ impl TmuxCall<'_> {
         self.run(&store_layout_command(window)?)?.into_result()?;
         self.show_borders(window)?;
         let added = add(self);
+        // After a timeout the pane may exist, and the stored layout is needed.
         if !matches!(added, Ok(_) | Err(Error::Timeout { .. } | Error::Disconnected { .. })) {
-            // The error says more than one of this cleanup.
+            // The caller gets the error of `add`, which says more than an error of this cleanup.
             self.forget_unused_layout(window).ok();
         }
         added.map(|(_, added)| added)
@@ -267,7 +268,8 @@ fn store_layout_command(window: WindowId) -> Result<CommandList, InvalidArgument
 }
 
 /// Returns the commands that give the panes of this crate equal heights, from the top to the bottom.
-/// Each moves the lower border of one pane. None if a person has put another pane into the column.
+/// Each moves the lower border of one pane. Returns no commands if a
+/// person has put another pane into the column.
 fn spread_commands(panes: &[WindowPane]) -> Vec<CommandList> {
     let own: Vec<&WindowPane> = panes.iter().filter(|pane| pane.is_tagged).collect();
     let Some(left) = own.first().map(|pane| pane.left) else { return Vec::new() };

@@ -9,12 +9,12 @@ use crate::message_stream::MessageStream;
 use crate::snapshot::{self, DaemonReachability, MemberItem, RequestItem, ScreenSnapshot, TeamPresence};
 use crate::task_tree;
 use crate::teamctl_command::suggested_commands;
+use client::daemon_address::DaemonAddress;
 use client::directory_watcher::{WatchEvent, WatchNotifier};
-use client::find_other_daemon::open_at_socket_or_lock_file;
 use client::request_view::open_requests;
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::{StatusSource, TeamView, read_suspended_teams};
-use protocol::control::{self, Call, MemberFlag, MemberStatus, Reply, Response, StatusReply};
+use protocol::control::{self, Call, Reply, Response, StatusReply};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::policy::Policy;
@@ -42,8 +42,6 @@ pub(crate) struct SnapshotReader {
     notifier: WatchNotifier,
     /// The pid of the daemon whose exit is watched.
     watched_daemon: Option<u32>,
-    /// The daemon's last status for which it read the members' screens.
-    last_full_status: Option<StatusReply>,
     team: Option<Team>,
     messages: MessageStream,
     last_lines: BTreeMap<String, LastLine>,
@@ -95,7 +93,6 @@ impl SnapshotReader {
             suggested_commands,
             notifier,
             watched_daemon: None,
-            last_full_status: None,
             team: None,
             messages,
             last_lines: BTreeMap::new(),
@@ -139,11 +136,7 @@ impl SnapshotReader {
             _ => control::Request::StatusWithScreens,
         };
         match query_status(&self.arguments, request) {
-            Ok(mut status) => {
-                match event {
-                    WatchEvent::TimedOut => carry_over_dialogs(&mut status, self.last_full_status.as_ref()),
-                    _ => self.last_full_status = Some(status.clone()),
-                }
+            Ok(status) => {
                 if self.watched_daemon.replace(status.daemon.pid) != Some(status.daemon.pid) {
                     self.notifier.notify_on_exit(status.daemon.pid);
                 }
@@ -235,29 +228,13 @@ impl SnapshotReader {
     }
 }
 
-/// Copies dialog flags into `status` from `before`, the last status for which the daemon read the
-/// members' screens. A status without screens may lack these flags. Flags are copied only for members
-/// that still have the same process, and `DialogUnknown` only if `status` knows no dialog.
-fn carry_over_dialogs(status: &mut StatusReply, before: Option<&StatusReply>) {
-    let before = before.into_iter().flat_map(|before| &before.teams).flat_map(|team| &team.members);
-    let before: Vec<_> = before.collect();
-    for agent in status.teams.iter_mut().flat_map(|team| &mut team.members) {
-        let is_same = |known: &&&MemberStatus| (&known.agent_id, known.pid) == (&agent.agent_id, agent.pid);
-        let flags = before.iter().find(is_same).into_iter().flat_map(|known| &known.flags);
-        let dialogs = flags.filter(|flag| matches!(flag, MemberFlag::AtDialog | MemberFlag::DialogUnknown));
-        let is_missing =
-            |flag: &&MemberFlag| !agent.flags.contains(*flag) && !agent.flags.contains(&MemberFlag::AtDialog);
-        let missing: Vec<MemberFlag> = dialogs.filter(is_missing).copied().collect();
-        agent.flags.extend(missing);
-    }
-}
-
 fn query_status(
     arguments: &ScreenArgs,
     request: control::Request,
 ) -> Result<StatusReply, client::error::Error> {
     let socket = &arguments.socket;
-    let mut connection = open_at_socket_or_lock_file(socket, &arguments.state_dir)?;
+    let address = DaemonAddress { socket: socket.clone(), state_dir: arguments.state_dir.clone() };
+    let mut connection = address.open()?;
     connection.set_timeout(DAEMON_TIMEOUT)?;
     let root = Some(arguments.root.to_string_lossy().into_owned());
     let call = Call { root, ..Call::new(request) };
@@ -274,30 +251,5 @@ impl ShownFileVersion {
     fn new(metadata: &Metadata) -> ShownFileVersion {
         let modified = (metadata.mtime(), metadata.mtime_nsec());
         ShownFileVersion { inode: metadata.ino(), size: metadata.len(), modified }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dialog_flags_are_carried_over_for_the_same_process() {
-        let status = |pid: u32, flags: &[&str]| -> StatusReply {
-            let agent = serde_json::json!({"name": "ann", "agent_id": "ann@t", "lifecycle": "running", "activity": "idle",
-                "activity_since": 1, "task": null, "delivery": "turn", "pane": "%1", "pid": pid, "backend": "tmux", "color": "",
-                "flags": flags});
-            let daemon = serde_json::json!({"pid": 1, "version": "", "root": "/", "tmux": null, "watch_mode": "events"});
-            let team = serde_json::json!({"name": "t", "members": [agent]});
-            serde_json::from_value(serde_json::json!({"daemon": daemon, "teams": [team]})).unwrap()
-        };
-        let before = status(7, &["at_dialog", "shutdown_requested"]);
-        let carry_over = |mut now: StatusReply| {
-            carry_over_dialogs(&mut now, Some(&before));
-            now.teams[0].members[0].flags.clone()
-        };
-        assert_eq!(carry_over(status(7, &[])), [MemberFlag::AtDialog]);
-        assert_eq!(carry_over(status(7, &["at_dialog"])), [MemberFlag::AtDialog]);
-        assert_eq!(carry_over(status(8, &[])), [], "the pid is of another spawn");
     }
 }

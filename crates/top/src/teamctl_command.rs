@@ -26,7 +26,11 @@ pub(crate) fn start_teamctl<S: AsRef<std::ffi::OsStr>>(
     input: &str,
 ) -> std::io::Result<Child> {
     let mut command = Command::new(teamctl_path()?);
-    command.args(location_args(arguments)).args(["--team", arguments.team.as_str()]).args(args);
+    command.args(root_args(arguments)).args(["--team", arguments.team.as_str()]).args(args);
+    if let Some(socket) = unusual_socket(arguments) {
+        // As an option, it would keep teamctl from looking for a daemon elsewhere.
+        command.env("TEAMD_SOCKET", socket);
+    }
     command.stdin(memory_file(input)?).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).spawn()
 }
@@ -55,19 +59,29 @@ pub(crate) fn command_result(output: std::io::Result<Output>) -> ActionResult {
 /// option. `teamctl` repeats its options in the commands that it suggests to people, so an
 /// unnecessary option would make these commands longer.
 fn location_args(arguments: &ScreenArgs) -> Vec<OsString> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let root = store::resolve_root_path(variable("TEAMD_ROOT").as_deref()).ok();
+    let socket = unusual_socket(arguments).into_iter().flat_map(|socket| ["--socket".into(), socket.into()]);
+    root_args(arguments).into_iter().chain(socket).collect()
+}
+
+/// The option `--root`, if it is needed.
+fn root_args(arguments: &ScreenArgs) -> Vec<OsString> {
+    let root = store::resolve_root_path(path_variable("TEAMD_ROOT").as_deref()).ok();
     let root = root.and_then(|root| root.canonicalize().ok());
-    let socket = variable("TEAMD_SOCKET")
+    match root.as_ref() == Some(&arguments.root) {
+        true => Vec::new(),
+        false => vec!["--root".into(), arguments.root.clone().into()],
+    }
+}
+
+/// The socket, if `teamctl` would not try it first.
+fn unusual_socket(arguments: &ScreenArgs) -> Option<&Path> {
+    let usual = path_variable("TEAMD_SOCKET")
         .unwrap_or_else(|| store::directories_for_root(&arguments.root).control_socket());
-    let mut args: Vec<OsString> = Vec::new();
-    if root.as_ref() != Some(&arguments.root) {
-        args.extend(["--root".into(), arguments.root.clone().into()]);
-    }
-    if socket != arguments.socket {
-        args.extend(["--socket".into(), arguments.socket.clone().into()]);
-    }
-    args
+    (usual != arguments.socket).then_some(&arguments.socket)
+}
+
+fn path_variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 /// Creates a file in memory with this content. The file is open at its start. A pipe could block,

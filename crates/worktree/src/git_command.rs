@@ -3,8 +3,8 @@
 //! The output goes into files in memory, not into pipes. If a git hook started a background
 //! process, that process could keep a pipe open, and reading would never end.
 //!
-//! Git gets none of the caller's variables whose names begin with `GIT_`. Git never prompts, and
-//! its messages are in English.
+//! Of the caller's variables whose names begin with `GIT_`, git gets only those in
+//! `KEPT_GIT_VARIABLES`. Git never prompts, and its messages are in English.
 
 use crate::error::{Error, io_error};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -39,9 +39,9 @@ impl std::fmt::Debug for GitEnvironment {
     }
 }
 
-/// The variables of git that describe the user and not a repository: settings such as
-/// `safe.directory`, which containers and CI give by the environment, and whether git-lfs downloads.
-/// The numbered variables of `GIT_CONFIG_COUNT` belong to these (git-config(1)).
+/// The `GIT_` variables that git gets: the caller's settings, such as `safe.directory`, which containers and
+/// CI give by the environment (git-config(1)), and whether git-lfs downloads. A name that ends with `_` is
+/// the beginning of numbered variables.
 const KEPT_GIT_VARIABLES: [&str; 7] = [
     "GIT_CONFIG_COUNT",
     "GIT_CONFIG_GLOBAL",

@@ -27,7 +27,7 @@ impl FakeDaemon {
     pub(super) fn start(env: TestEnv, turns: &Value, log: Option<&str>) -> FakeDaemon {
         let (listener, socket) = listen(&env);
         let mut command = env.command(harness::programs().join("teamd-shim"));
-        command.arg("run").arg("x-1").arg("--socket").arg(&socket);
+        command.arg("run").arg("x-1").arg("--socket").arg(&socket).arg("--state-dir").arg(env.path("state"));
         if let Some(log) = log {
             command.arg("--headless").arg(env.path(log));
         }
@@ -42,10 +42,14 @@ impl FakeDaemon {
     pub(super) fn start_in_pane(env: TestEnv, turns: &Value) -> FakeDaemon {
         let (listener, socket) = listen(&env);
         let socket = socket.display().to_string();
+        let state = env.path("state").display().to_string();
         let shim = harness::programs().join("teamd-shim").display().to_string();
         let args = ["new-window", "-d", "-n", "ann", "-P", "-F", "#{pane_pid}", "--"];
-        let pid =
-            env.run_tmux(&[&args[..], &[&shim, "run", "x-1", "--socket", &socket]].concat()).expect_success();
+        let pid = env
+            .run_tmux(
+                &[&args[..], &[&shim, "run", "x-1", "--socket", &socket, "--state-dir", &state]].concat(),
+            )
+            .expect_success();
         let copy = format!("cat >{}", env.path("out/pane").display());
         env.tmux(["pipe-pane", "-t", "ann", &copy]);
         FakeDaemon::from_listener(env, listener, turns, (pid.trim().parse().unwrap(), None))

@@ -4,13 +4,12 @@
 use super::typing_detector::TypingDetector;
 use crate::poll_timeout;
 use client::connection::Connection;
+use client::daemon_address::DaemonAddress;
 use client::find_controlling_terminal::ControllingTerminal;
-use client::find_other_daemon::open_at_socket_or_lock_file;
 use nix::poll::{PollFd, PollFlags, poll};
 use protocol::control::{Call, LongPollEnd, Reply, Response};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The delay before the first reconnect. The delay doubles after each failure.
@@ -35,8 +34,7 @@ pub(super) enum WaitEnd {
 
 /// The wait of one hook.
 pub(super) struct LongPoll {
-    socket: PathBuf,
-    state_dir: PathBuf,
+    daemon: DaemonAddress,
     call: Call,
     until: Instant,
     /// Pidfds of the hook's ancestors. These are processes of the agent program.
@@ -56,8 +54,7 @@ struct PollReadiness {
 impl LongPoll {
     /// Prepares the wait. `None` if an ancestor of the hook has already exited.
     pub(super) fn new(
-        socket: PathBuf,
-        state_dir: PathBuf,
+        daemon: DaemonAddress,
         call: Call,
         until: Instant,
         terminal: &ControllingTerminal,
@@ -68,7 +65,7 @@ impl LongPoll {
         });
         let ancestors = ancestors.collect::<Option<Vec<OwnedFd>>>()?;
         let typing_detector = terminal.device.as_deref().and_then(TypingDetector::watch);
-        Some(LongPoll { socket, state_dir, call, until, ancestors, typing_detector })
+        Some(LongPoll { daemon, call, until, ancestors, typing_detector })
     }
 
     /// Waits. If the daemon restarts, the request is sent again.
@@ -91,7 +88,7 @@ impl LongPoll {
     }
 
     fn connect(&self) -> Option<Connection> {
-        let mut connection = open_at_socket_or_lock_file(&self.socket, &self.state_dir).ok()?;
+        let mut connection = self.daemon.open().ok()?;
         connection.send(&self.call).ok()?;
         Some(connection)
     }

@@ -123,8 +123,7 @@ fn long_poll(invocation: &HookInvocation<'_>, started_at: Instant) -> Result<Opt
     let request = Request::LongPoll(LongPollRequest { leads_team: invocation.owner.led_team() });
     let call = Call { token: invocation.context.token(), ..Call::new(request) };
     Ok(LongPoll::new(
-        invocation.context.daemon_socket()?,
-        invocation.context.state_dir_path()?,
+        invocation.context.daemon_address()?,
         call,
         started_at + invocation.protocol.max_wait(),
         &controlling_terminal(),

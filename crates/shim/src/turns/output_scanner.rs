@@ -60,12 +60,11 @@ impl OutputScanner {
             return;
         }
         // A program can clear the line or set a color before it prints an object.
-        let line = plain_line(&line);
-        let line = line.trim();
-        let Ok(value) = serde_json::from_str::<Value>(line) else { return };
-        if !value.is_object() {
-            return;
-        }
+        let parsed = match line.trim_ascii() {
+            plain if plain.starts_with(b"{") => serde_json::from_slice::<Value>(plain),
+            _ => serde_json::from_str(plain_line(&line).trim()),
+        };
+        let Some(value) = parsed.ok().filter(Value::is_object) else { return };
         if let Some(session_id) = self.session_key.as_ref().and_then(|key| first_string(&value, key)) {
             self.session_id = Some(session_id);
             self.session_key = None;

@@ -20,6 +20,7 @@ impl Caller {
     /// `Usage` for an empty subject; `NotPermitted` if a teammate creates a task with a command and
     /// may not do so; the errors of the task list.
     pub fn create_task(&self, new: NewTask) -> Result<Task, ErrorReport> {
+        check_not_internal(new.metadata.as_ref())?;
         self.check_command_allowed(new.metadata.as_ref())?;
         if new.subject.trim().is_empty() {
             return Err(ErrorReport::new(ErrorKind::Usage, "cannot create a task: its subject is empty"));
@@ -31,10 +32,10 @@ impl Caller {
     /// notified.
     ///
     /// # Errors
-    /// As [`Caller::create_task`]; `NotPermitted` if the task tracks an agent, or for a teammate if the
-    /// task has a command and the update rewords, reopens or deletes it; `Partial` if the lead could not be
-    /// notified.
+    /// As [`Caller::create_task`]; `NotPermitted` if the task tracks an agent, or if a teammate may not
+    /// change the work of a task with a command; `Partial` if the lead could not be notified.
     pub fn update_task(&self, id: &TaskId, update: TaskUpdate, at_ms: u64) -> Result<Task, ErrorReport> {
+        check_not_internal(update.metadata.as_ref())?;
         self.check_command_allowed(update.metadata.as_ref())?;
         if update.subject.as_deref().is_some_and(|subject| subject.trim().is_empty()) {
             return Err(ErrorReport::new(
@@ -96,24 +97,38 @@ impl Caller {
         })
     }
 
-    /// Checks whether the caller may change a task. A task that tracks an agent is changed by teamd
-    /// alone. A teammate that could reword, reopen or delete a task with a command could have the
-    /// command run again, or keep it from running.
+    /// Checks whether the caller may change a task. No caller may change a task that tracks an agent; only
+    /// teamd does. A teammate may not change the work of a task with a command, since another change of
+    /// it could have the command run again.
     fn check_change_allowed(&self, task: &Task, update: &TaskUpdate) -> Result<(), ErrorReport> {
-        let hides = update.metadata.as_ref().is_some_and(|metadata| metadata.contains_key("_internal"));
         if task.is_internal() {
             let message = format!("cannot change task {}: it tracks the agent {}", task.id, task.subject);
             return Err(ErrorReport::new(ErrorKind::NotPermitted, message)
                 .with_help("teamd completes it when the agent ends; the other tasks: teamctl task list"));
         }
-        let is_guarded = hides || (task.command().is_some() && !is_progress(task, update));
-        if !is_guarded || self.name.is_lead() || self.policy()?.task_commands == TaskCommandPolicy::Any {
+        let is_free = task.command().is_none() || self.name.is_lead() || self.is_progress(task, update);
+        if is_free || self.policy()?.task_commands == TaskCommandPolicy::Any {
             return Ok(());
         }
-        let what = if hides { "hide task" } else { "reword, reopen or delete task" };
-        let message = format!("cannot {what} {}: that is for the lead or a person", task.id);
-        Err(ErrorReport::new(ErrorKind::NotPermitted, message)
+        let what = "it has a command, so only the lead or a person may reword, reopen, reassign or delete it";
+        Err(ErrorReport::new(ErrorKind::NotPermitted, format!("cannot change task {}: {what}", task.id))
             .with_help("ask the lead: teamctl send team-lead TEXT"))
+    }
+
+    /// Whether an update only says how far the work is: the caller takes a pending task, gives its own
+    /// one back, or completes one, or changes links or other metadata.
+    fn is_progress(&self, task: &Task, update: &TaskUpdate) -> bool {
+        let is_reworded =
+            [&update.subject, &update.description, &update.active_form].into_iter().any(Option::is_some);
+        let has_stopped = task.status.is_closed() || task.failure().is_some();
+        let is_of_other = task.owner.as_ref().is_some_and(|owner| *owner != self.name);
+        let clears_failure =
+            update.metadata.as_ref().is_some_and(|metadata| metadata.contains_key("failure"));
+        let is_started_again = matches!(update.status, Some(TaskStatus::Pending | TaskStatus::InProgress))
+            || update.owner.is_some();
+        let is_guarded = has_stopped || is_of_other;
+        let changes_work = is_reworded || update.status == Some(TaskStatus::Deleted);
+        !changes_work && !(is_guarded && (is_started_again || clears_failure))
     }
 
     /// Checks whether the caller may put a command into a task. A worker runs the command of its
@@ -131,11 +146,14 @@ impl Caller {
     }
 }
 
-/// Whether an update only says how far the work on an open task is: status, owner, links, metadata.
-fn is_progress(task: &Task, update: &TaskUpdate) -> bool {
-    let is_reworded =
-        [&update.subject, &update.description, &update.active_form].into_iter().any(Option::is_some);
-    let is_reopened =
-        task.status.is_closed() && update.status.as_ref().is_some_and(|status| !status.is_closed());
-    !is_reworded && !is_reopened && update.status != Some(TaskStatus::Deleted)
+/// Refuses the key that marks the tasks that track agents: such a task is hidden, and only teamd changes it.
+fn check_not_internal(metadata: Option<&Map<String, Value>>) -> Result<(), ErrorReport> {
+    match metadata.is_some_and(|metadata| metadata.contains_key("_internal")) {
+        false => Ok(()),
+        true => Err(ErrorReport::new(
+            ErrorKind::NotPermitted,
+            "cannot set the key _internal: it marks the tasks with which teamd tracks agents",
+        )
+        .with_help("leave it out of the metadata")),
+    }
 }

@@ -160,7 +160,6 @@ fn a_teammate_may_not_change_the_work_of_a_task_with_a_command() {
         TaskUpdate { subject: text.clone(), ..TaskUpdate::default() },
         TaskUpdate { description: text.clone(), ..TaskUpdate::default() },
         TaskUpdate { active_form: text, ..TaskUpdate::default() },
-        TaskUpdate { metadata: json!({"_internal": true}).as_object().cloned(), ..TaskUpdate::default() },
         with_status(TaskStatus::Deleted),
     ];
     for update in &refused {
@@ -169,13 +168,30 @@ fn a_teammate_may_not_change_the_work_of_a_task_with_a_command() {
     ann.update_task(&task.id, with_status(TaskStatus::InProgress), 5).unwrap();
     ann.complete_task(&task.id, 5).unwrap();
     let again = with_status(TaskStatus::InProgress);
+    let by_bob = TaskUpdate { owner: Some(AgentName::new_unchecked("bob")), ..again.clone() };
+    let unfailed =
+        TaskUpdate { metadata: json!({"failure": null}).as_object().cloned(), ..TaskUpdate::default() };
     assert_eq!(
         kind(ann.update_task(&task.id, again.clone(), 5)),
         ErrorKind::NotPermitted,
         "it would run again"
     );
     assert_eq!(kind(ann.delete_task(&task.id, 5)), ErrorKind::NotPermitted);
-    lead.update_task(&task.id, again, 5).unwrap();
+    lead.update_task(&task.id, again.clone(), 5).unwrap();
+    // A failed task stays in progress.
+    env.team.tasks().fail(&task.id, "exit 1").unwrap();
+    for update in [with_status(TaskStatus::Pending), again.clone(), by_bob.clone(), unfailed] {
+        assert_eq!(kind(ann.update_task(&task.id, update.clone(), 5)), ErrorKind::NotPermitted, "{update:?}");
+    }
+    lead.update_task(
+        &task.id,
+        TaskUpdate { owner: by_bob.owner.clone(), ..with_status(TaskStatus::Pending) },
+        5,
+    )
+    .unwrap();
+    assert_eq!(kind(ann.release_task(&task.id, 5)), ErrorKind::NotPermitted, "it is bob's");
+    caller(&env, "bob").update_task(&task.id, again, 5).unwrap();
+    caller(&env, "bob").release_task(&task.id, 5).unwrap();
     lead.delete_task(&task.id, 5).unwrap();
 }
 
@@ -184,9 +200,13 @@ fn a_task_that_tracks_an_agent_is_changed_by_nobody() {
     let env = TestRoot::new();
     let (ann, lead) = (caller(&env, "ann"), caller(&env, "team-lead"));
     let internal = json!({"_internal": true}).as_object().cloned();
-    let new = NewTask { metadata: internal, ..NewTask::new("bob", lead.name()) };
-    let task = env.team.tasks().create(new).unwrap();
+    let new = NewTask { metadata: internal.clone(), ..NewTask::new("bob", lead.name()) };
+    let task = env.team.tasks().create(new.clone()).unwrap();
+    let other = lead.create_task(NewTask::new("x", lead.name())).unwrap();
+    let update = TaskUpdate { metadata: internal, ..TaskUpdate::default() };
     for caller in [&ann, &lead] {
+        assert_eq!(kind(caller.create_task(new.clone())), ErrorKind::NotPermitted);
+        assert_eq!(kind(caller.update_task(&other.id, update.clone(), 5)), ErrorKind::NotPermitted);
         assert_eq!(kind(caller.complete_task(&task.id, 5)), ErrorKind::NotPermitted);
         assert_eq!(kind(caller.release_task(&task.id, 5)), ErrorKind::NotPermitted);
         assert_eq!(kind(caller.delete_task(&task.id, 5)), ErrorKind::NotPermitted);

@@ -40,7 +40,7 @@ pub(super) fn check_text_values(
     let mut root = build_command();
     root.build();
     let mut command = &root;
-    let mut words = arguments.iter().take_while(|argument| *argument != "--").peekable();
+    let mut words = arguments.iter().take_while(|argument| *argument != "--");
     while let Some(word) = words.next() {
         match find_option(command, word) {
             Some(option) if !option.get_action().takes_values() => {}

@@ -9,7 +9,7 @@ use client::event_log::event_line;
 use client::team_context::check_own_team;
 use protocol::duration;
 use protocol::error::ErrorReport;
-use protocol::name::TeamName;
+use protocol::name::{AgentName, TeamName};
 use protocol::timestamp::{parse_iso8601, parse_typed_time};
 use serde_json::Value;
 use std::cell::Cell;
@@ -31,27 +31,42 @@ pub(crate) struct EventsArgs {
     /// Only events since then: a duration before now, or a date or time in UTC
     #[arg(long, value_name = "T", value_parser = parse_since)]
     since: Option<u64>,
-    /// Only events of this member
-    #[arg(long, value_name = "NAME")]
-    member: Option<String>,
-    /// Only events of this kind, such as task_failed; may be given several times
+    /// Only events of this member: NAME or NAME@TEAM
+    #[arg(long, value_name = "NAME", value_parser = parse_member)]
+    member: Option<MemberFilter>,
+    /// Only events of these kinds, such as task_failed; several with commas
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     kind: Vec<String>,
+}
+
+/// The member whose events are shown.
+#[derive(Debug, Clone)]
+struct MemberFilter {
+    name: AgentName,
+    team: Option<TeamName>,
+}
+
+fn parse_member(text: &str) -> Result<MemberFilter, String> {
+    let (name, team) = text.split_once('@').map_or((text, None), |(name, team)| (name, Some(team)));
+    let team = team.map(TeamName::parse).transpose().map_err(|error| error.to_string())?;
+    Ok(MemberFilter { name: AgentName::new_unchecked(name), team })
+}
+
+impl MemberFilter {
+    fn selects(&self, event: &Value) -> bool {
+        let is_named =
+            |key| event[key].as_str().is_some_and(|name| AgentName::new_unchecked(name) == self.name);
+        let is_of_team = |team: &TeamName| event["team"] == team.as_str();
+        MEMBER_KEYS.into_iter().any(is_named) && self.team.as_ref().is_none_or(is_of_team)
+    }
 }
 
 impl EventsArgs {
     /// Whether an event is of the wanted member and kind.
     fn selects(&self, event: &Value) -> bool {
-        let is_member = |name: &String| {
-            let (bare, team) =
-                name.split_once('@').map_or((name.as_str(), None), |(name, team)| (name, Some(team)));
-            let is_named =
-                |key: &str| event[key].as_str().is_some_and(|value| value.eq_ignore_ascii_case(bare));
-            MEMBER_KEYS.into_iter().any(is_named) && team.is_none_or(|team| event["team"] == team)
-        };
         let is_kind =
             event["event"].as_str().is_some_and(|kind| self.kind.iter().any(|wanted| wanted == kind));
-        self.member.as_ref().is_none_or(is_member) && (self.kind.is_empty() || is_kind)
+        self.member.as_ref().is_none_or(|member| member.selects(event)) && (self.kind.is_empty() || is_kind)
     }
 }
 
@@ -110,7 +125,8 @@ fn print_event(context: &CommandContext, args: &EventsArgs, line: &[u8]) {
         // Scripts get the line of the log.
         Some(_) if context.args.json => output::print_json(&line),
         Some(event) if !context.args.quiet => output::print_line(&event_line(&line, &event)),
-        // A crash of the daemon can leave an incomplete line.
+        // A crash of the daemon can leave an incomplete line, which is of no member or kind.
+        None if args.member.is_some() || !args.kind.is_empty() => {}
         None if !context.args.json && !context.args.quiet => output::print_line(&output::sanitize(&line)),
         _ => {}
     }
@@ -191,7 +207,7 @@ mod tests {
         let args = |member: Option<&str>, kind: &[&str]| EventsArgs {
             follow: false,
             since: None,
-            member: member.map(str::to_owned),
+            member: member.map(|member| parse_member(member).unwrap()),
             kind: kind.iter().map(|kind| (*kind).to_owned()).collect(),
         };
         let failed = json!({"event":"task_failed","team":"t","task":"3","owner":"ann"});

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 /// The description of the exit of an agent that approved its shutdown.
 pub(crate) const APPROVED: &str = "approved";
 
-/// Describes the exit of an agent that approved its shutdown and that the daemon sent no signal:
-/// `approved` after exit code 0, otherwise such as `approved (signal 9)`. `description` is that of the
-/// exit report.
+/// Describes the exit of an agent that approved its shutdown and got no signal from the daemon. The text is
+/// `approved` after exit code 0, and else has `description`, that of the exit report, in brackets, such as
+/// `approved (signal 9)`.
 pub(crate) fn describe_approved_exit(description: &str) -> String {
     match description {
         "exit 0" => APPROVED.to_owned(),

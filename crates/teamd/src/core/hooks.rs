@@ -133,14 +133,11 @@ fn record_dialog(context: &mut Context, id: &SpawnId, text: String) {
     if agent.record.hook_state.dialog.as_ref() == Some(&text) {
         return;
     }
-    // The screen may have shown the same dialog before, in other words.
-    let is_reported = agent.screen_dialog.is_some() && agent.record.hook_state.dialog.is_none();
     agent.record.hook_state.dialog = Some(text.clone());
+    agent.is_capture_outdated = true;
     context.state.has_roster_changed = true;
     context.effects.extend(update_label(agent));
-    if !is_reported {
-        report_dialog(context, id, &text);
-    }
+    report_dialog(context, id, &text);
 }
 
 /// Records that a turn has started, and ends the long poll of the program's hooks. Two hooks can

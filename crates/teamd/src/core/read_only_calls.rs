@@ -51,6 +51,7 @@ pub(crate) fn reply_status(context: &mut Context, client: ConnId, dialogs: &Dial
 
 fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
     let record = &agent.record;
+    let flags = flags(agent, dialogs);
     MemberStatus {
         name: record.request.name.clone(),
         agent_id: AgentId { name: record.request.name.clone(), team: record.request.team.clone() }
@@ -68,11 +69,8 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
         backend: record.request.backend.as_str().to_owned(),
         worktree: record.worktree.as_ref().map(|tree| tree.path.clone()),
         state: protocol_state(agent).to_owned(),
-        flags: flags(agent, dialogs),
-        dialog: match dialog_flag(agent, dialogs) {
-            Some(MemberFlag::AtDialog) => agent.dialog_text().cloned(),
-            _ => None,
-        },
+        dialog: flags.contains(&MemberFlag::AtDialog).then(|| agent.dialog_text().cloned()).flatten(),
+        flags,
         turn_task: agent.turn.as_ref().and_then(TurnStatus::task),
         evidence: activity_evidence(agent),
         usage: record.usage(),

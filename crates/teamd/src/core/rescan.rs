@@ -121,7 +121,7 @@ pub(crate) fn rescan_all(context: &mut Context) {
     cleanup::retry_failed_cleanups(context);
     context.effects.extend(write_all_hidden_panes(context.state));
     context.effects.extend(visibility::check_hidden_panes(context.state));
-    status_with_dialogs::check_screens(context);
+    status_with_dialogs::capture_at_rescan(context);
     no_output::check_turns_without_output(context);
     budget::check_time_limits(context);
     schedule_all_request_scans(context);

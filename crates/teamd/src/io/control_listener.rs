@@ -1,6 +1,7 @@
 //! Keeps the control socket at its path. If the socket or its directory is removed, for example by
 //! a logout or by a program that cleans `/tmp`, the daemon makes it again.
-//! If that is not possible, it makes one in the state directory. The lock file names the socket.
+//! If the socket cannot be bound there, the daemon binds one in the state directory and names it in the
+//! lock file. Each rescan tries the first path again.
 
 use crate::core::event::CoreEvent;
 use crate::io::control_connections::accept;
@@ -16,7 +17,7 @@ use tokio::task::JoinHandle;
 /// The control socket, and the task that accepts its connections.
 #[derive(Debug)]
 pub(crate) struct ControlListener {
-    /// The path from `--socket`, or the one in the runtime directory.
+    /// The first path: that of `--socket`, or the one in the runtime directory.
     path: PathBuf,
     lock: Arc<InstanceLock>,
     accepted: UnboundedSender<UnixStream>,
@@ -96,7 +97,7 @@ impl ControlListener {
     }
 
     fn replace_socket(&mut self, socket: BoundSocket, accept_task: JoinHandle<()>) {
-        tracing::warn!("the control socket was removed or replaced: made {}", socket.path().display());
+        tracing::warn!("the control socket is now {}", socket.path().display());
         std::mem::replace(&mut self.socket, socket).remove();
         std::mem::replace(&mut self.accept_task, accept_task).abort();
         // The state directory changes often, so there a rescan finds that the socket is gone.

@@ -80,13 +80,18 @@ impl InstanceLock {
     /// Writes the daemon's pid and the path of its control socket into the file. Clients that find no
     /// socket elsewhere read it.
     pub(crate) fn write_socket_path(&self, socket: &Path) -> Result<(), ErrorReport> {
-        let text = LockHolder { pid: std::process::id(), socket: socket.to_owned() }.to_bytes();
-        // A client that reads meanwhile, or a full disk, never finds an empty file.
-        let written = self.file.write_all_at(&text, 0).and_then(|()| self.file.set_len(text.len() as u64));
+        let mut text = LockHolder { pid: std::process::id(), socket: socket.to_owned() }.to_bytes();
+        let length = text.len();
+        // The new text covers the old one before the file is cut. So a client that reads meanwhile finds no
+        // mixture, and a full disk leaves no empty file.
+        let old_length = self.file.metadata().map_or(0, |metadata| metadata.len());
+        text.resize(length.max(usize::try_from(old_length).unwrap_or(0)), 0);
+        let written = self.file.write_all_at(&text, 0).and_then(|()| self.file.set_len(length as u64));
         written.map_err(|error| ErrorReport::from_io("write", &self.path, &error))
     }
 
-    /// The path of a socket in the state directory, for a daemon that cannot use its runtime directory.
+    /// The path of the socket that a running daemon binds if its own socket was removed and cannot be
+    /// bound again.
     pub(crate) fn fallback_socket(&self) -> PathBuf {
         self.path.with_file_name("control.sock")
     }

@@ -87,6 +87,7 @@ mod tests {
         assert_eq!(ends[0].read(&mut byte).unwrap(), 1);
         // A child that another test has just forked may have the daemon's end open until its `exec`.
         ends[1].set_nonblocking(false).unwrap();
+        ends[1].set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
         assert_eq!(ends[1].read(&mut byte).unwrap(), 0, "the daemon's end is closed");
     }
 }

@@ -203,3 +203,23 @@ fn full_window_rejects_a_hidden_pane() {
         assert!(fixture.run(["has-session", "-t", "=_teamd-hidden"]).is_empty());
     });
 }
+
+/// The pane beside which a hidden pane is to stand has left the window.
+#[test]
+fn hidden_pane_joins_only_the_named_window() {
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
+        let (ann, bob) = create_two_panes(&mut server);
+        let session = user_session(&mut server);
+        server.hide(ann.pane, &tag("ann"), "t").unwrap();
+        let window = server.show_in_session(ann.pane, &tag("ann"), session, "t").unwrap();
+        assert_ne!(window, bob.window);
+        let cat = server.split(bob.window, &idle_command()).unwrap();
+        server.hide(bob.pane, &tag("bob"), "t").unwrap();
+        let beside_ann = PanePlace::Below(ann.pane);
+        let refused = server.show_in_window(bob.pane, &tag("bob"), cat.window, beside_ann);
+        assert!(matches!(refused, Err(Error::Rejected { .. })), "{refused:?}");
+        assert!(row(&mut server, bob.pane).is_hidden);
+        server.show_in_window(bob.pane, &tag("bob"), window, beside_ann).unwrap();
+    });
+}

@@ -34,8 +34,8 @@ use crate::suggested_command_options::suggested_commands_for_team;
 use client::event_log::EventLog;
 use evidence::Evidence;
 use find_causes::find_causes;
-use gather_evidence::{NO_OUTPUT_DEFAULT, gather_evidence, listed_name};
-use member_history::SELECTED_EVENTS;
+use gather_evidence::{NO_OUTPUT_DEFAULT, gather_evidence};
+use member_history::EVENT_LINE_PATTERNS;
 use protocol::did_you_mean::did_you_mean;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -96,8 +96,9 @@ fn member_evidence(
     address: &str,
     no_output_after: Duration,
 ) -> Result<Evidence, ErrorReport> {
-    let mut team = TeamEvidence::gather(context, snapshot, team, Vec::new())?;
-    team.events = snapshot.log.events_of(&listed_name(&team, address), &SELECTED_EVENTS);
+    let name = AgentName::new_unchecked(strip_team(address, team.name()));
+    let events = snapshot.log.events_of(&name, &EVENT_LINE_PATTERNS);
+    let team = TeamEvidence::gather(context, snapshot, team, events)?;
     Ok(gather_evidence(&team, address, no_output_after))
 }
 

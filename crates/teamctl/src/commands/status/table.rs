@@ -16,7 +16,7 @@ use store::now;
 const CELL_WIDTH: usize = 40;
 
 /// How many of the past members that need no attention the table shows.
-const MAX_ENDED_MEMBERS: usize = 10;
+const MAX_UNREMARKABLE_PAST_MEMBERS: usize = 10;
 
 /// The line above a table: the team, its task counts and its budget.
 pub(super) fn team_heading(team: &TeamView) -> String {
@@ -56,7 +56,7 @@ pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
 fn shown_past_members(team: &TeamView) -> impl Iterator<Item = &PastMember> {
     let mut ended = team.past_members.iter().filter(|past| !needs_attention(past)).count();
     team.past_members.iter().filter(move |past| {
-        let is_shown = needs_attention(past) || ended <= MAX_ENDED_MEMBERS;
+        let is_shown = needs_attention(past) || ended <= MAX_UNREMARKABLE_PAST_MEMBERS;
         ended -= usize::from(!needs_attention(past));
         is_shown
     })
@@ -66,8 +66,9 @@ fn needs_attention(past: &PastMember) -> bool {
     past.outcome == "failed" || past.is_suspended || past.has_respawn()
 }
 
-/// The lines below the table: a damaged config, past members that the table leaves out, abandoned and failed tasks, tasks that wait for each other, an
-/// exhausted budget, suspended members.
+/// The lines below the table: an unreadable config.json, the number of past members that are not shown,
+/// abandoned and failed tasks, the end of the lead session, tasks that wait for each other, and an
+/// exhausted budget or the suspended members.
 pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<String> {
     let abandoned = |task: &AbandonedTask| abandoned_task_line(task, commands);
     let suspended = team.past_members.iter().filter(|past| past.is_suspended).count();
@@ -339,7 +340,7 @@ mod tests {
             respawns_at: None,
             ..failed.clone()
         };
-        team.past_members.extend((1..=MAX_ENDED_MEMBERS).map(ended));
+        team.past_members.extend((1..=MAX_UNREMARKABLE_PAST_MEMBERS).map(ended));
         assert_eq!(member_rows(&team).len(), 2 + team.past_members.len());
         assert!(!team_notes(&team, &SuggestedCommands::default())[0].contains("not shown"));
         team.past_members.push(ended(11));

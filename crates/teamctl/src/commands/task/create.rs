@@ -11,9 +11,8 @@ use store::{NewTask, Team};
 
 /// Add a task
 ///
-/// The built-in worker runs the `command` in the metadata. Only the lead or a person may set it,
-/// unless the policy of the team has commands = "any". A task without an owner is claimed by the first
-/// idle member.
+/// The built-in worker runs the command of a task. Only the lead or a person may set a command, unless the
+/// policy of the team has commands = "any". A task without an owner is claimed by the first idle member.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl task create 'count the lines'\n  teamctl task create 'write the report' --blocked-by 1 --blocked-by 2 --owner ann\n  teamctl task create 'run the tests' --command 'make test'"

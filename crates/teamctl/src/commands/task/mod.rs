@@ -19,7 +19,7 @@ use std::process::ExitCode;
 /// Show and change the task list
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl task create 'count the lines' --metadata '{\"command\": \"wc -l src/*.rs\"}'\n  teamctl task list\n  teamctl task claim\n  teamctl task done 3"
+    after_help = "Examples:\n  teamctl task create 'count the lines' --command 'wc -l src/*.rs'\n  teamctl task list\n  teamctl task claim\n  teamctl task done 3"
 )]
 pub(crate) struct TaskArgs {
     #[command(subcommand)]

@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 pub(crate) enum DialogCheck {
     /// The screens were not captured.
     NotChecked,
-    /// The dialog that each agent's pane shows, as text. Panes that could not be captured are
-    /// missing.
+    /// For each captured pane, what its dialog asks; `None` if the screen shows no dialog. A pane that
+    /// could not be captured has no entry.
     Found(BTreeMap<SpawnId, Option<String>>),
 }
 
@@ -53,27 +53,41 @@ pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFl
     }
 }
 
-/// Records what the screens show, and reports each new dialog once. An agent that has gone on since
-/// its screen was captured is left out.
+/// Records what the screens show, and reports each new dialog once. Leaves out agents for which the
+/// capture is out of date.
+///
+/// The dialog of an agent is forgotten when a hook reports the start or end of a turn, when a hook
+/// starts a long poll, and when the screen no longer shows the dialog that it showed before. A change
+/// of the activity forgets only the dialog on the screen.
 pub(crate) fn record_screen_dialogs(
     context: &mut Context,
     screen_dialogs: &BTreeMap<SpawnId, Option<String>>,
 ) {
     for (id, text) in screen_dialogs {
-        let Some(agent) = context.state.agents.get_mut(id).filter(|agent| !agent.has_gone_on) else {
+        let agent = context.state.agents.get_mut(id);
+        let Some(agent) = agent.filter(|agent| !agent.is_capture_outdated) else { continue };
+        let Some(text) = text else {
+            if agent.screen_dialog.is_some() {
+                context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);
+            }
             continue;
         };
-        let is_new = agent.screen_dialog != *text && agent.record.hook_state.dialog.is_none();
-        if text.is_none() && agent.screen_dialog.is_some() {
-            context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);
-        } else if agent.screen_dialog != *text {
-            agent.screen_dialog.clone_from(text);
+        let is_known = agent.screen_dialog.as_ref().is_some_and(|known| is_same_dialog(known, text));
+        let is_new = !is_known && agent.record.hook_state.dialog.is_none();
+        agent.screen_dialog = Some(text.clone());
+        if !is_known {
             context.effects.extend(update_label(agent));
         }
-        if let (true, Some(text)) = (is_new, text) {
+        if is_new {
             report_dialog(context, id, text);
         }
     }
+}
+
+/// Whether two texts are of one dialog: a narrower pane wraps its question, so that a text can lack the
+/// beginning of the other.
+fn is_same_dialog(one: &str, other: &str) -> bool {
+    one.ends_with(other) || other.ends_with(one)
 }
 
 /// Logs that a program waits at a dialog, and notifies people.
@@ -86,7 +100,7 @@ pub(crate) fn report_dialog(context: &mut Context, id: &SpawnId, text: &str) {
     context.state.notices.add(team, name, pane, NoticeKind::AtDialog);
 }
 
-/// Forgets the dialog of an agent that goes on. Returns whether the record has changed.
+/// Forgets the dialogs that a hook and the screen have shown. Returns whether the record has changed.
 pub(crate) fn forget_dialog(agent: &mut Agent, effects: &mut Effects) -> bool {
     let had_dialog = agent.dialog_text().is_some();
     agent.forget_screen_dialog();

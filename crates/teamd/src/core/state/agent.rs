@@ -24,12 +24,12 @@ pub(crate) struct Agent {
     /// The turn that has had no output for too long: when it began, in milliseconds since the epoch.
     /// `None` again after the next output.
     pub(crate) quiet_turn: Option<u64>,
-    /// What the dialog asks that the screen showed at the last check. `None` again when the agent goes
-    /// on.
+    /// What the dialog asks that the screen showed at the last capture. `None` again when the activity
+    /// changes. The roster does not keep it.
     pub(crate) screen_dialog: Option<String>,
-    /// Whether the agent has gone on since the last check of the screens began, so that the result of
-    /// that check is out of date.
-    pub(crate) has_gone_on: bool,
+    /// Whether the agent has reported something about its activity or its dialog since the last capture
+    /// of the screens began. The result of that capture then says nothing about the agent.
+    pub(crate) is_capture_outdated: bool,
     /// The activity in config.json at the last scan.
     pub(crate) config_activity: Option<Activity>,
     /// The task for which the agent was woken, until the agent reports something.
@@ -41,10 +41,10 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// Forgets the dialog on the screen, because the agent goes on.
+    /// Forgets the dialog on the screen, because the agent has reported something that comes after it.
     pub(crate) fn forget_screen_dialog(&mut self) {
         self.screen_dialog = None;
-        self.has_gone_on = true;
+        self.is_capture_outdated = true;
     }
 
     /// What the dialog asks that a hook reported or the screen showed. `None` without a dialog.
@@ -62,7 +62,7 @@ impl Agent {
             has_reported_activity: false,
             quiet_turn: None,
             screen_dialog: None,
-            has_gone_on: false,
+            is_capture_outdated: false,
             config_activity: None,
             offered_task: None,
             open_requests: BTreeSet::new(),

@@ -35,12 +35,13 @@ pub(crate) enum AfterExits {
 /// All screens are captured at once for a group of clients, and for one group at a time.
 #[derive(Debug, Default)]
 pub(crate) struct ScreenWaiters {
-    /// The clients for which screens are being captured; none if a rescan has started that.
+    /// The clients of the capture that is under way: empty if a rescan has started it. `None` if no
+    /// capture is under way.
     pub(crate) current: Option<Vec<ScreenWaiter>>,
     /// The clients of the next group.
     pub(crate) queued: Vec<ScreenWaiter>,
     /// When a rescan captures the screens again, in milliseconds on the monotonic clock.
-    pub(crate) next_check_at: u64,
+    pub(crate) next_capture_at: u64,
 }
 
 /// A client that waits for the status with dialogs.

@@ -3,7 +3,7 @@
 
 use crate::core::jobs::pane_jobs::{PaneMove, PaneSpec};
 use crate::io::panes::thread::PaneManager;
-use crate::io::panes::visibility::{JoinOutcome, place_in_joining_order};
+use crate::io::panes::visibility::{MoveOutcome, place_in_joining_order};
 use crate::io::panes::window_space::MIN_PANE;
 use protocol::control::PersonPane;
 use tmux::{CreatedPane, Error, PaneId, PanePlace, PaneRow, PaneTag, WindowId};
@@ -43,13 +43,13 @@ impl PaneManager {
         &mut self,
         rows: &[PaneRow],
         shown: &PaneMove,
-    ) -> Result<JoinOutcome, Error> {
-        let Some(person) = &shown.person_pane else { return Ok(JoinOutcome::NoSpace) };
+    ) -> Result<MoveOutcome, Error> {
+        let Some(person) = &shown.person_pane else { return Ok(MoveOutcome::NotMoved) };
         let server = self.connect()?;
         let place = Some(rows).filter(|_| server.epoch().pid == person.server_pid);
         let Some((window, place)) = place.and_then(|rows| choose_place(rows, person, &shown.neighbors))
         else {
-            return Ok(JoinOutcome::NoSpace);
+            return Ok(MoveOutcome::NotMoved);
         };
         let place = match place {
             PanePlace::RightOf { .. } => place,
@@ -57,10 +57,10 @@ impl PaneManager {
         };
         match server.join_person_window(window, place, shown.pane, &shown.owner) {
             // A person has just closed or shrunk the pane.
-            Err(Error::NoSpace { .. } | Error::Rejected { .. }) => Ok(JoinOutcome::NoSpace),
+            Err(Error::NoSpace { .. } | Error::Rejected { .. }) => Ok(MoveOutcome::NotMoved),
             joined => joined.map(|()| {
                 self.person_windows.entry(window).or_default().insert(shown.pane);
-                JoinOutcome::Joined
+                MoveOutcome::Moved
             }),
         }
     }
@@ -88,7 +88,8 @@ impl PaneManager {
     }
 }
 
-/// Chooses the place of a further pane, with its window. `team_tags` are the tags of the team's panes. Returns
+/// Chooses where the next pane of the team opens in the person's window: right of the person's pane, or
+/// below the team's last pane there. Returns the window too. `team_tags` are the tags of the team's panes. Returns
 /// `None` in these cases: the person's pane does not exist, is hidden, or is in a window of teamd; a
 /// pane of its window is zoomed, so that tmux does not report the sizes without the zoom; a pane would
 /// become too small.

@@ -5,11 +5,12 @@ use crate::io::panes::thread::PaneManager;
 use crate::io::panes::window_space::window_with_space;
 use tmux::{Error, PaneId, PanePlace, PaneRow, WindowId};
 
-/// Whether a window had space for a pane.
+/// Whether a pane was moved into a window.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum JoinOutcome {
-    Joined,
-    NoSpace,
+pub(super) enum MoveOutcome {
+    Moved,
+    /// The window has no space, or tmux has refused the move.
+    NotMoved,
 }
 
 impl PaneManager {
@@ -28,8 +29,8 @@ impl PaneManager {
         let rows = self.connect()?.list_panes()?;
         let row = rows.iter().find(|row| row.pane == shown.pane);
         if !row.ok_or(Error::PaneNotFound { pane: shown.pane })?.is_hidden
-            || self.show_beside_person(&rows, shown)? == JoinOutcome::Joined
-            || self.show_in_team_window(&rows, shown)? == JoinOutcome::Joined
+            || self.show_beside_person(&rows, shown)? == MoveOutcome::Moved
+            || self.show_in_team_window(&rows, shown)? == MoveOutcome::Moved
         {
             return Ok(());
         }
@@ -38,21 +39,26 @@ impl PaneManager {
         Ok(())
     }
 
-    fn show_in_team_window(&mut self, rows: &[PaneRow], shown: &PaneMove) -> Result<JoinOutcome, Error> {
+    fn show_in_team_window(&mut self, rows: &[PaneRow], shown: &PaneMove) -> Result<MoveOutcome, Error> {
         // An agent whose pane has a window of its own is not in `neighbors`. Its pane must not
         // share a window.
-        let sharing = Some(rows).filter(|_| shown.neighbors.contains(&shown.owner));
-        let window = sharing.and_then(|rows| window_with_space(rows, &shown.neighbors, shown.layout));
-        let Some(window) = window else { return Ok(JoinOutcome::NoSpace) };
+        if !shown.neighbors.contains(&shown.owner) {
+            return Ok(MoveOutcome::NotMoved);
+        }
+        let window = window_with_space(rows, &shown.neighbors, shown.layout);
+        let Some(window) = window else { return Ok(MoveOutcome::NotMoved) };
         let Some(place) = place_in_joining_order(rows, window, shown) else {
-            return Ok(JoinOutcome::NoSpace);
+            return Ok(MoveOutcome::NotMoved);
         };
         match self.connect()?.show_in_window(shown.pane, &shown.owner, window, place) {
-            // `Rejected`: the pane that was to be split has just been closed or moved.
-            Err(Error::NoSpace { .. } | Error::Rejected { .. }) => Ok(JoinOutcome::NoSpace),
+            // A pane that has just been closed or moved away cannot be split.
+            Err(error @ (Error::NoSpace { .. } | Error::Rejected { .. })) => {
+                tracing::debug!("cannot show {} in {window}: {error}", shown.pane);
+                Ok(MoveOutcome::NotMoved)
+            }
             joined => joined.map(|()| {
                 self.pending_layouts.insert(window, shown.layout);
-                JoinOutcome::Joined
+                MoveOutcome::Moved
             }),
         }
     }
@@ -74,8 +80,9 @@ impl PaneManager {
     }
 }
 
-/// The place of a shown pane in a window with panes of its team: below the pane that joined before
-/// it, or above the one that joined after it. `None` if the window has no pane of the team.
+/// The place of a shown pane in a window with panes of its team: below the pane of the member that joined
+/// the team before its member, or above the pane of the one that joined after. `None` if the window has no
+/// pane of the team.
 pub(super) fn place_in_joining_order(
     rows: &[PaneRow],
     window: WindowId,

@@ -29,8 +29,8 @@ fn check_watching(report: &mut DoctorReport) {
         Ok(watcher) if watcher.is_watching() => report.ok("watching", "a directory can be watched"),
         Ok(_) => report.warn(
             "watching",
-            "no inotify instance or watch is left, so teamd and its commands read files every two seconds",
-            "end programs that watch files, or raise it: sysctl fs.inotify.max_user_instances=1024",
+            "no inotify instance or watch is left, so commands that wait read files every two seconds",
+            "end programs that watch files, or raise fs.inotify.max_user_instances and max_user_watches (sysctl)",
         ),
         Err(error) => report.warn("watching", error.message, "see what is mounted at /"),
     }

@@ -54,12 +54,6 @@ pub(super) fn gather_evidence(team: &TeamEvidence<'_>, address: &str, no_output_
     }
 }
 
-/// The name of the member that `address` names, with the capitals that the team uses. Events have this
-/// name.
-pub(super) fn listed_name(team: &TeamEvidence<'_>, address: &str) -> AgentName {
-    look_up_member(team, address).name
-}
-
 /// A member as config and daemon know it.
 struct MemberLookup {
     /// With the capitals that the team uses.

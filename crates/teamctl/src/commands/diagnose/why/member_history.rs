@@ -9,10 +9,9 @@ use std::collections::BTreeSet;
 /// How many exits of a member are shown.
 const MAX_SHOWN_EXITS: usize = 5;
 
-/// Parts of the lines that are selected from the event log in addition to the lines with the
-/// member's name. They select the events of the daemon and of the team, and the spawns of other
-/// members.
-pub(super) const SELECTED_EVENTS: [&str; 5] =
+/// Texts of which a line of the event log must contain one to be parsed, unless it contains the member's
+/// name. They are in the events of the daemon and of the team, and in the spawns of other members.
+pub(super) const EVENT_LINE_PATTERNS: [&str; 5] =
     ["\"daemon_", "\"team_", "\"member_spawned\"", "\"member_spawn_failed\"", "\"member_exited\""];
 
 /// The events of a member and of the daemon.
