@@ -67,16 +67,18 @@ pub(crate) struct ControlClient {
 /// - When the watcher kills the idle pane, another server may listen at the address and may have a
 ///   session with the same name. So the watcher kills the pane only if the session's option
 ///   `@teamd_server_epoch` names the server that replies.
+/// - If the session is gone, tmux checks the condition for the session of an attached client instead,
+///   which may be that of the next control client. So the condition has the session's name too.
 /// - The watcher prints nothing, not even an error. Its standard error is the socket that it reads
 ///   from. After teamd's exit the other end is closed, so SIGPIPE would kill a watcher that prints.
-const WATCHER_SCRIPT: &str = r#"
+const WATCHER_SCRIPT: &str = r##"
 (
     read -r nothing <&2; kill -9 $$ 2>/dev/null
-    "$1" "$2" "$3" "$4" if-shell -F -t "=$0:" '#{==:#{@teamd_server_epoch},#{pid} #{start_time}}' "run-shell -t '=$0:' -C 'kill-pane -t #{@teamd_idle_pane}'" 2>/dev/null
+    "$1" "$2" "$3" "$4" if-shell -F -t "=$0:" "#{==:#{session_name} #{@teamd_server_epoch},$0 #{pid} #{start_time}}" "run-shell -t '=$0:' -C 'kill-pane -t #{@teamd_idle_pane}'" 2>/dev/null
     :
 ) </dev/null >/dev/null &
 exec "$@"
-"#;
+"##;
 
 impl ControlClient {
     /// Starts the control client and its watcher process.

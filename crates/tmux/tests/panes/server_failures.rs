@@ -2,7 +2,7 @@
 //! connected process that is killed.
 
 use std::env;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -69,6 +69,35 @@ fn lost_client_is_replaced() {
             let sessions = fixture.hidden_sessions();
             assert!(sessions.len() == 1 && sessions[0] != name, "{sessions:?}");
         }
+    });
+}
+
+/// The watcher of a lost client may be late, for example on a busy machine. By then its own session is
+/// gone, and the next client has a session.
+#[test]
+fn late_watcher_spares_the_session_of_the_next_client() {
+    on_all_servers(|fixture| {
+        let gate = fixture.make_fifo("gate");
+        // The watcher waits at the gate before its command, and signals the tmux channel after it.
+        fixture.write_tmux_wrapper(&format!(
+            "case \"$*\" in *' if-shell '*kill-pane*)
+                read -r line <'{gate}'; '{tmux}' \"$@\"; exec '{tmux}' -S '{socket}' wait-for -S watched ;;
+             esac",
+            gate = gate.display(),
+            tmux = fixture.tmux.display(),
+            socket = fixture.path("socket").display(),
+        ));
+        let (mut server, notices) = fixture.connect();
+        fixture.run(["kill-session", "-t", &format!("={}", fixture.hidden_sessions()[0])]);
+        wait_for_disconnect(&notices);
+        server.list_panes().unwrap();
+        let sessions = fixture.hidden_sessions();
+        // Later watchers find the plain program.
+        fixture.write_tmux_wrapper("");
+        std::fs::OpenOptions::new().write(true).open(&gate).unwrap().write_all(b"\n").unwrap();
+        fixture.wait_for("watched");
+        assert_eq!((sessions.len(), fixture.hidden_sessions()), (1, sessions));
+        assert!(server.is_alive());
     });
 }
 
