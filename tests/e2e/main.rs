@@ -22,6 +22,7 @@ mod error_help;
 mod event_log;
 mod examples;
 mod export_import;
+mod failed_turns;
 mod file_watching;
 mod here;
 mod hide_show;

@@ -3,7 +3,7 @@
 
 use protocol::control::{
     Activity, BudgetStatus, LeadsFile, MemberFlag, MemberStatus, PastMember, StatusReply, TeamStatus,
-    WorktreeStatus,
+    TurnPause, WorktreeStatus,
 };
 use protocol::delivery::{Delivery, DeliveryPoint};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -56,6 +56,8 @@ pub struct MemberView {
     pub flags: Vec<MemberFlag>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dialog: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_pause: Option<TurnPause>,
     pub activity: Option<Activity>,
     pub activity_since: Option<u64>,
     pub evidence: Option<String>,
@@ -102,6 +104,8 @@ impl MemberView {
             MemberFlag::AtDialog => "!dialog",
             MemberFlag::DialogUnknown => "?dialog",
             MemberFlag::NoOutput => "?waiting",
+            MemberFlag::BackingOff => "!retry",
+            MemberFlag::GaveUp => "!failed",
         };
         std::iter::once(self.lifecycle.as_str()).chain(self.flags.iter().map(flag)).collect()
     }
@@ -264,6 +268,7 @@ fn member_view(team: &Team, agent: &MemberStatus, unread: &mut UnreadCounter) ->
         state: Some(agent.state.clone()),
         flags: agent.flags.clone(),
         dialog: agent.dialog.clone(),
+        turn_pause: agent.turn_pause.clone(),
         activity: Some(agent.activity).filter(|_| !has_no_hook_events(agent)),
         activity_since: Some(agent.activity_since),
         evidence: Some(agent.evidence.clone()),
@@ -326,6 +331,7 @@ fn unsupervised_member_views(
             agent_id: member.agent_id,
             state: None,
             dialog: None,
+            turn_pause: None,
             flags: Vec::new(),
             activity: member.is_active.map(|active| if active { Activity::Active } else { Activity::Idle }),
             activity_since: None,

@@ -103,6 +103,18 @@ pub enum EventKind {
         /// Time since the last output, in milliseconds.
         no_output_ms: u64,
     },
+    /// Several turns of the member in a row have failed. Logged at the third one, and again when the
+    /// member starts no further turn by itself.
+    MemberTurnsFailed {
+        /// How many turns in a row have failed.
+        failed_turns: u32,
+        /// Why the last one failed, as a text for people.
+        reason: String,
+        /// When the next turn starts, in milliseconds since the epoch. `None`: at a message of a
+        /// person or of the lead.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next_turn_at: Option<u64>,
+    },
     /// The member's turn was interrupted.
     MemberInterrupted,
     /// The member's spawn ended.
@@ -319,6 +331,10 @@ impl fmt::Display for EventKind {
             EventKind::LeadSessionEnded => f.write_str("has lost its lead: the leading session ended"),
             EventKind::MemberNoOutput { no_output_ms } => {
                 write!(f, "has written nothing for {} s", no_output_ms / 1_000)
+            }
+            EventKind::MemberTurnsFailed { failed_turns, reason, next_turn_at } => {
+                let next = if next_turn_at.is_some() { "after a pause" } else { "at a message" };
+                write!(f, "{failed_turns} turns in a row failed ({reason}), the next one starts {next}")
             }
             EventKind::MemberInterrupted => f.write_str("interrupted"),
             EventKind::MemberExited { outcome, description } => {

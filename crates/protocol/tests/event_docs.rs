@@ -50,6 +50,7 @@ samples! {
     BudgetExhausted: EventKind::BudgetExhausted { reason: text() };
     LeadSessionEnded: EventKind::LeadSessionEnded;
     MemberNoOutput: EventKind::MemberNoOutput { no_output_ms: 600_000 };
+    MemberTurnsFailed: EventKind::MemberTurnsFailed { failed_turns: 3, reason: text(), next_turn_at: Some(7) }, EventKind::MemberTurnsFailed { failed_turns: 33, reason: text(), next_turn_at: None };
     MemberInterrupted: EventKind::MemberInterrupted;
     MemberExited: EventKind::MemberExited { outcome: "failed".into(), description: "exit 1".into() };
     MemberRespawnScheduled: EventKind::MemberRespawnScheduled { attempt: 1, delay_ms: 500 };

@@ -43,9 +43,8 @@ impl StallDetector {
     pub(crate) fn update_deadline(&mut self, snapshot: &TeamSnapshot, now: Instant) -> Option<Instant> {
         let open_tasks = open_tasks(snapshot);
         let has_members = !snapshot.running.is_empty() || snapshot.members.any_suspended();
-        let is_idle = has_members
-            && snapshot.running.iter().all(is_idle_without_request)
-            && !has_lead_task(&open_tasks);
+        let is_idle =
+            has_members && snapshot.running.iter().all(is_idle_for_good) && !has_lead_task(&open_tasks);
         if !is_idle || snapshot.members.any_respawning() {
             self.idle_since = None;
             return None;
@@ -65,12 +64,16 @@ fn open_tasks(snapshot: &TeamSnapshot) -> Vec<OpenTask> {
         .collect()
 }
 
-/// Whether the member is idle and has no open plan or permission request. The answer to such a
-/// request would make the member continue.
-fn is_idle_without_request(member: &MemberStatus) -> bool {
-    let is_request =
-        |flag: &MemberFlag| matches!(flag, MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission);
-    member.activity == Activity::Idle && !member.flags.iter().any(is_request)
+/// Whether the member is idle, and neither an answer to its plan or permission request nor the end of
+/// a pause makes it continue.
+fn is_idle_for_good(member: &MemberStatus) -> bool {
+    let continues = |flag: &MemberFlag| {
+        matches!(
+            flag,
+            MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission | MemberFlag::BackingOff
+        )
+    };
+    member.activity == Activity::Idle && !member.flags.iter().any(continues)
 }
 
 /// Whether the lead owns an open task. Such a team never counts as stalled, because the lead may be
@@ -118,6 +121,11 @@ mod tests {
             Some(later + STALL_TIMEOUT)
         );
         assert_eq!(stall.update_deadline(&snapshot("idle", "in_progress", "team-lead"), later), None);
+        let mut pausing = snapshot("idle", "pending", "");
+        pausing.running.iter_mut().for_each(|ann| ann.flags = vec![MemberFlag::BackingOff]);
+        assert_eq!(stall.update_deadline(&pausing, later), None, "ann goes on after a pause");
+        pausing.running.iter_mut().for_each(|ann| ann.flags = vec![MemberFlag::GaveUp]);
+        assert_eq!(stall.update_deadline(&pausing, later), Some(later + STALL_TIMEOUT));
         let mut suspended = snapshot("idle", "pending", "");
         suspended.members.states.insert(AgentName::new_unchecked("bob"), MemberState::Suspended);
         assert_eq!(

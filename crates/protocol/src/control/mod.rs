@@ -39,7 +39,7 @@ pub use request::{
 };
 pub use shim::{ExitReport, FromShim, ShimHello, StartAgent, ToShim, TurnSetup};
 pub use spawn::{Backend, LaunchArgv, RestartPolicy, ResumeArgv, SpawnRequest};
-pub use turn_status::{Activity, PlanStage, TurnStatus};
+pub use turn_status::{Activity, PlanStage, TurnPause, TurnStatus};
 pub use worktree::{RemovedWorktrees, TrashedWorktree, WorktreeReply, WorktreeRequest, WorktreeStatus};
 
 use crate::error::ErrorReport;

@@ -3,7 +3,7 @@
 use super::hook::{HookReply, LongPollEnd};
 use super::layout::{SetLayoutReply, VisibilityReply};
 use super::next_task::NextTaskHint;
-use super::turn_status::Activity;
+use super::turn_status::{Activity, TurnPause};
 use super::worktree::{RemovedWorktrees, WorktreeReply, WorktreeStatus};
 use crate::delivery::{Delivery, DeliveryPoint};
 use crate::id::TaskId;
@@ -201,6 +201,11 @@ pub enum MemberFlag {
     DialogUnknown,
     /// The member's turn has written no output for long, so its program may wait for a person.
     NoOutput,
+    /// The member's last turns have failed, and its next turn starts after a pause.
+    BackingOff,
+    /// So many turns of the member have failed in a row that it waits for a message of a person or
+    /// of the lead.
+    GaveUp,
 }
 
 impl MemberFlag {
@@ -213,6 +218,8 @@ impl MemberFlag {
             MemberFlag::AtDialog => "at_dialog",
             MemberFlag::DialogUnknown => "dialog_unknown",
             MemberFlag::NoOutput => "no_output",
+            MemberFlag::BackingOff => "backing_off",
+            MemberFlag::GaveUp => "gave_up",
         }
     }
 }
@@ -237,6 +244,9 @@ pub struct MemberStatus {
     /// What the dialog asks at which the member's program waits. `None` without a dialog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialog: Option<String>,
+    /// Why the idle member starts no turn. `None` unless its last turns have failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_pause: Option<TurnPause>,
     /// The task of the current turn. `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_task: Option<TaskId>,

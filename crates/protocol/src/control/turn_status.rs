@@ -38,6 +38,23 @@ pub struct TurnStatus {
     /// Whether a shutdown request waits for the end of the turn.
     #[serde(default)]
     pub shutdown_requested: bool,
+    /// Why an idle agent starts no turn. `None` unless its last turns have failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<TurnPause>,
+}
+
+/// A pause after failed turns. The messages of these turns stay unread and are delivered after the
+/// pause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TurnPause {
+    /// How many turns in a row have failed.
+    pub failed_turns: u32,
+    /// Why the last turn failed: usually the exit code and the last line that the program wrote.
+    pub reason: String,
+    /// When the next turn starts, in milliseconds since the epoch. `None`: only a message of a person
+    /// or of the lead starts it.
+    pub until: Option<u64>,
 }
 
 impl TurnStatus {

@@ -30,6 +30,31 @@ pub(super) enum InboxAction {
     Message(InboxEntry, Message),
 }
 
+impl InboxAction {
+    /// The entry about which the action needs a turn. `None` if the action needs no turn.
+    pub(super) fn turn_entry(&self) -> Option<&InboxEntry> {
+        match self {
+            InboxAction::PlanAnswer(entry, ..)
+            | InboxAction::UserMessage(entry, _)
+            | InboxAction::Message(entry, _) => Some(entry),
+            InboxAction::MarkRead(_)
+            | InboxAction::Show(..)
+            | InboxAction::SetMode(..)
+            | InboxAction::ApproveShutdown(..) => None,
+        }
+    }
+}
+
+/// How many of the unread entries are messages of a person or of the lead that start a turn.
+pub(super) fn count_messages_of_lead(unread: &[InboxEntry]) -> usize {
+    let starts_turn = |message: &&Message| {
+        let payload = || Payload::parse(&message.text);
+        is_from_user(message)
+            || is_from_lead(message) && matches!(payload(), None | Some(Payload::PlanApprovalResponse(_)))
+    };
+    unread.iter().filter_map(InboxEntry::unread).filter(starts_turn).count()
+}
+
 /// The next action. `None` if no unread entry is left.
 pub(super) fn next_action(unread: &[InboxEntry], program: &TurnProgram) -> Option<InboxAction> {
     let assignments: Vec<InboxEntry> = unread.iter().filter(|entry| is_assignment(entry)).cloned().collect();

@@ -40,6 +40,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
     pub(super) fn apply_plan_answer(&mut self, answer: &PlanApprovalResponse) -> bool {
         match &self.status.plan_stage {
             None => {}
+            // The turn about this answer has failed, so the answer is delivered again.
+            Some(PlanStage::Planning) if !answer.approved => {}
             Some(PlanStage::AwaitingApproval { request_id: request, .. })
                 if *request == answer.request_id =>
             {

@@ -1,10 +1,11 @@
 //! Runs one turn: starts the turn, waits for its end, settles its task, and notifies the lead.
 
+use super::inbox_action::count_messages_of_lead;
 use super::prompt_text::TurnSubject;
 use super::turn_executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnResult};
 use super::turn_loop::{StepError, TurnLoop, TurnLoopEnd, TurnWork};
 use super::turn_outcome::{TaskSettlement, TurnOutcome, idle_notification, settle, turn_outcome};
-use protocol::control::Activity;
+use protocol::control::{Activity, TurnPause};
 use protocol::payload::IdleReason;
 use protocol::plan_mode_prompts::PLAN_PROMPT;
 use protocol::task::Task;
@@ -15,6 +16,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
     pub(super) fn run_turn(&mut self, work: TurnWork) -> Result<(), StepError> {
         let started_at = now();
         self.status.turn_number += 1;
+        self.streak.begin_turn(count_messages_of_lead(self.files.pending()));
         let mut outcome = self.run_with_session_retry(&work)?;
         let is_plan_submitted = outcome.reason == IdleReason::Available
             && self.is_planning()
@@ -35,6 +37,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
             let line = summary_line(&work.subject, &outcome, settlement.map(|(_, settlement)| settlement));
             self.executor.print_line(&line);
         }
+        self.settle_streak(&work, &outcome, settlement.map(|(_, settlement)| settlement));
+        self.settle_message(work, &outcome);
         let summary = self.files.summarize_sent_to_peers(started_at);
         let failure = outcome.full_failure.clone();
         let member = self.files.member_name();
@@ -47,6 +51,30 @@ impl<H: TurnExecutor> TurnLoop<H> {
             self.executor.confirm_interrupt();
         }
         Ok(())
+    }
+
+    /// Begins a pause after a failed turn. The failed command of a worker's task says nothing about
+    /// the next command, and a program that has completed its task works, so no pause follows these.
+    fn settle_streak(&mut self, work: &TurnWork, outcome: &TurnOutcome, task: Option<&TaskSettlement>) {
+        let is_command = !self.builder.program().has_prompts() && work.entry.is_none();
+        let is_completed = task == Some(&TaskSettlement::AlreadyCompleted);
+        if outcome.reason != IdleReason::Failed || is_command || is_completed {
+            return self.streak.end();
+        }
+        let pause = self.streak.add_failure(outcome.short_failure.clone().unwrap_or_default(), now());
+        self.executor.print_line(&pause_line(&pause));
+        self.status.pause = Some(pause);
+    }
+
+    /// Marks the message of the turn read, unless the turn has failed. The message then stays unread,
+    /// and is delivered again after the pause.
+    fn settle_message(&mut self, work: TurnWork, outcome: &TurnOutcome) {
+        if outcome.reason != IdleReason::Failed
+            && let Err(error) = self.files.mark_read(work.entry.into_iter().collect())
+        {
+            // The entry will be marked read at a later scan. Until then it is not delivered again.
+            self.print_error_once(&error);
+        }
     }
 
     /// Runs a turn. If the turn fails in the session of an earlier spawn, it is repeated in a new
@@ -135,10 +163,6 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.status.session_id = self.builder.session_id();
         self.status.pid = started.as_ref().ok().copied();
         self.executor.report_status(&self.status);
-        if let Err(error) = self.files.mark_read(work.entry.iter().cloned().collect()) {
-            // The entry will be marked read at a later scan. Until then it is not delivered again.
-            self.print_error_once(&error);
-        }
         match started {
             Ok(_) => self.wait_for_turn_end(),
             Err(reason) => Ok(TurnResult {
@@ -188,11 +212,20 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
+    /// Whether the agent tries the task of a failed turn again after the pause.
+    fn is_tried_again(&self, outcome: &TurnOutcome) -> bool {
+        let is_agent = self.builder.program().has_prompts();
+        outcome.reason == IdleReason::Failed && is_agent && self.streak.keeps_task()
+    }
+
     /// Writes the outcome of the turn's task to the task list. This happens before the lead is
     /// notified.
     fn settle_task(&mut self, task: &Task, outcome: &TurnOutcome) -> Result<TaskSettlement, StepError> {
         let task_now = self.retry_until_done(|files| files.task(&task.id))?.flatten();
-        let settlement = settle(task_now.as_ref(), self.files.member_name(), outcome);
+        let settlement = match settle(task_now.as_ref(), self.files.member_name(), outcome) {
+            TaskSettlement::MarkFailed(_) if self.is_tried_again(outcome) => TaskSettlement::TryAgain,
+            settlement => settlement,
+        };
         let is_written = match &settlement {
             TaskSettlement::MarkCompleted => {
                 self.retry_until_done(|files| files.complete(&task.id))?.is_some()
@@ -204,12 +237,29 @@ impl<H: TurnExecutor> TurnLoop<H> {
                 self.files.note_released(task.id);
                 true
             }
-            TaskSettlement::AlreadyCompleted | TaskSettlement::AlreadyFailed(_) => true,
+            TaskSettlement::TryAgain
+            | TaskSettlement::AlreadyCompleted
+            | TaskSettlement::AlreadyFailed(_) => true,
         };
         if !is_written {
             self.files.note_unsettled(task.id);
         }
         Ok(settlement)
+    }
+}
+
+/// A line that says when the next turn starts.
+fn pause_line(pause: &TurnPause) -> String {
+    let turns = match pause.failed_turns {
+        1 => "The turn has failed".to_owned(),
+        count => format!("{count} turns in a row have failed"),
+    };
+    match pause.until {
+        Some(until) => {
+            let seconds = until.saturating_sub(now()).div_ceil(1000);
+            format!("{turns}: the next one starts in {seconds} s, or at a message of the lead or a person")
+        }
+        None => format!("{turns}: the next one starts at a message of the lead or a person"),
     }
 }
 
@@ -230,6 +280,14 @@ fn summary_line(subject: &TurnSubject, outcome: &TurnOutcome, settlement: Option
             _,
         ) => {
             format!("Task {} failed ({failure}): {}", task.id, task.subject)
+        }
+        (TurnSubject::Task(task), Some(TaskSettlement::TryAgain), failure) => {
+            format!(
+                "Task {} will be tried again ({}): {}",
+                task.id,
+                failure.unwrap_or_default(),
+                task.subject
+            )
         }
         (TurnSubject::Task(task), ..) => format!("Task {} was given back: {}", task.id, task.subject),
         (subject, _, None) => format!("{}: done", subject.title()),

@@ -121,6 +121,11 @@ impl TeamFiles {
         Ok(self.pending.clone())
     }
 
+    /// The unread entries as of the last call of [`TeamFiles::unread`].
+    pub(super) fn pending(&self) -> &[InboxEntry] {
+        &self.pending
+    }
+
     /// Marks `entries` read, and also earlier entries that could not be marked read.
     pub(crate) fn mark_read(&mut self, entries: Vec<InboxEntry>) -> Result<(), ErrorReport> {
         self.delivered.extend(entries);

@@ -2,6 +2,7 @@
 //! as a program would.
 
 mod damaged_files;
+mod failed_turns;
 mod messages;
 mod plans;
 mod sessions;
@@ -258,4 +259,9 @@ fn wake_after(mut act: impl FnMut(&Team) + 'static) -> ScriptedEvent {
         act(team);
         ExecutorEvent::Wake
     })
+}
+
+/// The end of the pause after a failed turn.
+fn pause_end() -> ScriptedEvent {
+    Box::new(|_| ExecutorEvent::Deadline)
 }

@@ -6,7 +6,8 @@
 //!
 //! If files cannot be read or written, the loop prints the error and tries again later.
 
-use super::inbox_action::{self, InboxAction, plan_answer_text};
+use super::failure_streak::FailureStreak;
+use super::inbox_action::{self, InboxAction, count_messages_of_lead, plan_answer_text};
 use super::permission_conversion::OpenPermissionRequest;
 use super::prompt_text::TurnSubject;
 use super::team_files::TeamFiles;
@@ -70,12 +71,15 @@ pub(crate) struct TurnLoop<H> {
     pub(super) planned_task: Option<Task>,
     /// The error that was printed last.
     pub(super) last_error: Option<String>,
+    /// The failed turns since the last turn that did not fail.
+    pub(super) streak: FailureStreak,
 }
 
 /// The subject of one turn, and what belongs to it.
 pub(super) struct TurnWork {
     pub(super) subject: TurnSubject,
-    /// The inbox entry to mark read once the turn has started. `None` if the subject is no message.
+    /// The inbox entry to mark read after a turn that has not failed. `None` if the subject is no
+    /// message.
     pub(super) entry: Option<InboxEntry>,
     /// The task for which the plan was made, if the subject is the answer to a plan.
     pub(super) planned_task: Option<Task>,
@@ -116,6 +120,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
             session_id: builder.session_id(),
             usage: None,
             shutdown_requested: false,
+            pause: None,
         };
         TurnLoop {
             executor,
@@ -125,6 +130,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
             open_permission_requests: Vec::new(),
             planned_task: None,
             last_error: None,
+            streak: FailureStreak::default(),
         }
     }
 
@@ -201,15 +207,29 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// is none.
     fn next_work(&mut self) -> Result<Option<TurnWork>, StepError> {
         let mut unread = self.unread()?;
+        let is_paused = self.is_paused(&unread);
         while let Some(action) = inbox_action::next_action(&unread, self.builder.program()) {
-            if let Some(work) = self.run_action(&mut unread, action)? {
+            if is_paused && let Some(entry) = action.turn_entry() {
+                unread.retain(|other| other != entry);
+            } else if let Some(work) = self.run_action(&mut unread, action)? {
                 return Ok(Some(work));
             }
         }
-        if self.is_awaiting_approval() {
+        if is_paused || self.is_awaiting_approval() {
             return Ok(None);
         }
         Ok(self.files.next_task()?.map(TurnWork::for_task))
+    }
+
+    /// Whether no turn may start, because the last one has failed. Reports the end of the pause.
+    fn is_paused(&mut self, unread: &[InboxEntry]) -> bool {
+        if self.streak.is_paused(count_messages_of_lead(unread)) {
+            return true;
+        }
+        if self.status.pause.take().is_some() {
+            self.executor.report_status(&self.status);
+        }
+        false
     }
 
     /// Runs one inbox action. Returns the work for a turn if the action needs a turn.
@@ -304,8 +324,12 @@ impl<H: TurnExecutor> TurnLoop<H> {
         if self.files.send_queued().is_ok() {
             self.last_error = None;
         }
-        match self.executor.next_event(None) {
+        match self.executor.next_event(self.streak.deadline()) {
             ExecutorEvent::Terminate => Err(StepError::LoopEnded(TurnLoopEnd::Terminated)),
+            ExecutorEvent::Deadline => {
+                self.streak.end_pause();
+                Ok(())
+            }
             _ => Ok(()),
         }
     }

@@ -32,6 +32,8 @@ pub(super) enum TaskSettlement {
     MarkCompleted,
     /// Mark the task failed, with the reason.
     MarkFailed(String),
+    /// Leave the task in progress, so that the agent tries it again after a pause.
+    TryAgain,
     /// The agent has completed the task itself.
     AlreadyCompleted,
     /// The agent has marked the task failed itself, with the reason.
@@ -98,7 +100,7 @@ impl TaskSettlement {
             TaskSettlement::MarkFailed(reason) | TaskSettlement::AlreadyFailed(reason) => {
                 Some(("failed", Some(reason)))
             }
-            TaskSettlement::NotOwned => None,
+            TaskSettlement::TryAgain | TaskSettlement::NotOwned => None,
         }
     }
 }

@@ -192,6 +192,7 @@ fn next_turn_state(agent: &Agent, activity: Activity, about: String, now: Now) -
         session_id: agent.record.session.clone(),
         usage: None,
         shutdown_requested: false,
+        pause: None,
         // The program itself keeps mode and plan.
         mode: agent.turn.as_ref().and_then(|turn| turn.mode),
         plan_stage: agent.turn.as_ref().and_then(|turn| turn.plan_stage.clone()),

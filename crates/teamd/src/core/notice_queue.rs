@@ -16,6 +16,8 @@ use tmux::PaneId;
 const MIN_INTERVAL: u64 = 1_000;
 /// The longest name that is shown in full, in characters.
 const MAX_NAME: usize = 28;
+/// The longest reason of a failure that is shown in full, in characters.
+const MAX_REASON: usize = 60;
 /// How many teams are named. The text then fits a tmux status line.
 const MAX_TEAMS: usize = 2;
 
@@ -32,7 +34,7 @@ pub(crate) struct NoticeQueue {
 }
 
 /// The reason of a notice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NoticeKind {
     /// A member waits for an answer to its request.
@@ -45,6 +47,8 @@ pub(crate) enum NoticeKind {
     Suspended,
     /// The turn of a member has had no output for this long, in milliseconds.
     NoOutput(u64),
+    /// Several turns of a member in a row have failed. `reason` says why the last one failed.
+    TurnsFailed { count: u32, reason: String },
     /// All tasks of the team are completed. Contains the number of tasks.
     AllTasksDone(usize),
     /// The budget of the team is exhausted.
@@ -168,13 +172,16 @@ impl NoticeText {
 /// How several notices are summarized: singular, plural, and which notices count.
 type SummaryRule = (&'static str, &'static str, fn(&NoticeKind) -> bool);
 
-const SUMMARY_RULES: [SummaryRule; 7] = [
+const SUMMARY_RULES: [SummaryRule; 8] = [
     ("request waits for an answer", "requests wait for an answer", |n| {
         matches!(n, NoticeKind::RequestWaiting(_))
     }),
     ("member is at a dialog", "members are at dialogs", |n| matches!(n, NoticeKind::AtDialog)),
     ("member has ended", "members have ended", |n| matches!(n, NoticeKind::Exited | NoticeKind::Suspended)),
     ("member has written nothing", "members have written nothing", |n| matches!(n, NoticeKind::NoOutput(_))),
+    ("member fails turn after turn", "members fail turn after turn", |n| {
+        matches!(n, NoticeKind::TurnsFailed { .. })
+    }),
     ("budget is used up", "budgets are used up", |n| matches!(n, NoticeKind::BudgetExhausted)),
     ("team has lost its lead", "teams have lost their leads", |n| matches!(n, NoticeKind::LeadSessionEnded)),
     ("team is done", "teams are done", |n| matches!(n, NoticeKind::AllTasksDone(_))),
@@ -222,7 +229,7 @@ fn describe(one: &Notice) -> String {
         true => format!("teamctl {verb} {name} -t {team}"),
         false => format!("teamctl status -t {team}"),
     };
-    match one.kind {
+    match &one.kind {
         NoticeKind::RequestWaiting(MemberRequestKind::Plan) => {
             format!("{name}@{team} submits a plan: teamctl requests -t {team}")
         }
@@ -233,12 +240,16 @@ fn describe(one: &Notice) -> String {
         NoticeKind::Exited => format!("{name}@{team} has ended: {}", next("why")),
         NoticeKind::Suspended => format!("{name}@{team} is suspended: teamctl up --resume -t {team}"),
         NoticeKind::NoOutput(ms) => {
-            let time = match ms {
-                0..1_000 => format!("{ms} ms"),
-                1_000..60_000 => format!("{} s", ms / 1_000),
-                _ => format!("{} min", ms / 60_000),
+            let time = match *ms {
+                ms @ 0..1_000 => format!("{ms} ms"),
+                ms @ 1_000..60_000 => format!("{} s", ms / 1_000),
+                ms => format!("{} min", ms / 60_000),
             };
             format!("{name}@{team} has written nothing for {time}: {}", next("why"))
+        }
+        NoticeKind::TurnsFailed { count, reason } => {
+            let reason = sanitize_reason(reason);
+            format!("{name}@{team} fails: {count} turns in a row ({reason}): {}", next("why"))
         }
         NoticeKind::BudgetExhausted => format!("the budget of {team} is used up: teamctl status -t {team}"),
         NoticeKind::LeadSessionEnded => {
@@ -248,6 +259,12 @@ fn describe(one: &Notice) -> String {
         NoticeKind::AllTasksDone(1) => format!("the one task of {team} is done"),
         NoticeKind::AllTasksDone(tasks) => format!("all {tasks} tasks of {team} are done"),
     }
+}
+
+/// The beginning of `text`. Characters with a meaning for tmux or shells are replaced.
+fn sanitize_reason(text: &str) -> String {
+    let safe_char = |c: char| if c.is_ascii_alphanumeric() || " :,-".contains(c) { c } else { '_' };
+    text.chars().map(safe_char).take(MAX_REASON).collect()
 }
 
 fn sanitize_name(name: &str) -> String {
@@ -304,6 +321,10 @@ mod tests {
                 NoticeKind::NoOutput(660_000),
                 "ann@survey has written nothing for 11 min: teamctl why ann -t survey",
             ),
+            (
+                NoticeKind::TurnsFailed { count: 3, reason: "exit 1: limit #(x)".to_owned() },
+                "ann@survey fails: 3 turns in a row (exit 1: limit __x_): teamctl why ann -t survey",
+            ),
         ] {
             let mut notices = NoticeQueue::default();
             add(&mut notices, "ann", kind);
@@ -339,6 +360,7 @@ mod tests {
                 NoticeKind::Exited,
                 NoticeKind::Suspended,
                 NoticeKind::NoOutput(u64::MAX),
+                NoticeKind::TurnsFailed { count: u32::MAX, reason: "日本 $(x)".repeat(20) },
                 NoticeKind::BudgetExhausted,
                 NoticeKind::LeadSessionEnded,
             ] {
@@ -354,7 +376,7 @@ mod tests {
                 .into_iter()
                 .enumerate()
         {
-            notices.add(&team(n), &AgentName::new_unchecked("ann"), None, kind);
+            notices.add(&team(n), &AgentName::new_unchecked("ann"), None, kind.clone());
             notices.add(&team(n), &AgentName::new_unchecked("bob"), None, kind);
         }
         (0..10).for_each(|n| notices.add_all_tasks_done(&team(n), 3));

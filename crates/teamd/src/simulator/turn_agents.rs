@@ -51,6 +51,7 @@ impl SimulatedTurnAgent {
             mode: setup.mode,
             plan_stage: setup.plan_stage.clone(),
             shutdown_requested: false,
+            pause: None,
         };
         // The next turn submits a plan of the previous spawn again.
         let plan_stage = status.plan_stage.clone().map(|_| PlanStage::Planning);

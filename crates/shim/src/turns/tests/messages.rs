@@ -34,15 +34,16 @@ fn prompt_and_each_message_get_their_own_turn() {
 }
 
 #[test]
-fn message_is_marked_read_when_its_turn_has_started() {
+fn message_is_marked_read_when_its_turn_has_ended() {
     let test_team = TestTeam::new();
     test_team.send_to_ann("bob", "hi");
     let (_, end) = test_team.run(
         agent_program(),
         default_state(),
-        vec![turn_end_after(move |team| assert_eq!(unread_count(team), 0), 0)],
+        vec![turn_end_after(move |team| assert_eq!(unread_count(team), 1), 0)],
     );
     assert!(matches!(end, TurnLoopEnd::Terminated));
+    assert_eq!(test_team.unread_count(), 0);
     test_team.send_to_ann("bob", "again");
     let executor = FakeExecutor { is_program_missing: true, ..test_team.executor(Vec::new()) };
     let (_, end) = test_team.run_executor(executor, agent_program(), default_state());

@@ -149,3 +149,20 @@ fn respawned_agent_submits_its_plan_again_unless_it_was_answered() {
     );
     assert_eq!(test_team.unread_count(), 0);
 }
+
+#[test]
+fn answer_to_a_plan_is_delivered_again_after_a_failed_turn() {
+    for (answer, text) in [
+        (r#""approved":true,"permissionMode":"acceptEdits""#, "Your plan is approved"),
+        (r#""approved":false,"feedback":"smaller""#, "smaller"),
+    ] {
+        let test_team = TestTeam::new();
+        let initial = InitialState { prompt: "think".to_owned(), ..plan_state(PlanStage::Planning) };
+        let answer = wake_after(move |team| answer_plan(team, answer));
+        let events = vec![turn_end(0), answer, turn_end(1), pause_end(), turn_end(0)];
+        let (executor, _) = test_team.run(plan_program(), initial, events);
+        let texts = executor.texts();
+        assert!(texts.len() == 3 && texts[1..].iter().all(|turn| turn.contains(text)), "{texts:?}");
+        assert_eq!(test_team.unread_count(), 0);
+    }
+}

@@ -63,3 +63,17 @@ fn shutdown_request_is_approved_while_the_loop_waits_for_a_damaged_task_file() {
     assert!(matches!(end, TurnLoopEnd::ShutdownApproved));
     assert!(matches!(test_team.payloads_to_lead()[..], [Payload::ShutdownApproved(_)]));
 }
+
+#[test]
+fn shutdown_request_is_approved_in_the_pause_after_a_failed_turn() {
+    let test_team = TestTeam::new();
+    test_team.send_to_ann("user", "one");
+    let ask = wake_after(|team| send(team, "team-lead", "ann", &shutdown_request("x-1")));
+    let (executor, end) = test_team.run(agent_program(), default_state(), vec![turn_end(1), ask]);
+    assert!(matches!(end, TurnLoopEnd::ShutdownApproved));
+    assert_eq!(
+        (executor.started_turns.len(), test_team.unread_count()),
+        (1, 1),
+        "the next spawn gets the message"
+    );
+}

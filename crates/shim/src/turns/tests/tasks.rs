@@ -103,6 +103,7 @@ fn task_that_the_agent_claimed_during_a_turn_comes_next() {
     let events = vec![
         turn_end_after(move |team| drop(team.tasks().claim(Some(&two.id), &name("ann")).unwrap()), 0),
         turn_end(1),
+        pause_end(),
         turn_end(1),
         wake_after(|_| {}),
     ];

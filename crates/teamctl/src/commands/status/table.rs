@@ -179,6 +179,7 @@ fn flag_text(flag: MemberFlag, member: &MemberView, commands: &SuggestedCommands
                 "its turn has written nothing for long, it may wait for a person; see its screen: {capture}"
             );
         }
+        MemberFlag::BackingOff | MemberFlag::GaveUp => return failed_turns_text(member, commands),
         MemberFlag::AwaitingPlanApproval => "its plan waits for an answer",
         MemberFlag::AwaitingPermission => "it asks for permission, and waits for the answer",
         MemberFlag::ShutdownRequested => "it was asked to shut down, and has not answered",
@@ -187,6 +188,21 @@ fn flag_text(flag: MemberFlag, member: &MemberView, commands: &SuggestedCommands
         }
     };
     text.to_owned()
+}
+
+/// How many turns of the member have failed, why, and what starts the next one.
+fn failed_turns_text(member: &MemberView, commands: &SuggestedCommands) -> String {
+    let Some(pause) = &member.turn_pause else { return "its last turns have failed".to_owned() };
+    let turns = match pause.failed_turns {
+        1 => "its last turn has failed".to_owned(),
+        count => format!("its last {count} turns have failed"),
+    };
+    let send = commands.command_for_name("send", &member.name, &["TEXT"]);
+    let next = match pause.until.map(|at| short_duration(at.saturating_sub(now()))) {
+        Some(time) => format!("the next one starts in {time}, or now with {send}"),
+        None => format!("no further one starts until {send}"),
+    };
+    format!("{turns} ({}): {next}", single_line(&pause.reason))
 }
 
 fn past_row(past: &PastMember) -> Vec<String> {
@@ -263,6 +279,7 @@ mod tests {
             lifecycle: "running".into(),
             state: Some("running".into()),
             dialog: None,
+            turn_pause: None,
             flags: vec![MemberFlag::ShutdownRequested],
             activity: Some(Activity::Active),
             activity_since: Some(now() + 1000),

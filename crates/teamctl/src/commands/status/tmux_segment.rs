@@ -36,7 +36,12 @@ fn team_segment(team: &TeamStatus) -> Option<String> {
 }
 
 fn awaits_person(agent: &MemberStatus) -> bool {
-    let waiting = [MemberFlag::AwaitingPlanApproval, MemberFlag::AwaitingPermission, MemberFlag::AtDialog];
+    let waiting = [
+        MemberFlag::AwaitingPlanApproval,
+        MemberFlag::AwaitingPermission,
+        MemberFlag::AtDialog,
+        MemberFlag::GaveUp,
+    ];
     agent.flags.iter().any(|flag| waiting.contains(flag))
 }
 

@@ -8,7 +8,7 @@ use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::lifecycle::Lifecycle;
 use protocol::control::{Backend, RestartPolicy};
-use protocol::control::{LocatePaneReply, MemberAddress, TurnStatus};
+use protocol::control::{LocatePaneReply, MemberAddress, MemberFlag, TurnPause, TurnStatus};
 use protocol::payload::IdleReason;
 use protocol::shim_turn_program::{TurnProgram, Worker};
 use protocol::task::Task;
@@ -66,6 +66,7 @@ pub(crate) fn turn_state(activity: Activity, number: u64) -> TurnStatus {
         session_id: None,
         usage: None,
         shutdown_requested: false,
+        pause: None,
     }
 }
 
@@ -406,6 +407,26 @@ fn only_the_shim_reports_the_activity_of_a_turn_agent() {
     let effects = handle_event(&mut state, CoreEvent::ClientCall { client: 9, call: Box::new(call) }, NOW);
     assert!(reply_value(&effects, 9).is_some());
     assert_eq!(state.agents[&ann].activity, Activity::Idle, "the shim would not correct a wrong activity");
+}
+
+#[test]
+fn third_failed_turn_and_the_last_one_are_reported_once() {
+    let mut state = new_state();
+    start_member_with(&mut state, worker_request("ann", |_| {}), 50);
+    let mut report = |failed_turns: u32, until: Option<u64>| {
+        let pause = TurnPause { failed_turns, reason: "exit 1: limit".to_owned(), until };
+        let turn = TurnStatus { pause: Some(pause), ..turn_state(Activity::Idle, failed_turns.into()) };
+        logged_event_kinds(&report_turn(&mut state, 50, turn))
+    };
+    assert!(!report(2, Some(7)).contains(&"member_turns_failed".to_owned()));
+    assert_eq!(report(3, Some(9)), ["member_turns_failed"]);
+    assert!(report(3, Some(9)).is_empty(), "the same pause again");
+    assert!(report(4, Some(11)).is_empty());
+    assert_eq!(report(33, None), ["member_turns_failed"]);
+    let effects = send_call(&mut state, 9, Request::Status);
+    let Some(Reply::Status(status)) = reply_value(&effects, 9) else { panic!("no status") };
+    assert_eq!(status.teams[0].members[0].flags, [MemberFlag::GaveUp]);
+    assert_eq!(state.notices.pending().len(), 2);
 }
 
 #[test]

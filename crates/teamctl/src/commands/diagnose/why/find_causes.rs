@@ -247,6 +247,23 @@ mod tests {
     }
 
     #[test]
+    fn pause_after_failed_turns_names_the_reason_and_what_ends_it() {
+        let mut evidence = evidence(
+            &json!({"turn_pause": {"failed_turns": 3, "reason": "exit 1: limit", "until": 1_090_000}}),
+        );
+        evidence.unread = vec![Message::new(&AgentName::lead(), "x".into(), 1)];
+        assert_eq!(causes(&evidence), [Cause::TurnsFailed], "the message is not reported as undelivered");
+        let cause = json!(find_causes(&evidence)[0]);
+        assert_eq!(cause["sentence"], "The last 3 turns of ann have failed.");
+        let expected = [
+            "exit 1: limit",
+            "the next turn starts in 90s, or at a message of the lead or a person",
+            "1 message unread until a turn does not fail",
+        ];
+        assert_eq!(cause["evidence"], json!(expected));
+    }
+
+    #[test]
     fn normal_turn_ends_a_streak_of_failed_turns() {
         let (team, name) = (TeamName::parse("t").unwrap(), AgentName::new_unchecked("ann"));
         let idle = |reason| Event::for_member(&team, &name, EventKind::MemberIdle { reason: Some(reason) });

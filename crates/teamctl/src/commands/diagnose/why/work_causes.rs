@@ -8,7 +8,7 @@ use super::evidence_lines::{activity_line, count_noun, task_label, with_time};
 use super::next_commands::{assign_task, look_at_output, release_and_logs, resolve_blocker};
 use super::process_causes::stopped_descendant_cause;
 use client::short_duration::short_duration;
-use protocol::control::{Activity, MemberStatus};
+use protocol::control::{Activity, MemberFlag, MemberStatus, TurnPause};
 use protocol::delivery::{Delivery, DeliveryPoint};
 use protocol::message::Message;
 use protocol::payload::{IdleReason, Payload};
@@ -33,9 +33,12 @@ pub(super) fn add_work_causes(evidence: &Evidence, agent: &MemberStatus, causes:
     let hooks_work = hooks.is_none();
     causes.extend(hooks);
     if is_idle && hooks_work {
-        causes.extend(last_turn_cause(evidence));
+        causes.extend(last_turn_cause(evidence, agent));
     }
-    causes.extend(undelivered_cause(evidence, agent));
+    // The messages of failed turns stay unread until the pause ends.
+    if agent.turn_pause.is_none() {
+        causes.extend(undelivered_cause(evidence, agent));
+    }
     let was_stuck = is_stuck(causes);
     if is_free {
         causes.extend(blocked_tasks_cause(evidence));
@@ -78,7 +81,10 @@ fn no_hook_events_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Dia
 }
 
 /// How the last turn ended, unless it ended normally.
-fn last_turn_cause(evidence: &Evidence) -> Option<Diagnosis> {
+fn last_turn_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagnosis> {
+    if let Some(pause) = &agent.turn_pause {
+        return Some(pause_cause(evidence, pause));
+    }
     let (name, task) = (&evidence.name, failed_task(&evidence.tasks, &evidence.name));
     let label = task.map(task_label);
     let diagnosis = if let Some(turns) = evidence.history.count_turns_ended_by(IdleReason::Failed) {
@@ -98,6 +104,30 @@ fn last_turn_cause(evidence: &Evidence) -> Option<Diagnosis> {
             .with_evidence([Some(with_time("ended", turns.since, evidence)), label])
     };
     Some(diagnosis.with_next(release_and_logs(task, evidence)))
+}
+
+/// The failed turns after which the member pauses.
+fn pause_cause(evidence: &Evidence, pause: &TurnPause) -> Diagnosis {
+    let name = &evidence.name;
+    let sentence = match pause.failed_turns {
+        1 => format!("The last turn of {name} has failed."),
+        count => format!("The last {count} turns of {name} have failed."),
+    };
+    let next_turn = match pause.until {
+        Some(at) => {
+            let time = short_duration(at.saturating_sub(evidence.now));
+            format!("the next turn starts in {time}, or at a message of the lead or a person")
+        }
+        None => "no further turn starts by itself: it waits for a message of the lead or a person".to_owned(),
+    };
+    let unread = (!evidence.unread.is_empty()).then(|| {
+        format!("{} unread until a turn does not fail", count_noun(evidence.unread.len(), "message"))
+    });
+    let task = failed_task(&evidence.tasks, name);
+    let next = release_and_logs(task, evidence).into_iter().chain([send_command(evidence)]);
+    Diagnosis::new(Cause::TurnsFailed, sentence)
+        .with_evidence([Some(pause.reason.clone()), task.map(task_label), Some(next_turn), unread])
+        .with_next(next)
 }
 
 /// Messages that are unread for longer than their delivery usually takes.
@@ -209,7 +239,8 @@ fn no_output_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagnosi
     let sentence =
         format!("{} is in a turn, and has written nothing for {}.", evidence.name, short_duration(silent_ms));
     let diagnosis = || Diagnosis::new(Cause::NoOutput, sentence);
-    (silent_ms >= evidence.no_output_after_ms)
+    let is_silent = silent_ms >= evidence.no_output_after_ms || agent.flags.contains(&MemberFlag::NoOutput);
+    is_silent
         .then(|| diagnosis().with_evidence(activity_line(evidence)).with_next([look_at_output(evidence)]))
 }
 

@@ -1,0 +1,137 @@
+//! The pauses after failed turns. A program that cannot work, for example because of a usage limit,
+//! would otherwise fail at one message or task after another within seconds.
+//!
+//! Each further failure in a row doubles the pause. After [`MAX_FAILED_TURNS`] the agent waits for a
+//! message of a person or of the lead. Such a message also ends a pause early, because its sender may
+//! have removed the cause. After [`TASK_FAILURES`] the tasks are no longer held responsible: the task
+//! of the turn is tried again after the pause.
+
+use protocol::control::TurnPause;
+use std::time::{Duration, Instant};
+
+/// The pause after the first failed turn, without jitter.
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
+/// The longest pause, without jitter.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
+/// After this many failed turns in a row no further turn starts by itself. The pauses until then
+/// last six hours, which is longer than the usage limits of agent programs.
+const MAX_FAILED_TURNS: u32 = 33;
+/// How many failed turns in a row also fail their tasks.
+const TASK_FAILURES: u32 = 3;
+
+/// The failed turns since the last turn that did not fail.
+#[derive(Debug, Default)]
+pub(super) struct FailureStreak {
+    failed_turns: u32,
+    pause: Option<Pause>,
+    /// How many messages of a person or of the lead were unread when the last turn started.
+    known_messages: usize,
+}
+
+/// Until when no turn starts.
+#[derive(Debug)]
+enum Pause {
+    Until(Instant),
+    UntilMessage,
+}
+
+impl FailureStreak {
+    /// Records that a turn starts, and how many messages of a person or of the lead are unread. A
+    /// later message ends the pause that follows if the turn fails.
+    pub(super) fn begin_turn(&mut self, unread_messages: usize) {
+        (self.pause, self.known_messages) = (None, unread_messages);
+    }
+
+    /// Records a turn that has not failed.
+    pub(super) fn end(&mut self) {
+        self.failed_turns = 0;
+    }
+
+    /// Records a failed turn, and begins a pause. Returns the pause for the status. `now` is in
+    /// milliseconds since the epoch.
+    pub(super) fn add_failure(&mut self, reason: String, now: u64) -> TurnPause {
+        self.failed_turns += 1;
+        let length = pause_length(self.failed_turns, fastrand::f64());
+        self.pause = Some(length.map_or(Pause::UntilMessage, |length| Pause::Until(Instant::now() + length)));
+        let until = length.map(|length| now + u64::try_from(length.as_millis()).unwrap_or(0));
+        TurnPause { failed_turns: self.failed_turns, reason, until }
+    }
+
+    /// Whether a task whose turn fails next is tried again, instead of being marked failed.
+    pub(super) fn keeps_task(&self) -> bool {
+        (TASK_FAILURES..MAX_FAILED_TURNS - 1).contains(&self.failed_turns)
+    }
+
+    /// Ends the pause, because its time has passed.
+    pub(super) fn end_pause(&mut self) {
+        self.pause = None;
+    }
+
+    /// Whether no turn may start. `unread_messages` is how many messages of a person or of the lead
+    /// are unread.
+    pub(super) fn is_paused(&self, unread_messages: usize) -> bool {
+        self.pause.is_some() && unread_messages <= self.known_messages
+    }
+
+    /// When the pause ends. `None` if there is no pause, or if only a message ends it.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self.pause {
+            Some(Pause::Until(at)) => Some(at),
+            _ => None,
+        }
+    }
+}
+
+/// The pause after this many failed turns in a row, `None` if only a message ends it. `random` is
+/// from 0 to 1: several agents that meet the same limit do not start their turns at the same moment.
+fn pause_length(failed_turns: u32, random: f64) -> Option<Duration> {
+    let doubled = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failed_turns.saturating_sub(1)));
+    let jitter = 0.75 + random / 2.0;
+    (failed_turns < MAX_FAILED_TURNS).then(|| doubled.min(LONGEST_PAUSE).mul_f64(jitter))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_limit_and_then_wait_for_a_message() {
+        let seconds = |turns: u32| pause_length(turns, 0.5).map(|pause| pause.as_secs());
+        let pauses: Vec<_> = (1..=11).map(seconds).collect();
+        assert_eq!(pauses, [2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900].map(Some));
+        assert_eq!((seconds(32), seconds(33), seconds(u32::MAX)), (Some(900), None, None));
+        assert_eq!(pause_length(3, 0.0), Some(Duration::from_secs(6)));
+        assert_eq!(pause_length(3, 1.0), Some(Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn message_after_the_start_of_the_turn_ends_the_pause() {
+        let mut streak = FailureStreak::default();
+        streak.begin_turn(1);
+        assert!(!streak.is_paused(1));
+        let pause = streak.add_failure("exit 1".to_owned(), 5_000);
+        assert_eq!(pause.failed_turns, 1);
+        assert!((6_500..=7_500).contains(&pause.until.unwrap()), "{pause:?}");
+        assert!(streak.is_paused(1) && !streak.is_paused(2));
+        streak.begin_turn(2);
+        assert!(!streak.is_paused(2));
+        streak.add_failure("exit 1".to_owned(), 0);
+        assert!(streak.is_paused(2));
+        streak.end_pause();
+        assert!(!streak.is_paused(2));
+    }
+
+    #[test]
+    fn turn_that_does_not_fail_ends_the_streak() {
+        let mut streak = FailureStreak::default();
+        for turn in 1..=MAX_FAILED_TURNS {
+            assert_eq!(streak.keeps_task(), turn > TASK_FAILURES && turn < MAX_FAILED_TURNS, "turn {turn}");
+            let pause = streak.add_failure("exit 1".to_owned(), 0);
+            assert_eq!((pause.failed_turns, pause.until.is_none()), (turn, turn == MAX_FAILED_TURNS));
+        }
+        assert_eq!(streak.deadline(), None);
+        streak.begin_turn(0);
+        streak.end();
+        assert_eq!(streak.add_failure("exit 1".to_owned(), 0).failed_turns, 1);
+    }
+}

@@ -1,0 +1,78 @@
+//! Tests of the pauses after failed turns, and of what happens to messages and tasks meanwhile.
+
+use super::*;
+use protocol::control::{Activity, TurnPause};
+
+/// The pauses that were reported while the agent was idle.
+fn pauses(executor: &FakeExecutor) -> Vec<Option<TurnPause>> {
+    let idle = executor.reported_statuses.iter().filter(|status| status.activity == Activity::Idle);
+    idle.map(|status| status.pause.clone()).collect()
+}
+
+#[test]
+fn message_of_a_failed_turn_is_delivered_again_after_a_pause() {
+    let test_team = TestTeam::new();
+    test_team.send_to_ann("bob", "one");
+    test_team.send_to_ann("bob", "two");
+    let events = vec![
+        turn_end(1),
+        wake_after(|team| assert_eq!(unread_count(team), 2, "a wake does not end the pause")),
+        pause_end(),
+        turn_end(0),
+        turn_end(0),
+    ];
+    let (executor, _) = test_team.run(agent_program(), default_state(), events);
+    let texts: Vec<bool> = executor.texts().iter().map(|text| text.contains("one")).collect();
+    assert_eq!(texts, [true, true, false]);
+    assert_eq!(test_team.unread_count(), 0);
+    let pauses = pauses(&executor);
+    let pause = pauses[0].as_ref().unwrap();
+    assert_eq!((pause.failed_turns, pause.reason.as_str()), (1, "exit 1: its last words"));
+    assert_eq!(pauses.last().unwrap(), &None, "the pause is over");
+}
+
+#[test]
+fn message_of_the_lead_or_a_person_ends_the_pause() {
+    for sender in ["team-lead", "user"] {
+        let test_team = TestTeam::new();
+        test_team.send_to_ann("team-lead", "one");
+        let events = vec![
+            turn_end(1),
+            wake_after(|team| send(team, "bob", "ann", "from a peer")),
+            wake_after(move |team| send(team, sender, "ann", "go on")),
+            turn_end(0),
+            turn_end(0),
+            turn_end(0),
+        ];
+        let (executor, _) = test_team.run(agent_program(), default_state(), events);
+        assert_eq!(executor.started_turns.len(), 4, "all messages are delivered at once");
+        assert_eq!(test_team.unread_count(), 0);
+    }
+}
+
+#[test]
+fn task_is_kept_after_several_failed_turns() {
+    let test_team = TestTeam::new();
+    let tasks: Vec<Task> = (0..5).map(|n| test_team.create_task(&format!("task {n}"))).collect();
+    let failed = || [turn_end(1), pause_end()];
+    let events = (0..6).flat_map(|_| failed()).chain([turn_end(0), turn_end(0)]).collect();
+    let (executor, _) = test_team.run(agent_program(), default_state(), events);
+    let subjects: Vec<usize> = executor
+        .texts()
+        .iter()
+        .map(|text| tasks.iter().position(|task| text.contains(&task.subject)).unwrap())
+        .collect();
+    assert_eq!(subjects, [0, 1, 2, 3, 3, 3, 3, 4], "the program fails, not task 3");
+    let is_failed = |task: &Task| test_team.team.tasks().get(&task.id).unwrap().failure().is_some();
+    assert_eq!(tasks.iter().map(is_failed).collect::<Vec<_>>(), [true, true, true, false, false]);
+}
+
+#[test]
+fn failed_command_of_a_worker_causes_no_pause() {
+    let test_team = TestTeam::new();
+    (0..3).for_each(|_| drop(test_team.create_task("x")));
+    let events = vec![turn_end(1), turn_end(1), turn_end(1)];
+    let (executor, _) = test_team.run(worker_program("false"), default_state(), events);
+    assert_eq!(executor.started_turns.len(), 3);
+    assert_eq!(pauses(&executor), [None]);
+}
