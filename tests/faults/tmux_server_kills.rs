@@ -1,7 +1,7 @@
 //! Kills the tmux server and replaces it at once with a server whose foreign panes have the same
 //! ids, names and tags as the agents' panes had. Tests that the exit of each agent is reported
-//! once, that no agent is respawned, that no foreign pane is changed or typed into, and that the
-//! next spawn works on the new server.
+//! once, that only the agent with a restart policy is respawned, that no foreign pane is changed or
+//! typed into, and that the next spawn works on the new server.
 //!
 //! `SERVERS=n` sets the number of killed servers (10 by default).
 
@@ -97,6 +97,12 @@ fn replace_tmux_server(env: &TestEnv) -> Vec<ForeignPane> {
     create_foreign_panes(env, &before)
 }
 
+/// How many exits of the agent `n` the lead knows in the round `nth`. The agent that was respawned is
+/// killed at the end of each round, which is reported too.
+fn expected_notices(n: usize, nth: usize) -> usize {
+    if n == 0 { 2 * nth - 1 } else { nth }
+}
+
 fn run_round(env: &TestEnv, nth: usize) {
     let shims: Vec<TaggedProcesses> = (0..AGENTS)
         .map(|n| {
@@ -111,11 +117,19 @@ fn run_round(env: &TestEnv, nth: usize) {
     let foreign_panes = replace_tmux_server(env);
     for (n, shim) in shims.iter().enumerate() {
         env.wait_until("the exit is reported", || {
-            (exit_notices(env, &agent_name(n)).len() == nth).then_some(())
+            (exit_notices(env, &agent_name(n)).len() == expected_notices(n, nth)).then_some(())
         });
-        env.wait_until("the member is removed", || env.member(&agent_name(n)).is_none().then_some(()));
+        if n == 0 {
+            env.wait_until("the agent with a restart policy runs in the new server", || {
+                let member = env.member(&agent_name(n))?;
+                (member["lifecycle"] == "running" && member["respawns"] == 1).then_some(())
+            });
+        } else {
+            env.wait_until("the member is removed", || env.member(&agent_name(n)).is_none().then_some(()));
+        }
         let notice = exit_notices(env, &agent_name(n)).pop().unwrap()["message"].to_string();
         assert!(notice.contains("tmux gone"), "{notice}");
+        assert_eq!(notice.contains("it is started again"), n == 0, "{notice}");
         assert!(shim.exit_within(Duration::from_secs(5)), "the shim exits with its agent: {shim:?}");
     }
     assert_eq!(env.member("bob").unwrap()["lifecycle"], "running", "a member without a pane keeps running");
@@ -126,9 +140,10 @@ fn run_round(env: &TestEnv, nth: usize) {
     env.teamctl(["kill", "cat"]).expect_success();
     assert_unchanged(env, &foreign_panes);
     for n in 0..AGENTS {
-        assert_eq!(exit_notices(env, &agent_name(n)).len(), nth, "the exit is reported once");
-        assert_eq!(env.member(&agent_name(n)), None);
+        let notices = exit_notices(env, &agent_name(n)).len();
+        assert_eq!(notices, expected_notices(n, nth), "the exit is reported once");
     }
+    env.teamctl(["kill", &agent_name(0)]).expect_success();
     // The server is ended normally while no agent uses it. The next round then starts with few
     // panes.
     let server = TaggedProcesses::single(env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap());

@@ -453,6 +453,7 @@ mod tests {
             ended_at: 7,
             respawns_at,
             is_suspended: false,
+            gave_up_because: None,
             usage: Usage::default(),
         };
         let past = vec![past("ann", None), past("bob", Some(9)), past("cy", None)];

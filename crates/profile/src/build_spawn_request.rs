@@ -77,8 +77,8 @@ pub struct SpawnOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "TOOL"))]
     pub deny: Vec<String>,
     /// Whether the member respawns if its agent fails: a crash, or an exit code other than 0. The respawns come after
-    /// 0.5 s, 1 s, 2 s and so on, at most five times in ten minutes [default: never]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = one_of(RestartPolicy::ALL.map(|policy| (policy.as_str(), policy)))))]
+    /// 0.5 s, 1 s, 2 s and so on up to 5 minutes, at most N times in an hour (12 without N) [default: never]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "never|on-failure|on-failure:N"))]
     pub restart: Option<RestartPolicy>,
     /// A variable for the agent's environment, which also has the caller's variables; may be repeated
     #[cfg_attr(feature = "clap", arg(long, value_name = "K=V"))]

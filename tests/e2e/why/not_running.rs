@@ -45,12 +45,14 @@ fn killed_by_command() {
 #[test]
 fn restarts_exhausted() {
     let env = TestEnv::with_team();
-    env.teamctl(["spawn", "ann", "--restart", "on-failure", "--", "sh", "-c", "echo no; exit 3"])
+    env.teamctl(["spawn", "ann", "--restart", "on-failure:2", "--", "sh", "-c", "echo no; exit 3"])
         .expect_success();
     run_suggested_command(&env, &assert_first_cause(&env, "restarting"));
     let cause = assert_first_cause(&env, "respawns_exhausted");
     assert!(cause["evidence"][1].as_str().unwrap().contains("exit 3"), "{cause}");
     assert!(run_suggested_command(&env, &cause).contains("no"));
+    let status = env.teamctl(["status"]).expect_success();
+    assert!(status.contains("not started again: it failed 3 times in an hour"), "{status}");
     env.shut_down();
 }
 

@@ -163,6 +163,9 @@ pub struct PastMember {
     /// Whether the member is suspended. Only `teamctl up --resume` starts it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_suspended: bool,
+    /// Why the member's restart policy starts it no more. `None` unless it failed too often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gave_up_because: Option<String>,
     /// Tokens and cost of the spawn, as reported by its program.
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
     pub usage: Usage,

@@ -7,7 +7,10 @@ use crate::permission_mode::PermissionMode;
 use crate::shim_turn_program::TurnProgram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Everything that the daemon needs to start a teammate. `Debug` omits the environment, which can
 /// contain secrets.
@@ -155,29 +158,62 @@ impl Backend {
     }
 }
 
-/// Whether a teammate that exited without a request is started again.
+/// Whether a teammate that exited without a request is started again. As text: `never`, `on-failure`,
+/// or `on-failure:N`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[serde(try_from = "String", into = "String")]
 pub enum RestartPolicy {
     /// The teammate is not started again.
     #[default]
     Never,
     /// The teammate is started again under the same name, after a crash or an exit code other than
-    /// 0.
-    OnFailure,
+    /// 0, this often within an hour. `None`: [`RestartPolicy::DEFAULT_MAX`].
+    OnFailure(Option<NonZeroU16>),
 }
 
 impl RestartPolicy {
-    /// All restart policies.
-    pub const ALL: [RestartPolicy; 2] = [RestartPolicy::Never, RestartPolicy::OnFailure];
+    /// How often a teammate is started again within an hour, unless the policy has a number.
+    pub const DEFAULT_MAX: u16 = 12;
+}
 
-    /// The name on the command line and in run files.
-    pub fn as_str(self) -> &'static str {
+impl fmt::Display for RestartPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RestartPolicy::Never => "never",
-            RestartPolicy::OnFailure => "on-failure",
+            RestartPolicy::Never => f.write_str("never"),
+            RestartPolicy::OnFailure(None) => f.write_str("on-failure"),
+            RestartPolicy::OnFailure(Some(max)) => write!(f, "on-failure:{max}"),
         }
+    }
+}
+
+impl From<RestartPolicy> for String {
+    fn from(policy: RestartPolicy) -> String {
+        policy.to_string()
+    }
+}
+
+impl FromStr for RestartPolicy {
+    type Err = String;
+
+    /// # Errors
+    ///
+    /// A sentence that names the valid texts.
+    fn from_str(text: &str) -> Result<RestartPolicy, String> {
+        match (text, text.strip_prefix("on-failure:").map(str::parse)) {
+            ("never", _) => Ok(RestartPolicy::Never),
+            ("on-failure", _) => Ok(RestartPolicy::OnFailure(None)),
+            (_, Some(Ok(max))) => Ok(RestartPolicy::OnFailure(Some(max))),
+            _ => Err("it is never, on-failure, or on-failure:N with N from 1 to 65535".to_owned()),
+        }
+    }
+}
+
+impl TryFrom<String> for RestartPolicy {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<RestartPolicy, String> {
+        text.parse()
     }
 }
 
@@ -228,5 +264,18 @@ mod tests {
             (without_placeholder.name.as_str(), without_placeholder.argv[1].as_str()),
             ("ann-2", "s0@t")
         );
+    }
+
+    #[test]
+    fn restart_policy_is_one_text() {
+        for text in ["never", "on-failure", "on-failure:1", "on-failure:65535"] {
+            let policy: RestartPolicy = serde_json::from_value(text.into()).unwrap();
+            assert_eq!(serde_json::to_value(policy).unwrap(), text);
+        }
+        for text in
+            ["", "always", "on-failure:", "on-failure:0", "on-failure:65536", "on-failure:-1", "never:1"]
+        {
+            assert!(text.parse::<RestartPolicy>().is_err(), "{text}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use crate::run_file::table_reader::TableReader;
 use crate::run_file::validation_errors::{Located, ValidationErrors, nearest_help};
 use profile::ProfileRegistry;
 use profile::build_spawn_request::{self, SpawnOptions};
-use protocol::control::{Backend, RestartPolicy, SpawnRequest};
+use protocol::control::{Backend, SpawnRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use protocol::permission_mode::PermissionMode;
@@ -87,14 +87,13 @@ fn parse_options(
     let text = |key: &str, errors: &mut ValidationErrors| member.string(key, errors).map(|text| text.value);
     let modes = PermissionMode::ALL.map(|mode| (mode.as_str(), mode));
     let backends = Backend::ALL.map(|backend| (backend.as_str(), backend));
-    let policies = RestartPolicy::ALL.map(|policy| (policy.as_str(), policy));
     SpawnOptions {
         prompt: parse_prompt(member, defaults.directory, errors),
         agent_type: text("agent_type", errors),
         model: text("model", errors).or_else(|| defaults.model.clone()),
         mode: member.one_of("mode", &modes, errors),
         backend: member.one_of("backend", &backends, errors),
-        restart: member.one_of("restart", &policies, errors),
+        restart: member.parsed("restart", errors),
         env: parse_env(member, errors),
         profile: text("profile", errors),
         allow: parse_list(member, "allow", errors).unwrap_or_default(),

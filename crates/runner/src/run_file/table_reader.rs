@@ -4,6 +4,7 @@
 use crate::run_file::validation_errors::{Located, ValidationErrors, nearest_help};
 use serde_json::{Map, Number, Value};
 use std::ops::Range;
+use std::str::FromStr;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
@@ -136,6 +137,17 @@ impl<'a> TableReader<'a> {
             DeValue::Boolean(value) => value.then_some(None),
             _ => self.text(key, "true or a string", errors).map(|text| Some(text.value)),
         }
+    }
+
+    /// Reads a string and parses it. The error of `T` continues the sentence `KEY: …`.
+    pub(crate) fn parsed<T: FromStr<Err = String>>(
+        &self,
+        key: &str,
+        errors: &mut ValidationErrors,
+    ) -> Option<T> {
+        let found = self.string(key, errors)?;
+        let push = |error| errors.push(found.at, format!("{key}: {error}, not {:?}", found.value));
+        found.value.parse().map_err(push).ok()
     }
 
     /// Reads a string that must be one of `choices`, and returns the value that `choices` has for

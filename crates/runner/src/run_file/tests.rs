@@ -127,7 +127,7 @@ blocked_by = ["count", "count"]
     assert_eq!(run.policy, RunPolicy { team: team.clone(), grace, retries: 2 });
     assert_eq!(parse_policy(text, directory.path()), Ok(team));
     let [ann, bob] = run.members.as_slice() else { panic!("{:?}", run.members) };
-    assert_eq!((ann.backend, ann.restart), (Backend::InProcess, RestartPolicy::OnFailure));
+    assert_eq!((ann.backend, ann.restart), (Backend::InProcess, RestartPolicy::OnFailure(None)));
     assert_eq!(
         (ann.model.as_deref(), ann.mode, &ann.cwd),
         (Some("m1"), Some(PermissionMode::AcceptEdits), &src)

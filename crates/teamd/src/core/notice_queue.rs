@@ -14,10 +14,14 @@ use tmux::PaneId;
 
 /// The shortest time between two texts, in milliseconds.
 const MIN_INTERVAL: u64 = 1_000;
+/// How long a text waits for the suspensions of other members, in milliseconds.
+const COLLECT_INTERVAL: u64 = 500;
 /// The longest name that is shown in full, in characters.
 const MAX_NAME: usize = 28;
 /// The longest reason of a failure that is shown in full, in characters.
 const MAX_REASON: usize = 60;
+/// How many suspended members are named.
+const MAX_NAMED: usize = 4;
 /// How many teams are named. The text then fits a tmux status line.
 const MAX_TEAMS: usize = 2;
 
@@ -31,6 +35,9 @@ pub(crate) struct NoticeQueue {
     has_changed: bool,
     /// When the next text may be shown, in milliseconds on the monotonic clock.
     quiet_until: u64,
+    /// Until when a text waits for the suspensions of other members, in milliseconds on the monotonic
+    /// clock. The end of a tmux server suspends all members one after the other.
+    collects_until: Option<u64>,
 }
 
 /// The reason of a notice.
@@ -124,14 +131,20 @@ impl NoticeQueue {
 
     /// When the next text is due, in milliseconds on the monotonic clock. `None` without notices.
     pub(crate) fn next_due(&self) -> Option<u64> {
-        (!self.waiting.is_empty()).then_some(self.quiet_until)
+        (!self.waiting.is_empty()).then_some(self.quiet_until.max(self.collects_until.unwrap_or(0)))
     }
 
     /// Takes the next text, if it is due.
     pub(crate) fn take_due(&mut self, now: u64) -> Option<NoticeText> {
-        if self.waiting.is_empty() || now < self.quiet_until {
+        if self.next_due().is_none_or(|due| now < due) {
             return None;
         }
+        let collects = self.waiting.iter().any(|notice| notice.kind == NoticeKind::Suspended);
+        if collects && self.collects_until.is_none() {
+            self.collects_until = Some(now + COLLECT_INTERVAL);
+            return None;
+        }
+        self.collects_until = None;
         self.quiet_until = now + MIN_INTERVAL;
         let waiting = std::mem::take(&mut self.waiting);
         let word = NoticeText::from_notices(&waiting);
@@ -172,12 +185,13 @@ impl NoticeText {
 /// How several notices are summarized: singular, plural, and which notices count.
 type SummaryRule = (&'static str, &'static str, fn(&NoticeKind) -> bool);
 
-const SUMMARY_RULES: [SummaryRule; 8] = [
+const SUMMARY_RULES: [SummaryRule; 9] = [
     ("request waits for an answer", "requests wait for an answer", |n| {
         matches!(n, NoticeKind::RequestWaiting(_))
     }),
     ("member is at a dialog", "members are at dialogs", |n| matches!(n, NoticeKind::AtDialog)),
-    ("member has ended", "members have ended", |n| matches!(n, NoticeKind::Exited | NoticeKind::Suspended)),
+    ("member has ended", "members have ended", |n| matches!(n, NoticeKind::Exited)),
+    ("member is suspended", "members are suspended", |n| matches!(n, NoticeKind::Suspended)),
     ("member has written nothing", "members have written nothing", |n| matches!(n, NoticeKind::NoOutput(_))),
     ("member fails turn after turn", "members fail turn after turn", |n| {
         matches!(n, NoticeKind::TurnsFailed { .. })
@@ -192,6 +206,9 @@ const SUMMARY_RULES: [SummaryRule; 8] = [
 fn compose_text(waiting: &[Notice]) -> String {
     match waiting {
         [one] => describe(one),
+        several if several.iter().all(|waiting| waiting.kind == NoticeKind::Suspended) => {
+            describe_suspended(several)
+        }
         several => {
             let verb =
                 match several.iter().all(|waiting| matches!(waiting.kind, NoticeKind::RequestWaiting(_))) {
@@ -209,6 +226,17 @@ fn compose_text(waiting: &[Notice]) -> String {
             format!("{parts}: teamctl {verb} -t {}", list_teams(several))
         }
     }
+}
+
+/// The names of suspended members, and the command that resumes them.
+fn describe_suspended(waiting: &[Notice]) -> String {
+    let names: Vec<String> =
+        waiting.iter().filter_map(|waiting| Some(sanitize_name(waiting.member.as_ref()?.as_str()))).collect();
+    let (shown, more) = names.split_at(names.len().min(MAX_NAMED));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} others", more.len()) };
+    let teams = list_teams(waiting);
+    let option = if teams.contains(' ') { String::new() } else { format!(" -t {teams}") };
+    format!("{}{more} of {teams} are suspended: teamctl up --resume{option}", shown.join(", "))
 }
 
 fn list_teams(waiting: &[Notice]) -> String {
@@ -290,6 +318,11 @@ mod tests {
         notices.add(&survey(), &AgentName::new_unchecked(from), pane, kind);
     }
 
+    /// The text that is due at once or after the suspensions were collected.
+    fn take_collected(notices: &mut NoticeQueue) -> Option<String> {
+        take_text(notices, 0).or_else(|| take_text(notices, COLLECT_INTERVAL))
+    }
+
     fn take_text(notices: &mut NoticeQueue, now: u64) -> Option<String> {
         notices.take_due(now).map(|notice| notice.text)
     }
@@ -328,7 +361,7 @@ mod tests {
         ] {
             let mut notices = NoticeQueue::default();
             add(&mut notices, "ann", kind);
-            assert_eq!(take_text(&mut notices, 0).as_deref(), Some(expected));
+            assert_eq!(take_collected(&mut notices).as_deref(), Some(expected));
         }
         let mut notices = NoticeQueue::default();
         notices.add_all_tasks_done(&survey(), 7);
@@ -339,6 +372,23 @@ mod tests {
         }
         let mixed = "1 request waits for an answer, 2 members have ended: teamctl status -t survey";
         assert_eq!(take_text(&mut notices, 5_000).as_deref(), Some(mixed));
+    }
+
+    #[test]
+    fn suspensions_are_collected_into_one_text_with_names() {
+        let mut notices = NoticeQueue::default();
+        add(&mut notices, "ann", NoticeKind::Suspended);
+        assert_eq!((take_text(&mut notices, 10), notices.next_due()), (None, Some(10 + COLLECT_INTERVAL)));
+        for name in ["bob", "cat", "dan", "eve", "fay"] {
+            add(&mut notices, name, NoticeKind::Suspended);
+        }
+        assert_eq!(take_text(&mut notices, 11), None);
+        let text = take_text(&mut notices, 10 + COLLECT_INTERVAL).unwrap();
+        assert_eq!(
+            text,
+            "ann, bob, cat, dan and 2 others of survey are suspended: teamctl up --resume -t survey"
+        );
+        assert!(tmux::is_valid_message(&text));
     }
 
     #[test]
@@ -366,7 +416,7 @@ mod tests {
             ] {
                 let mut notices = NoticeQueue::default();
                 notices.add(&team(0), &AgentName::new_unchecked(&from), None, kind);
-                let text = take_text(&mut notices, 0).unwrap();
+                let text = take_collected(&mut notices).unwrap();
                 assert!(tmux::is_valid_message(&text), "{} {text}", text.len());
             }
         }

@@ -150,7 +150,7 @@ impl Simulation {
         let name = name.unwrap_or_else(|| AgentName::parse(random_name(self)).expect("the name is valid"));
         let request_id = self.next_pid().to_string();
         let backend = [Backend::Tmux, Backend::Window, Backend::InProcess][self.rng.usize(0..3)];
-        let restart = if self.rng.bool() { RestartPolicy::OnFailure } else { RestartPolicy::Never };
+        let restart = if self.rng.bool() { RestartPolicy::OnFailure(None) } else { RestartPolicy::Never };
         let dialog = if self.rng.bool() { vec!["Proceed?".to_owned()] } else { Vec::new() };
         let mut order = default_request(team, name);
         order.unique = worktree.is_none() && self.rng.bool();

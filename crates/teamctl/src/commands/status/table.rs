@@ -207,7 +207,9 @@ fn failed_turns_text(member: &MemberView, commands: &SuggestedCommands) -> Strin
 
 fn past_row(past: &PastMember) -> Vec<String> {
     let seconds = past.respawns_at.map(|at| at.saturating_sub(now()).div_ceil(1000));
-    let next_spawn = seconds.map(|seconds| format!(", again in {seconds} s")).unwrap_or_default();
+    let next_spawn = seconds.map(|seconds| format!(", again in {seconds} s"));
+    let gave_up = past.gave_up_because.as_ref().map(|reason| format!(", not started again: {reason}"));
+    let next_spawn = next_spawn.or(gave_up).unwrap_or_default();
     let state = if past.is_suspended { "suspended" } else { &past.outcome };
     let mut row = vec![sanitize(past.name.as_str()), sanitize(state), dash(), age(past.ended_at)];
     row.extend([
@@ -311,6 +313,7 @@ mod tests {
             ended_at: now(),
             respawns_at: Some(now() + 3_500),
             is_suspended: false,
+            gave_up_because: None,
             usage: Usage::default(),
         };
         let id = |id: &str| protocol::id::TaskId::parse(id).unwrap();

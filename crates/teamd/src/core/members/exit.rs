@@ -210,7 +210,10 @@ fn start_next_spawn(
             }
             next => next,
         },
-        ExitCause::TmuxGone => pending_respawns::suspend(context, record),
+        ExitCause::TmuxGone => match pending_respawns::respawn_after_failure(context, record) {
+            NextSpawn::NoRespawn | NextSpawn::GivenUp(_) => pending_respawns::suspend(context, record),
+            next => next,
+        },
         ExitCause::Other => NextSpawn::NoRespawn,
     }
 }
@@ -238,7 +241,7 @@ fn exit_notice(how: &ExitReport, next: &NextSpawn) -> Option<NoticeKind> {
 
 /// Whether the exit is a failure, after which the restart policy may respawn the member. A closed
 /// pane is no failure, because a person closed it on purpose. The end of the tmux server is none
-/// either, because every member is suspended then.
+/// either, because then a member that is not respawned is suspended.
 fn is_failure(how: &ExitReport) -> bool {
     match how {
         ExitReport::Exit(code) => *code != 0,

@@ -1,6 +1,6 @@
 //! The restart policy: whether and when a member is respawned after a failure. The delay before the
-//! respawn (the backoff) doubles with each failure. After more than five failures in ten minutes
-//! the member is no longer respawned. A member that was killed, or asked to shut down, is not
+//! respawn (the backoff) doubles with each failure, up to five minutes. After too many failures in an
+//! hour the member is no longer respawned. A member that was killed, or asked to shut down, is not
 //! respawned either.
 //!
 //! Suspended members are also kept as pending respawns. They keep their tasks, worktrees and
@@ -21,13 +21,14 @@ use protocol::control::RestartPolicy;
 use protocol::control::{AgentExit, PastMember};
 use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName};
+use std::num::NonZeroU16;
 
 /// The first backoff, in milliseconds. It doubles with each failure that still counts.
 const INITIAL_BACKOFF: u64 = 500;
+/// The longest backoff, in milliseconds.
+const MAX_BACKOFF: u64 = 300_000;
 /// How long a failure counts, in milliseconds.
-const FAILURE_WINDOW: u64 = 600_000;
-/// How many failures may count before the member is given up.
-const MAX_FAILURES: usize = 5;
+const FAILURE_WINDOW: u64 = 3_600_000;
 /// The description of a shutdown that found the member without an agent.
 const BETWEEN_SPAWNS: &str = "it was between two spawns";
 /// After how long a respawn is tried again if the member's name is not free, in milliseconds.
@@ -73,6 +74,10 @@ impl NextSpawn {
                 NextSpawn::NoRespawn | NextSpawn::GivenUp(_) | NextSpawn::Suspended => None,
             },
             is_suspended: *self == NextSpawn::Suspended,
+            gave_up_because: match self {
+                NextSpawn::GivenUp(reason) => Some(reason.clone()),
+                NextSpawn::NoRespawn | NextSpawn::Respawn { .. } | NextSpawn::Suspended => None,
+            },
             usage: record.usage(),
         }
     }
@@ -100,14 +105,15 @@ impl NextSpawn {
 
 /// Schedules a respawn after a failure, if the restart policy allows another.
 pub(crate) fn respawn_after_failure(context: &mut Context, record: &AgentRecord) -> NextSpawn {
-    let is_wanted = record.can_respawn() && record.request.restart == RestartPolicy::OnFailure;
-    if !is_wanted || context.state.daemon_shutdown.is_in_progress() {
+    let RestartPolicy::OnFailure(max) = record.request.restart else { return NextSpawn::NoRespawn };
+    if !record.can_respawn() || context.state.daemon_shutdown.is_in_progress() {
         return NextSpawn::NoRespawn;
     }
+    let max_failures = max.map_or(RestartPolicy::DEFAULT_MAX, NonZeroU16::get);
     let mut respawn = record.respawn.clone();
     respawn.failed_at.retain(|at| context.now.wall.saturating_sub(*at) < FAILURE_WINDOW);
     respawn.failed_at.push(context.now.wall);
-    let next = next_attempt(&respawn);
+    let next = next_attempt(&respawn, max_failures);
     context.effects.extend(next.event_kind().map(|what| Effect::log_member(record, what)));
     if let NextSpawn::Respawn { after, .. } = next {
         context.state.pending_respawns.push(PendingRespawn {
@@ -188,12 +194,14 @@ pub(crate) fn restore_deadlines(state: &mut State, now: Now) {
     }
 }
 
-fn next_attempt(respawn: &RespawnRecord) -> NextSpawn {
+fn next_attempt(respawn: &RespawnRecord, max_failures: u16) -> NextSpawn {
     let failures = respawn.failed_at.len();
-    if failures > MAX_FAILURES {
-        return NextSpawn::GivenUp(format!("it failed {failures} times in ten minutes"));
+    if failures > usize::from(max_failures) {
+        return NextSpawn::GivenUp(format!("it failed {failures} times in an hour"));
     }
-    NextSpawn::Respawn { attempt: respawn.respawns + 1, after: INITIAL_BACKOFF << (failures - 1) }
+    let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX);
+    let after = INITIAL_BACKOFF.saturating_mul(2_u64.saturating_pow(doublings)).min(MAX_BACKOFF);
+    NextSpawn::Respawn { attempt: respawn.respawns + 1, after }
 }
 
 /// Schedules another respawn for a member whose last respawn was interrupted by the end of the
@@ -291,15 +299,15 @@ mod tests {
     }
 
     #[test]
-    fn delays_double_until_no_respawn_follows() {
-        let after = |failures| match next_attempt(&new_respawn(failures)) {
+    fn delays_double_up_to_a_limit_until_no_respawn_follows() {
+        let after = |failures, max| match next_attempt(&new_respawn(failures), max) {
             NextSpawn::Respawn { after, .. } => Some(after),
             _ => None,
         };
-        assert_eq!(
-            (1..=6).map(after).collect::<Vec<_>>(),
-            [Some(500), Some(1000), Some(2000), Some(4000), Some(8000), None]
-        );
-        assert_eq!(next_attempt(&new_respawn(1)), NextSpawn::Respawn { attempt: 8, after: 500 });
+        let seconds: Vec<_> = (2..=13).map(|failures| after(failures, 12).map(|ms| ms / 1_000)).collect();
+        let expected = [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300].map(Some);
+        assert_eq!((&seconds[..11], seconds[11]), (&expected[..], None));
+        assert_eq!((after(1, 1), after(2, 1), after(90, u16::MAX)), (Some(500), None, Some(MAX_BACKOFF)));
+        assert_eq!(next_attempt(&new_respawn(1), 12), NextSpawn::Respawn { attempt: 8, after: 500 });
     }
 }

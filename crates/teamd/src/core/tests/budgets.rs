@@ -164,7 +164,7 @@ fn killed_member_is_not_suspended_when_the_budget_is_exhausted() {
 fn killed_member_is_not_suspended_if_recovery_finds_the_time_limit_passed() {
     let policy = Policy { max_time_ms: Some(5_000), ..Policy::default() };
     let mut before = state_with_policy(policy.clone());
-    let restarted = |name| worker_request(name, |order| order.restart = RestartPolicy::OnFailure);
+    let restarted = |name| worker_request(name, |order| order.restart = RestartPolicy::OnFailure(None));
     let ann = start_member_with(&mut before, restarted("ann"), 50);
     let bob = start_member_with(&mut before, restarted("bob"), 51);
     let kill = Request::Kill(MemberSelection { team: survey_team(), names: vec!["ann".into()] });
@@ -189,7 +189,7 @@ fn pending_respawn_is_suspended_when_the_budget_is_exhausted() {
     let mut state = state_with_policy(Policy { max_turns: Some(1), ..Policy::default() });
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = protocol::control::RestartPolicy::OnFailure),
+        worker_request("ann", |order| order.restart = protocol::control::RestartPolicy::OnFailure(None)),
         50,
     );
     start_member_with(&mut state, worker_request("bob", |_| {}), 51);
@@ -279,7 +279,7 @@ fn reported_usage_is_counted_once_and_exhausts_the_budget() {
 fn usage_is_counted_across_respawns_and_daemons() {
     for (session, tokens, expected) in [(None, 300, 900), (None, 700, 1_300), (Some("s"), 700, 700)] {
         let mut state = state_with_policy(Policy::default());
-        let restart = protocol::control::RestartPolicy::OnFailure;
+        let restart = protocol::control::RestartPolicy::OnFailure(None);
         let ann = start_member_with(&mut state, worker_request("ann", |order| order.restart = restart), 50);
         report_usage(&mut state, 50, session, 600);
         report_exit(&mut state, &ann, 50, ExitReport::Exit(1));

@@ -203,7 +203,7 @@ fn finish_start(state: &mut State, effects: &[Effect], conn: u64) -> (SpawnId, V
 #[test]
 fn arguments_have_color_and_session_ids_and_a_respawn_resumes_the_session() {
     let mut state = new_state();
-    let effects = send_call(&mut state, 1, native_spawn_request(RestartPolicy::OnFailure));
+    let effects = send_call(&mut state, 1, native_spawn_request(RestartPolicy::OnFailure(None)));
     let (first, argv) = finish_start(&mut state, &effects, 50);
     assert_eq!(argv, ["c", "blue", "lead's", "open", first.as_str()]);
     // The first spawn had no turn, so there is no session to resume.

@@ -14,6 +14,7 @@ use crate::core::tests::hooks;
 use protocol::control::RestartPolicy;
 use protocol::control::{HookEvent, TurnStatus};
 use protocol::task::Task;
+use std::num::NonZeroU16;
 
 /// The texts of the notices that tmux shows to attached clients.
 fn shown_notices(effects: &[Effect]) -> Vec<String> {
@@ -35,7 +36,11 @@ fn exit_notice_count(exit: ExitReport, restart: RestartPolicy) -> usize {
 fn unexpected_exit_without_a_respawn_causes_a_notice() {
     assert_eq!(exit_notice_count(ExitReport::Exit(1), RestartPolicy::Never), 1);
     assert_eq!(exit_notice_count(ExitReport::Signal(9), RestartPolicy::Never), 1);
-    assert_eq!(exit_notice_count(ExitReport::Exit(1), RestartPolicy::OnFailure), 0, "a respawn follows");
+    assert_eq!(
+        exit_notice_count(ExitReport::Exit(1), RestartPolicy::OnFailure(None)),
+        0,
+        "a respawn follows"
+    );
     assert_eq!(
         exit_notice_count(ExitReport::Exit(0), RestartPolicy::Never),
         0,
@@ -293,7 +298,7 @@ fn notice_follows_when_all_respawns_have_failed() {
     state.rescan_at = u64::MAX;
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure),
+        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(NonZeroU16::new(5))),
         50,
     );
     assert!(

@@ -14,11 +14,15 @@ use protocol::control::MemberAddress;
 use protocol::control::RestartPolicy;
 use protocol::error::ErrorReport;
 use protocol::task::Task;
+use std::num::NonZeroU16;
 
 /// Starts the member ann, kills its agent and starts the respawn. Returns the ids of both spawns.
 fn start_respawn(state: &mut State) -> (SpawnId, SpawnId) {
-    let ann =
-        start_member_with(state, worker_request("ann", |order| order.restart = RestartPolicy::OnFailure), 50);
+    let ann = start_member_with(
+        state,
+        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(NonZeroU16::new(5))),
+        50,
+    );
     report_exit(state, &ann, 50, ExitReport::Signal(9));
     finish_cleanup(state, &ann);
     state.rescan_at = 600_000;
@@ -82,7 +86,7 @@ fn stop_of_the_daemon_cancels_pending_respawns() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure),
+        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None)),
         50,
     );
     report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
@@ -124,7 +128,7 @@ fn kill_cancels_a_pending_respawn_and_scans_the_tasks() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure),
+        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None)),
         50,
     );
     scan_tasks(&mut state, vec![new_task(1, "in_progress", r#","owner":"ann""#)]);
@@ -322,7 +326,7 @@ fn deletion_is_refused_while_a_respawn_is_pending() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure),
+        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None)),
         50,
     );
     report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
@@ -336,7 +340,7 @@ fn unique_does_not_take_the_name_of_a_pending_respawn() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure),
+        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None)),
         50,
     );
     report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
@@ -405,7 +409,7 @@ fn only_a_spawn_whose_agent_had_started_is_respawned_after_a_crash() {
         let ann = started_spawn_id(&send_call(
             &mut state,
             1,
-            worker_request("ann", |order| order.restart = RestartPolicy::OnFailure),
+            worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None)),
         ));
         handle_event(&mut state, pane_opened(&ann, 60), NOW);
         handle_event(&mut state, shim_connected(&ann, 60, 60, None), NOW);

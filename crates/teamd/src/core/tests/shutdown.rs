@@ -418,7 +418,7 @@ fn killed_member_is_not_respawned_after_a_crash() {
         let mut before = new_state();
         let ann = start_member_with(
             &mut before,
-            worker_request("ann", |order| order.restart = RestartPolicy::OnFailure),
+            worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None)),
             50,
         );
         let kill = Request::Kill(MemberSelection { team: survey_team(), names: vec!["ann".into()] });

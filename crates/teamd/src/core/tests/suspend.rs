@@ -27,7 +27,7 @@ fn suspended_state() -> State {
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     let bob = start_member_with(
         &mut state,
-        worker_request("bob", |order| order.restart = RestartPolicy::OnFailure),
+        worker_request("bob", |order| order.restart = RestartPolicy::OnFailure(None)),
         51,
     );
     report_exit(&mut state, &bob, 51, ExitReport::Exit(1));
@@ -74,7 +74,7 @@ fn reply_to_the_suspend_request_lists_suspended_members_and_interrupted_starts()
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     let bob = start_member_with(
         &mut state,
-        worker_request("bob", |order| order.restart = RestartPolicy::OnFailure),
+        worker_request("bob", |order| order.restart = RestartPolicy::OnFailure(None)),
         51,
     );
     report_exit(&mut state, &bob, 51, ExitReport::Exit(1));
@@ -150,7 +150,7 @@ fn reboot_suspends_running_members_without_a_restart_policy() {
     let ann = start_member_with(&mut before, worker_request("ann", |_| {}), 50);
     let bob = start_member_with(
         &mut before,
-        worker_request("bob", |order| order.restart = RestartPolicy::OnFailure),
+        worker_request("bob", |order| order.restart = RestartPolicy::OnFailure(None)),
         51,
     );
     let mut roster = before.to_roster();
@@ -240,6 +240,7 @@ fn suspended_member_stays_among_the_past_members() {
             ended_at: 1,
             respawns_at: None,
             is_suspended: false,
+            gave_up_because: None,
             usage: protocol::usage::Usage::default(),
         };
         state.add_past_member(&survey_team(), past);

@@ -228,7 +228,7 @@ fn failed_spawn_is_respawned_with_its_session() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure),
+        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None)),
         50,
     );
     report_turn(
@@ -260,17 +260,12 @@ fn failed_spawn_is_respawned_with_its_session() {
 
 #[test]
 fn member_that_was_killed_or_did_not_fail_is_not_respawned() {
-    let order = || worker_request("ann", |order| order.restart = RestartPolicy::OnFailure);
-    for exit in [ExitReport::Exit(0), ExitReport::TmuxServerGone, ExitReport::PaneClosed] {
+    let order = || worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None));
+    for exit in [ExitReport::Exit(0), ExitReport::PaneClosed] {
         let mut state = new_state();
         let ann = start_member_with(&mut state, order(), 50);
-        report_exit(&mut state, &ann, 50, exit.clone());
-        // A member whose tmux server has ended is suspended. No respawn starts by itself.
-        let all_suspended = state.pending_respawns.iter().all(|pending| pending.is_suspended());
-        assert_eq!(
-            (state.pending_respawns.len(), all_suspended),
-            (usize::from(exit == ExitReport::TmuxServerGone), true)
-        );
+        report_exit(&mut state, &ann, 50, exit);
+        assert!(state.pending_respawns.is_empty());
     }
     let mut state = new_state();
     let ann = start_member_with(&mut state, order(), 50);
@@ -284,11 +279,24 @@ fn member_that_was_killed_or_did_not_fail_is_not_respawned() {
 }
 
 #[test]
+fn member_whose_tmux_server_has_ended_is_respawned_or_suspended() {
+    for (restart, is_suspended) in [(RestartPolicy::Never, true), (RestartPolicy::OnFailure(None), false)] {
+        let mut state = new_state();
+        let ann = start_member_with(&mut state, worker_request("ann", |order| order.restart = restart), 50);
+        report_exit(&mut state, &ann, 50, ExitReport::TmuxServerGone);
+        let pending: Vec<bool> =
+            state.pending_respawns.iter().map(|pending| pending.is_suspended()).collect();
+        assert_eq!(pending, [is_suspended]);
+        assert_eq!(state.notices.pending().len(), usize::from(is_suspended));
+    }
+}
+
+#[test]
 fn shutdown_cancels_a_pending_respawn() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure),
+        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None)),
         50,
     );
     report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
