@@ -175,3 +175,24 @@ fn member_that_fails_to_resume_stays_suspended() {
     assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
     env.shut_down();
 }
+
+/// A kernel without memory kills the daemon, the tmux server and the members' first processes.
+#[test]
+fn members_that_were_killed_with_daemon_and_tmux_server_are_resumed() {
+    let env = TestEnv::with_team();
+    let pane = env.json(["spawn", "ann", "--", "sleep", "3600"])["pane"].as_str().unwrap().to_owned();
+    let pids = env.tmux(["display-message", "-p", "-t", &pane, "#{pane_pid} #{pid}"]);
+    env.kill_process(env.daemon_pid());
+    for pid in pids.split(' ') {
+        let process = TaggedProcesses::single(pid.parse().unwrap());
+        env.kill_process(pid.parse().unwrap());
+        assert!(process.exit_within(std::time::Duration::from_secs(5)));
+    }
+    env.tmux(["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"]);
+    env.start_daemon();
+    env.wait_until("ann is suspended", || (suspended_members(&env) == ["ann"]).then_some(()));
+    let output = env.teamctl(["up", "--resume"]).expect_success();
+    assert!(output.contains("ann"), "{output}");
+    env.wait_until("ann runs", || (env.member("ann")?["lifecycle"] == "running").then_some(()));
+    env.shut_down();
+}

@@ -93,7 +93,7 @@ impl Startup {
         let limits = SavedLimits::raise_for_daemon();
         failpoint::hit("start.locked");
         let mut roster = read_roster(&state_dir)?;
-        roster.invalidate_after_reboot(process_watcher::boot_id());
+        roster.invalidate_after_restart(process_watcher::pid_origin());
         add_unknown_teams(&root, &mut roster);
         remove_deleted_teams(&root, &state_dir, &mut roster);
         keep_newer_teams(&root, &mut roster);

@@ -174,7 +174,7 @@ impl std::fmt::Display for ExitReport {
             ExitReport::PaneClosed => f.write_str("pane killed"),
             ExitReport::TmuxServerGone => f.write_str("tmux gone"),
             ExitReport::ShimKilled => f.write_str("lost: its first process was killed"),
-            ExitReport::Rebooted => f.write_str("the machine was started again"),
+            ExitReport::Rebooted => f.write_str("the machine or its container was started again"),
             ExitReport::TurnNotStarted(reason) => f.write_str(reason),
         }
     }

@@ -7,6 +7,7 @@
 
 use crate::core::event::CoreEvent;
 use crate::core::id::WatchId;
+use crate::core::roster::PidOrigin;
 use protocol::control::Process;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
@@ -57,9 +58,15 @@ fn read_stat(pid: u32) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
 }
 
-/// The kernel's id of the current boot. `None` if it cannot be read.
-pub(crate) fn boot_id() -> Option<String> {
-    Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
+/// The origin of the pids that this process sees. The number of a PID namespace may be used again
+/// after its end, so the start time of its first process is part of the origin.
+pub(crate) fn pid_origin() -> PidOrigin {
+    let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    let namespace = std::fs::read_link("/proc/self/ns/pid").ok().zip(start_time(1).ok().flatten());
+    PidOrigin {
+        boot_id: boot_id.map(|id| id.trim().to_owned()),
+        pid_namespace: namespace.map(|(link, start)| format!("{} {start}", link.display())),
+    }
 }
 
 /// The pid of the parent of the process `pid` (field 4 of /proc/PID/stat). `None` if the process

@@ -21,14 +21,14 @@ use crate::core::state::agent::Agent;
 use crate::core::state::daemon::DaemonShutdown;
 use protocol::control::{ExitReport, SpawnRequest};
 
-/// Handles the exit report of a shim. If the report says that the terminal went away, tmux is asked
-/// whether only the pane was closed or the whole tmux server has ended.
+/// Handles the exit report of a shim. If the terminal went away or the shim was killed, tmux is asked
+/// whether the whole tmux server has ended.
 pub(crate) fn handle_exit_report(context: &mut Context, id: &SpawnId, how: ExitReport) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     agent.record.lifecycle.process_mut().exit_report = Some(how.clone());
     context.state.has_roster_changed = true;
     match (&how, &agent.record.pane) {
-        (ExitReport::TerminalGone, Some(pane)) => {
+        (ExitReport::TerminalGone | ExitReport::ShimKilled, Some(pane)) => {
             context
                 .effects
                 .push(Effect::Pane(PaneJob::InspectPane { spawn: id.clone(), pane: pane.clone() }));
@@ -37,13 +37,16 @@ pub(crate) fn handle_exit_report(context: &mut Context, id: &SpawnId, how: ExitR
     }
 }
 
-/// Records the exit of an agent whose terminal went away. `seen` is what tmux reports about the
-/// pane.
+/// Records the exit of an agent whose terminal went away, or whose shim was killed. `seen` is what
+/// tmux reports about the pane.
 pub(crate) fn handle_pane_inspected(context: &mut Context, id: &SpawnId, seen: PanePresence) {
-    let how = match seen {
-        PanePresence::Absent => ExitReport::PaneClosed,
-        PanePresence::ServerGone => ExitReport::TmuxServerGone,
-        PanePresence::Present | PanePresence::Unknown => ExitReport::TerminalGone,
+    let Some(agent) = context.state.agents.get(id) else { return };
+    let report = agent.record.lifecycle.process().exit_report.clone().unwrap_or(ExitReport::TerminalGone);
+    let how = match (report, seen) {
+        // A kernel without memory kills the shims together with their tmux server.
+        (_, PanePresence::ServerGone) => ExitReport::TmuxServerGone,
+        (ExitReport::TerminalGone, PanePresence::Absent) => ExitReport::PaneClosed,
+        (report, _) => report,
     };
     record_exit(context, id, how);
 }
@@ -144,7 +147,7 @@ impl ExitCause {
             ExitCause::Handover
         } else if is_running && is_failure(report) && has_run(record, report) {
             ExitCause::Failure
-        } else if is_running && *report == ExitReport::TmuxServerGone {
+        } else if is_running && *report == ExitReport::TmuxServerGone && has_run(record, report) {
             ExitCause::TmuxGone
         } else {
             ExitCause::Other
@@ -258,6 +261,9 @@ fn is_failure(how: &ExitReport) -> bool {
 /// spawn never got a success. Such a spawn has no exit report, because only a shim whose agent has
 /// ended leaves one.
 fn has_run(record: &AgentRecord, how: &ExitReport) -> bool {
-    let unseen = matches!(how, ExitReport::ShimKilled | ExitReport::Rebooted);
-    record.lifecycle.process().agent_pid.is_some() || !unseen || record.is_respawn()
+    let process = record.lifecycle.process();
+    // tmux may have said more than the shim.
+    let report = process.exit_report.as_ref().unwrap_or(how);
+    let unseen = matches!(report, ExitReport::ShimKilled | ExitReport::Rebooted);
+    process.agent_pid.is_some() || !unseen || record.is_respawn()
 }

@@ -26,8 +26,8 @@ pub(crate) const ROSTER_VERSION: u32 = RosterFile::VERSION;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Roster {
     pub(crate) version: u32,
-    /// The boot in which the processes ran, as `boot_id` of `io::process_watcher` returns it.
-    pub(crate) boot_id: Option<String>,
+    #[serde(flatten)]
+    pub(crate) pid_origin: PidOrigin,
     pub(crate) joined_counts: BTreeMap<TeamName, u64>,
     /// The layouts of the teams' windows. A team with the default layout has no entry.
     pub(crate) layouts: BTreeMap<TeamName, Layout>,
@@ -84,16 +84,43 @@ pub(crate) struct TeamUsage {
     pub(crate) exhausted_reason: Option<String>,
 }
 
+/// The kernel's count of processes in which the pids and start times of the roster are valid. A
+/// container that is started again has another PID namespace in the same boot.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PidOrigin {
+    /// The id of the boot. `None` if unknown.
+    pub(crate) boot_id: Option<String>,
+    /// The PID namespace and when its first process was started. `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pid_namespace: Option<String>,
+}
+
+impl PidOrigin {
+    /// Whether a process of this origin can't be alive for a program of the origin `now`. What is
+    /// unknown counts as equal.
+    fn is_gone(&self, now: &PidOrigin) -> bool {
+        let differs = |before: &Option<String>, now: &Option<String>| {
+            before.as_ref().zip(now.as_ref()).is_some_and(|(before, now)| before != now)
+        };
+        differs(&self.boot_id, &now.boot_id) || differs(&self.pid_namespace, &now.pid_namespace)
+    }
+
+    /// Takes over what `now` knows.
+    fn update(&mut self, now: PidOrigin) {
+        self.boot_id = now.boot_id.or(self.boot_id.take());
+        self.pid_namespace = now.pid_namespace.or(self.pid_namespace.take());
+    }
+}
+
 /// A start time that no process has. It replaces the start times of processes from before a reboot.
 pub(crate) const UNKNOWN_START: u64 = u64::MAX;
 
 impl Roster {
-    /// Marks all processes in the roster as dead if the machine was rebooted. A start time counts
-    /// from the boot, so after a reboot another process can have the same pid and the same start
-    /// time. `boot` is the id of the present boot. If either boot is unknown, no process is marked.
-    pub(crate) fn invalidate_after_reboot(&mut self, boot: Option<String>) {
-        let Some(boot) = boot else { return };
-        if self.boot_id.as_ref().is_some_and(|before| *before != boot) {
+    /// Marks all processes in the roster as dead if the machine or its container was restarted. A
+    /// start time counts from the boot, so after a reboot another process can have the same pid and
+    /// the same start time. `now` is the origin of the pids that this process sees.
+    pub(crate) fn invalidate_after_restart(&mut self, now: PidOrigin) {
+        if self.pid_origin.is_gone(&now) {
             for record in &mut self.records {
                 let record: &mut AgentRecord = record;
                 let above = record.hook_state.ancestors.iter_mut();
@@ -103,7 +130,7 @@ impl Roster {
             }
             self.lead_sessions.iter_mut().for_each(|lead| lead.start_time = UNKNOWN_START);
         }
-        self.boot_id = Some(boot);
+        self.pid_origin.update(now);
     }
 
     /// The environment files that an agent or a pending respawn needs.
@@ -162,20 +189,35 @@ mod tests {
     }
 
     #[test]
-    fn new_boot_id_invalidates_all_processes_and_an_unknown_one_none() {
+    fn new_pid_origin_invalidates_all_processes_and_an_unknown_one_none() {
         let lead = serde_json::json!({"team": "survey", "pid": 1, "start_time": 7});
         let roster = Roster {
-            boot_id: Some("one".to_owned()),
+            pid_origin: pid_origin(Some("one"), Some("ns 1")),
             lead_sessions: vec![serde_json::from_value(lead).unwrap()],
             ..Roster::default()
         };
         let roster = serde_json::to_value(roster).unwrap();
-        for (boot, start) in [(None, 7), (Some("one"), 7), (Some("two"), UNKNOWN_START)] {
+        for (boot, namespace, start) in [
+            (None, None, 7),
+            (Some("one"), Some("ns 1"), 7),
+            (Some("two"), None, UNKNOWN_START),
+            (Some("one"), Some("ns 2"), UNKNOWN_START),
+        ] {
             let mut roster: Roster = serde_json::from_value(roster.clone()).unwrap();
-            roster.invalidate_after_reboot(boot.map(str::to_owned));
-            assert_eq!(roster.lead_sessions[0].start_time, start, "{boot:?}");
-            assert_eq!(roster.boot_id.as_deref(), boot.or(Some("one")));
+            roster.invalidate_after_restart(pid_origin(boot, namespace));
+            assert_eq!(roster.lead_sessions[0].start_time, start, "{boot:?} {namespace:?}");
+            let expected = pid_origin(boot.or(Some("one")), namespace.or(Some("ns 1")));
+            assert_eq!(roster.pid_origin, expected);
         }
+        let mut old = roster;
+        old.as_object_mut().unwrap().remove("pid_namespace");
+        let mut old: Roster = serde_json::from_value(old).unwrap();
+        old.invalidate_after_restart(pid_origin(Some("one"), Some("ns 2")));
+        assert_eq!(old.lead_sessions[0].start_time, 7, "an earlier version wrote no namespace");
+    }
+
+    fn pid_origin(boot: Option<&str>, namespace: Option<&str>) -> PidOrigin {
+        PidOrigin { boot_id: boot.map(str::to_owned), pid_namespace: namespace.map(str::to_owned) }
     }
 
     /// `fixtures` has a roster of each version. A fixture of an earlier version is never changed.

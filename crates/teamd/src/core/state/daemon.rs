@@ -7,7 +7,7 @@
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::notice_queue::{Notice, NoticeQueue};
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
-use crate::core::roster::{AcceptedDeletion, ROSTER_VERSION, Roster};
+use crate::core::roster::{AcceptedDeletion, PidOrigin, ROSTER_VERSION, Roster};
 use crate::core::state::agent::{Agent, LeadSession};
 use crate::core::state::logged_states::EventLogCursor;
 use crate::core::state::next_task_queries::NextTaskQueue;
@@ -28,8 +28,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) settings: DaemonSettings,
-    /// The id of the present boot of the machine.
-    pub(crate) boot_id: Option<String>,
+    /// The origin of the pids that this process sees.
+    pub(crate) pid_origin: PidOrigin,
     pub(crate) teams: BTreeMap<TeamName, TeamState>,
     /// Teams of Claude Code's own sessions. The daemon watches and logs them, and changes nothing.
     pub(crate) session_teams: BTreeMap<TeamName, WatchedTeam>,
@@ -106,7 +106,7 @@ impl State {
         let notices = NoticeQueue::from_saved(roster.pending_notices.into_iter().filter(is_known));
         State {
             settings,
-            boot_id: roster.boot_id,
+            pid_origin: roster.pid_origin,
             teams,
             session_teams: BTreeMap::new(),
             previous_cursor: cursor,
@@ -215,7 +215,7 @@ impl State {
     pub(crate) fn to_roster(&self) -> Roster {
         Roster {
             version: ROSTER_VERSION,
-            boot_id: self.boot_id.clone(),
+            pid_origin: self.pid_origin.clone(),
             joined_counts: self.teams.iter().map(|(name, team)| (name.clone(), team.joined_count)).collect(),
             layouts: self
                 .teams

@@ -5,7 +5,7 @@ use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
-use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
+use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
 use crate::core::recovery;
 use crate::core::state::daemon::State;
 use crate::core::state::logged_states::EventLogCursor;
@@ -404,7 +404,7 @@ fn task_offered_to_a_busy_agent_is_offered_to_another() {
 
 #[test]
 fn only_a_spawn_whose_agent_had_started_is_respawned_after_a_crash() {
-    for agent_pid in [None, Some(99)] {
+    for (agent_pid, is_server_gone) in [(None, false), (Some(99), false), (None, true), (Some(99), true)] {
         let mut state = new_state();
         let ann = started_spawn_id(&send_call(
             &mut state,
@@ -422,12 +422,9 @@ fn only_a_spawn_whose_agent_had_started_is_respawned_after_a_crash() {
         let mut state = State::new(state.settings.clone(), roster, EventLogCursor::default());
         recovery::recover(&mut state, NOW);
         handle_event(&mut state, CoreEvent::ProcessDied { watch: WatchId::Shim(ann.clone()) }, NOW);
-        handle_event(
-            &mut state,
-            CoreEvent::FileJobDone(FileResult::ExitReportRead { spawn: ann.clone(), ended: None }),
-            NOW,
-        );
-        assert_eq!(state.pending_respawns.is_empty(), agent_pid.is_none(), "{agent_pid:?}");
+        let seen = if is_server_gone { PanePresence::ServerGone } else { PanePresence::Absent };
+        report_killed_shim(&mut state, &ann, seen);
+        assert_eq!(state.pending_respawns.is_empty(), agent_pid.is_none(), "{agent_pid:?} {is_server_gone}");
     }
 }
 

@@ -5,8 +5,9 @@ use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::FileResult;
-use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
+use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
 use crate::core::recovery;
+use crate::core::roster::PidOrigin;
 use crate::core::state::daemon::State;
 use crate::core::state::logged_states::EventLogCursor;
 use protocol::control::RestartPolicy;
@@ -154,8 +155,9 @@ fn reboot_suspends_running_members_without_a_restart_policy() {
         51,
     );
     let mut roster = before.to_roster();
-    roster.boot_id = Some("yesterday".into());
-    roster.invalidate_after_reboot(Some("today".into()));
+    let origin = |boot: &str| PidOrigin { boot_id: Some(boot.to_owned()), pid_namespace: None };
+    roster.pid_origin = origin("yesterday");
+    roster.invalidate_after_restart(origin("today"));
     let mut state = State::new(before.settings.clone(), roster, EventLogCursor::default());
     recovery::recover(&mut state, NOW);
     for spawn in [&ann, &bob] {
@@ -170,6 +172,24 @@ fn reboot_suspends_running_members_without_a_restart_policy() {
     let mut past = past_members(&state);
     past.sort();
     assert_eq!(past, [("ann".to_owned(), true, false), ("bob".to_owned(), false, true)]);
+}
+
+/// The kernel kills everything if a container has no memory left.
+#[test]
+fn member_is_suspended_if_its_first_process_and_its_tmux_server_were_killed() {
+    for (seen, is_suspended) in [(PanePresence::ServerGone, true), (PanePresence::Absent, false)] {
+        let mut state = new_state();
+        let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
+        report_killed_shim(&mut state, &ann, seen);
+        finish_cleanup(&mut state, &ann);
+        assert_eq!(past_members(&state), [("ann".to_owned(), is_suspended, false)]);
+        let description = &state.teams[&survey_team()].past_members[0].description;
+        assert_eq!(
+            description.starts_with("lost: its first process was killed"),
+            !is_suspended,
+            "{description}"
+        );
+    }
 }
 
 /// The state after the request to suspend the running member ann.

@@ -5,7 +5,7 @@ use crate::core::deadlines;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
-use crate::core::jobs::pane_jobs::PaneJob;
+use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
 use crate::core::lifecycle::Lifecycle;
 use protocol::control::{Backend, RestartPolicy};
 use protocol::control::{LocatePaneReply, MemberAddress, MemberFlag, TurnPause, TurnStatus};
@@ -316,7 +316,7 @@ fn abandoned_task_is_logged_once() {
     let ann = start_member_with(&mut state, worker_request("ann", |_| ()), 50);
     let own_tasks = || vec![new_task(1, "in_progress", r#","owner":"ann""#)];
     assert_eq!(logged_event_kinds(&scan_tasks(&mut state, own_tasks())), ["task_created", "task_started"]);
-    report_exit(&mut state, &ann, 50, ExitReport::ShimKilled);
+    report_killed_shim(&mut state, &ann, PanePresence::Absent);
     let effects = finish_cleanup(&mut state, &ann);
     assert!(effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::ScanTasks { .. }))));
     let scanned = CoreEvent::FileJobDone(FileResult::TasksScanned {
@@ -383,6 +383,14 @@ fn shim_that_cannot_be_started_fails_the_spawn() {
 pub(crate) fn report_exit(state: &mut State, spawn: &SpawnId, conn: u64, exit: ExitReport) -> Vec<Effect> {
     assert!(state.agents.contains_key(spawn));
     handle_event(state, exit_reported(conn, exit), NOW)
+}
+
+/// Reports that the shim was killed, and what tmux says about its pane.
+pub(crate) fn report_killed_shim(state: &mut State, spawn: &SpawnId, seen: PanePresence) {
+    let read = FileResult::ExitReportRead { spawn: spawn.clone(), ended: None };
+    handle_event(state, CoreEvent::FileJobDone(read), NOW);
+    let inspected = PaneResult::PaneInspected { spawn: spawn.clone(), seen };
+    handle_event(state, CoreEvent::PaneJobDone(inspected), NOW);
 }
 
 /// Completes the cleanup of a spawn: its pane is closed and its member is deregistered.
