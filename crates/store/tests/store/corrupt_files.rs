@@ -6,7 +6,11 @@ use protocol::error::ErrorKind;
 use protocol::name::AgentName;
 use protocol::task::TaskStatus;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use store::{Error, NewTask};
+
+/// How long a file may be empty at most without counting as damaged. The store waits twice as long.
+const MAX_WRITE_TIME: Duration = Duration::from_secs(1);
 
 #[test]
 fn damaged_inboxes_are_not_changed_and_copied_once() {
@@ -84,7 +88,8 @@ fn a_half_written_file_is_read_again() {
     assert!(env.backups().is_empty());
 }
 
-/// The kernel shows the new size of a truncated file before its new timestamp.
+/// The kernel shows the new size of a truncated file before its new timestamp. If the disk is so busy
+/// that a file stays empty for long, the error for it is right.
 #[test]
 fn old_files_that_were_just_truncated_are_read_again() {
     let env = TestRoot::new();
@@ -92,26 +97,32 @@ fn old_files_that_were_just_truncated_are_read_again() {
     let all = [0; 200].map(|_| tasks.create(NewTask::new("x", &AgentName::lead())).unwrap().id);
     sleep_ms(2_100);
     let (reads, written, mut failed) = (AtomicUsize::new(0), AtomicUsize::new(0), Vec::new());
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
+    let slow = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut slow = Vec::new();
             for id in all {
                 let path = tasks.path().join(format!("{id}.json"));
                 let text = std::fs::read_to_string(&path).unwrap();
                 let before = reads.load(Ordering::Relaxed);
                 while reads.load(Ordering::Relaxed) < before + 3 {}
+                let start = Instant::now();
                 overwrite_in_place(&path, "");
                 overwrite_in_place(&path, &text);
+                slow.extend((start.elapsed() > MAX_WRITE_TIME).then_some(id));
                 written.fetch_add(1, Ordering::Relaxed);
             }
+            slow
         });
         for (n, id) in all.iter().enumerate() {
             while written.load(Ordering::Relaxed) <= n {
-                failed.extend(tasks.get(id).err());
+                failed.extend(tasks.get(id).err().map(|error| (*id, error)));
                 reads.fetch_add(1, Ordering::Relaxed);
             }
         }
+        writer.join().unwrap()
     });
-    assert!(failed.is_empty() && env.backups().is_empty(), "{failed:?}");
+    failed.retain(|(id, _)| !slow.contains(id));
+    assert!(failed.is_empty() && env.backups().len() <= slow.len(), "{failed:?}");
 }
 
 #[test]
