@@ -186,6 +186,7 @@ fn handle_file_result(context: &mut Context, done: FileResult) {
         FileResult::TeamDeleted { client, team, result, worktrees } => {
             delete::handle_team_deleted(context, client, &team, result, worktrees);
         }
+        FileResult::Logged { team, inbox } => inbox_changes::schedule_inbox_scan(context, &team, &inbox),
         FileResult::TeamsListed { teams } => rescan::handle_teams_listed(context, teams),
         FileResult::TeamFound { team, member_count, waiting } => {
             client_calls::handle_team_found(context, team, member_count, waiting);

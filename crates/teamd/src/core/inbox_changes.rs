@@ -28,7 +28,8 @@ pub(crate) fn handle_inbox_changed(context: &mut Context, team: &TeamName, inbox
     schedule_inbox_scan(context, team, inbox);
 }
 
-fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox: &str) {
+/// Schedules a scan of an inbox, unless one runs. Any number of changes during a scan cause one more.
+pub(crate) fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox: &str) {
     let guard = restore_rule(context.state, team, &AgentName::new_unchecked(inbox));
     let Some(known) = context.state.watched_team_mut(team) else { return };
     if known.inbox_scans.entry(inbox.to_owned()).or_default().try_start() {
@@ -80,7 +81,10 @@ pub(crate) fn handle_inbox_scanned(
         // The owner was woken for each change already.
         handle_inbox_changed(context, team, inbox, Wake::Done);
     } else if more {
-        schedule_inbox_scan(context, team, inbox);
+        // On a slow disk the scan would otherwise run ahead of the event log, and the events of a
+        // large inbox would fill the memory.
+        let job = FileJob::AwaitLogged { team: team.clone(), inbox: inbox.to_owned() };
+        context.effects.push(Effect::File(job));
     }
 }
 

@@ -194,6 +194,7 @@ impl SimulatedDisk {
                 let (client, reply) = reply_to?;
                 FileResult::HiddenPanesWritten { client, reply, result }
             }
+            FileJob::AwaitLogged { team, inbox } => FileResult::Logged { team, inbox },
             FileJob::ListTeams => {
                 let teams = self.session_teams.keys().chain(self.teams.keys()).cloned().collect();
                 FileResult::TeamsListed { teams }

@@ -77,6 +77,9 @@ pub(crate) enum FileJob {
     /// Write to config.json which panes of a team are hidden. After that, the client in `reply_to`
     /// gets its reply.
     WriteHiddenPanes { team: TeamName, panes: Vec<String>, reply_to: Option<(ConnId, VisibilityReply)> },
+    /// Report once the events that were logged before are written. Then the next part of this inbox
+    /// can be scanned.
+    AwaitLogged { team: TeamName, inbox: String },
     /// List all teams in the root.
     ListTeams,
     /// Find a team that the daemon does not know, because another program may have created it. The
@@ -301,6 +304,11 @@ pub(crate) enum FileResult {
     WorktreeRecorded {
         creation: Box<WorktreeCreation>,
         result: Result<(), ErrorReport>,
+    },
+    /// All events that were logged before the job are written.
+    Logged {
+        team: TeamName,
+        inbox: String,
     },
     TeamsListed {
         teams: Vec<TeamName>,

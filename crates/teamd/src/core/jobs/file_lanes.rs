@@ -25,6 +25,7 @@ impl FileJob {
             | FileJob::AppendEvent(_)
             | FileJob::SaveEnvironment { .. }
             | FileJob::ReadExitReport { .. }
+            | FileJob::AwaitLogged { .. }
             | FileJob::ListTeams
             | FileJob::ReplyWhenSaved { .. }
             | FileJob::ReadOutputTimes { .. }

@@ -96,12 +96,15 @@ fn restored_message_is_logged() {
 }
 
 #[test]
-fn rest_of_a_long_inbox_is_scanned_next_and_wakes_no_agent() {
+fn rest_of_a_long_inbox_is_scanned_once_its_beginning_is_logged_and_wakes_no_agent() {
     let mut state = new_state();
     start_member(&mut state, "ann", 50);
     let scan = InboxScanResult { has_more: true, ..InboxScanResult::default() };
     let scanned = FileResult::InboxScanned { team: survey_team(), inbox: "ann".into(), result: Ok(scan) };
     let effects = handle_event(&mut state, CoreEvent::FileJobDone(scanned), NOW);
+    assert!(matches!(&effects[..], [Effect::File(FileJob::AwaitLogged { .. })]), "{effects:?}");
+    let logged = FileResult::Logged { team: survey_team(), inbox: "ann".into() };
+    let effects = handle_event(&mut state, CoreEvent::FileJobDone(logged), NOW);
     assert!(
         matches!(&effects[..], [Effect::File(FileJob::ScanInbox { inbox, .. })] if inbox == "ann"),
         "{effects:?}"

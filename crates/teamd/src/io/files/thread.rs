@@ -189,6 +189,7 @@ impl FilesThread {
                 let snapshot = self.log_error("repair config.json", snapshot).unwrap_or_default();
                 FileResult::ConfigChecked { team, snapshot }
             }
+            FileJob::AwaitLogged { team, inbox } => FileResult::Logged { team, inbox },
             FileJob::ListTeams => {
                 let teams = self.log_error("list the teams", self.root.teams())?;
                 let sessions: Vec<TeamName> =
