@@ -342,3 +342,42 @@ fn every_task_has_one_owner_beside_a_foreign_program() {
     assert_eq!(&own_ids | &foreign_ids, (BLOCKER_COUNT + 1..=TASK_COUNT).collect(), "every task was claimed");
     env.shut_down();
 }
+
+/// The second worker would run the command beside the first one.
+#[test]
+fn task_in_work_is_taken_away_only_after_its_run_has_ended() {
+    let env = TestEnv::with_team();
+    let gate = env.create_gate("out/go");
+    let started = env.path("out/started").display().to_string();
+    let command = format!("echo $TEAMD_MEMBER_NAME >>'{started}'; read line <'{gate}'");
+    let metadata = json!({ "command": command }).to_string();
+    env.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
+    env.teamctl(["task", "create", "think", "--owner", "ann", "--metadata", &metadata]).expect_success();
+    let id = env.json(["task", "list"])["tasks"][0]["id"].as_str().unwrap().to_owned();
+    let runs = |count: usize| {
+        env.wait_until(&format!("{count} runs have started"), || {
+            let text = std::fs::read_to_string(&started).unwrap_or_default();
+            (text.lines().count() == count).then_some(())
+        });
+    };
+    runs(1);
+    env.teamctl(["spawn", "bob", "--profile", "worker"]).expect_success();
+    for args in [
+        &["task", "release", &id][..],
+        &["task", "delete", &id],
+        &["task", "update", &id, "--owner", "bob"],
+        &["task", "update", &id, "--status", "pending"],
+    ] {
+        let output = env.teamctl_with(args, &[]);
+        assert_eq!(output.code, 76, "{output:#?}");
+        assert!(output.stderr.contains(&format!("cannot take task {id} from ann: process ")), "{output:#?}");
+        assert!(output.stderr.contains("--force"), "{output:#?}");
+    }
+    env.teamctl(["task", "update", &id, "--owner", "bob", "--status", "pending", "--force"]).expect_success();
+    runs(2);
+    let task = env.json(["task", "get", &id])["task"].clone();
+    assert_eq!((&task["owner"], &task["status"]), (&json!("bob"), &json!("in_progress")), "{task}");
+    env.teamctl(["task", "delete", &id, "--force"]).expect_success();
+    env.wait_until("bob is idle", || (env.member("bob")?["activity"] == "idle").then_some(()));
+    env.shut_down();
+}

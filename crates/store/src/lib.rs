@@ -65,5 +65,5 @@ pub use read_daemon_files::{read_leads_file, read_roster_file};
 pub use repair_config::ConfigDamage;
 pub use root::{CORRUPT_DIR, ENVIRONMENTS_DIR, Root, check_root_trusted, has_teams_directory};
 pub use state_dir_handle::StateDir;
-pub use tasks::{BatchTask, NewTask, TaskUpdate, Tasks, UNREADABLE_STATUS};
+pub use tasks::{BatchTask, NewTask, TaskHold, TaskHolder, TaskUpdate, Tasks, UNREADABLE_STATUS};
 pub use team_handle::Team;

@@ -9,7 +9,7 @@
 //! is never removed; `no_foreign_lock_or_file_is_removed` checks it. A holder that was stopped for
 //! a while may have lost its lock. So every holder checks [`Lock::is_ours`] before each change.
 
-mod flock;
+pub(crate) mod flock;
 mod holder_liveness;
 mod inspect;
 mod stale_watch;

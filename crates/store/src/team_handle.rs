@@ -16,7 +16,7 @@ use protocol::answer_capabilities::Capabilities;
 use protocol::did_you_mean::nearest_names;
 use protocol::name::{AgentName, TeamName, strip_team};
 use protocol::team_config::{Member, TeamConfig};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// A handle of a team. A clone shares the cached config and task list with the original.
@@ -91,6 +91,11 @@ impl Team {
     /// The output log of a member. It exists only if teamd runs, or ran, the member.
     pub fn agent_log_path(&self, name: &AgentName) -> PathBuf {
         agent_log_path(&self.0.root.state_dir, self.name(), name)
+    }
+
+    /// The state directory of teamd for the root of this team.
+    pub(crate) fn state_dir(&self) -> &Path {
+        &self.0.root.state_dir
     }
 
     /// The path of the team's config.

@@ -9,13 +9,14 @@ use protocol::control::{Activity, TurnPause};
 use protocol::payload::IdleReason;
 use protocol::plan_mode_prompts::PLAN_PROMPT;
 use protocol::task::Task;
-use store::now;
+use store::{TaskHold, now};
 
 impl<H: TurnExecutor> TurnLoop<H> {
     /// Runs a turn, settles the turn's task, and notifies the lead that the turn has ended.
     pub(super) fn run_turn(&mut self, work: TurnWork) -> Result<(), StepError> {
         let started_at = now();
         self.status.turn_number += 1;
+        let hold = self.hold_task(&work);
         self.streak.begin_turn(count_messages_of_lead(self.files.pending()));
         let mut outcome = self.run_with_session_retry(&work)?;
         let is_plan_submitted = outcome.reason == IdleReason::Available
@@ -32,6 +33,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
             Some(task) => Some((task.id, self.settle_task(task, &outcome)?)),
             None => None,
         };
+        drop(hold);
         let settlement = settlement.as_ref().map(|(id, settlement)| (*id, settlement));
         if !is_plan_submitted {
             let line = summary_line(&work.subject, &outcome, settlement.map(|(_, settlement)| settlement));
@@ -51,6 +53,14 @@ impl<H: TurnExecutor> TurnLoop<H> {
             self.executor.confirm_interrupt();
         }
         Ok(())
+    }
+
+    /// Holds the task of the turn, so that nobody gives it to another agent meanwhile.
+    fn hold_task(&mut self, work: &TurnWork) -> Option<TaskHold> {
+        self.files.hold_task(work.task()?).unwrap_or_else(|error| {
+            self.print_error_once(&error);
+            None
+        })
     }
 
     /// Begins a pause after a failed turn. The failed command of a worker's task says nothing about

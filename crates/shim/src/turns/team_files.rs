@@ -19,7 +19,7 @@ use protocol::timestamp::iso8601;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use store::now;
-use store::{Error, InboxCursor, Team};
+use store::{Error, InboxCursor, TaskHold, Team};
 
 /// How often an agent may claim a task again after it has released that task.
 const MAX_RECLAIMS: u32 = 2;
@@ -341,6 +341,11 @@ impl TeamFiles {
     /// The task as it is now. `None` if the task was deleted.
     pub(super) fn task(&self, id: &TaskId) -> Result<Option<Task>, ErrorReport> {
         deleted_as_none(self.team.tasks().get(id))
+    }
+
+    /// Holds a task while the agent works on it. If that fails, the agent works on the task anyway.
+    pub(super) fn hold_task(&self, task: &Task) -> Result<Option<TaskHold>, ErrorReport> {
+        self.team.hold_task(&task.id, &self.me).map_err(ErrorReport::from)
     }
 
     pub(super) fn complete(&self, id: &TaskId) -> Result<Option<Task>, ErrorReport> {

@@ -3,7 +3,7 @@
 //! [`crate::Tasks`].
 
 use super::caller::Caller;
-use crate::tasks::{NewTask, TaskUpdate};
+use crate::tasks::{NewTask, TaskHolder, TaskUpdate};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
@@ -33,7 +33,8 @@ impl Caller {
     ///
     /// # Errors
     /// As [`Caller::create_task`]; `NotPermitted` if the task tracks an agent, or if a teammate may not
-    /// change the work of a task with a command; `Partial` if the lead could not be notified.
+    /// change the work of a task with a command; `Refused` if the change would take the task from a
+    /// process that runs it; `Partial` if the lead could not be notified.
     pub fn update_task(&self, id: &TaskId, update: TaskUpdate, at_ms: u64) -> Result<Task, ErrorReport> {
         check_not_internal(update.metadata.as_ref())?;
         self.check_command_allowed(update.metadata.as_ref())?;
@@ -45,6 +46,7 @@ impl Caller {
         }
         let before = self.team.tasks().get(id)?;
         self.check_change_allowed(&before, &update)?;
+        self.check_not_taken_away(&before, &update)?;
         let task = self.team.tasks().update(id, update, &self.name)?;
         self.notify_lead_if_completed(&before, &task, at_ms)?;
         Ok(task)
@@ -113,6 +115,24 @@ impl Caller {
         let what = "it has a command, so only the lead or a person may reword, reopen, reassign or delete it";
         Err(ErrorReport::new(ErrorKind::NotPermitted, format!("cannot change task {}: {what}", task.id))
             .with_help("ask the lead: teamctl send team-lead TEXT"))
+    }
+
+    /// Refuses to release, delete or give away a task while a process of another member runs it. The
+    /// next owner would run it a second time, beside the first.
+    fn check_not_taken_away(&self, task: &Task, update: &TaskUpdate) -> Result<(), ErrorReport> {
+        let is_given_away = update.owner.is_some() && update.owner != task.owner;
+        let is_taken = matches!(update.status, Some(TaskStatus::Pending | TaskStatus::Deleted));
+        if !is_given_away && !is_taken {
+            return Ok(());
+        }
+        match self.team.task_holder(&task.id)?.filter(|holder| holder.member != self.name) {
+            None => Ok(()),
+            Some(TaskHolder { member, pid }) => {
+                let message = format!("cannot take task {} from {member}: process {pid} runs it", task.id);
+                Err(ErrorReport::new(ErrorKind::Refused, message)
+                    .with_help("wait until it has ended, or end it first: add --force"))
+            }
+        }
     }
 
     /// Whether an update only says how far the work is: the caller takes a pending task, gives its own

@@ -20,6 +20,7 @@ mod plan_files;
 mod start_rules;
 mod state_dir;
 mod task_cache;
+mod task_holds;
 mod tasks;
 mod team;
 mod unexpected_files;

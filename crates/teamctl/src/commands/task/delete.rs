@@ -1,5 +1,6 @@
 //! `task delete`: removes a task permanently.
 
+use super::end_run::ForceArg;
 use super::format::print_task;
 use crate::context::CommandContext;
 use protocol::error::ErrorReport;
@@ -8,13 +9,16 @@ use store::{Team, now};
 
 /// Remove a task and all links to it; its id is not used again
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl task delete 3")]
+#[command(after_help = "Examples:\n  teamctl task delete 3\n  teamctl task delete 3 --force")]
 pub(super) struct DeleteTaskArgs {
     /// Id of the task
     id: TaskId,
+    #[command(flatten)]
+    force: ForceArg,
 }
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &DeleteTaskArgs) -> Result<(), ErrorReport> {
+    args.force.end_run(context, team, &args.id)?;
     let task = context.caller_in(team.clone())?.delete_task(&args.id, now())?;
     print_task(context, &task, &format!("Task {} is deleted: {}", task.id, task.subject));
     Ok(())

@@ -5,6 +5,7 @@ mod claim;
 mod create;
 mod delete;
 mod done;
+mod end_run;
 mod format;
 mod get;
 mod list;

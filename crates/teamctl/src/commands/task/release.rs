@@ -1,5 +1,6 @@
 //! `task release`: makes a task pending again, without an owner.
 
+use super::end_run::ForceArg;
 use super::format::print_task;
 use crate::context::CommandContext;
 use protocol::error::ErrorReport;
@@ -8,13 +9,16 @@ use store::{Team, now};
 
 /// Make a task pending again, without an owner
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl task release 3")]
+#[command(after_help = "Examples:\n  teamctl task release 3\n  teamctl task release 3 --force")]
 pub(super) struct ReleaseTaskArgs {
     /// Id of the task
     id: TaskId,
+    #[command(flatten)]
+    force: ForceArg,
 }
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &ReleaseTaskArgs) -> Result<(), ErrorReport> {
+    args.force.end_run(context, team, &args.id)?;
     let task = context.caller_in(team.clone())?.release_task(&args.id, now())?;
     print_task(context, &task, &format!("Task {} is pending again: {}", task.id, task.subject));
     Ok(())

@@ -1,5 +1,6 @@
 //! `task update`: changes any fields of a task in one step.
 
+use super::end_run::ForceArg;
 use super::format::print_task;
 use super::parse_metadata::parse_metadata;
 use crate::context::CommandContext;
@@ -48,6 +49,8 @@ pub(super) struct UpdateTaskArgs {
     /// Further fields, as a JSON object
     #[arg(long, value_name = "JSON", value_parser = parse_metadata)]
     metadata: Option<Map<String, Value>>,
+    #[command(flatten)]
+    force: ForceArg,
 }
 
 /// The statuses that can be set, named as in the task files.
@@ -74,6 +77,7 @@ impl From<StatusArg> for TaskStatus {
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &UpdateTaskArgs) -> Result<(), ErrorReport> {
     let update = requested_changes(team, args)?;
+    args.force.end_run(context, team, &args.id)?;
     let task = context.caller_in(team.clone())?.update_task(&args.id, update, now())?;
     print_task(context, &task, &format!("Task {} is {}: {}", task.id, task.status, task.subject));
     Ok(())

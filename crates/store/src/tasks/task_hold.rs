@@ -1,0 +1,95 @@
+//! Which process runs a task now.
+//!
+//! The process that runs a task has the kernel's lock (flock) on a file of the state directory, with
+//! its pid and the member's name. The kernel releases the lock when the process ends for any reason,
+//! so a held task cannot be run by another process at the same time.
+
+use crate::error::Error;
+use crate::lock::flock::Flock;
+use crate::state_dir_handle::StateDir;
+use crate::team_handle::Team;
+use protocol::id::TaskId;
+use protocol::name::AgentName;
+use std::fs::{File, TryLockError};
+use std::io::Read;
+
+/// Directory in the state directory with a file for each task that is run.
+const HOLDS_DIR: &str = "task-holds";
+/// The length of the text in such a file, in bytes. A new text replaces an old one in place.
+const TEXT_LENGTH: usize = 100;
+
+/// A task that this process runs. Dropping it lets other processes run the task.
+#[derive(Debug)]
+pub struct TaskHold {
+    directory: StateDir,
+    file_name: String,
+    _flock: Flock,
+}
+
+/// The living process that runs a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskHolder {
+    /// The member whose task it is.
+    pub member: AgentName,
+    pub pid: u32,
+}
+
+impl Team {
+    /// Holds the task `id` while this process runs it for `member`. `None` if another process has
+    /// it.
+    ///
+    /// # Errors
+    /// `Io`; [`Error::Untrusted`] if another user owns the directory.
+    pub fn hold_task(&self, id: &TaskId, member: &AgentName) -> Result<Option<TaskHold>, Error> {
+        if self.task_holder(id)?.is_some() {
+            return Ok(None);
+        }
+        let directory = StateDir::open(&self.state_dir().join(HOLDS_DIR))?;
+        let file_name = self.hold_file_name(id);
+        let text = format!("{} {member}", std::process::id());
+        directory.overwrite(&file_name, format!("{text:<TEXT_LENGTH$}").as_bytes())?;
+        let Some(file) = directory.open_file(&file_name)? else { return Ok(None) };
+        // Only a process that asks for the holder can have the lock, and only for a moment.
+        let flock = Flock::lock(file)
+            .map_err(|cause| Error::io("lock", &directory.path().join(&file_name), cause))?;
+        Ok(Some(TaskHold { directory, file_name, _flock: flock }))
+    }
+
+    /// The living process that runs the task `id`. `None` if no process of teamd runs it.
+    ///
+    /// # Errors
+    /// As [`Team::hold_task`].
+    pub fn task_holder(&self, id: &TaskId) -> Result<Option<TaskHolder>, Error> {
+        // `StateDir::open` would create a missing directory.
+        let path = self.state_dir().join(HOLDS_DIR);
+        if !path.is_dir() {
+            return Ok(None);
+        }
+        let Some(mut file) = StateDir::open(&path)?.open_file(&self.hold_file_name(id))? else {
+            return Ok(None);
+        };
+        match file.try_lock_shared() {
+            Ok(()) => file.unlock().map(|()| None).map_err(|cause| Error::io("unlock", &path, cause)),
+            Err(TryLockError::WouldBlock) => Ok(read_holder(&mut file)),
+            Err(TryLockError::Error(cause)) => Err(Error::io("lock", &path, cause)),
+        }
+    }
+
+    fn hold_file_name(&self, id: &TaskId) -> String {
+        format!("{}.{id}", self.name())
+    }
+}
+
+impl Drop for TaskHold {
+    fn drop(&mut self) {
+        // A file that stays is not locked, so it holds nothing.
+        self.directory.remove(&self.file_name).ok();
+    }
+}
+
+fn read_holder(file: &mut File) -> Option<TaskHolder> {
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    let (pid, member) = text.trim_end().split_once(' ')?;
+    Some(TaskHolder { member: AgentName::parse(member).ok()?, pid: pid.parse().ok()? })
+}

@@ -1,0 +1,55 @@
+//! Which process runs a task, and what callers may not do to such a task.
+
+use crate::fixture::TestRoot;
+use protocol::error::ErrorKind;
+use protocol::id::TaskId;
+use protocol::name::AgentName;
+use protocol::task::TaskStatus;
+use store::{Caller, NewTask, TaskUpdate};
+
+fn agent(name: &str) -> AgentName {
+    AgentName::parse(name).unwrap()
+}
+
+#[test]
+fn task_has_one_holder_until_the_hold_is_dropped() {
+    let env = TestRoot::new();
+    let id = TaskId::from_number(3).unwrap();
+    assert_eq!(env.team.task_holder(&id).unwrap(), None);
+    let hold = env.team.hold_task(&id, &agent("ann")).unwrap().unwrap();
+    let holder = env.reopen_team().task_holder(&id).unwrap().unwrap();
+    assert_eq!((holder.member, holder.pid), (agent("ann"), std::process::id()));
+    assert!(env.team.hold_task(&id, &agent("bob")).unwrap().is_none());
+    assert_eq!(env.team.task_holder(&TaskId::from_number(30).unwrap()).unwrap(), None);
+    drop(hold);
+    assert_eq!(env.team.task_holder(&id).unwrap(), None);
+    assert!(env.team.hold_task(&id, &agent("bob")).unwrap().is_some());
+}
+
+#[test]
+fn task_in_work_is_not_released_deleted_or_given_away() {
+    let env = TestRoot::new();
+    let caller = |name: &str| Caller::new(env.reopen_team(), agent(name), env.path().join("state"));
+    let id = env.team.tasks().create(NewTask::new("x", &AgentName::lead())).unwrap().id;
+    env.team.tasks().claim(Some(&id), &agent("ann")).unwrap();
+    let hold = env.team.hold_task(&id, &agent("ann")).unwrap();
+    let lead = caller("team-lead");
+    let to_bob = || TaskUpdate { owner: Some(agent("bob")), ..TaskUpdate::default() };
+    for refused in [
+        lead.release_task(&id, 5),
+        lead.delete_task(&id, 5),
+        lead.update_task(&id, to_bob(), 5),
+        caller("bob").release_task(&id, 5),
+    ] {
+        let error = refused.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Refused);
+        let pid = std::process::id();
+        assert_eq!(error.message, format!("cannot take task {id} from ann: process {pid} runs it"));
+    }
+    let harmless =
+        TaskUpdate { subject: Some("y".into()), owner: Some(agent("ann")), ..TaskUpdate::default() };
+    lead.update_task(&id, harmless, 5).unwrap();
+    assert_eq!(caller("ann").release_task(&id, 5).unwrap().status, TaskStatus::Pending, "its own task");
+    drop(hold);
+    assert_eq!(lead.update_task(&id, to_bob(), 5).unwrap().owner, Some(agent("bob")));
+}

@@ -1,0 +1,40 @@
+//! The option `--force` of the commands that take a task away: first ends the turn that works on it.
+
+use crate::context::CommandContext;
+use protocol::control::{InterruptReply, MemberAddress, Request};
+use protocol::error::ErrorReport;
+use protocol::id::TaskId;
+use store::Team;
+
+/// How a task is taken from a member that works on it.
+#[derive(Debug, clap::Args)]
+pub(super) struct ForceArg {
+    /// If a process runs the task now, end its turn first, as `teamctl interrupt` does
+    #[arg(long)]
+    force: bool,
+}
+
+impl ForceArg {
+    /// Ends the turn that works on the task `id`, and returns when it has ended. Does nothing without
+    /// `--force`, or if no process runs the task.
+    ///
+    /// # Errors
+    ///
+    /// `NotPermitted` for a member; the errors of the request to the daemon.
+    pub(super) fn end_run(
+        &self,
+        context: &CommandContext,
+        team: &Team,
+        id: &TaskId,
+    ) -> Result<(), ErrorReport> {
+        if !self.force {
+            return Ok(());
+        }
+        context.require_lead("end the run of a task")?;
+        if let Some(holder) = team.task_holder(id)? {
+            let member = MemberAddress { team: team.name().clone(), name: holder.member.to_string() };
+            context.request::<InterruptReply>(Request::Interrupt(member))?;
+        }
+        Ok(())
+    }
+}
