@@ -7,7 +7,7 @@
 use crate::core::id::SpawnId;
 use crate::io::process_start_error::{descriptors_error, start_error};
 use crate::io::resource_limits::SavedLimits;
-use crate::io::shim_program::check_shim_program;
+use crate::io::shim_program::check_shim_start;
 use protocol::error::ErrorReport;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ impl Children {
         argv: &[String],
         log: &Path,
     ) -> Result<u32, ErrorReport> {
-        check_shim_program(argv)?;
+        check_shim_start(argv)?;
         if let Some(directory) = log.parent() {
             let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
             created.map_err(|error| ErrorReport::from_io("make", directory, &error))?;

@@ -13,11 +13,11 @@ pub(crate) fn start_error(what: &str, error: &str) -> ErrorReport {
     }
 }
 
-/// The report for the start of `what`, which failed because the daemon has no free descriptor. The
-/// daemon needs three for each member.
+/// The report for the start of `what`, for which the daemon has too few free descriptors. The daemon
+/// needs three for each member, and keeps some free for the calls of people.
 pub(crate) fn descriptors_error(what: &str) -> ErrorReport {
     let allowed = getrlimit(Resource::Nofile).current.map_or("all".to_owned(), |limit| limit.to_string());
-    let message = format!("cannot start {what}: {allowed} of {allowed} descriptors of teamd are in use");
+    let message = format!("cannot start {what}: too few of the {allowed} descriptors of teamd are free");
     ErrorReport::new(ErrorKind::Io, message).with_help(store::MORE_DESCRIPTORS_HELP)
 }
 

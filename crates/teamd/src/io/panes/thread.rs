@@ -11,7 +11,7 @@ use crate::core::roster::record::AgentPane;
 use crate::io::panes::window_rows_cache::OpenBatch;
 use crate::io::panes::{choose_close_batch, window_space};
 use crate::io::process_start_error::{start_error, thread_error};
-use crate::io::shim_program::check_shim_program;
+use crate::io::shim_program::check_shim_start;
 use protocol::control::{CapturePaneReply, Layout};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -181,7 +181,7 @@ impl PaneManager {
             PaneJob::OpenPane(opening) => {
                 let next = next
                     .and_then(|next| if let PaneJob::OpenPane(next) = next { Some(&**next) } else { None });
-                let result = check_shim_program(&opening.argv)
+                let result = check_shim_start(&opening.argv)
                     .and_then(|()| self.open(&opening, next).map_err(to_error));
                 Some(PaneResult::PaneOpened { spawn: opening.spawn, result })
             }
