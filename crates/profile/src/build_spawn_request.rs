@@ -10,7 +10,7 @@ use crate::spawn_environment;
 #[cfg(feature = "clap")]
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use protocol::control;
-use protocol::control::{Backend, RestartPolicy};
+use protocol::control::{Backend, EarlierMessages, RestartPolicy};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::instructions::Interactivity;
@@ -80,6 +80,9 @@ pub struct SpawnOptions {
     /// 0.5 s, 1 s, 2 s and so on up to 5 minutes, at most N times in an hour (12 without N) [default: never]
     #[cfg_attr(feature = "clap", arg(long, value_name = "never|on-failure|on-failure:N"))]
     pub restart: Option<RestartPolicy>,
+    /// Mark unread messages to an earlier member of this name read; without it, the new member gets them
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub fresh: bool,
     /// A variable for the agent's environment, which also has the caller's variables; may be repeated
     #[cfg_attr(feature = "clap", arg(long, value_name = "K=V"))]
     pub env: Vec<String>,
@@ -204,6 +207,7 @@ impl ResolvedSpawn {
             turns: launch.turns,
             backend: options.backend.unwrap_or_default(),
             restart: options.restart.unwrap_or_default(),
+            earlier_messages: if options.fresh { EarlierMessages::Discard } else { EarlierMessages::Keep },
             worktree: None,
         }
     }

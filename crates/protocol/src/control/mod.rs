@@ -38,7 +38,7 @@ pub use request::{
     ShutdownMembersRequest,
 };
 pub use shim::{ExitReport, FromShim, ShimHello, StartAgent, ToShim, TurnSetup};
-pub use spawn::{Backend, LaunchArgv, RestartPolicy, ResumeArgv, SpawnRequest};
+pub use spawn::{Backend, EarlierMessages, LaunchArgv, RestartPolicy, ResumeArgv, SpawnRequest};
 pub use turn_status::{Activity, PlanStage, TurnPause, TurnStatus};
 pub use worktree::{RemovedWorktrees, TrashedWorktree, WorktreeReply, WorktreeRequest, WorktreeStatus};
 

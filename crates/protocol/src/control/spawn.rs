@@ -68,6 +68,9 @@ pub struct SpawnRequest {
     /// Where the teammate runs.
     #[serde(default)]
     pub backend: Backend,
+    /// What becomes of unread messages to an earlier teammate of this name.
+    #[serde(default)]
+    pub earlier_messages: EarlierMessages,
     /// Whether the teammate is started again after a failure.
     #[serde(default)]
     pub restart: RestartPolicy,
@@ -156,6 +159,19 @@ impl Backend {
             Backend::InProcess => "in-process",
         }
     }
+}
+
+/// What becomes of the unread messages in the inbox of a new teammate, which are for an earlier
+/// teammate of the same name. Requests and answers to that teammate are always discarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum EarlierMessages {
+    /// The new teammate gets them.
+    #[default]
+    Keep,
+    /// They are marked read.
+    Discard,
 }
 
 /// Whether a teammate that exited without a request is started again. As text: `never`, `on-failure`,

@@ -7,8 +7,10 @@ use crate::suggested_command_options;
 use client::suggested_commands::SuggestedCommands;
 use profile::build_spawn_request::{SpawnOptions, build_spawn_request, profile_warnings};
 use profile::worktree_spawn::{rebuild_for_worktree, submodule_warning, worktree_request};
-use protocol::control::{Request, SpawnReply, SpawnRequest};
+use protocol::control::{EarlierMessages, Request, SpawnReply, SpawnRequest};
 use protocol::error::ErrorReport;
+use protocol::message::InboxEntry;
+use protocol::payload::Payload;
 use std::process::ExitCode;
 
 pub(crate) fn run(context: &CommandContext, mut args: SpawnOptions) -> Result<ExitCode, ErrorReport> {
@@ -23,10 +25,35 @@ pub(crate) fn run(context: &CommandContext, mut args: SpawnOptions) -> Result<Ex
         }
         request = rebuild_for_worktree(&context.root()?, request, args, worktree)?;
     }
+    let earlier = earlier_message_count(context, &request);
     let reply: SpawnReply = context.request(Request::Spawn(Box::new(request)))?;
     let commands = suggested_command_options::suggested_commands_for_team(context, &reply.team_name)?;
-    output::print_result(context, &reply, &result_text(&reply, &commands));
+    let text = [Some(result_text(&reply, &commands)), earlier_messages_text(reply.name.as_str(), earlier)];
+    output::print_result(context, &reply, &text.into_iter().flatten().collect::<Vec<_>>().join("\n"));
     Ok(ExitCode::SUCCESS)
+}
+
+/// How many unread messages to an earlier member of the name the new member will get.
+fn earlier_message_count(context: &CommandContext, request: &SpawnRequest) -> usize {
+    if request.earlier_messages == EarlierMessages::Discard {
+        return 0;
+    }
+    let unread = context
+        .root()
+        .ok()
+        .and_then(|root| root.team(&request.team).ok()?.inbox(&request.name).read_unread().ok());
+    let is_text =
+        |entry: &InboxEntry| entry.unread().is_some_and(|text| Payload::parse(&text.text).is_none());
+    unread.unwrap_or_default().iter().filter(|entry| is_text(entry)).count()
+}
+
+fn earlier_messages_text(name: &str, count: usize) -> Option<String> {
+    let messages = match count {
+        0 => return None,
+        1 => "1 unread message".to_owned(),
+        count => format!("{count} unread messages"),
+    };
+    Some(format!("{name} gets {messages} to an earlier member of this name; --fresh leaves them out"))
 }
 
 fn print_warnings(context: &CommandContext, warnings: &[String]) {

@@ -92,6 +92,7 @@ fn spawn_request(name: &str) -> Request {
         turns: None,
         backend: Default::default(),
         restart: Default::default(),
+        earlier_messages: protocol::control::EarlierMessages::Keep,
         worktree: None,
     }))
 }

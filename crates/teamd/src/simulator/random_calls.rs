@@ -223,6 +223,7 @@ fn default_request(team: TeamName, name: AgentName) -> Box<SpawnRequest> {
         turns: None,
         backend: Default::default(),
         restart: Default::default(),
+        earlier_messages: protocol::control::EarlierMessages::Keep,
         worktree: None,
     })
 }

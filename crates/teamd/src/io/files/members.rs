@@ -5,11 +5,11 @@ use crate::core::exit_record::ReportTo;
 use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::{FileResult, ModeChange, ModeRoute, ShutdownAnswer};
 use crate::core::lifecycle::ShutdownApproval;
-use crate::core::roster::record::{AgentRecord, SharedRecord};
+use crate::core::roster::record::{AgentRecord, ApprovalDelivery, SharedRecord};
 use crate::io::files::thread::FilesThread;
 use crate::io::{kill_orphans, worktrees};
 use protocol::color::Color;
-use protocol::control::{Activity, ExitReport};
+use protocol::control::{Activity, EarlierMessages, ExitReport};
 use protocol::delivery::Delivery;
 use protocol::error::ErrorReport;
 use protocol::id::RequestId;
@@ -40,7 +40,8 @@ impl FilesThread {
     /// Checks that a member can be registered, and prepares its inbox.
     ///
     /// For a first spawn, marks earlier messages in the inbox as read and sends the prompt to the
-    /// inbox. For a respawn, keeps unread messages except shutdown requests. It sends the prompt
+    /// inbox. Keeps unread messages, but no requests and answers to an earlier member of the name; for a
+    /// respawn only no shutdown requests. It sends the prompt
     /// again only to a native program that resumes no session.
     ///
     /// # Errors
@@ -67,10 +68,16 @@ impl FilesThread {
         }
         let inbox = team.inbox(&record.request.name);
         let is_respawn = record.is_respawn();
-        if is_respawn {
-            discard_shutdown_requests(&inbox)?;
-        } else {
-            inbox.mark_all_read()?;
+        match record.request.earlier_messages {
+            _ if is_respawn => discard_unread(&inbox, is_shutdown_request)?,
+            EarlierMessages::Keep => discard_unread(&inbox, is_payload)?,
+            EarlierMessages::Discard => inbox.mark_all_read()?,
+        }
+        if is_respawn
+            && record.respawn.approved_mode.is_some()
+            && record.approval_delivery == ApprovalDelivery::Message
+        {
+            repeat_approval(&inbox, *at)?;
         }
         if (!is_respawn || starts_new_session(record)) && !record.request.prompt.is_empty() {
             inbox.append(&Message::new(&AgentName::lead(), record.request.prompt.clone(), *at))?;
@@ -227,13 +234,36 @@ pub(crate) fn exit_report_file(spawn: &SpawnId) -> String {
     format!("exit-{}.json", spawn.as_str())
 }
 
-/// Marks unread shutdown requests as read. They were for the previous spawn of the member.
-fn discard_shutdown_requests(inbox: &Inbox) -> Result<(), Error> {
-    let is_request =
-        |message: &Message| matches!(Payload::parse(&message.text), Some(Payload::ShutdownRequest(_)));
+/// Marks the unread messages for which `is_meant` is true as read. They were for an earlier spawn.
+fn discard_unread(inbox: &Inbox, is_meant: fn(&Message) -> bool) -> Result<(), Error> {
     let unread = inbox.read_unread()?.into_iter();
-    let requests: Vec<InboxEntry> = unread.filter(|entry| entry.unread().is_some_and(is_request)).collect();
-    if requests.is_empty() { Ok(()) } else { inbox.mark_read(&requests) }
+    let meant: Vec<InboxEntry> = unread.filter(|entry| entry.unread().is_some_and(is_meant)).collect();
+    if meant.is_empty() { Ok(()) } else { inbox.mark_read(&meant) }
+}
+
+fn is_shutdown_request(message: &Message) -> bool {
+    matches!(Payload::parse(&message.text), Some(Payload::ShutdownRequest(_)))
+}
+
+fn is_payload(message: &Message) -> bool {
+    Payload::parse(&message.text).is_some()
+}
+
+/// Sends the approval of the member's plan again, if the previous spawn has read it. That spawn ended
+/// for the approval and could not work by it.
+fn repeat_approval(inbox: &Inbox, at: u64) -> Result<(), Error> {
+    let latest = inbox.fold(|latest: &mut Option<Message>, entry| {
+        let is_approval = |message: &Message| {
+            let is_from_lead = AgentName::new_unchecked(&message.from).is_lead();
+            is_from_lead
+                && matches!(Payload::parse(&message.text), Some(Payload::PlanApprovalResponse(answer)) if answer.approved)
+        };
+        *latest = entry.message.ok().filter(is_approval).or(latest.take());
+    })?;
+    match latest.filter(|approval| approval.read) {
+        None => Ok(()),
+        Some(approval) => inbox.append(&Message::new(&AgentName::lead(), approval.text, at)),
+    }
 }
 
 /// Whether a member with native delivery is started without a session to resume. Its program then

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::core::lifecycle::OnExit;
+use protocol::control::EarlierMessages;
 use protocol::delivery::Delivery;
 use protocol::payload::{Payload, ShutdownRequest};
+use protocol::permission_mode::PermissionMode;
 
 fn shutdown_request() -> Message {
     let request = ShutdownRequest {
@@ -49,5 +51,38 @@ fn only_a_program_that_reads_its_prompt_from_the_inbox_gets_the_prompt_again() {
 fn spawn_that_was_stopped_while_it_started_is_registered_as_a_first_spawn() {
     let unread =
         unread_after_registration(|record| record.lifecycle.process_mut().on_exit = OnExit::Deregister);
-    assert_eq!(unread, ["go"]);
+    assert_eq!(unread, ["one", "two", "go"]);
+}
+
+#[test]
+fn new_member_gets_the_messages_to_an_earlier_one_but_no_requests() {
+    let first_spawn = |record: &mut AgentRecord| record.respawn.respawns = 0;
+    assert_eq!(unread_after_registration(first_spawn), ["one", "two", "go"]);
+    let fresh = unread_after_registration(|record| {
+        first_spawn(record);
+        record.request_mut().earlier_messages = EarlierMessages::Discard;
+    });
+    assert_eq!(fresh, ["go"]);
+}
+
+/// The spawn that planned has read the approval, and was ended for it.
+#[test]
+fn approval_that_was_read_is_sent_again_to_the_spawn_that_works_by_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    let inbox = created_team(&mut files).inbox(&AgentName::new_unchecked("ann"));
+    let answer = |from: &str| {
+        let text = r#"{"type":"plan_approval_response","requestId":"p","approved":true}"#;
+        Message::new(&AgentName::new_unchecked(from), text.to_owned(), 2)
+    };
+    inbox.append_all(&[answer("team-lead"), answer("bob")]).unwrap();
+    inbox.mark_all_read().unwrap();
+    let mut record = new_record("ann", 8);
+    (record.respawn.respawns, record.respawn.approved_mode) = (1, Some(PermissionMode::Default));
+    record.request_mut().delivery = Delivery::Pull;
+    register(&mut files, record.clone());
+    let unread = inbox.read_unread().unwrap();
+    let message = unread[0].message.as_ref().unwrap();
+    assert_eq!((unread.len(), message.from.as_str()), (1, "team-lead"));
+    assert!(message.text.contains("plan_approval_response"), "{}", message.text);
 }
