@@ -343,6 +343,11 @@ impl TeamFiles {
         deleted_as_none(self.team.tasks().get(id))
     }
 
+    /// Makes a claimed task pending again, because the agent does not begin it.
+    pub(super) fn give_back(&self, id: &TaskId) -> Result<Option<Task>, ErrorReport> {
+        deleted_as_none(self.team.tasks().release(id, &self.me))
+    }
+
     /// Holds a task while the agent works on it. If that fails, the agent works on the task anyway.
     pub(super) fn hold_task(&self, task: &Task) -> Result<Option<TaskHold>, ErrorReport> {
         self.team.hold_task(&task.id, &self.me).map_err(ErrorReport::from)

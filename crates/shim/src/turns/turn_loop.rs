@@ -218,7 +218,13 @@ impl<H: TurnExecutor> TurnLoop<H> {
         if is_paused || self.is_awaiting_approval() {
             return Ok(None);
         }
-        Ok(self.files.next_task()?.map(TurnWork::for_task))
+        let Some(task) = self.files.next_task()? else { return Ok(None) };
+        // A request that came after the scan of the inbox comes before the task.
+        if !inbox_action::shutdown_requests(&self.unread()?).is_empty() {
+            self.files.give_back(&task.id)?;
+            return self.next_work();
+        }
+        Ok(Some(TurnWork::for_task(task)))
     }
 
     /// Whether no turn may start, because the last one has failed. Reports the end of the pause.

@@ -77,3 +77,18 @@ fn shutdown_request_is_approved_in_the_pause_after_a_failed_turn() {
         "the next spawn gets the message"
     );
 }
+
+/// For a request that arrives between the scan of the inbox and the claim of the task.
+#[test]
+fn claimed_task_can_be_given_back() {
+    let test_team = TestTeam::new();
+    let task = test_team.create_task("one");
+    let mut files = TeamFiles::new(test_team.team.clone(), name("ann"), None);
+    files.unread().unwrap();
+    let claimed = files.next_task().unwrap().unwrap();
+    send(&test_team.team, "team-lead", "ann", &shutdown_request("x-1"));
+    assert!(files.has_shutdown_request().unwrap());
+    files.give_back(&claimed.id).unwrap();
+    let task = test_team.team.tasks().get(&task.id).unwrap();
+    assert_eq!((task.status, task.owner), (TaskStatus::Pending, None));
+}
