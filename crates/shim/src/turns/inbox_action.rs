@@ -30,19 +30,16 @@ pub(super) enum InboxAction {
     Message(InboxEntry, Message),
 }
 
-impl InboxAction {
-    /// The entry about which the action needs a turn. `None` if the action needs no turn.
-    pub(super) fn turn_entry(&self) -> Option<&InboxEntry> {
-        match self {
-            InboxAction::PlanAnswer(entry, ..)
-            | InboxAction::UserMessage(entry, _)
-            | InboxAction::Message(entry, _) => Some(entry),
-            InboxAction::MarkRead(_)
-            | InboxAction::Show(..)
-            | InboxAction::SetMode(..)
-            | InboxAction::ApproveShutdown(..) => None,
-        }
-    }
+/// Whether a turn is needed for the entry.
+pub(super) fn needs_turn(entry: &InboxEntry, program: &TurnProgram) -> bool {
+    let action = next_action(std::slice::from_ref(entry), program);
+    let needs = |action| {
+        matches!(
+            action,
+            InboxAction::PlanAnswer(..) | InboxAction::UserMessage(..) | InboxAction::Message(..)
+        )
+    };
+    action.is_some_and(needs)
 }
 
 /// How many of the unread entries are messages of a person or of the lead that start a turn.

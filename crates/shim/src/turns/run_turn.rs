@@ -6,6 +6,7 @@ use super::turn_executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor,
 use super::turn_loop::{StepError, TurnLoop, TurnLoopEnd, TurnWork};
 use super::turn_outcome::{TaskSettlement, TurnOutcome, idle_notification, settle, turn_outcome};
 use protocol::control::{Activity, TurnPause};
+use protocol::message::InboxEntry;
 use protocol::payload::IdleReason;
 use protocol::plan_mode_prompts::PLAN_PROMPT;
 use protocol::task::Task;
@@ -79,10 +80,16 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// Marks the message of the turn read, unless the turn has failed. The message then stays unread,
     /// and is delivered again after the pause.
     fn settle_message(&mut self, work: TurnWork, outcome: &TurnOutcome) {
-        if outcome.reason != IdleReason::Failed
-            && let Err(error) = self.files.mark_read(work.entry.into_iter().collect())
-        {
-            // The entry will be marked read at a later scan. Until then it is not delivered again.
+        if outcome.reason == IdleReason::Failed {
+            return work.entry.into_iter().for_each(|entry| self.failed_messages.add(entry));
+        }
+        let given_up = self.failed_messages.take_given_up(work.entry.as_ref());
+        for message in given_up.iter().filter_map(InboxEntry::unread) {
+            let from = &message.from;
+            self.executor.print_line(&format!("A message of {from} failed too often, and is left out."));
+        }
+        if let Err(error) = self.files.mark_read(work.entry.into_iter().chain(given_up).collect()) {
+            // The entries will be marked read at a later scan. Until then they are not delivered again.
             self.print_error_once(&error);
         }
     }

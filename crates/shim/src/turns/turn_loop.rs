@@ -6,6 +6,7 @@
 //!
 //! If files cannot be read or written, the loop prints the error and tries again later.
 
+use super::failed_messages::FailedMessages;
 use super::failure_streak::FailureStreak;
 use super::inbox_action::{self, InboxAction, count_messages_of_lead, plan_answer_text};
 use super::permission_conversion::OpenPermissionRequest;
@@ -73,6 +74,7 @@ pub(crate) struct TurnLoop<H> {
     pub(super) last_error: Option<String>,
     /// The failed turns since the last turn that did not fail.
     pub(super) streak: FailureStreak,
+    pub(super) failed_messages: FailedMessages,
 }
 
 /// The subject of one turn, and what belongs to it.
@@ -131,6 +133,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
             planned_task: None,
             last_error: None,
             streak: FailureStreak::default(),
+            failed_messages: FailedMessages::default(),
         }
     }
 
@@ -206,12 +209,15 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// Handles the messages that need no turn. Returns the work for the next turn, `None` if there
     /// is none.
     fn next_work(&mut self) -> Result<Option<TurnWork>, StepError> {
-        let mut unread = self.unread()?;
+        let unread = self.unread()?;
         let is_paused = self.is_paused(&unread);
-        while let Some(action) = inbox_action::next_action(&unread, self.builder.program()) {
-            if is_paused && let Some(entry) = action.turn_entry() {
-                unread.retain(|other| other != entry);
-            } else if let Some(work) = self.run_action(&mut unread, action)? {
+        let (failed, others): (Vec<_>, Vec<_>) =
+            unread.into_iter().partition(|entry| self.failed_messages.contains(entry));
+        for mut entries in [others, failed] {
+            if is_paused {
+                entries.retain(|entry| !inbox_action::needs_turn(entry, self.builder.program()));
+            }
+            if let Some(work) = self.next_message_work(entries)? {
                 return Ok(Some(work));
             }
         }
@@ -225,6 +231,16 @@ impl<H: TurnExecutor> TurnLoop<H> {
             return self.next_work();
         }
         Ok(Some(TurnWork::for_task(task)))
+    }
+
+    /// Handles messages until one of them needs a turn. `None` if none needs a turn.
+    fn next_message_work(&mut self, mut unread: Vec<InboxEntry>) -> Result<Option<TurnWork>, StepError> {
+        while let Some(action) = inbox_action::next_action(&unread, self.builder.program()) {
+            if let Some(work) = self.run_action(&mut unread, action)? {
+                return Ok(Some(work));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether no turn may start, because the last one has failed. Reports the end of the pause.

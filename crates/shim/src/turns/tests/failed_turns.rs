@@ -23,7 +23,7 @@ fn message_of_a_failed_turn_is_delivered_again_after_a_pause() {
     ];
     let (executor, _) = test_team.run(agent_program(), default_state(), events);
     let texts: Vec<bool> = executor.texts().iter().map(|text| text.contains("one")).collect();
-    assert_eq!(texts, [true, true, false]);
+    assert_eq!(texts, [true, false, true], "the failed message comes last");
     assert_eq!(test_team.unread_count(), 0);
     let pauses = pauses(&executor);
     let pause = pauses[0].as_ref().unwrap();
@@ -48,6 +48,28 @@ fn message_of_the_lead_or_a_person_ends_the_pause() {
         assert_eq!(executor.started_turns.len(), 4, "all messages are delivered at once");
         assert_eq!(test_team.unread_count(), 0);
     }
+}
+
+#[test]
+fn message_that_makes_the_program_fail_does_not_keep_it_from_others() {
+    let test_team = TestTeam::new();
+    test_team.send_to_ann("bob", "poison");
+    let events = vec![
+        turn_end(1),
+        pause_end(),
+        turn_end(1),
+        pause_end(),
+        turn_end(1),
+        wake_after(|team| send(team, "team-lead", "ann", "go on")),
+        turn_end(0),
+        wake_after(|_| {}),
+    ];
+    let (executor, _) = test_team.run(agent_program(), default_state(), events);
+    let texts: Vec<bool> = executor.texts().iter().map(|text| text.contains("poison")).collect();
+    assert_eq!(texts, [true, true, true, false]);
+    assert_eq!(test_team.unread_count(), 0);
+    let given_up = "A message of bob failed too often, and is left out.";
+    assert!(executor.printed_lines.contains(&given_up.to_owned()), "{:?}", executor.printed_lines);
 }
 
 #[test]
