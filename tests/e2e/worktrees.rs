@@ -1,6 +1,7 @@
 //! Checks the worktrees of teammates: they are created and reused, and never removed with unsaved
 //! work in them.
 
+mod branches;
 mod create;
 mod delete;
 mod submodules;

@@ -75,6 +75,8 @@ pub struct MemberView {
     pub backend: Option<String>,
     pub respawns: Option<u32>,
     pub worktree: Option<PathBuf>,
+    /// The branch that the worktree was created for.
+    pub branch: Option<String>,
     pub color: String,
     /// The agent's environment with secrets hidden. Only loaded for the view of a single member.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -284,6 +286,7 @@ fn member_view(team: &Team, agent: &MemberStatus, unread: &mut UnreadCounter) ->
         backend: Some(agent.backend.clone()),
         respawns: Some(agent.respawns),
         worktree: agent.worktree.clone(),
+        branch: agent.branch.clone(),
         color: agent.color.clone(),
         environment: None,
         environment_file: agent.environment_file.clone(),
@@ -348,6 +351,7 @@ fn unsupervised_member_views(
             backend: member.backend_type,
             respawns: None,
             worktree: member.worktree_path.map(PathBuf::from),
+            branch: None,
             color: member.color.unwrap_or_default(),
             environment: None,
             environment_file: String::new(),

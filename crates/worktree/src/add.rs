@@ -3,7 +3,7 @@
 //! The post-checkout hook of the repository runs, as it does for the user. If only the hook fails,
 //! the worktree is kept.
 
-use crate::created_branch::{create_branch, delete_unused_branch};
+use crate::created_branch::{create_branch, delete_merged_branch};
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
 use crate::propose_worktree::WorktreeProposal;
@@ -117,6 +117,6 @@ fn is_complete(record: &WorktreeRecord, environment: &GitEnvironment) -> Result<
 fn undo(record: &WorktreeRecord, environment: &GitEnvironment) {
     if record.state().is_ok_and(|state| state == WorktreeState::Empty) {
         remove_dir(&record.path).ok();
-        delete_unused_branch(record, environment).ok();
+        delete_merged_branch(record, environment).ok();
     }
 }

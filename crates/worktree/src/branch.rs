@@ -1,7 +1,11 @@
-//! Looks up local branches.
+//! Looks up local branches, and names the branches with discarded commits.
 
 use crate::error::Error;
 use crate::git_command::Git;
+use std::path::{Path, PathBuf};
+
+/// Prefix of the branches with discarded commits.
+pub(crate) const TRASH_BRANCHES: &str = "teamd-trash/";
 
 /// Returns the full reference name of a branch.
 pub(crate) fn branch_ref(branch: &str) -> String {
@@ -24,4 +28,22 @@ pub(crate) fn branch_exists(git: &Git<'_>, branch: &str) -> Result<bool, Error> 
 /// The errors of [`Git::run`].
 pub(crate) fn branch_tip(git: &Git<'_>, branch: &str) -> Result<Option<String>, Error> {
     git.text_if_success("check a branch", &["rev-parse", "--verify", "--quiet", &branch_ref(branch)])
+}
+
+/// Returns the worktree in which a branch is checked out. `None` if there is none.
+///
+/// # Errors
+///
+/// As [`Git::output_of`].
+pub(crate) fn worktree_on_branch(git: &Git<'_>, branch: &str) -> Result<Option<PathBuf>, Error> {
+    let arguments = ["for-each-ref", "--format=%(worktreepath)", &branch_ref(branch)];
+    let worktree = git.output_line("check a branch", &arguments)?;
+    Ok((!worktree.is_empty()).then(|| worktree.into()))
+}
+
+/// Returns the name that the branch of a discarded worktree gets. `trash` is the directory in which the
+/// worktree was saved.
+pub(crate) fn trash_branch(trash: &Path) -> String {
+    let name = trash.file_name().unwrap_or_default().to_string_lossy();
+    format!("{TRASH_BRANCHES}{name}")
 }

@@ -1,9 +1,10 @@
-//! The branch that is created for a worktree, and deleted with it if it has no commits of its own.
+//! The branch that is created for a worktree. It is deleted with the worktree if it is merged, and renamed
+//! if its commits are discarded, so that the next worktree gets the branch of the same name.
 
-use crate::branch::{branch_ref, branch_tip};
+use crate::branch::{branch_ref, worktree_on_branch};
 use crate::error::Error;
 use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
-use crate::local_commits::count_only_in_branch_log;
+use crate::local_commits::{count_only_in_branch_log, count_unmerged};
 use crate::record::WorktreeRecord;
 
 /// Creates the branch. A separate git command does this, because the command fails if a branch of
@@ -30,19 +31,38 @@ fn was_created_for(record: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error
     Ok(reflog.is_success() && first == Some(branch_log_message(record).as_bytes()))
 }
 
-/// Deletes the branch if it was created for this worktree and has no commits of its own, neither at
-/// its tip nor in its reflog. Returns whether git has deleted the branch.
-pub(crate) fn delete_unused_branch(
+/// Deletes the branch if it was created for this worktree and is merged: each of its commits is in a branch
+/// of another name, local or remote. A commit that only the reflog of the branch has keeps the branch too.
+/// Returns whether git has deleted the branch.
+pub(crate) fn delete_merged_branch(
     record: &WorktreeRecord,
     environment: &GitEnvironment,
 ) -> Result<bool, Error> {
     let git = Git::with_git_dir(&record.common_git_dir, environment);
     if !was_created_for(record, &git)?
-        || branch_tip(&git, &record.branch)?.as_ref() != Some(&record.base_commit)
+        || count_unmerged(record, &git)? > 0
         || count_only_in_branch_log(record, &git)? > 0
     {
         return Ok(false);
     }
-    let arguments = ["branch", "--delete", "--quiet", "--", &record.branch];
+    // Without `--force`, git deletes only what is merged into its HEAD. With it, git still keeps a branch
+    // that is checked out.
+    let arguments = ["branch", "--delete", "--force", "--quiet", "--", &record.branch];
     git.succeeds("remove the branch", &arguments)
+}
+
+/// Renames the branch of a discarded worktree to `new_name`, if it was created for this worktree. So nothing
+/// merges the discarded commits by the name of the branch. A branch that is checked out elsewhere keeps its
+/// name.
+pub(crate) fn rename_discarded_branch(
+    record: &WorktreeRecord,
+    new_name: &str,
+    environment: &GitEnvironment,
+) -> Result<(), Error> {
+    let git = Git::with_git_dir(&record.common_git_dir, environment);
+    if !was_created_for(record, &git)? || worktree_on_branch(&git, &record.branch)?.is_some() {
+        return Ok(());
+    }
+    let arguments = ["branch", "--move", "--", &record.branch, new_name];
+    git.output_of("rename the branch", &arguments).map(drop)
 }

@@ -1,6 +1,6 @@
 //! Finds commits that would be lost with a worktree, or that only its branches have.
 
-use crate::branch::{branch_exists, branch_ref};
+use crate::branch::{TRASH_BRANCHES, branch_exists, branch_ref};
 use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT};
 use crate::record::WorktreeRecord;
@@ -69,8 +69,30 @@ pub(crate) fn count_unpushed(
     }
     arguments.extend(["--not".to_owned(), record.base_commit.clone(), "--remotes".to_owned()]);
     arguments.extend(own.iter().map(|branch| format!("--exclude={branch}")));
-    arguments.push("--branches".to_owned());
+    arguments.extend(other_branches());
     git.output_number("count the commits", &arguments, b"")
+}
+
+/// Counts the commits since the base commit on the branch that the worktree was created for, that no branch
+/// of another name has, local or remote. A branch of the same name at a remote does not count, because the
+/// branch was only pushed there, and not merged.
+///
+/// # Errors
+///
+/// As [`Git::output_of`].
+pub(crate) fn count_unmerged(record: &WorktreeRecord, git: &Git<'_>) -> Result<u64, Error> {
+    let branch = &record.branch;
+    let mut arguments: Vec<String> =
+        ["rev-list", "--count", &branch_ref(branch), "--not", &record.base_commit].map(str::to_owned).into();
+    arguments.extend([format!("--exclude=*/{branch}"), "--remotes".to_owned()]);
+    arguments.push(format!("--exclude={branch}"));
+    arguments.extend(other_branches());
+    git.output_number("count the commits", &arguments, b"")
+}
+
+/// The arguments for all local branches but those with discarded commits.
+fn other_branches() -> [String; 2] {
+    [format!("--exclude={TRASH_BRANCHES}*"), "--branches".to_owned()]
 }
 
 /// Counts the commits of a detached HEAD that no branch and no tag has. The result is 0 if HEAD is

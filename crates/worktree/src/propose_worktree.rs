@@ -4,7 +4,7 @@
 //! branch to check out in it. The caller first stores the worktree's record and then lets git fill
 //! the directory.
 
-use crate::branch::{branch_exists, branch_ref};
+use crate::branch::{branch_exists, branch_ref, worktree_on_branch};
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
 use crate::record::{WorktreeRecord, WorktreeState};
@@ -151,12 +151,10 @@ impl BranchChooser<'_> {
             self.check_not_blocked(branch)?;
             return Ok(ChosenBranch { name: branch.clone(), is_new: true });
         }
-        let format = "--format=%(worktreepath)";
-        let worktree = self.git.output_line(action, &["for-each-ref", format, &branch_ref(branch)])?;
-        if worktree.is_empty() {
-            return Ok(ChosenBranch { name: branch.clone(), is_new: false });
+        match worktree_on_branch(&self.git, branch)? {
+            None => Ok(ChosenBranch { name: branch.clone(), is_new: false }),
+            Some(worktree) => Err(Error::BranchTaken { branch: branch.clone(), worktree }),
         }
-        Err(Error::BranchTaken { branch: branch.clone(), worktree: worktree.into() })
     }
 
     /// Checks that git can have the new branch `branch` beside the others: no branch has the name of

@@ -1,10 +1,12 @@
-//! Removes worktrees and their unused branches.
+//! Removes worktrees and their merged branches.
 //!
 //! Only a recorded worktree is removed, with `git worktree remove`. `--force` is used in two cases:
 //! the worktree has submodules, which were checked for unsaved work, or its unsaved work has just
-//! been copied into the trash. The branch is deleted if it has no commits of its own.
+//! been copied into the trash. A branch that was created for the worktree is deleted if it is merged. If it is
+//! not, it keeps its name, or gets another one if the worktree was discarded.
 
-use crate::created_branch::delete_unused_branch;
+use crate::branch::trash_branch;
+use crate::created_branch::{delete_merged_branch, rename_discarded_branch};
 use crate::error::{Error, io_error};
 use crate::fingerprint::WorktreeFingerprint;
 use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
@@ -19,11 +21,11 @@ use std::fs::remove_dir;
 /// The result of removing a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemoveOutcome {
-    /// The worktree did not exist any more. Its unused branch may have been deleted.
+    /// The worktree did not exist any more. Its merged branch may have been deleted.
     AlreadyGone,
-    /// The worktree was removed, and its unused branch deleted.
+    /// The worktree was removed, and its merged branch deleted.
     Removed,
-    /// The worktree was removed. Its branch stays.
+    /// The worktree was removed. Its branch stays, or was renamed if the worktree was discarded.
     RemovedKeptBranch,
     /// The worktree was kept for these reasons.
     Kept(Vec<KeepReason>),
@@ -56,7 +58,8 @@ impl WorktreeRecord {
         self.remove_parent_and_branch(environment)
     }
 
-    /// Removes the worktree with its unsaved work. `saved` proves that the work was saved before.
+    /// Removes the worktree with its unsaved work. `saved` proves that the work was saved before. If the
+    /// branch was created for the worktree and is not merged, it gets the name that the saved README says.
     ///
     /// # Errors
     ///
@@ -73,13 +76,17 @@ impl WorktreeRecord {
         }
         // The second `--force` also removes a locked worktree.
         worktree.git_remove(&["--force", "--force"])?;
-        self.remove_parent_and_branch(environment)
+        let outcome = self.remove_parent_and_branch(environment)?;
+        if outcome == RemoveOutcome::RemovedKeptBranch {
+            rename_discarded_branch(self, &trash_branch(&saved.directory), environment)?;
+        }
+        Ok(outcome)
     }
 
-    /// Removes the directory for worktrees if it is empty, and deletes the unused branch.
+    /// Removes the directory for worktrees if it is empty, and deletes the merged branch.
     fn remove_parent_and_branch(&self, environment: &GitEnvironment) -> Result<RemoveOutcome, Error> {
         self.path.parent().map(remove_dir);
-        let deleted = delete_unused_branch(self, environment)?;
+        let deleted = delete_merged_branch(self, environment)?;
         Ok(if deleted { RemoveOutcome::Removed } else { RemoveOutcome::RemovedKeptBranch })
     }
 }

@@ -1,6 +1,7 @@
 //! The README of a saved worktree: the shell commands that restore it in the repository or in a
 //! clone.
 
+use crate::branch::trash_branch;
 use crate::keep_reason::escape_controls;
 use crate::local_commits::HeadState;
 use crate::record::WorktreeRecord;
@@ -49,11 +50,16 @@ impl SavedPart {
 }
 
 impl WorktreeRecord {
-    /// Returns the text of the README. `parts` has the worktree first, then its submodules. Each
-    /// submodule comes after the submodule that contains it.
+    /// Returns the text of the README in the directory `trash`. `parts` has the worktree first, then its
+    /// submodules. Each submodule comes after the submodule that contains it.
     ///
     /// Only the lines that begin with `git `, `cd ` or `tar ` are commands.
-    pub(crate) fn restore_readme(&self, head_state: &HeadState, parts: &[SavedPart]) -> String {
+    pub(crate) fn restore_readme(
+        &self,
+        head_state: &HeadState,
+        parts: &[SavedPart],
+        trash: &Path,
+    ) -> String {
         let display = |path: &Path| escape_controls(&path.display().to_string());
         let mut restored = self.path.clone().into_os_string();
         restored.push(".restored");
@@ -65,13 +71,16 @@ impl WorktreeRecord {
                 "Branch: {}. Last commit: {head}. Created from commit: {}.",
                 self.branch, self.base_commit
             ),
+        ];
+        lines.extend(self.branch_created.then(|| self.renamed_branch_line(trash)));
+        lines.extend([
             format!(
                 "To restore it, run these commands in {} or in a clone that has {}:",
                 display(&self.common_git_dir),
                 self.base_commit
             ),
             String::new(),
-        ];
+        ]);
         let bundle = parts.first().and_then(|own| own.quoted_path("commits.bundle"));
         lines.extend(bundle.map(|bundle| format!("git fetch {bundle} '{SAVED_REFS}*:refs/restored/*'")));
         lines.push(format!("git worktree add --detach {restored} {head}"));
@@ -91,6 +100,12 @@ impl WorktreeRecord {
                 .to_owned(),
         ]);
         lines.join("\n") + "\n"
+    }
+
+    /// The line that says what has become of a branch that was created for the worktree.
+    fn renamed_branch_line(&self, trash: &Path) -> String {
+        let (branch, renamed) = (&self.branch, trash_branch(trash));
+        format!("The branch is now {renamed}, unless it was merged. To rename it: git branch -m {renamed} {branch}")
     }
 }
 

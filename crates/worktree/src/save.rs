@@ -76,7 +76,7 @@ impl Worktree<'_> {
         }
         self.save_unused_repositories(&submodules_dir)?;
         let head_state = &fingerprint.0[Path::new("")].head_state;
-        let restore_instructions = self.record.restore_readme(head_state, &parts);
+        let restore_instructions = self.record.restore_readme(head_state, &parts, directory);
         if WorktreeFingerprint::read(self)? != fingerprint {
             return Err(Error::ChangedWhileSaving(self.path().to_owned()));
         }

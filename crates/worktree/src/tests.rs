@@ -117,6 +117,11 @@ impl TestRepository {
         tree.remove(&self.git_environment()).unwrap()
     }
 
+    /// Returns git's list of the branches that teamd has created.
+    fn teamd_branches(&self) -> String {
+        self.git(&self.repository, &["branch", "--list", "teamd/*"])
+    }
+
     /// Adds a remote that has all current commits.
     fn add_remote(&self) {
         let remote = self.home().join("remote.git");

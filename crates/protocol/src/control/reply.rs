@@ -292,6 +292,9 @@ pub struct MemberStatus {
     /// The worktree in which the member was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<PathBuf>,
+    /// The branch that the worktree was created for. `None` without a worktree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// Name of the member's color.
     pub color: String,
     /// Name of the file with the agent's environment, in `environments` of the daemon's state

@@ -14,8 +14,9 @@ use std::process::ExitCode;
 /// deleted, while a worktree has work that would be lost. Such work is: changes, untracked and
 /// ignored files, commits that no other branch has, stashes, an unfinished rebase, a lock, a
 /// process in the directory. The error names the worktree and the command that discards it. A
-/// discarded worktree goes into the trash, and the output says how to restore it. A branch with
-/// commits that no other branch has always stays.
+/// discarded worktree goes into the trash, and the output says how to restore it. A branch that was
+/// created for a worktree goes with it when it is merged, and is renamed when the worktree is
+/// discarded.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl delete survey\n  teamctl delete survey --force\n  teamctl delete survey --discard ~/project.worktrees/survey-ann"

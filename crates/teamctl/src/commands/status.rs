@@ -6,7 +6,7 @@ mod table;
 mod tmux_segment;
 
 use crate::context::CommandContext;
-use crate::output::{print_json, print_line, print_table, print_warning};
+use crate::output::{self, print_json, print_line, print_table, print_warning};
 use crate::suggested_command_options::{rewrite_commands, suggested_commands, suggested_commands_for_team};
 use client::team_view::{StatusSource, TeamView, count_unread, read_suspended_teams, team_view};
 use protocol::control::{Request, StatusReply};
@@ -28,10 +28,11 @@ use store::Root;
 ///
 /// With --format tmux it is a segment for tmux's status line: for each team how many of its members
 /// are active, behind ! how many wait for a person, behind x how many have failed, behind z how
-/// many are suspended.
+/// many are suspended. With a name and --format branch it is only the branch of the member's git
+/// worktree, for scripts.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl status\n  teamctl ps ann\n  teamctl status --json\n  tmux set -ag status-right ' #(teamctl status --format tmux)'"
+    after_help = "Examples:\n  teamctl status\n  teamctl ps ann\n  teamctl status --json\n  git merge \"$(teamctl status ann --format branch)\"\n  tmux set -ag status-right ' #(teamctl status --format tmux)'"
 )]
 pub(crate) struct StatusArgs {
     /// Only this member, with details
@@ -42,21 +43,27 @@ pub(crate) struct StatusArgs {
     /// With a name, also the member's environment
     #[arg(short, long, requires = "name")]
     verbose: bool,
-    /// Print a segment for a status line
-    #[arg(long, value_enum, conflicts_with_all = ["name", "all"])]
+    /// Print only one line, for other programs
+    #[arg(long, value_enum, conflicts_with = "all")]
     format: Option<StatusFormat>,
 }
 
 /// The values of `--format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum StatusFormat {
-    /// With tmux's styles
+    /// A segment for a status line, with tmux's styles
     Tmux,
+    /// The branch of the worktree of the member NAME
+    Branch,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &StatusArgs) -> Result<ExitCode, ErrorReport> {
-    if args.format.is_some() {
-        return print_tmux_segment(context);
+    match (args.format, &args.name) {
+        (Some(StatusFormat::Tmux), None) => return print_tmux_segment(context),
+        (Some(StatusFormat::Tmux), Some(_)) => return Err(format_error("tmux", "leave out NAME")),
+        (Some(StatusFormat::Branch), None) => return Err(format_error("branch", "name a member")),
+        (Some(StatusFormat::Branch), Some(name)) => return print_branch(context, name, args),
+        (None, _) => {}
     }
     let status = running_daemon_status(context)?;
     let teams = teams_with_members(context, status.as_ref().ok(), args)?;
@@ -95,6 +102,33 @@ fn print_tmux_segment(context: &CommandContext) -> Result<ExitCode, ErrorReport>
             Ok(ExitCode::from(error.kind.exit_code()))
         }
     }
+}
+
+fn format_error(format: &str, help: &str) -> ErrorReport {
+    ErrorReport::new(ErrorKind::Usage, format!("cannot print --format {format}")).with_help(help)
+}
+
+/// Prints the branch that the worktree of a current or past member was created for.
+fn print_branch(context: &CommandContext, name: &str, args: &StatusArgs) -> Result<ExitCode, ErrorReport> {
+    let status = context.daemon_status()?;
+    let teams = teams_with_members(context, Some(&status), args)?;
+    let branches: Vec<&str> = teams.iter().filter_map(latest_branch).collect();
+    let [branch] = branches.as_slice() else {
+        let (reason, help) = match branches.is_empty() {
+            true => ("it has no worktree", "a member gets one with: teamctl spawn NAME --worktree"),
+            false => ("several teams have such a member", "name its team with -t TEAM"),
+        };
+        let message = format!("cannot print the branch of {name}: {reason}");
+        return Err(ErrorReport::new(ErrorKind::NotFound, message).with_help(help));
+    };
+    output::print_result(context, &json!({"name": name, "branch": branch}), &output::sanitize(branch));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The branch of the only member of `team`: that of its current worktree, or else of its last one.
+fn latest_branch(team: &TeamView) -> Option<&str> {
+    let current = team.members.iter().find_map(|member| member.branch.as_deref());
+    current.or_else(|| team.worktrees.last().map(|tree| tree.branch.as_str()))
 }
 
 /// The selected teams, reduced to one member if a name is given.

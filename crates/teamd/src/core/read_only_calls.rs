@@ -69,6 +69,7 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
         pid: record.lifecycle.process().agent_pid,
         backend: record.request.backend.as_str().to_owned(),
         worktree: record.worktree.as_ref().map(|tree| tree.path.clone()),
+        branch: record.worktree.as_ref().map(|tree| tree.branch.clone()),
         state: protocol_state(agent).to_owned(),
         dialog: flags.contains(&MemberFlag::AtDialog).then(|| agent.dialog_text().cloned()).flatten(),
         flags,

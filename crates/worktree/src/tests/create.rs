@@ -31,21 +31,73 @@ fn worktree_is_beside_the_repository_on_a_new_branch() {
 }
 
 #[test]
-fn unused_branch_of_a_missing_worktree_is_deleted() {
+fn branch_of_a_missing_worktree_is_deleted_unless_it_has_work() {
     for has_work in [false, true] {
         let repo = TestRepository::new();
         let tree = repo.create_worktree();
         if has_work {
             write_file(&tree.path.join("new"), "x");
             repo.commit(&tree.path, "work");
-            repo.git(&repo.repository, &["branch", "kept", "teamd/survey/ann"]);
         }
         repo.git(&repo.repository, &["worktree", "remove", path_str(&tree.path)]);
         assert_eq!(repo.remove(&tree), RemoveOutcome::AlreadyGone);
-        let branches = repo.git(&repo.repository, &["branch", "--list", "teamd/*"]);
-        assert_eq!(!branches.is_empty(), has_work, "{branches}");
+        assert_eq!(repo.teamd_branches().is_empty(), !has_work);
         assert!(!tree.path.parent().unwrap().exists());
     }
+}
+
+#[test]
+fn merged_branch_is_deleted_and_the_next_worktree_gets_its_name() {
+    let repo = TestRepository::new();
+    repo.git(&repo.repository, &["switch", "--quiet", "--create", "release"]);
+    for night in ["first\n", "second\n"] {
+        let tree = repo.create_worktree();
+        assert_eq!(tree.branch, "teamd/survey/ann");
+        write_file(&tree.path.join("a"), night);
+        repo.commit(&tree.path, "work");
+        repo.git(&repo.repository, &["merge", "--quiet", "teamd/survey/ann"]);
+        // The branch is merged, but not into the HEAD of the main worktree.
+        repo.git(&repo.repository, &["switch", "--quiet", "main"]);
+        assert_eq!(repo.remove(&tree), RemoveOutcome::Removed);
+        assert_eq!(repo.teamd_branches(), "");
+        repo.git(&repo.repository, &["switch", "--quiet", "release"]);
+        assert_eq!(read_file(&repo.repository.join("a")), night);
+    }
+}
+
+#[test]
+fn branch_of_a_discarded_worktree_gets_another_name() {
+    let repo = TestRepository::new();
+    let tree = repo.create_worktree();
+    write_file(&tree.path.join("a"), "discarded\n");
+    repo.commit(&tree.path, "discarded");
+    let discarded = repo.git(&tree.path, &["rev-parse", "HEAD"]);
+    let (trash, environment) = (repo.home().join("trash/survey-ann-1"), repo.git_environment());
+    let saved = tree.save(&trash, &environment).unwrap();
+    assert_eq!(tree.discard(&saved, &environment).unwrap(), RemoveOutcome::RemovedKeptBranch);
+    assert_eq!(repo.git(&repo.repository, &["rev-parse", "teamd-trash/survey-ann-1"]), discarded);
+    assert!(saved.restore_instructions.contains("teamd-trash/survey-ann-1"), "{}", saved.restore_instructions);
+    let next = repo.create_worktree();
+    assert_eq!(next.branch, "teamd/survey/ann");
+    // Commits that only the trash has are not safe.
+    repo.git(&next.path, &["merge", "--quiet", "teamd-trash/survey-ann-1"]);
+    assert_eq!(repo.keep_reasons(&next), [KeepReason::Unpushed(1)]);
+}
+
+#[test]
+fn discarded_branch_of_the_user_keeps_its_name() {
+    let repo = TestRepository::new();
+    repo.git(&repo.repository, &["branch", "topic"]);
+    let options = WorktreeOptions { branch: Some("topic".into()), ..repo.options(&repo.repository) };
+    let proposal = repo.propose(&options);
+    proposal.add(&repo.git_environment()).unwrap();
+    let tree = proposal.record;
+    write_file(&tree.path.join("a"), "more\n");
+    repo.commit(&tree.path, "more");
+    let saved = tree.save(&repo.home().join("trash/x"), &repo.git_environment()).unwrap();
+    tree.discard(&saved, &repo.git_environment()).unwrap();
+    repo.git(&repo.repository, &["rev-parse", "--verify", "topic"]);
+    assert!(!saved.restore_instructions.contains("teamd-trash"), "{}", saved.restore_instructions);
 }
 
 #[test]

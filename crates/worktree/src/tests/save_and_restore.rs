@@ -85,7 +85,7 @@ fn commits_and_changes_are_restored() {
     assert_eq!(repo.git(&restored, &["rev-parse", "HEAD"]), head);
     assert_eq!(repo.git(&restored, &["write-tree"]), staged);
     assert!(read_file(&saved.directory.join("README")).contains(&head));
-    repo.git(&repo.repository, &["rev-parse", "--verify", "teamd/survey/ann"]);
+    repo.git(&repo.repository, &["rev-parse", "--verify", "teamd-trash/survey-ann-1"]);
 }
 
 #[test]

@@ -298,6 +298,7 @@ mod tests {
             backend: Some("in-process".into()),
             respawns: Some(2),
             worktree: None,
+            branch: None,
             color: "none".into(),
             environment: None,
             environment_file: String::new(),

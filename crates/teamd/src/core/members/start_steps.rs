@@ -295,7 +295,8 @@ fn agent_variables(state: &State, record: &AgentRecord) -> Vec<(String, String)>
         ("TEAMD_TOKEN", record.token.clone()),
         ("TEAMD_SPAWN", record.spawn_id.as_str().to_owned()),
     ];
-    pairs.map(|(key, value)| (key.to_owned(), value)).into()
+    let branch = record.worktree.as_ref().map(|tree| ("TEAMD_BRANCH", tree.branch.clone()));
+    pairs.into_iter().chain(branch).map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// Handles the shim's report that its agent runs. The client that asked for the spawn gets its
