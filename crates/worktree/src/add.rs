@@ -53,7 +53,7 @@ impl WorktreeProposal {
         let arguments = [["-c", REFLOG_CONFIG], ["worktree", "add"], ["--quiet", "--"]].concat();
         let arguments: Vec<&OsStr> = arguments.into_iter().map(OsStr::new).chain(destination).collect();
         let action = "create the worktree";
-        let output = git.with_hooks().run(action, &arguments, b"", WRITE_TIMEOUT)?;
+        let output = git.with_programs().run(action, &arguments, b"", WRITE_TIMEOUT)?;
         if !output.is_success() && !is_complete(record, environment)? {
             return Err(output.to_error(action));
         }
@@ -108,8 +108,10 @@ fn is_complete(record: &WorktreeRecord, environment: &GitEnvironment) -> Result<
     if !matches!(record.state(), Ok(WorktreeState::Present(_))) {
         return Ok(false);
     }
-    let arguments = ["diff", "--quiet", "--ignore-submodules", "HEAD", "--"];
-    record.git(environment).succeeds("check the worktree", &arguments)
+    let arguments =
+        ["diff", "--quiet", "--no-ext-diff", "--no-textconv", "--ignore-submodules", "HEAD", "--"];
+    // The same filters run as in the checkout.
+    record.git(environment).with_programs().succeeds("check the worktree", &arguments)
 }
 
 /// Removes the worktree's directory if it is empty, and then the unused branch. The directory is

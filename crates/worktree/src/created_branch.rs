@@ -14,7 +14,10 @@ pub(crate) fn create_branch(record: &WorktreeRecord, git: &Git<'_>) -> Result<()
     let (action, message, branch) =
         ("create the branch", branch_log_message(record), branch_ref(&record.branch));
     let arguments = ["update-ref", "--create-reflog", "-m", &message, &branch, &record.base_commit, ""];
-    git.run(action, &arguments, b"", READ_TIMEOUT)?.stdout_or_error(action).map(drop)
+    git.without_named_programs()?
+        .run(action, &arguments, b"", READ_TIMEOUT)?
+        .stdout_or_error(action)
+        .map(drop)
 }
 
 /// Returns the message of the first reflog entry. The inode is unique while the directory exists.
@@ -38,7 +41,7 @@ pub(crate) fn delete_merged_branch(
     record: &WorktreeRecord,
     environment: &GitEnvironment,
 ) -> Result<bool, Error> {
-    let git = Git::with_git_dir(&record.common_git_dir, environment);
+    let git = Git::with_git_dir(&record.common_git_dir, environment).without_named_programs()?;
     if !was_created_for(record, &git)?
         || count_unmerged(record, &git)? > 0
         || count_only_in_branch_log(record, &git)? > 0
@@ -59,7 +62,7 @@ pub(crate) fn rename_discarded_branch(
     new_name: &str,
     environment: &GitEnvironment,
 ) -> Result<(), Error> {
-    let git = Git::with_git_dir(&record.common_git_dir, environment);
+    let git = Git::with_git_dir(&record.common_git_dir, environment).without_named_programs()?;
     if !was_created_for(record, &git)? || worktree_on_branch(&git, &record.branch)?.is_some() {
         return Ok(());
     }

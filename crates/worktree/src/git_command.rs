@@ -4,9 +4,11 @@
 //! process, that process could keep a pipe open, and reading would never end.
 //!
 //! Of the caller's variables whose names begin with `GIT_`, git gets only those in
-//! `KEPT_GIT_VARIABLES`. Git never prompts, and its messages are in English.
+//! `KEPT_GIT_VARIABLES`. Git never prompts, and its messages are in English. Unless [`Git::with_programs`] says
+//! otherwise, git runs no programs that the configuration of the repository names.
 
 use crate::error::{Error, io_error};
+use crate::program_settings::{LOOK_VARIABLES, look_arguments};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -73,27 +75,37 @@ impl GitEnvironment {
         GitEnvironment(all.filter(|(name, _)| is_kept(name)).collect())
     }
 
+    /// The number of settings in the environment, as `GIT_CONFIG_COUNT` says.
+    fn setting_count(&self) -> usize {
+        let count = self.0.iter().rev().find(|(name, _)| name == "GIT_CONFIG_COUNT");
+        count.and_then(|(_, value)| value.to_str()?.parse().ok()).unwrap_or(0)
+    }
+
     /// Takes the variables of this process, as [`GitEnvironment::from_vars`] does.
     pub fn from_process() -> GitEnvironment {
         GitEnvironment::from_vars(std::env::vars_os())
     }
 }
 
-/// Whether hooks run.
+/// Whether git runs programs that the configuration of the repository names, and uses the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HookPolicy {
-    /// The hooks of the repository run, as they do for the user.
+pub(crate) enum ProgramPolicy {
+    /// Both, as for the user.
     Run,
-    /// No hooks run.
+    /// Neither (`program_settings`).
     Disable,
 }
+
+/// Keys and values that override settings in files.
+pub(crate) type Overrides = Vec<(OsString, OsString)>;
 
 /// Runs git in one directory or repository.
 #[derive(Debug, Clone)]
 pub(crate) struct Git<'a> {
     /// The arguments that select the directory or repository: `-C DIR` or `--git-dir=DIR`.
     location_args: Vec<OsString>,
-    hooks: HookPolicy,
+    programs: ProgramPolicy,
+    overrides: Overrides,
     environment: &'a GitEnvironment,
 }
 
@@ -106,21 +118,32 @@ pub(crate) struct GitOutput {
 }
 
 impl<'a> Git<'a> {
-    /// Returns git with `directory` as its working directory. Hooks do not run.
+    /// Returns git with `directory` as its working directory. Programs of the repository do not run.
     pub(crate) fn in_directory(directory: &Path, environment: &'a GitEnvironment) -> Git<'a> {
-        Git { location_args: vec!["-C".into(), directory.into()], hooks: HookPolicy::Disable, environment }
+        Git::at(vec!["-C".into(), directory.into()], environment)
     }
 
-    /// Returns git for the repository whose git directory is `directory`. Hooks do not run.
+    /// Returns git for the repository whose git directory is `directory`. Programs of the repository do
+    /// not run.
     pub(crate) fn with_git_dir(directory: &Path, environment: &'a GitEnvironment) -> Git<'a> {
         let mut git_dir = OsString::from("--git-dir=");
         git_dir.push(directory);
-        Git { location_args: vec![git_dir], hooks: HookPolicy::Disable, environment }
+        Git::at(vec![git_dir], environment)
     }
 
-    /// Returns the same git with hooks.
-    pub(crate) fn with_hooks(mut self) -> Git<'a> {
-        self.hooks = HookPolicy::Run;
+    fn at(location_args: Vec<OsString>, environment: &'a GitEnvironment) -> Git<'a> {
+        Git { location_args, programs: ProgramPolicy::Disable, overrides: Vec::new(), environment }
+    }
+
+    /// Returns the same git, which runs hooks, filters and other programs as the user's git does.
+    pub(crate) fn with_programs(mut self) -> Git<'a> {
+        self.programs = ProgramPolicy::Run;
+        self
+    }
+
+    /// Returns the same git with these settings. They override those in files.
+    pub(crate) fn with_overrides(mut self, overrides: Overrides) -> Git<'a> {
+        self.overrides = overrides;
         self
     }
 
@@ -268,10 +291,23 @@ impl<'a> Git<'a> {
         // Git gets a process group of its own, so that it gets no signals from the terminal.
         command.process_group(0).current_dir("/").args(&self.location_args);
         command.args(["-c", "core.fsmonitor=false", "-c", "core.quotePath=false"]);
-        if self.hooks == HookPolicy::Disable {
-            command.args(["-c", "core.hooksPath=/dev/null"]);
+        if self.programs == ProgramPolicy::Disable {
+            command.args(look_arguments()).envs(LOOK_VARIABLES);
         }
+        self.add_overrides(&mut command);
         command
+    }
+
+    /// Adds the overriding settings after those that the user has in the environment. An argument `-c` could
+    /// not hold a key with `=`.
+    fn add_overrides(&self, command: &mut Command) {
+        let count = self.environment.setting_count();
+        for (n, (key, value)) in (count..).zip(&self.overrides) {
+            command.env(format!("GIT_CONFIG_KEY_{n}"), key).env(format!("GIT_CONFIG_VALUE_{n}"), value);
+        }
+        if !self.overrides.is_empty() {
+            command.env("GIT_CONFIG_COUNT", (count + self.overrides.len()).to_string());
+        }
     }
 }
 
@@ -368,7 +404,12 @@ pub(crate) fn split_nul(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Returns the path that git printed.
 pub(crate) fn path_from_bytes(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(OsString::from_vec(bytes.to_vec()))
+    PathBuf::from(os_string(bytes))
+}
+
+/// Returns the text that git printed.
+pub(crate) fn os_string(bytes: &[u8]) -> OsString {
+    OsString::from_vec(bytes.to_vec())
 }
 
 #[cfg(test)]

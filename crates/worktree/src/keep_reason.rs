@@ -10,6 +10,8 @@ pub enum KeepReason {
     Staged(Vec<PathBuf>),
     /// Tracked files with changes that are not staged, or in conflict.
     Unstaged(Vec<PathBuf>),
+    /// A filter of the repository's own configuration. It did not run, so that its files may look changed.
+    FilterNotRun(String),
     /// Untracked files.
     Untracked(Vec<PathBuf>),
     /// Ignored files, except those in a directory with a `CACHEDIR.TAG`.
@@ -58,6 +60,10 @@ impl fmt::Display for KeepReason {
         let text = match self {
             KeepReason::Staged(files) => file_list_text("staged", files),
             KeepReason::Unstaged(files) => file_list_text("changed and not staged", files),
+            KeepReason::FilterNotRun(filter) => format!(
+                "the filter {filter} did not run, because the repository's own configuration defines it: \
+                 if these files are unchanged, define it with git config --global"
+            ),
             KeepReason::Untracked(files) => file_list_text("untracked", files),
             KeepReason::Ignored(files) => file_list_text("ignored", files),
             KeepReason::IgnoredByStatus(files) => file_list_text("hidden from git status", files),

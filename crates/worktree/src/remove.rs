@@ -95,7 +95,8 @@ impl Worktree<'_> {
     /// Runs `git worktree remove`, if no file system is mounted in the worktree.
     fn git_remove(&self, force: &[&str]) -> Result<(), Error> {
         check_no_mount_point(self.path())?;
-        let git = Git::with_git_dir(&self.record.common_git_dir, self.environment);
+        let git = Git::with_git_dir(&self.record.common_git_dir, self.environment)
+            .with_overrides(self.git().named_program_overrides()?);
         let mut arguments = vec![OsStr::new("worktree"), OsStr::new("remove")];
         arguments.extend(force.iter().map(OsStr::new));
         arguments.extend([OsStr::new("--"), self.path().as_os_str()]);

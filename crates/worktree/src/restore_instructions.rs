@@ -54,12 +54,7 @@ impl WorktreeRecord {
     /// submodules. Each submodule comes after the submodule that contains it.
     ///
     /// Only the lines that begin with `git `, `cd ` or `tar ` are commands.
-    pub(crate) fn restore_readme(
-        &self,
-        head_state: &HeadState,
-        parts: &[SavedPart],
-        trash: &Path,
-    ) -> String {
+    pub(crate) fn restore_readme(&self, head_state: &HeadState, parts: &[SavedPart], trash: &Path) -> String {
         let display = |path: &Path| escape_controls(&path.display().to_string());
         let mut restored = self.path.clone().into_os_string();
         restored.push(".restored");
@@ -105,7 +100,9 @@ impl WorktreeRecord {
     /// The line that says what has become of a branch that was created for the worktree.
     fn renamed_branch_line(&self, trash: &Path) -> String {
         let (branch, renamed) = (&self.branch, trash_branch(trash));
-        format!("The branch is now {renamed}, unless it was merged. To rename it: git branch -m {renamed} {branch}")
+        format!(
+            "The branch is now {renamed}, unless it was merged. To rename it: git branch -m {renamed} {branch}"
+        )
     }
 }
 

@@ -238,7 +238,7 @@ fn write_patch(
         exclude
     }));
     let patch = create_new_file(file)?;
-    git.run_to_file("save the changes", &arguments, &patch)?;
+    git.without_named_programs()?.run_to_file("save the changes", &arguments, &patch)?;
     if patch.metadata().map_err(io_error("check", file))?.len() == 0 {
         std::fs::remove_file(file).map_err(io_error("remove", file))?;
         return Ok(false);

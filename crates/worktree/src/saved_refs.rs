@@ -32,6 +32,7 @@ impl SavedRefs {
     /// As [`Git::output_of`].
     pub(crate) fn create(self, git: &Git<'_>) -> Result<(), Error> {
         let action = "create references to unsaved commits";
+        let git = git.without_named_programs()?;
         let output = git.run(action, &["update-ref", "--stdin"], self.0.as_bytes(), READ_TIMEOUT)?;
         output.stdout_or_error(action).map(drop)
     }

@@ -1,6 +1,7 @@
 //! Tests that run git. Each test has its own repository.
 
 mod create;
+mod looks;
 mod save_and_restore;
 mod unsaved_work;
 

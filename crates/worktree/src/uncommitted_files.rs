@@ -41,11 +41,13 @@ impl FileStatus {
             "--no-renames",
             "--untracked-files=all",
             "--ignored=matching",
-            "--ignore-submodules=none",
+            // The files of submodules are checked in each submodule (`unsaved_submodules`).
+            "--ignore-submodules=dirty",
         ];
+        let status_git = git.without_named_programs()?;
         let mut status = FileStatus::default();
         let mut cache_dirs = CacheDirs::new(tree);
-        for entry in split_nul(&git.output_of("check the worktree", &arguments)?) {
+        for entry in split_nul(&status_git.output_of("check the worktree", &arguments)?) {
             status.add_entry(entry, &mut cache_dirs);
         }
         status.cached_repositories = cache_dirs.repositories_in_recorded();

@@ -5,6 +5,7 @@ use crate::git_command::GitEnvironment;
 use crate::keep_reason::KeepReason;
 use crate::local_commits::{self, HeadState};
 use crate::mount_points::mount_points_below;
+use crate::named_programs::filters_not_run;
 use crate::record::{WorktreeRecord, WorktreeState};
 use crate::repository::list_worktrees;
 use crate::uncommitted_files::FileStatus;
@@ -57,7 +58,9 @@ impl Worktree<'_> {
         let (git, record) = (self.git(), self.record);
         let status = FileStatus::read(self.path(), &git)?;
         let repositories = status.cached_repositories.clone();
+        let filters = filters_not_run(&git, &status.unstaged)?;
         let mut reasons = file_reasons(status);
+        reasons.extend(filters.into_iter().map(KeepReason::FilterNotRun));
         reasons.extend(repositories.into_iter().map(KeepReason::Repository));
         let head_state = HeadState::read(&git)?;
         let detached = local_commits::count_detached(record, &git, &head_state)?;

@@ -41,7 +41,10 @@ fn second_night_merges_its_own_work() {
     let mut names = branches_after_discard.lines();
     assert_eq!(names.next(), Some("main"));
     let trash = names.next().expect("the discarded branch has another name");
-    assert!(trash.starts_with("teamd-trash/night-ann-") && names.next().is_none(), "{branches_after_discard}");
+    assert!(
+        trash.starts_with("teamd-trash/night-ann-") && names.next().is_none(),
+        "{branches_after_discard}"
+    );
     let with_merge = write_run_file(&env, MERGE);
     env.teamctl(["run", path_text(&with_merge)]).expect_success();
     assert_eq!(env.read("repo/a").lines().count(), 4);

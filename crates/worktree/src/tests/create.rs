@@ -76,7 +76,11 @@ fn branch_of_a_discarded_worktree_gets_another_name() {
     let saved = tree.save(&trash, &environment).unwrap();
     assert_eq!(tree.discard(&saved, &environment).unwrap(), RemoveOutcome::RemovedKeptBranch);
     assert_eq!(repo.git(&repo.repository, &["rev-parse", "teamd-trash/survey-ann-1"]), discarded);
-    assert!(saved.restore_instructions.contains("teamd-trash/survey-ann-1"), "{}", saved.restore_instructions);
+    assert!(
+        saved.restore_instructions.contains("teamd-trash/survey-ann-1"),
+        "{}",
+        saved.restore_instructions
+    );
     let next = repo.create_worktree();
     assert_eq!(next.branch, "teamd/survey/ann");
     // Commits that only the trash has are not safe.

@@ -1,0 +1,189 @@
+//! Programs that a repository's configuration names under a name of its own choice: filters and hooks.
+//!
+//! A filter that the user's own configuration defines, such as that of git-lfs, runs in a look too, because
+//! without it unchanged files would look changed. The same filter of the repository's configuration does not
+//! run. [`crate::KeepReason::FilterNotRun`] says so.
+
+use crate::error::Error;
+use crate::git_command::{Git, Overrides, READ_TIMEOUT, os_string, split_nul};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The keys that are read.
+const PATTERN: &str = r"^(filter\..*\.(clean|smudge|process|required)|hook\..*\.command)$";
+
+/// The settings of a filter, and the values that turn a filter off.
+const FILTER_OFF: [(&str, &str); 4] = [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")];
+
+/// The filters and hooks of a configuration.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct NamedPrograms {
+    /// The filters that the repository's own configuration defines, by name, with the settings of each.
+    repository_filters: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
+    /// The settings of filters in the user's configuration, by the key without `filter.`.
+    user_filters: BTreeMap<Vec<u8>, Vec<u8>>,
+    hooks: BTreeSet<Vec<u8>>,
+}
+
+impl NamedPrograms {
+    /// Reads the configuration of the directory in which `git` runs.
+    fn read(git: &Git<'_>) -> Result<NamedPrograms, Error> {
+        let arguments = ["config", "--show-scope", "--null", "--get-regexp", PATTERN];
+        // git fails if there is no such key.
+        Ok(NamedPrograms::parse(&git.run("read the settings", &arguments, b"", READ_TIMEOUT)?.stdout))
+    }
+
+    /// Parses the output of `git config --show-scope --null --get-regexp`: the scope and the entry in turns. An
+    /// entry is a key, and a value in the next line unless the key stands alone.
+    fn parse(output: &[u8]) -> NamedPrograms {
+        let mut programs = NamedPrograms::default();
+        let mut entries = output.split(|byte| *byte == 0);
+        while let (Some(scope), Some(entry)) = (entries.next(), entries.next()) {
+            let mut parts = entry.splitn(2, |byte| *byte == b'\n');
+            let (key, value) = (parts.next().unwrap_or_default(), parts.next().unwrap_or(b"true"));
+            programs.add(scope, key, value);
+        }
+        programs
+    }
+
+    fn add(&mut self, scope: &[u8], key: &[u8], value: &[u8]) {
+        match (key.strip_prefix(b"filter."), key.strip_prefix(b"hook.")) {
+            (Some(key), _) if scope == b"local" || scope == b"worktree" => {
+                let (name, setting) = split_key(key);
+                self.repository_filters.entry(name.to_vec()).or_default().insert(setting.to_vec());
+            }
+            (Some(key), _) => drop(self.user_filters.insert(key.to_vec(), value.to_vec())),
+            (None, Some(key)) => drop(self.hooks.insert(split_key(key).0.to_vec())),
+            (None, None) => {}
+        }
+    }
+
+    /// Whether a filter of the repository runs with the user's settings. With `process`, even an empty one, git
+    /// ignores `clean`. So the user's `clean` cannot be restored.
+    fn runs_as_users(&self, name: &[u8], repository_settings: &BTreeSet<Vec<u8>>) -> bool {
+        let has = |setting: &str| self.user_filters.contains_key(&join_key(name, setting));
+        has("process") || (has("clean") && !repository_settings.contains(b"process".as_slice()))
+    }
+
+    /// The filters of the repository that do not run.
+    fn filters_not_run(&self) -> impl Iterator<Item = &Vec<u8>> {
+        let filters = self.repository_filters.iter();
+        filters.filter(|(name, settings)| !self.runs_as_users(name, settings)).map(|(name, _)| name)
+    }
+
+    /// The settings of one filter, and their values in a look.
+    fn filter_values(&self, name: &[u8], repository_settings: &BTreeSet<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let as_users = self.runs_as_users(name, repository_settings);
+        let value = |(setting, off): (&str, &str)| {
+            let key = join_key(name, setting);
+            match self.user_filters.get(&key).filter(|_| as_users) {
+                Some(value) => Some((key, value.clone())),
+                None if as_users && setting == "process" => None,
+                None => Some((key, off.as_bytes().to_vec())),
+            }
+        };
+        FILTER_OFF.into_iter().filter_map(value).collect()
+    }
+
+    /// The settings with which no hook runs, and no filter but those of the user.
+    fn overrides(&self) -> Overrides {
+        let filters =
+            self.repository_filters.iter().flat_map(|(name, settings)| self.filter_values(name, settings));
+        let filters = filters
+            .map(|(key, value)| (os_string(&[b"filter.", key.as_slice()].concat()), os_string(&value)));
+        let hooks = self.hooks.iter().map(|name| {
+            (os_string(&[b"hook.", name.as_slice(), b".enabled"].concat()), OsString::from("false"))
+        });
+        filters.chain(hooks).collect()
+    }
+}
+
+/// Splits `NAME.SETTING`. The name may contain dots.
+fn split_key(key: &[u8]) -> (&[u8], &[u8]) {
+    let end = key.iter().rposition(|byte| *byte == b'.').unwrap_or(key.len());
+    (&key[..end], key.get(end + 1..).unwrap_or_default())
+}
+
+fn join_key(name: &[u8], setting: &str) -> Vec<u8> {
+    [name, b".", setting.as_bytes()].concat()
+}
+
+impl Git<'_> {
+    /// Returns the same git, which runs no hook and no filter that the repository's own configuration defines.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Git::run`].
+    pub(crate) fn without_named_programs(&self) -> Result<Self, Error> {
+        Ok(self.clone().with_overrides(self.named_program_overrides()?))
+    }
+
+    /// Returns the settings that keep these hooks and filters from running.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Git::run`].
+    pub(crate) fn named_program_overrides(&self) -> Result<Overrides, Error> {
+        Ok(NamedPrograms::read(self)?.overrides())
+    }
+}
+
+/// Returns the filters of these files that did not run, because only the repository's own configuration
+/// defines them.
+///
+/// # Errors
+///
+/// As [`Git::output_of`].
+pub(crate) fn filters_not_run(git: &Git<'_>, files: &[PathBuf]) -> Result<Vec<String>, Error> {
+    let programs = NamedPrograms::read(git)?;
+    let not_run: Vec<&Vec<u8>> = programs.filters_not_run().collect();
+    if not_run.is_empty() || files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let input: Vec<u8> =
+        files.iter().flat_map(|file| [file.as_os_str().as_encoded_bytes(), b"\0"].concat()).collect();
+    let action = "check the attributes";
+    let output = git.run(action, &["check-attr", "-z", "--stdin", "filter"], &input, READ_TIMEOUT)?;
+    let output = output.stdout_or_error(action)?;
+    // The output has a path, the word `filter` and the name of the filter in turns.
+    let used: BTreeSet<&[u8]> = split_nul(&output).skip(2).step_by(3).collect();
+    let is_used = |name: &&Vec<u8>| used.contains(name.as_slice());
+    Ok(not_run.into_iter().filter(is_used).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_of_the_repository_get_the_values_of_the_user() {
+        let output = b"global\0filter.lfs.clean\nuser's clean\0global\0filter.lfs.required\0\
+            global\0filter.mine.clean\nm\0local\0filter.lfs.clean\nx\0worktree\0filter.a=b.c.smudge\ny\nz\0\
+            local\0filter.mine.process\nx\0global\0hook.check.command\nz\0";
+        let programs = NamedPrograms::parse(output);
+        let not_run: Vec<&[u8]> = programs.filters_not_run().map(Vec::as_slice).collect();
+        assert_eq!(not_run, [b"a=b.c".as_slice(), b"mine"]);
+        let overrides = programs.overrides();
+        let pairs: Vec<(&str, &str)> =
+            overrides.iter().map(|(key, value)| (key.to_str().unwrap(), value.to_str().unwrap())).collect();
+        assert_eq!(
+            pairs,
+            [
+                ("filter.a=b.c.clean", ""),
+                ("filter.a=b.c.smudge", ""),
+                ("filter.a=b.c.process", ""),
+                ("filter.a=b.c.required", "false"),
+                ("filter.lfs.clean", "user's clean"),
+                ("filter.lfs.smudge", ""),
+                ("filter.lfs.required", "true"),
+                ("filter.mine.clean", ""),
+                ("filter.mine.smudge", ""),
+                ("filter.mine.process", ""),
+                ("filter.mine.required", "false"),
+                ("hook.check.enabled", "false"),
+            ]
+        );
+        assert_eq!(NamedPrograms::parse(b""), NamedPrograms::default());
+    }
+}
