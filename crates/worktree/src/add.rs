@@ -23,13 +23,14 @@ impl WorktreeProposal {
     /// Creates the worktree and checks the result. Returns the directory in the worktree that
     /// corresponds to `cwd`, the directory for which the worktree was proposed.
     ///
-    /// If git fails, the directory (if empty) and the unused branch are removed again. If the
-    /// worktree exists already, it is only checked.
+    /// If git fails, the directory (if empty) and the branch are removed again. If the worktree exists
+    /// already, it is only checked.
     ///
     /// # Errors
     ///
     /// [`Error::NotRecorded`] if the result is not the proposed worktree;
-    /// [`Error::RepositoryBusy`]; the errors of every git command.
+    /// [`Error::RepositoryBusy`]; [`Error::ProgramMissing`] if a filter of the repository cannot run; the
+    /// errors of every git command.
     pub fn add(&self, environment: &GitEnvironment) -> Result<PathBuf, Error> {
         if !self.exists {
             self.create_worktree(environment).inspect_err(|_| undo(&self.record, environment))?;
@@ -114,11 +115,14 @@ fn is_complete(record: &WorktreeRecord, environment: &GitEnvironment) -> Result<
     record.git(environment).with_programs().succeeds("check the worktree", &arguments)
 }
 
-/// Removes the worktree's directory if it is empty, and then the unused branch. The directory is
-/// empty if git has removed the files that it had created.
+/// Removes what a failed creation has left: the worktree's directory if it is empty, the directory for
+/// worktrees if it is empty then, and the branch. If git has created files, it has removed them again, with the
+/// directory or without it.
 fn undo(record: &WorktreeRecord, environment: &GitEnvironment) {
-    if record.state().is_ok_and(|state| state == WorktreeState::Empty) {
-        remove_dir(&record.path).ok();
-        delete_merged_branch(record, environment).ok();
+    if !matches!(record.state(), Ok(WorktreeState::Empty | WorktreeState::Missing)) {
+        return;
     }
+    remove_dir(&record.path).ok();
+    record.path.parent().map(remove_dir);
+    delete_merged_branch(record, environment).ok();
 }

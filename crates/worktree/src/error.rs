@@ -64,6 +64,16 @@ pub enum Error {
         /// The last three lines that git printed on standard error.
         stderr: String,
     },
+    /// Git failed because it did not find a program that the configuration names, such as git-lfs.
+    #[error(
+        "cannot {action}: git cannot find {program}, which a setting of the repository or the user names"
+    )]
+    ProgramMissing {
+        /// What git was run for, such as `create the worktree`.
+        action: String,
+        /// The program.
+        program: String,
+    },
     /// Git did not exit in time and was killed.
     #[error("cannot {action}: git did not finish within {} s", timeout.as_secs())]
     Timeout {

@@ -326,14 +326,24 @@ impl GitOutput {
         if self.is_success() { Ok(self.stdout) } else { Err(self.to_error(action)) }
     }
 
-    /// Returns the error for a failure of git. The error contains the last three lines of standard
-    /// error that are not blank, or the exit status if there are no such lines.
+    /// Returns the error for a failure of git. The error names a program that is missing, or contains the last
+    /// three lines of standard error that are not blank, or the exit status if there are no such lines.
     pub(crate) fn to_error(&self, action: &str) -> Error {
+        if let Some(program) = self.stderr.lines().find_map(missing_program) {
+            return Error::ProgramMissing { action: action.to_owned(), program: program.to_owned() };
+        }
         let lines: Vec<&str> = self.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
         let message = lines[lines.len().saturating_sub(3)..].join("; ");
         let stderr = if message.is_empty() { format!("git failed: {}", self.status) } else { message };
         Error::Git { action: action.to_owned(), stderr }
     }
+}
+
+/// Returns the program that a shell did not find, if `line` is its message: `git-lfs clean: 1: git-lfs: not
+/// found`, or `…: git-lfs: command not found`.
+fn missing_program(line: &str) -> Option<&str> {
+    let start = line.strip_suffix(": command not found").or_else(|| line.strip_suffix(": not found"))?;
+    start.rsplit_once(": ").map(|(_, program)| program)
 }
 
 /// Waits until git exits. After `timeout`, ends git and all processes that git has started.
@@ -415,6 +425,16 @@ pub(crate) fn os_string(bytes: &[u8]) -> OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn missing_program_is_read_from_the_message_of_the_shell() {
+        for line in ["git-lfs smudge -- a: 1: git-lfs: not found", "x: line 1: git-lfs: command not found"] {
+            assert_eq!(missing_program(line), Some("git-lfs"));
+        }
+        for line in ["fatal: a: smudge filter lfs failed", "error: repository not found", "Not found: x"] {
+            assert_eq!(missing_program(line), None);
+        }
+    }
 
     #[test]
     fn only_settings_of_the_user_are_kept() {

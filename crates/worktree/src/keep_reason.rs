@@ -45,6 +45,8 @@ pub enum KeepReason {
     MountPoint(PathBuf),
     /// The path does not exist, but git still lists the worktree.
     PathMissing,
+    /// The worktree could not be checked, because git did not find this program.
+    ProgramMissing(String),
     /// The worktree could not be checked; the error.
     CheckFailed(String),
 }
@@ -84,6 +86,9 @@ impl fmt::Display for KeepReason {
             KeepReason::InUse(pids) => format!("in use by {}", process_list_text(pids)),
             KeepReason::MountPoint(path) => format!("a file system is mounted at {}", path.display()),
             KeepReason::PathMissing => PATH_MISSING_TEXT.to_owned(),
+            KeepReason::ProgramMissing(program) => {
+                format!("it cannot be checked: git cannot find {program}, which a filter needs")
+            }
             KeepReason::CheckFailed(error) => error.clone(),
         };
         f.write_str(&escape_controls(&text))

@@ -253,6 +253,7 @@ fn unsaved_reasons(
 ) -> Result<Vec<KeepReason>, Error> {
     match worktree.record.keep_reasons(environment) {
         Err(foreign @ Error::NotRecorded { .. }) => Err(foreign),
+        Err(Error::ProgramMissing { program, .. }) => Ok(vec![KeepReason::ProgramMissing(program)]),
         Err(error) => Ok(vec![KeepReason::CheckFailed(error.to_string())]),
         Ok(reasons) => Ok(reasons),
     }
@@ -272,13 +273,14 @@ fn unsaved_work_error(order: &DeleteTeamRequest, kept: &[&UnsavedWork]) -> Error
     let options: Vec<String> =
         paths.map(|path| format!("--discard {}", shell_quote(&path.display().to_string()))).collect();
     let message = format!("cannot delete {}: there is unsaved work\n{}", order.team, lines.join("\n"));
-    let mount = kept.iter().flat_map(|work| &work.reasons).find_map(|reason| match reason {
-        KeepReason::MountPoint(path) => Some(path),
+    // A worktree in which something is mounted, or which git cannot check, cannot go into the trash either.
+    let help = kept.iter().flat_map(|work| &work.reasons).find_map(|reason| match reason {
+        KeepReason::MountPoint(path) => Some(unmount_help(path)),
+        KeepReason::ProgramMissing(program) => Some(install_help(program)),
         _ => None,
     });
-    // A worktree in which something is mounted cannot go into the trash either.
-    if let Some(mount) = mount {
-        return ErrorReport::new(ErrorKind::Refused, message).with_help(unmount_help(mount));
+    if let Some(help) = help {
+        return ErrorReport::new(ErrorKind::Refused, message).with_help(help);
     }
     let force = if order.force { " --force" } else { "" };
     let command = format!("teamctl delete {}{force} {}", order.team, options.join(" "));
@@ -288,6 +290,10 @@ fn unsaved_work_error(order: &DeleteTeamRequest, kept: &[&UnsavedWork]) -> Error
 
 fn unmount_help(mount: &Path) -> String {
     format!("unmount it first: umount {}", shell_quote(&mount.to_string_lossy()))
+}
+
+fn install_help(program: &str) -> String {
+    format!("install {program}, or add its directory to your PATH, and try again")
 }
 
 /// The path of a new directory in the trash.
@@ -306,6 +312,9 @@ fn to_error(error: Error) -> ErrorReport {
     let report = |kind| ErrorReport::new(kind, &message);
     match &error {
         Error::NoGit => report(ErrorKind::MissingPath).with_help("install git, or do without --worktree"),
+        Error::ProgramMissing { program, .. } => {
+            report(ErrorKind::MissingPath).with_help(install_help(program))
+        }
         Error::NoRepository(_) => report(ErrorKind::Refused)
             .with_help("name a directory of one with --cwd, or do without --worktree"),
         Error::NoCommit(_) => report(ErrorKind::Refused).with_help("make a first commit"),

@@ -274,6 +274,24 @@ fn failed_add_is_undone() {
 }
 
 #[test]
+fn missing_filter_program_is_named_and_the_failed_worktree_leaves_no_branch() {
+    let repo = TestRepository::new();
+    for (name, value) in [("smudge", "git-xlfs smudge -- %f"), ("clean", "cat"), ("required", "true")] {
+        repo.git(repo.home(), &["config", "--global", &format!("filter.xlfs.{name}"), value]);
+    }
+    write_file(&repo.repository.join(".gitattributes"), "a filter=xlfs\n");
+    repo.commit(&repo.repository, "a filter");
+    for _ in 0..2 {
+        let proposal = repo.propose(&repo.options(&repo.repository));
+        assert_eq!(proposal.record.branch, "teamd/survey/ann");
+        let error = proposal.add(&repo.git_environment()).unwrap_err();
+        assert!(matches!(&error, Error::ProgramMissing { program, .. } if program == "git-xlfs"), "{error}");
+        assert_eq!(repo.teamd_branches(), "");
+        assert!(!proposal.record.path.parent().unwrap().exists());
+    }
+}
+
+#[test]
 fn branch_created_meanwhile_is_kept() {
     let repo = TestRepository::new();
     let proposals = [repo.propose(&repo.options(&repo.repository)), {
