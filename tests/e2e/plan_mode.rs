@@ -24,7 +24,10 @@ fn acp_agent_leaves_plan_mode_by_approval_only() {
         let first = wait_for_plan_request(&env, 1);
         let text = first["planContent"].as_str().unwrap();
         assert!(text.starts_with("turn 1 in mode read: ") && !text.contains("hm"), "{text}");
-        env.teamctl(["mode", "ann", "acceptEdits"]).expect_failure(76);
+        for mode in ["acceptEdits", "default"] {
+            let error = env.teamctl(["mode", "ann", mode]).expect_failure(76);
+            assert!(error.contains("it plans, and leaves that by the approval of its plan"), "{error}");
+        }
         env.teamctl(["deny", request_id(&first), "--reason", "smaller"]).expect_success();
         let second = wait_for_plan_request(&env, 2);
         assert_ne!(first["requestId"], second["requestId"]);

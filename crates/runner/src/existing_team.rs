@@ -3,11 +3,12 @@
 
 use crate::run_decision::{MemberState, MemberStates, RetryRules, TaskFate, evaluate, run_file_key};
 use crate::run_file::{RunFile, TaskSpec};
+use protocol::control::SpawnRequest;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
-use protocol::team_config::TeamConfig;
+use protocol::team_config::{Member, TeamConfig};
 use serde_json::Value;
 use store::{Root, Team};
 
@@ -94,23 +95,25 @@ fn foreign_team_error(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Op
     let refused = |reason: String| {
         ErrorReport::new(ErrorKind::Refused, format!("cannot take up team {}: {reason}", file.name))
     };
-    let is_known =
-        |name: &AgentName| name.is_lead() || file.members.iter().any(|member| member.name == *name);
-    if let Some(other) = config.members.iter().find(|member| !is_known(&member.name)) {
-        let name = &other.name;
-        let error = refused(format!("{name} is on it, and the file has no such member (any more)"));
-        return Some(error.with_help(format!(
-            "put it back into the file, or end it: teamctl shutdown {name} -t {}",
-            file.name
-        )));
-    }
     let mut tasks = tasks.iter().filter(|task| !task.is_internal()).peekable();
     let is_in_file =
         |task: &Task| run_file_key(task).is_some_and(|key| file.tasks.iter().any(|spec| spec.key == key));
-    (tasks.peek().is_some() && !tasks.any(is_in_file)).then(|| {
-        let error = refused("this file did not make it: none of its tasks is in the file".to_owned());
+    let mut members = config.members.iter().filter(|member| !member.name.is_lead()).peekable();
+    // A person may have added members to the team of this file. Only a team with none of its members is foreign.
+    let foreign = match (tasks.peek().is_some(), members.peek().is_some()) {
+        (true, _) => (!tasks.any(is_in_file)).then_some("tasks"),
+        (false, true) => (!members.any(|member| spec_of(file, &member.name).is_some())).then_some("members"),
+        (false, false) => None,
+    };
+    foreign.map(|what| {
+        let error = refused(format!("this file did not make it: none of its {what} is in the file"));
         error.with_help("give the team in the file another name")
     })
+}
+
+/// The member of the file with this name.
+fn spec_of<'a>(file: &'a RunFile, name: &AgentName) -> Option<&'a SpawnRequest> {
+    file.members.iter().find(|member| member.name == *name)
 }
 
 /// Whether every task of the run file exists, and all tasks of the team are final. All members
@@ -135,8 +138,34 @@ pub(crate) fn all_running(file: &RunFile) -> MemberStates {
     MemberStates { states: states.collect(), ..MemberStates::default() }
 }
 
-/// A warning for each task of the team that differs from the run file.
-pub(crate) fn difference_warnings(file: &RunFile, tasks: &[Task]) -> Vec<String> {
+/// A warning for each member and each task of the team that differs from the run file.
+pub(crate) fn difference_warnings(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Vec<String> {
+    let members = config.members.iter().filter(|member| !member.name.is_lead());
+    members.filter_map(|member| member_warning(file, member)).chain(task_warnings(file, tasks)).collect()
+}
+
+/// The warning for a member of the team that differs from the file, or that the file does not have. A member
+/// that has ended is on the team no more, and is spawned from the file.
+fn member_warning(file: &RunFile, member: &Member) -> Option<String> {
+    let (name, team) = (&member.name, &file.name);
+    let Some(spec) = spec_of(file, name) else {
+        return Some(format!("{name} is on the team and not in the file: the run ends it with the team"));
+    };
+    let fields = [
+        ("model", spec.model.clone().unwrap_or_default() != member.model),
+        ("prompt", member.prompt.as_ref().is_some_and(|prompt| *prompt != spec.prompt)),
+        ("agent_type", spec.agent_type.as_ref().is_some_and(|agent_type| *agent_type != member.agent_type)),
+    ];
+    let fields: Vec<&str> =
+        fields.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect();
+    let fields = (!fields.is_empty()).then(|| fields.join(", "))?;
+    Some(format!(
+        "member {name} differs from the file ({fields}): it goes on as it was spawned; to spawn it from the file: \
+         teamctl kill {name} -t {team}, then: teamctl run FILE --resume"
+    ))
+}
+
+fn task_warnings(file: &RunFile, tasks: &[Task]) -> Vec<String> {
     let warning = |(spec, task): (&TaskSpec, &Task)| {
         let fields = changed_fields(spec, task).join(", ");
         (!fields.is_empty())
@@ -209,7 +238,7 @@ mod tests {
     #[test]
     fn differences_from_the_file_are_warnings_and_the_teams_tasks_stay() {
         let file_with_task = |rest: &str| file(&format!("[[task]]\nkey = 'a'\n{rest}\n"));
-        let warnings = |rest: &str, task: Task| difference_warnings(&file_with_task(rest), &[task]);
+        let warnings = |rest: &str, task: Task| task_warnings(&file_with_task(rest), &[task]);
         let pending = || task("a", "pending", "");
         assert!(warnings("subject = 's'\ncommand = 'c'", pending()).is_empty());
         assert_eq!(
@@ -233,6 +262,29 @@ mod tests {
             rules_for_existing(&file_with_task(for_ann), &[]).owners["a"],
             AgentName::new_unchecked("ann")
         );
+    }
+
+    #[test]
+    fn changed_and_added_members_are_warnings() {
+        let file = run_file::parse_valid(
+            "name = 't'\n[[member]]\nname = 'ann'\ncommand = ['sh']\nmodel = 'new'\nprompt = 'p'\n",
+        );
+        let config =
+            |members: &str| TeamConfig::parse(&format!(r#"{{"name":"t","members":[{members}]}}"#)).unwrap();
+        let warnings = |members: &str| difference_warnings(&file, &config(members), &[]);
+        let lead = r#"{"name":"team-lead"}"#;
+        assert_eq!(warnings(&format!(r#"{lead},{{"name":"ann","model":"new","prompt":"p"}}"#)), [""; 0]);
+        assert_eq!(
+            warnings(&format!(r#"{lead},{{"name":"ann","model":"old","prompt":"q"}},{{"name":"eve"}}"#)),
+            [
+                "member ann differs from the file (model, prompt): it goes on as it was spawned; to spawn it from \
+                 the file: teamctl kill ann -t t, then: teamctl run FILE --resume",
+                "eve is on the team and not in the file: the run ends it with the team"
+            ]
+        );
+        let is_foreign = |members: &str| foreign_team_error(&file, &config(members), &[]).is_some();
+        assert!(!is_foreign(lead) && !is_foreign(r#"{"name":"ann"},{"name":"eve"}"#));
+        assert!(is_foreign(r#"{"name":"eve"}"#), "the file has none of the members");
     }
 
     #[test]

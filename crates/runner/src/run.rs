@@ -124,7 +124,7 @@ impl From<AfterRun> for RunNote {
 }
 
 /// The retry rules for a run. For a resumed run, they have the owners of the existing tasks, and
-/// each task that differs from the run file causes a warning.
+/// each member or task that differs from the run file causes a warning.
 fn retry_rules(
     resume_point: &ResumePoint,
     file: &RunFile,
@@ -134,7 +134,7 @@ fn retry_rules(
         return Ok(RetryRules::from_file(file));
     };
     let tasks = team.tasks().list()?;
-    for warning in existing_team::difference_warnings(file, &tasks) {
+    for warning in existing_team::difference_warnings(file, &team.config()?, &tasks) {
         observer.show_warning(&warning);
     }
     Ok(existing_team::rules_for_existing(file, &tasks))
