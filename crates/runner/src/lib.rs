@@ -12,6 +12,7 @@ mod metadata_keys;
 mod observer;
 mod progress;
 mod run;
+mod run_command;
 mod run_context;
 mod run_decision;
 mod run_file;

@@ -3,6 +3,7 @@
 use crate::daemon_keeper::DaemonKeeper;
 use crate::existing_team::{self, IfTeamExists};
 use crate::observer::RunObserver;
+use crate::run_command::RunCommand;
 use crate::run_context::RunContext;
 use crate::run_decision::RetryRules;
 use crate::run_file::RunFile;
@@ -73,7 +74,7 @@ pub fn run_team(
     let mut run = RunContext {
         team_context,
         observer,
-        path: request.path,
+        command: RunCommand::new(request.path, request.after_run),
         file: request.file,
         rules,
         stop_requests: StopRequests::install(watcher.notifier())?,

@@ -3,6 +3,7 @@
 
 use crate::daemon_keeper::{DaemonKeeper, Takedown};
 use crate::observer::RunObserver;
+use crate::run_command::RunCommand;
 use crate::run_decision::RetryRules;
 use crate::run_file::RunFile;
 use crate::stop_signals::StopRequests;
@@ -11,15 +12,13 @@ use client::person_pane::CallerPane;
 use client::team_context::TeamContext;
 use protocol::control::MemberStatus;
 use protocol::error::ErrorReport;
-use std::path::Path;
 use std::time::Instant;
 
 /// The values that every step of a run uses.
 pub(crate) struct RunContext<'a> {
     pub(crate) team_context: &'a TeamContext,
     pub(crate) observer: &'a dyn RunObserver,
-    /// The run file's path as the user typed it.
-    pub(crate) path: &'a Path,
+    pub(crate) command: RunCommand,
     pub(crate) file: RunFile,
     pub(crate) rules: RetryRules,
     pub(crate) daemon: DaemonKeeper<'a>,
@@ -35,15 +34,15 @@ impl RunContext<'_> {
     /// Adds help to an error that ends the run. The help says which members may still run, and how
     /// to resume the run.
     pub(crate) fn with_resume_help(&self, running: &[MemberStatus], error: ErrorReport) -> ErrorReport {
+        let resume = self.command.resume();
         if self.daemon.takedown() == Takedown::Seen {
-            let next = "its agents end with it, and the team's files are left as they are; go on with the run: teamctl run FILE --resume";
-            return error.with_help(next);
+            return error.with_help(format!(
+                "its agents end with it, and the team's files are left as they are; go on with the run: {resume}"
+            ));
         }
         let names: Vec<&str> = running.iter().map(|member| member.name.as_str()).collect();
         let running = if names.is_empty() { "no member".to_owned() } else { names.join(", ") };
-        let next = format!(
-            "the team is left as it is ({running} may still run); go on with it: teamctl run FILE --resume"
-        );
+        let next = format!("the team is left as it is ({running} may still run); go on with it: {resume}");
         let help = error.help.as_ref().map_or_else(|| next.clone(), |help| format!("{help}; {next}"));
         error.with_help(help)
     }

@@ -6,7 +6,6 @@ use crate::run_context::RunContext;
 use crate::run_decision::{ReleaseReason, TaskFate};
 use crate::run_state::{EndReason, RunEnd, RunState, TICK, TeamOrigin};
 use crate::{team_setup, team_shutdown, team_snapshot};
-use client::suggested_commands::SuggestedCommands;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::time::{Duration, Instant};
 
@@ -122,9 +121,8 @@ fn run_step(run: &mut RunContext, state: &mut RunState) -> Result<NextStep, Erro
 /// The error of a run that ends with open tasks. The team stays until the run is resumed.
 fn suspended_error(run: &RunContext, reason: &str, next: &str) -> ErrorReport {
     let message = format!("cannot run team {} to its end: {reason}", run.file.name);
-    let resume =
-        SuggestedCommands::default().command_for_name("run", &run.path.display().to_string(), &["--resume"]);
-    ErrorReport::new(ErrorKind::Partial, message).with_help(format!("the team stays; {next}: {resume}"))
+    let help = format!("the team stays; {next}: {}", run.command.resume());
+    ErrorReport::new(ErrorKind::Partial, message).with_help(help)
 }
 
 /// Makes the tasks pending again that the decision names. `None` if the decision names no task.

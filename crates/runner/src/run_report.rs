@@ -1,5 +1,6 @@
 //! The result of a run, for the command line to print.
 
+use crate::run_command::RunCommand;
 use crate::run_state::{EndReason, RunEnd};
 use crate::task_results::{TaskResult, completed_count};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -16,26 +17,109 @@ pub struct RunReport {
     pub early_end: Option<ErrorReport>,
     /// A text for the user that says why there was nothing to do. `None` if the run did something.
     pub nothing_to_do: Option<String>,
+    /// A text that notifies a person who does not watch the run, because the run did not end well.
+    pub notice: Option<String>,
     /// The error of shutting down the members or deleting the team, if there was one.
     pub cleanup: Result<(), ErrorReport>,
 }
 
+/// What has become of the team at the end of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TeamRest {
+    /// Its files stay, so that another run can go on with it.
+    Kept,
+    Deleted,
+}
+
 /// The exit code of the run: 0 if every task is completed.
-pub(crate) fn exit_code(name: &TeamName, end: &RunEnd, tasks: &[TaskResult]) -> u8 {
-    match early_end(name, end) {
-        Some(error) => error.kind.exit_code(),
-        None if completed_count(tasks) == tasks.len() => 0,
-        None => ErrorKind::Partial.exit_code(),
+pub(crate) fn exit_code(end: &RunEnd, tasks: &[TaskResult]) -> u8 {
+    match end {
+        RunEnd::Suspended(error) => error.kind.exit_code(),
+        RunEnd::Over(EndReason::TimedOut) => ErrorKind::Timeout.exit_code(),
+        RunEnd::Over(EndReason::Finished) if completed_count(tasks) == tasks.len() => 0,
+        RunEnd::Over(EndReason::Finished | EndReason::Stopped) => ErrorKind::Partial.exit_code(),
     }
 }
 
-/// The error that says why the run ended before all tasks were final. `None` if it did not.
-pub(crate) fn early_end(name: &TeamName, end: &RunEnd) -> Option<ErrorReport> {
+/// The error that says why the run ended before all tasks were final, with the command to type next. `None`
+/// if it did not. `command` is the command of the run.
+pub(crate) fn early_end(
+    name: &TeamName,
+    end: &RunEnd,
+    rest: TeamRest,
+    command: &RunCommand,
+) -> Option<ErrorReport> {
     let (kind, reason) = match end {
         RunEnd::Over(EndReason::Finished) => return None,
         RunEnd::Suspended(error) => return Some(error.clone()),
         RunEnd::Over(EndReason::Stopped) => (ErrorKind::Partial, "it was stopped"),
         RunEnd::Over(EndReason::TimedOut) => (ErrorKind::Timeout, "its time is over"),
     };
-    Some(ErrorReport::new(kind, format!("cannot run team {name} to its end: {reason}")))
+    let help = match rest {
+        TeamRest::Kept => format!("the team stays; go on with it: {}", command.resume()),
+        TeamRest::Deleted => format!(
+            "the team is deleted; to begin anew: {}; with --keep-team, a stopped run can go on",
+            command.begin()
+        ),
+    };
+    let message = format!("cannot run team {name} to its end: {reason}");
+    Some(ErrorReport::new(kind, message).with_help(help))
+}
+
+/// The text that notifies a person who does not watch the run. `None` if every task is completed, or if a
+/// person has stopped the run.
+pub(crate) fn notice(name: &TeamName, end: &RunEnd, tasks: &[TaskResult]) -> Option<String> {
+    let counts = format!("{} of {} tasks are completed", completed_count(tasks), tasks.len());
+    match end {
+        RunEnd::Over(EndReason::Stopped) => None,
+        RunEnd::Over(EndReason::Finished) if completed_count(tasks) == tasks.len() => None,
+        RunEnd::Over(EndReason::Finished) => {
+            Some(format!("the run of {name} has ended with failures: {counts}"))
+        }
+        RunEnd::Over(EndReason::TimedOut) => Some(format!("the time of the run of {name} is over: {counts}")),
+        RunEnd::Suspended(_) => Some(format!("the run of {name} has stopped early: {counts}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run_resume_point::AfterRun;
+    use crate::task_results::TaskOutcome;
+    use std::path::Path;
+
+    fn result(outcome: TaskOutcome) -> TaskResult {
+        let reason = None;
+        TaskResult { key: None, id: None, subject: "s".into(), owner: None, outcome, seconds: None, reason }
+    }
+
+    #[test]
+    fn early_end_names_the_command_that_goes_on() {
+        let name = TeamName::parse("t").unwrap();
+        let help = |reason: EndReason, rest: TeamRest, after_run: AfterRun| {
+            let command = RunCommand::new(Path::new("my team.toml"), after_run);
+            early_end(&name, &RunEnd::Over(reason), rest, &command).and_then(|error| error.help)
+        };
+        assert_eq!(help(EndReason::Finished, TeamRest::Kept, AfterRun::KeepTeam), None);
+        assert_eq!(
+            help(EndReason::Stopped, TeamRest::Kept, AfterRun::KeepTeam).unwrap(),
+            "the team stays; go on with it: teamctl run 'my team.toml' --resume --keep-team"
+        );
+        let deleted = help(EndReason::TimedOut, TeamRest::Deleted, AfterRun::DeleteTeam).unwrap();
+        assert!(deleted.contains("to begin anew: teamctl run 'my team.toml';"), "{deleted}");
+    }
+
+    #[test]
+    fn person_is_notified_unless_all_is_done_or_a_person_has_stopped_the_run() {
+        let name = TeamName::parse("t").unwrap();
+        let [completed, failed] = [TaskOutcome::Completed, TaskOutcome::Failed].map(result);
+        let text = |reason, tasks: &[TaskResult]| notice(&name, &RunEnd::Over(reason), tasks);
+        assert_eq!(text(EndReason::Finished, std::slice::from_ref(&completed)), None);
+        assert_eq!(text(EndReason::Stopped, std::slice::from_ref(&failed)), None);
+        assert_eq!(
+            text(EndReason::Finished, &[completed, failed]).unwrap(),
+            "the run of t has ended with failures: 1 of 2 tasks are completed"
+        );
+        assert!(text(EndReason::TimedOut, &[]).unwrap().contains("is over"));
+    }
 }

@@ -170,6 +170,18 @@ impl<'a> RunState<'a> {
         self.all_tasks.extend(visible.map(|task| (task.id, task.clone())));
     }
 
+    /// The tasks on which members are working.
+    pub(crate) fn running_tasks(&self) -> Vec<TaskId> {
+        let fates = self.decision.fates.iter();
+        fates.filter(|(_, fate)| **fate == TaskFate::Running).map(|(id, _)| *id).collect()
+    }
+
+    /// Those of these tasks that have not failed by themselves.
+    pub(crate) fn unfailed(&self, tasks: Vec<TaskId>) -> Vec<TaskId> {
+        let has_failed = |id: &TaskId| self.all_tasks.get(id).is_some_and(|task| task.failure().is_some());
+        tasks.into_iter().filter(|id| !has_failed(id)).collect()
+    }
+
     /// Whether every task is final. A run of a team without tasks is finished when all members are
     /// idle.
     pub(crate) fn is_finished(&self) -> bool {

@@ -101,6 +101,18 @@ fn task_result(task: &Task, fate: Option<&TaskFate>, times: &TaskTimes) -> TaskR
     }
 }
 
+/// Gives `reason` to those of the tasks `cut_off` that are not completed: their members were working on them
+/// when the run ended. Does nothing without a reason.
+pub(crate) fn tell_cut_off_tasks(results: &mut [TaskResult], cut_off: &[TaskId], reason: Option<String>) {
+    let Some(reason) = reason else { return };
+    let is_open = |outcome| matches!(outcome, TaskOutcome::NotDone | TaskOutcome::Failed);
+    for result in results {
+        if is_open(result.outcome) && result.id.is_some_and(|id| cut_off.contains(&id)) {
+            (result.outcome, result.reason) = (TaskOutcome::NotDone, Some(reason.clone()));
+        }
+    }
+}
+
 /// How many tasks are completed.
 pub fn completed_count(results: &[TaskResult]) -> usize {
     results.iter().filter(|result| result.outcome == TaskOutcome::Completed).count()

@@ -5,9 +5,9 @@ use crate::run_context::RunContext;
 use crate::run_decision::{RetryRules, evaluate};
 use crate::run_file::RunFile;
 use crate::run_lock::{RunLock, RunNote};
-use crate::run_report::{RunReport, early_end, exit_code};
+use crate::run_report::{RunReport, TeamRest, early_end, exit_code, notice};
 use crate::run_state::{EndReason, RunEnd, RunState, TICK};
-use crate::task_results::{TaskOutcome, TaskResult, short_duration, task_results};
+use crate::task_results::{TaskOutcome, TaskResult, short_duration, task_results, tell_cut_off_tasks};
 use crate::task_times::TaskTimes;
 use crate::team_snapshot;
 use client::team_context::TeamContext;
@@ -31,31 +31,60 @@ pub(crate) fn end_run(
     end: RunEnd,
     lock: &mut RunLock,
 ) -> Result<RunReport, ErrorReport> {
+    let running_tasks = state.running_tasks();
     let shutdown = match end {
         RunEnd::Over(reason) => shut_down_members(run, &mut state, reason),
-        RunEnd::Suspended(_) => Ok(()),
+        RunEnd::Suspended(_) => Ok(MemberEnd::WithinGrace),
     };
-    let shutdown = shutdown.map_err(|error| run.with_resume_help(&state.snapshot.running, error));
-    let tasks =
-        final_results(run, &mut state).map_err(|error| run.with_resume_help(&state.snapshot.running, error));
-    let deletion = match (&end, &shutdown, &tasks) {
-        (RunEnd::Over(_), Ok(()), Ok(tasks)) if lock.previous_note() == RunNote::DeleteTeam => lock
+    let results = final_results(run, &mut state).map(|mut tasks| {
+        let cut_off = shutdown.as_ref().ok().and_then(|member_end| cut_off_text(run, &end, *member_end));
+        // A member may have begun another task after the last snapshot.
+        let cut_off_tasks = state.unfailed([running_tasks, state.running_tasks()].concat());
+        tell_cut_off_tasks(&mut tasks, &cut_off_tasks, cut_off);
+        tasks
+    });
+    let deletion = match (&end, &shutdown, &results) {
+        (RunEnd::Over(_), Ok(_), Ok(tasks)) if lock.previous_note() == RunNote::DeleteTeam => lock
             // The exit code is stored first: without the team's files, a run that resumes the
             // deletion could not compute it.
-            .write_note(RunNote::Deleting(exit_code(&run.file.name, &end, tasks)))
+            .write_note(RunNote::Deleting(exit_code(&end, tasks)))
             .and_then(|()| delete_team(run)),
-        _ => Ok(()),
+        _ => Ok(TeamRest::Kept),
     };
     state.report_new_events().ok();
-    let tasks = tasks?;
-    let name = &run.file.name;
+    let with_help = |error| run.with_resume_help(&state.snapshot.running, error);
+    let (name, tasks) = (&run.file.name, results.map_err(with_help)?);
     Ok(RunReport {
-        exit_code: exit_code(name, &end, &tasks),
-        early_end: early_end(name, &end),
+        exit_code: exit_code(&end, &tasks),
+        early_end: early_end(name, &end, *deletion.as_ref().unwrap_or(&TeamRest::Kept), &run.command),
+        notice: notice(name, &end, &tasks),
         tasks,
         nothing_to_do: None,
-        cleanup: shutdown.and(deletion),
+        cleanup: shutdown.map(drop).map_err(with_help).and(deletion.map(drop)),
     })
+}
+
+/// How the last members ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MemberEnd {
+    /// By themselves, or by the daemon after the grace period.
+    WithinGrace,
+    /// At once, because a person has stopped the run a second time.
+    Killed,
+}
+
+/// Why a task that a member was working on is not completed. `None` if the run was not cut off.
+fn cut_off_text(run: &RunContext, end: &RunEnd, member_end: MemberEnd) -> Option<String> {
+    let reason = match end {
+        RunEnd::Over(EndReason::Finished) | RunEnd::Suspended(_) => return None,
+        RunEnd::Over(EndReason::Stopped) => "the run was stopped",
+        RunEnd::Over(EndReason::TimedOut) => "the time of the run was over",
+    };
+    let then = match member_end {
+        MemberEnd::WithinGrace => format!("the grace period of {} passed", short_duration(grace_ms(run))),
+        MemberEnd::Killed => "its worker was killed at a second stop".to_owned(),
+    };
+    Some(format!("it was cut off: {reason}, and {then}"))
 }
 
 /// Completes the deletion of a team for an earlier run that was killed during the deletion. The
@@ -75,6 +104,7 @@ pub(crate) fn resume_deletion(
         exit_code,
         tasks: tasks.unwrap_or_default(),
         early_end: None,
+        notice: None,
         nothing_to_do: Some(note),
         cleanup: Ok(()),
     })
@@ -95,9 +125,10 @@ pub(crate) fn report_nothing_to_do(
     let note =
         format!("nothing is left to do, and team {name} stays{retry}; remove it: teamctl delete {name}");
     Ok(RunReport {
-        exit_code: exit_code(&file.name, &RunEnd::Over(EndReason::Finished), &tasks),
+        exit_code: exit_code(&RunEnd::Over(EndReason::Finished), &tasks),
         tasks,
         early_end: None,
+        notice: None,
         nothing_to_do: Some(note),
         cleanup: Ok(()),
     })
@@ -118,7 +149,7 @@ fn results_of_ended_team(
 /// Removes a team after an error at the start of the run. If the removal fails, only a warning is
 /// shown, because the caller returns the first error.
 pub(crate) fn remove_unfilled_team(run: &mut RunContext, state: &mut RunState) {
-    let removal = shut_down_members(run, state, EndReason::Stopped).and_then(|()| delete_team(run));
+    let removal = shut_down_members(run, state, EndReason::Stopped).and_then(|_| delete_team(run));
     if removal.is_err() {
         let name = &run.file.name;
         run.observer
@@ -132,27 +163,27 @@ fn shut_down_members(
     run: &mut RunContext,
     state: &mut RunState,
     reason: EndReason,
-) -> Result<(), ErrorReport> {
+) -> Result<MemberEnd, ErrorReport> {
     // If a Ctrl-C has ended the run, that first Ctrl-C does not count.
     let stops_to_kill = if reason == EndReason::Stopped && run.stop_requests.count() > 0 { 2 } else { 1 };
     state.begin_ending(end_message(run, reason, stops_to_kill));
     let mut reply = start_shutdown_request(run, reason);
-    let mut is_killed = false;
+    let mut member_end = MemberEnd::WithinGrace;
     loop {
         match reply.try_recv() {
             Ok(Err(error)) if error.kind == ErrorKind::NoDaemon => {
                 run.daemon.start()?;
                 reply = start_shutdown_request(run, reason);
             }
-            Ok(reply) => return reply.map(drop),
+            Ok(reply) => return reply.map(|_| member_end),
             Err(_) => {
                 let tick = run.observer.is_live().then(|| Instant::now() + TICK);
                 run.watcher.wait(tick)?;
             }
         }
         report_while_ending(run, state)?;
-        if run.stop_requests.count() >= stops_to_kill && !is_killed {
-            is_killed = true;
+        if run.stop_requests.count() >= stops_to_kill && member_end != MemberEnd::Killed {
+            member_end = MemberEnd::Killed;
             state.begin_ending("ending it at once".to_owned());
             run.daemon.call(&Request::Kill(all_members(run)))?;
         }
@@ -233,7 +264,7 @@ fn final_results(run: &RunContext, state: &mut RunState) -> Result<Vec<TaskResul
 
 /// Deletes the team. It is no error if the team is already deleted. If the daemon keeps the team
 /// because a worktree has unsaved work, the daemon's error is shown, and the run continues.
-fn delete_team(run: &mut RunContext) -> Result<(), ErrorReport> {
+fn delete_team(run: &mut RunContext) -> Result<TeamRest, ErrorReport> {
     let request = Request::DeleteTeam(DeleteTeamRequest {
         team: run.file.name.clone(),
         force: true,
@@ -254,9 +285,9 @@ fn delete_team(run: &mut RunContext) -> Result<(), ErrorReport> {
         Err(error) if error.kind == ErrorKind::Refused => {
             let message = format!("team {} stays: {}", run.file.name, error.message);
             run.observer.show_error(&ErrorReport { message, ..error });
-            Ok(())
+            Ok(TeamRest::Kept)
         }
         Err(error) if error.kind != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+        _ => Ok(TeamRest::Deleted),
     }
 }

@@ -43,6 +43,8 @@ fn ctrl_c_lets_current_turns_finish() {
     assert_eq!(outcomes(&result)[0], "slow completed");
     assert!(!started_tasks(&env).contains(&"next".to_owned()));
     assert_eq!((&result["ok"], &result["error"]["kind"]), (&false.into(), &"partial".into()));
+    let help = result["error"]["help"].as_str().unwrap();
+    assert!(help.contains(&format!("the team is deleted; to begin anew: teamctl run {file}")), "{help}");
     assert_team_deleted(&env);
     env.shut_down();
 }
@@ -79,7 +81,29 @@ fn second_ctrl_c_ends_the_run() {
     signal(run.id(), "TERM");
     let output = finish_run(run);
     assert_eq!(output.code, 1, "{output:#?}");
-    assert_eq!(outcomes(&output.json()), ["slow not_done: it was not finished"]);
+    let cut_off = "it was cut off: the run was stopped, and its worker was killed at a second stop";
+    assert_eq!(outcomes(&output.json()), [format!("slow not_done: {cut_off}")]);
+    assert_team_deleted(&env);
+    env.shut_down();
+}
+
+#[test]
+fn stopped_run_of_a_kept_team_names_the_command_that_goes_on() {
+    let env = TestEnv::with_daemon();
+    let file =
+        run_file(["ann"]).policy("grace = '100ms'").task("slow", BLOCKING_COMMAND, "").write_run_file(&env);
+    let run = run_until_blocked(&env, &file, &["--json", "--keep-team"]);
+    signal(run.id(), "INT");
+    let output = finish_run(run);
+    let result = output.json();
+    assert_eq!(
+        result["error"]["help"].as_str().unwrap(),
+        format!("the team stays; go on with it: teamctl run {file} --resume --keep-team")
+    );
+    let cut_off = "it was cut off: the run was stopped, and the grace period of 0.1s passed";
+    assert_eq!(outcomes(&result), [format!("slow not_done: {cut_off}")]);
+    unblock(&env);
+    env.teamctl(["run", &file, "--resume"]).expect_success();
     assert_team_deleted(&env);
     env.shut_down();
 }
@@ -88,11 +112,17 @@ fn second_ctrl_c_ends_the_run() {
 fn run_timeout_ends_the_run() {
     let env = TestEnv::with_daemon();
     env.create_gate("out/gate");
+    let out = env.path("out/told").display().to_string();
+    let script = env.write_script("tell", &format!("#!/bin/sh\necho \"$1\" >>{out}\n"));
+    let config = format!("notify_command = ['{}', '{{text}}']\n", script.display());
+    env.write_file("home/.config/teamd/config.toml", config);
     let file =
         run_file(["ann"]).policy("grace = '100ms'").task("slow", BLOCKING_COMMAND, "").write_run_file(&env);
     let output = env.teamctl(["run", &file, "--timeout", "2s", "--json"]);
     assert_eq!(output.code, 75, "{output:#?}");
     assert_eq!(output.json()["error"]["kind"], "timeout");
+    let notice = "the time of the run of survey is over: 0 of 1 tasks are completed\n";
+    assert!(env.read("out/told").contains(notice), "{}", env.read("out/told"));
     assert_team_deleted(&env);
     let output = env.teamctl(["run", &file, "--timeout", "1ms"]);
     let message = "the time is over: the members are asked, 0.1s at most; Ctrl-C ends it at once";

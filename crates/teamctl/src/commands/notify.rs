@@ -35,6 +35,16 @@ pub(crate) fn run(args: &NotifyArgs) -> Result<ExitCode, ErrorReport> {
     run_command(&command, &args.text, COMMAND_TIMEOUT).map(|()| ExitCode::SUCCESS)
 }
 
+/// Notifies a person by the user's command, if there is one.
+///
+/// # Errors
+///
+/// `Config` if config.toml is invalid; `MissingPath` or `Io` if the command fails.
+pub(crate) fn notify_person(text: &str) -> Result<(), ErrorReport> {
+    let command = ProfileRegistry::for_user().notify_command(text)?;
+    command.map_or(Ok(()), |command| run_command(&command, text, COMMAND_TIMEOUT))
+}
+
 /// The error if no command is configured. The daemon ignores it, because the command is optional.
 fn missing_command_error(config: Option<PathBuf>) -> ErrorReport {
     let config = config.unwrap_or_else(|| "~/.config/teamd/config.toml".into()).display().to_string();

@@ -5,6 +5,7 @@ mod display;
 mod progress_table;
 mod result_table;
 
+use super::notify::notify_person;
 use super::run_file_errors::{FileUse, print_validation_errors};
 use crate::context::{CommandContext, GlobalArgs};
 use crate::output;
@@ -81,6 +82,8 @@ pub(crate) fn run(context: &CommandContext, args: &RunArgs) -> Result<ExitCode, 
     drop(display);
     let report = result?;
     result_table::print_report(&context, &name, &report);
+    let notified = report.notice.as_ref().map_or(Ok(()), |text| notify_person(text));
+    notified.unwrap_or_else(|error| output::print_partial_error(&context, &error));
     report.cleanup?;
     Ok(ExitCode::from(report.exit_code))
 }
