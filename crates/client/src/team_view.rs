@@ -41,6 +41,10 @@ pub struct TeamView {
     /// Tasks in progress whose owner is no longer a member.
     pub abandoned_tasks: Vec<AbandonedTask>,
     pub failed_tasks: Vec<FailedTask>,
+    /// The run file of a `teamctl run` that was killed, so that no run drives the team any more. `None` if there
+    /// is none; [`team_view`] does not look for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interrupted_run: Option<PathBuf>,
     /// The open tasks that wait for each other, one entry for each cycle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub task_cycles: Vec<WaitCycle>,
@@ -258,6 +262,7 @@ fn view_without_files(name: TeamName, status: Option<&TeamStatus>) -> TeamView {
         tasks,
         abandoned_tasks: Vec::new(),
         failed_tasks: Vec::new(),
+        interrupted_run: None,
         task_cycles: Vec::new(),
     }
 }

@@ -62,19 +62,20 @@ pub fn run_team(
     let resume_point = match ResumePoint::determine(existing, note, request.after_run) {
         ControlFlow::Continue(resume_point) => resume_point,
         ControlFlow::Break(finished_team) => {
-            lock.write_note(RunNote::KeepTeam)?;
+            lock.clear_note()?;
             return team_shutdown::report_nothing_to_do(team_context, &request.file, &finished_team);
         }
     };
+    let command = RunCommand::new(request.path, request.after_run);
     if !matches!(resume_point, ResumePoint::FinishDeletion { .. }) {
-        lock.write_note(request.after_run.into())?;
+        lock.write_note(request.after_run.into(), &command.absolute_path())?;
     }
     let rules = retry_rules(&resume_point, &request.file, observer)?;
     let watcher = DirectoryWatcher::new(&watched_directories(&root, &state_dir, &request.file))?;
     let mut run = RunContext {
         team_context,
         observer,
-        command: RunCommand::new(request.path, request.after_run),
+        command,
         file: request.file,
         rules,
         stop_requests: StopRequests::install(watcher.notifier())?,
@@ -86,7 +87,7 @@ pub fn run_team(
     run.caller_pane.iter().try_for_each(|pane| pane.check_server(team_context))?;
     let report = run_from(&mut run, &root, resume_point, &mut lock)?;
     if report.cleanup.is_ok() {
-        lock.write_note(RunNote::KeepTeam)?;
+        lock.clear_note()?;
     }
     Ok(report)
 }
@@ -104,6 +105,9 @@ fn run_from(
         }
         ResumePoint::Work(team) => {
             let mut state = open_team(run, root, team)?;
+            // A note that is newer than the team belongs to it.
+            let note = lock.previous_note();
+            lock.write_note(note, &run.command.absolute_path())?;
             let end = run_loop::run_to_end(run, &mut state)?;
             team_shutdown::end_run(run, state, end, lock)
         }

@@ -17,6 +17,11 @@ impl RunCommand {
         RunCommand { path: path.to_owned(), after_run }
     }
 
+    /// The absolute path of the run file.
+    pub(crate) fn absolute_path(&self) -> PathBuf {
+        std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone())
+    }
+
     /// The command that starts the run anew.
     pub(crate) fn begin(&self) -> String {
         self.with_options(&[])

@@ -1,18 +1,24 @@
 //! The lock that allows only one run of a team at a time. Two runs would release each other's
 //! tasks.
 //!
-//! The kernel releases the lock when the process exits. The lock file stays. It contains a note for
+//! The kernel releases the lock when the process exits. The lock file stays. Its first line is a note for
 //! a later run with `--resume`: whether the run deletes its team, and its exit code once the
-//! deletion has begun.
+//! deletion has begun. The second line has the path of the run file, until the run has done everything. So
+//! `status` and `why` know a run that was killed ([`interrupted_run`]).
 
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
+use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
-use store::StateDir;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+use store::{StateDir, Team};
 
+/// The start of the line with the path of the run file.
+const FILE_PREFIX: &[u8] = b"file=";
 /// The text of the note [`RunNote::DeleteTeam`].
 const DELETE_TEAM_LINE: &str = "delete_team\n";
 /// The start of the text of the note [`RunNote::Deleting`]. The exit code follows.
@@ -66,10 +72,19 @@ impl RunLock {
         read.map_or(RunNote::KeepTeam, |_| RunNote::parse(&text))
     }
 
-    /// Writes the note of this run.
-    pub(crate) fn write_note(&mut self, note: RunNote) -> Result<(), ErrorReport> {
-        let text = note.text();
-        let written = self.lock.rewind().and_then(|()| self.lock.write_all(text.as_bytes()));
+    /// Writes the note of this run, and the path of its run file.
+    pub(crate) fn write_note(&mut self, note: RunNote, run_file: &Path) -> Result<(), ErrorReport> {
+        let text = if note == RunNote::KeepTeam { "\n".to_owned() } else { note.text() };
+        self.write(&[text.as_bytes(), FILE_PREFIX, run_file.as_os_str().as_bytes(), b"\n"].concat())
+    }
+
+    /// Records that the run has done everything.
+    pub(crate) fn clear_note(&mut self) -> Result<(), ErrorReport> {
+        self.write(b"")
+    }
+
+    fn write(&mut self, text: &[u8]) -> Result<(), ErrorReport> {
+        let written = self.lock.rewind().and_then(|()| self.lock.write_all(text));
         written
             .and_then(|()| self.lock.set_len(text.len() as u64))
             .map_err(|error| ErrorReport::from_io("write", &self.path, &error))
@@ -90,12 +105,12 @@ impl Drop for RunLock {
 ///
 /// `AlreadyExists` if another run of the team holds the lock.
 pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, ErrorReport> {
-    let path = state.path().join(format!("run-{team}.lock"));
+    let path = lock_path(state.path(), team);
     let lock_error = |error: &dyn std::fmt::Display| ErrorReport::from_io("lock", &path, error);
     let mut options = File::options();
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
     let lock = file.map_err(|error| lock_error(&error))?;
-    match lock.try_lock() {
+    match lock_exclusively(&lock) {
         Ok(()) => Ok(RunLock { lock, path }),
         Err(TryLockError::WouldBlock) => {
             let message = format!("cannot run team {team}: another teamctl run does so already");
@@ -106,24 +121,78 @@ pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, Erro
     }
 }
 
+/// Takes the exclusive lock, unless a run holds it. A reader of [`interrupted_run`] holds a shared lock for a
+/// moment, and is waited for.
+fn lock_exclusively(lock: &File) -> Result<(), TryLockError> {
+    match lock.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            lock.try_lock_shared()?;
+            lock.lock().map_err(TryLockError::Error)
+        }
+        result => result,
+    }
+}
+
+fn lock_path(state: &Path, team: &TeamName) -> PathBuf {
+    state.join(format!("run-{team}.lock"))
+}
+
+/// The run file of a run of the team that was killed, and that no other run has continued since. `state` is
+/// the state directory. `None` if there is none, or if this cannot be found out.
+pub fn interrupted_run(state: &Path, team: &Team) -> Option<PathBuf> {
+    let mut file = File::open(lock_path(state, team.name())).ok()?;
+    let run_file = run_file_of_note(&mut file)?;
+    // A run holds its lock as long as it lives.
+    file.try_lock_shared().ok()?;
+    file.unlock().ok();
+    let written_at = file.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    // The note of an earlier team of the same name is older than the team.
+    (written_at.as_millis() >= u128::from(team.config().ok()?.created_at)).then_some(run_file)
+}
+
+/// The path of the run file in the note of a run that has not done everything.
+fn run_file_of_note(lock: &mut File) -> Option<PathBuf> {
+    let mut text = Vec::new();
+    lock.read_to_end(&mut text).ok()?;
+    let path = text.split(|byte| *byte == b'\n').nth(1)?.strip_prefix(FILE_PREFIX)?;
+    Some(PathBuf::from(OsString::from_vec(path.to_vec())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::team_config::TeamConfig;
+    use store::{Durability, Root};
 
     #[test]
     fn only_one_run_of_a_team_is_allowed_and_notes_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::open(&dir.path().join("state")).unwrap();
         let [t, u] = ["t", "u"].map(|name| TeamName::parse(name).unwrap());
+        let root = Root::open(&dir.path().join("r"), dir.path(), Durability::Process).unwrap();
+        let created_at = |at: u64| format!(r#"{{"name":"t","createdAt":{at},"members":[]}}"#);
+        let team = root.create_team(&TeamConfig::parse(&created_at(0)).unwrap()).unwrap();
         let mut first = acquire(&state, &t).unwrap();
         assert!(acquire(&state, &t).is_err_and(|error| error.kind == ErrorKind::AlreadyExists));
         assert!(acquire(&state, &u).is_ok());
         assert_eq!(first.previous_note(), RunNote::KeepTeam);
         for note in [RunNote::DeleteTeam, RunNote::Deleting(0), RunNote::Deleting(75), RunNote::KeepTeam] {
-            first.write_note(note).unwrap();
+            first.write_note(note, Path::new("/team.toml")).unwrap();
+            assert_eq!(interrupted_run(state.path(), &team), None, "the run holds its lock");
             drop(first);
+            assert_eq!(interrupted_run(state.path(), &team).unwrap(), Path::new("/team.toml"));
             first = acquire(&state, &t).unwrap();
             assert_eq!(first.previous_note(), note);
         }
+        first.clear_note().unwrap();
+        assert_eq!(first.previous_note(), RunNote::KeepTeam);
+        drop(first);
+        assert_eq!(interrupted_run(state.path(), &team), None, "the run has done everything");
+        let mut second = acquire(&state, &u).unwrap();
+        second.write_note(RunNote::KeepTeam, Path::new("/team.toml")).unwrap();
+        drop(second);
+        let later = created_at(store::now() + 60_000).replace("\"t\"", "\"u\"");
+        let newer_team = root.create_team(&TeamConfig::parse(&later).unwrap()).unwrap();
+        assert_eq!(interrupted_run(state.path(), &newer_team), None, "the note is older than the team");
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn end_run(
         (RunEnd::Over(_), Ok(_), Ok(tasks)) if lock.previous_note() == RunNote::DeleteTeam => lock
             // The exit code is stored first: without the team's files, a run that resumes the
             // deletion could not compute it.
-            .write_note(RunNote::Deleting(exit_code(&end, tasks)))
+            .write_note(RunNote::Deleting(exit_code(&end, tasks)), &run.command.absolute_path())
             .and_then(|()| delete_team(run)),
         _ => Ok(TeamRest::Kept),
     };

@@ -119,7 +119,18 @@ fn killed_run_is_resumed() {
     assert_ne!(finish_run(run).code, 0);
     let error = env.teamctl(["run", &file]).expect_failure(73);
     assert!(error.contains("--resume"), "{error}");
+    let told = format!(
+        "no run drives the team any more, so failed tasks are not retried; go on with: teamctl run {file} --resume"
+    );
+    for args in [&["status"][..], &["why"], &["why", "ann"]] {
+        let output = env.teamctl_with(args, &[]).expect_success();
+        assert!(output.contains(&told), "{args:?}: {output}");
+    }
+    assert_eq!(env.json(["status"])["teams"][0]["interrupted_run"], file.as_str());
     let run = start_run(&env, &file, &["--resume", "--json"]);
+    env.wait_until("a run drives the team again", || {
+        (!env.teamctl(["status"]).stdout.contains("no run drives")).then_some(())
+    });
     unblock(&env);
     let output = finish_run(run);
     assert_eq!(output.code, 0, "{output:#?}");

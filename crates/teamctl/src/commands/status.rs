@@ -13,6 +13,7 @@ use protocol::control::{Request, StatusReply};
 use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{TeamName, strip_team};
+use runner::interrupted_run;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -143,7 +144,10 @@ fn teams_with_members(
     let source = StatusSource::from_reply_or_roster(status, &suspended);
     let mut teams = team_views(context, &root, source, args)?;
     let leads = store::read_leads_file(&state);
-    teams.iter_mut().for_each(|team| team.set_lead_session(&leads));
+    for team in &mut teams {
+        team.set_lead_session(&leads);
+        team.interrupted_run = root.team(&team.name).ok().and_then(|team| interrupted_run(&state, &team));
+    }
     if let Some(name) = &args.name {
         keep_member(&mut teams, name)?;
         let state = context.state_dir()?;

@@ -6,6 +6,7 @@ use crate::suggested_command_options::rewrite_commands;
 use client::daemon_session::{DaemonSession, daemon_session};
 use client::suggested_commands::SuggestedCommands;
 use protocol::control::{StatusReply, TeamStatus};
+use std::path::Path;
 
 /// The line about the daemon. `state` is `is ready` or `runs already`.
 pub(in crate::commands) fn daemon_line(status: &StatusReply, state: &str) -> String {
@@ -22,6 +23,13 @@ pub(in crate::commands) fn suspended_line(count: usize, commands: &SuggestedComm
         1 => Some(format!("1 member is suspended; resume it with: {resume}")),
         several => Some(format!("{several} members are suspended; resume them with: {resume}")),
     }
+}
+
+/// Says that the run of a file was killed, and how to go on with it.
+pub(in crate::commands) fn interrupted_run_line(run_file: &Path, commands: &SuggestedCommands) -> String {
+    let file = run_file.display().to_string();
+    let resume = commands.without_team().command_for_name("run", &file, &["--resume"]);
+    format!("no run drives the team any more, so failed tasks are not retried; go on with: {resume}")
 }
 
 /// Says that the team's budget is exhausted and how to raise it. `None`: it is not exhausted.

@@ -28,9 +28,10 @@ pub(super) use diagnosis::Diagnosis;
 pub(super) use shared_evidence::SystemSnapshot;
 
 use crate::commands::send::team_of_address;
+use crate::commands::status_lines::interrupted_run_line;
 use crate::context::CommandContext;
 use crate::output;
-use crate::suggested_command_options::suggested_commands_for_team;
+use crate::suggested_command_options::{suggested_commands, suggested_commands_for_team};
 use client::event_log::EventLog;
 use evidence::Evidence;
 use find_causes::find_causes;
@@ -40,7 +41,9 @@ use protocol::did_you_mean::did_you_mean;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, strip_team};
+use runner::interrupted_run;
 use serde_json::{Value, json};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use store::Team;
@@ -78,15 +81,22 @@ pub(crate) fn run(context: &CommandContext, args: &WhyArgs) -> Result<ExitCode, 
         return Err(unknown_member(&evidence));
     }
     let causes = find_causes(&evidence);
+    let interrupted_run = interrupted_run(&context.state_dir_path()?, &team);
     if context.args.json {
         let is_stuck = causes.first().is_some_and(Diagnosis::is_blocking);
-        let result =
-            json!({"team": evidence.team, "name": evidence.name, "stuck": is_stuck, "causes": causes});
+        let result = json!({"team": evidence.team, "name": evidence.name, "stuck": is_stuck, "causes": causes,
+            "interrupted_run": interrupted_run});
         output::print_result(context, &result, "");
     } else if !context.args.quiet {
         causes.iter().for_each(Diagnosis::print);
+        print_interrupted_run(context, interrupted_run.as_deref());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn print_interrupted_run(context: &CommandContext, run_file: Option<&Path>) {
+    let line = run_file.map(|file| interrupted_run_line(file, &suggested_commands(context)));
+    line.iter().for_each(|line| output::print_line(&output::sanitize(line)));
 }
 
 fn member_evidence(
@@ -107,11 +117,13 @@ fn explain_team(context: &CommandContext, no_output_after: Duration) -> Result<E
     let team = context.team()?;
     let snapshot = SystemSnapshot::take(context, EventLog::read(&context.directories()?.state_dir))?;
     let found = TeamDiagnosis::new(context, &snapshot, &team, no_output_after)?;
+    let interrupted_run = interrupted_run(&context.state_dir_path()?, &team);
     if context.args.json {
         let members = found.stuck.iter();
         let members = members.map(|(name, cause)| json!({"name": name, "causes": [cause]}));
         let members: Vec<Value> = members.collect();
-        let result = json!({"team": team.name(), "stuck": !members.is_empty(), "members": members});
+        let result = json!({"team": team.name(), "stuck": !members.is_empty(), "members": members,
+            "interrupted_run": interrupted_run});
         output::print_result(context, &result, "");
     } else if !context.args.quiet {
         found.stuck.iter().for_each(|(_, diagnosis)| diagnosis.print());
@@ -119,6 +131,7 @@ fn explain_team(context: &CommandContext, no_output_after: Duration) -> Result<E
             let commands = suggested_commands_for_team(context, team.name())?;
             output::print_line(&found.nothing_found_text(&team, &commands));
         }
+        print_interrupted_run(context, interrupted_run.as_deref());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! Formats teams and members for people. Each team gets a table, whose usual rows fit into 80
 //! columns. Notes below the table say what needs attention.
 
-use crate::commands::status_lines::suspended_line;
+use crate::commands::status_lines::{interrupted_run_line, suspended_line};
 use crate::output::{paint, sanitize};
 use client::budget_text::{budget_text, time_budget_text};
 use client::short_duration::short_duration;
@@ -67,8 +67,8 @@ fn needs_attention(past: &PastMember) -> bool {
 }
 
 /// The lines below the table: an unreadable config.json, the number of past members that are not shown,
-/// abandoned and failed tasks, the end of the lead session, tasks that wait for each other, and an
-/// exhausted budget or the suspended members.
+/// abandoned and failed tasks, the end of the lead session, a run that was killed, tasks that wait for each
+/// other, and an exhausted budget or the suspended members.
 pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<String> {
     let abandoned = |task: &AbandonedTask| abandoned_task_line(task, commands);
     let suspended = team.past_members.iter().filter(|past| past.is_suspended).count();
@@ -91,6 +91,7 @@ pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<S
         .chain(abandoned)
         .chain(team.failed_tasks.iter().map(failed_task_line))
         .chain(team.lead_session_ended_at.map(|at| lead_session_line(team, at, commands)))
+        .chain(team.interrupted_run.iter().map(|file| interrupted_run_line(file, commands)))
         .chain(team.task_cycles.iter().map(|cycle| task_cycle_line(cycle, commands)))
         .chain(note);
     lines.map(|line| sanitize(&line)).collect()
@@ -328,6 +329,7 @@ mod tests {
             config_error: None,
             tasks: TaskCounts { pending: 1, in_progress: 2, completed: 3, failed: 1 },
             abandoned_tasks: vec![AbandonedTask { id: id("3"), subject: "x".into(), owner: bob.clone() }],
+            interrupted_run: None,
             task_cycles: Vec::new(),
             failed_tasks: vec![FailedTask {
                 id: id("4"),
