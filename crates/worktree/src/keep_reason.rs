@@ -1,5 +1,6 @@
 //! Reasons to keep a worktree: unsaved work, or programs that use it.
 
+use protocol::single_line_and_shell_quote::shell_quote;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -20,6 +21,9 @@ pub enum KeepReason {
     IgnoredByStatus(Vec<PathBuf>),
     /// Number of commits on the worktree's branches that no other branch has, local or remote.
     Unpushed(u64),
+    /// A remote of which the clone does not track every branch, so that commits that were pushed there count as
+    /// [`KeepReason::Unpushed`].
+    NarrowRemote(String),
     /// Number of commits of a detached HEAD that no branch and no tag has.
     Detached(u64),
     /// Number of commits that only the worktree's own references and the reflog of its HEAD have.
@@ -70,6 +74,12 @@ impl fmt::Display for KeepReason {
             KeepReason::Ignored(files) => file_list_text("ignored", files),
             KeepReason::IgnoredByStatus(files) => file_list_text("hidden from git status", files),
             KeepReason::Unpushed(n) => format!("{} that no other branch has", commit_count_text(*n)),
+            KeepReason::NarrowRemote(remote) => format!(
+                "this clone does not track every branch of {remote}: if the commits are pushed, see them with \
+                 git fetch {0} {1}",
+                shell_quote(remote),
+                shell_quote(&format!("+refs/heads/*:refs/remotes/{remote}/*"))
+            ),
             KeepReason::Detached(n) => format!("{} on no branch", commit_count_text(*n)),
             KeepReason::ReflogOnly(n) => format!("{} that only its log still holds", commit_count_text(*n)),
             KeepReason::ReflogMissing => {

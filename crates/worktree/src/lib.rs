@@ -28,6 +28,7 @@ mod keep_reason;
 mod local_commits;
 mod mount_points;
 mod named_programs;
+mod narrow_remote;
 mod processes_using;
 mod program_settings;
 mod propose_worktree;

@@ -6,6 +6,7 @@ use crate::keep_reason::KeepReason;
 use crate::local_commits::{self, HeadState};
 use crate::mount_points::mount_points_below;
 use crate::named_programs::filters_not_run;
+use crate::narrow_remote::find_narrow_remote;
 use crate::record::{WorktreeRecord, WorktreeState};
 use crate::repository::list_worktrees;
 use crate::uncommitted_files::FileStatus;
@@ -74,6 +75,9 @@ impl Worktree<'_> {
             (reflog_only.len() as u64, KeepReason::ReflogOnly),
         ];
         reasons.extend(counted.into_iter().filter(|(n, _)| *n > 0).map(|(n, reason)| reason(n)));
+        if reasons.iter().any(|reason| matches!(reason, KeepReason::Unpushed(_))) {
+            reasons.extend(find_narrow_remote(&git)?.map(KeepReason::NarrowRemote));
+        }
         if !git.succeeds("check the log", &["reflog", "exists", "HEAD"])? {
             reasons.push(KeepReason::ReflogMissing);
         }

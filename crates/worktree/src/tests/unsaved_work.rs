@@ -125,6 +125,26 @@ fn unpushed_commits_prevent_removal() {
 }
 
 #[test]
+fn clone_of_one_branch_names_the_fetch_that_finds_pushed_commits() {
+    let repo = TestRepository::new();
+    repo.git(repo.home(), &["clone", "--quiet", "--bare", "repo", "origin.git"]);
+    let source = format!("file://{}", path_str(&repo.home().join("origin.git")));
+    repo.git(repo.home(), &["clone", "--quiet", "--single-branch", &source, "narrow"]);
+    let proposal = repo.propose(&repo.options(&repo.home().join("narrow")));
+    proposal.add(&repo.git_environment()).unwrap();
+    let tree = proposal.record;
+    write_file(&tree.path.join("a"), "more\n");
+    repo.commit(&tree.path, "more");
+    repo.git(&tree.path, &["push", "--quiet", "origin", "HEAD:refs/heads/ci"]);
+    assert_kept(&repo, &tree, &[KeepReason::Unpushed(1), KeepReason::NarrowRemote("origin".into())]);
+    let text = KeepReason::NarrowRemote("origin".into()).to_string();
+    let (_, command) = text.split_once("git fetch ").unwrap();
+    let words: Vec<&str> = command.split(' ').map(|word| word.trim_matches('\'')).collect();
+    repo.git(&tree.path, &[&["fetch", "--quiet"], words.as_slice()].concat());
+    assert_eq!(repo.keep_reasons(&tree), []);
+}
+
+#[test]
 fn commits_on_a_detached_head_prevent_removal() {
     let repo = TestRepository::new();
     let tree = repo.create_worktree();

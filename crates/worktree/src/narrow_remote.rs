@@ -1,0 +1,49 @@
+//! Finds a remote of which the clone does not track every branch, as after `git clone --single-branch`. Commits
+//! that were pushed to another branch then look as if they were only local.
+
+use crate::error::Error;
+use crate::git_command::{Git, READ_TIMEOUT, split_nul};
+use std::collections::BTreeMap;
+
+/// The part of a fetch rule that tracks every branch.
+const ALL_BRANCHES: &str = "refs/heads/*:";
+
+/// Returns the first remote of which not every branch is tracked.
+///
+/// # Errors
+///
+/// The errors of [`Git::run`].
+pub(crate) fn find_narrow_remote(git: &Git<'_>) -> Result<Option<String>, Error> {
+    let arguments = ["config", "--null", "--get-regexp", r"^remote\..*\.fetch$"];
+    // git fails if there is no such key.
+    Ok(narrow_remote(&git.run("read the remotes", &arguments, b"", READ_TIMEOUT)?.stdout))
+}
+
+/// Returns the remote from the output of `git config --null --get-regexp`. An entry is a key, and a fetch rule in
+/// the next line.
+fn narrow_remote(output: &[u8]) -> Option<String> {
+    let mut tracks_all: BTreeMap<String, bool> = BTreeMap::new();
+    for entry in split_nul(output).map(String::from_utf8_lossy) {
+        let Some((key, rule)) = entry.split_once('\n') else { continue };
+        let Some(name) = key.strip_prefix("remote.").and_then(|key| key.strip_suffix(".fetch")) else {
+            continue;
+        };
+        *tracks_all.entry(name.to_owned()).or_default() |= rule.contains(ALL_BRANCHES);
+    }
+    tracks_all.into_iter().find(|(_, all)| !all).map(|(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remote_is_narrow_unless_a_rule_tracks_every_branch() {
+        let all = "remote.a.b.fetch\n+refs/heads/*:refs/remotes/a.b/*\0";
+        let one = "remote.a.b.fetch\n+refs/heads/main:refs/remotes/a.b/main\0";
+        for (output, narrow) in [("", None), (all, None), (one, Some("a.b")), (&format!("{one}{all}"), None)]
+        {
+            assert_eq!(narrow_remote(output.as_bytes()).as_deref(), narrow, "{output}");
+        }
+    }
+}
