@@ -21,6 +21,14 @@ pub enum Error {
     /// The path can't be stored in the record, which is UTF-8.
     #[error("cannot use {}: the path is not UTF-8", .0.display())]
     PathNotUtf8(PathBuf),
+    /// The directory for worktrees is not one that only this user can change.
+    #[error("cannot create a worktree in {}: {why}", path.display())]
+    UntrustedDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it, as a clause.
+        why: String,
+    },
     /// The branch is checked out in another worktree.
     #[error("cannot check out {branch}: it is checked out in {}", worktree.display())]
     BranchTaken {

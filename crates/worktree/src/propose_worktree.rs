@@ -9,10 +9,14 @@ use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
 use crate::record::{WorktreeRecord, WorktreeState};
 use crate::repository::Repository;
+use rustix::process::geteuid;
 use std::fs::{DirBuilder, create_dir, read_to_string, symlink_metadata};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// The permission bit with which all users can write.
+const OTHERS_WRITE: u32 = 0o002;
 
 /// How many numbered names are tried for a branch and for a directory.
 const MAX_NAME_ATTEMPTS: u32 = 1_000;
@@ -55,7 +59,7 @@ pub struct WorktreeProposal {
 /// # Errors
 ///
 /// [`Error::NoRepository`], [`Error::NoCommit`], [`Error::InvalidBranch`], [`Error::BranchTaken`],
-/// [`Error::PathNotUtf8`]; the errors of every git command.
+/// [`Error::PathNotUtf8`], [`Error::UntrustedDirectory`]; the errors of every git command.
 pub fn propose_worktree(
     options: &WorktreeOptions,
     environment: &GitEnvironment,
@@ -210,10 +214,29 @@ fn numbered_names(name: &str) -> impl Iterator<Item = String> {
     (1..=MAX_NAME_ATTEMPTS).map(move |n| if n == 1 { name.to_owned() } else { format!("{name}-{n}") })
 }
 
+/// Checks that `directory` is a directory of this user in which no other user can create or replace files. Agents
+/// run in the worktrees in it.
+///
+/// # Errors
+///
+/// [`Error::UntrustedDirectory`]; [`Error::Io`].
+fn check_own_directory(directory: &Path) -> Result<(), Error> {
+    let metadata = symlink_metadata(directory).map_err(io_error("check", directory))?;
+    let own = geteuid().as_raw();
+    let why = match metadata.uid() {
+        _ if metadata.is_symlink() => "it is a symbolic link".to_owned(),
+        owner if owner != own => format!("it belongs to the user {owner}, not to {own}"),
+        _ if metadata.mode() & OTHERS_WRITE != 0 => "other users can write there".to_owned(),
+        _ => return Ok(()),
+    };
+    Err(Error::UntrustedDirectory { path: directory.to_owned(), why })
+}
+
 /// Creates a new directory in `parent`. If the name is taken, the next number is appended to the
 /// name. So two callers never get the same directory.
 fn create_directory(parent: &Path, name: &str) -> Result<PathBuf, Error> {
     DirBuilder::new().recursive(true).create(parent).map_err(io_error("create", parent))?;
+    check_own_directory(parent)?;
     let parent = parent.canonicalize().map_err(io_error("find", parent))?;
     for name in numbered_names(name) {
         let path = parent.join(name);

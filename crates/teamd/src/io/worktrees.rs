@@ -328,6 +328,8 @@ fn to_error(error: Error) -> ErrorReport {
             "name another branch: --worktree BRANCH; or rename it: git branch -m {} NAME",
             shell_quote(obstacle)
         )),
+        Error::UntrustedDirectory { .. } => report(ErrorKind::Refused)
+            .with_help("move it away; the next spawn makes a directory that only you can change"),
         Error::NotRecorded { .. } | Error::PathNotUtf8(_) => report(ErrorKind::Refused),
         Error::MountPoint { mount, .. } => report(ErrorKind::Refused).with_help(unmount_help(mount)),
         Error::ChangedWhileSaving(_) => {

@@ -165,6 +165,31 @@ fn error_names_the_branch_that_blocks_a_new_branch() {
 }
 
 #[test]
+fn directory_for_worktrees_must_be_the_users_own() {
+    let repo = TestRepository::new();
+    let (directory, elsewhere) = (repo.repository.with_extension("worktrees"), repo.home().join("elsewhere"));
+    create_dir(&elsewhere).unwrap();
+    let assert_refused = |reason: &str| {
+        let error = propose_worktree(&repo.options(&repo.repository), &repo.git_environment()).unwrap_err();
+        assert!(error.to_string().contains(reason), "{error}");
+        assert_eq!(elsewhere.read_dir().unwrap().count(), 0);
+    };
+    symlink(&elsewhere, &directory).unwrap();
+    assert_refused("it is a symbolic link");
+    std::fs::remove_file(&directory).unwrap();
+    create_dir(&directory).unwrap();
+    std::fs::set_permissions(&directory, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    assert_refused("other users can write there");
+    std::fs::set_permissions(&directory, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    // Only root can give the directory to another user.
+    if std::os::unix::fs::chown(&directory, Some(12345), None).is_ok() {
+        assert_refused("it belongs to the user 12345");
+        std::os::unix::fs::chown(&directory, Some(0), None).unwrap();
+    }
+    assert!(!repo.propose(&repo.options(&repo.repository)).exists);
+}
+
+#[test]
 fn missing_repository_or_commit_is_an_error() {
     let repo = TestRepository::new();
     let (no_repository, no_commit) = (repo.home().join("none"), repo.home().join("empty"));
