@@ -4,6 +4,7 @@
 use crate::build_spawn_request::{SpawnOptions, build_spawn_request};
 use protocol::control::{self, WorktreeReply, WorktreeRequest};
 use protocol::error::ErrorReport;
+use std::collections::BTreeMap;
 use std::path::Path;
 use store::Root;
 
@@ -41,6 +42,19 @@ pub fn rebuild_for_worktree(
     Ok(control::SpawnRequest { worktree: Some(worktree.path), ..again })
 }
 
+/// The variables of this process on which git depends: where it finds programs and settings, and the settings
+/// that it takes from the environment. A variable that is not UTF-8 is left out.
+pub fn git_variables() -> BTreeMap<String, String> {
+    let all = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    all.filter(|(name, _)| is_git_variable(name)).collect()
+}
+
+fn is_git_variable(name: &str) -> bool {
+    let is_setting = name.starts_with("GIT_CONFIG_") && name != "GIT_CONFIG_PARAMETERS";
+    is_setting || ["PATH", "HOME", "XDG_CONFIG_HOME", "GIT_LFS_SKIP_SMUDGE"].contains(&name)
+}
+
 /// The warning for a new worktree of the repository that contains `cwd`, if the repository has
 /// submodules: git does not check them out in a new worktree.
 pub fn submodule_warning(cwd: &Path) -> Option<String> {
@@ -56,6 +70,17 @@ pub fn submodule_warning(cwd: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_of_git_are_taken_from_the_environment() {
+        for name in ["PATH", "HOME", "GIT_CONFIG_COUNT", "GIT_CONFIG_VALUE_3", "GIT_CONFIG_GLOBAL"] {
+            assert!(is_git_variable(name), "{name}");
+        }
+        for name in ["GIT_DIR", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_SSH_COMMAND", "ANTHROPIC_API_KEY"]
+        {
+            assert!(!is_git_variable(name), "{name}");
+        }
+    }
 
     #[test]
     fn repository_with_submodules_gets_a_warning() {

@@ -11,6 +11,7 @@ use crate::task_results::{TaskOutcome, TaskResult, short_duration, task_results,
 use crate::task_times::TaskTimes;
 use crate::team_snapshot;
 use client::team_context::TeamContext;
+use profile::worktree_spawn::git_variables;
 use protocol::control::{DeleteTeamRequest, MemberSelection, Reply, Request, ShutdownMembersRequest};
 use protocol::error::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
 use protocol::id::TaskId;
@@ -266,9 +267,8 @@ fn final_results(run: &RunContext, state: &mut RunState) -> Result<Vec<TaskResul
 /// because a worktree has unsaved work, the daemon's error is shown, and the run continues.
 fn delete_team(run: &mut RunContext) -> Result<TeamRest, ErrorReport> {
     let request = Request::DeleteTeam(DeleteTeamRequest {
-        team: run.file.name.clone(),
-        force: true,
-        discard_worktrees: Vec::new(),
+        git_env: git_variables(),
+        ..DeleteTeamRequest::forced(run.file.name.clone())
     });
     let deadline = Instant::now() + DELETE_TIMEOUT;
     let reply = loop {

@@ -402,7 +402,7 @@ mod tests {
         let root = Root::open(&path, dir.path(), Durability::Process).unwrap();
         let is_kept = |accepted_at: u64| {
             let team = TeamName::parse("survey").unwrap();
-            let order = DeleteTeamRequest { team, force: true, discard_worktrees: Vec::new() };
+            let order = DeleteTeamRequest::forced(team);
             let deletions = vec![AcceptedDeletion { order, accepted_at }];
             let mut roster = Roster { deletions, ..Roster::default() };
             keep_newer_teams(&root, &mut roster);

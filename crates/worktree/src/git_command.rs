@@ -12,6 +12,7 @@ use crate::program_settings::{LOOK_VARIABLES, look_arguments};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -84,6 +85,19 @@ impl GitEnvironment {
     /// Takes the variables of this process, as [`GitEnvironment::from_vars`] does.
     pub fn from_process() -> GitEnvironment {
         GitEnvironment::from_vars(std::env::vars_os())
+    }
+
+    /// Replaces all variables that begin with `GIT_` by those of a caller, and the others that the caller has.
+    /// Without variables of a caller, nothing changes.
+    #[must_use]
+    pub fn with_caller(self, variables: &BTreeMap<String, String>) -> GitEnvironment {
+        let is_replaced = |name: &OsStr| {
+            let name = name.to_string_lossy();
+            name.starts_with("GIT_") || variables.contains_key(&*name)
+        };
+        let caller = GitEnvironment::from_vars(variables.clone()).0;
+        let kept = self.0.into_iter().filter(|(name, _)| caller.is_empty() || !is_replaced(name));
+        GitEnvironment(kept.chain(caller.iter().cloned()).collect())
     }
 }
 
@@ -434,6 +448,21 @@ mod tests {
         for line in ["fatal: a: smudge filter lfs failed", "error: repository not found", "Not found: x"] {
             assert_eq!(missing_program(line), None);
         }
+    }
+
+    #[test]
+    fn callers_settings_replace_all_of_the_daemons() {
+        let daemon = || GitEnvironment::from_vars([("PATH", "/d"), ("LANG", "C"), ("GIT_CONFIG_COUNT", "1")]);
+        let pairs = |environment: GitEnvironment| {
+            let text = |text: OsString| text.into_string().unwrap();
+            environment.0.into_iter().map(|(name, value)| format!("{}={}", text(name), text(value))).collect()
+        };
+        let caller = [("PATH", "/c"), ("GIT_CONFIG_GLOBAL", "g"), ("GIT_DIR", "x")];
+        let caller = caller.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let replaced: Vec<String> = pairs(daemon().with_caller(&caller));
+        assert_eq!(replaced, ["LANG=C", "GIT_CONFIG_GLOBAL=g", "PATH=/c"]);
+        let unchanged: Vec<String> = pairs(daemon().with_caller(&BTreeMap::new()));
+        assert_eq!(unchanged, ["PATH=/d", "LANG=C", "GIT_CONFIG_COUNT=1"]);
     }
 
     #[test]

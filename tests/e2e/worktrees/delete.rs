@@ -155,6 +155,29 @@ fn rejected_delete_ends_no_member() {
     env.shut_down();
 }
 
+#[test]
+fn delete_uses_the_git_settings_of_the_caller() {
+    let env = env_with_repository();
+    let repository = env.path("repo");
+    let config =
+        env.write_file("git.config", "[filter \"rot\"]\nclean = tr a-z n-za-m\nsmudge = tr a-z n-za-m\n");
+    write_file(&repository.join(".gitattributes"), "a filter=rot\n");
+    git(&env, &repository, &["add", "--all"]);
+    git(&env, &repository, &["commit", "--quiet", "--message", "a filter"]);
+    let variables = [("GIT_CONFIG_GLOBAL", config.as_str())];
+    let args = ["spawn", "ann", "--profile", "worker", "--cwd", path_text(&repository), "--worktree"];
+    env.teamctl_with(&args, &variables).expect_success();
+    wait_until_exited(&env, "ann");
+    // git compares the content of the file, and not only its size and time.
+    let file = env.path("repo.worktrees/survey-ann/a");
+    std::fs::remove_file(&file).unwrap();
+    write_file(&file, "bar\n");
+    let error = env.teamctl(["delete", "survey"]).expect_failure(76);
+    assert!(error.contains("changed and not staged: a"), "{error}");
+    env.teamctl_with(&["delete", "survey"], &variables).expect_success();
+    env.shut_down();
+}
+
 fn has_trash(env: &harness::TestEnv) -> bool {
     files_below(&env.path("state")).keys().any(|file| file.iter().any(|name| name == "trash"))
 }

@@ -12,6 +12,7 @@ use crate::name::TeamName;
 use crate::permission_mode::PermissionMode;
 use crate::policy::Policy;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The protocol version. The daemon answers a [`Call`] of another version with an error of the kind
@@ -220,8 +221,8 @@ pub struct ShutdownMembersRequest {
     pub no_wait: bool,
 }
 
-/// Deletes a team (docs/protocol.md section 7, TeamDelete).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Deletes a team (docs/protocol.md section 7, TeamDelete). `Debug` omits the variables, which can contain secrets.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeleteTeamRequest {
     /// The team.
@@ -231,6 +232,33 @@ pub struct DeleteTeamRequest {
     /// Worktrees to remove despite unsaved work. The work is moved to the trash.
     #[serde(default)]
     pub discard_worktrees: Vec<PathBuf>,
+    /// The variables of the caller that git depends on: `PATH`, `HOME`, `XDG_CONFIG_HOME` and git's settings.
+    /// If there are none, git gets those of the daemon.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub git_env: BTreeMap<String, String>,
+}
+
+impl DeleteTeamRequest {
+    /// A request that ends the members first and discards no unsaved work.
+    pub fn forced(team: TeamName) -> DeleteTeamRequest {
+        DeleteTeamRequest { team, force: true, discard_worktrees: Vec::new(), git_env: BTreeMap::new() }
+    }
+
+    /// Whether the other request deletes the same, whatever the caller's environment is.
+    pub fn deletes_same(&self, other: &DeleteTeamRequest) -> bool {
+        let fields = |request: &DeleteTeamRequest| {
+            (request.team.clone(), request.force, request.discard_worktrees.clone())
+        };
+        fields(self) == fields(other)
+    }
+}
+
+impl std::fmt::Debug for DeleteTeamRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let DeleteTeamRequest { team, force, discard_worktrees, git_env } = self;
+        let variables = git_env.len();
+        write!(f, "delete {team}, force {force}, discard {discard_worktrees:?}, {variables} variables")
+    }
 }
 
 /// Starts suspended members again.

@@ -2,6 +2,7 @@
 
 use crate::context::CommandContext;
 use crate::output;
+use profile::worktree_spawn::git_variables;
 use protocol::control::{DeleteTeamReply, DeleteTeamRequest, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::{Path, PathBuf};
@@ -39,6 +40,7 @@ pub(crate) fn run(context: &CommandContext, args: &DeleteArgs) -> Result<ExitCod
     let request = DeleteTeamRequest {
         team: context.team_name_for_deletion(&context.root()?)?,
         force: args.force,
+        git_env: git_variables(),
         discard_worktrees: args.discard.iter().map(|path| recorded_path(path)).collect::<Result<_, _>>()?,
     };
     let reply: DeleteTeamReply = context.request(Request::DeleteTeam(request))?;

@@ -55,7 +55,7 @@ pub(crate) fn run(context: &CommandContext, args: &ImportArgs) -> Result<ExitCod
     let imported = context.root()?.team(&reply.team_name).and_then(|team| team.import(&archive));
     if let Err(error) = imported {
         // An incomplete team is deleted again.
-        let request = DeleteTeamRequest { team: reply.team_name, force: true, discard_worktrees: Vec::new() };
+        let request = DeleteTeamRequest::forced(reply.team_name);
         context.call_daemon(Request::DeleteTeam(request))?;
         return Err(ErrorReport::from(error));
     }

@@ -192,12 +192,16 @@ fn start_member(state: &mut State, name: &str, conn: u64) -> SpawnId {
 
 fn delete_request() -> Request {
     let discard_worktrees = Vec::new();
-    Request::DeleteTeam(DeleteTeamRequest { team: survey_team(), force: false, discard_worktrees })
+    Request::DeleteTeam(DeleteTeamRequest {
+        force: false,
+        discard_worktrees,
+        ..DeleteTeamRequest::forced(survey_team())
+    })
 }
 
 fn forced_delete_request() -> Request {
     let discard_worktrees = Vec::new();
-    Request::DeleteTeam(DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees })
+    Request::DeleteTeam(DeleteTeamRequest { discard_worktrees, ..DeleteTeamRequest::forced(survey_team()) })
 }
 
 fn reply(effects: &[Effect], to_client: u64) -> Option<&Response> {

@@ -140,7 +140,7 @@ fn check_unsaved(
     worktrees: &[MemberWorktree],
     shim_pids: &BTreeSet<u32>,
 ) -> Result<(), ErrorReport> {
-    let environment = GitEnvironment::from_process();
+    let environment = GitEnvironment::from_process().with_caller(&order.git_env);
     let kept = worktrees.iter().filter(|worktree| !order.discard_worktrees.contains(&worktree.record.path));
     let checked = kept.filter_map(|worktree| {
         let reasons = unsaved_reasons(worktree, &environment).ok()?;
@@ -185,7 +185,7 @@ fn remove_all(
     trash: &Path,
     removed: &mut RemovedWorktrees,
 ) -> Result<(), ErrorReport> {
-    let environment = GitEnvironment::from_process();
+    let environment = GitEnvironment::from_process().with_caller(&order.git_env);
     let mut checked = Vec::new();
     for worktree in worktrees {
         match unsaved_reasons(worktree, &environment) {

@@ -254,9 +254,8 @@ fn tear_down(simulation: &mut Simulation) {
             let worktrees = simulation.disk.roster.worktrees.get(&team).into_iter().flatten();
             let discard = worktrees.map(|worktree| worktree.record.path.clone()).collect();
             simulation.send_call(Request::DeleteTeam(DeleteTeamRequest {
-                team,
-                force: true,
                 discard_worktrees: discard,
+                ..DeleteTeamRequest::forced(team)
             }));
         }
     } else {

@@ -127,7 +127,11 @@ fn delete_request(simulation: &mut Simulation, team: TeamName) -> Request {
     let force = simulation.rng.bool();
     let paths = simulation.disk.worktrees.present.keys().cloned();
     let discard = if simulation.rng.u8(..) < 40 { paths.collect() } else { Vec::new() };
-    Request::DeleteTeam(DeleteTeamRequest { team, force, discard_worktrees: discard })
+    Request::DeleteTeam(DeleteTeamRequest {
+        force,
+        discard_worktrees: discard,
+        ..DeleteTeamRequest::forced(team)
+    })
 }
 
 fn worktree_request(simulation: &mut Simulation, team: TeamName) -> Request {

@@ -178,7 +178,8 @@ const PROGRAM_WORDS: [&str; 25] = [
 ];
 
 /// Settings with such a name that run nothing.
-const HARMLESS: [&str; 17] = [
+const HARMLESS: [&str; 18] = [
+    "core.alternateRefsPrefixes",
     "advice.ignoredHook",
     "advice.waitingForEditor",
     "color.pager",

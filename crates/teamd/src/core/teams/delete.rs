@@ -48,7 +48,7 @@ pub(crate) fn delete(context: &mut Context, client: ConnId, order: DeleteTeamReq
 /// daemon died can send its request again. Returns false if there is no such deletion.
 fn join_same_deletion(state: &mut State, client: ConnId, request: &DeleteTeamRequest) -> bool {
     match state.teams.get_mut(&request.team).and_then(|team| team.deletion.as_mut()) {
-        Some(Deletion::Accepted { accepted, joined, .. }) if accepted.order == *request => {
+        Some(Deletion::Accepted { accepted, joined, .. }) if accepted.order.deletes_same(request) => {
             joined.push(client);
             true
         }

@@ -26,7 +26,7 @@ fn worktree_request(name: &str) -> Request {
 
 /// The result of the check whether the files of the team can be deleted.
 fn deletable_checked(client: u64, result: Result<(), ErrorReport>) -> CoreEvent {
-    let order = DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees: vec![] };
+    let order = DeleteTeamRequest::forced(survey_team());
     CoreEvent::FileJobDone(FileResult::DeletableChecked { client: Some(client), order, result })
 }
 

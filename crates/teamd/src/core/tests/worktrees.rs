@@ -210,7 +210,7 @@ fn team_is_deleted_after_its_worktrees_unless_a_removal_is_refused() {
     worktree_filled(&mut state);
     let delete = |discard: &str| {
         let discard = if discard.is_empty() { vec![] } else { vec![discard.into()] };
-        DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees: discard }
+        DeleteTeamRequest { discard_worktrees: discard, ..DeleteTeamRequest::forced(survey_team()) }
     };
     let effects = send_call(&mut state, 3, Request::DeleteTeam(delete("/home/u")));
     assert_eq!(error_kind(&effects, 3), Some(ErrorKind::Usage), "the path is not a worktree of the team");
@@ -265,7 +265,7 @@ fn deletion_refused_for_a_worktree_ends_no_agent_and_a_later_error_names_the_end
     send_call(&mut state, 1, worktree_request("ann"));
     worktree_proposed(&mut state);
     worktree_filled(&mut state);
-    let order = || DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees: vec![] };
+    let order = || DeleteTeamRequest::forced(survey_team());
     let is_running = |state: &State| matches!(state.agents[&bob].record.lifecycle, Lifecycle::Running(_));
     let check_deletion = |state: &mut State| {
         send_call(state, 3, forced_delete_request());
@@ -302,7 +302,7 @@ fn accepted_deletion_removes_worktrees_of_a_team_without_files() {
     send_call(&mut state, 3, forced_delete_request());
     let mut state = next_daemon(&state);
     recover(&mut state, NOW);
-    let order = DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees: vec![] };
+    let order = DeleteTeamRequest::forced(survey_team());
     let error = Err(protocol::error::ErrorReport::new(ErrorKind::NotFound, "no such team"));
     let checked = FileResult::DeletableChecked { client: None, order, result: error };
     let effects = handle_event(&mut state, CoreEvent::FileJobDone(checked), NOW);
@@ -317,9 +317,9 @@ fn worktrees_removed_before_a_failure_are_reported_and_forgotten() {
     worktree_proposed(&mut state);
     worktree_filled(&mut state);
     let order = DeleteTeamRequest {
-        team: survey_team(),
         force: false,
         discard_worktrees: vec![worktree_record().path],
+        ..DeleteTeamRequest::forced(survey_team())
     };
     send_call(&mut state, 3, Request::DeleteTeam(order.clone()));
     let trashed = protocol::control::TrashedWorktree {

@@ -4,7 +4,7 @@ use super::*;
 use protocol::control::DeleteTeamRequest;
 
 fn delete_request() -> DeleteTeamRequest {
-    DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees: Vec::new() }
+    DeleteTeamRequest::forced(survey_team())
 }
 
 /// A daemon may be killed after each step of a deletion.
