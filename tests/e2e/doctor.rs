@@ -128,6 +128,12 @@ fn unreadable_state_files_are_reported() {
         }
         assert!(!findings(&env, &[]).contains(&finding.to_owned()), "{file}");
     }
+    // JSON is not enough: the next daemon refuses a roster of another version.
+    let roster = format!("{directory}/roster.json");
+    let content = env.read(&roster);
+    env.write_file(&roster, "{\"version\": 99}");
+    assert!(findings(&env, &[]).contains(&"roster fail".to_owned()));
+    env.write_file(&roster, content);
     env.shut_down();
 }
 

@@ -56,6 +56,20 @@ enum RecordedLifecycle {
     Exited(IgnoredAny),
 }
 
+/// Why a roster cannot be parsed.
+#[derive(Debug, thiserror::Error)]
+pub enum RosterFileError {
+    /// It is not a valid roster.
+    #[error(transparent)]
+    Invalid(#[from] serde_json::Error),
+    /// It has another version of the format.
+    #[error("it has version {version}, and this release reads version {}", RosterFile::VERSION)]
+    OtherVersion {
+        /// The version.
+        version: u32,
+    },
+}
+
 impl RosterFile {
     /// Name of the file in the state directory.
     pub const FILE_NAME: &str = "roster.json";
@@ -63,9 +77,17 @@ impl RosterFile {
     /// Version of the file's format. Neither the daemon nor a client reads another version.
     pub const VERSION: u32 = 2;
 
-    /// Parses a roster. `None` if `bytes` is not a valid roster of this version.
-    pub fn parse(bytes: &[u8]) -> Option<RosterFile> {
-        serde_json::from_slice(bytes).ok().filter(|roster: &RosterFile| roster.version == Self::VERSION)
+    /// Parses a roster.
+    ///
+    /// # Errors
+    ///
+    /// [`RosterFileError`] if `bytes` is not a valid roster of this version.
+    pub fn parse(bytes: &[u8]) -> Result<RosterFile, RosterFileError> {
+        let roster: RosterFile = serde_json::from_slice(bytes)?;
+        match roster.version {
+            Self::VERSION => Ok(roster),
+            version => Err(RosterFileError::OtherVersion { version }),
+        }
     }
 
     /// Capabilities of the program of the member `name`. If no such member runs, all capabilities
@@ -222,7 +244,7 @@ mod tests {
         for bytes in
             [&b""[..], b"{", b"{\"records\": 3}", b"{\"version\": 1}", b"{\"version\": 3, \"records\": []}"]
         {
-            assert!(RosterFile::parse(bytes).is_none());
+            assert!(RosterFile::parse(bytes).is_err());
         }
         let team = TeamName::parse("survey").unwrap();
         let capabilities = RosterFile::default().member_capabilities(&team, &AgentName::new_unchecked("ann"));

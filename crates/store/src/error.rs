@@ -5,6 +5,7 @@ use protocol::answer_capabilities::UnsupportedAnswer;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
+use protocol::text_limit::TextTooLong;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -50,6 +51,9 @@ pub enum Error {
         /// The largest size allowed, in bytes.
         limit: u64,
     },
+    /// A text is longer than its limit.
+    #[error(transparent)]
+    TextTooLong(#[from] TextTooLong),
     /// The file is not valid JSON, and stayed so during all retries.
     #[error("cannot parse {}: {reason}", path.display())]
     Corrupt {
@@ -281,7 +285,9 @@ impl Error {
                 ErrorKind::AlreadyExists
             }
             Error::ReadOnly(_) => ErrorKind::NotPermitted,
-            Error::InvalidName(_) | Error::NoSuchBatchIndex { .. } => ErrorKind::Usage,
+            Error::InvalidName(_) | Error::NoSuchBatchIndex { .. } | Error::TextTooLong(_) => {
+                ErrorKind::Usage
+            }
             Error::TaskBlocked { .. } | Error::DependencyCycle { .. } | Error::BatchCycle { .. } => {
                 ErrorKind::Refused
             }
@@ -306,6 +312,7 @@ impl Error {
             Error::Untrusted { remedy, .. } => Some(remedy.clone()),
             Error::UnexpectedFileType { path, .. } => Some(format!("see: ls -ld {}", path.display())),
             Error::TooLarge { .. } | Error::InvalidName(_) => None,
+            Error::TextTooLong(_) => Some(TextTooLong::HELP.to_owned()),
             Error::Corrupt { backup: Some(copy), .. } => {
                 Some(format!("a copy is in {}; what is damaged: teamctl doctor", copy.display()))
             }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Reads the roster from a root's state directory. `None` if it is missing or can't be read.
 pub fn read_roster_file(state_dir: &Path) -> Option<RosterFile> {
-    RosterFile::parse(&read_file(state_dir, RosterFile::FILE_NAME)?)
+    RosterFile::parse(&read_file(state_dir, RosterFile::FILE_NAME)?).ok()
 }
 
 /// Reads which processes lead teams. Empty if the file is missing or can't be read.

@@ -6,11 +6,12 @@ use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::file::{
-    FILE_LIMIT, append, append_if_fits, append_line, open_for_reading, overwrite, read_raw, rename,
-    write_file,
+    FILE_LIMIT, append, append_if_fits, append_line, check_size, open_for_reading, overwrite, read_raw,
+    rename, write_file,
 };
 use crate::private_dir::{check_trusted, create_private_dir};
 use nix::errno::Errno;
+use protocol::roster_file::RosterFile;
 use std::fs::File;
 use std::path::Path;
 
@@ -36,15 +37,19 @@ impl StateDir {
         Ok(StateDir(self.0.create_dir(name)?))
     }
 
-    /// Reads a file of up to 8 MiB. `None` if it does not exist.
+    /// Reads a file of up to 8 MiB, and roster.json of any size. `None` if it does not exist.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         self.check_plain_name(name)?;
-        Ok(read_raw(&self.0, name, FILE_LIMIT)?.map(|snapshot| snapshot.into_bytes()))
+        Ok(read_raw(&self.0, name, size_limit(name))?.map(|snapshot| snapshot.into_bytes()))
     }
 
     /// Replaces a file whole. After a power loss the file has its old or its new content.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if [`StateDir::read`] would refuse the file; `Io`.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         self.check_plain_name(name)?;
+        check_size(&self.0, name, bytes.len() as u64, size_limit(name))?;
         write_file(&self.0, name, bytes, Durability::Ordered)
     }
 
@@ -109,5 +114,31 @@ impl StateDir {
             return Err(Error::io("use the name", &self.0.join(name), Errno::EINVAL));
         }
         Ok(())
+    }
+}
+
+/// The maximum size of a file, for reading and for writing.
+///
+/// The roster has none. It grows with the number of members, and a daemon that cannot read its own
+/// roster supervises no team.
+fn size_limit(name: &str) -> u64 {
+    if name == RosterFile::FILE_NAME { i64::MAX.unsigned_abs() } else { FILE_LIMIT }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_that_was_written_can_be_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(&dir.path().join("state")).unwrap();
+        let large = vec![b' '; FILE_LIMIT as usize + 1];
+        state.replace(RosterFile::FILE_NAME, &large).unwrap();
+        assert_eq!(state.read(RosterFile::FILE_NAME).unwrap().map(|bytes| bytes.len()), Some(large.len()));
+        state.replace("policy-t.json", b"{}").unwrap();
+        let refused = state.replace("policy-t.json", &large);
+        assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+        assert_eq!(state.read("policy-t.json").unwrap().as_deref(), Some(&b"{}"[..]));
     }
 }

@@ -393,6 +393,16 @@ mod tests {
     }
 
     #[test]
+    fn roster_of_any_size_can_be_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(&dir.path().join("state")).unwrap();
+        let boot_id = Some("x".repeat(9 << 20));
+        let roster = Roster { version: ROSTER_VERSION, boot_id: boot_id.clone(), ..Roster::default() };
+        state.replace(ROSTER_FILE, &serde_json::to_vec(&roster).unwrap()).unwrap();
+        assert_eq!(read_roster(&state).unwrap().boot_id, boot_id);
+    }
+
+    #[test]
     fn deletion_is_kept_for_its_own_team_only() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("root");

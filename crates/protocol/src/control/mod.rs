@@ -18,6 +18,7 @@ mod request;
 mod shim;
 pub mod shim_subcommands;
 mod spawn;
+mod text_lengths;
 mod turn_status;
 mod worktree;
 

@@ -197,7 +197,7 @@ fn read_bytes(mut file: File, size: u64, limit: u64) -> std::io::Result<Vec<u8>>
 }
 
 /// Fails with `TooLarge` if `size` is more than `limit`.
-pub(super) fn check_size(dir: &DirHandle, name: &str, size: u64, limit: u64) -> Result<(), Error> {
+pub(crate) fn check_size(dir: &DirHandle, name: &str, size: u64, limit: u64) -> Result<(), Error> {
     if size > limit { Err(Error::TooLarge { path: dir.join(name), size, limit }) } else { Ok(()) }
 }
 

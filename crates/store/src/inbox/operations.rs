@@ -12,11 +12,12 @@ use crate::file::{
 use crate::lock::{Lock, LockState, lock_state};
 use protocol::json;
 use protocol::message::{InboxEntry, Message, parse_inbox, with_inserted, with_marked_read, with_messages};
+use protocol::text_limit::TextLimit;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 /// Maximum length of a message's text, in bytes.
-pub const MESSAGE_LIMIT: usize = 256 << 10;
+pub const MESSAGE_LIMIT: usize = TextLimit::MESSAGE.max_bytes();
 /// Maximum length of an answer's text, in bytes. An answer repeats parts of the request, which
 /// other programs can write at any length.
 pub(crate) const ANSWER_LIMIT: usize = 16 << 20;
@@ -74,7 +75,8 @@ impl Inbox {
             let (size, limit) = (long.text.len() as u64, limit as u64);
             return Err(Error::TooLarge { path: self.path(), size, limit });
         }
-        Ok(())
+        let summaries = messages.iter().filter_map(|message| message.summary.as_ref());
+        Ok(TextLimit::MESSAGE_SUMMARY.check_all(summaries)?)
     }
 
     /// Appends a message, unless `is_needless` returns true for the current entries. Returns whether

@@ -32,13 +32,14 @@ impl Tasks {
     /// notified once.
     ///
     /// # Errors
-    /// `NoSuchMember` for an owner, `NoSuchTask` for a dependency, and `BatchCycle`: after these
+    /// `TextTooLong`, `NoSuchMember` for an owner, `NoSuchTask` for a dependency, and `BatchCycle`: after these
     /// errors no task is created. After another error, such as a full disk, some of the tasks may
     /// exist.
     pub fn create_all(&self, mut planned: Vec<BatchTask>) -> Result<Vec<Task>, Error> {
         self.team.check_writable()?;
         let members = self.possible_owners()?;
         for new in planned.iter_mut().map(|plan| &mut plan.task) {
+            new.check_text_lengths()?;
             new.owner = new.owner.take().map(|name| self.resolve_owner(&members, &name)).transpose()?;
         }
         let batch = TaskBatch::new(planned)?;

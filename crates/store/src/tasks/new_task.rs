@@ -3,6 +3,7 @@
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
+use protocol::text_limit::{TextLimit, TextTooLong};
 use serde_json::{Map, Value};
 
 /// The data of a new task.
@@ -39,6 +40,15 @@ impl NewTask {
             metadata: None,
             created_by: by.clone(),
         }
+    }
+
+    /// Checks the length of each text.
+    pub(super) fn check_text_lengths(&self) -> Result<(), TextTooLong> {
+        let NewTask { subject, description, active_form, metadata, .. } = self;
+        TextLimit::TASK_SUBJECT.check(subject)?;
+        TextLimit::TASK_DESCRIPTION.check(description)?;
+        TextLimit::TASK_ACTIVE_FORM.check_all(active_form)?;
+        metadata.as_ref().map_or(Ok(()), |metadata| TextLimit::TASK_METADATA.check_json(metadata))
     }
 
     pub(super) fn to_task(&self, id: TaskId) -> Task {

@@ -7,6 +7,7 @@ use crate::error::Error;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus, with_metadata};
+use protocol::text_limit::{TextLimit, TextTooLong};
 use serde_json::{Map, Value};
 
 /// The fields of a task to change. `None` and empty fields stay unchanged.
@@ -38,6 +39,16 @@ impl TaskUpdate {
         TaskUpdate { status: Some(status), ..TaskUpdate::default() }
     }
 
+    /// Checks the length of each text. `changed` is the task after the update, because metadata is
+    /// merged.
+    fn check_text_lengths(&self, changed: &Task) -> Result<(), TextTooLong> {
+        let TaskUpdate { subject, description, active_form, metadata, .. } = self;
+        TextLimit::TASK_SUBJECT.check_all(subject)?;
+        TextLimit::TASK_DESCRIPTION.check_all(description)?;
+        TextLimit::TASK_ACTIVE_FORM.check_all(active_form)?;
+        metadata.as_ref().map_or(Ok(()), |_| TextLimit::TASK_METADATA.check_json(&changed.metadata))
+    }
+
     /// The tasks that this update must read. An update of dependencies reads the whole list, to find
     /// cycles and the files of the other tasks. An update that starts a task reads its blockers.
     fn read_scope(&self, id: TaskId) -> ReadScope {
@@ -58,14 +69,15 @@ impl Tasks {
     /// a recorded failure is removed. If the owner changes, the new owner is notified.
     ///
     /// # Errors
-    /// `TaskBlocked` if the update starts a task that has open blockers; `TaskClaimed` if a
+    /// `TextTooLong`; `TaskBlocked` if the update starts a task that has open blockers; `TaskClaimed` if a
     /// teammate starts a task of another member; `InvalidTransition`; errors of the files.
     pub fn update(&self, id: &TaskId, update: TaskUpdate, by: &AgentName) -> Result<Task, Error> {
         if update.status == Some(TaskStatus::Deleted) {
             return self.delete(id);
         }
         if update.owner.is_none() && update.status != Some(TaskStatus::InProgress) {
-            return self.change(update.read_scope(*id), |draft| apply_update(draft, *id, &update, None));
+            return self
+                .change(update.read_scope(*id), |draft| apply_checked_update(draft, *id, &update, None));
         }
         let members = self.possible_owners()?;
         let owner = self.resolve_owner(&members, update.owner.as_ref().unwrap_or(by));
@@ -86,7 +98,7 @@ impl Tasks {
             if owner.is_none() && previous_owner.is_none() {
                 return Err(self.resolve_owner(&members, by).err().unwrap_or_else(|| self.no_such_task(*id)));
             }
-            apply_update(draft, *id, &update, owner)
+            apply_checked_update(draft, *id, &update, owner)
         })?;
         if task.owner != previous_owner {
             self.notify_owner(&members, &task, by)?;
@@ -131,6 +143,18 @@ impl Tasks {
         task.status = TaskStatus::Deleted;
         Ok(task)
     }
+}
+
+/// Applies an update whose texts come from a member or a person.
+fn apply_checked_update(
+    draft: &mut TaskTransaction,
+    id: TaskId,
+    update: &TaskUpdate,
+    owner: Option<&AgentName>,
+) -> Result<Task, Error> {
+    let changed = apply_update(draft, id, update, owner)?;
+    update.check_text_lengths(&changed)?;
+    Ok(changed)
 }
 
 /// Applies an update to a transaction. `owner` is the owner to set, if any.

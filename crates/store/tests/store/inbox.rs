@@ -2,6 +2,7 @@
 //! time.
 
 use crate::fixture::{TestRoot, agent, hostile_inbox, list_dir, message, overwrite_in_place};
+use protocol::message::Message;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -135,4 +136,7 @@ fn a_message_over_the_limit_is_rejected() {
     let error = inbox.append(&message(&"x".repeat((256 << 10) + 1))).unwrap_err();
     assert!(matches!(error, Error::TooLarge { .. }), "{error}");
     assert_eq!(inbox.read().unwrap().len(), 1);
+    let with_summary = Message { summary: Some("x".repeat(2 << 10)), ..message("short") };
+    let error = inbox.append(&with_summary).unwrap_err();
+    assert_eq!(error.to_string(), "cannot accept a message summary of 2048 bytes: 1024 is the limit");
 }

@@ -252,3 +252,50 @@ fn no_lock_remains_after_a_change() {
     assert_eq!(names, [".lock", "1.json", "2.json"]);
     assert_eq!(std::fs::metadata(tasks.path().join(".lock")).unwrap().len(), 0);
 }
+
+#[test]
+fn a_text_over_its_limit_is_refused_by_name() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
+    let task = add(&tasks, &[]);
+    let long = "x".repeat(6 << 20);
+    let long_metadata = metadata(json!({"command": long}));
+    let new = || NewTask::new("count", &agent("ann"));
+    let created = [
+        ("a task subject", NewTask { subject: long.clone(), ..new() }),
+        ("a task description", NewTask { description: long.clone(), ..new() }),
+        ("a task's active form", NewTask { active_form: Some(long.clone()), ..new() }),
+        ("a task's metadata", NewTask { metadata: long_metadata.clone(), ..new() }),
+    ];
+    for (kind, new) in created {
+        assert_refused_by_name(tasks.create(new), kind);
+    }
+    let updates = [
+        ("a task subject", TaskUpdate { subject: Some(long.clone()), ..TaskUpdate::default() }),
+        ("a task description", TaskUpdate { description: Some(long.clone()), ..TaskUpdate::default() }),
+        ("a task's metadata", TaskUpdate { metadata: long_metadata, ..TaskUpdate::default() }),
+    ];
+    for (kind, update) in updates {
+        assert_refused_by_name(tasks.update(&task.id, update, &agent("ann")), kind);
+    }
+    assert_eq!(tasks.list().unwrap(), [task]);
+}
+
+fn assert_refused_by_name(result: Result<Task, Error>, kind: &str) {
+    let error = result.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(error.to_string().starts_with(&format!("cannot accept {kind} of ")), "{error}");
+}
+
+#[test]
+fn metadata_does_not_grow_beyond_its_limit_by_updates() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
+    let task = add(&tasks, &[]);
+    let add_key = |key: &str| {
+        let metadata = metadata(json!({key: "x".repeat(200 << 10)}));
+        tasks.update(&task.id, TaskUpdate { metadata, ..TaskUpdate::default() }, &agent("ann"))
+    };
+    add_key("one").unwrap();
+    assert_refused_by_name(add_key("two"), "a task's metadata");
+}

@@ -1,5 +1,5 @@
-//! Handles calls of clients on the control socket. Checks the protocol version and the caller's
-//! permission, detects repeated calls, and passes each new call to its handler.
+//! Handles calls of clients on the control socket. Checks the protocol version, the lengths of the
+//! texts and the caller's permission, detects repeated calls, and passes each new call to its handler.
 
 use crate::core::context::{Context, error_reply, send_reply};
 use crate::core::effect::{Effect, Effects};
@@ -20,12 +20,9 @@ use protocol::control::{Call, HookReport, LongPollRequest, PROTOCOL_VERSION, Req
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 
-/// The longest idempotency key, in bytes.
-const MAX_IDEMPOTENCY_KEY: usize = 64;
-
 pub(crate) fn handle_call(context: &mut Context, client: ConnId, call: Call) {
     let checked = check_version(&call)
-        .and_then(|()| check_idempotency_key(&call))
+        .and_then(|()| call.check_text_lengths().map_err(ErrorReport::from))
         .and_then(|()| check_root(&context.state.settings, &call))
         .and_then(|()| check_permission(context.state, &call));
     if let Err(error) = checked {
@@ -39,19 +36,6 @@ pub(crate) fn handle_call(context: &mut Context, client: ConnId, call: Call) {
         CallStart::New => dispatch_call(context, client, call),
         CallStart::Replay(response) => context.effects.push(Effect::Reply { client, response }),
         CallStart::Wait => {}
-    }
-}
-
-/// Checks the length of the key, because the daemon keeps the keys of the latest calls.
-fn check_idempotency_key(call: &Call) -> Result<(), ErrorReport> {
-    match call.idempotency_key.as_ref().filter(|key| key.len() > MAX_IDEMPOTENCY_KEY) {
-        None => Ok(()),
-        Some(key) => {
-            let length = key.len();
-            let message = format!("cannot take an idempotency_key of {length} bytes");
-            let help = format!("it may have at most {MAX_IDEMPOTENCY_KEY} bytes");
-            Err(ErrorReport::new(ErrorKind::Usage, message).with_help(help))
-        }
     }
 }
 

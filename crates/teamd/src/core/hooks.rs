@@ -71,7 +71,7 @@ fn handle_agent_hook(
     }
     agent.has_reported_activity = true;
     let mut reply = build_reply(agent);
-    apply_hook_event(context, &id, report.event, &mut reply);
+    apply_hook_event(context, &id, report.event.with_short_texts(), &mut reply);
     report.usage.into_iter().for_each(|report| budget::add_usage(context, &id, report));
     Ok(reply)
 }

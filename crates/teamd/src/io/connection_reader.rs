@@ -115,7 +115,8 @@ impl ConnectionReader {
         failpoint::hit("connection.received");
         let conn = self.conn;
         let event = if self.is_shim {
-            CoreEvent::ShimReported { conn, report: serde_json::from_str::<FromShim>(text)? }
+            let report = serde_json::from_str::<FromShim>(text)?;
+            CoreEvent::ShimReported { conn, report: report.with_short_texts() }
         } else {
             let call: Call = match serde_json::from_str(text) {
                 Ok(call) => call,
@@ -127,7 +128,8 @@ impl ConnectionReader {
             match call.request {
                 Request::ConnectShim(hello) => {
                     self.is_shim = true;
-                    CoreEvent::ShimConnected { conn, hello, peer: peer_process(self.pid)? }
+                    let (hello, peer) = (hello.with_short_texts(), peer_process(self.pid)?);
+                    CoreEvent::ShimConnected { conn, hello, peer }
                 }
                 _ => CoreEvent::ClientCall { client: conn, call: Box::new(call) },
             }

@@ -8,6 +8,7 @@ use protocol::event::{Event, EventKind};
 use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
+use protocol::text_limit::shorten;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ pub(crate) enum LoggedTaskState {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LoggedTask {
     pub(crate) state: LoggedTaskState,
+    /// The subject, shortened as events have it.
     pub(crate) subject: String,
     pub(crate) owner: Option<AgentName>,
     /// Whether the task is logged as abandoned.
@@ -127,8 +129,8 @@ fn apply_task_event(tasks: &mut BTreeMap<TaskId, LoggedTask>, what: EventKind) {
 /// The events that must be logged for a task, in the order in which they must have happened.
 /// `logged` is the task as the log has it.
 pub(crate) fn new_events(logged: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<EventKind> {
-    let (id, subject, owner) = (task.id, task.subject.clone(), task.owner.clone());
     let now = LoggedTask::from_task(task);
+    let (id, subject, owner) = (task.id, now.subject.clone(), now.owner.clone());
     let created = || EventKind::TaskCreated { task: id, subject: subject.clone() };
     let started = || EventKind::TaskStarted { task: id, subject: subject.clone(), owner: owner.clone() };
     let mut what = Vec::new();
@@ -176,7 +178,7 @@ impl LoggedTask {
         };
         LoggedTask {
             state: stage,
-            subject: task.subject.clone(),
+            subject: shorten(task.subject.clone()),
             owner: task.owner.clone(),
             is_abandoned: false,
             task: Some(Arc::clone(task)),

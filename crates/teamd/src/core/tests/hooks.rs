@@ -12,6 +12,7 @@ use protocol::control::{
 };
 use protocol::delivery::DeliveryPoint;
 use protocol::event::EventKind;
+use protocol::text_limit::SHOWN_TEXT_BYTES;
 
 /// Starts a member with hook delivery. Returns its spawn id and its token.
 pub(crate) fn start_hook_member(state: &mut State, name: &str, conn: u64) -> (SpawnId, String) {
@@ -435,4 +436,22 @@ fn task_wakes_the_agent_whose_hook_waits() {
     // The agent did not claim the task. The same task does not end its next long poll.
     let effects = start_long_poll(&mut state, 61, &token);
     assert!(!has_file_job(&effects, |job| matches!(job, FileJob::ScanTasks { .. })), "{effects:?}");
+}
+
+#[test]
+fn long_text_of_a_hook_is_refused_and_a_kept_one_is_shortened() {
+    let mut state = new_state();
+    let (spawn, token) = start_hook_member(&mut state, "ann", 50);
+    let long_session = "s".repeat(4 << 20);
+    for report in [
+        hook_report(Some(&long_session), HookEvent::SessionStarted),
+        hook_report(Some("s-1"), HookEvent::DialogShown { text: "x".repeat(4 << 20) }),
+    ] {
+        let effects = send_call_as(&mut state, 70, &token, Request::ReportHook(report));
+        assert_eq!(error_kind(&effects, 70), Some(ErrorKind::Usage));
+    }
+    assert_eq!(state.agents[&spawn].record.session, None);
+    send_hook_event(&mut state, &token, HookEvent::DialogShown { text: "x".repeat(60 << 10) });
+    let dialog = state.agents[&spawn].record.hook_state.dialog.clone().unwrap();
+    assert!(dialog.len() <= SHOWN_TEXT_BYTES && dialog.ends_with('…'), "{} bytes", dialog.len());
 }

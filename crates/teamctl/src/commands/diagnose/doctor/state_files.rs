@@ -5,50 +5,56 @@ use super::fix_mode::FixMode;
 use super::report::DoctorReport;
 use protocol::policy::Policy;
 use protocol::roster_file::RosterFile;
-use serde::de::{DeserializeOwned, IgnoredAny};
 use std::fs::{Permissions, read_dir, set_permissions, symlink_metadata};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use store::StateDir;
 
-/// A file that the daemon reads at its start.
-struct StateFile {
+/// A kind of file that the daemon reads at its start.
+struct StateFileKind {
     id: &'static str,
-    path: PathBuf,
-    /// What happens if the file cannot be parsed.
+    parse: fn(&[u8]) -> Result<(), String>,
+    /// What happens if the file cannot be read.
     consequence: &'static str,
     fix: &'static str,
 }
+
+const ROSTER: StateFileKind = StateFileKind {
+    id: "roster",
+    parse: |bytes| RosterFile::parse(bytes).map(drop).map_err(|error| error.to_string()),
+    consequence: "no teamd can start with it",
+    fix: "move it away; agents that run are not taken up again then",
+};
+
+const POLICY: StateFileKind = StateFileKind {
+    id: "policy",
+    parse: |bytes| serde_json::from_slice::<Policy>(bytes).map(drop).map_err(|error| error.to_string()),
+    consequence: "the next teamd asks a person or the lead for everything",
+    fix: "repair it, or remove it: see docs/requests.md",
+};
 
 pub(super) fn check(state: &Path, mode: FixMode, report: &mut DoctorReport) {
     check_private(state, mode, report);
     for path in entries(state) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         if name == RosterFile::FILE_NAME {
-            let (consequence, fix) =
-                ("no teamd can start with it", "move it away; agents that run are not taken up again then");
-            StateFile { id: "roster", path, consequence, fix }.check_parsable::<IgnoredAny>(report);
+            ROSTER.check_readable(state, name, report);
         } else if name.starts_with("policy-") && name.ends_with(".json") {
-            let (consequence, fix) = (
-                "the next teamd asks a person or the lead for everything",
-                "repair it, or remove it: see docs/requests.md",
-            );
-            StateFile { id: "policy", path, consequence, fix }.check_parsable::<Policy>(report);
+            POLICY.check_readable(state, name, report);
         }
     }
 }
 
-impl StateFile {
-    /// Checks that the file can be parsed. Only another program can have damaged it.
-    fn check_parsable<T: DeserializeOwned>(&self, report: &mut DoctorReport) {
-        let shown = self.path.display();
-        let parsed = std::fs::read(&self.path)
-            .map_err(|error| error.to_string())
-            .and_then(|bytes| serde_json::from_slice::<T>(&bytes).map_err(|error| error.to_string()));
-        match parsed {
-            Ok(_) => report.ok(self.id, format!("{shown} can be read")),
-            Err(error) => {
-                report.fail(self.id, format!("cannot read {shown}: {error}; {}", self.consequence), self.fix);
-            }
+impl StateFileKind {
+    /// Reads the file as the daemon does, with its limits, and parses it.
+    fn check_readable(&self, state: &Path, name: &str, report: &mut DoctorReport) {
+        let shown = state.join(name).display().to_string();
+        let parse =
+            |bytes: Vec<u8>| (self.parse)(&bytes).map_err(|error| format!("cannot read {shown}: {error}"));
+        let bytes = StateDir::open(state).and_then(|directory| directory.read(name));
+        match bytes.map_err(|error| error.to_string()).and_then(|bytes| bytes.map_or(Ok(()), parse)) {
+            Ok(()) => report.ok(self.id, format!("{shown} can be read")),
+            Err(error) => report.fail(self.id, format!("{error}; {}", self.consequence), self.fix),
         }
     }
 }
