@@ -67,8 +67,23 @@ fn group_writable_root_is_fixed() {
         assert_eq!(findings(&env, &[]), ["root fail"], "{path:?}");
         assert_eq!(mode(&path), 0o777, "without --fix nothing is changed");
         assert_eq!(findings(&env, &["--fix"]), [""; 0], "{path:?}");
-        assert_eq!(mode(&path), 0o775);
+        assert_eq!(mode(&path), 0o755);
     }
+    env.shut_down();
+}
+
+#[test]
+fn task_file_that_others_can_write_is_not_believed_and_is_fixed() {
+    let env = TestEnv::with_team();
+    env.teamctl(["task", "create", "one", "--command", "true"]).expect_success();
+    let path = env.path("root/tasks/survey/1.json");
+    set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+    let error = env.teamctl(["task", "get", "1"]).expect_failure(77);
+    assert!(error.contains("chmod go-w"), "{error}");
+    assert!(findings(&env, &[]).contains(&"root fail".to_owned()));
+    assert_eq!(findings(&env, &["--fix"]), [""; 0]);
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o644);
+    env.teamctl(["task", "get", "1"]).expect_success();
     env.shut_down();
 }
 

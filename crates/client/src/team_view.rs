@@ -206,9 +206,12 @@ pub type UnreadCounter<'a> = dyn FnMut(&Team, &AgentName) -> Option<usize> + 'a;
 pub fn team_view(root: &Root, name: TeamName, source: StatusSource, unread: &mut UnreadCounter) -> TeamView {
     let status = source.team_status(&name);
     let supervised = || status.and_then(|_| root.open_team_without_config(&name).ok().flatten());
-    match root.team(&name).ok().or_else(supervised) {
-        Some(team) => open_team_view(&team, source, unread),
-        None => view_without_files(name, status),
+    match root.team(&name) {
+        Ok(team) => open_team_view(&team, source, unread),
+        Err(error) => match supervised() {
+            Some(team) => open_team_view(&team, source, unread),
+            None => TeamView { config_error: config_error(error), ..view_without_files(name, status) },
+        },
     }
 }
 
@@ -239,7 +242,8 @@ pub fn open_team_view(team: &Team, source: StatusSource, unread: &mut UnreadCoun
     }
 }
 
-/// The message for people. `None` if the config is missing: the daemon writes it again.
+/// The message for people. `None` if the team or its config is missing: the daemon writes the config
+/// again.
 fn config_error(error: store::Error) -> Option<String> {
     let report = ErrorReport::from(error);
     (report.kind != ErrorKind::NotFound).then_some(report.message)

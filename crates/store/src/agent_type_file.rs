@@ -17,7 +17,7 @@ pub fn read_agent_type(root: &Path, agent_type: &str) -> Result<Option<String>, 
     if invalid_name || agent_type.contains(['/', '\0']) || !root.is_dir() {
         return Ok(None);
     }
-    let Some(directory) = DirHandle::open(root)?.open_dir("agents")? else { return Ok(None) };
+    let Some(directory) = DirHandle::open(root)?.open_own_dir("agents")? else { return Ok(None) };
     let found = read_raw(&directory, &format!("{agent_type}.md"), FILE_LIMIT)?;
     Ok(found.map(|snapshot| String::from_utf8_lossy(&snapshot.into_bytes()).into_owned()))
 }

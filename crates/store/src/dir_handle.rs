@@ -5,6 +5,7 @@
 //! it. So a path that another process replaces during the access can't lead out of the root.
 
 use crate::error::Error;
+use crate::own_access::check_own_access;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat};
@@ -99,6 +100,35 @@ impl DirHandle {
             }
             Err(errno) => Err(Error::io("open", &self.join(name), errno)),
         }
+    }
+
+    /// Opens a subdirectory of a root like [`DirHandle::open_dir`].
+    ///
+    /// # Errors
+    /// Also `Untrusted` if another user owns the subdirectory or can write to it.
+    pub(crate) fn open_own_dir(&self, name: &str) -> Result<Option<DirHandle>, Error> {
+        let found = self.open_dir(name)?;
+        found.as_ref().map_or(Ok(()), DirHandle::check_own_access)?;
+        Ok(found)
+    }
+
+    /// Opens a subdirectory of a root; creates it with mode 0700 if it is missing.
+    ///
+    /// # Errors
+    /// As [`DirHandle::open_own_dir`].
+    pub(crate) fn create_own_dir(&self, name: &str) -> Result<DirHandle, Error> {
+        let dir = self.create_dir(name)?;
+        dir.check_own_access()?;
+        Ok(dir)
+    }
+
+    /// Checks that the current user owns the directory and that no other user can write to it.
+    ///
+    /// # Errors
+    /// `Untrusted` or `Io`.
+    pub(crate) fn check_own_access(&self) -> Result<(), Error> {
+        let stat = fstat(self).map_err(Error::from_errno("look at", &self.path))?;
+        check_own_access(self, &stat, &self.path)
     }
 
     /// Opens a subdirectory; creates it with mode 0700 if it is missing.

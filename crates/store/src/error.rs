@@ -23,10 +23,10 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
-    /// Another user could change the content of this directory.
+    /// Another user could have changed this file or directory.
     #[error("cannot trust {}: {reason}", path.display())]
     Untrusted {
-        /// The directory.
+        /// The file or directory.
         path: PathBuf,
         /// Why another user has access.
         reason: &'static str,

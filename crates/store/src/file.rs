@@ -35,7 +35,7 @@ pub(crate) use multigrain_timestamps::has_multigrain_timestamps;
 pub(crate) use read_modify_write::{MAX_ATTEMPTS, PreparedChange, UNLOCKED_ATTEMPTS, modify_file};
 pub(crate) use read_with_version::{
     FileSnapshot, HALF_WRITTEN_TIMEOUT, check_size, half_written_backoff, open_for_reading, read,
-    read_and_parse, read_raw,
+    read_and_parse, read_foreign, read_raw,
 };
 pub(crate) use rename::rename;
 pub(crate) use tail_rewrite::{LongFile, SwapOutcome};

@@ -5,7 +5,7 @@
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::file::{FILE_LIMIT, read_raw, write_file_with_mode};
+use crate::file::{FILE_LIMIT, read_foreign, write_file_with_mode};
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -84,7 +84,7 @@ fn read_current(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     if !directory.exists() {
         return Ok(None);
     }
-    Ok(read_raw(&DirHandle::open(directory)?, name, FILE_LIMIT)?.map(|snapshot| snapshot.into_bytes()))
+    Ok(read_foreign(&DirHandle::open(directory)?, name, FILE_LIMIT)?.map(|snapshot| snapshot.into_bytes()))
 }
 
 fn split_path(path: &Path) -> Result<(&Path, &str), Error> {

@@ -27,6 +27,7 @@ mod journal;
 mod lock;
 mod member_requests;
 mod operations;
+mod own_access;
 mod own_environment;
 mod plan_files;
 mod private_dir;
@@ -63,7 +64,9 @@ pub use own_environment::{env_var, env_vars, own_program};
 pub use process_limits::{process_limits, reached_process_limit};
 pub use read_daemon_files::{read_leads_file, read_roster_file};
 pub use repair_config::ConfigDamage;
-pub use root::{CORRUPT_DIR, ENVIRONMENTS_DIR, Root, check_root_trusted, has_teams_directory};
+pub use root::{
+    CORRUPT_DIR, ENVIRONMENTS_DIR, Root, check_own_path, check_root_trusted, has_teams_directory,
+};
 pub use state_dir_handle::StateDir;
 pub use tasks::{BatchTask, NewTask, TaskHold, TaskHolder, TaskUpdate, Tasks, UNREADABLE_STATUS};
 pub use team_handle::Team;

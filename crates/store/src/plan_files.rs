@@ -88,7 +88,7 @@ impl Team {
 
     fn open_plans_dir(&self) -> Result<DirHandle, Error> {
         self.check_writable()?;
-        self.root_dir().create_dir(PLANS_DIR)
+        self.root_dir().create_own_dir(PLANS_DIR)
     }
 }
 

@@ -7,11 +7,15 @@ use crate::durability::Durability;
 use crate::error::Error;
 use crate::file::{CorruptBackups, IoContext, TempFile, sync_dir};
 use crate::journal::storage::Journal;
-use crate::private_dir::{check_trusted, create_private_dir};
+use crate::own_access::check_own_access;
+use crate::private_dir::create_private_dir;
 use crate::shared_root_state::SharedRootState;
 use crate::stale_files::remove_temp_files;
 use crate::team_file_names::{CONFIG_FILE, INBOXES_DIR, TASKS_DIR, TEAMS_DIR};
 use crate::team_handle::Team;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::stat::{Mode, fstat};
 use protocol::did_you_mean::nearest_names;
 use protocol::name::TeamName;
 use protocol::team_config::TeamConfig;
@@ -29,12 +33,6 @@ const ANSWERS_DIR: &str = "answers";
 /// Directory in the state directory with the journal.
 const JOURNAL_DIR: &str = "journal";
 
-/// Permission bits that the root and its directories must not have.
-const FORBIDDEN_BITS: u32 = 0o002;
-
-/// The command that removes these bits, without the path.
-const CHMOD: &str = "chmod o-w";
-
 /// Name of the probe file, by which the daemon tests whether file events arrive.
 const PROBE_NAME: &str = "probe";
 
@@ -50,15 +48,14 @@ impl Root {
     /// of damaged files, the answer logs and the journal.
     ///
     /// # Errors
-    /// [`Error::Untrusted`] if the root belongs to another user or if others can write there; `Io`.
+    /// [`Error::Untrusted`] if the root belongs to another user or if other users or a group can write
+    /// there; `Io`.
     pub fn open(path: &Path, state_dir: &Path, durability: Durability) -> Result<Root, Error> {
         create_private_dir(path)?;
         let path = path.canonicalize().map_err(|cause| Error::io("resolve", path, cause))?;
         let dir = DirHandle::open(&path)?;
-        check_trusted(&dir, FORBIDDEN_BITS, CHMOD)?;
-        let (teams, tasks) = (dir.create_dir(TEAMS_DIR)?, dir.create_dir(TASKS_DIR)?);
-        check_trusted(&teams, FORBIDDEN_BITS, CHMOD)?;
-        check_trusted(&tasks, FORBIDDEN_BITS, CHMOD)?;
+        dir.check_own_access()?;
+        let (teams, tasks) = (dir.create_own_dir(TEAMS_DIR)?, dir.create_own_dir(TASKS_DIR)?);
         let io = IoContext { durability, backups: CorruptBackups::open(&state_dir.join(CORRUPT_DIR))? };
         let foreign_io = IoContext { durability, backups: CorruptBackups::new_disabled() };
         let answers = AnswerLog::new(state_dir.join(ANSWERS_DIR));
@@ -150,11 +147,14 @@ impl Root {
         remove_temp_files(&self.0.teams, PROBE_NAME)
     }
 
-    /// The names of all teams, sorted: directories with a valid name and a `config.json`.
+    /// The names of all teams, sorted: directories with a valid name and a `config.json`, or that other
+    /// users can write to, so that commands report them.
     pub fn teams(&self) -> Result<Vec<TeamName>, Error> {
         let names = self.0.teams.file_names()?;
         let names = names.iter().filter_map(|name| TeamName::parse(name).ok());
-        Ok(names.filter(|name| matches!(self.find_team_dir(name), Ok(Some(_)))).collect())
+        let is_team =
+            |name: &TeamName| matches!(self.find_team_dir(name), Ok(Some(_)) | Err(Error::Untrusted { .. }));
+        Ok(names.filter(is_team).collect())
     }
 
     /// The names of directories in `teams` that have no `config.json`, sorted: another program has
@@ -184,7 +184,7 @@ impl Root {
     }
 
     pub(crate) fn open_team_dir(&self, name: &TeamName) -> Result<Option<DirHandle>, Error> {
-        self.0.teams.open_dir(name.as_str())
+        self.0.teams.open_own_dir(name.as_str())
     }
 
     pub(crate) fn new_team(&self, name: &TeamName, dir: DirHandle) -> Team {
@@ -207,8 +207,8 @@ impl Root {
         if name.is_claude_session() {
             return Err(Error::ReadOnly(name));
         }
-        let dir = self.0.teams.create_dir(name.as_str())?;
-        dir.create_dir(INBOXES_DIR)?;
+        let dir = self.0.teams.create_own_dir(name.as_str())?;
+        dir.create_own_dir(INBOXES_DIR)?;
         let team = Team::new(self.0.clone(), name, dir);
         team.tasks().create_list()?;
         let (text, durability) = (config.to_text(), self.0.io.durability);
@@ -251,7 +251,24 @@ pub fn check_root_trusted(path: &Path) -> Result<(), Error> {
     if !path.try_exists().unwrap_or(true) {
         return Ok(());
     }
-    check_trusted(&DirHandle::open(path)?, FORBIDDEN_BITS, CHMOD)
+    DirHandle::open(path)?.check_own_access()
+}
+
+/// Checks that the current user owns the file or directory at `path`, and that no other user can write
+/// to it. A symbolic link is not followed. A path where nothing is, or no file or directory, is
+/// not an error.
+///
+/// # Errors
+/// [`Error::Untrusted`], or `Io`.
+pub fn check_own_path(path: &Path) -> Result<(), Error> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let file = match nix::fcntl::open(path, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::ENOENT | Errno::ELOOP | Errno::ENXIO) => return Ok(()),
+        Err(errno) => return Err(Error::io("open", path, errno)),
+    };
+    let stat = fstat(&file).map_err(Error::from_errno("look at", path))?;
+    check_own_access(&file, &stat, path)
 }
 
 /// Whether the root at `path` has a directory for teams. True too if that cannot be found out; then

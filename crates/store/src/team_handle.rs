@@ -130,18 +130,18 @@ impl Team {
 
     /// The directory of the inboxes. `None` if it does not exist yet.
     pub(crate) fn inboxes_dir(&self) -> Result<Option<&DirHandle>, Error> {
-        open_once(&self.0.inboxes, || self.0.dir.open_dir(INBOXES_DIR))
+        open_once(&self.0.inboxes, || self.0.dir.open_own_dir(INBOXES_DIR))
     }
 
     /// The directory of the inboxes; creates it if it is missing.
     pub(crate) fn create_inboxes_dir(&self) -> Result<&DirHandle, Error> {
-        open_once(&self.0.inboxes, || self.0.dir.create_dir(INBOXES_DIR).map(Some))?
+        open_once(&self.0.inboxes, || self.0.dir.create_own_dir(INBOXES_DIR).map(Some))?
             .ok_or_else(|| self.no_such_team())
     }
 
     /// The directory of the tasks. `None` if it does not exist yet.
     pub(crate) fn tasks_dir(&self) -> Result<Option<&DirHandle>, Error> {
-        open_once(&self.0.tasks, || self.0.root.tasks.open_dir(self.0.name.as_str()))
+        open_once(&self.0.tasks, || self.0.root.tasks.open_own_dir(self.0.name.as_str()))
     }
 
     /// The directory of the team's tasks; creates it if it is missing. Fails if the team was
@@ -152,7 +152,7 @@ impl Team {
             if !is_current() {
                 return Ok(None);
             }
-            let tasks = self.0.root.tasks.create_dir(self.0.name.as_str())?;
+            let tasks = self.0.root.tasks.create_own_dir(self.0.name.as_str())?;
             Ok(is_current().then_some(tasks))
         };
         open_once(&self.0.tasks, create)?.ok_or_else(|| self.no_such_team())

@@ -5,7 +5,7 @@
 //! which waits for a valid file or reports the error.
 
 use super::file_version::FileVersion;
-use super::read_with_version::{FileSnapshot, open_regular_file};
+use super::read_with_version::{FileSnapshot, open_own_file};
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use nix::sys::stat::fstat;
@@ -58,7 +58,7 @@ impl ArrayReader {
         kept_before: usize,
     ) -> Result<Option<ArrayReader>, Error> {
         let opening = SystemTime::now();
-        let Some((file, stat)) = open_regular_file(dir, name)? else { return Ok(None) };
+        let Some((file, stat)) = open_own_file(dir, name)? else { return Ok(None) };
         let identity = FileVersion::from_stat(&stat);
         let settled = (!identity.is_recently_changed(opening)).then_some(identity);
         let (bytes, size) = (Vec::new(), identity.size());

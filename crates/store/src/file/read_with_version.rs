@@ -9,6 +9,7 @@ use super::json_type_and_limit::JsonShape;
 use crate::backoff::Backoff;
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
+use crate::own_access::check_own_access;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
@@ -71,9 +72,10 @@ impl FileSnapshot {
         (!self.recently_changed && self.bytes.len() as u64 == self.identity.size()).then_some(self.identity)
     }
 
-    /// The permission bits, which the new file gets too.
+    /// The permission bits that the new file gets. It may get the group of its directory, so the group
+    /// may not write.
     pub(super) fn mode(&self) -> u32 {
-        self.stat.st_mode & 0o7777
+        self.stat.st_mode & 0o7755
     }
 
     /// Rejects a file that has several hard links or belongs to another user. Replacing the file by
@@ -163,9 +165,25 @@ fn parse_bytes<T>(bytes: &[u8], parse: impl FnOnce(&str) -> Result<T, json::Json
 /// Reads the file `name` without parsing it. `None` if there is no such file.
 ///
 /// # Errors
-/// `TooLarge` if the file has more than `limit` bytes; `Io`, `UnexpectedFileType`.
+/// `TooLarge` if the file has more than `limit` bytes; `Untrusted` if another user owns it or can
+/// write to it; `Io`, `UnexpectedFileType`.
 pub(crate) fn read_raw(dir: &DirHandle, name: &str, limit: u64) -> Result<Option<FileSnapshot>, Error> {
-    let Some((file, stat)) = open_regular_file(dir, name)? else { return Ok(None) };
+    read_opened(dir, name, open_own_file(dir, name)?, limit)
+}
+
+/// Reads the file `name` like [`read_raw`], also if other users own it or can write to it. For the
+/// settings of other programs.
+pub(crate) fn read_foreign(dir: &DirHandle, name: &str, limit: u64) -> Result<Option<FileSnapshot>, Error> {
+    read_opened(dir, name, open_regular_file(dir, name)?, limit)
+}
+
+fn read_opened(
+    dir: &DirHandle,
+    name: &str,
+    opened: Option<(File, FileStat)>,
+    limit: u64,
+) -> Result<Option<FileSnapshot>, Error> {
+    let Some((file, stat)) = opened else { return Ok(None) };
     let read_at = SystemTime::now();
     let size = stat.st_size.unsigned_abs();
     let bytes = read_bytes(file, size, limit).map_err(|cause| Error::io("read", &dir.join(name), cause))?;
@@ -203,12 +221,20 @@ pub(crate) fn check_size(dir: &DirHandle, name: &str, size: u64, limit: u64) -> 
 
 /// Opens the regular file `name` for reading. `None` if there is no such file.
 pub(crate) fn open_for_reading(dir: &DirHandle, name: &str) -> Result<Option<File>, Error> {
-    Ok(open_regular_file(dir, name)?.map(|(file, _)| file))
+    Ok(open_own_file(dir, name)?.map(|(file, _)| file))
 }
 
-/// Opens the regular file `name` for reading. Returns the file and its status, or `None` if there
-/// is no such file.
-pub(super) fn open_regular_file(dir: &DirHandle, name: &str) -> Result<Option<(File, FileStat)>, Error> {
+/// Opens the regular file `name` for reading, if the current user owns it and no other user can
+/// write to it. Returns the file and its status, or `None` if there is no such file.
+pub(super) fn open_own_file(dir: &DirHandle, name: &str) -> Result<Option<(File, FileStat)>, Error> {
+    let opened = open_regular_file(dir, name)?;
+    if let Some((file, stat)) = &opened {
+        check_own_access(file, stat, &dir.join(name))?;
+    }
+    Ok(opened)
+}
+
+fn open_regular_file(dir: &DirHandle, name: &str) -> Result<Option<(File, FileStat)>, Error> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let unexpected = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
     let fd = match openat(dir, name, flags, Mode::empty()) {

@@ -12,7 +12,7 @@ use super::file_version::FileVersion;
 use super::io_options::IoContext;
 use super::json_type_and_limit::JsonShape;
 use super::last_written_version::{KnownFile, ShadowCopy};
-use super::read_with_version::{check_size, open_regular_file};
+use super::read_with_version::{check_size, open_own_file};
 use super::rename::rename_exchange;
 use super::temp_file::{shadow_name, temp_name};
 use super::write_lease::WriteLease;
@@ -50,7 +50,7 @@ impl<'d> LongFile<'d> {
         name: &'d str,
         known: KnownFile,
     ) -> Result<Option<LongFile<'d>>, Error> {
-        let Some((file, stat)) = open_regular_file(dir, name)? else { return Ok(None) };
+        let Some((file, stat)) = open_own_file(dir, name)? else { return Ok(None) };
         let identity = FileVersion::from_stat(&stat);
         let is_known = identity == known.version && stat.st_nlink == 1 && identity.has_subsecond_stamp();
         Ok(is_known.then_some(LongFile { dir, name, file, stat, known }))
@@ -208,7 +208,7 @@ impl<'d> LongFile<'d> {
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         failpoint::hit_before_call("shadow.create")?;
         let file = File::from(openat(self.dir, staged_name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
-        file.set_permissions(Permissions::from_mode(self.stat.st_mode & 0o7777))?;
+        file.set_permissions(Permissions::from_mode(self.stat.st_mode & 0o7755))?;
         Ok(file)
     }
 }

@@ -4,6 +4,7 @@ use crate::fixture::{
     TestRoot, agent, config, list_dir, member, message, open_root, overwrite_in_place, set_mtime,
 };
 use protocol::error::ErrorKind;
+use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -205,8 +206,8 @@ fn a_root_that_others_can_write_is_rejected_with_help() {
     std::fs::set_permissions(&path, Permissions::from_mode(0o777)).unwrap();
     let error = Root::open(&path, dir.path(), Durability::Process).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotPermitted);
-    assert!(error.help().unwrap().starts_with("chmod o-w "), "{error}");
-    std::fs::set_permissions(&path, Permissions::from_mode(0o775)).unwrap();
+    assert!(error.help().unwrap().starts_with("chmod -R go-w "), "{error}");
+    std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
     Root::open(&path, dir.path(), Durability::Process).unwrap();
     if nix::unistd::geteuid().is_root() {
         std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
@@ -323,4 +324,49 @@ fn probes_and_old_probes_are_removed() {
     overwrite_in_place(&teams.join(".probe.tmp.0123"), "");
     root.create_probe().unwrap();
     assert_eq!(list_dir(&teams), [] as [std::path::PathBuf; 0]);
+}
+
+/// Only root can give a file to another user or group, so nothing is tested without root.
+#[test]
+fn a_file_or_directory_that_others_can_change_is_refused_at_every_level() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let env = TestRoot::new();
+    let ann = agent("ann");
+    env.team.inbox(&ann).append(&message("hello")).unwrap();
+    env.team.tasks().create(NewTask::new("count", &ann)).unwrap();
+    let root = env.root.path().to_owned();
+    let open = || -> Result<(), Error> {
+        let team = Root::open(&root, env.path(), Durability::Process)?.team(env.team.name())?;
+        team.config()?;
+        team.inbox(&ann).read()?;
+        team.tasks().get(&TaskId::from_number(1).unwrap()).map(drop)
+    };
+    let name = env.team.name();
+    for entry in [
+        ".".to_owned(),
+        "teams".to_owned(),
+        "tasks".to_owned(),
+        format!("teams/{name}"),
+        format!("teams/{name}/inboxes"),
+        format!("tasks/{name}"),
+        format!("teams/{name}/config.json"),
+        format!("teams/{name}/inboxes/ann.json"),
+        format!("tasks/{name}/1.json"),
+    ] {
+        let path = root.join(&entry);
+        let mode = path.metadata().unwrap().permissions().mode();
+        open().unwrap();
+        std::os::unix::fs::chown(&path, None, Some(12345)).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(mode | 0o020)).unwrap();
+        let error = open().unwrap_err();
+        assert!(error.to_string().ends_with("its group can write to it"), "{entry}: {error}");
+        assert!(error.help().unwrap().starts_with("chmod "), "{entry}: {error}");
+        std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
+        let error = open().unwrap_err();
+        assert!(error.to_string().ends_with("it belongs to another user"), "{entry}: {error}");
+        std::os::unix::fs::chown(&path, Some(0), Some(0)).unwrap();
+    }
 }

@@ -18,6 +18,7 @@ mod worktrees;
 use crate::context::CommandContext;
 use crate::output;
 use crate::suggested_command_options::rewrite_commands;
+use directories::RootAccess;
 use fix_mode::FixMode;
 use protocol::control::StatusReply;
 use protocol::error::ErrorReport;
@@ -30,8 +31,8 @@ use store::Root;
 /// Check for problems; repair what is safe with --fix
 ///
 /// Exit code 0: no check failed, though there may be warnings. 1: a check failed. --fix makes
-/// teamd's own files and directories private, takes public write access from the root, and
-/// completes half-written links between tasks. It ends processes of agents that no roster knows. It
+/// teamd's own files and directories private, takes the write access of groups and other users from
+/// the root and its teams and tasks, and completes half-written links between tasks. It ends processes of agents that no roster knows. It
 /// removes what killed programs left behind: locks after ten seconds, temporary files and empty
 /// directories for worktrees after an hour. Anything that is at the path of a lock and is not an
 /// empty directory stays, and is reported with the reason. A pane of an agent that no roster knows
@@ -54,16 +55,22 @@ pub(crate) fn run(context: &CommandContext, args: &DoctorArgs) -> Result<ExitCod
     system::check(&mut report);
     let status = daemon::check(context, &mut report);
     let root_path = context.root_path()?;
-    directories::fix_root(&root_path, mode, &mut report);
+    let access = directories::check_root(&root_path, mode, &mut report);
     // This check comes before the root is opened, because opening the root creates missing
     // directories.
     if let Some(status) = &status {
         daemon::check_root(&root_path, status, &mut report);
     }
-    match context.existing_root() {
-        Ok(Some(root)) => check_root(context, &root, status.as_ref(), mode, &mut report)?,
-        Ok(None) => report.ok("root", format!("{} has no teams yet", root_path.display())),
-        Err(error) => report.fail_with_error("root", error),
+    match (context.existing_root(), access) {
+        (Ok(Some(root)), access) => {
+            if access == RootAccess::OnlyUser {
+                report.ok("root", format!("{} is ours alone to write", root.path().display()));
+            }
+            check_root(context, &root, status.as_ref(), mode, &mut report)?;
+        }
+        (Ok(None), _) => report.ok("root", format!("{} has no teams yet", root_path.display())),
+        (Err(error), RootAccess::OnlyUser) => report.fail_with_error("root", error),
+        (Err(_), RootAccess::Shared) => {}
     }
     orphan_panes::check(context, status.as_ref(), &mut report);
     report.rewrite_fixes(|fix| rewrite_commands(context, fix));
@@ -77,7 +84,6 @@ fn check_root(
     mode: FixMode,
     report: &mut DoctorReport,
 ) -> Result<(), ErrorReport> {
-    report.ok("root", format!("{} is ours alone to write", root.path().display()));
     check_teams(root, mode, report);
     unsupervised_members::check(root, status, report);
     stale_files::check(root, mode, report);

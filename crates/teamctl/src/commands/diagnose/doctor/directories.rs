@@ -1,5 +1,5 @@
 //! Checks that only the user can access teamd's runtime directory and state directory, and that no
-//! other user can write to the root. Also reports the copies of corrupt files that teamd keeps in
+//! other user can write to the root, its teams and its tasks. Also reports the copies of corrupt files that teamd keeps in
 //! the state directory.
 
 use super::fix_mode::FixMode;
@@ -46,45 +46,80 @@ fn check_private(id: &'static str, path: &Path, mode: FixMode, report: &mut Doct
     report.fail(id, format!("{shown} is open to others"), format!("chmod 700 {shown}"));
 }
 
-/// With `--fix`, removes the write permission of other users from the root and from `teams` and
-/// `tasks` in the root. Without `--fix` this function does nothing: a writable directory is then
-/// reported by the check that opens the root.
-pub(super) fn fix_root(path: &Path, mode: FixMode, report: &mut DoctorReport) {
-    if mode == FixMode::ReportOnly {
-        return;
+/// Who can write to the root, and to its teams and tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RootAccess {
+    OnlyUser,
+    /// Others can, and the report says where.
+    Shared,
+}
+
+/// Checks that only the user can write to the root, and to the files and directories in its `teams` and
+/// `tasks`. With `--fix`, takes the write permission from the group and from other users.
+pub(super) fn check_root(path: &Path, mode: FixMode, report: &mut DoctorReport) -> RootAccess {
+    let Ok(root) = path.canonicalize() else { return RootAccess::OnlyUser };
+    let mut untrusted = Vec::new();
+    for (path, depth) in [(root.clone(), 0), (root.join("teams"), 3), (root.join("tasks"), 2)] {
+        find_untrusted(&path, depth, &mut untrusted);
     }
-    let Ok(root) = path.canonicalize() else { return };
-    for path in [root.clone(), root.join("teams"), root.join("tasks")] {
-        match remove_public_write(&path) {
-            Ok(false) => {}
-            Ok(true) => {
-                report.ok("root", format!("{} is no longer writable by other users", path.display()));
-            }
-            // Another user may have replaced the directories inside this one.
-            Err(_) => return,
-        }
+    if mode == FixMode::Fix {
+        repair_access(&mut untrusted, report);
+    }
+    let count = untrusted.len();
+    let Some(first) = untrusted.into_iter().next() else { return RootAccess::OnlyUser };
+    let more = if count > 1 { format!(" ({count} such files or directories)") } else { String::new() };
+    let error = ErrorReport::from(first);
+    report.fail("root", format!("{}{more}", error.message), error.help.unwrap_or_default());
+    RootAccess::Shared
+}
+
+/// Takes the write permission of others from the files and directories of these errors, and removes
+/// the errors that are repaired. The first failure ends the repair: another user may have replaced
+/// what is in that directory.
+fn repair_access(untrusted: &mut Vec<store::Error>, report: &mut DoctorReport) {
+    let first_kept = untrusted.iter().position(|error| !is_repaired(error)).unwrap_or(untrusted.len());
+    let repaired = untrusted.drain(..first_kept).count();
+    if repaired > 0 {
+        let message = format!("no other user can write to {repaired} files or directories any more");
+        report.ok("root", message);
     }
 }
 
-/// Removes the write permission of other users from a directory. Returns `false` if they had no
-/// write permission.
+/// Adds the errors of a file or directory and of what is in it, parents first. Symbolic links are not
+/// followed.
+fn find_untrusted(path: &Path, depth: usize, found: &mut Vec<store::Error>) {
+    if let Err(error @ store::Error::Untrusted { .. }) = store::check_own_path(path) {
+        found.push(error);
+    }
+    if depth > 0 && symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
+        let mut entries: Vec<_> = read_dir(path).into_iter().flatten().flatten().collect();
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        entries.iter().for_each(|entry| find_untrusted(&entry.path(), depth - 1, found));
+    }
+}
+
+/// Whether the write permission of others could be taken from the file or directory of an error.
+fn is_repaired(error: &store::Error) -> bool {
+    let store::Error::Untrusted { path, .. } = error else { return false };
+    remove_foreign_write(path).is_ok() && store::check_own_path(path).is_ok()
+}
+
+/// Removes the write permission of the group and of other users from a file or directory, and the
+/// setgid bit, which would give the group to new files.
 ///
 /// # Errors
 ///
 /// `PermissionDenied` if another user owns the directory, or if it is shared by all users, as
 /// `/tmp` is.
-fn remove_public_write(path: &Path) -> std::io::Result<bool> {
+fn remove_foreign_write(path: &Path) -> std::io::Result<()> {
     // The open file is changed, not the path, because another user could put a symbolic link there.
-    let flags = (OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW).bits();
-    let directory = File::options().read(true).custom_flags(flags).open(path)?;
-    let metadata = directory.metadata()?;
-    if metadata.mode() & 0o002 == 0 {
-        return Ok(false);
-    }
+    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    let metadata = file.metadata()?;
     if metadata.uid() != geteuid().as_raw() || metadata.mode() & 0o1000 != 0 {
         return Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied));
     }
-    directory.set_permissions(Permissions::from_mode(metadata.mode() & 0o7775)).map(|()| true)
+    file.set_permissions(Permissions::from_mode(metadata.mode() & 0o5755))
 }
 
 fn is_private(metadata: &Metadata) -> bool {

@@ -1,0 +1,179 @@
+//! Decides whether a file or directory of a root can be believed: the current user owns it, and no
+//! other user can write to it.
+//!
+//! A group may write if it is the private group of the user. On many systems each user has such a
+//! group, and programs create files that it may write (umask 002).
+
+use crate::error::Error;
+use nix::sys::stat::{FileStat, Mode, SFlag};
+use nix::unistd::geteuid;
+use protocol::single_line_and_shell_quote::shell_quote;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Who else than the current user can change a file or directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ForeignWriter {
+    Owner,
+    Group,
+    Others,
+}
+
+/// Owner, group and permission bits of a file or directory.
+#[derive(Debug, Clone, Copy)]
+struct Access {
+    owner: u32,
+    group: u32,
+    mode: Mode,
+}
+
+/// Checks the open file or directory `file`, whose status is `stat`. `path` is for the error.
+///
+/// # Errors
+/// [`Error::Untrusted`] with the command that corrects the permissions.
+pub(crate) fn check_own_access(file: impl AsFd, stat: &FileStat, path: &Path) -> Result<(), Error> {
+    let mode = Mode::from_bits_truncate(stat.st_mode);
+    let access = Access { owner: stat.st_uid, group: stat.st_gid, mode };
+    let is_private = |group| private_group() == Some(group) && !has_acl(file);
+    let Some(writer) = foreign_writer(access, geteuid().as_raw(), is_private) else { return Ok(()) };
+    let is_directory = SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFDIR;
+    let (reason, remedy) = (writer.reason(), writer.remedy(access, is_directory, path));
+    Err(Error::Untrusted { path: path.to_owned(), reason, remedy })
+}
+
+fn foreign_writer(access: Access, me: u32, is_private: impl FnOnce(u32) -> bool) -> Option<ForeignWriter> {
+    if access.owner != me {
+        return Some(ForeignWriter::Owner);
+    }
+    if access.mode.contains(Mode::S_IWOTH) {
+        return Some(ForeignWriter::Others);
+    }
+    let is_group_writable = access.mode.contains(Mode::S_IWGRP);
+    (is_group_writable && !is_private(access.group)).then_some(ForeignWriter::Group)
+}
+
+impl ForeignWriter {
+    fn reason(self) -> &'static str {
+        match self {
+            ForeignWriter::Owner => "it belongs to another user",
+            ForeignWriter::Group => "its group can write to it",
+            ForeignWriter::Others => "other users can write to it",
+        }
+    }
+
+    /// The command that corrects the permissions. A directory is corrected with everything in it. It
+    /// also loses the setgid bit, which would give its group to each new file.
+    fn remedy(self, access: Access, is_directory: bool, path: &Path) -> String {
+        let shown = shell_quote(&path.to_string_lossy());
+        match self {
+            ForeignWriter::Owner if is_directory => {
+                format!("use a directory of your own, or: chown \"$USER\" {shown}")
+            }
+            ForeignWriter::Owner => format!("see who wrote it: ls -l {shown}"),
+            _ if is_directory && access.mode.contains(Mode::S_ISGID) => {
+                format!("chmod -R g-s,go-w {shown}")
+            }
+            _ if is_directory => format!("chmod -R go-w {shown}"),
+            _ => format!("chmod go-w {shown}"),
+        }
+    }
+}
+
+/// The private group of the current user. `None` if the user has none, or if that is not certain.
+/// Found once, because every check would read the same two files.
+fn private_group() -> Option<u32> {
+    static GROUP: OnceLock<Option<u32>> = OnceLock::new();
+    *GROUP.get_or_init(|| {
+        let read = |path| std::fs::read_to_string(path).ok();
+        find_private_group(&read("/etc/passwd")?, &read("/etc/group")?, geteuid().as_raw())
+    })
+}
+
+/// The group that only the user `uid` can be in: the user's primary group, which has the user's
+/// name, no other member, and is nobody else's primary group.
+///
+/// A user or group that these files do not list comes from a directory service, whose members cannot
+/// be listed. So there is no private group then.
+fn find_private_group(passwd: &str, groups: &str, uid: u32) -> Option<u32> {
+    let users: Vec<Vec<&str>> = passwd.lines().map(|line| line.split(':').collect()).collect();
+    let groups: Vec<Vec<&str>> = groups.lines().map(|line| line.split(':').collect()).collect();
+    let has_service = |line: &Vec<&str>| line[0].starts_with(['+', '-']);
+    if users.iter().chain(&groups).any(has_service) {
+        return None;
+    }
+    let uid = uid.to_string();
+    let user = users.iter().find(|user| user.get(2) == Some(&uid.as_str()))?;
+    let (name, gid) = (user[0], *user.get(3)?);
+    let is_primary_of_other = users.iter().any(|other| other.get(3) == Some(&gid) && other[0] != name);
+    let mut with_gid = groups.iter().filter(|group| group.get(2) == Some(&gid)).peekable();
+    with_gid.peek()?;
+    let is_private = |group: &Vec<&str>| {
+        let mut members = group.get(3).unwrap_or(&"").split(',').filter(|member| !member.is_empty());
+        group[0] == name && members.all(|member| member == name)
+    };
+    if is_primary_of_other || !with_gid.all(is_private) { None } else { gid.parse().ok() }
+}
+
+/// Whether the file has an access control list. Such a list can let other users write, and the group
+/// bits of the mode are then its mask. True if that cannot be found out.
+#[cfg(target_os = "linux")]
+fn has_acl(file: impl AsFd) -> bool {
+    use rustix::io::Errno;
+    let found = rustix::fs::fgetxattr(file, c"system.posix_acl_access", &mut [0_u8; 1024]);
+    !matches!(found, Err(Errno::NODATA | Errno::OPNOTSUPP))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn has_acl(_file: impl AsFd) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSWD: &str =
+        "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\nbob:x:1001:100::/:/bin/sh";
+
+    #[test]
+    fn private_group_has_the_name_of_its_only_user() {
+        let find = |groups: &str| find_private_group(PASSWD, groups, 1000);
+        assert_eq!(find("root:x:0:\nann:x:1000:\n"), Some(1000));
+        assert_eq!(find("ann:x:1000:ann"), Some(1000));
+        for groups in
+            ["", "ann:x:1000:bob", "ann:x:1000:ann,bob", "staff:x:1000:", "ann:x:1000:\nother:x:1000:bob"]
+        {
+            assert_eq!(find(groups), None, "{groups}");
+        }
+        assert_eq!(find("ann:x:1000:\n+:::"), None, "a directory service can add members");
+        let shared = format!("{PASSWD}\ncat:x:1002:1000::/:/bin/sh");
+        assert_eq!(find_private_group(&shared, "ann:x:1000:", 1000), None, "cat's primary group too");
+        assert_eq!(find_private_group(PASSWD, "bob:x:1001:\nusers:x:100:", 1001), None);
+        assert_eq!(find_private_group(PASSWD, "eve:x:1005:", 1005), None, "an unknown user");
+    }
+
+    #[test]
+    fn owner_and_writers_decide() {
+        let writer = |owner, mode| {
+            let access = Access { owner, group: 7, mode: Mode::from_bits_truncate(mode) };
+            [true, false].map(|is_private| foreign_writer(access, 1000, |_| is_private))
+        };
+        assert_eq!(writer(1000, 0o644), [None, None]);
+        assert_eq!(writer(1000, 0o664), [None, Some(ForeignWriter::Group)]);
+        assert_eq!(writer(1000, 0o666), [Some(ForeignWriter::Others); 2]);
+        assert_eq!(writer(1001, 0o600), [Some(ForeignWriter::Owner); 2]);
+        assert_eq!(writer(0, 0o600), [Some(ForeignWriter::Owner); 2], "root's file too");
+    }
+
+    #[test]
+    fn remedy_removes_the_setgid_bit_of_a_directory() {
+        let remedy = |mode, is_directory| {
+            let access = Access { owner: 1000, group: 7, mode: Mode::from_bits_truncate(mode) };
+            ForeignWriter::Group.remedy(access, is_directory, Path::new("/r/a b"))
+        };
+        assert_eq!(remedy(0o2775, true), "chmod -R g-s,go-w '/r/a b'");
+        assert_eq!(remedy(0o775, true), "chmod -R go-w '/r/a b'");
+        assert_eq!(remedy(0o664, false), "chmod go-w '/r/a b'");
+    }
+}
