@@ -6,11 +6,12 @@
 //! first compared with the policy's rules; the first matching rule decides. A request that waits
 //! for an answer can have a timeout.
 
+mod input_key;
 mod rule;
 mod tool_action;
 
+pub use input_key::{CAPTION_KEY, is_text_key};
 pub use rule::{PolicyRule, RuleAction};
-pub use tool_action::{CAPTION_KEY, is_text_key};
 
 use crate::member_request::{MemberRequest, MemberRequestKind};
 use crate::name::TeamName;

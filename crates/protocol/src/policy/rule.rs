@@ -48,7 +48,7 @@ impl PolicyRule {
             return false;
         }
         let actions = ToolActions::from_input(&request.input);
-        if self.answer == RuleAction::Allow && !actions.working_dirs.iter().all(|dir| is_literal_path(dir)) {
+        if self.answer == RuleAction::Allow && !self.can_allow(&actions) {
             return false;
         }
         let location = ActionLocation::new(&actions, cwd);
@@ -59,6 +59,17 @@ impl PolicyRule {
                 .directory
                 .as_ref()
                 .is_none_or(|directory| self.is_directory_match(directory, &actions, &location))
+    }
+
+    /// Whether the rule may allow an input with these actions. A rule for certain actions allows only an
+    /// input in which every key is understood, because another key could hold another action. A rule
+    /// for every action allows any key that lifts no protection.
+    fn can_allow(&self, actions: &ToolActions) -> bool {
+        let is_for_every_action =
+            self.directory.is_none() && self.pattern.as_ref().is_none_or(|pattern| pattern == "*");
+        !actions.lifts_protection
+            && (is_for_every_action || !actions.has_unknown_key)
+            && actions.working_dirs.iter().all(|dir| is_literal_path(dir))
     }
 
     /// A rule that allows needs all actions to match. For other rules one match is enough.

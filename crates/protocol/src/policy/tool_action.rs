@@ -5,6 +5,7 @@
 //! counts as a path, under any key and at any depth. The only exception is text that a tool only
 //! writes or shows, such as the new content of a file.
 
+use super::input_key::{InputKeyKind, is_understood, key_kind, lifts_protection};
 use crate::single_line_and_shell_quote::shell_quote;
 use crate::split_shell_command::split_commands;
 use serde_json::Value;
@@ -36,101 +37,10 @@ pub(super) struct ToolActions {
     /// Directories under keys with two meanings: such a key names the working directory of a
     /// command, or the target of another tool. This list is empty once all of the input is read.
     directories: Vec<String>,
-}
-
-/// Keys of commands. Keys are compared without case, `_` and `-`.
-const COMMAND_KEYS: [&str; 13] = [
-    "command",
-    "commands",
-    "cmd",
-    "script",
-    "code",
-    "shell",
-    "exec",
-    "run",
-    "args",
-    "argv",
-    "commandline",
-    "env",
-    "environment",
-];
-/// Key of a description for people, which may differ from the real action.
-pub const CAPTION_KEY: &str = "caption";
-const URL_KEYS: [&str; 6] = ["url", "urls", "uri", "uris", "address", "href"];
-const SEARCH_KEYS: [&str; 6] = ["pattern", "patterns", "query", "queries", "regex", "glob"];
-const WORKING_DIR_KEYS: [&str; 4] = ["cwd", "workdir", "workingdirectory", "workingdir"];
-const DIRECTORY_KEYS: [&str; 3] = ["directory", "dirpath", "dir"];
-const PATH_KEY_SUFFIXES: [&str; 14] = [
-    "path",
-    "paths",
-    "file",
-    "files",
-    "filename",
-    "filenames",
-    "dir",
-    "dirs",
-    "directory",
-    "directories",
-    "folder",
-    "target",
-    "destination",
-    "source",
-];
-/// Keys of text that a tool writes to a file or shows. Such text is never taken for a path.
-const TEXT_KEYS: [&str; 15] = [
-    "content",
-    "contents",
-    "oldstring",
-    "newstring",
-    "oldstr",
-    "newstr",
-    "oldtext",
-    "newtext",
-    "filetext",
-    "newsource",
-    "description",
-    "prompt",
-    "instruction",
-    "title",
-    "explanation",
-];
-
-#[derive(Clone, Copy, PartialEq)]
-enum InputKeyKind {
-    Command,
-    Caption,
-    Path,
-    Url,
-    SearchPattern,
-    WorkingDir,
-    Directory,
-    Text,
-    Unknown,
-}
-
-/// Whether `key` holds text that a tool writes or shows, such as the new content of a file. A
-/// display may shorten such text, because the text does not say where the tool acts.
-pub fn is_text_key(key: &str) -> bool {
-    key_kind(key) == InputKeyKind::Text
-}
-
-fn key_kind(key: &str) -> InputKeyKind {
-    let plain: String = key.chars().filter(|c| *c != '_' && *c != '-').flat_map(char::to_lowercase).collect();
-    let plain = plain.as_str();
-    // The key matches if it ends with one of these suffixes, such as `file_path`, `notebookPath`,
-    // `outputFile` or `root_dir`.
-    let has_suffix = |suffixes: &[&str]| suffixes.iter().any(|suffix| plain.ends_with(suffix));
-    match plain {
-        _ if COMMAND_KEYS.contains(&plain) => InputKeyKind::Command,
-        CAPTION_KEY => InputKeyKind::Caption,
-        _ if WORKING_DIR_KEYS.contains(&plain) => InputKeyKind::WorkingDir,
-        _ if DIRECTORY_KEYS.contains(&plain) => InputKeyKind::Directory,
-        _ if TEXT_KEYS.contains(&plain) => InputKeyKind::Text,
-        _ if URL_KEYS.contains(&plain) => InputKeyKind::Url,
-        _ if SEARCH_KEYS.contains(&plain) => InputKeyKind::SearchPattern,
-        _ if has_suffix(&PATH_KEY_SUFFIXES) => InputKeyKind::Path,
-        _ => InputKeyKind::Unknown,
-    }
+    /// Whether the input has a key whose meaning is unknown, so that the actions may not be all.
+    pub(super) has_unknown_key: bool,
+    /// Whether a key of the input lifts a protection of the agent program.
+    pub(super) lifts_protection: bool,
 }
 
 impl ToolActions {
@@ -169,6 +79,8 @@ impl ToolActions {
     /// collected like a text, because some inputs have paths as keys.
     fn collect_field(&mut self, key: &str, value: &Value, enclosing: InputKeyKind) {
         self.collect_text(key, InputKeyKind::Unknown);
+        self.has_unknown_key |= !is_understood(key, value, enclosing);
+        self.lifts_protection |= lifts_protection(key, value);
         let kind = match (key_kind(key), enclosing) {
             (InputKeyKind::Unknown, InputKeyKind::Text) => InputKeyKind::Unknown,
             (InputKeyKind::Unknown, enclosing) => enclosing,

@@ -408,3 +408,64 @@ fn rule_does_not_match_other_tools() {
     let edit_rule = PolicyRule { tool: "Edit".into(), ..rule(None, None, RuleAction::Allow) };
     assert!(!is_match(&edit_rule, &json!({})));
 }
+
+#[test]
+fn allow_rule_matches_only_if_every_key_is_understood() {
+    let for_cargo = rule(Some("cargo *"), None, RuleAction::Allow);
+    let in_directory = rule(None, Some("/w/src"), RuleAction::Allow);
+    assert_all_match(
+        &for_cargo,
+        &[
+            json!({"command": "cargo test", "description": "d", "timeout": 5, "run_in_background": true}),
+            json!({"command": "cargo test", "dangerouslyDisableSandbox": false}),
+            json!({"command": ["cargo", "test"], "call_id": "c1", "justification": "why", "extra": null}),
+            json!({"command": "cargo test", "parsed_cmd": [{"type": "unknown", "cmd": "cargo test"}]}),
+        ],
+    );
+    assert_none_match(
+        &for_cargo,
+        &[
+            json!({"command": "cargo test", "dangerouslyDisableSandbox": true}),
+            json!({"command": "cargo test", "sandbox": false}),
+            json!({"command": "cargo test", "with_escalated_permissions": true}),
+            json!({"command": "cargo test", "sandbox_permissions": "require_escalated"}),
+            json!({"command": "cargo test", "then": "reboot"}),
+            json!({"command": "cargo test", "after": {"what": "reboot"}}),
+            json!({"command": "cargo test", "steps": ["reboot"]}),
+            json!({"command": "cargo test", "background": "reboot"}),
+            json!({"command": "cargo test", "timeout": ["reboot"]}),
+            json!({"command": {"line": "cargo test", "privileged": true}}),
+            json!({"command": "cargo test", "description": {"then": "reboot"}}),
+            json!({"command": "cargo test", "shell": true}),
+        ],
+    );
+    assert_all_match(
+        &in_directory,
+        &[
+            json!({"pattern": "x", "path": "/w/src", "-n": true, "-A": 3, "output_mode": "content", "head_limit": 5}),
+            json!({"file_path": "a", "old_string": "x", "new_string": "y", "replace_all": true}),
+            json!({"notebook_path": "a", "cell_id": "c", "new_source": "x", "edit_mode": "replace"}),
+            json!({"file_path": "a", "edits": [{"old_string": "x", "new_string": "y"}], "view_range": [1, 5]}),
+        ],
+    );
+    assert_none_match(
+        &in_directory,
+        &[json!({"file_path": "a", "follow": true}), json!({"file_path": "a", "to": "b"})],
+    );
+}
+
+#[test]
+fn rule_for_every_action_allows_unknown_keys_but_lifts_no_protection() {
+    for allow in [rule(None, None, RuleAction::Allow), rule(Some("*"), None, RuleAction::Allow)] {
+        assert_all_match(
+            &allow,
+            &[json!({"table": "users", "rows": 3}), json!({"command": "x", "then": "y"})],
+        );
+        let lifted = json!({"command": "x", "dangerouslyDisableSandbox": true});
+        assert_none_match(&allow, &[lifted]);
+    }
+    for other in [RuleAction::Deny, RuleAction::Ask] {
+        let input = json!({"command": "rm x", "dangerouslyDisableSandbox": true, "then": "reboot"});
+        assert!(is_match(&rule(Some("rm *"), None, other), &input));
+    }
+}
