@@ -204,3 +204,27 @@ fn durable_send_is_synced_before_rename_and_acknowledgement() {
     assert_eq!((inbox.as_str(), directory.as_str()), ("team-lead.json", ""));
     env.shut_down();
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn unread_messages_of_a_large_inbox_are_counted_in_little_memory() {
+    let env = TestEnv::with_team();
+    env.teamctl(["down"]).expect_success();
+    let text = "x".repeat(256 << 10);
+    let message = serde_json::json!({"from": "bob", "text": text, "timestamp": "2026-02-13T11:00:00.000Z", "read": false});
+    let inbox = serde_json::to_string_pretty(&vec![message; 400]).unwrap();
+    env.write_file("root/teams/survey/inboxes/team-lead.json", inbox);
+    for arguments in ["--json status", "--json inbox --unread --limit 1"] {
+        // Less than two copies of the inbox, which has 100 MiB.
+        let script = format!("ulimit -v 180000; exec teamctl {arguments}");
+        let output = env.command("sh").args(["-c", &script]).output().unwrap();
+        let reply = serde_json::from_slice(&output.stdout);
+        let reply: serde_json::Value =
+            reply.unwrap_or_else(|error| panic!("{arguments}: {error}: {output:?}"));
+        match arguments {
+            "--json status" => assert_eq!(reply["teams"][0]["members"][0]["unread"], 400),
+            _ => assert_eq!(reply["messages"].as_array().unwrap().len(), 1),
+        }
+    }
+    env.shut_down();
+}

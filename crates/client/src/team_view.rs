@@ -372,7 +372,7 @@ fn unsupervised_member_views(
 /// Counts the unread messages in a member's inbox, without a cache. Returns `None`, not 0, if the
 /// inbox cannot be read.
 pub fn count_unread(team: &Team, name: &AgentName) -> Option<usize> {
-    Some(team.inbox(name).read_unread().ok()?.len())
+    team.inbox(name).count_unread().ok()
 }
 
 /// The members that may work on a task. These are the current members, and past members that will

@@ -13,6 +13,6 @@ mod tail_index;
 pub use cursor::InboxCursor;
 pub use inbox_handle::Inbox;
 pub use message_id::message_id;
-pub use operations::MESSAGE_LIMIT;
+pub use operations::{EntrySelection, LastEntries, MESSAGE_LIMIT};
 
 pub(crate) use operations::ANSWER_LIMIT;

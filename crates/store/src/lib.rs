@@ -53,7 +53,7 @@ pub use durability::Durability;
 pub use error::{Error, MORE_DESCRIPTORS_HELP};
 pub use export_import::TeamArchive;
 pub use foreign_settings::ForeignSettings;
-pub use inbox::{Inbox, InboxCursor, MESSAGE_LIMIT, message_id};
+pub use inbox::{EntrySelection, Inbox, InboxCursor, LastEntries, MESSAGE_LIMIT, message_id};
 pub use journal::{InboxChange, InboxReconciler, ReaderKind};
 pub use lock::{LockInfo, LockState};
 pub use member_requests::{MemberRequests, OpenRequest, RequestScanResult};

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use store::{Caller, Inbox, require_lead};
+use store::{Caller, EntrySelection, Inbox, require_lead};
 
 /// How many messages `ReadInbox` returns by default.
 const DEFAULT_LIMIT: usize = 50;
@@ -51,11 +51,10 @@ impl ToolDefinition for ReadInboxTool {
 
 fn read_inbox(caller: &Caller, input: &ReadInboxInput) -> Result<Value, ErrorReport> {
     let inbox = open_inbox(caller, input.name.as_deref())?;
-    let entries = if input.all == Some(true) { inbox.read()? } else { inbox.read_unread()? };
-    let unread = entries.iter().filter(|entry| entry.unread().is_some()).count();
-    let wanted: Vec<Value> = entries.iter().map(entry_json).collect();
-    let surplus = wanted.len().saturating_sub(input.limit.unwrap_or(DEFAULT_LIMIT));
-    Ok(json!({"messages": &wanted[surplus..], "unread": unread}))
+    let selection = if input.all == Some(true) { EntrySelection::All } else { EntrySelection::Unread };
+    let last = inbox.read_last(selection, input.limit.unwrap_or(DEFAULT_LIMIT))?;
+    let messages: Vec<Value> = last.entries.iter().map(entry_json).collect();
+    Ok(json!({"messages": messages, "unread": last.unread}))
 }
 
 fn entry_json(entry: &InboxEntry) -> Value {

@@ -14,13 +14,29 @@ use protocol::json;
 use protocol::message::{InboxEntry, Message, parse_inbox, with_inserted, with_marked_read, with_messages};
 use protocol::text_limit::TextLimit;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Maximum length of a message's text, in bytes.
 pub const MESSAGE_LIMIT: usize = TextLimit::MESSAGE.max_bytes();
 /// Maximum length of an answer's text, in bytes. An answer repeats parts of the request, which
 /// other programs can write at any length.
 pub(crate) const ANSWER_LIMIT: usize = 16 << 20;
+
+/// Which entries of an inbox are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntrySelection {
+    All,
+    Unread,
+}
+
+/// The last entries of an inbox.
+#[derive(Debug, Default)]
+pub struct LastEntries {
+    /// Oldest first.
+    pub entries: VecDeque<InboxEntry>,
+    /// Number of unread entries in the whole inbox.
+    pub unread: usize,
+}
 
 impl Inbox {
     /// All entries, oldest first. Empty if the file does not exist.
@@ -45,10 +61,55 @@ impl Inbox {
     /// # Errors
     /// As [`Inbox::read`].
     pub fn read_unread(&self) -> Result<Vec<InboxEntry>, Error> {
+        self.fold_unread(|unread: &mut Vec<InboxEntry>, entry| unread.push(entry))
+    }
+
+    /// The number of unread entries. No more of the inbox is in memory at a time than
+    /// [`Inbox::fold`] says.
+    ///
+    /// # Errors
+    /// As [`Inbox::read`].
+    pub fn count_unread(&self) -> Result<usize, Error> {
+        self.fold_unread(|count: &mut usize, _| *count += 1)
+    }
+
+    /// The last `limit` entries, or unread entries, oldest first, and the number of unread entries of
+    /// the whole inbox. Only these entries are in memory, and what [`Inbox::fold`] says.
+    ///
+    /// # Errors
+    /// As [`Inbox::read`].
+    pub fn read_last(&self, selection: EntrySelection, limit: usize) -> Result<LastEntries, Error> {
+        let add = |last: &mut LastEntries, entry: InboxEntry| {
+            let is_unread = entry.unread().is_some();
+            last.unread += usize::from(is_unread);
+            if is_unread || selection == EntrySelection::All {
+                last.entries.push_back(entry);
+            }
+            if last.entries.len() > limit {
+                last.entries.pop_front();
+            }
+        };
+        match selection {
+            EntrySelection::All => self.fold(add),
+            EntrySelection::Unread => self.fold_unread(add),
+        }
+    }
+
+    /// Applies `step` to all unread entries, oldest first, like [`Inbox::fold`].
+    fn fold_unread<T: Default>(&self, mut step: impl FnMut(&mut T, InboxEntry)) -> Result<T, Error> {
         let tail = self.has_tail_index()?.then(|| TailIndex::read(self)).flatten();
         let tail = tail.map(|index| index.open_tail(self, |index| index.first_unread)).transpose()?.flatten();
-        let entries = tail.and_then(|tail| tail.entries()).map_or_else(|| self.read(), Ok)?;
-        Ok(entries.into_iter().filter(|entry| entry.unread().is_some()).collect())
+        let Some(entries) = tail.and_then(|tail| tail.entries()) else {
+            return self.fold(|all, entry| {
+                if entry.unread().is_some() {
+                    step(all, entry);
+                }
+            });
+        };
+        let mut all = T::default();
+        let unread = entries.into_iter().filter(|entry| entry.unread().is_some());
+        unread.for_each(|entry| step(&mut all, entry));
+        Ok(all)
     }
 
     /// Appends a message, and creates the inbox file if it is missing. On return the message is

@@ -19,7 +19,7 @@ use repeats::{RepeatedEntry, collapse_repeats};
 use seen_entries::SeenEntries;
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use store::{Inbox, Team, message_id};
+use store::{EntrySelection, Inbox, Team, message_id};
 
 /// Show an inbox: your own, or as the lead that of any member
 ///
@@ -104,8 +104,9 @@ struct InboxReader<'a> {
 
 impl InboxReader<'_> {
     fn print_current(&self) -> Result<ExitCode, ErrorReport> {
-        let shown = if self.args.unread { self.inbox.read_unread() } else { self.inbox.read() };
-        let shown = self.limit_entries(shown?);
+        let selection = if self.args.unread { EntrySelection::Unread } else { EntrySelection::All };
+        let last = self.inbox.read_last(selection, self.args.limit.unwrap_or(usize::MAX))?;
+        let shown = Vec::from(last.entries);
         if self.context.args.json {
             let messages: Vec<Value> = shown.iter().map(entry_json).collect();
             output::print_result(self.context, &json!({"messages": messages}), "");

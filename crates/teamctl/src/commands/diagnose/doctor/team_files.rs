@@ -34,21 +34,33 @@ fn check_restored_messages(team: &Team, report: &mut DoctorReport) {
     }
 }
 
+/// The entries of an inbox that are no messages.
+#[derive(Default)]
+struct InvalidEntries {
+    /// The index of the first, and its error.
+    first: Option<(usize, String)>,
+    count: usize,
+}
+
 /// Whether every entry is a message.
 fn check_inbox(team: &Team, owner: &AgentName, report: &mut DoctorReport) -> bool {
     let inbox = team.inbox(owner);
-    let entries = match inbox.read() {
-        Ok(entries) => entries,
+    let found = inbox.fold(|invalid: &mut InvalidEntries, entry| {
+        if let Err(error) = entry.message {
+            invalid.first.get_or_insert((entry.index, error.to_string()));
+            invalid.count += 1;
+        }
+    });
+    let InvalidEntries { first, count } = match found {
+        Ok(invalid) => invalid,
         Err(error) => {
             report.fail_with_error("inboxes", error);
             return false;
         }
     };
-    let mut invalid = entries.iter().filter_map(|entry| Some((entry.index, entry.message.as_ref().err()?)));
-    let Some((index, error)) = invalid.next() else { return true };
+    let Some((index, error)) = first else { return true };
     let message = format!(
-        "{} entries of {} are no messages; the first is {index}: {error}",
-        invalid.count() + 1,
+        "{count} entries of {} are no messages; the first is {index}: {error}",
         inbox.path().display()
     );
     report.warn("inboxes", message, "they are skipped; the program that wrote them has an error");
