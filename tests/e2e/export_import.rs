@@ -95,3 +95,55 @@ fn invalid_archive_creates_nothing() {
     other_env.shut_down();
     env.shut_down();
 }
+
+#[test]
+fn archive_with_commands_is_shown_and_needs_yes() {
+    let env = env_with_team();
+    env.write_file("policy.toml", "[policy]\ncommands = \"any\"\n");
+    env.teamctl(["policy", &env.path("policy.toml").display().to_string()]).expect_success();
+    env.teamctl(["task", "create", "build", "--command", "make all && touch built"]).expect_success();
+    env.teamctl(["export", "survey", "-o", &archive_path(&env)]).expect_success();
+    let other_env = TestEnv::with_daemon();
+    let archive = archive_path(&env);
+    let error = other_env.teamctl(["import", &archive]).expect_failure(76);
+    for shown in
+        ["task 4: make all && touch built", "commands: any", &format!("teamctl import {archive} --yes")]
+    {
+        assert!(error.contains(shown), "{error}");
+    }
+    assert!(!other_env.path("root/teams/survey").exists());
+    let output = other_env.teamctl(["import", &archive, "--yes"]).expect_success();
+    assert!(
+        output.contains("task 4: make all && touch built") && output.contains("commands: any"),
+        "{output}"
+    );
+    other_env.shut_down();
+    env.shut_down();
+}
+
+#[test]
+fn oversized_entry_and_second_policy_are_refused() {
+    let env = env_with_team();
+    env.teamctl(["export", "survey", "-o", &archive_path(&env)]).expect_success();
+    let run_shell = |line: &str| {
+        let status = env.command("sh").current_dir(env.path("out")).args(["-c", line]).status().unwrap();
+        assert!(status.success(), "{line}");
+    };
+    // The entry is a hole of 2 GiB, so the archive takes no room. Its size is in the header.
+    run_shell("mkdir -p big/teams/survey && truncate -s 2G big/teams/survey/config.json");
+    run_shell("tar -cf - -C big teams | head -c 10000 >big.tar && truncate -s 2G big.tar");
+    run_shell(
+        "mkdir two && cd two && tar -xf ../survey.tar && tar --hard-dereference -cf ../two.tar teams tasks teamd teamd",
+    );
+    let other_env = TestEnv::with_daemon();
+    for (name, reason) in [("big", "too large"), ("two", "there twice")] {
+        let archive = env.path(&format!("out/{name}.tar")).display().to_string();
+        // Less memory than the entry has.
+        let script = format!("ulimit -v 500000; exec teamctl import {archive}");
+        let output = other_env.command("sh").args(["-c", &script]).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(65) && error.contains(reason), "{name}: {output:?}");
+    }
+    other_env.shut_down();
+    env.shut_down();
+}

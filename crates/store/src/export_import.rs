@@ -4,19 +4,21 @@
 //! Temporary files and locks are not exported. The members in the config are not imported, because
 //! their agents run on the old machine.
 
+use crate::clock::now;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::{
     FILE_LIMIT, HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, TempFile, read_and_parse, read_raw, sync_dir,
     write_file,
 };
+use crate::member_requests::OpenRequest;
 use crate::team_file_names::{
     CONFIG_FILE, HIGH_WATER_MARK_FILE, INBOXES_DIR, owner_of_inbox_file, task_of_file,
 };
 use crate::team_handle::Team;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
-use protocol::message;
+use protocol::message::{self, InboxEntry};
 use protocol::name::{AgentName, TeamName};
 use protocol::task::Task;
 use protocol::team_config::TeamConfig;
@@ -104,14 +106,28 @@ pub struct TeamArchive {
     inboxes: BTreeMap<String, String>,
     tasks: BTreeMap<TaskId, String>,
     high_water_mark: Option<u32>,
+    commands: Vec<(TaskId, String)>,
 }
 
+/// The largest id of a task, and the largest high-water mark, in an archive. The ids above are for
+/// the tasks of the imported team.
+const MAX_IMPORTED_ID: u32 = TaskId::MAX / 2;
+
 impl TeamArchive {
+    /// The maximum size of the file `path`, in bytes.
+    pub fn size_limit(path: &str) -> u64 {
+        match path.split('/').nth(2) {
+            Some(INBOXES_DIR) => INBOX_LIMIT,
+            _ => FILE_LIMIT,
+        }
+    }
+
     /// Adds a file to the archive. `path` has the form that [`Team::export`] uses.
     ///
     /// # Errors
     /// `InvalidData` if the path has another form or was added before, if the file is too large, or
-    /// if the content is not valid for this path.
+    /// if the content is not valid for this path. Also if a request is dated in the future or has no
+    /// date, because it would count as a request of a member that is spawned later.
     pub fn add_file(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), ErrorReport> {
         let parts: Vec<&str> = path.split('/').collect();
         let name = parts.get(1).and_then(|name| TeamName::parse(name).ok());
@@ -121,8 +137,7 @@ impl TeamArchive {
         if self.team.get_or_insert_with(|| name.clone()) != &name {
             return Err(import_error(path, "of another team than the first"));
         }
-        let limit = if parts[2..].first() == Some(&INBOXES_DIR) { INBOX_LIMIT } else { FILE_LIMIT };
-        if bytes.len() as u64 > limit {
+        if bytes.len() as u64 > TeamArchive::size_limit(path) {
             return Err(import_error(path, "too large"));
         }
         let text = String::from_utf8(bytes).map_err(|_| import_error(path, "not UTF-8"))?;
@@ -161,6 +176,11 @@ impl TeamArchive {
         (self.inboxes.len(), self.tasks.len())
     }
 
+    /// The tasks with a command, and the commands, ordered as they were added.
+    pub fn commands(&self) -> &[(TaskId, String)] {
+        &self.commands
+    }
+
     fn add_config(&mut self, path: &str, text: &str) -> Result<(), ErrorReport> {
         let config = TeamConfig::parse(text).map_err(|reason| import_error(path, &reason.to_string()))?;
         let names = config.members.into_iter().map(|member| member.name);
@@ -173,8 +193,13 @@ impl TeamArchive {
     }
 
     fn add_inbox(&mut self, path: &str, file: &str, text: String) -> Result<(), ErrorReport> {
-        owner_of_inbox_file(file).ok_or_else(|| import_error(path, "not the name of an inbox"))?;
-        message::parse_inbox(&text).map_err(|reason| import_error(path, &reason.to_string()))?;
+        let owner =
+            owner_of_inbox_file(file).ok_or_else(|| import_error(path, "not the name of an inbox"))?;
+        let entries =
+            message::parse_inbox(&text).map_err(|reason| import_error(path, &reason.to_string()))?;
+        if owner.is_lead() {
+            check_request_dates(path, entries, now())?;
+        }
         check_first(path, self.inboxes.insert(file.to_owned(), text))
     }
 
@@ -188,13 +213,36 @@ impl TeamArchive {
         if task.is_internal() {
             return Ok(());
         }
+        if id.number() > MAX_IMPORTED_ID {
+            return Err(import_error(path, "its id leaves too few ids for new tasks"));
+        }
+        self.commands.extend(task.command().map(|command| (id, command.to_owned())));
         check_first(path, self.tasks.insert(id, text))
     }
 
     fn add_high_water_mark(&mut self, path: &str, text: &str) -> Result<(), ErrorReport> {
         let mark = text.trim().parse().map_err(|_| import_error(path, "not a number"))?;
+        if mark > MAX_IMPORTED_ID {
+            return Err(import_error(path, "it leaves too few ids for new tasks"));
+        }
         check_first(path, self.high_water_mark.replace(mark))
     }
+}
+
+/// Checks the dates of the requests in the lead's inbox. `now` is the present, in milliseconds since
+/// the epoch.
+///
+/// A request is open only if it is not older than its member, and the imported team has no members
+/// yet. So a request with a date in the past stays closed.
+fn check_request_dates(path: &str, entries: Vec<InboxEntry>, now: u64) -> Result<(), ErrorReport> {
+    for request in entries.into_iter().filter_map(OpenRequest::from_entry) {
+        if request.asked_at == 0 || request.asked_at > now {
+            let (id, from) = (request.request.id(), &request.from);
+            let reason = format!("the request {id} of {from} is dated in the future, or has no date");
+            return Err(import_error(path, &reason).with_help("compare the clocks of both machines: date -u"));
+        }
+    }
+    Ok(())
 }
 
 /// Fails if the archive already had `previous` for this path.
@@ -244,6 +292,13 @@ mod tests {
             ("tasks/t/03.json", TASK_TEXT, "not the name of a task"),
             ("tasks/t/4.json", TASK_TEXT, "it holds task 3"),
             ("tasks/t/.highwatermark", "many", "not a number"),
+            ("tasks/t/.highwatermark", "4294967295", "too few ids"),
+            ("tasks/t/.highwatermark", "999999999", "too few ids"),
+            (
+                "tasks/t/999999999.json",
+                r#"{"id":"999999999","subject":"x","status":"pending","blocks":[],"blockedBy":[]}"#,
+                "too few ids",
+            ),
             ("teams/t/config.json", CONFIG_TEXT, "there twice"),
         ] {
             let outcome = outcome(&[config, (path, text)]);
@@ -253,6 +308,32 @@ mod tests {
             );
         }
         assert!(outcome(&[task]).contains("no config.json"));
+    }
+
+    #[test]
+    fn request_dated_in_the_future_or_without_a_date_is_refused() {
+        let inbox = |date: &str| {
+            let request = serde_json::json!({"type": "permission_request", "request_id": "perm-1", "agent_id": "ann",
+                "tool_name": "Bash", "input": {}});
+            let message = serde_json::json!({"from": "ann", "text": request.to_string(), "timestamp": date});
+            serde_json::json!([message]).to_string()
+        };
+        let outcome =
+            |path: &str, date: &str| outcome(&[("teams/t/config.json", CONFIG_TEXT), (path, &inbox(date))]);
+        let lead = "teams/t/inboxes/team-lead.json";
+        assert_eq!(outcome(lead, "2026-02-13T11:00:00.000Z"), "t (1, 0)");
+        for date in ["2099-01-01T00:00:00.000Z", "soon", ""] {
+            assert!(outcome(lead, date).contains("perm-1 of ann is dated in the future"), "{date}");
+            assert_eq!(outcome("teams/t/inboxes/ann.json", date), "t (1, 0)", "no request to the lead");
+        }
+    }
+
+    #[test]
+    fn commands_of_tasks_are_listed() {
+        let mut archive = TeamArchive::default();
+        let task = r#"{"id":"3","subject":"x","status":"pending","blocks":[],"blockedBy":[],"metadata":{"command":"make"}}"#;
+        archive.add_file("tasks/t/3.json", task.into()).unwrap();
+        assert_eq!(archive.commands(), [(TaskId::from_number(3).unwrap(), "make".to_owned())]);
     }
 
     #[test]

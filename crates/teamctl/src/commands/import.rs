@@ -9,17 +9,24 @@ use crate::output;
 use protocol::control::{CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
-use protocol::policy::Policy;
+use protocol::policy::{Policy, TaskCommandPolicy};
+use protocol::single_line_and_shell_quote::shell_quote;
 use serde_json::json;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 use store::TeamArchive;
 use tar::{Archive, EntryType};
 
 /// The largest archive, in bytes.
 const MAX_ARCHIVE_BYTES: u64 = 1 << 30;
+
+/// The most bytes from the content of one entry to the content of the next: headers, long names and
+/// padding.
+const MAX_HEADER_BYTES: u64 = 64 << 10;
 
 /// Create a team from an archive of teamctl export
 ///
@@ -27,7 +34,8 @@ const MAX_ARCHIVE_BYTES: u64 = 1 << 30;
 /// former members. Former members are not started: spawn them yourself. For a member that is
 /// spawned with a former name, the messages in the archive count as read. The team's name must be
 /// free; -t sets another name. An archive with other or invalid files is refused (65), and nothing
-/// is created.
+/// is created. An archive with tasks that have commands, which a worker runs, or with a policy that
+/// lets every member add such commands, is shown and refused (76) without --yes.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl import survey.tar\n  teamctl import survey.tar -t survey-2\n  ssh host teamctl export survey --output - | teamctl import -"
@@ -35,6 +43,9 @@ const MAX_ARCHIVE_BYTES: u64 = 1 << 30;
 pub(crate) struct ImportArgs {
     /// The archive; - reads it from standard input
     file: PathBuf,
+    /// Import the team although its tasks have commands, or its policy lets members add them
+    #[arg(long)]
+    yes: bool,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &ImportArgs) -> Result<ExitCode, ErrorReport> {
@@ -44,6 +55,9 @@ pub(crate) fn run(context: &CommandContext, args: &ImportArgs) -> Result<ExitCod
         false => read_archive(open_archive(&args.file)?, &args.file)?,
     };
     let name = archive.team_name()?;
+    if !args.yes {
+        check_no_commands(&args.file, &archive, &policy)?;
+    }
     let team = context.args.team.as_deref().map_or(Ok(name), sanitized_team_name)?;
     let request = CreateTeamRequest { policy: policy.clone(), ..default_create_request(&team)? };
     let reply: CreateTeamReply =
@@ -61,6 +75,29 @@ pub(crate) fn run(context: &CommandContext, args: &ImportArgs) -> Result<ExitCod
     }
     print_result(context, &reply, &archive, &policy);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses an archive whose content makes workers run commands. The archive may come from another
+/// person, so each command is shown in full.
+fn check_no_commands(file: &Path, archive: &TeamArchive, policy: &Policy) -> Result<(), ErrorReport> {
+    let lines = command_lines(archive, policy);
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let shown = file.display();
+    let message =
+        format!("cannot import {shown} without --yes: workers run its commands:\n  {}", lines.join("\n  "));
+    let file = shell_quote(&file.to_string_lossy());
+    Err(ErrorReport::new(ErrorKind::Refused, output::sanitize(&message))
+        .with_help(format!("if you trust all of them: teamctl import {file} --yes")))
+}
+
+/// The commands of the archive's tasks, and the policy that lets members add commands.
+fn command_lines(archive: &TeamArchive, policy: &Policy) -> Vec<String> {
+    let is_open = policy.task_commands == TaskCommandPolicy::Any;
+    let policy = is_open.then(|| "policy: every member may add commands to tasks (commands: any)".to_owned());
+    let tasks = archive.commands().iter().map(|(id, command)| format!("task {id}: {command}"));
+    policy.into_iter().chain(tasks).collect()
 }
 
 const EXPORT_HELP: &str = "pack a team with: teamctl export TEAM";
@@ -89,10 +126,13 @@ fn read_archive(input: impl Read, path: &Path) -> Result<ImportedTeam, ErrorRepo
         ErrorReport::new(ErrorKind::InvalidData, format!("cannot import {}: {reason}", path.display()))
             .with_help(EXPORT_HELP)
     };
-    // One byte more than allowed shows that the archive is too large.
-    let mut tar = Archive::new(input.take(MAX_ARCHIVE_BYTES + 1));
-    let (mut archive, mut policy, mut total) = (TeamArchive::default(), Policy::default(), 0);
-    for entry in tar.entries().map_err(unreadable)? {
+    let allowance = ReadAllowance::default();
+    let mut tar = Archive::new(AllowedReader { input, allowance: allowance.clone() });
+    let (mut archive, mut policy, mut total) = (TeamArchive::default(), None, 0_u64);
+    let mut entries = tar.entries().map_err(unreadable)?;
+    loop {
+        allowance.set(MAX_HEADER_BYTES);
+        let Some(entry) = entries.next() else { break };
         let mut entry = entry.map_err(unreadable)?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         match entry.header().entry_type() {
@@ -100,20 +140,60 @@ fn read_archive(input: impl Read, path: &Path) -> Result<ImportedTeam, ErrorRepo
             EntryType::Regular => {}
             _ => return Err(invalid_archive(&name, "it is no file")),
         }
+        let plain_name = name.trim_start_matches("./");
+        total = entry.size().saturating_add(total);
+        check_size(plain_name, entry.size(), total)?;
+        allowance.set(entry.size());
         let mut bytes = Vec::new();
-        total += entry.read_to_end(&mut bytes).map_err(unreadable)? as u64;
-        if total > MAX_ARCHIVE_BYTES {
-            return Err(invalid_archive(&name, "the archive holds more than a team has"));
-        }
-        match name.trim_start_matches("./") {
-            POLICY_ENTRY => {
-                policy = serde_json::from_slice(&bytes)
-                    .map_err(|error| invalid_archive(&name, &error.to_string()))?;
-            }
+        entry.read_to_end(&mut bytes).map_err(unreadable)?;
+        match plain_name {
+            POLICY_ENTRY => add_policy(&mut policy, &name, &bytes)?,
             name => archive.add_file(&output::sanitize(name), bytes)?,
         }
     }
-    Ok(ImportedTeam { archive, policy })
+    Ok(ImportedTeam { archive, policy: policy.unwrap_or_default() })
+}
+
+/// Checks the size that the header of an entry names, before the entry is read. `total` is the size
+/// of all entries so far.
+fn check_size(name: &str, size: u64, total: u64) -> Result<(), ErrorReport> {
+    if size > TeamArchive::size_limit(name) {
+        return Err(invalid_archive(name, "too large"));
+    }
+    if total > MAX_ARCHIVE_BYTES {
+        return Err(invalid_archive(name, "the archive holds more than a team has"));
+    }
+    Ok(())
+}
+
+fn add_policy(policy: &mut Option<Policy>, name: &str, bytes: &[u8]) -> Result<(), ErrorReport> {
+    let added = serde_json::from_slice(bytes).map_err(|error| invalid_archive(name, &error.to_string()))?;
+    match policy.replace(added) {
+        None => Ok(()),
+        Some(_) => Err(invalid_archive(name, "there twice")),
+    }
+}
+
+/// How many bytes of the archive may be read until the next check.
+type ReadAllowance = Rc<Cell<u64>>;
+
+/// Reads an archive up to an allowance. The library reads the long name of an entry whole, and skips
+/// the content of a directory, before this program sees their sizes.
+struct AllowedReader<R> {
+    input: R,
+    allowance: ReadAllowance,
+}
+
+impl<R: Read> Read for AllowedReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let allowed = usize::try_from(self.allowance.get()).unwrap_or(usize::MAX).min(buffer.len());
+        if allowed == 0 && !buffer.is_empty() {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        let read = self.input.read(&mut buffer[..allowed])?;
+        self.allowance.set(self.allowance.get() - read as u64);
+        Ok(read)
+    }
 }
 
 fn invalid_archive(name: &str, reason: &str) -> ErrorReport {
@@ -127,6 +207,10 @@ fn print_result(context: &CommandContext, reply: &CreateTeamReply, archive: &Tea
     if !names.is_empty() {
         sentence += &format!("\nIts members were {}: start them with teamctl spawn.", names.join(", "));
         sentence += " A new member with one of these names finds its old messages as read.";
+    }
+    let commands = command_lines(archive, policy);
+    if !commands.is_empty() {
+        sentence += &format!("\nWorkers run its commands:\n  {}", commands.join("\n  "));
     }
     // The policy may come from another person, and it is in force from now on.
     sentence += &format!("\nIts policy: {}", policy_text(policy).replace('\n', "\n  "));

@@ -6,7 +6,7 @@ use crate::output;
 use client::short_duration::short_duration;
 use protocol::control::{Request, SetPolicyRequest};
 use protocol::error::ErrorReport;
-use protocol::policy::{Approver, Policy as TeamPolicy, TimeoutAction};
+use protocol::policy::{Approver, Policy as TeamPolicy, TaskCommandPolicy, TimeoutAction};
 use protocol::usage::{format_count, format_dollars};
 use serde_json::json;
 use std::path::PathBuf;
@@ -56,6 +56,11 @@ pub(super) fn policy_text(policy: &TeamPolicy) -> String {
         format!("plans are answered by {}", approver_text(policy.plan_approver)),
         format!("permission requests are answered by {}{rules}", approver_text(policy.permission_approver)),
     ];
+    if policy.task_commands == TaskCommandPolicy::Any {
+        lines.push(
+            "every member may put a command into a task, which a worker runs (commands: any)".to_owned(),
+        );
+    }
     if let Some(ms) = policy.answer_timeout_ms {
         let action = match policy.on_timeout {
             TimeoutAction::Wait => "the request stays open",
