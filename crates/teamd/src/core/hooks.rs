@@ -72,7 +72,11 @@ fn handle_agent_hook(
     agent.has_reported_activity = true;
     let mut reply = build_reply(agent);
     apply_hook_event(context, &id, report.event.with_short_texts(), &mut reply);
-    report.usage.into_iter().for_each(|report| budget::add_usage(context, &id, report));
+    match report.usage {
+        Some(usage) if usage.session_id == report.session_id => budget::add_usage(context, &id, usage),
+        Some(_) => budget::refuse_usage(context, &id, "it is of another session than the hook's"),
+        None => {}
+    }
     Ok(reply)
 }
 

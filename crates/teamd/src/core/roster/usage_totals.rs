@@ -17,15 +17,27 @@ pub(crate) struct UsageTotals {
 impl UsageTotals {
     /// Adds a usage report of a program. Returns the usage that earlier reports of the same session
     /// did not have yet, because programs and reconnecting shims repeat their reports.
-    pub(crate) fn add_report(&mut self, report: UsageReport) -> Usage {
+    ///
+    /// # Errors
+    ///
+    /// The usage that the member would have, if that is more than `limit`. The report is not added
+    /// then.
+    pub(crate) fn add_report(&mut self, report: UsageReport, limit: Usage) -> Result<Usage, Usage> {
         let known = self.last_reports.iter().position(|told| told.session_id == report.session_id);
-        let before = known.map(|at| self.last_reports.remove(at).usage).unwrap_or_default();
+        let before = known.map(|at| self.last_reports[at].usage).unwrap_or_default();
         let used = before.max_each(report.usage);
+        let new = used.saturating_sub(before);
+        let total = self.usage.saturating_add(new);
+        if total.max_each(limit) != limit {
+            return Err(total);
+        }
+        if let Some(at) = known {
+            self.last_reports.remove(at);
+        }
         self.last_reports.push(UsageReport { usage: used, ..report });
         let over = self.last_reports.len().saturating_sub(MAX_SESSIONS);
         self.last_reports.drain(..over);
-        let new = used.saturating_sub(before);
-        self.usage = self.usage.saturating_add(new);
-        new
+        self.usage = total;
+        Ok(new)
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Agent {
     pub(crate) turn: Option<TurnStatus>,
     /// Whether any report about the agent's activity has come from the agent itself or its hooks.
     pub(crate) has_reported_activity: bool,
+    /// Whether the program has reported usage that is not counted.
+    pub(crate) has_reported_wrong_usage: bool,
     /// The turn that has had no output for too long: when it began, in milliseconds since the epoch.
     /// `None` again after the next output.
     pub(crate) quiet_turn: Option<u64>,
@@ -60,6 +62,7 @@ impl Agent {
             task_subject: None,
             turn: None,
             has_reported_activity: false,
+            has_reported_wrong_usage: false,
             quiet_turn: None,
             screen_dialog: None,
             is_capture_outdated: false,

@@ -4,14 +4,22 @@
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
+use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
 use crate::core::members::shutdown;
+use crate::core::roster::record::AgentRecord;
 use crate::core::state::budget_status::{exhausted_reason, remaining_ms};
 use crate::core::state::daemon::State;
 use crate::core::state::team::TeamState;
 use protocol::event::EventKind;
 use protocol::name::TeamName;
-use protocol::usage::UsageReport;
+use protocol::usage::{Usage, UsageReport};
+
+/// Tokens, and millionths of a dollar, that a member may have used before its first spawn.
+const USAGE_ALLOWANCE: u64 = 1_000_000_000;
+
+/// Tokens, and millionths of a dollar, that a member may use in a second.
+const USAGE_PER_SECOND: u64 = 1_000_000;
 
 /// Counts the turns that were started by this event. A turn that runs during a restart of the
 /// daemon can count twice.
@@ -24,20 +32,49 @@ pub(crate) fn count_started_turns(context: &mut Context) {
     }
 }
 
-/// Adds the usage that a program reports for a session, or for this spawn.
+/// Adds the usage that a program reports for a session, or for this spawn. Usage that no program can
+/// have is not counted: one wrong report would stop the whole team.
 pub(crate) fn add_usage(context: &mut Context, id: &SpawnId, report: UsageReport) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    let session = report.session_id.or_else(|| Some(id.as_str().to_owned()));
-    let new = agent.record.respawn.usage.add_report(UsageReport { session_id: session, ..report });
-    if new.is_zero() {
-        return;
-    }
-    context.state.has_roster_changed = true;
+    let session_id = report.session_id.or_else(|| Some(id.as_str().to_owned()));
+    let report = UsageReport { session_id, ..report };
+    let limit = largest_plausible_usage(&agent.record, context.now);
     let team = agent.record.request.team.clone();
+    let new = match agent.record.respawn.usage.add_report(report, limit) {
+        Ok(new) if new.is_zero() => return,
+        Ok(new) => new,
+        Err(total) => {
+            let reason = format!("{total} is more than a program can use in its time");
+            return refuse_usage(context, id, &reason);
+        }
+    };
+    context.state.has_roster_changed = true;
     if let Some(known) = context.state.teams.get_mut(&team) {
         known.usage.usage = known.usage.usage.saturating_add(new);
         check(context, &team);
     }
+}
+
+/// The usage that a member may have had since its first spawn: an allowance for sessions that began
+/// before, and an amount for each second. Both are far above what programs use.
+fn largest_plausible_usage(record: &AgentRecord, now: Now) -> Usage {
+    let first_spawned_at = match record.respawn.first_spawned_at {
+        0 => record.spawned_at,
+        at => at,
+    };
+    let seconds = now.wall.saturating_sub(first_spawned_at) / 1_000;
+    let largest = USAGE_ALLOWANCE.saturating_add(seconds.saturating_mul(USAGE_PER_SECOND));
+    Usage { tokens: largest, microdollars: largest }
+}
+
+/// Reports usage that is not counted, once per spawn.
+pub(crate) fn refuse_usage(context: &mut Context, id: &SpawnId, reason: &str) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
+    if std::mem::replace(&mut agent.has_reported_wrong_usage, true) {
+        return;
+    }
+    let message = format!("cannot count the usage that {} reports: {reason}", agent.record.request.name);
+    context.effects.push(Effect::log_member(&agent.record, EventKind::Error { message }));
 }
 
 /// Checks the team's budget under the present policy, and sets when the time limit is reached. When

@@ -326,3 +326,23 @@ fn hooks_report_usage_at_the_end_of_a_turn() {
     assert!(logs_exhausted(&effects), "{effects:?}");
     assert_eq!(state.agents[&ann].record.usage(), usage_report(500));
 }
+
+#[test]
+fn implausible_or_foreign_usage_is_not_counted_and_reported_once() {
+    let mut state = state_with_policy(Policy { max_tokens: Some(1_000), ..Policy::default() });
+    let (_, token) = hooks::start_hook_member(&mut state, "ann", 50);
+    let mut report_hook = |session: &str, tokens| {
+        let report =
+            UsageReport { session_id: Some(session.to_owned()), usage: Usage { tokens, ..Usage::default() } };
+        let report =
+            HookReport { usage: Some(report), ..super::hooks::hook_report(Some("s"), HookEvent::TurnEnded) };
+        let effects = hooks::send_call_as(&mut state, 70, &token, Request::ReportHook(report));
+        assert!(!logs_exhausted(&effects), "{effects:?}");
+        let is_error = |effect: &&Effect| matches!(effect, Effect::Log(event) if matches!(event.kind, EventKind::Error { .. }));
+        (counted_tokens(&state), effects.iter().filter(is_error).count())
+    };
+    assert_eq!(report_hook("s", 1_000_000_000_000), (0, 1));
+    assert_eq!(report_hook("s", 1_000_000_000_001), (0, 0));
+    assert_eq!(report_hook("other", 900), (0, 0));
+    assert_eq!(report_hook("s", 900), (900, 0));
+}
