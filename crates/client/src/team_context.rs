@@ -173,7 +173,13 @@ impl TeamContext {
     }
 
     /// Opens the root and checks it. Creates what is missing.
+    ///
+    /// # Errors
+    ///
+    /// `NotPermitted` if the caller's environment is that of an ended spawn and another spawn of the
+    /// same name runs; the errors of [`Root::open`].
     pub fn create_root(&self) -> Result<Root, ErrorReport> {
+        check_own_spawn(&self.directories()?.state_dir)?;
         let durability = Durability::from_env_value(env_var("TEAMD_DURABILITY").as_deref())?;
         Root::open(&self.root_path()?, &self.directories()?.state_dir, durability).map_err(ErrorReport::from)
     }
@@ -323,6 +329,23 @@ pub fn check_own_team(team: &TeamName) -> Result<(), ErrorReport> {
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses the environment of a spawn that has ended if another spawn of the same member runs, for which
+/// the caller would act. The control socket refuses the token of such an environment.
+fn check_own_spawn(state_dir: &Path) -> Result<(), ErrorReport> {
+    let [Some(member), Some(team), Some(token)] = ["TEAMD_MEMBER", "TEAMD_TEAM", "TEAMD_TOKEN"].map(env_var)
+    else {
+        return Ok(());
+    };
+    let (Ok(team), name) = (TeamName::parse(&team), AgentName::new_unchecked(&member)) else { return Ok(()) };
+    let roster = store::read_roster_file(state_dir).unwrap_or_default();
+    if !roster.is_superseded(&team, &name, &token) {
+        return Ok(());
+    }
+    let message = format!("cannot act as {member}: this environment is of an earlier spawn, which has ended");
+    Err(ErrorReport::new(ErrorKind::NotPermitted, message)
+        .with_help("unset the TEAMD_ variables to act as a person; who runs: teamctl status"))
 }
 
 /// Refuses a root that is not the caller's own, if the caller is an agent. `root` is absolute.

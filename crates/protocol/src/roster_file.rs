@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The part of roster.json that clients read.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 pub struct RosterFile {
     version: u32,
     #[serde(default)]
@@ -22,10 +22,12 @@ pub struct RosterFile {
     past_members: BTreeMap<TeamName, Vec<PastMember>>,
 }
 
-/// The part of a member's record that clients read.
-#[derive(Debug, Deserialize)]
+/// The part of a member's record that clients read. It has no `Debug`, because the token is secret.
+#[derive(Deserialize)]
 struct RosterRecord {
     spawn_id: String,
+    #[serde(default)]
+    token: String,
     request: RecordedRequest,
     pane: Option<RecordedPane>,
     lifecycle: RecordedLifecycle,
@@ -93,21 +95,23 @@ impl RosterFile {
     /// Capabilities of the program of the member `name`. If no such member runs, all capabilities
     /// are unknown.
     pub fn member_capabilities(&self, team: &TeamName, name: &AgentName) -> Capabilities {
-        let is_running = |record: &&RosterRecord| {
-            record.request.team == *team
-                && record.request.name == *name
-                && !matches!(record.lifecycle, RecordedLifecycle::Exited(_))
-        };
         self.records
             .iter()
             .rev()
-            .find(is_running)
+            .find(|record| record.is_running_member(team, name))
             .map_or_else(Capabilities::default, RosterRecord::capabilities)
     }
 
     /// Ids of all spawns that have a record.
     pub fn spawn_ids(&self) -> Vec<String> {
         self.records.iter().map(|record| record.spawn_id.clone()).collect()
+    }
+
+    /// Whether the spawn with the token `token` has ended and another spawn of the member runs. False if
+    /// the roster has neither, because a lost roster must not keep an agent from its work.
+    pub fn is_superseded(&self, team: &TeamName, name: &AgentName, token: &str) -> bool {
+        let is_known = self.records.iter().any(|record| record.token == token);
+        !is_known && self.records.iter().any(|record| record.is_running_member(team, name))
     }
 
     /// Epochs of the tmux servers of all panes, without duplicates.
@@ -137,6 +141,12 @@ impl RosterFile {
 }
 
 impl RosterRecord {
+    fn is_running_member(&self, team: &TeamName, name: &AgentName) -> bool {
+        self.request.team == *team
+            && self.request.name == *name
+            && !matches!(self.lifecycle, RecordedLifecycle::Exited(_))
+    }
+
     fn capabilities(&self) -> Capabilities {
         let RecordedRequest { delivery, turns, approved, .. } = &self.request;
         let modes = match delivery {
@@ -159,8 +169,7 @@ mod tests {
     fn roster(request: Value, lifecycle: &str) -> RosterFile {
         let mut full_request = json!({"team": "survey", "name": "ann"});
         full_request.as_object_mut().unwrap().extend(request.as_object().unwrap().clone());
-        let record =
-            json!({"spawn_id": "s-1", "request": full_request, "pane": null, "lifecycle": {lifecycle: {}}});
+        let record = json!({"spawn_id": "s-1", "token": "t-1", "request": full_request, "pane": null, "lifecycle": {lifecycle: {}}});
         let bytes = json!({"version": RosterFile::VERSION, "records": [record]}).to_string();
         RosterFile::parse(bytes.as_bytes()).unwrap()
     }
@@ -192,6 +201,19 @@ mod tests {
         let request = json!({"type": "plan_approval_request", "from": "ann", "timestamp": "", "planFilePath": "p",
             "planContent": "c", "requestId": "plan-1"});
         check_answer(capabilities, request, Approval { mode: Some(mode), ..Approval::default() })
+    }
+
+    #[test]
+    fn spawn_is_superseded_if_another_spawn_of_its_member_runs() {
+        let team = TeamName::parse("survey").unwrap();
+        let is_superseded = |name: &str, token: &str, lifecycle: &str| {
+            let roster = roster(json!({"delivery": "pull"}), lifecycle);
+            roster.is_superseded(&team, &AgentName::new_unchecked(name), token)
+        };
+        assert!(is_superseded("ann", "t-0", "running"));
+        assert!(!is_superseded("ann", "t-1", "running"), "its own record");
+        assert!(!is_superseded("bob", "t-0", "running"), "nobody else has the name");
+        assert!(!is_superseded("ann", "t-0", "exited"));
     }
 
     #[test]
