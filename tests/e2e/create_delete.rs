@@ -11,9 +11,13 @@ fn delete_is_rejected_with_members_and_complete_without() {
     let error = env.teamctl(["delete", "survey"]).expect_failure(76);
     assert!(error.contains("2 active member(s): ann, bob"), "{error}");
     env.teamctl(["shutdown", "ann"]).expect_success();
-    env.teamctl(["delete", "survey", "--force"]).expect_success();
+    let output = env.teamctl(["delete", "survey", "--force"]).expect_success();
     assert!(!env.path("root/teams/survey").exists());
     assert!(!env.path("root/tasks/survey").exists());
+    let kept = output
+        .lines()
+        .find_map(|line| line.strip_prefix("The output logs of its members stay; to remove them: rm -r "));
+    assert!(std::path::Path::new(kept.unwrap()).join("ann.log").exists(), "{output}");
     env.teamctl(["create", "survey"]).expect_success();
     env.shut_down();
 }

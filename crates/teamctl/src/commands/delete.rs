@@ -5,8 +5,10 @@ use crate::output;
 use profile::worktree_spawn::git_variables;
 use protocol::control::{DeleteTeamReply, DeleteTeamRequest, Request};
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::single_line_and_shell_quote::shell_quote;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use store::agent_log_dir;
 
 /// Delete a team: its configuration, inboxes, tasks and worktrees
 ///
@@ -17,7 +19,8 @@ use std::process::ExitCode;
 /// process in the directory. The error names the worktree and the command that discards it. A
 /// discarded worktree goes into the trash, and the output says how to restore it. A branch that was
 /// created for a worktree goes with it when it is merged, and is renamed when the worktree is
-/// discarded.
+/// discarded. The output logs of the members stay, and the output names them. So do the team's lines
+/// in the event log and in the daemon's own log.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl delete survey\n  teamctl delete survey --force\n  teamctl delete survey --discard ~/project.worktrees/survey-ann"
@@ -43,8 +46,10 @@ pub(crate) fn run(context: &CommandContext, args: &DeleteArgs) -> Result<ExitCod
         git_env: git_variables(),
         discard_worktrees: args.discard.iter().map(|path| recorded_path(path)).collect::<Result<_, _>>()?,
     };
+    let logs = agent_log_dir(&context.state_dir_path()?, &request.team);
     let reply: DeleteTeamReply = context.request(Request::DeleteTeam(request))?;
-    output::print_result(&context, &reply, &output::sanitize(&result_text(&reply)));
+    let logs = Some(logs).filter(|logs| logs.is_dir());
+    output::print_result(&context, &reply, &output::sanitize(&result_text(&reply, logs.as_deref())));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -57,12 +62,17 @@ fn recorded_path(path: &Path) -> Result<PathBuf, ErrorReport> {
     })
 }
 
-fn result_text(reply: &DeleteTeamReply) -> String {
+/// The text for people. `logs` is the directory of the members' output logs, if there is one.
+fn result_text(reply: &DeleteTeamReply, logs: Option<&Path>) -> String {
     let trashed = reply.worktrees.trashed.iter().map(ToString::to_string);
     let missing = reply.worktrees.missing.iter();
     let missing = missing.map(|path| format!("Not there any more, nothing was removed: {}", path.display()));
     let kept = reply.worktrees.kept.iter().map(|worktree| format!("Left alone: {worktree}"));
-    let lines: Vec<String> =
-        std::iter::once(format!("{}.", reply.message)).chain(trashed).chain(missing).chain(kept).collect();
+    let logs = logs.map(|logs| {
+        let directory = shell_quote(&logs.to_string_lossy());
+        format!("The output logs of its members stay; to remove them: rm -r {directory}")
+    });
+    let first = std::iter::once(format!("{}.", reply.message));
+    let lines: Vec<String> = first.chain(trashed).chain(missing).chain(kept).chain(logs).collect();
     lines.join("\n")
 }
