@@ -29,6 +29,7 @@ mod hide_show;
 mod hooks;
 mod injection;
 mod installation;
+mod logs;
 mod mcp;
 mod messages;
 mod missing_files;

@@ -109,6 +109,7 @@ pub mod shim_turn_program;
 mod shorten_event;
 pub mod sibling_program;
 pub mod single_line_and_shell_quote;
+pub mod spawn_mark;
 pub mod split_shell_command;
 pub mod task;
 pub mod team_config;

@@ -2,7 +2,7 @@
 //! Outside tmux, a new client attaches. If the member has no pane, its output log is printed and
 //! followed.
 
-use super::logs;
+use super::logs::{self, ShownSpawns};
 use super::send::team_of_address;
 use crate::context::CommandContext;
 use client::tmux_escape::tmux_failed;
@@ -34,7 +34,7 @@ pub(crate) fn run(context: &CommandContext, args: &AttachArgs) -> Result<ExitCod
             }
             Err(exec_tmux(&pane, &tmux, method))
         }
-        LocatePaneReply::Log { path } => logs::follow(context, &path),
+        LocatePaneReply::Log { path } => logs::follow(context, &path, ShownSpawns::Last),
     }
 }
 

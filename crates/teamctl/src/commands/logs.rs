@@ -10,6 +10,7 @@ use client::team_context::check_own_team;
 use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, strip_team};
+use protocol::spawn_mark::{SpawnOutput, split_by_spawn};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -19,27 +20,42 @@ use store::agent_log_dir;
 
 /// Print the output of a member's program, also after its end
 ///
-/// The bytes are printed unchanged, with escape sequences, because they are the agent's terminal
-/// output. To view them safely: teamctl logs NAME | less. A log that reaches 10 MiB is rotated, and
-/// one older log is kept; both are printed. With --json each piece is an object on a line of its
-/// own.
+/// Prints what the member's current or last spawn has printed, and with --all-spawns also the output of
+/// earlier spawns of a member with this name. The bytes are printed unchanged, with escape sequences,
+/// because they are the agent's terminal output. To view them safely: teamctl logs NAME | less. A log
+/// that reaches 10 MiB is rotated, and one older log is kept; both are printed. With --json each piece
+/// is an object on a line of its own.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl logs ann\n  teamctl logs ann -f\n  teamctl logs ann | less -R")]
+#[command(
+    after_help = "Examples:\n  teamctl logs ann\n  teamctl logs ann -f\n  teamctl logs ann --all-spawns | less -R"
+)]
 pub(crate) struct LogsArgs {
     /// The member
     name: String,
     /// Wait for more, until interrupted
     #[arg(short, long)]
     follow: bool,
+    /// Also print the output of earlier spawns, each below a line with its time
+    #[arg(long, alias = "all-lives")]
+    all_spawns: bool,
+}
+
+/// Which spawns of the member the output is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ShownSpawns {
+    /// The current spawn, or else the last one.
+    Last,
+    All,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &LogsArgs) -> Result<ExitCode, ErrorReport> {
     let team = team_of_log(context, &args.name)?;
     let path = find_log(&agent_log_dir(&context.state_dir_path()?, &team), strip_team(&args.name, &team))?;
+    let shown = if args.all_spawns { ShownSpawns::All } else { ShownSpawns::Last };
     if args.follow {
-        return follow(context, &path);
+        return follow(context, &path, shown);
     }
-    print_new(context, &mut RotatedLog::open(&path))?;
+    print_past(context, &mut RotatedLog::open(&path), shown)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -56,14 +72,17 @@ fn team_of_log(context: &CommandContext, address: &str) -> Result<TeamName, Erro
 }
 
 /// Prints the log and everything that is added to it, until the reader of the output is gone.
-pub(super) fn follow(context: &CommandContext, path: &Path) -> Result<ExitCode, ErrorReport> {
+pub(super) fn follow(
+    context: &CommandContext,
+    path: &Path,
+    shown: ShownSpawns,
+) -> Result<ExitCode, ErrorReport> {
     let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
     let mut watcher = DirectoryWatcher::new_for_stream(&[directory])?;
     let mut log = RotatedLog::open(path);
-    while print_new(context, &mut log)? == OutputState::Open {
-        if watcher.wait(None)? == WatchEvent::OutputClosed {
-            break;
-        }
+    let mut output = print_past(context, &mut log, shown)?;
+    while output == OutputState::Open && watcher.wait(None)? != WatchEvent::OutputClosed {
+        output = print_new(context, &mut log)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -75,23 +94,68 @@ enum OutputState {
     Closed,
 }
 
+/// Prints what the log has now of the shown spawns.
+fn print_past(
+    context: &CommandContext,
+    log: &mut RotatedLog,
+    shown: ShownSpawns,
+) -> Result<OutputState, ErrorReport> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = log.next_chunk()? {
+        bytes.extend(chunk);
+    }
+    let spawns = split_by_spawn(&bytes);
+    let print = match shown {
+        ShownSpawns::All if spawns.len() > 1 => print_with_heading,
+        ShownSpawns::All | ShownSpawns::Last => print_chunk,
+    };
+    let (last, earlier) = spawns.split_last().expect("a log has at least one part");
+    if shown == ShownSpawns::Last && last.output.is_empty() && !earlier.is_empty() {
+        output::print_warning("this spawn has printed nothing yet; for earlier ones: --all-spawns");
+    }
+    let printed = if shown == ShownSpawns::All { spawns.as_slice() } else { std::slice::from_ref(last) };
+    let is_closed = printed.iter().any(|spawn| print(context, spawn) == OutputState::Closed);
+    Ok(if is_closed { OutputState::Closed } else { OutputState::Open })
+}
+
+/// Prints the output of one of several spawns. Its heading begins on a new line, with the terminal's
+/// colors reset.
+fn print_with_heading(context: &CommandContext, spawn: &SpawnOutput<'_>) -> OutputState {
+    let heading = match spawn.spawned_at {
+        Some(time) => format!("\x1b[0m\r\n── spawn of {time}\r\n"),
+        None => "── earlier output\r\n".to_owned(),
+    };
+    match context.args.json {
+        true => print_chunk(context, spawn),
+        false => print_chunk(
+            context,
+            &SpawnOutput { output: &[heading.as_bytes(), spawn.output].concat(), ..*spawn },
+        ),
+    }
+}
+
 /// Prints everything that was added to the log since the last call.
 fn print_new(context: &CommandContext, log: &mut RotatedLog) -> Result<OutputState, ErrorReport> {
     while let Some(chunk) = log.next_chunk()? {
-        if print_chunk(context, &chunk) == OutputState::Closed {
+        if print_chunk(context, &SpawnOutput { spawned_at: None, output: &chunk }) == OutputState::Closed {
             return Ok(OutputState::Closed);
         }
     }
     Ok(OutputState::Open)
 }
 
-fn print_chunk(context: &CommandContext, chunk: &[u8]) -> OutputState {
+fn print_chunk(context: &CommandContext, spawn: &SpawnOutput<'_>) -> OutputState {
+    if spawn.output.is_empty() {
+        return OutputState::Open;
+    }
     if context.args.json {
-        output::print_item(context, &json!({"text": String::from_utf8_lossy(chunk)}), "");
+        let mut object = json!({"text": String::from_utf8_lossy(spawn.output)});
+        spawn.spawned_at.iter().for_each(|time| object["spawned_at"] = json!(time));
+        output::print_item(context, &object, "");
         return OutputState::Open;
     }
     let mut stdout = std::io::stdout().lock();
-    match context.args.quiet || stdout.write_all(chunk).and_then(|()| stdout.flush()).is_ok() {
+    match context.args.quiet || stdout.write_all(spawn.output).and_then(|()| stdout.flush()).is_ok() {
         true => OutputState::Open,
         false => OutputState::Closed,
     }

@@ -5,6 +5,7 @@
 //! reports when a shim exits; this module only reaps the zombie processes.
 
 use crate::core::id::SpawnId;
+use crate::io::mark_spawn_in_log::mark_spawn_in_log;
 use crate::io::process_start_error::{descriptors_error, start_error};
 use crate::io::resource_limits::SavedLimits;
 use crate::io::shim_program::check_shim_start;
@@ -48,6 +49,7 @@ impl Children {
             let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
             created.map_err(|error| ErrorReport::from_io("make", directory, &error))?;
         }
+        mark_spawn_in_log(log);
         let (program, arguments) = argv.split_first().expect("the core names a program");
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

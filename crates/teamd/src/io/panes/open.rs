@@ -1,6 +1,7 @@
 //! Opens a pane for a new agent: chooses a window of the team, splits it, and tags the pane.
 
 use crate::core::jobs::pane_jobs::{OpenedPane, PaneSpec};
+use crate::io::mark_spawn_in_log::mark_spawn_in_log;
 use crate::io::panes::thread::{PaneManager, is_server_gone};
 use crate::io::panes::window_rows_cache::OpenBatch;
 use crate::io::panes::window_space::window_with_space;
@@ -19,6 +20,7 @@ impl PaneManager {
     pub(super) fn open(&mut self, opening: &PaneSpec, next: Option<&PaneSpec>) -> Result<OpenedPane, Error> {
         let PaneSpec { team, layout, .. } = opening;
         create_log_directory(&opening.log);
+        mark_spawn_in_log(&opening.log);
         // After an error the batch may be out of date, so the next pane lists the windows again.
         let created = self.take_or_create(opening).inspect_err(|_| self.batch = None)?;
         self.last_window.insert(team.clone(), created.window);
