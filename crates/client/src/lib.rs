@@ -37,4 +37,5 @@ pub mod stdout_closed;
 pub mod suggested_commands;
 pub mod team_context;
 pub mod team_view;
+pub mod terminal_signals;
 pub mod tmux_escape;

@@ -2,9 +2,12 @@
 //! Outside tmux, a new client attaches. If the member has no pane, its output log is printed and
 //! followed.
 
+mod tmux_view;
+
 use super::logs::{self, ShownSpawns};
 use super::send::team_of_address;
 use crate::context::CommandContext;
+use client::terminal_signals::catch_terminal_signals;
 use client::tmux_escape::tmux_failed;
 use protocol::control::{LocatePaneReply, MemberAddress, Request};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -12,11 +15,12 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use store::env_var;
+use tmux_view::{AttachedClient, PaneLocation, client_of_pane, end_left_views, end_view};
 
 /// Go to a member's pane, or follow its output if it has none
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl attach ann\n\nInside tmux the client switches to the pane (back with: prefix L); outside, tmux attaches (leave with: prefix d). A hidden pane is shown first. What a member without a pane prints comes until you interrupt it."
+    after_help = "Examples:\n  teamctl attach ann\n\nInside tmux the client switches to the pane (back with: prefix L); outside, tmux attaches (leave with: prefix d). Each terminal gets a tmux session of its own, which ends when you detach. A pane that would be smaller than 60x10 is zoomed if no other terminal shows its window (all panes again: prefix z). A hidden pane is shown first. What a member without a pane prints comes until you interrupt it."
 )]
 pub(crate) struct AttachArgs {
     /// The member
@@ -32,7 +36,7 @@ pub(crate) fn run(context: &CommandContext, args: &AttachArgs) -> Result<ExitCod
             if is_hidden {
                 context.call_daemon(Request::ShowPane(locate))?;
             }
-            Err(exec_tmux(&pane, &tmux, method))
+            go_to_pane(&tmux, &pane, &method)
         }
         LocatePaneReply::Log { path } => logs::follow(context, &path, ShownSpawns::Last),
     }
@@ -40,8 +44,8 @@ pub(crate) fn run(context: &CommandContext, args: &AttachArgs) -> Result<ExitCod
 
 /// How the caller's terminal gets to a pane.
 enum AttachMethod {
-    /// The tmux client with this name switches to the pane.
-    SwitchClient(String),
+    /// This tmux client switches to the pane.
+    SwitchClient(AttachedClient),
     /// A new tmux client attaches.
     NewClient,
 }
@@ -59,34 +63,48 @@ fn attach_method(pane: &str, tmux: &Path) -> Result<AttachMethod, ErrorReport> {
     }
 }
 
-/// Replaces teamctl by tmux. Returns only if that fails.
-fn exec_tmux(pane: &str, tmux: &Path, method: AttachMethod) -> ErrorReport {
-    let mut command = Command::new("tmux");
-    command.arg("-u").arg("-S").arg(tmux);
-    command.args(["select-window", "-t", pane, ";", "select-pane", "-t", pane, ";"]);
+/// Shows the pane in the caller's terminal. The pane is looked up only now, because showing a hidden pane
+/// moves it to another window.
+fn go_to_pane(tmux: &Path, pane: &str, method: &AttachMethod) -> Result<ExitCode, ErrorReport> {
+    end_left_views(tmux);
+    let location = PaneLocation::find(tmux, pane)?;
+    let name = location.view_name(std::process::id());
     match method {
-        AttachMethod::SwitchClient(client) => command.args(["switch-client", "-c", &client, "-t", pane]),
-        AttachMethod::NewClient => command.args(["attach-session", "-t", pane]),
-    };
-    tmux_failed(&command.exec())
+        AttachMethod::NewClient => run_new_client(tmux, &location, &name),
+        AttachMethod::SwitchClient(client) if location.is_in_session_of(tmux, client)? => {
+            Err(exec_tmux(tmux, &location.commands_in_own_session(client)))
+        }
+        AttachMethod::SwitchClient(client) => {
+            Err(exec_tmux(tmux, &location.commands_to_switch(client, &name)))
+        }
+    }
 }
 
-/// Returns the name of a tmux client that shows the session of the caller's pane. `switch-client`
-/// gets this name, because without a name tmux might switch any client, even the control client of
-/// the daemon.
-fn client_of_this_pane(socket: &Path) -> Result<String, ErrorReport> {
-    let pane = env_var("TMUX_PANE").unwrap_or_default();
+/// Runs a tmux client in this terminal, and ends its view when the client has ended.
+fn run_new_client(tmux: &Path, location: &PaneLocation, name: &str) -> Result<ExitCode, ErrorReport> {
+    // If the terminal is closed, this process must still end the view.
+    catch_terminal_signals();
+    let status = tmux_command(tmux, &location.commands_of_new_client(name)).status();
+    let status = status.map_err(|error| tmux_failed(&error))?;
+    end_view(tmux, name);
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Replaces teamctl by tmux. Returns only if that fails.
+fn exec_tmux(tmux: &Path, commands: &[String]) -> ErrorReport {
+    tmux_failed(&tmux_command(tmux, commands).exec())
+}
+
+fn tmux_command(tmux: &Path, commands: &[String]) -> Command {
     let mut command = Command::new("tmux");
-    command.arg("-S").arg(socket).args([
-        "list-clients",
-        "-t",
-        &pane,
-        "-F",
-        "#{client_control_mode} #{client_name}",
-    ]);
-    let output = command.output().map_err(|error| tmux_failed(&error))?;
-    let clients = String::from_utf8_lossy(&output.stdout).into_owned();
-    clients.lines().find_map(|line| line.strip_prefix("0 ")).map(str::to_owned).ok_or_else(|| {
+    command.arg("-u").arg("-S").arg(tmux).args(commands);
+    command
+}
+
+/// Returns a tmux client that shows the session of the caller's pane. `switch-client` gets its name,
+/// because without a name tmux might switch any client, even the control client of the daemon.
+fn client_of_this_pane(socket: &Path) -> Result<AttachedClient, ErrorReport> {
+    client_of_pane(socket, &env_var("TMUX_PANE").unwrap_or_default())?.ok_or_else(|| {
         ErrorReport::new(
             ErrorKind::Refused,
             "cannot switch to the pane: no terminal is attached to this session",

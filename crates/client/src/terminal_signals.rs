@@ -1,0 +1,13 @@
+//! Catches the signals that end a process when its terminal is closed, or when a person types Ctrl-C.
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use std::sync::Arc;
+
+/// Lets this process survive the signals, so that it can clean up after a child that they end. A child
+/// gets the default actions.
+pub fn catch_terminal_signals() {
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+        // Without the handler, the signal ends this process as usual.
+        signal_hook::flag::register(signal, Arc::default()).ok();
+    }
+}

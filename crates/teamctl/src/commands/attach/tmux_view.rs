@@ -1,0 +1,213 @@
+//! The tmux commands that show a pane in a view: a session of its own for one terminal, grouped with
+//! the session of the pane.
+//!
+//! Grouped sessions share their windows, and each of them has its own current window. So two
+//! terminals that go to two members do not move each other.
+//!
+//! `attach` ends the view of a new client when the client ends. A view that a client has left for
+//! another session stays until the next `attach`. The tmux option `destroy-unattached` would end all
+//! views at once, but with it tmux crashes (3.2a to 3.7c), for example when two clients leave at the same
+//! moment. tmux runs the hook `client-detached` for another session if a terminal is closed.
+
+use client::select_tmux_server::tmux_output;
+use protocol::error::{ErrorKind, ErrorReport};
+use std::path::Path;
+
+/// The smallest pane that is shown beside others, in columns and rows.
+const MIN_PANE: (u32, u32) = (60, 10);
+
+/// The session option that marks a view.
+const VIEW_OPTION: &str = "@teamd_view";
+
+/// The tmux condition that a view may end: no terminal shows it, and its windows are in another session
+/// too. A person may have killed the session of the members, and then the view keeps their windows.
+const MAY_END: &str = "#{&&:#{==:#{session_attached},0},#{e|>:#{session_group_size},1}}";
+
+/// Where a pane is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct PaneLocation {
+    /// The id of the pane.
+    pane: String,
+    /// The id of the window.
+    window: String,
+    /// The id of a session that has the window.
+    session: String,
+    /// The name of the session's group; without a group, of the session.
+    group: String,
+}
+
+/// A tmux client that is attached to a session.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct AttachedClient {
+    /// The name of the client.
+    pub(super) name: String,
+    /// The id of its session.
+    pub(super) session: String,
+}
+
+impl PaneLocation {
+    /// Asks the tmux server with the socket `tmux` where a pane is. A pane that is in several sessions
+    /// is found in the first that tmux lists: views sort behind the session that they are grouped with.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if the pane is gone.
+    pub(super) fn find(tmux: &Path, pane: &str) -> Result<PaneLocation, ErrorReport> {
+        let filter = format!("#{{==:#{{pane_id}},{pane}}}");
+        let format = "#{window_id} #{session_id} #{?session_group,#{session_group},#{session_name}}";
+        let listed = query(tmux, &["list-panes", "-a", "-f", &filter, "-F", format])?;
+        listed.lines().find_map(|line| PaneLocation::parse(pane, line)).ok_or_else(|| {
+            ErrorReport::new(ErrorKind::NotFound, format!("cannot go to {pane}: the pane has closed"))
+        })
+    }
+
+    fn parse(pane: &str, line: &str) -> Option<PaneLocation> {
+        let mut fields = line.splitn(3, ' ').map(str::to_owned);
+        let (window, session, group) = (fields.next()?, fields.next()?, fields.next()?);
+        Some(PaneLocation { pane: pane.to_owned(), window, session, group })
+    }
+
+    /// Whether the session of `client` has the pane's window.
+    ///
+    /// # Errors
+    ///
+    /// `Io` if the session has ended.
+    pub(super) fn is_in_session_of(&self, tmux: &Path, client: &AttachedClient) -> Result<bool, ErrorReport> {
+        let windows = query(tmux, &["list-windows", "-t", &client.session, "-F", "#{window_id}"])?;
+        Ok(windows.lines().any(|window| window == self.window))
+    }
+
+    /// The name of the view of the process `pid`.
+    pub(super) fn view_name(&self, pid: u32) -> String {
+        format!("{}-view-{pid}", plain_name(&self.group))
+    }
+
+    /// The tmux commands with which a new client shows the pane in the view `name`. With `active-pane`,
+    /// what a person types goes to the pane that this client has selected, whatever other clients select.
+    /// tmux notes the pane of such a client only if the client has selected another pane before.
+    pub(super) fn commands_of_new_client(&self, name: &str) -> Vec<String> {
+        let window = format!("={name}:{}", self.window);
+        let create = ["new-session", "-f", "active-pane", "-s", name, "-t", &self.session];
+        let mut commands = vec![command(&create)];
+        commands.extend(view_options(name));
+        commands.push(command(&["select-window", "-t", &window]));
+        commands.push(command(&["select-pane", "-t", &format!("{window}.+")]));
+        commands.push(command(&["select-pane", "-t", &format!("{window}.{}", self.pane)]));
+        self.with_zoom(commands)
+    }
+
+    /// The tmux commands with which `client` switches to the view `name` of the pane.
+    pub(super) fn commands_to_switch(&self, client: &AttachedClient, name: &str) -> Vec<String> {
+        let mut commands = vec![command(&["new-session", "-d", "-s", name, "-t", &self.session])];
+        commands.extend(view_options(name));
+        commands.push(self.switch_command(client, &format!("={name}:")));
+        self.with_zoom(commands)
+    }
+
+    /// The tmux commands with which `client` goes to the pane in its own session.
+    pub(super) fn commands_in_own_session(&self, client: &AttachedClient) -> Vec<String> {
+        self.with_zoom(vec![self.switch_command(client, &format!("{}:", client.session))])
+    }
+
+    /// `session` is the target of a session, with its colon.
+    fn switch_command(&self, client: &AttachedClient, session: &str) -> Vec<String> {
+        let pane = format!("{session}{}.{}", self.window, self.pane);
+        command(&["switch-client", "-c", &client.name, "-t", &pane])
+    }
+
+    /// Joins tmux commands to a command list that ends with a zoom of the pane, if the pane is smaller
+    /// than [`MIN_PANE`] and no other terminal shows its window.
+    ///
+    /// tmux gives the window the size of its new terminal only after the commands that it runs at once.
+    /// So the condition follows a shell command. It is checked whether the shell command fails or not.
+    fn with_zoom(&self, mut commands: Vec<Vec<String>>) -> Vec<String> {
+        let (pane, (columns, rows)) = (&self.pane, MIN_PANE);
+        let is_small = format!("#{{||:#{{e|<:#{{pane_width}},{columns}}},#{{e|<:#{{pane_height}},{rows}}}}}");
+        let is_alone = "#{&&:#{==:#{window_active_clients},1},#{!=:#{window_zoomed_flag},1}}";
+        let zoom =
+            format!("if-shell -F -t {pane} '#{{&&:{is_alone},{is_small}}}' 'resize-pane -Z -t {pane}'");
+        commands.push(command(&["if-shell", "true", &zoom, &zoom]));
+        commands.join(&";".to_owned())
+    }
+}
+
+fn command(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+/// The tmux commands that make a new session a view.
+fn view_options(name: &str) -> [Vec<String>; 2] {
+    let view = format!("={name}:");
+    [
+        command(&["set-option", "-t", &view, "destroy-unattached", "off"]),
+        command(&["set-option", "-t", &view, VIEW_OPTION, "1"]),
+    ]
+}
+
+/// Ends the view `name`, if no terminal shows it.
+pub(super) fn end_view(tmux: &Path, name: &str) {
+    let commands =
+        ["if-shell", "-F", "-t", &format!("={name}:"), MAY_END, &format!("kill-session -t '={name}'")];
+    // The view is gone already if its last window has closed.
+    query(tmux, &commands).ok();
+}
+
+/// Ends the views that terminals have left. A failure does no harm: the next `attach` tries again.
+pub(super) fn end_left_views(tmux: &Path) {
+    let filter = format!("#{{&&:#{{==:#{{{VIEW_OPTION}}},1}},{MAY_END}}}");
+    let views = query(tmux, &["list-sessions", "-f", &filter, "-F", "#{session_id}"]).unwrap_or_default();
+    for view in views.lines() {
+        query(tmux, &["if-shell", "-F", "-t", view, MAY_END, &format!("kill-session -t '{view}'")]).ok();
+    }
+}
+
+/// `name` with only characters that have no meaning in a tmux target or format.
+fn plain_name(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' }).collect()
+}
+
+/// The client that shows the session of the pane `pane`. `None` if there is none. The daemon's control
+/// client does not count.
+///
+/// # Errors
+///
+/// `Io` if tmux cannot be run, or if the pane is gone.
+pub(super) fn client_of_pane(tmux: &Path, pane: &str) -> Result<Option<AttachedClient>, ErrorReport> {
+    let format = "#{client_control_mode} #{session_id} #{client_name}";
+    let clients = query(tmux, &["list-clients", "-t", pane, "-F", format])?;
+    let client = clients.lines().find_map(|line| line.strip_prefix("0 ")?.split_once(' '));
+    Ok(client.map(|(session, name)| AttachedClient { name: name.to_owned(), session: session.to_owned() }))
+}
+
+fn query(tmux: &Path, words: &[&str]) -> Result<String, ErrorReport> {
+    let server = ["-S".to_owned(), tmux.display().to_string()];
+    let failed = |error| ErrorReport::new(ErrorKind::Io, format!("cannot find the pane: {error}"));
+    tmux_output(&server, words).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_name_the_pane_by_its_ids() {
+        let location = PaneLocation::parse("%5", "@3 $1 my team").unwrap();
+        let name = location.view_name(42);
+        assert_eq!(name, "my_team-view-42");
+        let new_client = location.commands_of_new_client(&name).join(" ");
+        assert!(
+            new_client.starts_with("new-session -f active-pane -s my_team-view-42 -t $1 ; "),
+            "{new_client}"
+        );
+        let select =
+            "; select-pane -t =my_team-view-42:@3.+ ; select-pane -t =my_team-view-42:@3.%5 ; if-shell ";
+        assert!(new_client.contains(select), "{new_client}");
+        let client = AttachedClient { name: "/dev/pts/7".to_owned(), session: "$9".to_owned() };
+        let switch = location.commands_to_switch(&client, &name).join(" ");
+        assert!(switch.starts_with("new-session -d -s my_team-view-42 -t $1 ; "), "{switch}");
+        let go = "; switch-client -c /dev/pts/7 -t =my_team-view-42:@3.%5 ; if-shell true ";
+        assert!(switch.contains(go), "{switch}");
+        let own = location.commands_in_own_session(&client).join(" ");
+        assert!(own.starts_with("switch-client -c /dev/pts/7 -t $9:@3.%5 ; if-shell true "), "{own}");
+    }
+}
