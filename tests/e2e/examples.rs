@@ -33,6 +33,28 @@ fn has_answer(env: &TestEnv, message_text: &str) -> bool {
     messages.filter_map(|message| message["text"].as_str()).any(|text| text.contains(message_text))
 }
 
+/// The daemon sees that the shell example waits for messages.
+#[test]
+fn agent_that_waits_for_messages_is_idle() {
+    let env = TestEnv::with_team();
+    let example = format!("{}/../examples/teammate.sh", env!("CARGO_MANIFEST_DIR"));
+    env.teamctl(["spawn", "ann", "--", "sh", &example]).expect_success();
+    env.teamctl(["wait", "--for", "idle", "ann", "--timeout", "20s"]).expect_success();
+    env.teamctl(["send", "ann", "are you there?"]).expect_success();
+    env.wait_until("the lead has an answer", || has_answer(&env, "are you there?").then_some(()));
+    env.teamctl(["wait", "--for", "idle", "ann", "--timeout", "20s"]).expect_success();
+    let kinds = ["member_idle", "member_active", "member_idle"];
+    env.wait_until("the activity is logged", || {
+        let events = env.events().into_iter().filter(|event| event["member"] == "ann");
+        let logged: Vec<String> =
+            events.filter_map(|event| event["event"].as_str().map(str::to_owned)).collect();
+        let logged = logged.iter().filter(|kind| kinds.contains(&kind.as_str()));
+        logged.eq(kinds.iter()).then_some(())
+    });
+    env.teamctl(["shutdown", "ann"]).expect_success();
+    env.shut_down();
+}
+
 #[test]
 fn shell_example_answers_and_ends() {
     run_example("sh", "teammate.sh");

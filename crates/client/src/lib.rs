@@ -19,6 +19,7 @@ pub mod file_tail;
 pub mod find_controlling_terminal;
 pub mod find_lead_session;
 pub mod find_other_daemon;
+pub mod idle_report;
 mod inherited_descriptors;
 pub mod message_text;
 pub mod next_task_client;

@@ -7,6 +7,7 @@ mod condition;
 use crate::context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
+use client::idle_report::IdleReport;
 use condition::{WaitCondition, WaitFor};
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -17,7 +18,9 @@ use std::time::{Duration, Instant};
 /// Wait for a message, for idle or gone members, or for completed tasks
 ///
 /// Exit code 0: the condition holds, maybe already. 1: tasks have failed or wait for each
-/// other, and no other task can be done, or the name of a task file is not a number. 75: the condition did not hold within the timeout. No message is marked as read.
+/// other, and no other task can be done, or the name of a task file is not a number. 75: the condition
+/// did not hold within the timeout. No message is marked as read. An agent with the delivery pull is idle
+/// while it waits for a message.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl wait --timeout 10m\n  teamctl wait --for message ann\n  teamctl wait --for idle ann bob\n  teamctl wait --for exit\n  teamctl wait --for tasks-done --timeout 2h"
@@ -46,12 +49,16 @@ pub(crate) fn run(context: &CommandContext, args: &WaitArgs) -> Result<ExitCode,
         DirectoryWatcher::new(&directories)?
     };
     condition.warnings()?.iter().for_each(|warning| output::print_warning(warning));
+    let mut idle_report = IdleReport::new(context);
     loop {
         let missing = condition.unmet_conditions()?;
         if missing.is_empty() {
             let result = json!({"for": args.what.name(), "names": args.names});
             output::print_result(context, &result, &output::sanitize(&condition.result_text()));
             return Ok(ExitCode::SUCCESS);
+        }
+        if args.what == WaitFor::Message {
+            idle_report.begin();
         }
         match watcher.wait(deadline)? {
             WatchEvent::Changed => {}

@@ -1,0 +1,63 @@
+//! Reports that an agent is idle while it waits for a message.
+
+use crate::team_context::TeamContext;
+use protocol::control::{Activity, Request};
+use protocol::delivery::Delivery;
+use protocol::name::TeamName;
+
+/// Reports the caller as idle from [`IdleReport::begin`] on, and as active again when it is dropped. Does
+/// this only for agents that read their inbox themselves (delivery `pull`), because the daemon learns the
+/// activity of other agents from their turns and hooks. Other callers are not reported.
+#[derive(Debug)]
+pub struct IdleReport<'a> {
+    context: &'a TeamContext,
+    stage: ReportStage,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum ReportStage {
+    NotBegun,
+    /// The daemon has got the report.
+    Idle,
+    /// The caller is no such agent, or there is no daemon.
+    NotNeeded,
+}
+
+impl IdleReport<'_> {
+    /// Reports nothing yet.
+    pub fn new(context: &TeamContext) -> IdleReport<'_> {
+        IdleReport { context, stage: ReportStage::NotBegun }
+    }
+
+    /// Reports the caller as idle. Later calls do nothing.
+    pub fn begin(&mut self) {
+        if self.stage == ReportStage::NotBegun {
+            let is_reported = reads_own_inbox(self.context) && report(self.context, Activity::Idle);
+            self.stage = if is_reported { ReportStage::Idle } else { ReportStage::NotNeeded };
+        }
+    }
+}
+
+impl Drop for IdleReport<'_> {
+    fn drop(&mut self) {
+        if self.stage == ReportStage::Idle {
+            report(self.context, Activity::Active);
+        }
+    }
+}
+
+/// Whether the caller is an agent with the delivery `pull`.
+fn reads_own_inbox(context: &TeamContext) -> bool {
+    let Some(team) = context.options().team.as_deref().and_then(|team| TeamName::parse(team).ok()) else {
+        return false;
+    };
+    let status = context.token().and_then(|_| context.daemon_status().ok());
+    let teams = status.into_iter().flat_map(|status| status.teams).filter(|found| found.name == team);
+    let mut members = teams.flat_map(|team| team.members);
+    members.any(|member| member.name == context.caller_name() && member.delivery == Delivery::Pull)
+}
+
+/// Whether the daemon has taken the report.
+fn report(context: &TeamContext, activity: Activity) -> bool {
+    context.call_daemon(Request::ReportActivity(activity)).is_ok()
+}
