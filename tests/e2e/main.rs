@@ -46,6 +46,7 @@ mod requests;
 mod run;
 mod send_journal;
 mod session_teams;
+mod several_teams;
 mod shutdown;
 mod spawn;
 mod state_files;

@@ -19,6 +19,7 @@ pub mod file_tail;
 pub mod find_controlling_terminal;
 pub mod find_lead_session;
 pub mod find_other_daemon;
+mod find_team_of_members;
 pub mod idle_report;
 mod inherited_descriptors;
 pub mod message_text;

@@ -15,7 +15,7 @@ pub(crate) struct GlobalArgs {
     /// The daemon's control socket [default: in the runtime directory, one per root]
     #[arg(long, global = true, env = "TEAMD_SOCKET", value_name = "PATH", hide_env_values = true)]
     pub(crate) socket: Option<PathBuf>,
-    /// The team; not needed if there is only one
+    /// The team; not needed if there is only one, or only one with the member
     // A value of `-t` may begin with a dash, because a team that another program created may have a
     // name such as `-x`.
     #[arg(

@@ -18,7 +18,7 @@ pub(crate) struct CaptureArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &CaptureArgs) -> Result<ExitCode, ErrorReport> {
-    let team = context.team_name(&context.root()?)?;
+    let team = context.team_of_members(&context.root()?, std::slice::from_ref(&args.name))?;
     let request = CapturePaneRequest { team, name: args.name.clone(), lines: args.lines };
     let reply: CapturePaneReply = context.request(Request::CapturePane(request))?;
     let screen = output::sanitize(reply.screen.trim_end_matches('\n'));

@@ -7,11 +7,13 @@ use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::event_log::event_line;
 use client::team_context::check_own_team;
+use protocol::did_you_mean::did_you_mean;
 use protocol::duration;
 use protocol::error::ErrorReport;
+use protocol::event::EventKind;
 use protocol::name::{AgentName, TeamName};
 use protocol::timestamp::{parse_iso8601, parse_typed_time};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::cell::Cell;
 use std::process::ExitCode;
 use store::now;
@@ -35,7 +37,7 @@ pub(crate) struct EventsArgs {
     #[arg(long, value_name = "NAME", value_parser = parse_member)]
     member: Option<MemberFilter>,
     /// Only events of these kinds, such as task_failed; several with commas
-    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = parse_kind)]
     kind: Vec<String>,
 }
 
@@ -50,6 +52,24 @@ fn parse_member(text: &str) -> Result<MemberFilter, String> {
     let (name, team) = text.split_once('@').map_or((text, None), |(name, team)| (name, Some(team)));
     let team = team.map(TeamName::parse).transpose().map_err(|error| error.to_string())?;
     Ok(MemberFilter { name: AgentName::new_unchecked(name), team })
+}
+
+/// Checks that `text` is the kind of an event.
+fn parse_kind(text: &str) -> Result<String, String> {
+    let kinds = event_kinds();
+    if kinds.iter().any(|kind| kind == text) {
+        return Ok(text.to_owned());
+    }
+    let near = did_you_mean(text, &kinds).map(|near| format!("{near} ")).unwrap_or_default();
+    Err(format!("there are no such events; {near}there are: {}", kinds.join(", ")))
+}
+
+/// The kinds of events, in the order of docs/events.md. The deserializer lists them in its error for an
+/// unknown kind.
+fn event_kinds() -> Vec<String> {
+    let unknown = serde_json::from_value::<EventKind>(json!({"event": ""}));
+    let error = unknown.err().map(|error| error.to_string()).unwrap_or_default();
+    error.split('`').skip(3).step_by(2).map(str::to_owned).collect()
 }
 
 impl MemberFilter {
@@ -163,7 +183,6 @@ impl<F: FnMut(&[u8])> LineSplitter<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn chunks_are_split_into_complete_lines() {
@@ -217,6 +236,18 @@ mod tests {
         assert!(
             args(Some("ann"), &["x", "task_failed"]).selects(&failed) && !args(None, &["x"]).selects(&failed)
         );
+    }
+
+    #[test]
+    fn unknown_kind_is_refused_with_the_known_ones() {
+        let kinds = event_kinds();
+        assert!(
+            kinds.contains(&"daemon_ready".to_owned()) && kinds.contains(&"error".to_owned()),
+            "{kinds:?}"
+        );
+        assert!(kinds.iter().all(|kind| parse_kind(kind).is_ok()) && !kinds.contains(&String::new()));
+        let error = parse_kind("task_faild").unwrap_err();
+        assert!(error.contains("did you mean task_failed") && error.contains("message_stored"), "{error}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(crate) struct KillArgs {
 
 pub(crate) fn run(context: &CommandContext, args: &KillArgs) -> Result<ExitCode, ErrorReport> {
     context.require_lead("kill")?;
-    let team = context.team_name(&context.root()?)?;
+    let team = context.team_of_members(&context.root()?, &args.names)?;
     let members = MemberSelection { team, names: args.names.clone() };
     let reply: ExitsReply = context.request(Request::Kill(members))?;
     Ok(print_exits(context, &reply, None, "no members"))

@@ -4,7 +4,6 @@ use super::text_or_stdin;
 use crate::context::CommandContext;
 use crate::output;
 use protocol::error::ErrorReport;
-use protocol::name::TeamName;
 use serde_json::json;
 use std::process::ExitCode;
 use store::{Team, message_id, now};
@@ -44,13 +43,9 @@ pub(crate) fn run(context: &CommandContext, args: &SendArgs) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// The team of an address NAME@TEAM, unless `-t` names a team. Else the caller's team.
+/// The team of an address: the team of `-t`, or TEAM of NAME@TEAM, or the only team with such a member.
 pub(super) fn team_of_address(context: &CommandContext, address: &str) -> Result<Team, ErrorReport> {
     let root = context.root()?;
-    let named = address.split_once('@').and_then(|(_, team)| TeamName::parse(team).ok());
-    let name = match named {
-        Some(team) if context.args.team.is_none() => team,
-        _ => context.team_name(&root)?,
-    };
+    let name = context.team_of_members(&root, &[address.to_owned()])?;
     root.team(&name).map_err(ErrorReport::from)
 }

@@ -41,7 +41,7 @@ pub(crate) struct ShutdownArgs {
 
 pub(crate) fn run(context: &CommandContext, args: &ShutdownArgs) -> Result<ExitCode, ErrorReport> {
     context.require_lead("ask for a shutdown")?;
-    let team = context.team_name(&context.root()?)?;
+    let team = context.team_of_members(&context.root()?, &args.names)?;
     let request = ShutdownMembersRequest {
         targets: MemberSelection { team, names: args.names.clone() },
         reason: args.reason.as_deref().map(text_or_stdin::read_text).transpose()?,

@@ -51,7 +51,8 @@ impl WaitCondition {
         what: WaitFor,
         names: &[String],
     ) -> Result<WaitCondition, ErrorReport> {
-        let team = context.team()?;
+        let root = context.root()?;
+        let team = root.team(&context.team_of_members(&root, names)?)?;
         let resolve = |find: fn(&Team, &str) -> Result<AgentName, ErrorReport>| {
             let found = names.iter().map(|name| find(&team, name)).collect::<Result<Vec<_>, _>>()?;
             names_or_teammates(&team, found)

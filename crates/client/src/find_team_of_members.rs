@@ -1,0 +1,55 @@
+//! Finds the team that is meant by the names of members: if the options name no team, a name that only
+//! one team has is enough.
+
+use crate::team_context::TeamContext;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::{AgentName, TeamName, strip_team};
+use store::Root;
+
+impl TeamContext {
+    /// The team that has all of these members. Each of `addresses` is `NAME` or `NAME@TEAM`. The options
+    /// come first, then a `TEAM` in an address, then the teams that have current members of these names,
+    /// then those with past members. If there is only one team, it need not have the members.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` if several teams have such members, or none of several.
+    pub fn team_of_members(&self, root: &Root, addresses: &[String]) -> Result<TeamName, ErrorReport> {
+        let named = addresses.iter().filter_map(|address| address.rsplit_once('@'));
+        let named = named.filter_map(|(_, team)| TeamName::parse(team).ok()).next();
+        if let (None, Some(team)) = (&self.options().team, named) {
+            return Ok(team);
+        }
+        let candidates = self.candidate_teams(root)?;
+        if let ([_], _) | (_, []) = (candidates.as_slice(), addresses) {
+            return self.team_name(root);
+        }
+        for has_member in [has_current_member, has_past_member] {
+            let has_all = |team: &&TeamName| addresses.iter().all(|name| has_member(root, team, name));
+            match candidates.iter().filter(has_all).collect::<Vec<_>>().as_slice() {
+                [] => {}
+                [only] => return Ok((*only).clone()),
+                several => return Err(ambiguous_members(addresses, several)),
+            }
+        }
+        self.team_name(root)
+    }
+}
+
+fn has_current_member(root: &Root, team: &TeamName, address: &str) -> bool {
+    let config = root.team(team).and_then(|team| team.config());
+    config.is_ok_and(|config| config.member(&AgentName::new_unchecked(strip_team(address, team))).is_some())
+}
+
+/// Whether a member of this name has an inbox or has printed something.
+fn has_past_member(root: &Root, team: &TeamName, address: &str) -> bool {
+    let name = AgentName::new_unchecked(strip_team(address, team));
+    root.team(team).is_ok_and(|team| team.inbox(&name).path().exists() || team.agent_log_path(&name).exists())
+}
+
+fn ambiguous_members(addresses: &[String], teams: &[&TeamName]) -> ErrorReport {
+    let teams: Vec<&str> = teams.iter().map(|team| team.as_str()).collect();
+    let (names, verb) = (addresses.join(", "), if addresses.len() == 1 { "is" } else { "are" });
+    let message = format!("cannot tell which team is meant: {names} {verb} in {}", teams.join(", "));
+    ErrorReport::new(ErrorKind::Usage, message).with_help("name one with -t TEAM")
+}
