@@ -253,8 +253,9 @@ fn instructions_differ_for_lead_and_teammate() {
         text.starts_with("You are `a-teammate`, a teammate on a team; its lead is `team-lead`."),
         "{text}"
     );
-    let output = env.teamctl(["lead", "My Team"]);
-    assert!(output.stderr.contains("the team is called my-team"), "{output:#?}");
+    let error = env.teamctl(["lead", "My Team"]).expect_failure(64);
+    assert!(error.contains("a name that fits: my-team"), "{error}");
+    env.teamctl(["lead", "my-team"]).expect_success();
     env.teamctl(["lead", "--release"]).expect_success();
     env.shut_down();
 }

@@ -28,11 +28,32 @@ fn taken_team_name_fails_unless_unique_is_given() {
     env.teamctl(["create", "survey"]).expect_success();
     env.teamctl(["create", "survey"]).expect_failure(73);
     assert_eq!(env.json(["create", "survey", "--unique"])["team_name"], "survey-2");
-    let output = env.teamctl(["create", "My Team!", "--json"]);
-    assert!(output.stderr.contains("my-team-"), "{output:?}");
-    assert_eq!(output.json()["team_name"], "my-team-");
     env.teamctl(["create", "!!!"]).expect_failure(64);
     env.teamctl(["create", "session-12345678"]).expect_failure(77);
+    env.shut_down();
+}
+
+/// `create` and `spawn` have one rule for names that are not valid.
+#[test]
+fn invalid_name_is_refused_with_one_that_fits() {
+    let env = TestEnv::with_team();
+    let error = env.teamctl(["create", "My Team!"]).expect_failure(64);
+    assert!(error.contains("a name that fits: my-team"), "{error}");
+    let error = env.teamctl(["spawn", "my agent", "--", "true"]).expect_failure(64);
+    assert!(error.contains("a name that fits: my-agent"), "{error}");
+    env.shut_down();
+}
+
+#[test]
+fn team_without_a_name_is_named_after_the_directory() {
+    let env = TestEnv::with_daemon();
+    std::fs::create_dir_all(env.path("My Project")).unwrap();
+    let create = || {
+        let mut command = env.command(harness::programs().join("teamctl"));
+        let output = command.args(["create", "--json"]).current_dir(env.path("My Project")).output().unwrap();
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["team_name"].clone()
+    };
+    assert_eq!((create(), create()), ("my-project".into(), "my-project-2".into()));
     env.shut_down();
 }
 

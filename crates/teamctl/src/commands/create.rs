@@ -20,7 +20,8 @@ use std::process::ExitCode;
     after_help = "Examples:\n  teamctl create survey --description 'counts and builds'\n  teamctl create survey --unique\n  teamctl create survey --policy policy.toml --lead-mode delegate\n  teamctl create survey --here"
 )]
 pub(crate) struct CreateArgs {
-    /// The team's name; characters other than a-z, 0-9 and - become dashes [default: a random name]
+    /// The team's name: at most 64 of a-z, 0-9 and - [default: the name of the current directory, with a
+    /// number if it is taken]
     #[arg(value_name = "TEAM")]
     name: Option<String>,
     /// The team's purpose; - reads it from standard input
@@ -59,13 +60,12 @@ pub(crate) fn run(context: &CommandContext, args: &CreateArgs) -> Result<ExitCod
     };
     let caller_pane = args.here.map(CallerPane::find).transpose()?;
     caller_pane.iter().try_for_each(|pane| pane.check_server(context))?;
-    let name = args.name.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
-    let team = sanitized_team_name(&name)?;
+    let team = args.name.as_deref().map_or_else(|| Ok(directory_team_name()), new_team_name)?;
     let request = CreateTeamRequest {
         description: args.description.as_deref().map(text_or_stdin::read_text).transpose()?,
         agent_type: args.agent_type.clone(),
         model: args.model.clone(),
-        unique: args.unique,
+        unique: args.unique || args.name.is_none(),
         policy,
         lead_mode: args.lead_mode,
         ..default_create_request(&team)?
@@ -91,14 +91,35 @@ fn requested_policy(args: &CreateArgs) -> Result<Result<Policy, InvalidPolicy<'_
     }
 }
 
-/// Turns a name from the user into a valid team name. Prints a warning if the two differ.
-pub(super) fn sanitized_team_name(name: &str) -> Result<TeamName, ErrorReport> {
-    let team =
-        TeamName::sanitize(name).map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
-    if team.as_str() != name {
-        output::print_warning(&format!("the team is called {team}, since {name} is no name for one"));
-    }
-    Ok(team)
+/// Checks the name of a new team.
+///
+/// # Errors
+///
+/// `Usage`, with a name that can be used if there is one.
+pub(super) fn new_team_name(name: &str) -> Result<TeamName, ErrorReport> {
+    TeamName::parse(name).map_err(|error| {
+        let error = ErrorReport::new(ErrorKind::Usage, error.to_string());
+        match TeamName::sanitize(name) {
+            Ok(plain) => error.with_help(format!("a name that fits: {}", plain.as_str().trim_matches('-'))),
+            Err(_) => error,
+        }
+    })
+}
+
+/// A team name made of the name of the current directory.
+fn directory_team_name() -> TeamName {
+    let directory = std::env::current_dir().unwrap_or_default();
+    let name = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+    team_name_for_directory(&name.unwrap_or_default())
+}
+
+/// A team name made of the name of a directory; `team` if none can be made of it. A name such as
+/// `session-1` would be that of a Claude Code session, whose teams teamd does not show.
+fn team_name_for_directory(directory: &str) -> TeamName {
+    let plain = TeamName::sanitize(directory).map(|name| name.as_str().trim_matches('-').to_owned());
+    let plain = plain.ok().and_then(|name| TeamName::parse(&name).ok());
+    let fallback = || TeamName::parse("team").expect("`team` is a valid name");
+    plain.filter(|name| !name.is_claude_session()).unwrap_or_else(fallback)
 }
 
 /// A request for a team in the current directory, with defaults for everything else.
@@ -108,4 +129,30 @@ pub(super) fn default_create_request(team: &TeamName) -> Result<CreateTeamReques
         ErrorReport::new(ErrorKind::MissingPath, format!("cannot find the current directory: {error}"))
     })?;
     Ok(CreateTeamRequest::new(team.clone(), cwd))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn team_is_named_after_the_directory() {
+        let name = |directory: &str| team_name_for_directory(directory).to_string();
+        assert_eq!((name("survey"), name("My Project!")), ("survey".to_owned(), "my-project".to_owned()));
+        assert_eq!(
+            (name(""), name("日本"), name("session-1")),
+            ("team".into(), "team".into(), "team".into())
+        );
+    }
+
+    #[test]
+    fn refused_name_comes_with_one_that_fits() {
+        assert!(new_team_name("survey-2").is_ok());
+        let error = new_team_name("My Team!").unwrap_err();
+        assert_eq!(
+            (error.kind, error.help.as_deref()),
+            (ErrorKind::Usage, Some("a name that fits: my-team"))
+        );
+        assert_eq!(new_team_name("!!!").unwrap_err().help, None);
+    }
 }

@@ -1,7 +1,7 @@
 //! `teamctl import`: creates a team from an archive of `teamctl export`. The whole archive is read
 //! and checked before the team is created.
 
-use super::create::{default_create_request, sanitized_team_name};
+use super::create::{default_create_request, new_team_name};
 use super::export::POLICY_ENTRY;
 use super::policy::policy_text;
 use crate::context::CommandContext;
@@ -58,7 +58,7 @@ pub(crate) fn run(context: &CommandContext, args: &ImportArgs) -> Result<ExitCod
     if !args.yes {
         check_no_commands(&args.file, &archive, &policy)?;
     }
-    let team = context.args.team.as_deref().map_or(Ok(name), sanitized_team_name)?;
+    let team = context.args.team.as_deref().map_or(Ok(name), new_team_name)?;
     let request = CreateTeamRequest { policy: policy.clone(), ..default_create_request(&team)? };
     let reply: CreateTeamReply =
         context.request(Request::CreateTeam(request)).map_err(|error| match error.kind {

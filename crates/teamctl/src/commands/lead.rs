@@ -4,7 +4,7 @@
 //! the hooks of its program deliver the lead's messages, and `teamctl` in this terminal works on
 //! the team.
 
-use super::create::{default_create_request, sanitized_team_name};
+use super::create::{default_create_request, new_team_name};
 use crate::context::CommandContext;
 use crate::output;
 use client::find_controlling_terminal::controlling_terminal;
@@ -83,11 +83,11 @@ fn find_or_create_team(context: &CommandContext, name: Option<&str>) -> Result<L
     let Some(name) = name.or(context.args.team.as_deref()) else {
         return Ok(LedTeam { name: context.team_name(&context.root()?)?, is_new: false });
     };
-    let name = sanitized_team_name(name)?;
     let teams = context.existing_root()?.map_or(Ok(Vec::new()), |root| root.teams())?;
-    if teams.contains(&name) {
+    if let Some(name) = TeamName::sanitize(name).ok().filter(|name| teams.contains(name)) {
         return Ok(LedTeam { name, is_new: false });
     }
+    let name = new_team_name(name)?;
     let reply: CreateTeamReply = context.request(Request::CreateTeam(default_create_request(&name)?))?;
     Ok(LedTeam { name: reply.team_name, is_new: true })
 }

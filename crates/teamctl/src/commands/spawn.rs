@@ -8,13 +8,15 @@ use client::suggested_commands::SuggestedCommands;
 use profile::build_spawn_request::{SpawnOptions, build_spawn_request, profile_warnings};
 use profile::worktree_spawn::{rebuild_for_worktree, submodule_warning, worktree_request};
 use protocol::control::{EarlierMessages, Request, SpawnReply, SpawnRequest};
-use protocol::error::ErrorReport;
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
+use protocol::name::AgentName;
 use protocol::payload::Payload;
 use std::process::ExitCode;
 
 pub(crate) fn run(context: &CommandContext, mut args: SpawnOptions) -> Result<ExitCode, ErrorReport> {
     context.require_lead("spawn")?;
+    check_name(&args.name)?;
     args.prompt = args.prompt.as_deref().map(text_or_stdin::read_text).transpose()?;
     let mut request = spawn_request(context, args.clone())?;
     print_warnings(context, &profile_warnings(&request));
@@ -54,6 +56,21 @@ fn earlier_messages_text(name: &str, count: usize) -> Option<String> {
         count => format!("{count} unread messages"),
     };
     Some(format!("{name} gets {messages} to an earlier member of this name; --fresh leaves them out"))
+}
+
+/// Checks the name of the new member.
+///
+/// # Errors
+///
+/// `Usage`, with a name that can be used if there is one.
+fn check_name(name: &str) -> Result<(), ErrorReport> {
+    let Err(error) = AgentName::parse(name) else { return Ok(()) };
+    let plain = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-', "-");
+    let error = ErrorReport::new(ErrorKind::Usage, error.to_string());
+    Err(match AgentName::parse(&plain) {
+        Ok(plain) => error.with_help(format!("a name that fits: {plain}")),
+        Err(_) => error,
+    })
 }
 
 fn print_warnings(context: &CommandContext, warnings: &[String]) {
