@@ -34,6 +34,7 @@ mod logs;
 mod mcp;
 mod messages;
 mod missing_files;
+mod mistakes;
 mod moved_root;
 mod native_members;
 mod notify_command;

@@ -158,9 +158,13 @@ impl TeamContext {
     ///
     /// `NotFound` if the root does not exist yet.
     pub fn root(&self) -> Result<Root, ErrorReport> {
-        self.existing_root()?.ok_or_else(|| match &self.options.team {
-            Some(name) => missing_team_error(name, &[]),
-            None => no_team_error(),
+        if let Some(root) = self.existing_root()? {
+            return Ok(root);
+        }
+        let path = self.root_path()?;
+        Err(match &self.options.team {
+            Some(name) => missing_team_error(&path, name, &[]),
+            None => no_team_error(&path),
         })
     }
 
@@ -232,7 +236,7 @@ impl TeamContext {
             [_] => Ok(teams),
             [] => match root.teams_without_config()?.iter().find(|team| !team.is_claude_session()) {
                 Some(team) => Err(missing_config_error(root, team)),
-                None => Err(no_team_error()),
+                None => Err(no_team_error(root.path())),
             },
             _ => match find_lead_session(&self.directories()?) {
                 Some(lead) => Ok(vec![team_by_name(root, lead.team.as_str())?]),
@@ -378,16 +382,16 @@ pub fn team_by_name(root: &Root, name: &str) -> Result<TeamName, ErrorReport> {
         return Err(missing_config_error(root, &wanted));
     }
     let near = did_you_mean(wanted.as_str(), teams.iter().map(TeamName::as_str));
-    let error = missing_team_error(wanted.as_str(), &teams);
+    let error = missing_team_error(root.path(), wanted.as_str(), &teams);
     Err(match near {
         Some(near) => error.with_help(near),
         None => error,
     })
 }
 
-fn no_team_error() -> ErrorReport {
-    ErrorReport::new(ErrorKind::NotFound, "cannot find a team: there is none")
-        .with_help("make one with: teamctl create NAME")
+fn no_team_error(root: &Path) -> ErrorReport {
+    let message = format!("cannot find a team: there is none in {}", root.display());
+    ErrorReport::new(ErrorKind::NotFound, message).with_help("make one with: teamctl create NAME")
 }
 
 /// The error for a team whose directory has no `config.json`.
@@ -400,12 +404,12 @@ fn missing_config_error(root: &Root, team: &TeamName) -> ErrorReport {
 }
 
 /// The error for a team that does not exist, with the teams that do.
-fn missing_team_error(wanted: &str, teams: &[TeamName]) -> ErrorReport {
+fn missing_team_error(root: &Path, wanted: &str, teams: &[TeamName]) -> ErrorReport {
     let own_teams = teams.iter().filter(|team| !team.is_claude_session()).map(TeamName::as_str);
     let own_teams: Vec<&str> = own_teams.collect();
     let existing =
         if own_teams.is_empty() { String::new() } else { format!("there is: {}; ", own_teams.join(", ")) };
-    ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {wanted}"))
+    ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {wanted} in {}", root.display()))
         .with_help(format!("{existing}make it with: teamctl create {wanted}"))
 }
 

@@ -95,11 +95,18 @@ impl RosterFile {
     /// Capabilities of the program of the member `name`. If no such member runs, all capabilities
     /// are unknown.
     pub fn member_capabilities(&self, team: &TeamName, name: &AgentName) -> Capabilities {
-        self.records
-            .iter()
-            .rev()
-            .find(|record| record.is_running_member(team, name))
-            .map_or_else(Capabilities::default, RosterRecord::capabilities)
+        self.running_record(team, name).map_or_else(Capabilities::default, RosterRecord::capabilities)
+    }
+
+    fn running_record(&self, team: &TeamName, name: &AgentName) -> Option<&RosterRecord> {
+        self.records.iter().rev().find(|record| record.is_running_member(team, name))
+    }
+
+    /// Whether the member `name` is a worker that runs the command of each task, so that it can do nothing
+    /// with a task without a command. False if no such member runs.
+    pub fn needs_task_commands(&self, team: &TeamName, name: &AgentName) -> bool {
+        let program = self.running_record(team, name).and_then(|record| record.request.turns.as_ref());
+        matches!(program, Some(TurnProgram::Worker(worker)) if worker.run.is_none())
     }
 
     /// Ids of all spawns that have a record.

@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod help_tests;
 mod missing_value;
+pub(crate) mod usage_tips;
 
 use crate::commands;
 use crate::context::{CommandContext, GlobalArgs};

@@ -20,7 +20,7 @@ pub fn run_teamctl() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let code = if error.use_stderr() { 64 } else { 0 };
-            let error = sanitize_error(usage_error_without_environment().unwrap_or(error));
+            let error = sanitize_error(with_tips(usage_error_without_environment().unwrap_or(error)));
             if error.use_stderr() && is_json_requested() {
                 output::print_json_error(&usage_report(&error));
             }
@@ -63,6 +63,15 @@ fn usage_error_without_environment() -> Option<clap::Error> {
     use clap::CommandFactory;
     let command = cli::Cli::command().mut_args(|arg| arg.env(clap::builder::Resettable::Reset));
     command.try_get_matches().err()
+}
+
+/// The error with what was meant, for some mistakes.
+fn with_tips(mut error: clap::Error) -> clap::Error {
+    use clap::CommandFactory;
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map_while(|word| word.into_string().ok()).collect();
+    cli::usage_tips::add_tips(&mut error, &arguments, cli::Cli::command());
+    error
 }
 
 /// Makes the control characters in an error message visible. The message may contain arguments, and

@@ -6,7 +6,7 @@
 
 use crate::context::CommandContext;
 use crate::suggested_command_options::rewrite_commands;
-use protocol::error::ErrorReport;
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::escape_control_chars::{visible, visible_json};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -83,9 +83,19 @@ pub(crate) fn print_partial_error(context: &CommandContext, error: &ErrorReport)
     print_error_to_stderr(&with_suggested_commands(context, error));
 }
 
-/// The error with the commands of its help rewritten for this invocation.
+/// The error with the commands of its help rewritten for this invocation. If something was not found, the
+/// message says in which root.
 pub(crate) fn with_suggested_commands(context: &CommandContext, error: &ErrorReport) -> ErrorReport {
-    ErrorReport { help: error.help.as_ref().map(|help| rewrite_commands(context, help)), ..error.clone() }
+    let help = error.help.as_ref().map(|help| rewrite_commands(context, help));
+    ErrorReport { help, message: message_with_root(context, error), ..error.clone() }
+}
+
+fn message_with_root(context: &CommandContext, error: &ErrorReport) -> String {
+    let root = context.root_path().ok().map(|root| root.display().to_string());
+    match root.filter(|root| error.kind == ErrorKind::NotFound && !error.message.contains(root.as_str())) {
+        Some(root) => format!("{} (root: {root})", error.message),
+        None => error.message.clone(),
+    }
 }
 
 /// Prints an error on standard error as it is. Returns the exit code.

@@ -1,6 +1,6 @@
 //! `teamctl kill`: ends members by force.
 
-use super::shutdown::print_exits;
+use super::shutdown::{check_no_lead, print_exits};
 use crate::context::CommandContext;
 use protocol::control::{ExitsReply, MemberSelection, Request};
 use protocol::error::ErrorReport;
@@ -17,6 +17,7 @@ pub(crate) struct KillArgs {
 
 pub(crate) fn run(context: &CommandContext, args: &KillArgs) -> Result<ExitCode, ErrorReport> {
     context.require_lead("kill")?;
+    check_no_lead("kill", &args.names)?;
     let team = context.team_of_members(&context.root()?, &args.names)?;
     let members = MemberSelection { team, names: args.names.clone() };
     let reply: ExitsReply = context.request(Request::Kill(members))?;

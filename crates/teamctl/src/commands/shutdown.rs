@@ -6,6 +6,7 @@ use crate::output;
 use protocol::control::{AgentExit, ExitsReply, MemberSelection, Request, ShutdownMembersRequest};
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::AgentName;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -41,6 +42,7 @@ pub(crate) struct ShutdownArgs {
 
 pub(crate) fn run(context: &CommandContext, args: &ShutdownArgs) -> Result<ExitCode, ErrorReport> {
     context.require_lead("ask for a shutdown")?;
+    check_no_lead("shut down", &args.names)?;
     let team = context.team_of_members(&context.root()?, &args.names)?;
     let request = ShutdownMembersRequest {
         targets: MemberSelection { team, names: args.names.clone() },
@@ -56,6 +58,16 @@ pub(crate) fn run(context: &CommandContext, args: &ShutdownArgs) -> Result<ExitC
         return Ok(ExitCode::SUCCESS);
     }
     Ok(print_exits(context, &reply, only_member, "no members"))
+}
+
+/// Refuses to end the lead, which teamd has not started. `verb` is what the command does.
+pub(super) fn check_no_lead(verb: &str, names: &[String]) -> Result<(), ErrorReport> {
+    let is_lead = |name: &&String| AgentName::new_unchecked(name.split('@').next().unwrap_or(name)).is_lead();
+    let Some(lead) = names.iter().find(is_lead) else { return Ok(()) };
+    let message = format!("cannot {verb} {lead}: teamd did not start the lead, which is you or your program");
+    Err(ErrorReport::new(ErrorKind::Refused, message).with_help(
+        "to end the members: teamctl shutdown --all; a session that leads: teamctl lead --release",
+    ))
 }
 
 /// A line for each member that was asked.

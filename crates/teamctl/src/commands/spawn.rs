@@ -20,6 +20,7 @@ pub(crate) fn run(context: &CommandContext, mut args: SpawnOptions) -> Result<Ex
     args.prompt = args.prompt.as_deref().map(text_or_stdin::read_text).transpose()?;
     let mut request = spawn_request(context, args.clone())?;
     print_warnings(context, &profile_warnings(&request));
+    print_warnings(context, unused_model_warning(&request, args.model.as_deref()).as_slice());
     if args.worktree.is_some() {
         let worktree = context.create_worktree(worktree_request(&request, &args))?;
         if !worktree.is_reused {
@@ -70,6 +71,21 @@ fn check_name(name: &str) -> Result<(), ErrorReport> {
     Err(match AgentName::parse(&plain) {
         Ok(plain) => error.with_help(format!("a name that fits: {plain}")),
         Err(_) => error,
+    })
+}
+
+/// The warning if the user has chosen a model and the program is not told about it.
+fn unused_model_warning(request: &SpawnRequest, model: Option<&str>) -> Option<String> {
+    let model = model?;
+    let turns =
+        request.turns.as_ref().and_then(|turns| serde_json::to_string(turns).ok()).unwrap_or_default();
+    let is_used = turns.contains(model) || request.argv.iter().any(|argument| argument.contains(model));
+    (!is_used).then(|| {
+        format!(
+            "warning: the program of {} is not told the model {model}: nothing says how it takes one (the key \
+             `model` of a profile, docs/agents.md)",
+            request.name
+        )
     })
 }
 

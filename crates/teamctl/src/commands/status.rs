@@ -183,6 +183,7 @@ fn keep_member(teams: &mut Vec<TeamView>, name: &str) -> Result<(), ErrorReport>
         team.members.iter().map(|member| member.name.clone()).chain(past).collect::<Vec<_>>()
     };
     let all: Vec<String> = teams.iter().flat_map(team_members).collect();
+    let team_of_name = teams.iter().map(|team| &team.name).find(|team| team.as_str() == name).cloned();
     for team in teams.iter_mut() {
         let bare_name = strip_team(name, &team.name);
         let is_match = |name: &str| name.eq_ignore_ascii_case(bare_name);
@@ -195,6 +196,11 @@ fn keep_member(teams: &mut Vec<TeamView>, name: &str) -> Result<(), ErrorReport>
     teams.retain(|team| !team.members.is_empty() || !team.past_members.is_empty());
     if !teams.is_empty() {
         return Ok(());
+    }
+    if let Some(team) = team_of_name {
+        let message = format!("cannot find a member {name}: it is a team");
+        return Err(ErrorReport::new(ErrorKind::NotFound, message)
+            .with_help(format!("its status: teamctl status -t {team}")));
     }
     let near = did_you_mean(name, all.iter().map(String::as_str));
     Err(ErrorReport::new(ErrorKind::NotFound, format!("cannot find {name}: no such member"))

@@ -36,14 +36,15 @@ pub(crate) struct UpArgs {
     /// Start the suspended members of all teams, or of the team of -t
     #[arg(long)]
     resume: bool,
-    /// The tmux server's name if $TMUX is not set
-    #[arg(short = 'L', value_name = "NAME", default_value = TMUX_NAME)]
-    tmux_name: String,
+    /// The tmux server's name if $TMUX is not set [default: teamd]
+    #[arg(short = 'L', value_name = "NAME")]
+    tmux_name: Option<String>,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, ErrorReport> {
+    let tmux_name = args.tmux_name.as_deref().unwrap_or(TMUX_NAME);
     let (status, state) =
-        match start_unless_running(context, &TmuxTarget::CallerOrNamed(args.tmux_name.clone()), &|| {
+        match start_unless_running(context, &TmuxTarget::CallerOrNamed(tmux_name.to_owned()), &|| {
             ProfileRegistry::for_user().no_output_after()
         })? {
             DaemonStart::AlreadyRunning(status) => (status, "runs already"),
@@ -56,6 +57,9 @@ pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, E
                 return Ok(ExitCode::from(code));
             }
         };
+    if let Some(warning) = args.tmux_name.as_deref().and_then(|name| unused_name_warning(name, &status)) {
+        output::print_warning(&suggested_command_options::rewrite_commands(context, &warning));
+    }
     if args.resume {
         return resume::resume_members(context, &status, state);
     }
@@ -66,6 +70,20 @@ pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, E
         std::iter::once(daemon_line(&status, state)).chain(place).chain(suspended).chain(budgets).collect();
     output::print_result(context, &json!({"daemon": status.daemon}), &lines.join("\n"));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The warning if the daemon uses another tmux server than the one that `-L NAME` names.
+fn unused_name_warning(name: &str, status: &StatusReply) -> Option<String> {
+    let socket = status.daemon.tmux.as_ref()?;
+    let is_named = socket.file_name().is_some_and(|file| file == name);
+    (!is_named).then(|| {
+        let socket = output::sanitize(&socket.display().to_string());
+        let name = output::sanitize(name);
+        format!(
+            "-L {name} has no effect: teamd uses the tmux server {socket}; to change that: teamctl down; then, \
+             outside of tmux: teamctl up -L {name}"
+        )
+    })
 }
 
 /// Waits until no member is disconnected: the new daemon has adopted each shim that still runs, and

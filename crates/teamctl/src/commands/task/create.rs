@@ -6,6 +6,8 @@ use crate::context::CommandContext;
 use client::team_context::member_name;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
+use protocol::name::AgentName;
+use protocol::single_line_and_shell_quote::shell_quote;
 use serde_json::{Map, Value};
 use store::{NewTask, Team};
 
@@ -42,17 +44,40 @@ pub(super) struct CreateTaskArgs {
 }
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &CreateTaskArgs) -> Result<(), ErrorReport> {
+    let owner = args.owner.as_deref().map(|name| member_name(team, name)).transpose()?;
+    let metadata = metadata(args)?;
+    let has_command = metadata.as_ref().is_some_and(|fields| fields.contains_key("command"));
+    if let Some(owner) = owner.as_ref().filter(|_| !has_command) {
+        check_needs_no_command(context, team, owner, &args.subject)?;
+    }
     let new = NewTask {
         description: args.description.clone(),
         active_form: args.active_form.clone(),
-        owner: args.owner.as_deref().map(|name| member_name(team, name)).transpose()?,
+        owner,
         blocked_by: args.blocked_by.clone(),
-        metadata: metadata(args)?,
+        metadata,
         ..NewTask::new(&args.subject, &context.caller_name())
     };
     let task = context.caller_in(team.clone())?.create_task(new)?;
     print_task(context, &task, &format!("created task {}: {}", task.id, task.subject));
     Ok(())
+}
+
+/// Refuses a task without a command for a worker, which runs nothing but commands.
+fn check_needs_no_command(
+    context: &CommandContext,
+    team: &Team,
+    owner: &AgentName,
+    subject: &str,
+) -> Result<(), ErrorReport> {
+    let roster = store::read_roster_file(&context.state_dir_path()?).unwrap_or_default();
+    if !roster.needs_task_commands(team.name(), owner) {
+        return Ok(());
+    }
+    let message = format!("cannot give {owner} a task without a command: a worker runs only commands");
+    let subject = shell_quote(subject);
+    Err(ErrorReport::new(ErrorKind::Usage, message)
+        .with_help(format!("teamctl task create {subject} --owner {owner} --command 'make test'")))
 }
 
 /// The metadata of the task, with the command.

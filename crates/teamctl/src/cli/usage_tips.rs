@@ -1,0 +1,116 @@
+//! Adds to an error of the command line what was meant: the command for a word that other programs use,
+//! the `--` before the program of a spawn, and all of the command's usage line.
+
+use clap::Command;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use protocol::single_line_and_shell_quote::shell_quote;
+
+/// Words for commands that other programs use, and the commands of teamctl.
+const OTHER_WORDS: [(&str, &str); 24] = [
+    ("add", "spawn"),
+    ("ask", "send"),
+    ("daemon", "up"),
+    ("destroy", "delete"),
+    ("end", "shutdown"),
+    ("exit", "down"),
+    ("history", "events"),
+    ("init", "create"),
+    ("list", "status"),
+    ("ls", "status"),
+    ("mail", "inbox"),
+    ("message", "send"),
+    ("messages", "inbox"),
+    ("msg", "send"),
+    ("new", "create"),
+    ("open", "attach"),
+    ("quit", "down"),
+    ("read", "inbox"),
+    ("remove", "delete"),
+    ("rm", "delete"),
+    ("start", "up"),
+    ("stop", "down"),
+    ("tail", "logs"),
+    ("tell", "send"),
+];
+
+/// Adds tips to `error`, which the parser `root` has reported for these arguments. `arguments` are
+/// without the name of the program.
+pub(crate) fn add_tips(error: &mut clap::Error, arguments: &[String], mut root: Command) {
+    root.build();
+    let command = find_command(&root, arguments);
+    match error.kind() {
+        ErrorKind::InvalidSubcommand if command.get_name() == root.get_name() => suggest_command(error),
+        ErrorKind::UnknownArgument if command.get_name() == "spawn" => suggest_program(error, arguments),
+        ErrorKind::MissingRequiredArgument => {
+            let usage = command.clone().render_usage();
+            error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+        }
+        _ => {}
+    }
+}
+
+/// The command that the arguments name.
+fn find_command<'a>(root: &'a Command, arguments: &[String]) -> &'a Command {
+    let words = arguments.iter().take_while(|word| *word != "--");
+    words.fold(root, |command, word| command.find_subcommand(word).unwrap_or(command))
+}
+
+fn suggest_command(error: &mut clap::Error) {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };
+    let meant = OTHER_WORDS.iter().find(|(other, _)| other == word);
+    if let Some((_, command)) = meant {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::String((*command).to_owned()));
+    }
+}
+
+/// The program of a spawn stands behind `--`. Without it, clap takes the program for another name.
+fn suggest_program(error: &mut clap::Error, arguments: &[String]) {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return };
+    let Some(index) = arguments.iter().position(|argument| argument == unknown) else { return };
+    if unknown.starts_with('-') {
+        return;
+    }
+    let quote = |words: &[String]| words.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" ");
+    let (before, program) = arguments.split_at(index);
+    let tip = format!("the program comes after --: teamctl {} -- {}", quote(before), quote(program));
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use clap::{CommandFactory, Parser};
+
+    fn error_text(line: &str) -> String {
+        let words = std::iter::once("teamctl").chain(line.split(' '));
+        let mut error = Cli::try_parse_from(words).unwrap_err();
+        let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        add_tips(&mut error, &arguments, Cli::command());
+        error.to_string()
+    }
+
+    #[test]
+    fn errors_name_what_was_meant() {
+        assert!(error_text("start").contains("subcommand exists: 'up'"), "{}", error_text("start"));
+        let spawn = error_text("-t survey spawn zed echo hi");
+        assert!(spawn.contains("teamctl -t survey spawn zed -- echo hi"), "{spawn}");
+        assert!(!error_text("spawn zed --modle x").contains("comes after"));
+        assert!(
+            error_text("kill").contains("Usage: teamctl kill [OPTIONS] <NAMES>..."),
+            "{}",
+            error_text("kill")
+        );
+        let create = error_text("task create");
+        assert!(create.contains("Usage: teamctl task create [OPTIONS] <SUBJECT>"), "{create}");
+    }
+
+    #[test]
+    fn other_words_are_no_commands_and_stand_for_commands() {
+        let root = Cli::command();
+        for (word, command) in OTHER_WORDS {
+            assert!(root.find_subcommand(word).is_none(), "{word}");
+            assert!(root.find_subcommand(command).is_some(), "{command}");
+        }
+    }
+}
