@@ -85,7 +85,12 @@ fn two_terminals_type_into_two_members() {
 #[test]
 fn small_terminal_shows_one_pane_at_a_time() {
     let env = TestEnv::with_team();
-    let [ann, bob, ..] = ["ann", "bob", "cat", "dan"].map(|name| spawn(&env, name));
+    let [ann, bob] = ["ann", "bob"].map(|name| {
+        let member = env.json(["spawn", name, "--backend", "window", "--", "cat"]);
+        member["pane"].as_str().unwrap().to_owned()
+    });
+    // Side by side in one window, each has half of the terminal's columns.
+    env.tmux(["join-pane", "-d", "-h", "-s", &bob, "-t", &ann]);
     let terminals = Terminals::new(&env);
     let small = terminals.attach("ann", "80", "24");
     env.wait_until("ann's pane is zoomed", || is_zoomed(&env, &ann).then_some(()));

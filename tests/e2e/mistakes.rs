@@ -8,7 +8,7 @@ fn errors_name_the_command_that_was_meant() {
     let error = env.teamctl(["status", "survey"]).expect_failure(67);
     assert!(error.contains("it is a team") && error.contains("teamctl status -t survey"), "{error}");
     for command in ["kill", "shutdown"] {
-        let error = env.teamctl([command, "team-lead"]).expect_failure(76);
+        let error = env.teamctl([command, "team-lead"]).expect_failure(67);
         assert!(error.contains("teamd did not start the lead"), "{error}");
     }
     env.teamctl(["spawn", "wes", "--profile", "worker"]).expect_success();

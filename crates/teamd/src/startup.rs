@@ -364,7 +364,7 @@ fn tmux_location(args: &Args) -> TmuxLocation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::roster::AcceptedDeletion;
+    use crate::core::roster::{AcceptedDeletion, PidOrigin};
     use protocol::control::DeleteTeamRequest;
     use store::Durability;
 
@@ -396,10 +396,10 @@ mod tests {
     fn roster_of_any_size_can_be_read() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::open(&dir.path().join("state")).unwrap();
-        let boot_id = Some("x".repeat(9 << 20));
-        let roster = Roster { version: ROSTER_VERSION, boot_id: boot_id.clone(), ..Roster::default() };
+        let pid_origin = PidOrigin { boot_id: Some("x".repeat(9 << 20)), pid_namespace: None };
+        let roster = Roster { version: ROSTER_VERSION, pid_origin: pid_origin.clone(), ..Roster::default() };
         state.replace(ROSTER_FILE, &serde_json::to_vec(&roster).unwrap()).unwrap();
-        assert_eq!(read_roster(&state).unwrap().boot_id, boot_id);
+        assert_eq!(read_roster(&state).unwrap().pid_origin, pid_origin);
     }
 
     #[test]

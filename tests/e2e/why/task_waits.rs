@@ -19,7 +19,7 @@ fn blocked_by_anothers_task() {
     spawn_worker(&env);
     spawn_bob(&env);
     let first = create_task(&env, &["--owner", "bob"]);
-    create_task(&env, &["--owner", "ann", "--blocked-by", &first]);
+    create_task(&env, &["--owner", "ann", "--command", "true", "--blocked-by", &first]);
     let cause = assert_first_cause(&env, "blocked");
     assert!(cause["evidence"][0].as_str().unwrap().contains("bob's, not begun"), "{cause}");
     assert!(run_suggested_command(&env, &cause).contains("bob"));
@@ -45,7 +45,7 @@ fn chain_reports_its_last_blocker() {
     spawn_bob(&env);
     let first = create_task(&env, &["--owner", "bob"]);
     let second = create_task(&env, &["--blocked-by", &first]);
-    let third = create_task(&env, &["--owner", "ann", "--blocked-by", &second]);
+    let third = create_task(&env, &["--owner", "ann", "--command", "true", "--blocked-by", &second]);
     let cause = assert_first_cause(&env, "blocked");
     let line = format!("task {third} waits for task {first} (think), which is bob's, not begun");
     assert_eq!(cause["evidence"], serde_json::json!([line]));

@@ -48,8 +48,9 @@ fn check_request(request: &Request) -> Result<(), TextTooLong> {
         | Request::CapturePane(CapturePaneRequest { team: _, name, lines: _ })
         | Request::SetMode(SetModeRequest { team: _, name, mode: _ }) => TextLimit::NAME.check(name),
         Request::SetPolicy(SetPolicyRequest { team: _, policy }) => TextLimit::POLICY.check_json(policy),
-        Request::DeleteTeam(DeleteTeamRequest { team: _, force: _, discard_worktrees }) => {
-            check_paths(discard_worktrees)
+        Request::DeleteTeam(DeleteTeamRequest { team: _, force: _, discard_worktrees, git_env }) => {
+            check_paths(discard_worktrees)?;
+            TextLimit::ENVIRONMENT.check_json(git_env)
         }
         Request::SetPersonPane(SetPersonPaneRequest { team: _, person_pane }) => {
             let PersonPane { pane, server_pid: _, kept_percent: _ } = person_pane;
@@ -115,6 +116,7 @@ fn check_spawn(request: &SpawnRequest) -> Result<(), TextTooLong> {
         turns,
         backend: _,
         restart: _,
+        earlier_messages: _,
         worktree,
     } = request;
     TextLimit::PROMPT.check(prompt)?;

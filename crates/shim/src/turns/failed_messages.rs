@@ -49,7 +49,7 @@ mod tests {
         (0..MAX_ATTEMPTS).for_each(|_| failed.add(one.clone()));
         failed.add(two.clone());
         assert!(failed.contains(&one) && failed.contains(&two));
-        assert_eq!(failed.take_given_up(Some(&two)), [one.clone()]);
+        assert_eq!(failed.take_given_up(Some(&two)), std::slice::from_ref(&one));
         assert!(!failed.contains(&one) && !failed.contains(&two));
         (0..MAX_ATTEMPTS - 1).for_each(|_| failed.add(one.clone()));
         assert!(failed.take_given_up(None).is_empty() && failed.contains(&one));

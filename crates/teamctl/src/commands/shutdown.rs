@@ -65,7 +65,7 @@ pub(super) fn check_no_lead(verb: &str, names: &[String]) -> Result<(), ErrorRep
     let is_lead = |name: &&String| AgentName::new_unchecked(name.split('@').next().unwrap_or(name)).is_lead();
     let Some(lead) = names.iter().find(is_lead) else { return Ok(()) };
     let message = format!("cannot {verb} {lead}: teamd did not start the lead, which is you or your program");
-    Err(ErrorReport::new(ErrorKind::Refused, message).with_help(
+    Err(ErrorReport::new(ErrorKind::NotFound, message).with_help(
         "to end the members: teamctl shutdown --all; a session that leads: teamctl lead --release",
     ))
 }

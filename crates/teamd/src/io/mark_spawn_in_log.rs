@@ -28,7 +28,8 @@ mod tests {
     #[test]
     fn only_a_log_with_output_gets_a_mark() {
         let dir = tempfile::tempdir().unwrap();
-        let log = dir.path().join("ann.log");
+        let directory = StateDir::open(&dir.path().join("logs")).unwrap();
+        let log = directory.path().join("ann.log");
         mark_spawn_in_log(&log);
         assert!(!log.exists());
         std::fs::File::create(&log).unwrap().write_all(b"one").unwrap();
