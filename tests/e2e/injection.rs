@@ -97,6 +97,11 @@ fn wait_for_lines(env: &TestEnv, file: &str, count: usize) -> Vec<Value> {
     })
 }
 
+/// The beginning of a text, short enough for a name or a summary.
+fn beginning(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
 /// An environment with a team, and the path of the file that an executed text would create.
 fn env_with_evil_path() -> (TestEnv, String) {
     let env = TestEnv::with_team();
@@ -132,10 +137,11 @@ fn spawn_arguments_are_never_executed() {
         let cwd = cwd.display().to_string();
         let line_count = if number == 0 { 0 } else { wait_for_lines(&env, "out/whole", number).len() };
         assert_eq!(line_count, number);
+        let short = beginning(text);
         let options = [
             ("--prompt", text),
-            ("--model", text),
-            ("--agent-type", text),
+            ("--model", &short),
+            ("--agent-type", &short),
             ("--allow", text),
             ("--deny", text),
         ];
@@ -151,10 +157,10 @@ fn spawn_arguments_are_never_executed() {
         args.extend((number % 3 == 0).then_some("--unique"));
         env.teamctl_with(&args, &[]).expect_success();
         let line = wait_for_lines(&env, "out/whole", number + 1)[number].clone();
-        let json = serde_json::to_string(text).unwrap();
+        let json = serde_json::to_string(&short).unwrap();
         let expected = serde_json::json!([
-            format!("M={text}"),
-            format!("T={text}"),
+            format!("M={short}"),
+            format!("T={short}"),
             format!("N={name}"),
             format!("C={cwd}"),
             format!("J={json}"),
@@ -167,7 +173,7 @@ fn spawn_arguments_are_never_executed() {
         assert_eq!(line["argv"], expected, "{text:?}");
         assert_eq!(
             (line["cwd"].as_str(), line["value"].as_str()),
-            (Some(cwd.as_str()), Some(text.as_str())),
+            (Some(cwd.as_str()), Some(short.as_str())),
             "{text:?}"
         );
     }
@@ -201,7 +207,7 @@ fn turn_text_is_never_executed_or_an_option() {
     let is_sent = |text: &String| text != "-" && !text.trim().is_empty();
     let texts: Vec<String> = hostile_texts(&evil).into_iter().filter(is_sent).collect();
     for text in &texts {
-        let summary = format!("--summary={text}");
+        let summary = format!("--summary={}", beginning(text));
         for name in names {
             env.teamctl(["send", name, "--as-user", &summary, "--", text]).expect_success();
         }
@@ -222,7 +228,7 @@ fn turn_text_is_never_executed_or_an_option() {
         for (message, text) in inbox.iter().zip(&texts) {
             assert_eq!(
                 (message["text"].as_str(), message["summary"].as_str()),
-                (Some(text.as_str()), Some(text.as_str()))
+                (Some(text.as_str()), Some(beginning(text).as_str()))
             );
         }
     }

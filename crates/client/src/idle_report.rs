@@ -5,7 +5,7 @@ use protocol::control::{Activity, Request};
 use protocol::delivery::Delivery;
 use protocol::name::TeamName;
 
-/// Reports the caller as idle from [`IdleReport::begin`] on, and as active again when it is dropped. Does
+/// Reports the caller as idle from [`IdleReport::begin`] on, and as active again at [`IdleReport::end`]. Does
 /// this only for agents that read their inbox themselves (delivery `pull`), because the daemon learns the
 /// activity of other agents from their turns and hooks. Other callers are not reported.
 #[derive(Debug)]
@@ -36,10 +36,10 @@ impl IdleReport<'_> {
             self.stage = if is_reported { ReportStage::Idle } else { ReportStage::NotNeeded };
         }
     }
-}
 
-impl Drop for IdleReport<'_> {
-    fn drop(&mut self) {
+    /// Reports that the caller has got its message. A wait that has timed out reports nothing: the agent
+    /// usually waits again, and each report counts as a turn.
+    pub fn end(self) {
         if self.stage == ReportStage::Idle {
             report(self.context, Activity::Active);
         }

@@ -67,9 +67,9 @@ pub(crate) struct RunLock {
 impl RunLock {
     /// The note of the last run.
     pub(crate) fn previous_note(&mut self) -> RunNote {
-        let mut text = String::new();
-        let read = self.lock.rewind().and_then(|()| self.lock.read_to_string(&mut text));
-        read.map_or(RunNote::KeepTeam, |_| RunNote::parse(&text))
+        let mut bytes = Vec::new();
+        let read = self.lock.rewind().and_then(|()| self.lock.read_to_end(&mut bytes));
+        read.map_or(RunNote::KeepTeam, |_| RunNote::parse(&String::from_utf8_lossy(&bytes)))
     }
 
     /// Writes the note of this run, and the path of its run file.

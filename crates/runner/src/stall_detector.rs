@@ -7,6 +7,7 @@
 
 use crate::team_snapshot::TeamSnapshot;
 use protocol::control::{Activity, MemberFlag, MemberStatus};
+use protocol::delivery::Delivery;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::TaskStatus;
@@ -65,7 +66,8 @@ fn open_tasks(snapshot: &TeamSnapshot) -> Vec<OpenTask> {
 }
 
 /// Whether the member is idle, and neither an answer to its plan or permission request nor the end of
-/// a pause makes it continue.
+/// a pause makes it continue. A program that reads its inbox itself may work on while it counts as
+/// idle.
 fn is_idle_for_good(member: &MemberStatus) -> bool {
     let continues = |flag: &MemberFlag| {
         matches!(
@@ -73,7 +75,8 @@ fn is_idle_for_good(member: &MemberStatus) -> bool {
             MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission | MemberFlag::BackingOff
         )
     };
-    member.activity == Activity::Idle && !member.flags.iter().any(continues)
+    let is_idle = member.activity == Activity::Idle && member.delivery != Delivery::Pull;
+    is_idle && !member.flags.iter().any(continues)
 }
 
 /// Whether the lead owns an open task. Such a team never counts as stalled, because the lead may be

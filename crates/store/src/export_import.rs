@@ -88,6 +88,10 @@ impl Team {
         }
         sync_dir(inboxes, durability)?;
         sync_dir(tasks, durability)?;
+        // A member that is spawned with one of these names must not work by messages from elsewhere.
+        let owners = archive.inboxes.keys().filter_map(|file| file.strip_suffix(".json"));
+        let mut members = owners.map(AgentName::new_unchecked).filter(|owner| !owner.is_lead());
+        members.try_for_each(|owner| self.inbox(&owner).mark_all_read())?;
         let fields: Vec<(&str, Value)> =
             archive.config_fields.iter().map(|(key, value)| (&**key, value.clone())).collect();
         if fields.is_empty() { Ok(()) } else { self.set_fields(&fields) }

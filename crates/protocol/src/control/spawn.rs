@@ -178,6 +178,7 @@ pub enum EarlierMessages {
 /// or `on-failure:N`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("pattern" = "^(never|on-failure(:[1-9][0-9]{0,4})?)$")))]
 #[serde(try_from = "String", into = "String")]
 pub enum RestartPolicy {
     /// The teammate is not started again.
@@ -220,7 +221,7 @@ impl FromStr for RestartPolicy {
             ("never", _) => Ok(RestartPolicy::Never),
             ("on-failure", _) => Ok(RestartPolicy::OnFailure(None)),
             (_, Some(Ok(max))) => Ok(RestartPolicy::OnFailure(Some(max))),
-            _ => Err("it is never, on-failure, or on-failure:N with N from 1 to 65535".to_owned()),
+            _ => Err("one of never, on-failure and on-failure:N with N from 1 to 65535".to_owned()),
         }
     }
 }

@@ -139,14 +139,14 @@ impl<'a> TableReader<'a> {
         }
     }
 
-    /// Reads a string and parses it. The error of `T` continues the sentence `KEY: …`.
+    /// Reads a string and parses it. The error of `T` continues the sentence `KEY is …`.
     pub(crate) fn parsed<T: FromStr<Err = String>>(
         &self,
         key: &str,
         errors: &mut ValidationErrors,
     ) -> Option<T> {
         let found = self.string(key, errors)?;
-        let push = |error| errors.push(found.at, format!("{key}: {error}, not {:?}", found.value));
+        let push = |error| errors.push(found.at, format!("{key} is {error}, not {:?}", found.value));
         found.value.parse().map_err(push).ok()
     }
 

@@ -298,7 +298,7 @@ fn unknown_choices_and_invalid_durations_are_reported() {
     );
     assert_member_error(
         "profile = 'worker'\nrestart = 'always'\n",
-        "8:11: restart is one of never, on-failure, not \"always\"",
+        "8:11: restart is one of never, on-failure and on-failure:N with N from 1 to 65535, not \"always\"",
     );
     let modes = "default, acceptEdits, bypassPermissions, plan, delegate, dontAsk, auto";
     assert_member_error(

@@ -1,10 +1,11 @@
-//! Messages whose turns have failed. They come after all other messages. A message whose turns fail
-//! again and again, while others do not, may be the cause, and is given up.
+//! Messages whose turns have failed. They come after all other messages and after the tasks. A message
+//! that fails again and again, while other turns do not fail, may be the cause, and is given up.
 
 use protocol::message::InboxEntry;
 
-/// How many turns about a message may fail before it is given up.
-const MAX_ATTEMPTS: u32 = 3;
+/// How often a message may fail, each time followed by another turn that did not fail, before it is
+/// given up.
+const MAX_SUSPICIONS: u32 = 3;
 
 /// The unread messages whose turns have failed.
 #[derive(Debug, Default)]
@@ -13,15 +14,18 @@ pub(super) struct FailedMessages(Vec<FailedMessage>);
 #[derive(Debug)]
 struct FailedMessage {
     entry: InboxEntry,
-    attempts: u32,
+    /// How often another turn has not failed after a failure of this message.
+    suspicions: u32,
+    /// Whether a turn about the message has failed since the last turn that did not fail.
+    has_failed_again: bool,
 }
 
 impl FailedMessages {
     /// Records that a turn about the message has failed.
     pub(super) fn add(&mut self, entry: InboxEntry) {
         match self.0.iter_mut().find(|failed| failed.entry.raw == entry.raw) {
-            Some(failed) => failed.attempts += 1,
-            None => self.0.push(FailedMessage { entry, attempts: 1 }),
+            Some(failed) => failed.has_failed_again = true,
+            None => self.0.push(FailedMessage { entry, suspicions: 0, has_failed_again: true }),
         }
     }
 
@@ -33,7 +37,10 @@ impl FailedMessages {
     /// messages that are given up.
     pub(super) fn take_given_up(&mut self, entry: Option<&InboxEntry>) -> Vec<InboxEntry> {
         self.0.retain(|failed| entry.is_none_or(|entry| failed.entry.raw != entry.raw));
-        let given_up = self.0.extract_if(.., |failed| failed.attempts >= MAX_ATTEMPTS);
+        for failed in &mut self.0 {
+            failed.suspicions += u32::from(std::mem::take(&mut failed.has_failed_again));
+        }
+        let given_up = self.0.extract_if(.., |failed| failed.suspicions >= MAX_SUSPICIONS);
         given_up.map(|failed| failed.entry).collect()
     }
 }
@@ -42,16 +49,28 @@ impl FailedMessages {
 mod tests {
     use super::*;
 
+    fn entry(n: usize) -> InboxEntry {
+        InboxEntry::parse(n, &format!(r#"{{"from":"bob","text":"{n}"}}"#))
+    }
+
     #[test]
-    fn message_is_given_up_once_another_turn_does_not_fail() {
-        let [one, two] = [1, 2].map(|n| InboxEntry::parse(n, &format!(r#"{{"from":"bob","text":"{n}"}}"#)));
+    fn message_is_given_up_if_only_its_own_turns_fail() {
         let mut failed = FailedMessages::default();
-        (0..MAX_ATTEMPTS).for_each(|_| failed.add(one.clone()));
-        failed.add(two.clone());
-        assert!(failed.contains(&one) && failed.contains(&two));
-        assert_eq!(failed.take_given_up(Some(&two)), std::slice::from_ref(&one));
-        assert!(!failed.contains(&one) && !failed.contains(&two));
-        (0..MAX_ATTEMPTS - 1).for_each(|_| failed.add(one.clone()));
-        assert!(failed.take_given_up(None).is_empty() && failed.contains(&one));
+        for round in 1..=MAX_SUSPICIONS {
+            failed.add(entry(1));
+            let given_up = failed.take_given_up(Some(&entry(2)));
+            assert_eq!(given_up.len(), usize::from(round == MAX_SUSPICIONS), "{round}");
+        }
+        assert!(!failed.contains(&entry(1)));
+    }
+
+    #[test]
+    fn message_that_fails_together_with_all_others_is_kept() {
+        let mut failed = FailedMessages::default();
+        (0..20).for_each(|_| failed.add(entry(1)));
+        assert!(failed.take_given_up(None).is_empty() && failed.take_given_up(None).is_empty());
+        assert!(failed.contains(&entry(1)));
+        assert!(failed.take_given_up(Some(&entry(1))).is_empty());
+        assert!(!failed.contains(&entry(1)), "its own turn did not fail");
     }
 }

@@ -16,8 +16,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// After this many failed turns in a row no further turn starts by itself. The pauses until then
 /// last six hours, which is longer than the usage limits of agent programs.
 const MAX_FAILED_TURNS: u32 = 33;
-/// How many failed turns in a row also fail their tasks.
-const TASK_FAILURES: u32 = 3;
+/// How many failed turns in a row also fail their tasks. Only the first one: a run with few retries
+/// would otherwise use them up while the program can't work.
+const TASK_FAILURES: u32 = 1;
 
 /// The failed turns since the last turn that did not fail.
 #[derive(Debug, Default)]

@@ -31,7 +31,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
                 self.planned_task = Some(task.clone());
                 None
             }
-            Some(task) => Some((task.id, self.settle_task(task, &outcome)?)),
+            Some(task) => Some((task.id, self.settle_task(task, &work, &outcome)?)),
             None => None,
         };
         drop(hold);
@@ -69,8 +69,11 @@ impl<H: TurnExecutor> TurnLoop<H> {
     fn settle_streak(&mut self, work: &TurnWork, outcome: &TurnOutcome, task: Option<&TaskSettlement>) {
         let is_command = !self.builder.program().has_prompts() && work.entry.is_none();
         let is_completed = task == Some(&TaskSettlement::AlreadyCompleted);
-        if outcome.reason != IdleReason::Failed || is_command || is_completed {
-            return self.streak.end();
+        match outcome.reason {
+            // A person has ended the turn, so it shows nothing about the program.
+            IdleReason::Interrupted => return,
+            IdleReason::Failed if !is_command && !is_completed => {}
+            IdleReason::Failed | IdleReason::Available => return self.streak.end(),
         }
         let pause = self.streak.add_failure(outcome.short_failure.clone().unwrap_or_default(), now());
         self.executor.print_line(&pause_line(&pause));
@@ -80,10 +83,16 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// Marks the message of the turn read, unless the turn has failed. The message then stays unread,
     /// and is delivered again after the pause.
     fn settle_message(&mut self, work: TurnWork, outcome: &TurnOutcome) {
-        if outcome.reason == IdleReason::Failed {
-            return work.entry.into_iter().for_each(|entry| self.failed_messages.add(entry));
-        }
-        let given_up = self.failed_messages.take_given_up(work.entry.as_ref());
+        let is_plan_answer = work.is_plan_answer();
+        let given_up = match outcome.reason {
+            // The answer to a plan keeps its place before the task of the plan.
+            IdleReason::Failed if is_plan_answer => return self.planned_task = work.planned_task,
+            IdleReason::Failed => {
+                return work.entry.into_iter().for_each(|entry| self.failed_messages.add(entry));
+            }
+            IdleReason::Interrupted => Vec::new(),
+            IdleReason::Available => self.failed_messages.take_given_up(work.entry.as_ref()),
+        };
         for message in given_up.iter().filter_map(InboxEntry::unread) {
             let from = &message.from;
             self.executor.print_line(&format!("A message of {from} failed too often, and is left out."));
@@ -229,18 +238,24 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Whether the agent tries the task of a failed turn again after the pause.
-    fn is_tried_again(&self, outcome: &TurnOutcome) -> bool {
-        let is_agent = self.builder.program().has_prompts();
-        outcome.reason == IdleReason::Failed && is_agent && self.streak.keeps_task()
+    /// Whether the agent tries the task of a failed turn again after the pause. It does so with the task
+    /// of a plan, because the answer to the plan is delivered again.
+    fn is_tried_again(&self, work: &TurnWork, outcome: &TurnOutcome) -> bool {
+        let is_kept = self.builder.program().has_prompts() && self.streak.keeps_task();
+        outcome.reason == IdleReason::Failed && (is_kept || work.is_plan_answer())
     }
 
     /// Writes the outcome of the turn's task to the task list. This happens before the lead is
     /// notified.
-    fn settle_task(&mut self, task: &Task, outcome: &TurnOutcome) -> Result<TaskSettlement, StepError> {
+    fn settle_task(
+        &mut self,
+        task: &Task,
+        work: &TurnWork,
+        outcome: &TurnOutcome,
+    ) -> Result<TaskSettlement, StepError> {
         let task_now = self.retry_until_done(|files| files.task(&task.id))?.flatten();
         let settlement = match settle(task_now.as_ref(), self.files.member_name(), outcome) {
-            TaskSettlement::MarkFailed(_) if self.is_tried_again(outcome) => TaskSettlement::TryAgain,
+            TaskSettlement::MarkFailed(_) if self.is_tried_again(work, outcome) => TaskSettlement::TryAgain,
             settlement => settlement,
         };
         let is_written = match &settlement {

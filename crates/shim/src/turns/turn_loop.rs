@@ -17,7 +17,7 @@ use super::turn_executor::{ExecutorEvent, TurnExecutor};
 use protocol::control::{Activity, PlanStage, TurnStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::{InboxEntry, Message};
-use protocol::payload::PlanApprovalResponse;
+use protocol::payload::{IdleReason, Payload, PlanApprovalResponse};
 use protocol::permission_mode::PermissionMode;
 use protocol::task::Task;
 use store::now;
@@ -94,6 +94,13 @@ impl TurnWork {
 
     fn for_message(subject: TurnSubject, entry: InboxEntry) -> TurnWork {
         TurnWork { subject, entry: Some(entry), planned_task: None }
+    }
+
+    /// Whether the turn is about the lead's answer to a plan.
+    pub(super) fn is_plan_answer(&self) -> bool {
+        let message = self.entry.as_ref().and_then(InboxEntry::unread);
+        let is_answer = |text: &str| matches!(Payload::parse(text), Some(Payload::PlanApprovalResponse(_)));
+        message.is_some_and(|message| is_answer(&message.text))
     }
 
     /// The task on which the turn works. If the subject is the answer to a plan, this is the
@@ -180,15 +187,18 @@ impl<H: TurnExecutor> TurnLoop<H> {
     fn run_first_step(&mut self, step: FirstStep) -> Result<(), StepError> {
         match step {
             FirstStep::Prompt(text) => {
-                let entry = self.files.find_prompt_message(&text).unwrap_or_else(|error| {
-                    // The turn starts even if the inbox cannot be read. The prompt is noted as
-                    // delivered, so that its message in the inbox does not start a second turn
-                    // later.
-                    self.print_error_once(&error);
+                let found = self.files.find_prompt_message(&text);
+                found.as_ref().err().into_iter().for_each(|error| self.print_error_once(error));
+                // The turn starts even if the inbox cannot be read. Its message in the inbox then does
+                // not start a second turn later, unless this one fails.
+                let is_hidden = found.is_err();
+                let entry = found.unwrap_or_default();
+                let subject = TurnSubject::Prompt(text.clone());
+                self.run_turn(TurnWork { subject, entry, planned_task: None })?;
+                if is_hidden && self.status.idle_reason != Some(IdleReason::Failed) {
                     self.files.note_prompt_delivered(&text);
-                    None
-                });
-                self.run_turn(TurnWork { subject: TurnSubject::Prompt(text), entry, planned_task: None })
+                }
+                Ok(())
             }
             FirstStep::ResubmitPlan => self.resubmit_plan(),
             FirstStep::ResumeTask => {
@@ -213,17 +223,24 @@ impl<H: TurnExecutor> TurnLoop<H> {
         let is_paused = self.is_paused(&unread);
         let (failed, others): (Vec<_>, Vec<_>) =
             unread.into_iter().partition(|entry| self.failed_messages.contains(entry));
-        for mut entries in [others, failed] {
-            if is_paused {
-                entries.retain(|entry| !inbox_action::needs_turn(entry, self.builder.program()));
-            }
-            if let Some(work) = self.next_message_work(entries)? {
-                return Ok(Some(work));
-            }
+        let starts =
+            |entry: &InboxEntry, program: &_| !is_paused || !inbox_action::needs_turn(entry, program);
+        let program = self.builder.program();
+        let others = others.into_iter().filter(|entry| starts(entry, program)).collect();
+        if let Some(work) = self.next_message_work(others)? {
+            return Ok(Some(work));
         }
         if is_paused || self.is_awaiting_approval() {
             return Ok(None);
         }
+        match self.next_task_work()? {
+            Some(work) => Ok(Some(work)),
+            None => self.next_message_work(failed),
+        }
+    }
+
+    /// Claims the next task. `None` if there is none.
+    fn next_task_work(&mut self) -> Result<Option<TurnWork>, StepError> {
         let Some(task) = self.files.next_task()? else { return Ok(None) };
         // A request that came after the scan of the inbox comes before the task.
         if !inbox_action::shutdown_requests(&self.unread()?).is_empty() {

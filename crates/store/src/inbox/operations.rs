@@ -201,7 +201,7 @@ impl Inbox {
         )
     }
 
-    /// Marks all entries read. Called when a new member gets the name of a past member.
+    /// Marks all entries read.
     pub fn mark_all_read(&self) -> Result<(), Error> {
         self.team.check_writable()?;
         self.team.record_name_reuse(&self.file);

@@ -129,8 +129,11 @@ impl Caller {
             None => Ok(()),
             Some(TaskHolder { member, pid }) => {
                 let message = format!("cannot take task {} from {member}: process {pid} runs it", task.id);
-                Err(ErrorReport::new(ErrorKind::Refused, message)
-                    .with_help("wait until it has ended, or end it first: add --force"))
+                let help = match self.name.is_lead() {
+                    true => "wait until its turn has ended, or end the turn first: teamctl task has --force",
+                    false => "wait until its turn has ended, or ask the lead: teamctl send team-lead TEXT",
+                };
+                Err(ErrorReport::new(ErrorKind::Refused, message).with_help(help))
             }
         }
     }

@@ -56,7 +56,7 @@ fn earlier_messages_text(name: &str, count: usize) -> Option<String> {
         1 => "1 unread message".to_owned(),
         count => format!("{count} unread messages"),
     };
-    Some(format!("{name} gets {messages} to an earlier member of this name; --fresh leaves them out"))
+    Some(format!("{name} gets {messages} to an earlier member of this name (with --fresh it would not)"))
 }
 
 /// Checks the name of the new member.

@@ -53,6 +53,7 @@ pub(crate) fn run(context: &CommandContext, args: &WaitArgs) -> Result<ExitCode,
     loop {
         let missing = condition.unmet_conditions()?;
         if missing.is_empty() {
+            idle_report.end();
             let result = json!({"for": args.what.name(), "names": args.names});
             output::print_result(context, &result, &output::sanitize(&condition.result_text()));
             return Ok(ExitCode::SUCCESS);

@@ -3,8 +3,6 @@
 use crate::io::process_start_error::descriptors_error;
 use protocol::error::{ErrorKind, ErrorReport};
 use rustix::process::{Resource, getrlimit};
-use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 
 /// How many descriptors no start of an agent may use. They are for the calls with which people look
@@ -30,11 +28,11 @@ fn check_program_exists(argv: &[String]) -> Result<(), ErrorReport> {
         .with_help("start teamd anew: teamctl down --suspend, then teamctl up --resume"))
 }
 
-/// The kernel gives a new file the lowest free descriptor, so its number says how many are in use.
 fn check_descriptors_left() -> Result<(), ErrorReport> {
     let Some(limit) = getrlimit(Resource::Nofile).current else { return Ok(()) };
-    let in_use = File::open("/dev/null").ok().and_then(|file| u64::try_from(file.as_raw_fd()).ok());
-    match in_use.is_some_and(|in_use| in_use + RESERVED_DESCRIPTORS < limit) {
+    // The directory can't be opened either if no descriptor is free.
+    let in_use = std::fs::read_dir("/dev/fd").map_or(limit, |entries| entries.count() as u64);
+    match in_use + RESERVED_DESCRIPTORS < limit {
         true => Ok(()),
         false => Err(descriptors_error("an agent")),
     }

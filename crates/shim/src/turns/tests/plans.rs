@@ -166,3 +166,15 @@ fn answer_to_a_plan_is_delivered_again_after_a_failed_turn() {
         assert_eq!(test_team.unread_count(), 0);
     }
 }
+
+#[test]
+fn task_of_an_approved_plan_waits_for_a_turn_that_does_not_fail() {
+    let test_team = TestTeam::new();
+    let task = test_team.create_task("count");
+    let approve =
+        || wake_after(|team| answer_plan(team, r#""approved":true,"permissionMode":"acceptEdits""#));
+    let events = vec![turn_end(0), approve(), turn_end(1), pause_end(), turn_end(0), wake_after(|_| {})];
+    let (executor, _) = test_team.run(plan_program(), plan_state(PlanStage::Planning), events);
+    assert_eq!(executor.started_turns.len(), 3, "the task has no turn of its own");
+    assert_eq!(test_team.team.tasks().get(&task.id).unwrap().status, TaskStatus::Completed);
+}

@@ -200,8 +200,8 @@ fn failed_turns_text(member: &MemberView, commands: &SuggestedCommands) -> Strin
     };
     let send = commands.command_for_name("send", &member.name, &["TEXT"]);
     let next = match pause.until.map(|at| short_duration(at.saturating_sub(now()))) {
-        Some(time) => format!("the next one starts in {time}, or now with {send}"),
-        None => format!("no further one starts until {send}"),
+        Some(time) => format!("the next turn starts in {time}, or at once with {send}"),
+        None => format!("it starts no further turn until you write to it: {send}"),
     };
     format!("{turns} ({}): {next}", single_line(&pause.reason))
 }

@@ -30,7 +30,7 @@ impl ForceArg {
         if !self.force {
             return Ok(());
         }
-        context.require_lead("end the run of a task")?;
+        context.require_lead("end the turn of another member")?;
         if let Some(holder) = team.task_holder(id)? {
             let member = MemberAddress { team: team.name().clone(), name: holder.member.to_string() };
             context.request::<InterruptReply>(Request::Interrupt(member))?;

@@ -110,7 +110,7 @@ pub(crate) fn respawn_after_failure(context: &mut Context, record: &AgentRecord)
         return NextSpawn::NoRespawn;
     }
     let max_failures = max.map_or(RestartPolicy::DEFAULT_MAX, NonZeroU16::get);
-    let mut respawn = record.respawn.clone();
+    let mut respawn = RespawnRecord { is_handover: false, ..record.respawn.clone() };
     respawn.failed_at.retain(|at| context.now.wall.saturating_sub(*at) < FAILURE_WINDOW);
     respawn.failed_at.push(context.now.wall);
     let next = next_attempt(&respawn, max_failures);
@@ -134,7 +134,7 @@ pub(crate) fn suspend(context: &mut Context, record: &AgentRecord) -> NextSpawn 
     }
     context.state.pending_respawns.push(PendingRespawn {
         request: record.request.clone(),
-        respawn: RespawnRecord { failed_at: Vec::new(), ..record.respawn.clone() },
+        respawn: RespawnRecord { failed_at: Vec::new(), is_handover: false, ..record.respawn.clone() },
         respawn_at: context.now.wall,
         start: RespawnStart::WhenResumed,
     });
@@ -186,8 +186,8 @@ pub(crate) fn suspend_pending(pending: &mut PendingRespawn) {
     pending.respawn.failed_at.clear();
 }
 
-/// Lets the pending respawns start at once after a restart of the daemon. Most of their backoff
-/// (the delay after a failure) is over by then. Suspended members stay suspended.
+/// Lets the pending respawns start at once after a restart of the daemon, whatever is left of their
+/// backoff (the delay after a failure). Suspended members stay suspended.
 pub(crate) fn restore_deadlines(state: &mut State, now: Now) {
     for pending in state.pending_respawns.iter_mut().filter(|pending| !pending.is_suspended()) {
         pending.start = RespawnStart::At(now.mono);

@@ -106,7 +106,7 @@ pub(crate) fn respawn_for_plan(context: &mut Context, record: &AgentRecord) -> N
         .push(Effect::log_member(record, EventKind::MemberRespawnScheduled { attempt, delay_ms: 0 }));
     context.state.pending_respawns.push(PendingRespawn {
         request: record.request.clone(),
-        respawn: record.respawn.clone(),
+        respawn: RespawnRecord { is_handover: true, ..record.respawn.clone() },
         respawn_at: context.now.wall,
         start: RespawnStart::WhenNameFree,
     });

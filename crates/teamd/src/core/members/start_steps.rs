@@ -405,7 +405,9 @@ pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, error: ErrorRep
 fn fail_respawn(context: &mut Context, record: &SharedRecord, error: &ErrorReport) -> Option<ExitRecord> {
     let next = match pending_respawns::respawn_after_failure(context, record) {
         // The cause of the failure may go away later. A client can then resume the member.
-        NextSpawn::NoRespawn if record.can_respawn() => pending_respawns::suspend(context, record),
+        NextSpawn::NoRespawn | NextSpawn::GivenUp(_) if record.can_respawn() => {
+            pending_respawns::suspend(context, record)
+        }
         next => next,
     };
     let exit = ExitRecord {

@@ -36,6 +36,9 @@ pub(crate) struct RespawnRecord {
     /// The permission mode that was approved with the plan. `None` without an approval, and for a
     /// program that can change its mode while it runs.
     pub(crate) approved_mode: Option<PermissionMode>,
+    /// Whether the spawn before this one was ended because its plan was approved.
+    #[serde(default)]
+    pub(crate) is_handover: bool,
 }
 
 impl RespawnRecord {

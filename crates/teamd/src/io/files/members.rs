@@ -9,7 +9,7 @@ use crate::core::roster::record::{AgentRecord, ApprovalDelivery, SharedRecord};
 use crate::io::files::thread::FilesThread;
 use crate::io::{kill_orphans, worktrees};
 use protocol::color::Color;
-use protocol::control::{Activity, EarlierMessages, ExitReport};
+use protocol::control::{Activity, EarlierMessages, ExitReport, SpawnRequest};
 use protocol::delivery::Delivery;
 use protocol::error::ErrorReport;
 use protocol::id::RequestId;
@@ -39,10 +39,9 @@ pub(crate) struct PreparedRegistration {
 impl FilesThread {
     /// Checks that a member can be registered, and prepares its inbox.
     ///
-    /// For a first spawn, marks earlier messages in the inbox as read and sends the prompt to the
-    /// inbox. Keeps unread messages, but no requests and answers to an earlier member of the name; for a
-    /// respawn only no shutdown requests. It sends the prompt
-    /// again only to a native program that resumes no session.
+    /// For a first spawn, sends the prompt to the inbox, and marks requests and answers to an earlier
+    /// member of the name read, or all messages to that member. For a respawn, marks shutdown requests
+    /// read, and sends the prompt again only to a native program that resumes no session.
     ///
     /// # Errors
     ///
@@ -73,10 +72,7 @@ impl FilesThread {
             EarlierMessages::Keep => discard_unread(&inbox, is_payload)?,
             EarlierMessages::Discard => inbox.mark_all_read()?,
         }
-        if is_respawn
-            && record.respawn.approved_mode.is_some()
-            && record.approval_delivery == ApprovalDelivery::Message
-        {
+        if record.respawn.is_handover && record.approval_delivery == ApprovalDelivery::Message {
             repeat_approval(&inbox, *at)?;
         }
         if (!is_respawn || starts_new_session(record)) && !record.request.prompt.is_empty() {
@@ -172,8 +168,28 @@ impl FilesThread {
     ) -> FileResult {
         if error.is_none() {
             self.log_error("remove an exit report", self.state.remove(&exit_report_file(&record.spawn_id)));
+            self.log_error("mark a prompt read", self.discard_prompt(record));
         }
         FileResult::MemberDeregistered { spawn: record.spawn_id.clone(), approval, error }
+    }
+
+    /// Marks the prompt of the spawn read, if no respawn follows. A later member of the name has a prompt
+    /// of its own, and must not work by this one too.
+    fn discard_prompt(&self, record: &AgentRecord) -> Result<(), Error> {
+        let is_last = match record.lifecycle.exit() {
+            Some(exit) => exit.next_step.is_none(),
+            None => !record.is_respawn(),
+        };
+        let SpawnRequest { team, name, prompt, .. } = &*record.request;
+        if !is_last || prompt.is_empty() {
+            return Ok(());
+        }
+        let is_prompt =
+            |message: &Message| message.text == *prompt && AgentName::new_unchecked(&message.from).is_lead();
+        match self.root.team(team).and_then(|team| discard_unread(&team.inbox(name), is_prompt)) {
+            Err(Error::NoSuchTeam { .. }) => Ok(()),
+            result => result,
+        }
     }
 
     /// Whether each member approved its shutdown. `records` are of one team. Reads the lead's inbox
@@ -235,9 +251,9 @@ pub(crate) fn exit_report_file(spawn: &SpawnId) -> String {
 }
 
 /// Marks the unread messages for which `is_meant` is true as read. They were for an earlier spawn.
-fn discard_unread(inbox: &Inbox, is_meant: fn(&Message) -> bool) -> Result<(), Error> {
+fn discard_unread(inbox: &Inbox, is_meant: impl Fn(&Message) -> bool) -> Result<(), Error> {
     let unread = inbox.read_unread()?.into_iter();
-    let meant: Vec<InboxEntry> = unread.filter(|entry| entry.unread().is_some_and(is_meant)).collect();
+    let meant: Vec<InboxEntry> = unread.filter(|entry| entry.unread().is_some_and(&is_meant)).collect();
     if meant.is_empty() { Ok(()) } else { inbox.mark_read(&meant) }
 }
 

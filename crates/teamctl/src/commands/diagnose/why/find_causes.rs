@@ -258,7 +258,7 @@ mod tests {
         let expected = [
             "exit 1: limit",
             "the next turn starts in 90s, or at a message of the lead or a person",
-            "1 message unread until a turn does not fail",
+            "1 message unread until a turn succeeds",
         ];
         assert_eq!(cause["evidence"], json!(expected));
     }

@@ -120,9 +120,8 @@ fn pause_cause(evidence: &Evidence, pause: &TurnPause) -> Diagnosis {
         }
         None => "no further turn starts by itself: it waits for a message of the lead or a person".to_owned(),
     };
-    let unread = (!evidence.unread.is_empty()).then(|| {
-        format!("{} unread until a turn does not fail", count_noun(evidence.unread.len(), "message"))
-    });
+    let unread = (!evidence.unread.is_empty())
+        .then(|| format!("{} unread until a turn succeeds", count_noun(evidence.unread.len(), "message")));
     let task = failed_task(&evidence.tasks, name);
     let next = release_and_logs(task, evidence).into_iter().chain([send_command(evidence)]);
     Diagnosis::new(Cause::TurnsFailed, sentence)
