@@ -83,8 +83,12 @@ fn task_outcome_follows_the_stop_reason() {
     };
     for (order, status, reason) in [
         ("do talk", "completed", None),
+        // A turn that succeeds comes before each failure: the task of a second failed turn in a row
+        // would be tried again.
         ("do stop refusal", "failed", Some("it refused")),
+        ("do talk", "completed", None),
         ("do stop max_tokens", "failed", Some("it came to its limit of tokens")),
+        ("do talk", "completed", None),
         ("do fail", "failed", Some("the model is on fire")),
     ] {
         let id = create_task(order);

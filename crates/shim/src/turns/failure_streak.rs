@@ -3,10 +3,11 @@
 //!
 //! Each further failure in a row doubles the pause. After [`MAX_FAILED_TURNS`] the agent waits for a
 //! message of a person or of the lead. Such a message also ends a pause early, because its sender may
-//! have removed the cause. After [`TASK_FAILURES`] the tasks are no longer held responsible: the task
-//! of the turn is tried again after the pause.
+//! have removed the cause. After [`TASK_FAILURES`] the task of the turn is not marked failed at once,
+//! but tried again after the pause.
 
 use protocol::control::TurnPause;
+use protocol::id::TaskId;
 use std::time::{Duration, Instant};
 
 /// The pause after the first failed turn, without jitter.
@@ -19,6 +20,9 @@ const MAX_FAILED_TURNS: u32 = 33;
 /// How many failed turns in a row also fail their tasks. Only the first one: a run with few retries
 /// would otherwise use them up while the program can't work.
 const TASK_FAILURES: u32 = 1;
+/// How many turns on one task may fail in a row before the task has failed. The task itself may be the
+/// cause.
+const MAX_TASK_ATTEMPTS: u32 = 5;
 
 /// The failed turns since the last turn that did not fail.
 #[derive(Debug, Default)]
@@ -27,6 +31,8 @@ pub(super) struct FailureStreak {
     pause: Option<Pause>,
     /// How many messages of a person or of the lead were unread when the last turn started.
     known_messages: usize,
+    /// The task of the last failed turn, and how many turns in a row on it have failed.
+    last_task: Option<(TaskId, u32)>,
 }
 
 /// Until when no turn starts.
@@ -45,7 +51,7 @@ impl FailureStreak {
 
     /// Records a turn that has not failed.
     pub(super) fn end(&mut self) {
-        self.failed_turns = 0;
+        (self.failed_turns, self.last_task) = (0, None);
     }
 
     /// Records a failed turn, and begins a pause. Returns the pause for the status. `now` is in
@@ -58,9 +64,13 @@ impl FailureStreak {
         TurnPause { failed_turns: self.failed_turns, reason, until }
     }
 
-    /// Whether a task whose turn fails next is tried again, instead of being marked failed.
-    pub(super) fn keeps_task(&self) -> bool {
-        (TASK_FAILURES..MAX_FAILED_TURNS - 1).contains(&self.failed_turns)
+    /// Records the task of a turn that has just failed, before [`FailureStreak::add_failure`]. Returns
+    /// whether the task is tried again, instead of being marked failed.
+    pub(super) fn add_task_failure(&mut self, id: TaskId) -> bool {
+        let before = self.last_task.filter(|(last, _)| *last == id).map_or(0, |(_, attempts)| attempts);
+        self.last_task = Some((id, before + 1));
+        let is_repeated = (TASK_FAILURES..MAX_FAILED_TURNS - 1).contains(&self.failed_turns);
+        is_repeated && before + 1 < MAX_TASK_ATTEMPTS
     }
 
     /// Ends the pause, because its time has passed.
@@ -126,7 +136,9 @@ mod tests {
     fn turn_that_does_not_fail_ends_the_streak() {
         let mut streak = FailureStreak::default();
         for turn in 1..=MAX_FAILED_TURNS {
-            assert_eq!(streak.keeps_task(), turn > TASK_FAILURES && turn < MAX_FAILED_TURNS, "turn {turn}");
+            // The task changes with every third turn.
+            let is_kept = streak.add_task_failure(TaskId::from_number(1 + turn / 3).unwrap());
+            assert_eq!(is_kept, turn > TASK_FAILURES && turn < MAX_FAILED_TURNS, "turn {turn}");
             let pause = streak.add_failure("exit 1".to_owned(), 0);
             assert_eq!((pause.failed_turns, pause.until.is_none()), (turn, turn == MAX_FAILED_TURNS));
         }
@@ -134,5 +146,15 @@ mod tests {
         streak.begin_turn(0);
         streak.end();
         assert_eq!(streak.add_failure("exit 1".to_owned(), 0).failed_turns, 1);
+    }
+
+    #[test]
+    fn task_is_given_up_after_several_failed_turns_in_a_row() {
+        let mut streak = FailureStreak::default();
+        streak.add_failure("exit 1".to_owned(), 0);
+        let id = |n| TaskId::from_number(n).unwrap();
+        let kept: Vec<bool> = (0..MAX_TASK_ATTEMPTS).map(|_| streak.add_task_failure(id(1))).collect();
+        assert_eq!(kept, [true, true, true, true, false]);
+        assert!(streak.add_task_failure(id(2)), "another task");
     }
 }

@@ -240,9 +240,10 @@ impl<H: TurnExecutor> TurnLoop<H> {
 
     /// Whether the agent tries the task of a failed turn again after the pause. It does so with the task
     /// of a plan, because the answer to the plan is delivered again.
-    fn is_tried_again(&self, work: &TurnWork, outcome: &TurnOutcome) -> bool {
-        let is_kept = self.builder.program().has_prompts() && self.streak.keeps_task();
-        outcome.reason == IdleReason::Failed && (is_kept || work.is_plan_answer())
+    fn is_tried_again(&mut self, task: &Task, work: &TurnWork, outcome: &TurnOutcome) -> bool {
+        outcome.reason == IdleReason::Failed
+            && self.builder.program().has_prompts()
+            && (work.is_plan_answer() || self.streak.add_task_failure(task.id))
     }
 
     /// Writes the outcome of the turn's task to the task list. This happens before the lead is
@@ -255,7 +256,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
     ) -> Result<TaskSettlement, StepError> {
         let task_now = self.retry_until_done(|files| files.task(&task.id))?.flatten();
         let settlement = match settle(task_now.as_ref(), self.files.member_name(), outcome) {
-            TaskSettlement::MarkFailed(_) if self.is_tried_again(work, outcome) => TaskSettlement::TryAgain,
+            TaskSettlement::MarkFailed(_) if self.is_tried_again(task, work, outcome) => {
+                TaskSettlement::TryAgain
+            }
             settlement => settlement,
         };
         let is_written = match &settlement {

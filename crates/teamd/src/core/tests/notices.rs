@@ -316,7 +316,10 @@ fn notice_follows_when_all_respawns_have_failed() {
             now_at(attempt * 60_000),
         ))
     });
-    assert_eq!(notices.collect::<Vec<_>>(), ["ann@survey has ended: teamctl why ann -t survey"]);
+    assert_eq!(notices.collect::<Vec<_>>(), [""; 0]);
+    // The notice waits for the suspensions of other members.
+    let shown = shown_notices(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(400_000)));
+    assert_eq!(shown, ["ann@survey is suspended: teamctl up --resume -t survey"]);
 }
 
 #[test]
