@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::file::IoContext;
 use crate::journal::storage::Journal;
 use crate::read_daemon_files::read_roster_file;
+use crate::tasks::task_hold::delete_task_holds;
 use crate::team_file_names::{TASKS_DIR, TEAMS_DIR};
 use protocol::answer_capabilities::Capabilities;
 use protocol::name::{AgentName, TeamName};
@@ -44,6 +45,7 @@ impl SharedRootState {
     }
 
     pub(crate) fn delete_records(&self, team: &TeamName) -> Result<(), Error> {
-        self.answer_log.delete(team).and(self.journal.delete_team(team))
+        let records = self.answer_log.delete(team).and(self.journal.delete_team(team));
+        records.and(delete_task_holds(&self.state_dir, team))
     }
 }

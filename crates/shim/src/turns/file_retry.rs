@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub(super) const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 impl<H: TurnExecutor> TurnLoop<H> {
-    /// Notifies the lead that a turn has ended. If the lead's inbox is damaged, the notification is
+    /// Notifies the lead that a turn has ended. If the lead's inbox is damaged or not trusted, the notification is
     /// kept and sent later, so that the next turn can start.
     pub(super) fn notify_lead_of_turn_end(
         &mut self,
@@ -22,7 +22,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
     ) -> Result<(), StepError> {
         let mut damage = None;
         self.retry_until_done(|files| match files.send_idle_notification(notification) {
-            Err(error) if error.kind == ErrorKind::InvalidData => {
+            Err(error) if matches!(error.kind, ErrorKind::InvalidData | ErrorKind::NotPermitted) => {
                 files.queue_idle_notification(notification);
                 damage = Some(error);
                 Ok(())
@@ -43,8 +43,12 @@ impl<H: TurnExecutor> TurnLoop<H> {
         loop {
             match self.files.reopen_if_moved().and_then(|()| act(&mut self.files)) {
                 Ok(done) => return Ok(Some(done)),
+                // `NotPermitted`: others can write to the file, until a person changes its mode.
                 Err(error)
-                    if matches!(error.kind, ErrorKind::Io | ErrorKind::InvalidData | ErrorKind::Timeout) =>
+                    if matches!(
+                        error.kind,
+                        ErrorKind::Io | ErrorKind::InvalidData | ErrorKind::Timeout | ErrorKind::NotPermitted
+                    ) =>
                 {
                     self.print_error_once(&error);
                     if has_waited {

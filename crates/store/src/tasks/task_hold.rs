@@ -9,9 +9,10 @@ use crate::lock::flock::Flock;
 use crate::state_dir_handle::StateDir;
 use crate::team_handle::Team;
 use protocol::id::TaskId;
-use protocol::name::AgentName;
+use protocol::name::{AgentName, TeamName};
 use std::fs::{File, TryLockError};
 use std::io::Read;
+use std::path::Path;
 
 /// Directory in the state directory with a file for each task that is run.
 const HOLDS_DIR: &str = "task-holds";
@@ -85,6 +86,21 @@ impl Drop for TaskHold {
         // A file that stays is not locked, so it holds nothing.
         self.directory.remove(&self.file_name).ok();
     }
+}
+
+/// Removes the files that killed processes have left for the tasks of a team.
+///
+/// # Errors
+/// As [`Team::hold_task`].
+pub(crate) fn delete_task_holds(state_dir: &Path, team: &TeamName) -> Result<(), Error> {
+    let path = state_dir.join(HOLDS_DIR);
+    if !path.is_dir() {
+        return Ok(());
+    }
+    let directory = StateDir::open(&path)?;
+    let prefix = format!("{team}.");
+    let is_of_team = |name: &&String| name.strip_prefix(&prefix).is_some_and(|id| TaskId::parse(id).is_ok());
+    directory.names()?.iter().filter(is_of_team).try_for_each(|name| directory.remove(name))
 }
 
 fn read_holder(file: &mut File) -> Option<TaskHolder> {

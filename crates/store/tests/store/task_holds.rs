@@ -53,3 +53,17 @@ fn task_in_work_is_not_released_deleted_or_given_away() {
     drop(hold);
     assert_eq!(lead.update_task(&id, to_bob(), 5).unwrap().owner, Some(agent("bob")));
 }
+
+/// A process that is killed leaves its file. The next team of the name has other tasks.
+#[test]
+fn files_of_killed_processes_go_with_the_team() {
+    let env = TestRoot::new();
+    let id = TaskId::from_number(3).unwrap();
+    let hold = env.team.hold_task(&id, &agent("ann")).unwrap().unwrap();
+    std::mem::forget(hold);
+    let holds = env.path().join("task-holds");
+    let count = || std::fs::read_dir(&holds).unwrap().count();
+    assert_eq!(count(), 1);
+    env.root.delete_records(env.team.name()).unwrap();
+    assert_eq!(count(), 0);
+}
