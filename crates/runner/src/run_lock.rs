@@ -58,6 +58,9 @@ impl RunNote {
     }
 }
 
+/// How often the lock is tried again while readers hold it.
+const READER_ATTEMPTS: u32 = 1_000;
+
 /// The lock of a team's run. Dropping it releases the lock.
 pub(crate) struct RunLock {
     lock: File,
@@ -121,16 +124,20 @@ pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, Erro
     }
 }
 
-/// Takes the exclusive lock, unless a run holds it. A reader of [`interrupted_run`] holds a shared lock for a
-/// moment, and is waited for.
+/// Takes the exclusive lock, unless a run holds it. A reader of [`interrupted_run`] holds a shared lock only
+/// for a moment.
 fn lock_exclusively(lock: &File) -> Result<(), TryLockError> {
-    match lock.try_lock() {
-        Err(TryLockError::WouldBlock) => {
-            lock.try_lock_shared()?;
-            lock.lock().map_err(TryLockError::Error)
+    for _ in 0..READER_ATTEMPTS {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                // This fails if a run holds the lock.
+                lock.try_lock_shared()?;
+                lock.unlock().map_err(TryLockError::Error)?;
+            }
+            result => return result,
         }
-        result => result,
     }
+    lock.try_lock()
 }
 
 fn lock_path(state: &Path, team: &TeamName) -> PathBuf {

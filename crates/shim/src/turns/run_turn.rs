@@ -6,6 +6,7 @@ use super::turn_executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor,
 use super::turn_loop::{StepError, TurnLoop, TurnLoopEnd, TurnWork};
 use super::turn_outcome::{TaskSettlement, TurnOutcome, idle_notification, settle, turn_outcome};
 use protocol::control::{Activity, TurnPause};
+use protocol::id::TaskId;
 use protocol::message::InboxEntry;
 use protocol::payload::IdleReason;
 use protocol::plan_mode_prompts::PLAN_PROMPT;
@@ -16,31 +17,18 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// Runs a turn, settles the turn's task, and notifies the lead that the turn has ended.
     pub(super) fn run_turn(&mut self, work: TurnWork) -> Result<(), StepError> {
         let started_at = now();
-        self.status.turn_number += 1;
+        let plan_before = self.status.plan_stage.clone();
         let hold = self.hold_task(&work);
-        self.streak.begin_turn(count_messages_of_lead(self.files.pending()));
-        let mut outcome = self.run_with_session_retry(&work)?;
-        let is_plan_submitted = outcome.reason == IdleReason::Available
-            && self.is_planning()
-            && self.submit_planned(&mut outcome)?;
-        self.builder.note_turn_end(outcome.reason);
-        (self.status.pid, self.status.idle_reason) = (None, Some(outcome.reason));
-        self.status.session_id = self.builder.session_id();
-        let settlement = match work.task() {
-            Some(task) if is_plan_submitted => {
-                self.planned_task = Some(task.clone());
-                None
-            }
-            Some(task) => Some((task.id, self.settle_task(task, &work, &outcome)?)),
-            None => None,
-        };
+        let outcome = self.run_to_outcome(&work)?;
+        let settlement = self.settle_work(&work, &outcome)?;
         drop(hold);
         let settlement = settlement.as_ref().map(|(id, settlement)| (*id, settlement));
-        if !is_plan_submitted {
-            let line = summary_line(&work.subject, &outcome, settlement.map(|(_, settlement)| settlement));
-            self.executor.print_line(&line);
+        let of_task = settlement.map(|(_, settlement)| settlement);
+        // A turn that has submitted a plan has said so.
+        if !self.is_awaiting_approval() || self.status.plan_stage == plan_before {
+            self.executor.print_line(&summary_line(&work.subject, &outcome, of_task));
         }
-        self.settle_streak(&work, &outcome, settlement.map(|(_, settlement)| settlement));
+        self.settle_streak(&work, &outcome, of_task);
         self.settle_message(work, &outcome);
         let summary = self.files.summarize_sent_to_peers(started_at);
         let failure = outcome.full_failure.clone();
@@ -54,6 +42,35 @@ impl<H: TurnExecutor> TurnLoop<H> {
             self.executor.confirm_interrupt();
         }
         Ok(())
+    }
+
+    /// Runs a turn and submits its plan, if the agent plans.
+    fn run_to_outcome(&mut self, work: &TurnWork) -> Result<TurnOutcome, StepError> {
+        self.status.turn_number += 1;
+        self.streak.begin_turn(count_messages_of_lead(self.files.pending()));
+        let mut outcome = self.run_with_session_retry(work)?;
+        if outcome.reason == IdleReason::Available && self.is_planning() {
+            self.submit_planned(&mut outcome)?;
+        }
+        self.builder.note_turn_end(outcome.reason);
+        (self.status.pid, self.status.idle_reason) = (None, Some(outcome.reason));
+        self.status.session_id = self.builder.session_id();
+        Ok(outcome)
+    }
+
+    /// Settles the task of the turn. If the turn has submitted a plan for the task, the task waits for
+    /// the answer. No turn on a task begins while a plan waits.
+    fn settle_work(
+        &mut self,
+        work: &TurnWork,
+        outcome: &TurnOutcome,
+    ) -> Result<Option<(TaskId, TaskSettlement)>, StepError> {
+        let Some(task) = work.task() else { return Ok(None) };
+        if self.is_awaiting_approval() {
+            self.planned_task = Some(task.clone());
+            return Ok(None);
+        }
+        Ok(Some((task.id, self.settle_task(task, work, outcome)?)))
     }
 
     /// Holds the task of the turn, so that nobody gives it to another agent meanwhile.
@@ -119,7 +136,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
 
     /// Submits the reply of a turn in plan mode as the plan. If there is no reply, the turn has
     /// failed.
-    fn submit_planned(&mut self, outcome: &mut TurnOutcome) -> Result<bool, StepError> {
+    fn submit_planned(&mut self, outcome: &mut TurnOutcome) -> Result<(), StepError> {
         let is_submitted = self.submit_plan()?;
         if !is_submitted {
             let reason = "its turn in plan mode said nothing: there is no plan".to_owned();
@@ -129,7 +146,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
                 full_failure: Some(reason),
             };
         }
-        Ok(is_submitted)
+        Ok(())
     }
 
     /// Whether a failed turn is repeated in a new session, because the session of an earlier spawn
