@@ -38,6 +38,7 @@ mod root;
 mod shared_root_state;
 mod stale_files;
 mod state_dir_handle;
+mod task_hold_files;
 mod tasks;
 mod team_config;
 mod team_file_names;

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::file::IoContext;
 use crate::journal::storage::Journal;
 use crate::read_daemon_files::read_roster_file;
-use crate::tasks::task_hold::delete_task_holds;
+use crate::task_hold_files::delete_task_holds;
 use crate::team_file_names::{TASKS_DIR, TEAMS_DIR};
 use protocol::answer_capabilities::Capabilities;
 use protocol::name::{AgentName, TeamName};

@@ -14,7 +14,7 @@ mod lock_queue_ticket;
 mod new_task;
 mod new_task_batch;
 mod notify_owner;
-pub(crate) mod task_hold;
+mod task_hold;
 mod task_list;
 mod transaction;
 mod update;

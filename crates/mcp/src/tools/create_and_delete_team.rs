@@ -17,7 +17,7 @@ pub(super) struct TeamCreateTool;
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TeamCreateInput {
-    /// The team's name: a-z, 0-9 and -. If the name is taken, the team is named NAME-2, NAME-3 and
+    /// The team's name: a-z, 0-9 and -. Other characters become dashes. If the name is taken, the team is named NAME-2, NAME-3 and
     /// so on.
     team_name: String,
     /// What the team is for.
@@ -47,8 +47,11 @@ impl ToolDefinition for TeamCreateTool {
         run_blocking(context, check_leads_no_team).await?;
         let call =
             TeamctlCommand::new("create").flag("unique").option_from_stdin("description", input.description);
+        // As in Claude Code's tool of this name, a title becomes a name.
+        let name = TeamName::sanitize(&input.team_name)
+            .map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
         let call =
-            call.option("agent-type", input.agent_type.as_deref()).args_after_dashes([input.team_name]);
+            call.option("agent-type", input.agent_type.as_deref()).args_after_dashes([name.to_string()]);
         let created = call.run(context).await?;
         let name = created["team_name"].as_str().and_then(|name| TeamName::parse(name).ok());
         context.set_team(name);

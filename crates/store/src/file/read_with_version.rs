@@ -147,8 +147,11 @@ pub(crate) fn half_written_backoff(dir: &DirHandle, name: &str, timeout: Duratio
     let (first, longest) = (Duration::from_millis(10), Duration::from_millis(300));
     let mut left = timeout.saturating_sub(unchanged_for()?);
     if left.is_zero() && !timeout.is_zero() {
-        // The kernel shows the new size of a truncated file before its new timestamp.
-        Backoff::new(first, first, first).wait();
+        // The kernel shows the new size of a truncated file before its new timestamp. On a busy machine
+        // the other program may have to wait for a processor between the two.
+        let is_empty = dir.stat(name)?.is_some_and(|stat| stat.st_size == 0);
+        let grace = if is_empty { first * 10 } else { first };
+        Backoff::new(grace, grace, grace).wait();
         left = timeout.saturating_sub(unchanged_for()?);
     }
     Ok(Backoff::new(left, first, longest))

@@ -7,15 +7,13 @@
 use crate::error::Error;
 use crate::lock::flock::Flock;
 use crate::state_dir_handle::StateDir;
+use crate::task_hold_files::{HOLDS_DIR, hold_file_name};
 use crate::team_handle::Team;
 use protocol::id::TaskId;
-use protocol::name::{AgentName, TeamName};
+use protocol::name::AgentName;
 use std::fs::{File, TryLockError};
 use std::io::Read;
-use std::path::Path;
 
-/// Directory in the state directory with a file for each task that is run.
-const HOLDS_DIR: &str = "task-holds";
 /// The length of the text in such a file, in bytes. A new text replaces an old one in place.
 const TEXT_LENGTH: usize = 100;
 
@@ -46,7 +44,7 @@ impl Team {
             return Ok(None);
         }
         let directory = StateDir::open(&self.state_dir().join(HOLDS_DIR))?;
-        let file_name = self.hold_file_name(id);
+        let file_name = hold_file_name(self.name(), id);
         let text = format!("{} {member}", std::process::id());
         directory.overwrite(&file_name, format!("{text:<TEXT_LENGTH$}").as_bytes())?;
         let Some(file) = directory.open_file(&file_name)? else { return Ok(None) };
@@ -66,7 +64,7 @@ impl Team {
         if !path.is_dir() {
             return Ok(None);
         }
-        let Some(mut file) = StateDir::open(&path)?.open_file(&self.hold_file_name(id))? else {
+        let Some(mut file) = StateDir::open(&path)?.open_file(&hold_file_name(self.name(), id))? else {
             return Ok(None);
         };
         match file.try_lock_shared() {
@@ -75,10 +73,6 @@ impl Team {
             Err(TryLockError::Error(cause)) => Err(Error::io("lock", &path, cause)),
         }
     }
-
-    fn hold_file_name(&self, id: &TaskId) -> String {
-        format!("{}.{id}", self.name())
-    }
 }
 
 impl Drop for TaskHold {
@@ -86,21 +80,6 @@ impl Drop for TaskHold {
         // A file that stays is not locked, so it holds nothing.
         self.directory.remove(&self.file_name).ok();
     }
-}
-
-/// Removes the files that killed processes have left for the tasks of a team.
-///
-/// # Errors
-/// As [`Team::hold_task`].
-pub(crate) fn delete_task_holds(state_dir: &Path, team: &TeamName) -> Result<(), Error> {
-    let path = state_dir.join(HOLDS_DIR);
-    if !path.is_dir() {
-        return Ok(());
-    }
-    let directory = StateDir::open(&path)?;
-    let prefix = format!("{team}.");
-    let is_of_team = |name: &&String| name.strip_prefix(&prefix).is_some_and(|id| TaskId::parse(id).is_ok());
-    directory.names()?.iter().filter(is_of_team).try_for_each(|name| directory.remove(name))
 }
 
 fn read_holder(file: &mut File) -> Option<TaskHolder> {

@@ -92,18 +92,20 @@ pub(crate) fn handle_exit_report_read(context: &mut Context, id: &SpawnId, repor
 /// Records the exit of an agent: logs it, decides what follows, and starts the cleanup.
 pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, report: ExitReport) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
+    if agent.record.lifecycle.is_exited() {
+        return;
+    }
     if report == ExitReport::TmuxServerGone {
         // The pane is gone, and a new tmux server can give its id to another pane.
         agent.record.pane = None;
     }
     match &agent.record.lifecycle {
-        Lifecycle::Exited(_) => return,
         // The shim was told to start the agent, but has not reported that the agent runs. So the
         // start has failed, and the client that waits for the start gets an error.
         Lifecycle::Starting(_) => {
             return start_steps::fail_start(context, id, start_steps::shim_exited_error());
         }
-        Lifecycle::Running(_) | Lifecycle::Stopping(_) => {}
+        Lifecycle::Running(_) | Lifecycle::Stopping(_) | Lifecycle::Exited(_) => {}
     }
     let record = agent.record.clone();
     let cause = ExitCause::new(&record, &report, context.state.daemon_shutdown);

@@ -1,0 +1,30 @@
+//! The files that mark tasks in work: their directory, their names, and their removal with a team.
+
+use crate::error::Error;
+use crate::state_dir_handle::StateDir;
+use protocol::id::TaskId;
+use protocol::name::TeamName;
+use std::path::Path;
+
+/// Directory in the state directory with a file for each task that is run.
+pub(crate) const HOLDS_DIR: &str = "task-holds";
+
+/// The name of the file that marks a task.
+pub(crate) fn hold_file_name(team: &TeamName, id: &TaskId) -> String {
+    format!("{team}.{id}")
+}
+
+/// Removes the files that killed processes have left for the tasks of a team.
+///
+/// # Errors
+/// `Io`; [`Error::Untrusted`] if another user owns the directory.
+pub(crate) fn delete_task_holds(state_dir: &Path, team: &TeamName) -> Result<(), Error> {
+    let path = state_dir.join(HOLDS_DIR);
+    if !path.is_dir() {
+        return Ok(());
+    }
+    let directory = StateDir::open(&path)?;
+    let prefix = format!("{team}.");
+    let is_of_team = |name: &&String| name.strip_prefix(&prefix).is_some_and(|id| TaskId::parse(id).is_ok());
+    directory.names()?.iter().filter(is_of_team).try_for_each(|name| directory.remove(name))
+}
