@@ -42,6 +42,9 @@ pub(super) struct ScanMemory {
     pub(super) watched: BTreeSet<TeamName>,
 }
 
+/// How many new messages a scan finds at least that is followed by another one.
+const LONG_SCAN: usize = 2;
+
 impl ScanMemory {
     /// Forgets a team. A later team of the same name begins with empty inboxes.
     pub(super) fn forget_team(&mut self, team: &TeamName) {
@@ -82,7 +85,7 @@ impl ScanMemory {
         // A new message counts as unread before this scan.
         let has_read_messages =
             |new_from: usize, unread_before: usize| unread < unread_before + messages[new_from..].len();
-        match before {
+        let result = match before {
             None => {
                 let earlier = messages[..logged].iter().filter(|message| !message.is_read).count();
                 let unread = has_read_messages(logged, earlier).then_some(unread);
@@ -103,7 +106,9 @@ impl ScanMemory {
                 let unread = has_read_messages(count, unread_before).then_some(unread);
                 InboxScanResult { new: headers(messages, count), unread, ..InboxScanResult::default() }
             }
-        }
+        };
+        // Another scan follows, which finds no new messages.
+        InboxScanResult { has_more: result.new.len() >= LONG_SCAN, ..result }
     }
 
     /// The events for all files that changed since the last rescan.
