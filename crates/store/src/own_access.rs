@@ -20,9 +20,10 @@ enum ForeignWriter {
     Others,
 }
 
-/// Owner, group and permission bits of a file or directory.
+/// Type, owner, group and permission bits of a file or directory.
 #[derive(Debug, Clone, Copy)]
 struct Access {
+    is_directory: bool,
     owner: u32,
     group: u32,
     mode: Mode,
@@ -34,11 +35,11 @@ struct Access {
 /// [`Error::Untrusted`] with the command that corrects the permissions.
 pub(crate) fn check_own_access(file: impl AsFd, stat: &FileStat, path: &Path) -> Result<(), Error> {
     let mode = Mode::from_bits_truncate(stat.st_mode);
-    let access = Access { owner: stat.st_uid, group: stat.st_gid, mode };
+    let is_directory = SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFDIR;
+    let access = Access { is_directory, owner: stat.st_uid, group: stat.st_gid, mode };
     let is_private = |group| private_group() == Some(group) && !has_acl(file);
     let Some(writer) = foreign_writer(access, geteuid().as_raw(), is_private) else { return Ok(()) };
-    let is_directory = SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFDIR;
-    let (reason, remedy) = (writer.reason(), writer.remedy(access, is_directory, path));
+    let (reason, remedy) = (writer.reason(), writer.remedy(access, path));
     Err(Error::Untrusted { path: path.to_owned(), reason, remedy })
 }
 
@@ -64,17 +65,17 @@ impl ForeignWriter {
 
     /// The command that corrects the permissions. A directory is corrected with everything in it. It
     /// also loses the setgid bit, which would give its group to each new file.
-    fn remedy(self, access: Access, is_directory: bool, path: &Path) -> String {
+    fn remedy(self, access: Access, path: &Path) -> String {
         let shown = shell_quote(&path.to_string_lossy());
         match self {
-            ForeignWriter::Owner if is_directory => {
+            ForeignWriter::Owner if access.is_directory => {
                 format!("use a directory of your own, or: chown \"$USER\" {shown}")
             }
             ForeignWriter::Owner => format!("see who wrote it: ls -l {shown}"),
-            _ if is_directory && access.mode.contains(Mode::S_ISGID) => {
+            _ if access.is_directory && access.mode.contains(Mode::S_ISGID) => {
                 format!("chmod -R g-s,go-w {shown}")
             }
-            _ if is_directory => format!("chmod -R go-w {shown}"),
+            _ if access.is_directory => format!("chmod -R go-w {shown}"),
             _ => format!("chmod go-w {shown}"),
         }
     }
@@ -156,7 +157,8 @@ mod tests {
     #[test]
     fn owner_and_writers_decide() {
         let writer = |owner, mode| {
-            let access = Access { owner, group: 7, mode: Mode::from_bits_truncate(mode) };
+            let access =
+                Access { is_directory: false, owner, group: 7, mode: Mode::from_bits_truncate(mode) };
             [true, false].map(|is_private| foreign_writer(access, 1000, |_| is_private))
         };
         assert_eq!(writer(1000, 0o644), [None, None]);
@@ -169,8 +171,9 @@ mod tests {
     #[test]
     fn remedy_removes_the_setgid_bit_of_a_directory() {
         let remedy = |mode, is_directory| {
-            let access = Access { owner: 1000, group: 7, mode: Mode::from_bits_truncate(mode) };
-            ForeignWriter::Group.remedy(access, is_directory, Path::new("/r/a b"))
+            let mode = Mode::from_bits_truncate(mode);
+            let access = Access { is_directory, owner: 1000, group: 7, mode };
+            ForeignWriter::Group.remedy(access, Path::new("/r/a b"))
         };
         assert_eq!(remedy(0o2775, true), "chmod -R g-s,go-w '/r/a b'");
         assert_eq!(remedy(0o775, true), "chmod -R go-w '/r/a b'");

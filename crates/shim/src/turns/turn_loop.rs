@@ -223,20 +223,18 @@ impl<H: TurnExecutor> TurnLoop<H> {
         let is_paused = self.is_paused(&unread);
         let (failed, others): (Vec<_>, Vec<_>) =
             unread.into_iter().partition(|entry| self.failed_messages.contains(entry));
-        let starts =
-            |entry: &InboxEntry, program: &_| !is_paused || !inbox_action::needs_turn(entry, program);
         let program = self.builder.program();
-        let others = others.into_iter().filter(|entry| starts(entry, program)).collect();
+        let is_due = |entry: &InboxEntry| !is_paused || !inbox_action::needs_turn(entry, program);
+        let others = others.into_iter().filter(is_due).collect();
         if let Some(work) = self.next_message_work(others)? {
             return Ok(Some(work));
         }
-        if is_paused || self.is_awaiting_approval() {
+        if is_paused {
             return Ok(None);
         }
-        match self.next_task_work()? {
-            Some(work) => Ok(Some(work)),
-            None => self.next_message_work(failed),
-        }
+        // No task is begun while a plan waits for its answer.
+        let task = if self.is_awaiting_approval() { None } else { self.next_task_work()? };
+        task.map_or_else(|| self.next_message_work(failed), |work| Ok(Some(work)))
     }
 
     /// Claims the next task. `None` if there is none.

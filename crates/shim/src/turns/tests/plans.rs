@@ -178,3 +178,14 @@ fn task_of_an_approved_plan_waits_for_a_turn_that_does_not_fail() {
     assert_eq!(executor.started_turns.len(), 3, "the task has no turn of its own");
     assert_eq!(test_team.team.tasks().get(&task.id).unwrap().status, TaskStatus::Completed);
 }
+
+#[test]
+fn failed_message_is_delivered_again_while_a_plan_waits() {
+    let test_team = TestTeam::new();
+    let initial = InitialState { prompt: "think".to_owned(), ..plan_state(PlanStage::Planning) };
+    let ask = wake_after(|team| send(team, "bob", "ann", "what is it?"));
+    let events = vec![turn_end(0), ask, turn_end(1), pause_end(), turn_end(0)];
+    let (executor, _) = test_team.run(plan_program(), initial, events);
+    let is_question: Vec<bool> = executor.texts().iter().map(|text| text.contains("what is it?")).collect();
+    assert_eq!((is_question, test_team.unread_count()), (vec![false, true, true], 0));
+}
