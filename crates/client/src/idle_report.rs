@@ -7,7 +7,7 @@ use protocol::name::TeamName;
 
 /// Reports the caller as idle from [`IdleReport::begin`] on, and as active again at [`IdleReport::end`]. Does
 /// this only for agents that read their inbox themselves (delivery `pull`), because the daemon learns the
-/// activity of other agents from their turns and hooks. Other callers are not reported.
+/// activity of other agents from their turns and hooks.
 #[derive(Debug)]
 pub struct IdleReport<'a> {
     context: &'a TeamContext,
@@ -19,8 +19,8 @@ enum ReportStage {
     NotBegun,
     /// The daemon has got the report.
     Idle,
-    /// The caller is no such agent, or there is no daemon.
-    NotNeeded,
+    /// The caller's delivery is not `pull`, or the daemon did not take the report.
+    NotReported,
 }
 
 impl IdleReport<'_> {
@@ -33,12 +33,13 @@ impl IdleReport<'_> {
     pub fn begin(&mut self) {
         if self.stage == ReportStage::NotBegun {
             let is_reported = reads_own_inbox(self.context) && report(self.context, Activity::Idle);
-            self.stage = if is_reported { ReportStage::Idle } else { ReportStage::NotNeeded };
+            self.stage = if is_reported { ReportStage::Idle } else { ReportStage::NotReported };
         }
     }
 
-    /// Reports that the caller has got its message. A wait that has timed out reports nothing: the agent
-    /// usually waits again, and each report counts as a turn.
+    /// Reports the caller as active, because it has got its message. Not for a wait that has timed out:
+    /// the agent usually waits again, and each change from idle to active counts as a turn. The daemon
+    /// then shows the agent as idle until its next message.
     pub fn end(self) {
         if self.stage == ReportStage::Idle {
             report(self.context, Activity::Active);

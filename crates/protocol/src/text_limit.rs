@@ -1,7 +1,8 @@
 //! Limits of the texts that enter teamd, by the command line, MCP, the control socket or hooks.
 //!
-//! All limits are in this file. A text over its limit is refused with an error that names the text
-//! and the limit. Texts that teamd itself shows, such as those of events, are shortened instead.
+//! A text over its limit is refused with an error that names the text and the limit. The texts of events
+//! and in the reports of a shim are shortened instead. The names of teams and members (`name`) and plans
+//! (`store::operations`) have limits of their own.
 
 use crate::error::{ErrorKind, ErrorReport};
 use crate::shim_turn_program::MAX_ARGUMENT_BYTES;
@@ -26,7 +27,7 @@ pub struct TextTooLong {
 }
 
 impl TextLimit {
-    /// The text of a message, or a text that becomes a message: a prompt, or a reason.
+    /// The text of a message, or the reason of a shutdown.
     pub const MESSAGE: TextLimit = TextLimit::new("a text", 256 << 10);
     /// The summary of a message.
     pub const MESSAGE_SUMMARY: TextLimit = TextLimit::new("a message summary", 1 << 10);
@@ -44,7 +45,7 @@ impl TextLimit {
     pub const TEAM_DESCRIPTION: TextLimit = TextLimit::new("a team description", 256 << 10);
     /// The policy of a team as JSON.
     pub const POLICY: TextLimit = TextLimit::new("a policy", 1 << 20);
-    /// A name: of a member that is looked up, a model, an agent type, or a pane.
+    /// The name of a member that is looked up, of a model or of an agent type, or the id of a pane.
     pub const NAME: TextLimit = TextLimit::new("a name", 256);
     /// A path of a file or directory.
     pub const PATH: TextLimit = TextLimit::new("a path", 4 << 10);

@@ -2,7 +2,8 @@
 //! other user can write to it.
 //!
 //! A group may write if it is the private group of the user. On many systems each user has such a
-//! group, and programs create files that it may write (umask 002).
+//! group, and programs create files that it may write (umask 002). A group is not private if the file
+//! has an access control list. Only Linux can check this; on other systems no group is private.
 
 use crate::error::Error;
 use nix::sys::stat::{FileStat, Mode, SFlag};
@@ -32,7 +33,7 @@ struct Access {
 /// Checks the open file or directory `file`, whose status is `stat`. `path` is for the error.
 ///
 /// # Errors
-/// [`Error::Untrusted`] with the command that corrects the permissions.
+/// [`Error::Untrusted`], which says what to do.
 pub(crate) fn check_own_access(file: impl AsFd, stat: &FileStat, path: &Path) -> Result<(), Error> {
     let mode = Mode::from_bits_truncate(stat.st_mode);
     let is_directory = SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFDIR;
@@ -63,8 +64,9 @@ impl ForeignWriter {
         }
     }
 
-    /// The command that corrects the permissions. A directory is corrected with everything in it. It
-    /// also loses the setgid bit, which would give its group to each new file.
+    /// What the user can do: for a group or others that can write, a `chmod`; for a file of another user,
+    /// advice. A directory is corrected with everything in it, and loses the setgid bit, which would give
+    /// its group to each new file.
     fn remedy(self, access: Access, path: &Path) -> String {
         let shown = shell_quote(&path.to_string_lossy());
         match self {
@@ -91,11 +93,11 @@ fn private_group() -> Option<u32> {
     })
 }
 
-/// The group that only the user `uid` can be in: the user's primary group, which has the user's
-/// name, no other member, and is nobody else's primary group.
+/// The primary group of the user `uid`, if by these files the group has the user's name and no other
+/// member, and is no other user's primary group.
 ///
-/// A user or group that these files do not list comes from a directory service, whose members cannot
-/// be listed. So there is no private group then.
+/// `None` if the files do not list the user or the group, or if a line that begins with `+` or `-`
+/// includes a directory service, whose members cannot be listed.
 fn find_private_group(passwd: &str, groups: &str, uid: u32) -> Option<u32> {
     let users: Vec<Vec<&str>> = passwd.lines().map(|line| line.split(':').collect()).collect();
     let groups: Vec<Vec<&str>> = groups.lines().map(|line| line.split(':').collect()).collect();

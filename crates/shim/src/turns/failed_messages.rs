@@ -3,29 +3,30 @@
 
 use protocol::message::InboxEntry;
 
-/// How often a message may fail, each time followed by another turn that did not fail, before it is
-/// given up.
+/// A message is given up after this many failed turns that were each followed by a successful turn on
+/// something else.
 const MAX_SUSPICIONS: u32 = 3;
 
-/// The unread messages whose turns have failed.
+/// The messages whose turns have failed. One that an interrupted turn has marked read may still be
+/// listed, which does no harm.
 #[derive(Debug, Default)]
 pub(super) struct FailedMessages(Vec<FailedMessage>);
 
 #[derive(Debug)]
 struct FailedMessage {
     entry: InboxEntry,
-    /// How often another turn has not failed after a failure of this message.
+    /// How many times a turn on this message failed and a later turn on something else succeeded.
     suspicions: u32,
     /// Whether a turn about the message has failed since the last turn that did not fail.
-    has_failed_again: bool,
+    has_failed_since_success: bool,
 }
 
 impl FailedMessages {
     /// Records that a turn about the message has failed.
     pub(super) fn add(&mut self, entry: InboxEntry) {
         match self.0.iter_mut().find(|failed| failed.entry.raw == entry.raw) {
-            Some(failed) => failed.has_failed_again = true,
-            None => self.0.push(FailedMessage { entry, suspicions: 0, has_failed_again: true }),
+            Some(failed) => failed.has_failed_since_success = true,
+            None => self.0.push(FailedMessage { entry, suspicions: 0, has_failed_since_success: true }),
         }
     }
 
@@ -38,7 +39,7 @@ impl FailedMessages {
     pub(super) fn take_given_up(&mut self, entry: Option<&InboxEntry>) -> Vec<InboxEntry> {
         self.0.retain(|failed| entry.is_none_or(|entry| failed.entry.raw != entry.raw));
         for failed in &mut self.0 {
-            failed.suspicions += u32::from(std::mem::take(&mut failed.has_failed_again));
+            failed.suspicions += u32::from(std::mem::take(&mut failed.has_failed_since_success));
         }
         let given_up = self.0.extract_if(.., |failed| failed.suspicions >= MAX_SUSPICIONS);
         given_up.map(|failed| failed.entry).collect()

@@ -3,7 +3,7 @@
 //!
 //! Each further failure in a row doubles the pause. After [`MAX_FAILED_TURNS`] the agent waits for a
 //! message of a person or of the lead. Such a message also ends a pause early, because its sender may
-//! have removed the cause. After [`TASK_FAILURES`] the task of the turn is not marked failed at once,
+//! have removed the cause. After [`FAILURES_BEFORE_TASK_RETRY`] the task of the turn is not marked failed at once,
 //! but tried again after the pause.
 
 use protocol::control::TurnPause;
@@ -15,23 +15,24 @@ const FIRST_PAUSE: Duration = Duration::from_secs(2);
 /// The longest pause, without jitter.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// After this many failed turns in a row no further turn starts by itself. The pauses until then
-/// last six hours, which is longer than the usage limits of agent programs.
+/// last about six hours, which is longer than the five-hour limits of agent programs.
 const MAX_FAILED_TURNS: u32 = 33;
-/// How many failed turns in a row also fail their tasks. Only the first one: a run with few retries
-/// would otherwise use them up while the program can't work.
-const TASK_FAILURES: u32 = 1;
+/// This many failed turns at the beginning of a streak mark their tasks failed. Later turns leave their
+/// task in progress, up to [`MAX_TASK_ATTEMPTS`] turns on it. Otherwise a run would use up its `retries`
+/// while the program cannot work.
+const FAILURES_BEFORE_TASK_RETRY: u32 = 1;
 /// How many turns on one task may fail in a row before the task has failed. The task itself may be the
 /// cause.
 const MAX_TASK_ATTEMPTS: u32 = 5;
 
-/// The failed turns since the last turn that did not fail.
+/// The failed turns in a row. An interrupted turn neither lengthens nor ends the streak.
 #[derive(Debug, Default)]
 pub(super) struct FailureStreak {
     failed_turns: u32,
     pause: Option<Pause>,
     /// How many messages of a person or of the lead were unread when the last turn started.
     known_messages: usize,
-    /// The task of the last failed turn, and how many turns in a row on it have failed.
+    /// The task of the last failed turn on a task, and how many such turns in a row were on this task.
     last_task: Option<(TaskId, u32)>,
 }
 
@@ -69,7 +70,7 @@ impl FailureStreak {
     pub(super) fn add_task_failure(&mut self, id: TaskId) -> bool {
         let before = self.last_task.filter(|(last, _)| *last == id).map_or(0, |(_, attempts)| attempts);
         self.last_task = Some((id, before + 1));
-        let is_repeated = (TASK_FAILURES..MAX_FAILED_TURNS - 1).contains(&self.failed_turns);
+        let is_repeated = (FAILURES_BEFORE_TASK_RETRY..MAX_FAILED_TURNS - 1).contains(&self.failed_turns);
         is_repeated && before + 1 < MAX_TASK_ATTEMPTS
     }
 
@@ -138,7 +139,7 @@ mod tests {
         for turn in 1..=MAX_FAILED_TURNS {
             // The task changes with every third turn.
             let is_kept = streak.add_task_failure(TaskId::from_number(1 + turn / 3).unwrap());
-            assert_eq!(is_kept, turn > TASK_FAILURES && turn < MAX_FAILED_TURNS, "turn {turn}");
+            assert_eq!(is_kept, turn > FAILURES_BEFORE_TASK_RETRY && turn < MAX_FAILED_TURNS, "turn {turn}");
             let pause = streak.add_failure("exit 1".to_owned(), 0);
             assert_eq!((pause.failed_turns, pause.until.is_none()), (turn, turn == MAX_FAILED_TURNS));
         }

@@ -24,7 +24,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         drop(hold);
         let settlement = settlement.as_ref().map(|(id, settlement)| (*id, settlement));
         let of_task = settlement.map(|(_, settlement)| settlement);
-        // A turn that has submitted a plan has said so.
+        // The submission of a plan has printed a line of its own.
         if !self.is_awaiting_approval() || self.status.plan_stage == plan_before {
             self.executor.print_line(&summary_line(&work.subject, &outcome, of_task));
         }
@@ -73,7 +73,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         Ok(Some((task.id, self.settle_task(task, work, outcome)?)))
     }
 
-    /// Holds the task of the turn, so that nobody gives it to another agent meanwhile.
+    /// Holds the task of the turn, so that no other member can release, delete or reassign it. `None` if
+    /// the turn has no task, or if the hold failed; the turn runs anyway.
     fn hold_task(&mut self, work: &TurnWork) -> Option<TaskHold> {
         self.files.hold_task(work.task()?).unwrap_or_else(|error| {
             self.print_error_once(&error);
@@ -81,8 +82,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         })
     }
 
-    /// Begins a pause after a failed turn. The failed command of a worker's task says nothing about
-    /// the next command, and a program that has completed its task works, so no pause follows these.
+    /// Begins a pause after a failed turn. The failed command of a worker's task says nothing about the
+    /// next command, and a program that has completed its task works. So these two end the streak.
     fn settle_streak(&mut self, work: &TurnWork, outcome: &TurnOutcome, task: Option<&TaskSettlement>) {
         let is_command = !self.builder.program().has_prompts() && work.entry.is_none();
         let is_completed = task == Some(&TaskSettlement::AlreadyCompleted);
@@ -97,8 +98,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.status.pause = Some(pause);
     }
 
-    /// Marks the message of the turn read, unless the turn has failed. The message then stays unread,
-    /// and is delivered again after the pause.
+    /// Marks the message of the turn read if the turn has not failed, and gives up messages that failed
+    /// too often. After a failure the message stays unread and is delivered again after all other
+    /// messages and tasks; the answer to a plan keeps its place.
     fn settle_message(&mut self, work: TurnWork, outcome: &TurnOutcome) {
         let is_plan_answer = work.is_plan_answer();
         let given_up = match outcome.reason {
@@ -255,9 +257,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Whether the agent tries the task of a failed turn again after the pause. It does so with the task
-    /// of a plan, because the answer to the plan is delivered again.
-    fn is_tried_again(&mut self, task: &Task, work: &TurnWork, outcome: &TurnOutcome) -> bool {
+    /// Counts a failed turn against its task. Returns whether the agent tries the task again after the
+    /// pause. The task of a plan always is, because the answer to the plan is delivered again.
+    fn add_task_failure(&mut self, task: &Task, work: &TurnWork, outcome: &TurnOutcome) -> bool {
         outcome.reason == IdleReason::Failed
             && self.builder.program().has_prompts()
             && (work.is_plan_answer() || self.streak.add_task_failure(task.id))
@@ -273,7 +275,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
     ) -> Result<TaskSettlement, StepError> {
         let task_now = self.retry_until_done(|files| files.task(&task.id))?.flatten();
         let settlement = match settle(task_now.as_ref(), self.files.member_name(), outcome) {
-            TaskSettlement::MarkFailed(_) if self.is_tried_again(task, work, outcome) => {
+            TaskSettlement::MarkFailed(_) if self.add_task_failure(task, work, outcome) => {
                 TaskSettlement::TryAgain
             }
             settlement => settlement,

@@ -72,7 +72,7 @@ pub(crate) struct TurnLoop<H> {
     pub(super) planned_task: Option<Task>,
     /// The error that was printed last.
     pub(super) last_error: Option<String>,
-    /// The failed turns since the last turn that did not fail.
+    /// The failed turns in a row.
     pub(super) streak: FailureStreak,
     pub(super) failed_messages: FailedMessages,
 }

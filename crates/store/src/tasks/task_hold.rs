@@ -1,8 +1,8 @@
 //! Which process runs a task now.
 //!
-//! The process that runs a task has the kernel's lock (flock) on a file of the state directory, with
-//! its pid and the member's name. The kernel releases the lock when the process ends for any reason,
-//! so a held task cannot be run by another process at the same time.
+//! While a process runs a task, it holds the kernel's lock (flock) on a file in the state directory. The
+//! file contains the process's pid and the member's name. While the lock is held, no other member can
+//! release, delete or reassign the task. The kernel releases the lock when the process ends.
 
 use crate::error::Error;
 use crate::lock::flock::Flock;
@@ -14,7 +14,9 @@ use protocol::name::AgentName;
 use std::fs::{File, TryLockError};
 use std::io::Read;
 
-/// The length of the text in such a file, in bytes. A new text replaces an old one in place.
+/// How often the lock is tried again while processes ask for the holder.
+const LOCK_ATTEMPTS: u32 = 1_000;
+/// The length of the text in the file of a task, in bytes. A new text replaces an old one in place.
 const TEXT_LENGTH: usize = 100;
 
 /// A task that this process runs. Dropping it lets other processes run the task.
@@ -34,8 +36,8 @@ pub struct TaskHolder {
 }
 
 impl Team {
-    /// Holds the task `id` while this process runs it for `member`. `None` if another process has
-    /// it.
+    /// Holds the task `id` while this process runs it for `member`. `None` if another process holds it,
+    /// or if its file was removed meanwhile.
     ///
     /// # Errors
     /// `Io`; [`Error::Untrusted`] if another user owns the directory.
@@ -48,9 +50,7 @@ impl Team {
         let text = format!("{} {member}", std::process::id());
         directory.overwrite(&file_name, format!("{text:<TEXT_LENGTH$}").as_bytes())?;
         let Some(file) = directory.open_file(&file_name)? else { return Ok(None) };
-        // Only a process that asks for the holder can have the lock, and only for a moment.
-        let flock = Flock::lock(file)
-            .map_err(|cause| Error::io("lock", &directory.path().join(&file_name), cause))?;
+        let Some(flock) = lock_between_readers(file) else { return Ok(None) };
         Ok(Some(TaskHold { directory, file_name, _flock: flock }))
     }
 
@@ -80,6 +80,19 @@ impl Drop for TaskHold {
         // A file that stays is not locked, so it holds nothing.
         self.directory.remove(&self.file_name).ok();
     }
+}
+
+/// Takes the lock of a file that no process holds. A process that asks for the holder has the lock for a
+/// moment. `None` if the lock stays taken.
+fn lock_between_readers(mut file: File) -> Option<Flock> {
+    for _ in 0..LOCK_ATTEMPTS {
+        match Flock::try_lock(file) {
+            Ok(flock) => return Some(flock),
+            Err((taken, TryLockError::WouldBlock)) => file = taken,
+            Err((_, TryLockError::Error(_))) => return None,
+        }
+    }
+    None
 }
 
 fn read_holder(file: &mut File) -> Option<TaskHolder> {

@@ -6,7 +6,7 @@ use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use store::Team;
 
-/// How a task is taken from a member that works on it.
+/// The option `--force`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ForceArg {
     /// If a process runs the task now, end its turn first, as `teamctl interrupt` does
@@ -15,12 +15,12 @@ pub(super) struct ForceArg {
 }
 
 impl ForceArg {
-    /// Ends the turn that works on the task `id`, and returns when it has ended. Does nothing without
-    /// `--force`, or if no process runs the task.
+    /// With `--force`: ends the turn that works on the task `id`, if there is one, and returns when the
+    /// turn has ended.
     ///
     /// # Errors
     ///
-    /// `NotPermitted` for a member; the errors of the request to the daemon.
+    /// `NotPermitted` with `--force` if the caller is a member; the errors of the request to the daemon.
     pub(super) fn end_run(
         &self,
         context: &CommandContext,
@@ -30,7 +30,7 @@ impl ForceArg {
         if !self.force {
             return Ok(());
         }
-        context.require_lead("end the turn of another member")?;
+        context.require_lead("end a turn with --force")?;
         if let Some(holder) = team.task_holder(id)? {
             let member = MemberAddress { team: team.name().clone(), name: holder.member.to_string() };
             context.request::<InterruptReply>(Request::Interrupt(member))?;

@@ -11,6 +11,7 @@ use client::short_duration::short_duration;
 use protocol::control::{Activity, MemberFlag, MemberStatus, TurnPause};
 use protocol::delivery::{Delivery, DeliveryPoint};
 use protocol::message::Message;
+use protocol::name::AgentName;
 use protocol::payload::{IdleReason, Payload};
 use protocol::task::{Task, TaskStatus, WaitCycle, find_task, wait_cycles};
 use protocol::timestamp::parse_iso8601;
@@ -88,10 +89,7 @@ fn last_turn_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagnosi
     let (name, task) = (&evidence.name, failed_task(&evidence.tasks, &evidence.name));
     let label = task.map(task_label);
     let diagnosis = if let Some(turns) = evidence.history.count_turns_ended_by(IdleReason::Failed) {
-        let sentence = match turns.count {
-            1 => format!("The last turn of {name} has failed."),
-            count => format!("The last {count} turns of {name} have failed."),
-        };
+        let sentence = failed_turns_sentence(name, turns.count);
         let first = with_time("the first of them ended", turns.since, evidence);
         Diagnosis::new(Cause::TurnsFailed, sentence).with_evidence([
             evidence.turn_failure.clone(),
@@ -106,13 +104,17 @@ fn last_turn_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagnosi
     Some(diagnosis.with_next(release_and_logs(task, evidence)))
 }
 
+fn failed_turns_sentence(name: &AgentName, count: usize) -> String {
+    match count {
+        1 => format!("The last turn of {name} has failed."),
+        count => format!("The last {count} turns of {name} have failed."),
+    }
+}
+
 /// The failed turns after which the member pauses.
 fn pause_cause(evidence: &Evidence, pause: &TurnPause) -> Diagnosis {
     let name = &evidence.name;
-    let sentence = match pause.failed_turns {
-        1 => format!("The last turn of {name} has failed."),
-        count => format!("The last {count} turns of {name} have failed."),
-    };
+    let sentence = failed_turns_sentence(name, pause.failed_turns as usize);
     let next_turn = match pause.until {
         Some(at) => {
             let time = short_duration(at.saturating_sub(evidence.now));
