@@ -30,6 +30,7 @@ check:
 	scripts/need cargo-deny
 	$(CARGO) fetch --locked --quiet
 	$(CARGO) deny --offline check licenses bans sources
+	scripts/check-advisories
 
 # Runs every test: with the real tmux, real foreign writers, the fault tests at their usual size, and every parser under
 # libFuzzer for some seconds. Installs what the tests need. What they tried is written below target/figures.
@@ -73,7 +74,7 @@ IN_MEMORY = TMPDIR=$${TMPDIR:-$$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)}
 # Measures the figures of docs/performance.md on this machine; ROWS names some of them.
 bench: build
 	scripts/need tmux node
-	cd tests/compat/writers && npm ci --silent --no-audit --no-fund
+	cd tests/compat/writers && npm ci --silent --ignore-scripts --no-audit --no-fund
 	$(CARGO) build --release -p teamd-tests --bins --locked
 	$(IN_MEMORY) $(TARGET)/release/bench $(ROWS)
 	[ -n "$(ROWS)" ] || $(IN_MEMORY) $(CARGO) bench -q -p teamd-store --bench store --locked
