@@ -3,9 +3,11 @@
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
+use crate::own_access::foreign_owner_remedy;
 use nix::sys::stat::fstat;
 use nix::unistd::geteuid;
 use std::fs::DirBuilder;
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
@@ -13,8 +15,19 @@ use std::path::Path;
 pub(crate) fn create_private_dir(path: &Path) -> Result<DirHandle, Error> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
-    builder.create(path).map_err(|cause| Error::io("create", path, cause))?;
+    builder.create(path).map_err(|cause| create_error(path, cause))?;
     DirHandle::open(path)
+}
+
+/// The error names the nearest directory that exists, because its owner or permissions are the cause.
+fn create_error(path: &Path, cause: io::Error) -> Error {
+    let parents = path.ancestors().skip(1);
+    match parents.into_iter().find(|parent| parent.is_dir()) {
+        Some(parent) if cause.kind() == io::ErrorKind::PermissionDenied => {
+            Error::io("create a directory in", parent, cause)
+        }
+        _ => Error::io("create", path, cause),
+    }
 }
 
 /// Checks that the directory belongs to the current user and has none of the permission bits
@@ -25,8 +38,9 @@ pub(crate) fn create_private_dir(path: &Path) -> Result<DirHandle, Error> {
 pub(crate) fn check_trusted(dir: &DirHandle, forbidden: u32, remedy: &str) -> Result<(), Error> {
     let stat = fstat(dir).map_err(Error::from_errno("look at", dir.path()))?;
     let (path, shown) = (dir.path().to_owned(), dir.path().display());
-    if stat.st_uid != geteuid().as_raw() {
-        let remedy = format!("use a directory of your own, or: chown \"$USER\" {shown}");
+    let me = geteuid().as_raw();
+    if stat.st_uid != me {
+        let remedy = foreign_owner_remedy(stat.st_uid, me, &path);
         return Err(Error::Untrusted { path, reason: "it belongs to another user", remedy });
     }
     if stat.st_mode & forbidden != 0 {
