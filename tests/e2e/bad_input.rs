@@ -158,7 +158,7 @@ fn teammate_acts_only_in_its_own_team_and_root() {
         &["task", "claim"],
         &["answer-shutdown", "shutdown-1@bob", "--approve"],
         &["status"],
-        &["logs", "ann"],
+        &["logs", "bob"],
         &["events"],
         &["mcp"],
     ];

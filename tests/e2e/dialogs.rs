@@ -40,6 +40,19 @@ pub(crate) fn wait_for_screen(env: &TestEnv, name: &str, text: &str) {
 }
 
 #[test]
+fn prompt_of_a_program_that_a_member_starts_is_shown() {
+    let env = TestEnv::with_team();
+    let script = r"printf 'protocol=https\nhost=example.org\n\n' | env -u GIT_ASKPASS -u SSH_ASKPASS git -c credential.helper= credential fill";
+    env.teamctl(["spawn", "ann", "--", "sh", "-c", script]).expect_success();
+    wait_for_screen(&env, "ann", "Username for");
+    wait_for_flags(&env, "ann", &json!(["at_dialog"]));
+    assert_eq!(env.member("ann").unwrap()["dialog"], "Username for 'https://example.org':");
+    let why = env.json(["why", "ann"]);
+    assert_eq!(why["causes"][0]["cause"], "at_dialog", "{why}");
+    env.shut_down();
+}
+
+#[test]
 fn visible_dialog_is_shown_in_status() {
     let env = TestEnv::with_team();
     write_profile(&env, "asker", "pull", ASKER);

@@ -40,6 +40,7 @@ mod native_members;
 mod notify_command;
 mod output_errors;
 mod pane_failures;
+mod permissions;
 mod plan_mode;
 mod process_limits;
 mod profiles;

@@ -1,6 +1,7 @@
 //! Checks that members are suspended by `teamctl down --suspend` or by a reboot, and resumed by
 //! `teamctl up --resume`.
 
+use crate::acp;
 use harness::{TaggedProcesses, TestEnv};
 use serde_json::Value;
 
@@ -125,6 +126,43 @@ fn suspended_members_resume_with_task_and_session_only_on_resume() {
     wait_until_resumed(&env);
     assert!(env.teamctl(["up", "--resume"]).expect_success().contains("no suspended members"));
     env.shut_down();
+}
+
+#[test]
+fn plan_of_a_suspended_member_is_answered_and_its_pane_stays_hidden() {
+    let env = acp::env_with_acp_profile(&[]);
+    acp::spawn(&env, &["--mode", "plan", "--prompt", "do talk"]);
+    let requests = || env.json(["requests"])["requests"].clone();
+    let request = env.wait_until("ann submits its plan", || requests().get(0).cloned());
+    env.teamctl(["hide", "ann"]).expect_success();
+    env.teamctl(["down", "--suspend"]).expect_success();
+    env.start_daemon();
+    let (kept, id) = (requests()[0].clone(), request["id"].as_str().unwrap());
+    assert_eq!((&kept["id"], &kept["is_suspended"]), (&request["id"], &true.into()), "{kept}");
+    let text = env.teamctl(["requests"]).expect_success();
+    assert!(text.contains("suspended: reads the answer when it is resumed"), "{text}");
+    env.teamctl(["approve", id, "--mode", "acceptEdits"]).expect_success();
+    assert_eq!(requests(), serde_json::json!([]));
+    env.teamctl(["up", "--resume"]).expect_success();
+    acp::wait_for_output(&env, "in mode code");
+    assert_eq!(acp::payloads_to_lead(&env, "plan_approval_request").len(), 1, "it asks only once");
+    env.wait_until("the pane is hidden again", || (env.member("ann")?["is_hidden"] == true).then_some(()));
+    acp::shut_down_member(env);
+}
+
+#[test]
+fn resumed_member_asks_for_its_plan_with_the_same_id() {
+    let env = acp::env_with_acp_profile(&[]);
+    acp::spawn(&env, &["--mode", "plan", "--prompt", "do talk"]);
+    let plans = || acp::payloads_to_lead(&env, "plan_approval_request");
+    env.wait_until("ann submits its plan", || plans().first().cloned());
+    env.teamctl(["down", "--suspend"]).expect_success();
+    env.start_daemon();
+    env.teamctl(["up", "--resume"]).expect_success();
+    let again = env.wait_until("ann asks again", || plans().get(1).cloned());
+    assert_eq!(again["requestId"], plans()[0]["requestId"]);
+    assert_eq!(env.json(["requests"])["requests"].as_array().map(Vec::len), Some(1));
+    acp::shut_down_member(env);
 }
 
 /// Kills all processes at once, as a reboot does, and sets another boot id in the roster.

@@ -163,6 +163,7 @@ fn signal(pid: u32, signal: rustix::process::Signal) {
 #[test]
 fn every_cause_of_the_docs_page_is_tested() {
     let tests = [
+        include_str!("failed_turns.rs"),
         include_str!("why/not_running.rs"),
         include_str!("why/inbox_locks.rs"),
         include_str!("why/system.rs"),

@@ -1,7 +1,7 @@
 //! Finds the team that is meant by the names of members: if the options name no team, a name that only
 //! one team has is enough.
 
-use crate::team_context::TeamContext;
+use crate::team_context::{TeamContext, only_team};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, strip_team};
 use store::Root;
@@ -22,7 +22,7 @@ impl TeamContext {
         }
         let candidates = self.candidate_teams(root)?;
         if let ([_], _) | (_, []) = (candidates.as_slice(), addresses) {
-            return self.team_name(root);
+            return only_team(&candidates);
         }
         for has_member in [has_current_member, has_past_member] {
             let has_all = |team: &&TeamName| addresses.iter().all(|name| has_member(root, team, name));
@@ -32,7 +32,7 @@ impl TeamContext {
                 several => return Err(ambiguous_members(addresses, several)),
             }
         }
-        self.team_name(root)
+        only_team(&candidates)
     }
 }
 

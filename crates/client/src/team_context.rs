@@ -172,8 +172,11 @@ impl TeamContext {
     /// team; nothing is created then.
     pub fn existing_root(&self) -> Result<Option<Root>, ErrorReport> {
         let root = self.root_path()?;
+        if store::has_teams_directory(&root) {
+            return self.create_root().map(Some);
+        }
         store::check_root_trusted(&root)?;
-        if store::has_teams_directory(&root) { self.create_root().map(Some) } else { Ok(None) }
+        Ok(None)
     }
 
     /// Opens the root and checks it. Creates what is missing.
@@ -195,14 +198,7 @@ impl TeamContext {
     ///
     /// `Usage` if there are several candidates.
     pub fn team_name(&self, root: &Root) -> Result<TeamName, ErrorReport> {
-        match self.candidate_teams(root)?.as_slice() {
-            [only] => Ok(only.clone()),
-            several => {
-                let names: Vec<&str> = several.iter().map(TeamName::as_str).collect();
-                let message = format!("cannot tell which team is meant: there are {}", names.join(", "));
-                Err(ErrorReport::new(ErrorKind::Usage, message).with_help("name one with -t TEAM"))
-            }
-        }
+        only_team(&self.candidate_teams(root)?)
     }
 
     /// Like [`TeamContext::team_name`], for a team that is to be deleted. A team that the options
@@ -245,6 +241,17 @@ impl TeamContext {
         }
     }
 
+    /// Checks that the caller may act in a team, for a command that does not open the root.
+    ///
+    /// # Errors
+    ///
+    /// `NotPermitted` if the caller is a member of another team, or if its spawn has ended and another
+    /// spawn of the same name runs.
+    pub fn check_acts_in(&self, team: Option<&TeamName>) -> Result<(), ErrorReport> {
+        team.map_or(Ok(()), check_own_team)?;
+        check_own_spawn(&self.directories()?.state_dir)
+    }
+
     /// Opens the selected team.
     pub fn team(&self) -> Result<Team, ErrorReport> {
         let root = self.root()?;
@@ -253,23 +260,17 @@ impl TeamContext {
 
     /// Opens the selected team as the caller.
     pub fn caller(&self) -> Result<Caller, ErrorReport> {
-        self.caller_in(self.team()?)
+        Ok(self.caller_in(self.team()?))
     }
 
     /// The caller in a team that is already open.
-    pub fn caller_in(&self, team: Team) -> Result<Caller, ErrorReport> {
-        Ok(Caller::new(team, self.caller_name(), self.directories()?.state_dir))
+    pub fn caller_in(&self, team: Team) -> Caller {
+        Caller::new(team, self.caller_name())
     }
 
     /// Name of the caller in its team. `team-lead` outside of agents.
     pub fn caller_name(&self) -> AgentName {
         env_var("TEAMD_MEMBER").map_or_else(AgentName::lead, |name| AgentName::new_unchecked(&name))
-    }
-
-    /// Returns an error if the caller is a teammate. `what` names the action that only the lead or
-    /// a person may perform.
-    pub fn require_lead(&self, what: &str) -> Result<(), ErrorReport> {
-        store::require_lead(&self.caller_name(), what)
     }
 
     /// The caller's token, which proves to the daemon which agent the caller is. `None` if the
@@ -319,13 +320,29 @@ impl TeamContext {
     }
 }
 
+/// The only one of the teams that the caller may mean.
+///
+/// # Errors
+///
+/// `Usage` if there are several.
+pub(crate) fn only_team(candidates: &[TeamName]) -> Result<TeamName, ErrorReport> {
+    match candidates {
+        [only] => Ok(only.clone()),
+        several => {
+            let names: Vec<&str> = several.iter().map(TeamName::as_str).collect();
+            let message = format!("cannot tell which team is meant: there are {}", names.join(", "));
+            Err(ErrorReport::new(ErrorKind::Usage, message).with_help("name one with -t TEAM"))
+        }
+    }
+}
+
 /// Refuses a team that is not the caller's own, if the caller is an agent. In another team, a member
 /// with the same name may exist, for which the caller would act.
 ///
 /// # Errors
 ///
 /// `NotPermitted`.
-pub fn check_own_team(team: &TeamName) -> Result<(), ErrorReport> {
+fn check_own_team(team: &TeamName) -> Result<(), ErrorReport> {
     match (env_var("TEAMD_MEMBER"), env_var("TEAMD_TEAM")) {
         (Some(member), Some(own_team)) if own_team != team.as_str() => {
             let message = format!("cannot act in the team {team}: the caller is {member} of {own_team}");

@@ -110,8 +110,8 @@ impl MemberView {
             MemberFlag::AtDialog => "!dialog",
             MemberFlag::DialogUnknown => "?dialog",
             MemberFlag::NoOutput => "?waiting",
-            MemberFlag::BackingOff => "!retry",
-            MemberFlag::GaveUp => "!failed",
+            MemberFlag::Paused => "!paused",
+            MemberFlag::GaveUp => "!gave-up",
         };
         std::iter::once(self.lifecycle.as_str()).chain(self.flags.iter().map(flag)).collect()
     }

@@ -63,7 +63,7 @@ impl ServerContext {
             None => self.root()?.team(&name)?,
         };
         *last_opened = Some(team.clone());
-        Ok(Caller::new(team, self.member().clone(), self.arguments.state_dir.clone()))
+        Ok(Caller::new(team, self.member().clone()))
     }
 }
 

@@ -115,6 +115,17 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next_turn_at: Option<u64>,
     },
+    /// The member has answered another member so often that further messages of that member wait.
+    MemberExchangePaused {
+        /// The other member.
+        with: AgentName,
+        /// How many turns the member had on messages of the other one within `within_ms`.
+        turns: u32,
+        /// The time for which the policy limits the turns, in milliseconds.
+        within_ms: u64,
+        /// When the messages are delivered, in milliseconds since the epoch.
+        next_turn_at: u64,
+    },
     /// The member's turn was interrupted.
     MemberInterrupted,
     /// The member's spawn ended.
@@ -335,6 +346,10 @@ impl fmt::Display for EventKind {
             EventKind::MemberTurnsFailed { failed_turns, reason, next_turn_at } => {
                 let next = if next_turn_at.is_some() { "after a pause" } else { "at a message" };
                 write!(f, "{failed_turns} turns in a row failed ({reason}), the next one starts {next}")
+            }
+            EventKind::MemberExchangePaused { with, turns, within_ms, .. } => {
+                let minutes = within_ms / 60_000;
+                write!(f, "answered {with} in {turns} turns within {minutes} min; its messages wait")
             }
             EventKind::MemberInterrupted => f.write_str("interrupted"),
             EventKind::MemberExited { outcome, description } => {

@@ -75,6 +75,7 @@
 //! # Ok::<(), protocol::task::TaskError>(())
 //! ```
 
+pub mod access;
 pub mod answer_capabilities;
 pub mod color;
 pub mod control;
@@ -113,6 +114,7 @@ pub mod spawn_mark;
 pub mod split_shell_command;
 pub mod task;
 pub mod team_config;
+pub mod terminal_prompts;
 pub mod text_limit;
 pub mod timestamp;
 pub mod usage;

@@ -6,12 +6,15 @@
 //! first compared with the policy's rules; the first matching rule decides. A request that waits
 //! for an answer can have a timeout.
 
+mod exchange_limits;
 mod input_key;
 mod rule;
 mod tool_action;
 
 pub use input_key::{CAPTION_KEY, is_text_key};
 pub use rule::{PolicyRule, RuleAction};
+
+pub use exchange_limits::ExchangeLimits;
 
 use crate::member_request::{MemberRequest, MemberRequestKind};
 use crate::name::TeamName;
@@ -50,6 +53,8 @@ pub struct Policy {
     /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_time_ms: Option<u64>,
+    /// How often two members may answer each other.
+    pub exchange: ExchangeLimits,
 }
 
 /// Who may add a command, which a worker runs, to a task.

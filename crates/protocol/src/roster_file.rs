@@ -140,10 +140,10 @@ impl RosterFile {
         teams.filter(|team| !team.past_members.is_empty()).collect()
     }
 
-    /// Whether the member is suspended.
-    pub fn is_suspended(&self, team: &TeamName, name: &AgentName) -> bool {
+    /// The suspended members of the team.
+    pub fn suspended_members(&self, team: &TeamName) -> BTreeSet<AgentName> {
         let members = self.past_members.get(team).into_iter().flatten();
-        members.into_iter().any(|member| member.is_suspended && member.name == *name)
+        members.filter(|member| member.is_suspended).map(|member| member.name.clone()).collect()
     }
 }
 
@@ -292,7 +292,8 @@ mod tests {
         let teams = roster.suspended_teams();
         assert_eq!((teams.len(), teams[0].name.as_str()), (1, "survey"));
         assert_eq!(teams[0].past_members.iter().map(|past| past.name.as_str()).collect::<Vec<_>>(), ["ann"]);
-        let is_suspended = |name: &str| roster.is_suspended(&teams[0].name, &AgentName::new_unchecked(name));
+        let suspended = roster.suspended_members(&teams[0].name);
+        let is_suspended = |name: &str| suspended.contains(&AgentName::new_unchecked(name));
         assert_eq!(["Ann", "bob", "cy"].map(is_suspended), [true, false, false]);
         assert!(RosterFile::default().suspended_teams().is_empty());
     }

@@ -72,10 +72,8 @@ fn one_member(agent: &MemberStatus) -> MemberProgress {
     let doing = match (agent.lifecycle.as_str(), agent.activity, &agent.task) {
         ("running", _, Some(task)) if asks => format!("needs-answer: {task}"),
         ("running", _, None) if asks => "needs-answer".to_owned(),
-        ("running", Activity::Idle, _) if agent.flags.contains(&MemberFlag::BackingOff) => {
-            "retries later".to_owned()
-        }
-        ("running", Activity::Idle, _) if agent.flags.contains(&MemberFlag::GaveUp) => "failed".to_owned(),
+        ("running", Activity::Idle, _) if agent.flags.contains(&MemberFlag::Paused) => "paused".to_owned(),
+        ("running", Activity::Idle, _) if agent.flags.contains(&MemberFlag::GaveUp) => "gave-up".to_owned(),
         ("running", Activity::Idle, _) => "idle".to_owned(),
         ("running", Activity::Active, Some(task)) => format!("active: {task}"),
         ("running", Activity::Active, None) => "active".to_owned(),

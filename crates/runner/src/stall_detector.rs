@@ -70,10 +70,7 @@ fn open_tasks(snapshot: &TeamSnapshot) -> Vec<OpenTask> {
 /// idle.
 fn is_idle_for_good(member: &MemberStatus) -> bool {
     let continues = |flag: &MemberFlag| {
-        matches!(
-            flag,
-            MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission | MemberFlag::BackingOff
-        )
+        matches!(flag, MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission | MemberFlag::Paused)
     };
     let is_idle = member.activity == Activity::Idle && member.delivery != Delivery::Pull;
     is_idle && !member.flags.iter().any(continues)
@@ -125,7 +122,7 @@ mod tests {
         );
         assert_eq!(stall.update_deadline(&snapshot("idle", "in_progress", "team-lead"), later), None);
         let mut pausing = snapshot("idle", "pending", "");
-        pausing.running.iter_mut().for_each(|ann| ann.flags = vec![MemberFlag::BackingOff]);
+        pausing.running.iter_mut().for_each(|ann| ann.flags = vec![MemberFlag::Paused]);
         assert_eq!(stall.update_deadline(&pausing, later), None, "ann goes on after a pause");
         pausing.running.iter_mut().for_each(|ann| ann.flags = vec![MemberFlag::GaveUp]);
         assert_eq!(stall.update_deadline(&pausing, later), Some(later + STALL_TIMEOUT));

@@ -45,7 +45,7 @@ fn send(bencher: Bencher) {
     append(&lead_inbox(&team));
     bencher.bench_local(|| {
         let team = open_team(dir.path(), Durability::Process);
-        let caller = Caller::new(team, AgentName::lead(), dir.path().to_owned());
+        let caller = Caller::new(team, AgentName::lead());
         caller.send("team-lead", format!("{:0>180}", 1), None, 1_771_000_000_000).unwrap()
     });
 }

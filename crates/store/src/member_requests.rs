@@ -2,7 +2,8 @@
 //!
 //! A request in the lead's inbox, read or unread, is open while two conditions hold. The member
 //! that made the request is still on the team, in the same spawn. And there is no answer in the
-//! member's inbox or in the answer log.
+//! member's inbox or in the answer log. The last plan of a suspended member stays open, because the
+//! member asks for its approval again when it is resumed.
 //!
 //! A person, the lead and the daemon may answer the same request. To answer, a process checks the
 //! member's inbox for an answer and appends its own answer in one step. So only the first answer is
@@ -45,6 +46,8 @@ pub struct OpenRequest {
     pub cwd: String,
     /// The text of the message, unchanged.
     pub text: String,
+    /// Whether the member is suspended. It reads the answer when it is resumed.
+    pub is_suspended: bool,
     /// The entries of this request in the lead's inbox.
     entries: Vec<InboxEntry>,
 }
@@ -255,8 +258,11 @@ impl MemberRequests {
         let (config, answers) = (self.0.cached_config()?, self.0.answer_log().read_team(self.0.name()));
         let mut inboxes: BTreeMap<AgentName, Vec<InboxEntry>> = BTreeMap::new();
         let mut all = Vec::with_capacity(requests.len());
-        for mut request in requests {
-            let state = match joined_at(&config, &mut request) {
+        let plans_of_suspended = self.last_plans_of_suspended(&config, &requests);
+        for (at, mut request) in requests.into_iter().enumerate() {
+            request.is_suspended = plans_of_suspended.contains(&at);
+            let joined_at = joined_at(&config, &mut request).or(request.is_suspended.then_some(0));
+            let state = match joined_at {
                 None => RequestState::AskerGone,
                 Some(since) if request.last_asked_at > 0 && request.last_asked_at < since => {
                     RequestState::AskerGone
@@ -276,6 +282,23 @@ impl MemberRequests {
             all.push(ScannedRequest { request, state });
         }
         Ok(all)
+    }
+}
+
+impl MemberRequests {
+    /// The positions in `requests` of the last plan of each suspended member.
+    fn last_plans_of_suspended(&self, config: &TeamConfig, requests: &[OpenRequest]) -> BTreeSet<usize> {
+        let is_plan = |request: &OpenRequest| matches!(request.request, MemberRequest::Plan(_));
+        let absent = requests
+            .iter()
+            .enumerate()
+            .filter(|(_, request)| is_plan(request) && config.member(&request.from).is_none());
+        let last: BTreeMap<&AgentName, usize> = absent.map(|(at, request)| (&request.from, at)).collect();
+        if last.is_empty() {
+            return BTreeSet::new();
+        }
+        let suspended = self.0.suspended_members();
+        last.into_iter().filter(|(name, _)| suspended.contains(name)).map(|(_, at)| at).collect()
     }
 }
 
@@ -363,6 +386,7 @@ impl OpenRequest {
             last_asked_at: since,
             cwd: String::new(),
             text,
+            is_suspended: false,
             entries: vec![entry],
         })
     }

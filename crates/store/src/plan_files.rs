@@ -74,6 +74,20 @@ impl Team {
         at_ms: u64,
     ) -> Result<RequestId, Error> {
         let request = RequestId::plan(MOMENTS.next(at_ms), me, self.name());
+        self.repeat_plan_request(&request, me, file, plan, at_ms)?;
+        Ok(request)
+    }
+
+    /// Asks the lead again to approve a plan for which there is no answer, with the same request id. So an
+    /// answer that comes meanwhile counts for both.
+    pub fn repeat_plan_request(
+        &self,
+        request: &RequestId,
+        me: &AgentName,
+        file: &str,
+        plan: &str,
+        at_ms: u64,
+    ) -> Result<(), Error> {
         let payload = Payload::PlanApprovalRequest(PlanApprovalRequest {
             from: me.to_string(),
             timestamp: iso8601(at_ms),
@@ -82,8 +96,7 @@ impl Team {
             request_id: request.clone(),
         });
         // Claude Code also writes these requests without the sender's color.
-        self.inbox(&AgentName::lead()).append(&Message::new(me, payload.to_text(), at_ms))?;
-        Ok(request)
+        self.inbox(&AgentName::lead()).append(&Message::new(me, payload.to_text(), at_ms))
     }
 
     fn open_plans_dir(&self) -> Result<DirHandle, Error> {

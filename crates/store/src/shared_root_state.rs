@@ -11,6 +11,7 @@ use crate::task_hold_files::delete_task_holds;
 use crate::team_file_names::{TASKS_DIR, TEAMS_DIR};
 use protocol::answer_capabilities::Capabilities;
 use protocol::name::{AgentName, TeamName};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 #[derive(Debug)]
@@ -39,9 +40,9 @@ impl SharedRootState {
         read_roster_file(&self.state_dir).unwrap_or_default().member_capabilities(team, name)
     }
 
-    /// Whether the member is suspended, from the daemon's roster.
-    pub(crate) fn is_suspended(&self, team: &TeamName, name: &AgentName) -> bool {
-        read_roster_file(&self.state_dir).unwrap_or_default().is_suspended(team, name)
+    /// The suspended members of the team, from the daemon's roster.
+    pub(crate) fn suspended_members(&self, team: &TeamName) -> BTreeSet<AgentName> {
+        read_roster_file(&self.state_dir).unwrap_or_default().suspended_members(team)
     }
 
     pub(crate) fn delete_records(&self, team: &TeamName) -> Result<(), Error> {

@@ -10,12 +10,15 @@ use crate::error::Error;
 use crate::file::IoContext;
 use crate::journal::storage::Journal;
 use crate::shared_root_state::SharedRootState;
+use crate::state_dir_handle::StateDir;
 use crate::tasks::cache::TaskCache;
 use crate::team_file_names::{CONFIG_FILE, INBOXES_DIR};
 use protocol::answer_capabilities::Capabilities;
 use protocol::did_you_mean::nearest_names;
 use protocol::name::{AgentName, TeamName, strip_team};
+use protocol::policy::Policy;
 use protocol::team_config::{Member, TeamConfig};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -98,6 +101,16 @@ impl Team {
         &self.0.root.state_dir
     }
 
+    /// The team's policy, which the daemon writes into its state directory. See
+    /// [`Policy::parse_file`] for a missing or invalid file.
+    ///
+    /// # Errors
+    /// [`Error::Untrusted`] if another user owns the state directory; `Io`.
+    pub fn policy(&self) -> Result<Policy, Error> {
+        let bytes = StateDir::open(self.state_dir())?.read(&Policy::file_name(self.name()))?;
+        Ok(Policy::parse_file(bytes.as_deref()))
+    }
+
     /// The path of the team's config.
     pub fn config_path(&self) -> PathBuf {
         self.0.dir.join(CONFIG_FILE)
@@ -119,9 +132,14 @@ impl Team {
 
     pub(crate) fn no_such_member(&self, name: &str, config: &TeamConfig) -> Error {
         let nearest = nearest_names(name, config.members.iter().map(|member| &member.name));
-        let is_suspended =
-            self.0.root.is_suspended(&self.0.name, &AgentName::new_unchecked(strip_team(name, &self.0.name)));
+        let own_name = AgentName::new_unchecked(strip_team(name, &self.0.name));
+        let is_suspended = self.suspended_members().contains(&own_name);
         Error::NoSuchMember { name: name.to_owned(), team: self.0.name.clone(), nearest, is_suspended }
+    }
+
+    /// The suspended members, from the daemon's roster.
+    pub(crate) fn suspended_members(&self) -> BTreeSet<AgentName> {
+        self.0.root.suspended_members(&self.0.name)
     }
 
     pub(crate) fn dir(&self) -> &DirHandle {

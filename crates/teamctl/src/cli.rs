@@ -1,10 +1,14 @@
 //! Defines the command line of `teamctl`, and calls the function of the command that the user
 //! typed. clap prints the doc comments of the argument structs as help texts and man pages.
 
+mod access;
+mod cli_command;
 #[cfg(test)]
 mod help_tests;
 mod missing_value;
 pub(crate) mod usage_tips;
+
+pub(crate) use cli_command::{CliCommand, IntegrationCommand};
 
 use crate::commands;
 use crate::context::{CommandContext, GlobalArgs};
@@ -85,64 +89,9 @@ impl From<FrequentCommand> for CliCommand {
     }
 }
 
-/// All commands. The arguments of each are in its own file.
-#[derive(Debug, Subcommand)]
-pub(crate) enum CliCommand {
-    Up(commands::up::UpArgs),
-    Down(commands::down::DownArgs),
-    Create(commands::create::CreateArgs),
-    Spawn(profile::build_spawn_request::SpawnOptions),
-    #[command(visible_alias = "ps")]
-    Status(commands::status::StatusArgs),
-    Top(commands::top::TopArgs),
-    Attach(commands::attach::AttachArgs),
-    Capture(commands::capture::CaptureArgs),
-    Hide(commands::hide::HideArgs),
-    Show(commands::show::ShowArgs),
-    Layout(commands::layout::LayoutArgs),
-    Logs(commands::logs::LogsArgs),
-    Send(commands::send::SendArgs),
-    Broadcast(commands::broadcast::BroadcastArgs),
-    Inbox(commands::inbox::InboxArgs),
-    Wait(commands::wait::WaitArgs),
-    Requests(commands::requests::RequestsArgs),
-    Approve(commands::approve::ApproveArgs),
-    Deny(commands::deny::DenyArgs),
-    Mode(commands::mode::ModeArgs),
-    Interrupt(commands::interrupt::InterruptArgs),
-    Shutdown(commands::shutdown::ShutdownArgs),
-    AnswerShutdown(commands::answer_shutdown::AnswerShutdownArgs),
-    SubmitPlan(commands::submit_plan::SubmitPlanArgs),
-    Policy(commands::policy::PolicyArgs),
-    Kill(commands::kill::KillArgs),
-    Delete(commands::delete::DeleteArgs),
-    Export(commands::export::ExportArgs),
-    Import(commands::import::ImportArgs),
-    Task(commands::task::TaskArgs),
-    Run(commands::run::RunArgs),
-    Events(commands::events::EventsArgs),
-    Why(commands::diagnose::why::WhyArgs),
-    Trace(commands::diagnose::trace::TraceArgs),
-    #[command(flatten)]
-    Integration(IntegrationCommand),
-}
-
-/// The commands that connect teamd with agent programs, shells and the system.
-#[derive(Debug, Subcommand)]
-pub(crate) enum IntegrationCommand {
-    Profiles(commands::profiles::ProfilesArgs),
-    Setup(commands::setup::SetupArgs),
-    Doctor(commands::diagnose::doctor::DoctorArgs),
-    Mcp(commands::mcp::McpArgs),
-    Instructions(commands::instructions::InstructionsArgs),
-    Lead(commands::lead::LeadArgs),
-    Notify(commands::notify::NotifyArgs),
-    Completions(commands::completions::CompletionsArgs),
-    Man(commands::man::ManArgs),
-}
-
-/// Runs a command, which prints its results.
+/// Runs a command, which prints its results. First checks that the caller may run it.
 pub(crate) fn dispatch(command: CliCommand, context: &CommandContext) -> Result<ExitCode, ErrorReport> {
+    command.access().check(&context.caller_name())?;
     match command {
         CliCommand::Up(args) => commands::up::run(context, &args),
         CliCommand::Down(args) => commands::down::run(context, &args),

@@ -208,7 +208,7 @@ impl SnapshotReader {
         let is_readable = self.messages.read_inbox(team, &lead).is_some();
         let sources = self.request_sources(team);
         if !is_readable || self.requests.as_ref().is_none_or(|(known, _)| *known != sources) {
-            let caller = Caller::new(team.clone(), lead, self.arguments.state_dir.clone());
+            let caller = Caller::new(team.clone(), lead);
             let scanned = caller.policy().ok().zip(team.requests().scan().ok());
             self.requests = scanned.map(|(policy, requests)| {
                 (sources, open_requests(&policy, requests).iter().map(request_item).collect())

@@ -89,7 +89,7 @@ fn library_caller(round: &MessageRound) -> Caller {
     let state = std::fs::read_dir(round.env.path("state/teamd")).unwrap().flatten().next().unwrap();
     let root = Root::open(&round.env.root(), &state.path(), Durability::Process).unwrap();
     let team = root.team(&TeamName::parse(&round.team).unwrap()).unwrap();
-    Caller::new(team, AgentName::lead(), round.env.path("state"))
+    Caller::new(team, AgentName::lead())
 }
 
 impl SendMethod<'_> {

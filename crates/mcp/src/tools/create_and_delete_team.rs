@@ -5,12 +5,12 @@ use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{NoInput, Property, optional_property, required_property};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
+use protocol::access::Access;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use store::require_lead;
 
 pub(super) struct TeamCreateTool;
 
@@ -35,6 +35,7 @@ impl ToolDefinition for TeamCreateTool {
         its members with SpawnTeammate. You can lead one team at a time. At the end ask all members to shut down, and \
         delete the team with TeamDelete.";
     const EFFECT: ToolEffect = ToolEffect::Additive;
+    const ACCESS: Access<'static> = Access::Lead;
     type Input = TeamCreateInput;
     const OUTPUT: &'static [Property] = &[
         required_property("team_name", "string"),
@@ -43,7 +44,6 @@ impl ToolDefinition for TeamCreateTool {
     ];
 
     async fn call(context: &Arc<ServerContext>, input: TeamCreateInput) -> Result<Value, ErrorReport> {
-        require_lead(context.member(), "create a team")?;
         run_blocking(context, check_leads_no_team).await?;
         let call =
             TeamctlCommand::new("create").flag("unique").option_from_stdin("description", input.description);
@@ -78,6 +78,7 @@ impl ToolDefinition for TeamDeleteTool {
     const DESCRIPTION: &'static str = "Delete your team: its configuration, messages and tasks. Not possible while members \
         run: first ask them to shut down, with SendMessage and type shutdown_request, and wait until they have exited.";
     const EFFECT: ToolEffect = ToolEffect::Destructive;
+    const ACCESS: Access<'static> = Access::Lead;
     type Input = NoInput;
     const OUTPUT: &'static [Property] = &[
         required_property("success", "boolean"),
@@ -86,7 +87,6 @@ impl ToolDefinition for TeamDeleteTool {
     ];
 
     async fn call(context: &Arc<ServerContext>, _: NoInput) -> Result<Value, ErrorReport> {
-        require_lead(context.member(), "delete a team")?;
         let Some(team) = context.team() else {
             return Ok(json!({"success": true, "message": "No team name found, nothing to clean up"}));
         };

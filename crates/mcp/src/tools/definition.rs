@@ -2,6 +2,7 @@
 
 use super::schema::Property;
 use crate::server_context::ServerContext;
+use protocol::access::Access;
 use protocol::error::{ErrorKind, ErrorReport};
 use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
@@ -32,6 +33,8 @@ pub(super) trait ToolDefinition {
     const DESCRIPTION: &'static str;
     /// What the tool changes, for clients that decide whether to ask a person.
     const EFFECT: ToolEffect;
+    /// Who may call the tool.
+    const ACCESS: Access<'static>;
     /// The arguments.
     type Input: DeserializeOwned + JsonSchema + Send;
     /// The properties of the result.

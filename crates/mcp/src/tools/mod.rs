@@ -14,6 +14,7 @@ mod wait;
 
 use crate::server_context::ServerContext;
 use definition::{ToolDefinition, annotations};
+use protocol::access::Access;
 use protocol::error::ErrorReport;
 use rmcp::model::{JsonObject, Tool};
 use serde_json::Value;
@@ -26,6 +27,8 @@ type ToolFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, ErrorReport>> + 
 pub(crate) struct ToolEntry {
     /// The tool as clients see it.
     pub(crate) tool: Tool,
+    /// Who may call the tool.
+    pub(crate) access: Access<'static>,
     /// Parses the arguments and runs the tool.
     pub(crate) run: for<'a> fn(&'a Arc<ServerContext>, JsonObject) -> ToolFuture<'a>,
 }
@@ -55,7 +58,11 @@ fn tool_entry<T: ToolDefinition + 'static>() -> ToolEntry {
     tool.title = Some(T::TITLE.to_owned());
     tool.output_schema = Some(Arc::new(schema::output_schema(T::OUTPUT)));
     tool.annotations = Some(annotations(T::TITLE, T::EFFECT));
-    ToolEntry { tool, run: |context, arguments| Box::pin(call_tool::<T>(context, arguments)) }
+    ToolEntry {
+        tool,
+        access: T::ACCESS,
+        run: |context, arguments| Box::pin(call_tool::<T>(context, arguments)),
+    }
 }
 
 async fn call_tool<T: ToolDefinition>(
@@ -69,6 +76,33 @@ async fn call_tool<T: ToolDefinition>(
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn page_says_who_may_call_each_tool() {
+        let page = include_str!("../../../../docs/permissions.md");
+        let table = page.split("<!-- permissions: tools -->\n").nth(1).unwrap();
+        let documented: Vec<(&str, &str)> = table
+            .lines()
+            .skip(2)
+            .take_while(|line| line.starts_with('|'))
+            .map(|row| row.trim_matches('|').split_once('|').unwrap())
+            .flat_map(|(caller, tools)| {
+                tools.trim().split(", ").map(|tool| (tool.trim_matches('`'), caller.trim()))
+            })
+            .collect();
+        let declared = all_tools().into_iter().map(|entry| {
+            let caller = match entry.access {
+                Access::Everyone => "everyone",
+                Access::Lead => "the lead, a person",
+                Access::Member(name) => panic!("{name}"),
+            };
+            (entry.tool.name.to_string(), caller)
+        });
+        let (declared, documented): (BTreeMap<String, &str>, BTreeMap<&str, &str>) =
+            (declared.collect(), documented.into_iter().collect());
+        assert!(declared.iter().map(|(tool, caller)| (tool.as_str(), *caller)).eq(documented));
+    }
 
     #[test]
     fn tools_have_object_schemas() {

@@ -8,13 +8,14 @@ use super::requests::answer_request;
 use super::schema::{Property, optional_property, required_property};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
+use protocol::access::Access;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::RequestId;
 use protocol::member_request::{Answer as RequestAnswer, Approval};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use store::{ShutdownDecision, now, require_lead};
+use store::{ShutdownDecision, now};
 
 /// How long a member may take to answer a shutdown request.
 const SHUTDOWN_GRACE: &str = "10m";
@@ -88,6 +89,7 @@ impl ToolDefinition for SendMessageTool {
         a reason in content if approve is false. type plan_approval_response (lead): answers a plan, with request_id \
         and approve.";
     const EFFECT: ToolEffect = ToolEffect::Additive;
+    const ACCESS: Access<'static> = Access::Everyone;
     type Input = SendMessageInput;
     const OUTPUT: &'static [Property] = &[
         required_property("success", "boolean"),
@@ -130,7 +132,7 @@ async fn request_shutdown(
     to: String,
     reason: Option<String>,
 ) -> Result<Value, ErrorReport> {
-    require_lead(context.member(), "ask for a shutdown")?;
+    Access::Lead.check(context.member())?;
     let name = run_blocking(context, move |context| context.caller()?.resolve_member(&to)).await?;
     let call = TeamctlCommand::new("shutdown")
         .flag("no-wait")

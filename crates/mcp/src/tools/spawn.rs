@@ -4,12 +4,12 @@ use super::definition::{ToolDefinition, ToolEffect};
 use super::schema::{Property, optional_property, required_property};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
+use protocol::access::Access;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
-use store::require_lead;
 
 pub(super) struct SpawnTeammateTool;
 
@@ -59,6 +59,7 @@ impl ToolDefinition for SpawnTeammateTool {
         there are panes, and takes messages and tasks until it is asked to shut down. The result arrives when the \
         teammate runs, not when its work is done: it sends you a message then.";
     const EFFECT: ToolEffect = ToolEffect::Additive;
+    const ACCESS: Access<'static> = Access::Lead;
     type Input = SpawnTeammateInput;
     const OUTPUT: &'static [Property] = &[
         required_property("status", "string"),
@@ -77,7 +78,6 @@ impl ToolDefinition for SpawnTeammateTool {
     ];
 
     async fn call(context: &Arc<ServerContext>, input: SpawnTeammateInput) -> Result<Value, ErrorReport> {
-        require_lead(context.member(), "spawn")?;
         check_own_team(&context.require_team()?, input.team_name.as_deref())?;
         spawn_command(input)?.run(context).await.map_err(without_cli_help)
     }

@@ -40,7 +40,7 @@ pub use request::{
 };
 pub use shim::{ExitReport, FromShim, ShimHello, StartAgent, ToShim, TurnSetup};
 pub use spawn::{Backend, EarlierMessages, LaunchArgv, RestartPolicy, ResumeArgv, SpawnRequest};
-pub use turn_status::{Activity, PlanStage, TurnPause, TurnStatus};
+pub use turn_status::{Activity, ExchangePause, FailedTurnsPause, PlanStage, TurnPause, TurnStatus};
 pub use worktree::{RemovedWorktrees, TrashedWorktree, WorktreeReply, WorktreeRequest, WorktreeStatus};
 
 use crate::error::ErrorReport;

@@ -204,8 +204,9 @@ pub enum MemberFlag {
     DialogUnknown,
     /// The member's turn has written no output for long, so its program may wait for a person.
     NoOutput,
-    /// The member's last turns have failed, and its next turn starts after a pause.
-    BackingOff,
+    /// The member's last turns have failed, or it has answered another member too often, and its next
+    /// turn starts after a pause.
+    Paused,
     /// So many turns of the member have failed in a row that it waits for a message of a person or
     /// of the lead.
     GaveUp,
@@ -221,7 +222,7 @@ impl MemberFlag {
             MemberFlag::AtDialog => "at_dialog",
             MemberFlag::DialogUnknown => "dialog_unknown",
             MemberFlag::NoOutput => "no_output",
-            MemberFlag::BackingOff => "backing_off",
+            MemberFlag::Paused => "paused",
             MemberFlag::GaveUp => "gave_up",
         }
     }
@@ -247,7 +248,7 @@ pub struct MemberStatus {
     /// What the dialog asks at which the member's program waits. `None` without a dialog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialog: Option<String>,
-    /// Why the idle member starts no turn. `None` unless its last turns have failed.
+    /// Why turns of the member wait although there is work for them. `None` if none waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_pause: Option<TurnPause>,
     /// The task of the current turn. `None` if unknown.

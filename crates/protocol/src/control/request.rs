@@ -8,6 +8,7 @@ use super::shim::ShimHello;
 use super::spawn::SpawnRequest;
 use super::turn_status::Activity;
 use super::worktree::WorktreeRequest;
+use crate::access::Access;
 use crate::name::TeamName;
 use crate::permission_mode::PermissionMode;
 use crate::policy::Policy;
@@ -150,6 +151,40 @@ impl Request {
             | Request::StopDaemon
             | Request::StopDaemonAndSuspend
             | Request::ConnectShim(_) => None,
+        }
+    }
+
+    /// Who may send the request.
+    pub fn access(&self) -> Access<'_> {
+        match self {
+            Request::Status
+            | Request::StatusWithScreens
+            | Request::ReportActivity(_)
+            | Request::ReportHook(HookReport { leads_team: None, .. })
+            | Request::LongPoll(LongPollRequest { leads_team: None })
+            | Request::ConnectShim(_) => Access::Everyone,
+            Request::LocatePane(member) => Access::Member(&member.name),
+            Request::CapturePane(request) => Access::Member(&request.name),
+            Request::NextTask(request) => Access::Member(request.owner.as_str()),
+            Request::CreateTeam(_)
+            | Request::CreateWorktree(_)
+            | Request::Spawn(_)
+            | Request::Shutdown(_)
+            | Request::Kill(_)
+            | Request::Interrupt(_)
+            | Request::SetMode(_)
+            | Request::SetPolicy(_)
+            | Request::DeleteTeam(_)
+            | Request::HidePane(_)
+            | Request::ShowPane(_)
+            | Request::SetLayout(_)
+            | Request::SetPersonPane(_)
+            | Request::ReportHook(_)
+            | Request::LongPoll(_)
+            | Request::SetLead(_)
+            | Request::StopDaemon
+            | Request::StopDaemonAndSuspend
+            | Request::ResumeMembers(_) => Access::Lead,
         }
     }
 }

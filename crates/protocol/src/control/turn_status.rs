@@ -1,6 +1,7 @@
 //! What an agent is currently doing: its turn, its usage and its plan.
 
 use crate::id::{RequestId, TaskId};
+use crate::name::AgentName;
 use crate::payload::IdleReason;
 use crate::permission_mode::PermissionMode;
 use crate::usage::UsageReport;
@@ -38,16 +39,28 @@ pub struct TurnStatus {
     /// Whether a shutdown request waits for the end of the turn.
     #[serde(default)]
     pub shutdown_requested: bool,
-    /// Why an idle agent starts no turn. `None` unless its last turns have failed.
+    /// Why turns wait although there is work for them. `None` if none waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<TurnPause>,
 }
 
-/// A pause after failed turns. The messages of these turns stay unread and are delivered after the
-/// pause.
+/// A pause of an agent's turns. Their messages stay unread and are delivered after the pause. A message
+/// of a person or of the lead ends it early.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TurnPause {
+#[serde(tag = "cause", rename_all = "snake_case")]
+pub enum TurnPause {
+    /// The last turns have failed.
+    FailedTurns(FailedTurnsPause),
+    /// The agent and another member have answered each other too often. Only the messages of this
+    /// member wait.
+    Exchange(ExchangePause),
+}
+
+/// A pause after failed turns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FailedTurnsPause {
     /// How many turns in a row have failed.
     pub failed_turns: u32,
     /// Why the last turn failed: usually the exit code and the last line that the program wrote.
@@ -55,6 +68,31 @@ pub struct TurnPause {
     /// When the next turn starts, in milliseconds since the epoch. `None`: only a message of a person
     /// or of the lead starts it.
     pub until: Option<u64>,
+}
+
+/// A pause of an exchange between two members.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ExchangePause {
+    /// The member whose messages wait.
+    pub with: AgentName,
+    /// How many turns the agent had on messages of this member within `within_ms`.
+    pub turns: u32,
+    /// The time for which the policy limits the turns, in milliseconds.
+    pub within_ms: u64,
+    /// When the messages are delivered, in milliseconds since the epoch.
+    pub until: u64,
+}
+
+impl TurnPause {
+    /// When the pause ends, in milliseconds since the epoch. `None` if only a message of a person or of
+    /// the lead ends it.
+    pub fn until(&self) -> Option<u64> {
+        match self {
+            TurnPause::FailedTurns(pause) => pause.until,
+            TurnPause::Exchange(pause) => Some(pause.until),
+        }
+    }
 }
 
 impl TurnStatus {

@@ -3,8 +3,9 @@
 use crate::run_file::table_reader::TableReader;
 use crate::run_file::validation_errors::ValidationErrors;
 use protocol::duration;
-use protocol::policy::TaskCommandPolicy;
-use protocol::policy::{Approver, Policy as TeamPolicy, PolicyRule, RuleAction, TimeoutAction};
+use protocol::policy::{
+    Approver, ExchangeLimits, Policy as TeamPolicy, PolicyRule, RuleAction, TaskCommandPolicy, TimeoutAction,
+};
 use protocol::usage::to_microdollars;
 use std::path::Path;
 use std::time::Duration;
@@ -31,7 +32,7 @@ impl Default for RunPolicy {
     }
 }
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 14] = [
     "plans",
     "permissions",
     "commands",
@@ -44,6 +45,8 @@ const KEYS: [&str; 12] = [
     "max_time",
     "max_tokens",
     "max_cost",
+    "exchange_turns_per_minute",
+    "exchange_turns_per_hour",
 ];
 const WHO: [(&str, Approver); 3] =
     [("person", Approver::Person), ("lead", Approver::Lead), ("auto", Approver::Auto)];
@@ -99,7 +102,18 @@ fn parse_team_policy(
         max_microdollars: table.amount("max_cost", errors).and_then(to_microdollars),
         max_time_ms: parse_duration(table, "max_time", "a string such as \"8h\"", errors)
             .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        exchange: parse_exchange_limits(table, errors),
         rules: rules.into_iter().filter_map(|table| parse_rule(table, directory, errors)).collect(),
+    }
+}
+
+fn parse_exchange_limits(table: TableReader, errors: &mut ValidationErrors) -> ExchangeLimits {
+    let defaults = ExchangeLimits::default();
+    let per_minute = table.count("exchange_turns_per_minute", errors).map(saturate_u32);
+    let per_hour = table.count("exchange_turns_per_hour", errors).map(saturate_u32);
+    ExchangeLimits {
+        turns_per_minute: per_minute.unwrap_or(defaults.turns_per_minute),
+        turns_per_hour: per_hour.unwrap_or(defaults.turns_per_hour),
     }
 }
 

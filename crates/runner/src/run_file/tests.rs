@@ -4,7 +4,7 @@ use super::*;
 use protocol::control::{Backend, RestartPolicy};
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::TaskCommandPolicy;
-use protocol::policy::{Approver, PolicyRule, RuleAction, TimeoutAction};
+use protocol::policy::{Approver, ExchangeLimits, PolicyRule, RuleAction, TimeoutAction};
 use std::time::Duration;
 
 fn parse_in(text: &str, directory: &Path) -> Result<RunFile, Vec<ValidationError>> {
@@ -65,6 +65,8 @@ grace = "5s"
 retries = 2
 max_tokens = 5_000_000_000
 max_cost = 2.50
+exchange_turns_per_minute = 0
+exchange_turns_per_hour = 60
 [[policy.rule]]
 tool = "Bash"
 pattern = "cargo *"
@@ -123,6 +125,7 @@ blocked_by = ["count", "count"]
         max_tokens: Some(5_000_000_000),
         max_microdollars: Some(2_500_000),
         max_time_ms: Some(8 * 3_600_000),
+        exchange: ExchangeLimits { turns_per_minute: 0, turns_per_hour: 60 },
     };
     assert_eq!(run.policy, RunPolicy { team: team.clone(), grace, retries: 2 });
     assert_eq!(parse_policy(text, directory.path()), Ok(team));

@@ -18,7 +18,6 @@ use protocol::control::{Call, HookEvent, HookReply, LongPollRequest, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
 use protocol::plan_mode_prompts::PLAN_PROMPT;
-use protocol::policy::Policy;
 use std::time::Instant;
 use store::now;
 
@@ -47,7 +46,7 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
     loop {
         let prompt = match invocation.owner {
             HookOwner::Teammate => files.next_prompt(PLAN_PROMPT)?,
-            HookOwner::Lead(_) => files.next_lead_prompt(&policy(invocation)?)?,
+            HookOwner::Lead(_) => files.next_lead_prompt()?,
         };
         if let Some(prompt) = prompt {
             return deliver(invocation, &mut files, prompt);
@@ -83,13 +82,6 @@ fn reply_without_daemon(invocation: &HookInvocation<'_>) -> HookReply {
         approval_in_args: false,
         delivered_ids: Vec::new(),
     }
-}
-
-/// The policy of the team that the hook's owner leads. For an agent this is the default policy.
-fn policy(invocation: &HookInvocation<'_>) -> Result<Policy, ErrorReport> {
-    let Some(team) = invocation.owner.led_team() else { return Ok(Policy::default()) };
-    let team = invocation.context.root()?.team(&team)?;
-    invocation.context.caller_in(team)?.policy()
 }
 
 fn settle_previous_turn(

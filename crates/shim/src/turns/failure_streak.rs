@@ -6,8 +6,9 @@
 //! have removed the cause. After [`FAILURES_BEFORE_TASK_RETRY`] the task of the turn is not marked failed at once,
 //! but tried again after the pause.
 
-use protocol::control::TurnPause;
+use protocol::control::FailedTurnsPause;
 use protocol::id::TaskId;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// The pause after the first failed turn, without jitter.
@@ -30,8 +31,8 @@ const MAX_TASK_ATTEMPTS: u32 = 5;
 pub(super) struct FailureStreak {
     failed_turns: u32,
     pause: Option<Pause>,
-    /// How many messages of a person or of the lead were unread when the last turn started.
-    known_messages: usize,
+    /// The messages of a person or of the lead that were unread when the last turn started.
+    known_messages: BTreeSet<u64>,
     /// The task of the last failed turn on a task, and how many such turns in a row were on this task.
     last_task: Option<(TaskId, u32)>,
 }
@@ -44,9 +45,9 @@ enum Pause {
 }
 
 impl FailureStreak {
-    /// Records that a turn starts, and how many messages of a person or of the lead are unread. A
-    /// later message ends the pause that follows if the turn fails.
-    pub(super) fn begin_turn(&mut self, unread_messages: usize) {
+    /// Records that a turn starts, and the unread messages of a person or of the lead. A later message
+    /// ends the pause that follows if the turn fails.
+    pub(super) fn begin_turn(&mut self, unread_messages: BTreeSet<u64>) {
         (self.pause, self.known_messages) = (None, unread_messages);
     }
 
@@ -57,12 +58,12 @@ impl FailureStreak {
 
     /// Records a failed turn, and begins a pause. Returns the pause for the status. `now` is in
     /// milliseconds since the epoch.
-    pub(super) fn add_failure(&mut self, reason: String, now: u64) -> TurnPause {
+    pub(super) fn add_failure(&mut self, reason: String, now: u64) -> FailedTurnsPause {
         self.failed_turns += 1;
         let length = pause_length(self.failed_turns, fastrand::f64());
         self.pause = Some(length.map_or(Pause::UntilMessage, |length| Pause::Until(Instant::now() + length)));
         let until = length.map(|length| now + u64::try_from(length.as_millis()).unwrap_or(0));
-        TurnPause { failed_turns: self.failed_turns, reason, until }
+        FailedTurnsPause { failed_turns: self.failed_turns, reason, until }
     }
 
     /// Records the task of a turn that has just failed, before [`FailureStreak::add_failure`]. Returns
@@ -79,10 +80,9 @@ impl FailureStreak {
         self.pause = None;
     }
 
-    /// Whether no turn may start. `unread_messages` is how many messages of a person or of the lead
-    /// are unread.
-    pub(super) fn is_paused(&self, unread_messages: usize) -> bool {
-        self.pause.is_some() && unread_messages <= self.known_messages
+    /// Whether no turn may start. `unread_messages` are the unread messages of a person or of the lead.
+    pub(super) fn is_paused(&self, unread_messages: &BTreeSet<u64>) -> bool {
+        self.pause.is_some() && unread_messages.is_subset(&self.known_messages)
     }
 
     /// When the pause ends. `None` if there is no pause, or if only a message ends it.
@@ -119,18 +119,19 @@ mod tests {
     #[test]
     fn message_after_the_start_of_the_turn_ends_the_pause() {
         let mut streak = FailureStreak::default();
-        streak.begin_turn(1);
-        assert!(!streak.is_paused(1));
+        let [one, two] = [1, 2].map(|id| BTreeSet::from([id]));
+        streak.begin_turn(one.clone());
+        assert!(!streak.is_paused(&one));
         let pause = streak.add_failure("exit 1".to_owned(), 5_000);
         assert_eq!(pause.failed_turns, 1);
         assert!((6_500..=7_500).contains(&pause.until.unwrap()), "{pause:?}");
-        assert!(streak.is_paused(1) && !streak.is_paused(2));
-        streak.begin_turn(2);
-        assert!(!streak.is_paused(2));
+        assert!(streak.is_paused(&one) && streak.is_paused(&BTreeSet::new()));
+        assert!(!streak.is_paused(&two), "another message has replaced the known one");
+        streak.begin_turn(two.clone());
         streak.add_failure("exit 1".to_owned(), 0);
-        assert!(streak.is_paused(2));
+        assert!(streak.is_paused(&two));
         streak.end_pause();
-        assert!(!streak.is_paused(2));
+        assert!(!streak.is_paused(&two));
     }
 
     #[test]
@@ -144,7 +145,7 @@ mod tests {
             assert_eq!((pause.failed_turns, pause.until.is_none()), (turn, turn == MAX_FAILED_TURNS));
         }
         assert_eq!(streak.deadline(), None);
-        streak.begin_turn(0);
+        streak.begin_turn(BTreeSet::new());
         streak.end();
         assert_eq!(streak.add_failure("exit 1".to_owned(), 0).failed_turns, 1);
     }

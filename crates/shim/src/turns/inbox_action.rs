@@ -9,6 +9,7 @@ use protocol::name::AgentName;
 use protocol::payload::{Payload, PermissionResponse, PlanApprovalResponse, ShutdownRequest};
 use protocol::shim_turn_program::TurnProgram;
 use protocol::timestamp::parse_iso8601;
+use std::collections::BTreeSet;
 
 /// One action on entries of the inbox.
 #[derive(Debug, PartialEq)]
@@ -42,14 +43,15 @@ pub(super) fn needs_turn(entry: &InboxEntry, program: &TurnProgram) -> bool {
     action.is_some_and(needs)
 }
 
-/// How many of the unread entries are messages of a person or of the lead that start a turn.
-pub(super) fn count_messages_of_lead(unread: &[InboxEntry]) -> usize {
-    let starts_turn = |message: &&Message| {
+/// The ids of the unread messages of a person or of the lead that start a turn.
+pub(super) fn messages_of_lead(unread: &[InboxEntry]) -> BTreeSet<u64> {
+    let starts_turn = |message: &Message| {
         let payload = || Payload::parse(&message.text);
         is_from_user(message)
             || is_from_lead(message) && matches!(payload(), None | Some(Payload::PlanApprovalResponse(_)))
     };
-    unread.iter().filter_map(InboxEntry::unread).filter(starts_turn).count()
+    let is_meant = |entry: &&InboxEntry| entry.unread().is_some_and(starts_turn);
+    unread.iter().filter(is_meant).map(InboxEntry::message_id).collect()
 }
 
 /// The next action. `None` if no unread entry is left.
@@ -161,7 +163,7 @@ fn is_assignment(entry: &InboxEntry) -> bool {
 
 /// Whether the message is from a person. `teamctl send --as-user` writes the sender `user`, which
 /// no member can have as its name.
-fn is_from_user(message: &Message) -> bool {
+pub(super) fn is_from_user(message: &Message) -> bool {
     message.from == "user"
 }
 

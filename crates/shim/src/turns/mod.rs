@@ -1,5 +1,6 @@
 //! Runs an agent in turns: chooses the work of the next turn, runs it, and settles its outcome.
 
+mod exchange_turns;
 mod failed_messages;
 mod failure_streak;
 mod file_retry;

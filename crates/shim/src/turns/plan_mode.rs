@@ -105,7 +105,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         if self.retry_until_done(|files| files.has_plan_answer(&request))?.unwrap_or(false) {
             return Ok(());
         }
-        let stage = self.retry_until_done(|files| files.resubmit_plan(&file))?.flatten();
+        let stage = self.retry_until_done(|files| files.resubmit_plan(&request, &file))?.flatten();
         self.status.plan_stage = Some(stage.unwrap_or(PlanStage::Planning));
         Ok(())
     }

@@ -13,7 +13,6 @@ use protocol::id::TaskId;
 use protocol::message::{InboxEntry, Message};
 use protocol::name::AgentName;
 use protocol::payload::{IdleReason, PlanApprovalResponse};
-use protocol::policy::Policy;
 use protocol::shim_turn_program::{PerTurnProgram, TurnProgram};
 use std::path::PathBuf;
 
@@ -63,8 +62,8 @@ impl TeamFiles {
 
     /// The next prompt for a lead session, or `None` if there is nothing to deliver. It has the
     /// members' messages, oldest first, and then the names of idle members. A lead gets no tasks.
-    pub(crate) fn next_lead_prompt(&mut self, policy: &Policy) -> Result<Option<NextPrompt>, ErrorReport> {
-        let mut prompt = PromptBuilder::default();
+    pub(crate) fn next_lead_prompt(&mut self) -> Result<Option<NextPrompt>, ErrorReport> {
+        let (mut prompt, policy) = (PromptBuilder::default(), self.team().policy()?);
         for update in lead_updates(&self.unread_or_empty()?) {
             if prompt.is_full() {
                 break;
@@ -74,7 +73,7 @@ impl TeamFiles {
                 LeadUpdate::Message { message, times, .. } => {
                     let about = format!("message from {}", message.from);
                     let output_file = self.output_file(&message.from);
-                    prompt.add(lead_text(&message, times, policy, output_file.as_deref()), &about, entries);
+                    prompt.add(lead_text(&message, times, &policy, output_file.as_deref()), &about, entries);
                 }
                 LeadUpdate::Idle { names, .. } => {
                     let output_file = names.first().and_then(|name| self.output_file(name));

@@ -1,16 +1,18 @@
 //! Runs one turn: starts the turn, waits for its end, settles its task, and notifies the lead.
 
-use super::inbox_action::count_messages_of_lead;
+use super::inbox_action::{is_from_user, messages_of_lead};
 use super::prompt_text::TurnSubject;
 use super::turn_executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnResult};
 use super::turn_loop::{StepError, TurnLoop, TurnLoopEnd, TurnWork};
 use super::turn_outcome::{TaskSettlement, TurnOutcome, idle_notification, settle, turn_outcome};
-use protocol::control::{Activity, TurnPause};
+use protocol::control::{Activity, ExchangePause, FailedTurnsPause, TurnPause};
 use protocol::id::TaskId;
 use protocol::message::InboxEntry;
+use protocol::name::AgentName;
 use protocol::payload::IdleReason;
 use protocol::plan_mode_prompts::PLAN_PROMPT;
 use protocol::task::Task;
+use protocol::timestamp::parse_iso8601;
 use store::{TaskHold, now};
 
 impl<H: TurnExecutor> TurnLoop<H> {
@@ -29,8 +31,11 @@ impl<H: TurnExecutor> TurnLoop<H> {
             self.executor.print_line(&summary_line(&work.subject, &outcome, of_task));
         }
         self.settle_streak(&work, &outcome, of_task);
-        self.settle_message(work, &outcome);
         let summary = self.files.summarize_sent_to_peers(started_at);
+        if summary.is_some() {
+            self.count_exchange(&work, started_at);
+        }
+        self.settle_message(work, &outcome);
         let failure = outcome.full_failure.clone();
         let member = self.files.member_name();
         let notification = idle_notification(member, outcome.reason, summary, settlement, failure);
@@ -47,7 +52,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// Runs a turn and submits its plan, if the agent plans.
     fn run_to_outcome(&mut self, work: &TurnWork) -> Result<TurnOutcome, StepError> {
         self.status.turn_number += 1;
-        self.streak.begin_turn(count_messages_of_lead(self.files.pending()));
+        self.streak.begin_turn(messages_of_lead(self.files.pending()));
         let mut outcome = self.run_with_session_retry(work)?;
         if outcome.reason == IdleReason::Available && self.is_planning() {
             self.submit_planned(&mut outcome)?;
@@ -94,8 +99,23 @@ impl<H: TurnExecutor> TurnLoop<H> {
             IdleReason::Failed | IdleReason::Available => return self.streak.end(),
         }
         let pause = self.streak.add_failure(outcome.short_failure.clone().unwrap_or_default(), now());
-        self.executor.print_line(&pause_line(&pause));
-        self.status.pause = Some(pause);
+        self.executor.print_line(&failed_turns_line(&pause));
+        self.status.pause = Some(TurnPause::FailedTurns(pause));
+    }
+
+    /// Counts a turn that began at `started_at` and in which the agent sent messages, if it was about a
+    /// message of another member. The loop reports the pause that may follow.
+    fn count_exchange(&mut self, work: &TurnWork, started_at: u64) {
+        let Some(message) = work.entry.as_ref().and_then(InboxEntry::unread) else { return };
+        let sender = AgentName::new_unchecked(&message.from);
+        if is_from_user(message) || sender.is_lead() {
+            return;
+        }
+        let sent_at = parse_iso8601(&message.timestamp).unwrap_or(started_at);
+        let limits = self.files.exchange_limits();
+        if let Some(pause) = self.exchanges.add_turn(&sender, [sent_at, started_at, now()], limits) {
+            self.executor.print_line(&exchange_line(pause));
+        }
     }
 
     /// Marks the message of the turn read if the turn has not failed, and gives up messages that failed
@@ -302,8 +322,18 @@ impl<H: TurnExecutor> TurnLoop<H> {
     }
 }
 
+/// A line that says for how long the messages of a member wait.
+fn exchange_line(pause: &ExchangePause) -> String {
+    let minutes = pause.within_ms / 60_000;
+    format!(
+        "{} turns on messages of {with} within {minutes} min: the next messages of {with} wait {minutes} min",
+        pause.turns,
+        with = pause.with,
+    )
+}
+
 /// A line that says when the next turn starts.
-fn pause_line(pause: &TurnPause) -> String {
+fn failed_turns_line(pause: &FailedTurnsPause) -> String {
     let turns = match pause.failed_turns {
         1 => "The turn has failed".to_owned(),
         count => format!("{count} turns in a row have failed"),

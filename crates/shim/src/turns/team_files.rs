@@ -14,6 +14,7 @@ use protocol::payload::{
     IdleNotification, Payload, PermissionRequest, PermissionResponse, ShutdownApproved, ShutdownRejected,
     ShutdownRequest,
 };
+use protocol::policy::ExchangeLimits;
 use protocol::task::Task;
 use protocol::timestamp::iso8601;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -211,19 +212,20 @@ impl TeamFiles {
     /// Writes a plan to a new file and asks the lead to approve it.
     pub(super) fn submit_plan(&self, plan: &str) -> Result<PlanStage, ErrorReport> {
         let file = self.team.write_plan(plan)?;
-        self.submit_plan_file(file, plan)
+        let request_id = self.team.request_plan_approval(&self.me, &file, plan, now())?;
+        Ok(PlanStage::AwaitingApproval { request_id, file })
     }
 
-    /// Asks the lead again to approve a plan of an earlier spawn. The new request has a new id.
-    /// `None` if the file of the plan no longer exists.
-    pub(super) fn resubmit_plan(&self, file: &str) -> Result<Option<PlanStage>, ErrorReport> {
-        let plan = self.team.read_plan(file)?;
-        plan.map(|plan| self.submit_plan_file(file.to_owned(), &plan)).transpose()
-    }
-
-    fn submit_plan_file(&self, file: String, plan: &str) -> Result<PlanStage, ErrorReport> {
-        let request = self.team.request_plan_approval(&self.me, &file, plan, now())?;
-        Ok(PlanStage::AwaitingApproval { request_id: request, file })
+    /// Asks the lead again to approve a plan of an earlier spawn. `None` if the file of the plan no longer
+    /// exists.
+    pub(super) fn resubmit_plan(
+        &self,
+        request: &RequestId,
+        file: &str,
+    ) -> Result<Option<PlanStage>, ErrorReport> {
+        let Some(plan) = self.team.read_plan(file)? else { return Ok(None) };
+        self.team.repeat_plan_request(request, &self.me, file, &plan, now())?;
+        Ok(Some(PlanStage::AwaitingApproval { request_id: request.clone(), file: file.to_owned() }))
     }
 
     /// Whether there is an unread answer to the plan request `request`.
@@ -271,6 +273,12 @@ impl TeamFiles {
     /// milliseconds since the epoch. `None` if there are no such messages.
     pub(super) fn summarize_sent_to_peers(&mut self, since: u64) -> Option<String> {
         self.peers.summarize_sent(&self.team, &self.me, since)
+    }
+
+    /// The limits of exchanges with other members, from the team's policy. The defaults if the policy
+    /// cannot be read.
+    pub(super) fn exchange_limits(&self) -> ExchangeLimits {
+        self.team.policy().map(|policy| policy.exchange).unwrap_or_default()
     }
 
     /// The next task of the agent. The first choice is a task that the agent has in progress but

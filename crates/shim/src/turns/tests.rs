@@ -2,6 +2,7 @@
 //! as a program would.
 
 mod damaged_files;
+mod exchanges;
 mod failed_turns;
 mod messages;
 mod plans;
@@ -101,7 +102,8 @@ struct TestTeam {
 impl TestTeam {
     fn new() -> TestTeam {
         let dir = tempfile::tempdir().unwrap();
-        let root = Root::open(&dir.path().join("root"), dir.path(), Durability::Process).unwrap();
+        let root =
+            Root::open(&dir.path().join("root"), &dir.path().join("state"), Durability::Process).unwrap();
         let member = |name: &str| {
             format!(
                 r#"{{"agentId":"{name}@t","name":"{name}","agentType":"x","model":"","joinedAt":1,"tmuxPaneId":"","cwd":"/","subscriptions":[]}}"#

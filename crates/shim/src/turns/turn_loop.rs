@@ -6,20 +6,23 @@
 //!
 //! If files cannot be read or written, the loop prints the error and tries again later.
 
+use super::exchange_turns::ExchangeTurns;
 use super::failed_messages::FailedMessages;
 use super::failure_streak::FailureStreak;
-use super::inbox_action::{self, InboxAction, count_messages_of_lead, plan_answer_text};
+use super::inbox_action::{self, InboxAction, messages_of_lead, plan_answer_text};
 use super::permission_conversion::OpenPermissionRequest;
 use super::prompt_text::TurnSubject;
 use super::team_files::TeamFiles;
 use super::turn_command_builder::TurnBuilder;
 use super::turn_executor::{ExecutorEvent, TurnExecutor};
-use protocol::control::{Activity, PlanStage, TurnStatus};
+use protocol::control::{Activity, ExchangePause, PlanStage, TurnPause, TurnStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::{InboxEntry, Message};
+use protocol::name::AgentName;
 use protocol::payload::{IdleReason, Payload, PlanApprovalResponse};
 use protocol::permission_mode::PermissionMode;
 use protocol::task::Task;
+use std::time::{Duration, Instant};
 use store::now;
 
 /// How a turn loop ended.
@@ -75,6 +78,7 @@ pub(crate) struct TurnLoop<H> {
     /// The failed turns in a row.
     pub(super) streak: FailureStreak,
     pub(super) failed_messages: FailedMessages,
+    pub(super) exchanges: ExchangeTurns,
 }
 
 /// The subject of one turn, and what belongs to it.
@@ -141,6 +145,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
             last_error: None,
             streak: FailureStreak::default(),
             failed_messages: FailedMessages::default(),
+            exchanges: ExchangeTurns::default(),
         }
     }
 
@@ -220,7 +225,11 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// is none.
     fn next_work(&mut self) -> Result<Option<TurnWork>, StepError> {
         let unread = self.unread()?;
-        let is_paused = self.is_paused(&unread);
+        let (unread, exchange_pause) = self.without_paused_exchanges(unread);
+        let is_paused = self.streak.is_paused(&messages_of_lead(&unread));
+        if !is_paused {
+            self.report_pause(exchange_pause);
+        }
         let (failed, others): (Vec<_>, Vec<_>) =
             unread.into_iter().partition(|entry| self.failed_messages.contains(entry));
         let program = self.builder.program();
@@ -258,15 +267,32 @@ impl<H: TurnExecutor> TurnLoop<H> {
         Ok(None)
     }
 
-    /// Whether no turn may start, because the last one has failed. Reports the end of the pause.
-    fn is_paused(&mut self, unread: &[InboxEntry]) -> bool {
-        if self.streak.is_paused(count_messages_of_lead(unread)) {
-            return true;
+    /// Removes the entries whose exchange is paused. Returns the other entries, and the pause that ends
+    /// first.
+    fn without_paused_exchanges(
+        &mut self,
+        unread: Vec<InboxEntry>,
+    ) -> (Vec<InboxEntry>, Option<ExchangePause>) {
+        if !messages_of_lead(&unread).is_empty() {
+            self.exchanges.clear();
         }
-        if self.status.pause.take().is_some() {
+        let limits = self.files.exchange_limits();
+        let pause = |entry: &InboxEntry| {
+            let sender = AgentName::new_unchecked(&entry.unread()?.from);
+            self.exchanges.pause(&sender, now(), limits)
+        };
+        let (due, paused): (Vec<_>, Vec<_>) = unread.into_iter().partition(|entry| pause(entry).is_none());
+        let first = paused.iter().filter_map(pause).min_by_key(|pause| pause.until).cloned();
+        (due, first)
+    }
+
+    /// Reports the pause of an exchange, or that there is no pause any more.
+    fn report_pause(&mut self, pause: Option<ExchangePause>) {
+        let pause = pause.map(TurnPause::Exchange);
+        if self.status.pause != pause {
+            self.status.pause = pause;
             self.executor.report_status(&self.status);
         }
-        false
     }
 
     /// Runs one inbox action. Returns the work for a turn if the action needs a turn.
@@ -361,9 +387,14 @@ impl<H: TurnExecutor> TurnLoop<H> {
         if self.files.send_queued().is_ok() {
             self.last_error = None;
         }
-        match self.executor.next_event(self.streak.deadline()) {
+        let (deadline, ends_streak_pause) = match &self.status.pause {
+            Some(TurnPause::FailedTurns(_)) => (self.streak.deadline(), true),
+            Some(TurnPause::Exchange(pause)) => (Some(instant_of(pause.until)), false),
+            None => (None, false),
+        };
+        match self.executor.next_event(deadline) {
             ExecutorEvent::Terminate => Err(StepError::LoopEnded(TurnLoopEnd::Terminated)),
-            ExecutorEvent::Deadline => {
+            ExecutorEvent::Deadline if ends_streak_pause => {
                 self.streak.end_pause();
                 Ok(())
             }
@@ -380,6 +411,11 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.executor.print_line("idle");
         self.executor.report_status(&self.status);
     }
+}
+
+/// The instant of a time in milliseconds since the epoch.
+fn instant_of(at: u64) -> Instant {
+    Instant::now() + Duration::from_millis(at.saturating_sub(now()))
 }
 
 impl From<TurnLoopEnd> for StepError {

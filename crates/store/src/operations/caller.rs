@@ -1,27 +1,22 @@
 //! The caller of an operation: a member or the lead of one team.
 
-use crate::state_dir_handle::StateDir;
 use crate::team_handle::Team;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::policy::Policy;
 use protocol::team_config::TeamConfig;
-use std::path::PathBuf;
 
 /// The member or lead that performs operations on a team.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub(super) team: Team,
     pub(super) name: AgentName,
-    /// The state directory of the root.
-    state: PathBuf,
 }
 
 impl Caller {
-    /// Creates a caller. `state` is the state directory of the root, which holds the team's policy.
-    pub fn new(team: Team, me: AgentName, state: PathBuf) -> Caller {
-        Caller { team, name: me, state }
+    pub fn new(team: Team, me: AgentName) -> Caller {
+        Caller { team, name: me }
     }
 
     pub fn team(&self) -> &Team {
@@ -56,11 +51,9 @@ impl Caller {
         message
     }
 
-    /// The team's policy, which the daemon writes. See [`Policy::parse_file`] for a missing or
-    /// invalid file.
+    /// The team's policy. See [`Team::policy`].
     pub fn policy(&self) -> Result<Policy, ErrorReport> {
-        let bytes = StateDir::open(&self.state)?.read(&Policy::file_name(self.team.name()))?;
-        Ok(Policy::parse_file(bytes.as_deref()))
+        Ok(self.team.policy()?)
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::json;
 use store::{Caller, NewTask, ShutdownDecision, TaskUpdate};
 
 fn caller(env: &TestRoot, name: &str) -> Caller {
-    Caller::new(env.reopen_team(), AgentName::new_unchecked(name), env.path().join("state"))
+    Caller::new(env.reopen_team(), AgentName::new_unchecked(name))
 }
 
 fn kind<T: std::fmt::Debug>(result: Result<T, protocol::error::ErrorReport>) -> ErrorKind {

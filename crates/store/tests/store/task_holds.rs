@@ -29,7 +29,7 @@ fn task_has_one_holder_until_the_hold_is_dropped() {
 #[test]
 fn task_in_work_is_not_released_deleted_or_given_away() {
     let env = TestRoot::new();
-    let caller = |name: &str| Caller::new(env.reopen_team(), agent(name), env.path().join("state"));
+    let caller = |name: &str| Caller::new(env.reopen_team(), agent(name));
     let id = env.team.tasks().create(NewTask::new("x", &AgentName::lead())).unwrap().id;
     env.team.tasks().claim(Some(&id), &agent("ann")).unwrap();
     let hold = env.team.hold_task(&id, &agent("ann")).unwrap();

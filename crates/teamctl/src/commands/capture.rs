@@ -11,7 +11,7 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:\n  teamctl capture ann\n  teamctl capture ann --lines 500")]
 pub(crate) struct CaptureArgs {
     /// The member
-    name: String,
+    pub(crate) name: String,
     /// The last N lines of history and screen [default: the screen]
     #[arg(long, value_name = "N")]
     lines: Option<u32>,

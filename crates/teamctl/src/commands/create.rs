@@ -51,7 +51,6 @@ pub(crate) struct CreateArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &CreateArgs) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("create a team")?;
     let policy = match requested_policy(args)? {
         Ok(policy) => policy,
         Err(InvalidPolicy { path, errors }) => {

@@ -38,7 +38,6 @@ pub(crate) struct DeleteArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &DeleteArgs) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("delete a team")?;
     let context = context.with_team_argument(args.name.as_deref());
     let request = DeleteTeamRequest {
         team: context.team_name_for_deletion(&context.root()?)?,

@@ -25,7 +25,6 @@ pub(crate) struct DownArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("end teamd")?;
     // The pidfd of the daemon is opened before the daemon exits. The wait for its exit then cannot
     // hit another process that got the same process id.
     let daemon = match context.call_daemon(Request::Status)? {

@@ -6,7 +6,6 @@ use crate::context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::event_log::event_line;
-use client::team_context::check_own_team;
 use protocol::did_you_mean::did_you_mean;
 use protocol::duration;
 use protocol::error::ErrorReport;
@@ -104,9 +103,8 @@ fn parse_since(text: &str) -> Result<u64, String> {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &EventsArgs) -> Result<ExitCode, ErrorReport> {
-    if let Some(team) = context.args.team.as_deref().and_then(|name| TeamName::sanitize(name).ok()) {
-        check_own_team(&team)?;
-    }
+    let team = context.args.team.as_deref().and_then(|name| TeamName::sanitize(name).ok());
+    context.check_acts_in(team.as_ref())?;
     let state = context.state_dir_path()?;
     let mut watcher =
         args.follow.then(|| DirectoryWatcher::new_for_stream(std::slice::from_ref(&state))).transpose()?;

@@ -39,7 +39,6 @@ pub(crate) struct ExportArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &ExportArgs) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("export a team")?;
     let context = context.with_team_argument(args.name.as_deref());
     let team = context.team()?;
     let policy = context.state_dir()?.read(&Policy::file_name(team.name()))?;

@@ -19,7 +19,6 @@ pub(crate) struct HideArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &HideArgs) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("hide a pane")?;
     send_and_print(context, Request::HidePane(resolve_member(context, &args.name)?))
 }
 

@@ -49,7 +49,6 @@ pub(crate) struct ImportArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &ImportArgs) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("import a team")?;
     let ImportedTeam { archive, policy } = match args.file == Path::new("-") {
         true => read_archive(std::io::stdin().lock(), &args.file)?,
         false => read_archive(open_archive(&args.file)?, &args.file)?,

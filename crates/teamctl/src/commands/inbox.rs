@@ -12,6 +12,7 @@ use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::stdout_closed::is_output_closed;
 use format::format_entry;
+use protocol::access::Access;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
 use protocol::name::{AgentName, strip_team};
@@ -48,6 +49,13 @@ pub(crate) struct InboxArgs {
     limit: Option<usize>,
 }
 
+impl InboxArgs {
+    /// Who may run the command with these arguments.
+    pub(crate) fn access(&self) -> Access<'_> {
+        self.name.as_deref().map_or(Access::Everyone, Access::Member)
+    }
+}
+
 pub(crate) fn run(context: &CommandContext, args: &InboxArgs) -> Result<ExitCode, ErrorReport> {
     let team = match &args.name {
         Some(address) => team_of_address(context, address)?,
@@ -58,7 +66,7 @@ pub(crate) fn run(context: &CommandContext, args: &InboxArgs) -> Result<ExitCode
     if args.follow { reader.follow(&team) } else { reader.print_current() }
 }
 
-/// The owner of the inbox. Fails if the caller may not read it or mark its messages.
+/// The owner of the inbox. Fails if the caller may not mark its messages.
 fn inbox_owner(context: &CommandContext, team: &Team, args: &InboxArgs) -> Result<AgentName, ErrorReport> {
     let caller = context.caller_name();
     if args.mark_read && team.name().is_claude_session() {
@@ -70,12 +78,9 @@ fn inbox_owner(context: &CommandContext, team: &Team, args: &InboxArgs) -> Resul
         Ok(member) => member.name,
         Err(error) => past_member(team, address).ok_or_else(|| ErrorReport::from(error))?,
     };
-    if name != caller {
-        context.require_lead(&format!("read the inbox of {name}"))?;
-        if args.mark_read {
-            let message = format!("cannot mark messages to {name} read: only {name} may");
-            return Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave --mark-read out"));
-        }
+    if name != caller && args.mark_read {
+        let message = format!("cannot mark messages to {name} read: only {name} may");
+        return Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave --mark-read out"));
     }
     Ok(name)
 }

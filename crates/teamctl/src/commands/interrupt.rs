@@ -19,7 +19,6 @@ pub(crate) struct InterruptArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &InterruptArgs) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("interrupt")?;
     let team = super::send::team_of_address(context, &args.name)?;
     let member = MemberAddress { team: team.name().clone(), name: args.name.clone() };
     let reply: InterruptReply = context.request(Request::Interrupt(member))?;

@@ -16,7 +16,6 @@ pub(crate) struct KillArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &KillArgs) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("kill")?;
     check_no_lead("kill", &args.names)?;
     let team = context.team_of_members(&context.root()?, &args.names)?;
     let members = MemberSelection { team, names: args.names.clone() };

@@ -26,7 +26,6 @@ fn layout_names() -> PossibleValuesParser {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &LayoutArgs) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("lay out windows")?;
     let known = control::Layout::ALL.into_iter().find(|(_, name)| *name == args.layout);
     let layout = known.map(|(layout, _)| layout).unwrap_or_default();
     let team = context.team_name(&context.root()?)?;

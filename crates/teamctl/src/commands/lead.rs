@@ -42,7 +42,6 @@ pub(crate) struct LeadArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &LeadArgs) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("lead a team")?;
     if args.release {
         return release_lead(context);
     }

@@ -6,7 +6,6 @@ use super::send::team_of_address;
 use crate::context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
-use client::team_context::check_own_team;
 use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, strip_team};
@@ -31,7 +30,7 @@ use store::agent_log_dir;
 )]
 pub(crate) struct LogsArgs {
     /// The member
-    name: String,
+    pub(crate) name: String,
     /// Wait for more, until interrupted
     #[arg(short, long)]
     follow: bool,
@@ -66,7 +65,7 @@ fn team_of_log(context: &CommandContext, address: &str) -> Result<TeamName, Erro
     let named = context.args.team.as_deref().or_else(|| Some(address.split_once('@')?.1));
     let named = named.and_then(|name| TeamName::parse(name).ok());
     match named.filter(|team| agent_log_dir(&state, team).is_dir()) {
-        Some(team) => check_own_team(&team).map(|()| team),
+        Some(team) => context.check_acts_in(Some(&team)).map(|()| team),
         None => Ok(team_of_address(context, address)?.name().clone()),
     }
 }

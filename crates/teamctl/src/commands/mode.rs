@@ -24,7 +24,6 @@ pub(crate) struct ModeArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &ModeArgs) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("change a mode")?;
     let team = super::send::team_of_address(context, &args.name)?;
     let request = SetModeRequest { team: team.name().clone(), name: args.name.clone(), mode: args.mode };
     let reply: SetModeReply = context.request(Request::SetMode(request))?;

@@ -4,9 +4,10 @@ use super::run_file_errors::{FileUse, print_validation_errors};
 use crate::context::CommandContext;
 use crate::output;
 use client::short_duration::short_duration;
+use protocol::access::Access;
 use protocol::control::{Request, SetPolicyRequest};
 use protocol::error::ErrorReport;
-use protocol::policy::{Approver, Policy as TeamPolicy, TaskCommandPolicy, TimeoutAction};
+use protocol::policy::{Approver, ExchangeLimits, Policy as TeamPolicy, TaskCommandPolicy, TimeoutAction};
 use protocol::usage::{format_count, format_dollars};
 use serde_json::json;
 use std::path::PathBuf;
@@ -26,6 +27,13 @@ pub(crate) struct PolicyArgs {
     file: Option<PathBuf>,
 }
 
+impl PolicyArgs {
+    /// Who may run the command with these arguments.
+    pub(crate) fn access(&self) -> Access<'static> {
+        if self.file.is_some() { Access::Lead } else { Access::Everyone }
+    }
+}
+
 pub(crate) fn run(context: &CommandContext, args: &PolicyArgs) -> Result<ExitCode, ErrorReport> {
     let caller = context.caller()?;
     let team = caller.team().name().clone();
@@ -34,7 +42,6 @@ pub(crate) fn run(context: &CommandContext, args: &PolicyArgs) -> Result<ExitCod
         output::print_result(context, &json!({"team": team, "policy": policy}), &policy_text(&policy));
         return Ok(ExitCode::SUCCESS);
     };
-    context.require_lead("change a policy")?;
     let policy = match runner::read_policy_file(path)? {
         Ok(policy) => policy,
         Err(errors) => return Ok(print_validation_errors(context, FileUse::Policy, path, &errors)),
@@ -73,7 +80,16 @@ pub(super) fn policy_text(policy: &TeamPolicy) -> String {
     lines.extend(policy.max_tokens.map(|tokens| format!("at most {} tokens", format_count(tokens))));
     lines.extend(policy.max_microdollars.map(|cost| format!("at most {}", format_dollars(cost))));
     lines.extend(policy.max_time_ms.map(|ms| format!("at most {} after its creation", short_duration(ms))));
+    lines.extend(exchange_text(policy.exchange));
     lines.join("\n")
+}
+
+/// The limits of exchanges between two members, unless they are the defaults.
+fn exchange_text(limits: ExchangeLimits) -> Option<String> {
+    let text = |(within_ms, turns): (u64, u32)| format!("{turns} in {}", short_duration(within_ms));
+    let all: Vec<String> = limits.windows().map(text).collect();
+    let all = if all.is_empty() { "without limit".to_owned() } else { format!("at most {}", all.join(", ")) };
+    (limits != ExchangeLimits::default()).then(|| format!("turns on messages of one member: {all}"))
 }
 
 fn approver_text(approver: Approver) -> &'static str {

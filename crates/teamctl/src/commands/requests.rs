@@ -25,7 +25,6 @@ use store::{Root, now};
 pub(crate) struct RequestsArgs {}
 
 pub(crate) fn run(context: &CommandContext, _: &RequestsArgs) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("see what members ask")?;
     let root = context.root()?;
     let teams = context.candidate_teams(&root)?;
     let (mut open, mut code) = (Vec::new(), ExitCode::SUCCESS);
@@ -69,7 +68,7 @@ fn open_requests(
     root: &Root,
     team: &TeamName,
 ) -> Result<Vec<TeamRequest>, ErrorReport> {
-    let caller = context.caller_in(root.team(team)?)?;
+    let caller = context.caller_in(root.team(team)?);
     let (policy, scan) = (caller.policy()?, caller.team().requests().scan()?);
     let views = request_view::open_requests(&policy, scan).into_iter();
     Ok(views.map(|view| TeamRequest { team: team.clone(), view }).collect())
@@ -108,6 +107,9 @@ fn request_json(TeamRequest { team, view }: &TeamRequest) -> Value {
         "since": request.asked_at,
         "body": body,
     });
+    if request.is_suspended {
+        object["is_suspended"] = json!(true);
+    }
     if let Some((at, is_approved)) = policy_answer {
         object["times_out_at"] = json!(at);
         object["on_timeout"] = json!(if *is_approved { "approve" } else { "deny" });
@@ -131,8 +133,10 @@ fn request_text(TeamRequest { team, view }: &TeamRequest, sender: SenderFormat, 
         0 => String::new(),
         since => format!("  since {}", two_unit_duration(now.saturating_sub(since))),
     };
-    let heading =
-        format!("{}{team}  {}{since}{timeout}", single_line(request.from.as_str()), request.request.id());
+    let suspended =
+        if request.is_suspended { ", suspended: reads the answer when it is resumed" } else { "" };
+    let from = single_line(request.from.as_str());
+    let heading = format!("{from}{team}  {}{since}{timeout}{suspended}", request.request.id());
     let body = request_view::request_text(&request.request);
     let body: Vec<String> = sanitize(&body).lines().map(|line| format!("    {line}")).collect();
     format!("{}\n{}", sanitize(&heading), body.join("\n"))

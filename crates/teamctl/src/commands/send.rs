@@ -31,7 +31,7 @@ pub(crate) struct SendArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &SendArgs) -> Result<ExitCode, ErrorReport> {
-    let caller = context.caller_in(team_of_address(context, &args.name)?)?;
+    let caller = context.caller_in(team_of_address(context, &args.name)?);
     let (text, summary) = (text_or_stdin::read_text(&args.text)?, args.summary.as_deref());
     let sent = match args.as_user {
         true => caller.send_as_user(&args.name, text, summary, now())?,

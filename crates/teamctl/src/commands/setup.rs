@@ -10,6 +10,7 @@ pub(super) mod settings_file;
 use crate::context::CommandContext;
 use crate::output;
 use profile::ProfileRegistry;
+use protocol::access::Access;
 use protocol::error::ErrorReport;
 use serde::Serialize;
 use serde_json::json;
@@ -35,6 +36,13 @@ pub(crate) struct SetupArgs {
     /// directory]
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
+}
+
+impl SetupArgs {
+    /// Who may run the command with these arguments.
+    pub(crate) fn access(&self) -> Access<'static> {
+        if self.write { Access::Lead } else { Access::Everyone }
+    }
 }
 
 /// The result for one settings file, as in `--json`.

@@ -18,6 +18,5 @@ pub(crate) struct ShowArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &ShowArgs) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("show a pane")?;
     hide::send_and_print(context, Request::ShowPane(hide::resolve_member(context, &args.name)?))
 }

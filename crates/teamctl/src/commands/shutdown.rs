@@ -41,7 +41,6 @@ pub(crate) struct ShutdownArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &ShutdownArgs) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("ask for a shutdown")?;
     check_no_lead("shut down", &args.names)?;
     let team = context.team_of_members(&context.root()?, &args.names)?;
     let request = ShutdownMembersRequest {

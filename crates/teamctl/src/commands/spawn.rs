@@ -15,7 +15,6 @@ use protocol::payload::Payload;
 use std::process::ExitCode;
 
 pub(crate) fn run(context: &CommandContext, mut args: SpawnOptions) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("spawn")?;
     check_name(&args.name)?;
     args.prompt = args.prompt.as_deref().map(text_or_stdin::read_text).transpose()?;
     let mut request = spawn_request(context, args.clone())?;

@@ -218,6 +218,12 @@ fn print_teams(
         let tmux = tmux.unwrap_or_else(|| "no tmux".to_owned());
         let root = daemon.root.display();
         print_line(&format!("teamd {}, pid {}, root {root}, {tmux}", daemon.version, daemon.pid));
+        if daemon.watch_mode == "rescan" {
+            let doctor = suggested_commands(context).command(&["doctor"]);
+            print_line(&format!(
+                "teamd gets no events about files and reads them every 2 s; see why: {doctor}"
+            ));
+        }
     }
     for team in teams {
         print_team(context, team, args)?;

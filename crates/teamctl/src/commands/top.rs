@@ -56,7 +56,6 @@ pub(crate) struct TopArgs {
 
 /// Executes the screen. Returns only if that fails.
 pub(crate) fn run(context: &CommandContext, args: &TopArgs) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("watch the whole team")?;
     let teams = context.candidate_teams(&context.root()?)?;
     let program = installed_program(&own_program()?, SCREEN_PROGRAM, Path::is_file);
     let mut arguments: Vec<OsString> = vec!["--root".into(), context.root_path()?.into()];

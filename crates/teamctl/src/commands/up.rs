@@ -11,6 +11,7 @@ use client::daemon_start::{DaemonStart, start_unless_running};
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::select_tmux_server::{TMUX_NAME, TmuxTarget};
 use profile::ProfileRegistry;
+use protocol::access::Access;
 use protocol::control::StatusReply;
 use protocol::error::ErrorReport;
 use serde_json::json;
@@ -39,6 +40,13 @@ pub(crate) struct UpArgs {
     /// The tmux server's name if $TMUX is not set [default: teamd]
     #[arg(short = 'L', value_name = "NAME")]
     tmux_name: Option<String>,
+}
+
+impl UpArgs {
+    /// Who may run the command with these arguments.
+    pub(crate) fn access(&self) -> Access<'static> {
+        if self.resume { Access::Lead } else { Access::Everyone }
+    }
 }
 
 pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, ErrorReport> {

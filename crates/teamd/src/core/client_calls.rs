@@ -16,7 +16,7 @@ use crate::core::tasks::next_task;
 use crate::core::teams::{adopt, create, delete, policy};
 use crate::core::turns::activity;
 use crate::core::{create_worktree, hooks, interrupts, lead_session, read_only_calls};
-use protocol::control::{Call, HookReport, LongPollRequest, PROTOCOL_VERSION, Request};
+use protocol::control::{Call, PROTOCOL_VERSION, Request, SpawnRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 
@@ -175,19 +175,12 @@ fn check_permission(state: &State, call: &Call) -> Result<(), ErrorReport> {
     let Some(agent) = state.agents.values().find(|agent| agent.record.token == *token) else {
         return Err(ErrorReport::new(ErrorKind::NotPermitted, "cannot do that for an agent that has exited"));
     };
-    match call.request {
-        Request::Status
-        | Request::StatusWithScreens
-        | Request::NextTask(_)
-        | Request::ReportActivity(_)
-        | Request::LocatePane(_)
-        | Request::CapturePane(_) => Ok(()),
-        Request::ReportHook(HookReport { leads_team: None, .. })
-        | Request::LongPoll(LongPollRequest { leads_team: None }) => Ok(()),
-        _ => Err(ErrorReport::new(
-            ErrorKind::NotPermitted,
-            format!("cannot do that for {}: it is for the lead or a person", agent.record.request.name),
-        )
-        .with_help("ask team-lead with: teamctl send team-lead TEXT")),
+    let SpawnRequest { team, name, .. } = &*agent.record.request;
+    match call.request.team() {
+        Some(other) if other != team => {
+            let message = format!("cannot act in the team {other}: the caller is {name} of {team}");
+            Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave out -t"))
+        }
+        _ => call.request.access().check(name),
     }
 }

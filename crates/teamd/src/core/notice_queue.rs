@@ -56,6 +56,8 @@ pub(crate) enum NoticeKind {
     NoOutput(u64),
     /// Several turns of a member in a row have failed. `reason` says why the last one failed.
     TurnsFailed { count: u32, reason: String },
+    /// A member has had this many turns on messages of the member `with`, and further ones wait.
+    ExchangePaused { with: AgentName, turns: u32 },
     /// All tasks of the team are completed. Contains the number of tasks.
     AllTasksDone(usize),
     /// The budget of the team is exhausted.
@@ -185,7 +187,7 @@ impl NoticeText {
 /// How several notices are summarized: singular, plural, and which notices count.
 type SummaryRule = (&'static str, &'static str, fn(&NoticeKind) -> bool);
 
-const SUMMARY_RULES: [SummaryRule; 9] = [
+const SUMMARY_RULES: [SummaryRule; 10] = [
     ("request waits for an answer", "requests wait for an answer", |n| {
         matches!(n, NoticeKind::RequestWaiting(_))
     }),
@@ -195,6 +197,9 @@ const SUMMARY_RULES: [SummaryRule; 9] = [
     ("member has written nothing", "members have written nothing", |n| matches!(n, NoticeKind::NoOutput(_))),
     ("member fails turn after turn", "members fail turn after turn", |n| {
         matches!(n, NoticeKind::TurnsFailed { .. })
+    }),
+    ("exchange of members is paused", "exchanges of members are paused", |n| {
+        matches!(n, NoticeKind::ExchangePaused { .. })
     }),
     ("budget is used up", "budgets are used up", |n| matches!(n, NoticeKind::BudgetExhausted)),
     ("team has lost its lead", "teams have lost their leads", |n| matches!(n, NoticeKind::LeadSessionEnded)),
@@ -278,6 +283,10 @@ fn describe(one: &Notice) -> String {
         NoticeKind::TurnsFailed { count, reason } => {
             let reason = sanitize_reason(reason);
             format!("{name}@{team} fails: {count} turns in a row ({reason}): {}", next("why"))
+        }
+        NoticeKind::ExchangePaused { with, turns } => {
+            let with = sanitize_name(with.as_str());
+            format!("{name}@{team} has answered {with} in {turns} turns, a pause follows: {}", next("why"))
         }
         NoticeKind::BudgetExhausted => format!("the budget of {team} is used up: teamctl status -t {team}"),
         NoticeKind::LeadSessionEnded => {
@@ -411,6 +420,7 @@ mod tests {
                 NoticeKind::Suspended,
                 NoticeKind::NoOutput(u64::MAX),
                 NoticeKind::TurnsFailed { count: u32::MAX, reason: "日本 $(x)".repeat(20) },
+                NoticeKind::ExchangePaused { with: AgentName::new_unchecked("-b#(x)"), turns: 30 },
                 NoticeKind::BudgetExhausted,
                 NoticeKind::LeadSessionEnded,
             ] {

@@ -11,8 +11,8 @@ use crate::core::state::budget_status::budget_status;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{find_member, no_pane_error, pane_and_tag, tmux_gone_error};
 use crate::core::state::worktree_holds::worktree_reply;
-use crate::core::turns::failed_turns::failed_turns_flag;
 use crate::core::turns::no_output::is_quiet;
+use crate::core::turns::turn_pauses::pause_flag;
 use protocol::control::Backend;
 use protocol::control::{
     Activity, CapturePaneReply, CapturePaneRequest, DaemonStatus, LocatePaneReply, MemberAddress, MemberFlag,
@@ -110,7 +110,7 @@ fn flags(agent: &Agent, dialogs: &DialogCheck) -> Vec<MemberFlag> {
     // If the screen was read and shows a dialog, or tmux did not show it, that says more.
     let quiet = (dialog.is_none() && is_quiet(agent)).then_some(MemberFlag::NoOutput);
     let shutdown = (asked || waits).then_some(MemberFlag::ShutdownRequested);
-    asks.chain(shutdown).chain(dialog).chain(quiet).chain(failed_turns_flag(agent)).collect()
+    asks.chain(shutdown).chain(dialog).chain(quiet).chain(pause_flag(agent)).collect()
 }
 
 /// The evidence for the agent's activity, as a sentence.

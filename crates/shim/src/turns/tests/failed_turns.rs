@@ -1,12 +1,16 @@
 //! Tests of the pauses after failed turns, and of what happens to messages and tasks meanwhile.
 
 use super::*;
-use protocol::control::{Activity, TurnPause};
+use protocol::control::{Activity, FailedTurnsPause, TurnPause};
 
-/// The pauses that were reported while the agent was idle.
-fn pauses(executor: &FakeExecutor) -> Vec<Option<TurnPause>> {
+/// The pauses after failed turns that were reported while the agent was idle.
+fn pauses(executor: &FakeExecutor) -> Vec<Option<FailedTurnsPause>> {
     let idle = executor.reported_statuses.iter().filter(|status| status.activity == Activity::Idle);
-    idle.map(|status| status.pause.clone()).collect()
+    let pause = |status: &TurnStatus| match status.pause.clone()? {
+        TurnPause::FailedTurns(pause) => Some(pause),
+        TurnPause::Exchange(pause) => panic!("{pause:?}"),
+    };
+    idle.map(pause).collect()
 }
 
 #[test]

@@ -20,6 +20,7 @@ use crate::output;
 use crate::suggested_command_options::rewrite_commands;
 use directories::RootAccess;
 use fix_mode::FixMode;
+use protocol::access::Access;
 use protocol::control::StatusReply;
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
@@ -43,6 +44,13 @@ pub(crate) struct DoctorArgs {
     /// Repair what is safe to repair
     #[arg(long)]
     fix: bool,
+}
+
+impl DoctorArgs {
+    /// Who may run the command with these arguments.
+    pub(crate) fn access(&self) -> Access<'static> {
+        if self.fix { Access::Lead } else { Access::Everyone }
+    }
 }
 
 pub(crate) fn run(context: &CommandContext, args: &DoctorArgs) -> Result<ExitCode, ErrorReport> {

@@ -34,7 +34,6 @@ pub(crate) struct TraceArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &TraceArgs) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("trace a message")?;
     let copies = find_message::find_copies(context, &args.message)?;
     let log = EventLog::read(&context.directories()?.state_dir);
     let mut traces: Vec<MessageTrace> =

@@ -37,6 +37,7 @@ use evidence::Evidence;
 use find_causes::find_causes;
 use gather_evidence::{NO_OUTPUT_DEFAULT, gather_evidence};
 use member_history::EVENT_LINE_PATTERNS;
+use protocol::access::Access;
 use protocol::did_you_mean::did_you_mean;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -69,12 +70,16 @@ pub(crate) struct WhyArgs {
     no_output_after: Duration,
 }
 
+impl WhyArgs {
+    /// Who may run the command with these arguments.
+    pub(crate) fn access(&self) -> Access<'_> {
+        self.name.as_deref().map_or(Access::Lead, Access::Member)
+    }
+}
+
 pub(crate) fn run(context: &CommandContext, args: &WhyArgs) -> Result<ExitCode, ErrorReport> {
     let Some(name) = &args.name else { return explain_team(context, args.no_output_after) };
     let team = team_of_address(context, name)?;
-    if context.caller_name() != AgentName::new_unchecked(strip_team(name, team.name())) {
-        context.require_lead("say why another member is not moving")?;
-    }
     let snapshot = SystemSnapshot::take(context, EventLog::read(&context.directories()?.state_dir))?;
     let evidence = member_evidence(context, &snapshot, &team, name, args.no_output_after)?;
     if !evidence.is_known() {
@@ -113,7 +118,6 @@ fn member_evidence(
 }
 
 fn explain_team(context: &CommandContext, no_output_after: Duration) -> Result<ExitCode, ErrorReport> {
-    context.require_lead("say what holds the team up")?;
     let team = context.team()?;
     let snapshot = SystemSnapshot::take(context, EventLog::read(&context.directories()?.state_dir))?;
     let found = TeamDiagnosis::new(context, &snapshot, &team, no_output_after)?;

@@ -7,7 +7,7 @@ use client::budget_text::{budget_text, time_budget_text};
 use client::short_duration::short_duration;
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::{AbandonedTask, FailedTask, MemberView, TaskCounts, TeamView};
-use protocol::control::{Activity, MemberFlag, PastMember, WorktreeStatus};
+use protocol::control::{Activity, FailedTurnsPause, MemberFlag, PastMember, TurnPause, WorktreeStatus};
 use protocol::single_line_and_shell_quote::single_line;
 use protocol::task::WaitCycle;
 use store::now;
@@ -180,7 +180,7 @@ fn flag_text(flag: MemberFlag, member: &MemberView, commands: &SuggestedCommands
                 "its turn has written nothing for long, it may wait for a person; see its screen: {capture}"
             );
         }
-        MemberFlag::BackingOff | MemberFlag::GaveUp => return failed_turns_text(member, commands),
+        MemberFlag::Paused | MemberFlag::GaveUp => return pause_text(member, commands),
         MemberFlag::AwaitingPlanApproval => "its plan waits for an answer",
         MemberFlag::AwaitingPermission => "it asks for permission, and waits for the answer",
         MemberFlag::ShutdownRequested => "it was asked to shut down, and has not answered",
@@ -191,9 +191,23 @@ fn flag_text(flag: MemberFlag, member: &MemberView, commands: &SuggestedCommands
     text.to_owned()
 }
 
+/// Why turns of the member wait, and what starts the next one.
+fn pause_text(member: &MemberView, commands: &SuggestedCommands) -> String {
+    match &member.turn_pause {
+        Some(TurnPause::FailedTurns(pause)) => failed_turns_text(member, pause, commands),
+        Some(TurnPause::Exchange(pause)) => format!(
+            "it answered {with} in {} turns within {}: the next messages of {with} wait {}",
+            pause.turns,
+            short_duration(pause.within_ms),
+            short_duration(pause.until.saturating_sub(now())),
+            with = single_line(pause.with.as_str()),
+        ),
+        None => "its turns are paused".to_owned(),
+    }
+}
+
 /// How many turns of the member have failed, why, and what starts the next one.
-fn failed_turns_text(member: &MemberView, commands: &SuggestedCommands) -> String {
-    let Some(pause) = &member.turn_pause else { return "its last turns have failed".to_owned() };
+fn failed_turns_text(member: &MemberView, pause: &FailedTurnsPause, commands: &SuggestedCommands) -> String {
     let turns = match pause.failed_turns {
         1 => "its last turn has failed".to_owned(),
         count => format!("its last {count} turns have failed"),

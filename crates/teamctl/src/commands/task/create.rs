@@ -58,7 +58,7 @@ pub(super) fn run(context: &CommandContext, team: &Team, args: &CreateTaskArgs) 
         metadata,
         ..NewTask::new(&args.subject, &context.caller_name())
     };
-    let task = context.caller_in(team.clone())?.create_task(new)?;
+    let task = context.caller_in(team.clone()).create_task(new)?;
     print_task(context, &task, &format!("created task {}: {}", task.id, task.subject));
     Ok(())
 }

@@ -14,12 +14,12 @@ pub(super) struct DeleteTaskArgs {
     /// Id of the task
     id: TaskId,
     #[command(flatten)]
-    force: ForceArg,
+    pub(super) force: ForceArg,
 }
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &DeleteTaskArgs) -> Result<(), ErrorReport> {
     args.force.end_run(context, team, &args.id)?;
-    let task = context.caller_in(team.clone())?.delete_task(&args.id, now())?;
+    let task = context.caller_in(team.clone()).delete_task(&args.id, now())?;
     print_task(context, &task, &format!("Task {} is deleted: {}", task.id, task.subject));
     Ok(())
 }

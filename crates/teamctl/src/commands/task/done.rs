@@ -15,7 +15,7 @@ pub(super) struct DoneTaskArgs {
 }
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &DoneTaskArgs) -> Result<(), ErrorReport> {
-    let task = context.caller_in(team.clone())?.complete_task(&args.id, now())?;
+    let task = context.caller_in(team.clone()).complete_task(&args.id, now())?;
     print_task(context, &task, &format!("Task {} is done: {}", task.id, task.subject));
     Ok(())
 }

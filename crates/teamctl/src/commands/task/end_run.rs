@@ -1,6 +1,7 @@
 //! The option `--force` of the commands that take a task away: first ends the turn that works on it.
 
 use crate::context::CommandContext;
+use protocol::access::Access;
 use protocol::control::{InterruptReply, MemberAddress, Request};
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
@@ -15,12 +16,17 @@ pub(super) struct ForceArg {
 }
 
 impl ForceArg {
+    /// Who may use the command with or without this option.
+    pub(super) fn access(&self) -> Access<'static> {
+        if self.force { Access::Lead } else { Access::Everyone }
+    }
+
     /// With `--force`: ends the turn that works on the task `id`, if there is one, and returns when the
     /// turn has ended.
     ///
     /// # Errors
     ///
-    /// `NotPermitted` with `--force` if the caller is a member; the errors of the request to the daemon.
+    /// The errors of the request to the daemon.
     pub(super) fn end_run(
         &self,
         context: &CommandContext,
@@ -30,7 +36,6 @@ impl ForceArg {
         if !self.force {
             return Ok(());
         }
-        context.require_lead("end a turn with --force")?;
         if let Some(holder) = team.task_holder(id)? {
             let member = MemberAddress { team: team.name().clone(), name: holder.member.to_string() };
             context.request::<InterruptReply>(Request::Interrupt(member))?;

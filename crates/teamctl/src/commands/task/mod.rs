@@ -14,6 +14,7 @@ mod release;
 mod update;
 
 use crate::context::CommandContext;
+use protocol::access::Access;
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
@@ -25,6 +26,22 @@ use std::process::ExitCode;
 pub(crate) struct TaskArgs {
     #[command(subcommand)]
     verb: TaskSubcommand,
+}
+
+impl TaskArgs {
+    /// Who may run the subcommand. `--force` ends the turn of a member.
+    pub(crate) fn access(&self) -> Access<'static> {
+        match &self.verb {
+            TaskSubcommand::Update(args) => args.force.access(),
+            TaskSubcommand::Release(args) => args.force.access(),
+            TaskSubcommand::Delete(args) => args.force.access(),
+            TaskSubcommand::Create(_)
+            | TaskSubcommand::List(_)
+            | TaskSubcommand::Get(_)
+            | TaskSubcommand::Claim(_)
+            | TaskSubcommand::Done(_) => Access::Everyone,
+        }
+    }
 }
 
 /// The subcommands of `task`.

@@ -50,7 +50,7 @@ pub(super) struct UpdateTaskArgs {
     #[arg(long, value_name = "JSON", value_parser = parse_metadata)]
     metadata: Option<Map<String, Value>>,
     #[command(flatten)]
-    force: ForceArg,
+    pub(super) force: ForceArg,
 }
 
 /// The statuses that can be set, named as in the task files.
@@ -78,7 +78,7 @@ impl From<StatusArg> for TaskStatus {
 pub(super) fn run(context: &CommandContext, team: &Team, args: &UpdateTaskArgs) -> Result<(), ErrorReport> {
     let update = requested_changes(team, args)?;
     args.force.end_run(context, team, &args.id)?;
-    let task = context.caller_in(team.clone())?.update_task(&args.id, update, now())?;
+    let task = context.caller_in(team.clone()).update_task(&args.id, update, now())?;
     print_task(context, &task, &format!("Task {} is {}: {}", task.id, task.status, task.subject));
     Ok(())
 }

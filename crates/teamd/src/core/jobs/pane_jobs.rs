@@ -23,8 +23,8 @@ pub(crate) enum PaneJob {
     ClosePane { spawn: SpawnId, pane: PaneId, owner: PaneTag, window: Option<WindowId> },
     /// Show a text to the attached tmux clients.
     NotifyAttached { text: String, panes: Vec<PaneId> },
-    /// Hide the pane of a member, or show it again.
-    MovePane { client: ConnId, pane_move: Box<PaneMove> },
+    /// Hide the pane of a member, or show it again. `client` gets the reply; `None` if no client asked.
+    MovePane { client: Option<ConnId>, pane_move: Box<PaneMove> },
     /// Find hidden panes that a person has moved back.
     CheckHiddenPanes { panes: Vec<(SpawnId, PaneId, PaneTag)> },
     /// Apply a layout to the windows that hold panes of these owners.
@@ -95,7 +95,7 @@ pub(crate) enum PaneResult {
         error: Option<ErrorReport>,
     },
     PaneMoved {
-        client: ConnId,
+        client: Option<ConnId>,
         spawn: SpawnId,
         visibility: PaneVisibility,
         result: Result<(), ErrorReport>,

@@ -15,6 +15,7 @@ use crate::core::members::pending_respawns::NextSpawn;
 use crate::core::members::spawn::{SESSION_START_DEADLINE, START_DEADLINE};
 use crate::core::members::termination::terminate;
 use crate::core::pane_labels::{color_name, update_label};
+use crate::core::panes::visibility;
 use crate::core::queue_scans::{schedule_config_scan, schedule_request_scan, schedule_task_scan};
 use crate::core::roster::record::{AgentPane, AgentRecord, SharedRecord};
 use crate::core::state::daemon::State;
@@ -317,6 +318,7 @@ pub(crate) fn handle_agent_started(context: &mut Context, spawn: &SpawnId, pid: 
     context.effects.extend(update_label(agent));
     schedule_config_scan(context, &team);
     pending_respawns::cancel_respawns(context, &team, &[name]);
+    visibility::hide_again(context, spawn);
     if let Some(client) = client {
         context
             .effects

@@ -10,7 +10,7 @@ use crate::core::state::daemon::State;
 use crate::core::state::lookup::{
     find_member, no_pane_error, pane_and_tag, pane_neighbors, person_pane, team_layout,
 };
-use protocol::control::{MemberAddress, Reply, VisibilityReply};
+use protocol::control::{MemberAddress, Reply, SpawnRequest, VisibilityReply};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::BTreeSet;
 use tmux::{PaneId, PaneTag};
@@ -26,8 +26,23 @@ pub(crate) fn set_visibility(
         Err(error) => send_reply(context, client, Err(error)),
         Ok(pane_move) => {
             let pane_move = Box::new(pane_move);
-            context.effects.push(Effect::Pane(PaneJob::MovePane { client, pane_move }));
+            context.effects.push(Effect::Pane(PaneJob::MovePane { client: Some(client), pane_move }));
         }
+    }
+}
+
+/// Hides the pane of a member that has started again, if the pane of its last spawn was hidden.
+pub(crate) fn hide_again(context: &mut Context, spawn: &SpawnId) {
+    let Some(record) = context.state.agents.get(spawn).map(|agent| &agent.record) else { return };
+    if !record.respawn.is_hidden || record.is_hidden {
+        return;
+    }
+    let SpawnRequest { team, name, .. } = &*record.request;
+    let who = MemberAddress { team: team.clone(), name: name.to_string() };
+    // A member without a pane has nothing to hide.
+    if let Ok(pane_move) = pane_move(context.state, &who, PaneVisibility::Hidden) {
+        let pane_move = Box::new(pane_move);
+        context.effects.push(Effect::Pane(PaneJob::MovePane { client: None, pane_move }));
     }
 }
 
@@ -54,21 +69,26 @@ fn pane_move(
 /// Handles the result of moving a pane.
 pub(crate) fn handle_pane_moved(
     context: &mut Context,
-    client: ConnId,
+    client: Option<ConnId>,
     spawn: &SpawnId,
     visibility: PaneVisibility,
     result: Result<(), ErrorReport>,
 ) {
     let moved = result.and_then(|()| context.state.agents.get_mut(spawn).ok_or_else(member_ended_error));
     match moved {
-        Err(error) => send_reply(context, client, Err(error)),
+        Err(error) => client.into_iter().for_each(|client| send_reply(context, client, Err(error.clone()))),
         Ok(agent) => {
             agent.record.is_hidden = visibility == PaneVisibility::Hidden;
+            agent.record.respawn.is_hidden = agent.record.is_hidden;
             let (name, team) = (agent.record.request.name.clone(), agent.record.request.team.clone());
             let pane = agent.record.pane.as_ref().map(|pane| pane.id.clone()).unwrap_or_default();
             let reply = VisibilityReply { name, pane, is_hidden: agent.record.is_hidden };
             context.state.has_roster_changed = true;
-            context.effects.push(write_hidden_panes(context.state, &team, Some((client, reply))));
+            context.effects.push(write_hidden_panes(
+                context.state,
+                &team,
+                client.map(|client| (client, reply)),
+            ));
         }
     }
 }
@@ -113,6 +133,7 @@ pub(crate) fn handle_panes_visible(context: &mut Context, spawns: &[SpawnId]) {
     let mut teams = BTreeSet::new();
     for spawn in spawns {
         let Some(agent) = context.state.agents.get_mut(spawn) else { continue };
+        agent.record.respawn.is_hidden = false;
         if std::mem::take(&mut agent.record.is_hidden) {
             context.state.has_roster_changed = true;
             teams.insert(agent.record.request.team.clone());

@@ -33,7 +33,12 @@ fn pane_moves(effects: &[Effect]) -> Vec<PaneVisibility> {
 }
 
 fn pane_moved(spawn: &SpawnId, visibility: PaneVisibility, result: Result<(), ErrorReport>) -> CoreEvent {
-    CoreEvent::PaneJobDone(PaneResult::PaneMoved { client: 9, spawn: spawn.clone(), visibility, result })
+    CoreEvent::PaneJobDone(PaneResult::PaneMoved {
+        client: Some(9),
+        spawn: spawn.clone(),
+        visibility,
+        result,
+    })
 }
 
 fn is_hidden(state: &State, spawn: &SpawnId) -> bool {

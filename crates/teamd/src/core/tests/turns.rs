@@ -8,7 +8,9 @@ use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
 use crate::core::lifecycle::Lifecycle;
 use protocol::control::{Backend, RestartPolicy};
-use protocol::control::{LocatePaneReply, MemberAddress, MemberFlag, TurnPause, TurnStatus};
+use protocol::control::{
+    ExchangePause, FailedTurnsPause, LocatePaneReply, MemberAddress, MemberFlag, TurnPause, TurnStatus,
+};
 use protocol::payload::IdleReason;
 use protocol::shim_turn_program::{TurnProgram, Worker};
 use protocol::task::Task;
@@ -430,7 +432,8 @@ fn third_failed_turn_and_the_last_one_are_reported_once() {
     let mut state = new_state();
     start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     let mut report = |failed_turns: u32, until: Option<u64>| {
-        let pause = TurnPause { failed_turns, reason: "exit 1: limit".to_owned(), until };
+        let reason = "exit 1: limit".to_owned();
+        let pause = TurnPause::FailedTurns(FailedTurnsPause { failed_turns, reason, until });
         let turn = TurnStatus { pause: Some(pause), ..turn_state(Activity::Idle, failed_turns.into()) };
         logged_event_kinds(&report_turn(&mut state, 50, turn))
     };
@@ -443,6 +446,24 @@ fn third_failed_turn_and_the_last_one_are_reported_once() {
     let Some(Reply::Status(status)) = reply_value(&effects, 9) else { panic!("no status") };
     assert_eq!(status.teams[0].members[0].flags, [MemberFlag::GaveUp]);
     assert_eq!(state.notices.pending().len(), 2);
+}
+
+#[test]
+fn pause_of_an_exchange_is_logged_and_a_long_one_is_notified() {
+    let mut state = new_state();
+    start_member_with(&mut state, worker_request("ann", |_| {}), 50);
+    let mut report = |within_ms: u64| {
+        let with = AgentName::parse("bob").unwrap();
+        let pause = TurnPause::Exchange(ExchangePause { with, turns: 6, within_ms, until: 90_000 });
+        let turn = TurnStatus { pause: Some(pause), ..turn_state(Activity::Idle, 6) };
+        logged_event_kinds(&report_turn(&mut state, 50, turn))
+    };
+    assert!(report(60_000).contains(&"member_exchange_paused".to_owned()));
+    assert_eq!(report(3_600_000), ["member_exchange_paused"]);
+    let effects = send_call(&mut state, 9, Request::Status);
+    let Some(Reply::Status(status)) = reply_value(&effects, 9) else { panic!("no status") };
+    assert_eq!(status.teams[0].members[0].flags, [MemberFlag::Paused]);
+    assert_eq!(state.notices.pending().len(), 1);
 }
 
 #[test]

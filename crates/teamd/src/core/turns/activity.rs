@@ -12,7 +12,7 @@ use crate::core::roster::record::SharedRecord;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::teams::budget;
-use crate::core::turns::failed_turns::report_failed_turns;
+use crate::core::turns::turn_pauses::report_pause;
 use protocol::control::{Activity, Reply, TurnStatus};
 use protocol::delivery::Delivery;
 use protocol::event::EventKind;
@@ -36,7 +36,7 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
     let before = agent.turn.replace(turn.clone());
     context.state.has_roster_changed |=
         permission_mode::apply_turn_mode(agent, before.as_ref(), &turn, &mut context.effects);
-    report_failed_turns(agent, before.as_ref(), &mut context.state.notices, &mut context.effects);
+    report_pause(agent, before.as_ref(), &mut context.state.notices, &mut context.effects);
     let number = before.as_ref().map(|before| before.turn_number);
     match turn.activity {
         // A turn is logged even if it follows another turn without an idle time between them.

@@ -4,12 +4,16 @@ use crate::core::id::SpawnId;
 use crate::core::jobs::pane_jobs::DialogPane;
 use crate::io::panes::thread::PaneManager;
 use protocol::dialog_match;
+use protocol::terminal_prompts::find_terminal_prompt;
 use std::collections::BTreeMap;
 use tmux::TaggedPane;
 
-/// What the dialog on the screen asks, or else its first line. `None` if there is no dialog.
+/// What the dialog on the screen asks, or else its first line. `None` if there is no dialog, and no
+/// prompt of a common program.
 fn dialog_text(screen: &str, patterns: &[String]) -> Option<String> {
-    let dialog = dialog_match::find_dialog(screen, patterns)?;
+    let Some(dialog) = dialog_match::find_dialog(screen, patterns) else {
+        return find_terminal_prompt(screen);
+    };
     let first_line = || dialog.lines().next().unwrap_or_default().to_owned();
     Some(dialog_match::dialog_question(screen, dialog).unwrap_or_else(first_line))
 }

@@ -65,6 +65,8 @@ pub(super) enum Cause {
     NoHookEvents,
     /// The member's last turns failed.
     TurnsFailed,
+    /// The member and another one have answered each other too often.
+    ExchangePaused,
     /// The member's last turn was interrupted.
     Interrupted,
     /// The member's inbox has unread messages that nothing delivers.

@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn pause_after_failed_turns_names_the_reason_and_what_ends_it() {
         let mut evidence = evidence(
-            &json!({"turn_pause": {"failed_turns": 3, "reason": "exit 1: limit", "until": 1_090_000}}),
+            &json!({"turn_pause": {"cause": "failed_turns", "failed_turns": 3, "reason": "exit 1: limit", "until": 1_090_000}}),
         );
         evidence.unread = vec![Message::new(&AgentName::lead(), "x".into(), 1)];
         assert_eq!(causes(&evidence), [Cause::TurnsFailed], "the message is not reported as undelivered");

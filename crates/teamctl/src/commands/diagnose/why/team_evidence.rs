@@ -63,7 +63,7 @@ impl<'a> TeamEvidence<'a> {
             config,
             tasks: Arc::new(team.tasks().list().unwrap_or_default()),
             events,
-            open_requests: open_requests(context, team, &lead_inbox),
+            open_requests: open_requests(team, &lead_inbox),
             lead_inbox: Arc::new(lead_inbox),
             full_disks: system_probe::full_disks(&[team.path(), state_dir.clone()]),
             state_dir,
@@ -114,17 +114,13 @@ pub(super) fn unread_messages(inbox: &InboxState) -> Vec<Message> {
     inbox.entries.iter().filter_map(|entry| entry.unread().cloned()).collect()
 }
 
-fn open_requests(
-    context: &CommandContext,
-    team: &Team,
-    lead_inbox: &InboxState,
-) -> Vec<(AgentName, OpenRequestEvidence)> {
+fn open_requests(team: &Team, lead_inbox: &InboxState) -> Vec<(AgentName, OpenRequestEvidence)> {
     // The scan for open requests reads the lead's inbox. For a damaged inbox the scan would wait
     // until the file becomes readable, and the read above has waited for that already.
     if lead_inbox.damage.is_some() {
         return Vec::new();
     }
-    let policy = context.caller_in(team.clone()).and_then(|caller| caller.policy()).unwrap_or_default();
+    let policy = team.policy().unwrap_or_default();
     let open = request_view::open_requests(&policy, team.requests().scan().unwrap_or_default());
     let to_evidence = |RequestView { request, policy_answer }: RequestView| {
         let evidence = OpenRequestEvidence {

@@ -8,11 +8,12 @@ use super::evidence_lines::{activity_line, count_noun, task_label, with_time};
 use super::next_commands::{assign_task, look_at_output, release_and_logs, resolve_blocker};
 use super::process_causes::stopped_descendant_cause;
 use client::short_duration::short_duration;
-use protocol::control::{Activity, MemberFlag, MemberStatus, TurnPause};
+use protocol::control::{Activity, ExchangePause, FailedTurnsPause, MemberFlag, MemberStatus, TurnPause};
 use protocol::delivery::{Delivery, DeliveryPoint};
 use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::payload::{IdleReason, Payload};
+use protocol::single_line_and_shell_quote::single_line;
 use protocol::task::{Task, TaskStatus, WaitCycle, find_task, wait_cycles};
 use protocol::timestamp::parse_iso8601;
 
@@ -83,8 +84,10 @@ fn no_hook_events_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Dia
 
 /// How the last turn ended, unless it ended normally.
 fn last_turn_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagnosis> {
-    if let Some(pause) = &agent.turn_pause {
-        return Some(pause_cause(evidence, pause));
+    match &agent.turn_pause {
+        Some(TurnPause::FailedTurns(pause)) => return Some(failed_turns_pause_cause(evidence, pause)),
+        Some(TurnPause::Exchange(pause)) => return Some(exchange_cause(evidence, pause)),
+        None => {}
     }
     let (name, task) = (&evidence.name, failed_task(&evidence.tasks, &evidence.name));
     let label = task.map(task_label);
@@ -111,8 +114,23 @@ fn failed_turns_sentence(name: &AgentName, count: usize) -> String {
     }
 }
 
+/// The exchange with another member that is paused.
+fn exchange_cause(evidence: &Evidence, pause: &ExchangePause) -> Diagnosis {
+    let (name, with) = (&evidence.name, single_line(pause.with.as_str()));
+    let within = short_duration(pause.within_ms);
+    let sentence = format!("{name} answered {with} in {} turns within {within}.", pause.turns);
+    let rest = short_duration(pause.until.saturating_sub(evidence.now));
+    let wait =
+        format!("the next messages of {with} wait {rest}, or until the lead or a person writes to {name}");
+    let limit =
+        "the limits are exchange_turns_per_minute and exchange_turns_per_hour of the policy".to_owned();
+    Diagnosis::new(Cause::ExchangePaused, sentence)
+        .with_evidence([wait, limit])
+        .with_next([look_at_output(evidence), send_command(evidence)])
+}
+
 /// The failed turns after which the member pauses.
-fn pause_cause(evidence: &Evidence, pause: &TurnPause) -> Diagnosis {
+fn failed_turns_pause_cause(evidence: &Evidence, pause: &FailedTurnsPause) -> Diagnosis {
     let name = &evidence.name;
     let sentence = failed_turns_sentence(name, pause.failed_turns as usize);
     let next_turn = match pause.until {

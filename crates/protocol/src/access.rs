@@ -1,0 +1,60 @@
+//! Who may perform an operation. Command line, MCP tools and control socket declare it for each of
+//! their operations, and check it before the operation begins. docs/permissions.md has the list.
+//!
+//! The checks prevent mistakes, not attacks: all agents run as the same user.
+
+use crate::error::{ErrorKind, ErrorReport};
+use crate::name::AgentName;
+
+/// The callers that may perform an operation. A member acts only in its own team.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access<'a> {
+    /// Every caller.
+    Everyone,
+    /// The member with this name, the lead, and a person. The name may have the form `NAME@TEAM`.
+    Member(&'a str),
+    /// The lead and a person.
+    Lead,
+}
+
+impl Access<'_> {
+    /// Checks that the caller may perform the operation. A person has the name of the lead.
+    ///
+    /// # Errors
+    ///
+    /// `NotPermitted`.
+    pub fn check(self, caller: &AgentName) -> Result<(), ErrorReport> {
+        let allowed = match self {
+            _ if caller.is_lead() => return Ok(()),
+            Access::Everyone => return Ok(()),
+            Access::Member(name) if own_name(name) == *caller => return Ok(()),
+            Access::Member(name) => format!("{}, the lead or a person", own_name(name)),
+            Access::Lead => "the lead or a person".to_owned(),
+        };
+        let message = format!("cannot do this as {caller}: that is for {allowed}");
+        Err(ErrorReport::new(ErrorKind::NotPermitted, message)
+            .with_help("ask the lead: teamctl send team-lead TEXT"))
+    }
+}
+
+/// The name in an address `NAME@TEAM`.
+fn own_name(address: &str) -> AgentName {
+    AgentName::new_unchecked(address.split('@').next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn member_is_allowed_what_is_for_everyone_or_about_itself() {
+        let is_allowed =
+            |access: Access, caller: &str| access.check(&AgentName::new_unchecked(caller)).is_ok();
+        let all = [Access::Everyone, Access::Member("ann"), Access::Member("Ann@survey"), Access::Lead];
+        assert_eq!(all.map(|access| is_allowed(access, "team-lead")), [true; 4]);
+        assert_eq!(all.map(|access| is_allowed(access, "ann")), [true, true, true, false]);
+        assert_eq!(all.map(|access| is_allowed(access, "bob")), [true, false, false, false]);
+        let error = Access::Member("ann@survey").check(&AgentName::new_unchecked("bob")).unwrap_err();
+        assert_eq!(error.message, "cannot do this as bob: that is for ann, the lead or a person");
+    }
+}

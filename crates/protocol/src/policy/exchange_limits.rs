@@ -1,0 +1,37 @@
+//! How many turns a member may have on the messages of one other member.
+//!
+//! Two agents that answer each other's messages would otherwise go on until the budget is used up. The
+//! limits hold for members whose turns teamd starts.
+
+use serde::{Deserialize, Serialize};
+
+const MINUTE_MS: u64 = 60_000;
+const HOUR_MS: u64 = 60 * MINUTE_MS;
+
+/// The limits of an exchange. 0 stands for no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct ExchangeLimits {
+    /// Maximum number of turns in a minute.
+    pub turns_per_minute: u32,
+    /// Maximum number of turns in an hour.
+    pub turns_per_hour: u32,
+}
+
+impl Default for ExchangeLimits {
+    /// An agent program needs several seconds for a turn, so two agents reach the limit of a minute only
+    /// if they do little else. Thirty turns leave room for a long discussion.
+    fn default() -> ExchangeLimits {
+        ExchangeLimits { turns_per_minute: 6, turns_per_hour: 30 }
+    }
+}
+
+impl ExchangeLimits {
+    /// Each limit that is set, the longer time first: the time in milliseconds, and the number of turns.
+    pub fn windows(self) -> impl Iterator<Item = (u64, u32)> {
+        [(HOUR_MS, self.turns_per_hour), (MINUTE_MS, self.turns_per_minute)]
+            .into_iter()
+            .filter(|(_, turns)| *turns > 0)
+    }
+}

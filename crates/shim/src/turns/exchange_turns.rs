@@ -1,0 +1,140 @@
+//! Counts the turns of an exchange, in which two agents answer each other's messages. Without a limit
+//! such an exchange goes on until the budget is used up.
+//!
+//! A turn counts if it is about a message of another member, if the agent sent a message to a member
+//! during the turn, and if the message was written after the last turn that counted. Messages that
+//! had waited for delivery are no answers. A message of a person or of the lead ends all pauses and
+//! begins the count anew.
+
+use protocol::control::ExchangePause;
+use protocol::name::AgentName;
+use protocol::policy::ExchangeLimits;
+use std::collections::BTreeMap;
+
+/// The turns on messages of each other member.
+#[derive(Debug, Default)]
+pub(super) struct ExchangeTurns(BTreeMap<AgentName, Exchange>);
+
+/// The turns on messages of one member. Times are in milliseconds since the epoch.
+#[derive(Debug, Default)]
+struct Exchange {
+    /// When the turns that counted began, in order.
+    started_at: Vec<u64>,
+    pause: Option<ExchangePause>,
+}
+
+impl ExchangeTurns {
+    /// Records a turn that began at `started_at`, and in which the agent sent a message to a member. The
+    /// turn was about a message that `sender` wrote at `sent_at`. Returns the pause that begins at `now`,
+    /// if the turn reaches a limit.
+    pub(super) fn add_turn(
+        &mut self,
+        sender: &AgentName,
+        [sent_at, started_at, now]: [u64; 3],
+        limits: ExchangeLimits,
+    ) -> Option<&ExchangePause> {
+        let exchange = self.0.entry(sender.clone()).or_default();
+        if exchange.started_at.last().is_some_and(|last| sent_at < *last) {
+            return None;
+        }
+        let longest_ms = limits.windows().map(|(within_ms, _)| within_ms).max().unwrap_or(0);
+        exchange.started_at.retain(|at| now.saturating_sub(*at) < longest_ms);
+        exchange.started_at.push(started_at);
+        exchange.pause = reached_limit(&exchange.started_at, now, limits).map(|(within_ms, turns)| {
+            ExchangePause { with: sender.clone(), turns, within_ms, until: now + within_ms }
+        });
+        exchange.pause.as_ref()
+    }
+
+    /// Ends all pauses and forgets all turns.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The pause of the exchange with `sender`, if there is one at `now`. A pause ends early if the
+    /// limit was raised.
+    pub(super) fn pause(
+        &self,
+        sender: &AgentName,
+        now: u64,
+        limits: ExchangeLimits,
+    ) -> Option<&ExchangePause> {
+        let pause = self.0.get(sender)?.pause.as_ref()?;
+        let is_limit = |(within_ms, turns)| within_ms == pause.within_ms && turns <= pause.turns;
+        (now < pause.until && limits.windows().any(is_limit)).then_some(pause)
+    }
+}
+
+/// The first limit that the turns have reached at `now`: its time in milliseconds, and how many turns
+/// began within this time.
+fn reached_limit(started_at: &[u64], now: u64, limits: ExchangeLimits) -> Option<(u64, u32)> {
+    limits.windows().find_map(|(within_ms, limit)| {
+        let count = started_at.iter().filter(|at| now.saturating_sub(**at) < within_ms).count();
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        (count >= limit).then_some((within_ms, count))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: u64 = 60_000;
+    const LIMITS: ExchangeLimits = ExchangeLimits { turns_per_minute: 3, turns_per_hour: 5 };
+
+    fn bob() -> AgentName {
+        AgentName::parse("bob").unwrap()
+    }
+
+    /// Records turns on answers that begin every `step` milliseconds. Returns the pause of each turn:
+    /// its limit in minutes, and when it ends.
+    fn pauses(turns: &mut ExchangeTurns, count: u64, first: u64, step: u64) -> Vec<Option<(u64, u64)>> {
+        let starts = (0..count).map(|n| first + n * step);
+        let of_turn = |at: u64| {
+            let pause = turns.add_turn(&bob(), [at, at, at + 1], LIMITS);
+            pause.map(|pause| (pause.within_ms / MINUTE, pause.until))
+        };
+        starts.map(of_turn).collect()
+    }
+
+    #[test]
+    fn limits_of_a_minute_and_of_an_hour_begin_a_pause() {
+        let mut turns = ExchangeTurns::default();
+        assert_eq!(pauses(&mut turns, 3, 0, 10), [None, None, Some((1, 21 + MINUTE))]);
+        assert!(turns.pause(&bob(), 20 + MINUTE, LIMITS).is_some());
+        assert!(turns.pause(&bob(), 21 + MINUTE, LIMITS).is_none());
+        let end = 4 * MINUTE + 1 + 60 * MINUTE;
+        let slow = pauses(&mut ExchangeTurns::default(), 5, 0, MINUTE);
+        assert_eq!(slow, [None, None, None, None, Some((60, end))]);
+        let slower = pauses(&mut ExchangeTurns::default(), 20, 0, 15 * MINUTE);
+        assert!(slower.iter().all(Option::is_none), "{slower:?}");
+    }
+
+    #[test]
+    fn turns_before_a_short_pause_count_for_the_longer_limit() {
+        let mut turns = ExchangeTurns::default();
+        assert_eq!(pauses(&mut turns, 3, 0, 1).last(), Some(&Some((1, 3 + MINUTE))));
+        assert_eq!(pauses(&mut turns, 2, 2 * MINUTE, 1), [None, Some((60, 62 * MINUTE + 2))]);
+        assert_eq!(pauses(&mut turns, 2, 63 * MINUTE, 1), [None, None], "after the pause");
+    }
+
+    #[test]
+    fn messages_that_had_waited_do_not_count() {
+        let mut turns = ExchangeTurns::default();
+        for started_at in 10..20 {
+            assert!(turns.add_turn(&bob(), [5, started_at, started_at], LIMITS).is_none());
+        }
+        assert_eq!(pauses(&mut turns, 2, 20, 1).last(), Some(&Some((1, 22 + MINUTE))));
+    }
+
+    #[test]
+    fn other_limits_and_clear_end_the_pause() {
+        let mut turns = ExchangeTurns::default();
+        pauses(&mut turns, 3, 0, 1);
+        let is_paused = |turns: &ExchangeTurns, limits| turns.pause(&bob(), 5, limits).is_some();
+        let limits = |turns_per_minute| ExchangeLimits { turns_per_minute, ..LIMITS };
+        assert_eq!([0, 3, 4].map(|limit| is_paused(&turns, limits(limit))), [false, true, false]);
+        turns.clear();
+        assert!(!is_paused(&turns, LIMITS));
+    }
+}

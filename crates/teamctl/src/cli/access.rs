@@ -1,0 +1,121 @@
+//! Who may run each command (docs/permissions.md). A command that is not listed here does not compile.
+
+use super::cli_command::{CliCommand, IntegrationCommand};
+use protocol::access::Access;
+
+impl CliCommand {
+    /// Who may run the command with these arguments. Operations on files have further rules of their
+    /// own, for example which task a member may change.
+    pub(super) fn access(&self) -> Access<'_> {
+        match self {
+            CliCommand::Status(_)
+            | CliCommand::Send(_)
+            | CliCommand::Broadcast(_)
+            | CliCommand::Wait(_)
+            | CliCommand::AnswerShutdown(_)
+            | CliCommand::SubmitPlan(_)
+            | CliCommand::Events(_) => Access::Everyone,
+            CliCommand::Up(args) => args.access(),
+            CliCommand::Policy(args) => args.access(),
+            CliCommand::Task(args) => args.access(),
+            CliCommand::Inbox(args) => args.access(),
+            CliCommand::Why(args) => args.access(),
+            CliCommand::Capture(args) => Access::Member(&args.name),
+            CliCommand::Logs(args) => Access::Member(&args.name),
+            CliCommand::Down(_)
+            | CliCommand::Create(_)
+            | CliCommand::Spawn(_)
+            | CliCommand::Top(_)
+            | CliCommand::Attach(_)
+            | CliCommand::Hide(_)
+            | CliCommand::Show(_)
+            | CliCommand::Layout(_)
+            | CliCommand::Requests(_)
+            | CliCommand::Approve(_)
+            | CliCommand::Deny(_)
+            | CliCommand::Mode(_)
+            | CliCommand::Interrupt(_)
+            | CliCommand::Shutdown(_)
+            | CliCommand::Kill(_)
+            | CliCommand::Delete(_)
+            | CliCommand::Export(_)
+            | CliCommand::Import(_)
+            | CliCommand::Run(_)
+            | CliCommand::Trace(_) => Access::Lead,
+            CliCommand::Integration(command) => command.access(),
+        }
+    }
+}
+
+impl IntegrationCommand {
+    fn access(&self) -> Access<'_> {
+        match self {
+            IntegrationCommand::Doctor(args) => args.access(),
+            IntegrationCommand::Setup(args) => args.access(),
+            IntegrationCommand::Profiles(_)
+            | IntegrationCommand::Mcp(_)
+            | IntegrationCommand::Instructions(_)
+            | IntegrationCommand::Notify(_)
+            | IntegrationCommand::Completions(_)
+            | IntegrationCommand::Man(_) => Access::Everyone,
+            IntegrationCommand::Lead(_) => Access::Lead,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Cli;
+    use super::*;
+    use clap::{CommandFactory, Parser};
+    use std::collections::BTreeSet;
+
+    const PAGE: &str = include_str!("../../../../docs/permissions.md");
+
+    /// The rows of the page's table of commands: who may run them, and the command lines.
+    fn documented() -> Vec<(&'static str, Vec<&'static str>)> {
+        let table = PAGE.split("<!-- permissions: commands -->\n").nth(1).unwrap();
+        let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+        rows.map(|row| {
+            let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+            (cells[0], cells[1].split(", ").map(|command| command.trim_matches('`')).collect())
+        })
+        .collect()
+    }
+
+    fn parse(command: &str) -> CliCommand {
+        let words = command.split(' ').map(|word| if word == "ID" { "1" } else { word });
+        let line = Cli::try_parse_from(std::iter::once("teamctl").chain(words));
+        line.unwrap_or_else(|error| panic!("{command}: {error}")).command
+    }
+
+    #[test]
+    fn page_says_who_may_run_each_command() {
+        for (caller, commands) in documented() {
+            for command in commands {
+                let parsed = parse(command);
+                let expected = match parsed.access() {
+                    Access::Everyone => "everyone",
+                    Access::Member("NAME") => "the member NAME, the lead, a person",
+                    Access::Lead => "the lead, a person",
+                    Access::Member(other) => panic!("{command}: {other}"),
+                };
+                assert_eq!(caller, expected, "{command}");
+            }
+        }
+    }
+
+    #[test]
+    fn page_has_every_command() {
+        let names = |command: &clap::Command| -> BTreeSet<String> {
+            command.get_subcommands().map(|command| command.get_name().to_owned()).collect()
+        };
+        let root = Cli::command();
+        let commands = documented().into_iter().flat_map(|(_, commands)| commands);
+        let words: Vec<Vec<&str>> = commands.map(|command| command.split(' ').collect()).collect();
+        let first: BTreeSet<String> = words.iter().map(|words| words[0].to_owned()).collect();
+        assert_eq!(first, names(&root));
+        let of_task = words.iter().filter(|words| words[0] == "task").map(|words| words[1].to_owned());
+        assert_eq!(of_task.collect::<BTreeSet<_>>(), names(root.find_subcommand("task").unwrap()));
+    }
+}
