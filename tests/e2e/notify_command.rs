@@ -47,6 +47,25 @@ fn exit_and_completion_are_notified() {
 }
 
 #[test]
+fn failed_notification_is_an_event_and_a_row_of_doctor() {
+    let env = TestEnv::new();
+    let script = env.write_script("tell", "#!/bin/sh\nexit 3\n");
+    env.write_file("home/.config/teamd/config.toml", format!("notify_command = '{}'\n", script.display()));
+    env.start_daemon();
+    env.teamctl(["create", "survey"]).expect_success();
+    env.teamctl(["spawn", "ann", "--", "sh", "-c", "exit 3"]).expect_success();
+    env.wait_until("the failure is an event", || {
+        env.teamctl(["events"]).stdout.contains("a notification failed: cannot notify with").then_some(())
+    });
+    let doctor = env.teamctl(["doctor"]).stdout;
+    assert!(doctor.contains("a notification failed") && doctor.contains("exit status: 3"), "{doctor}");
+    env.write_file("home/.config/teamd/config.toml", "notify_command = '/no/such'\n");
+    let doctor = env.teamctl(["doctor"]).stdout;
+    assert!(doctor.contains("notify_command cannot start: there is no program /no/such"), "{doctor}");
+    env.shut_down();
+}
+
+#[test]
 fn each_event_is_notified_once_after_kills() {
     let env = env_with_notify_command("");
     env.start_daemon();

@@ -96,6 +96,11 @@ pub enum EventKind {
         /// Which limit was reached, as a text for people.
         reason: String,
     },
+    /// The user's notification command failed, so a notification may be unseen. An event of the daemon.
+    NotificationFailed {
+        /// Why it failed, as a sentence for people.
+        reason: String,
+    },
     /// The process of the session that led the team has ended. The team has no leading session now.
     LeadSessionEnded,
     /// The member's turn has produced no output for a long time. Logged at most once per turn.
@@ -339,6 +344,7 @@ impl fmt::Display for EventKind {
             EventKind::MemberIdle { .. } => f.write_str("idle"),
             EventKind::MemberAtDialog { text } => write!(f, "waits at a dialog: {text}"),
             EventKind::BudgetExhausted { reason } => write!(f, "is stopped: {reason}"),
+            EventKind::NotificationFailed { reason } => write!(f, "a notification failed: {reason}"),
             EventKind::LeadSessionEnded => f.write_str("has lost its lead: the leading session ended"),
             EventKind::MemberNoOutput { no_output_ms } => {
                 write!(f, "has written nothing for {} s", no_output_ms / 1_000)

@@ -48,6 +48,7 @@ samples! {
     MemberIdle: EventKind::MemberIdle { reason: Some(IdleReason::Available) }, EventKind::MemberIdle { reason: None };
     MemberAtDialog: EventKind::MemberAtDialog { text: text() };
     BudgetExhausted: EventKind::BudgetExhausted { reason: text() };
+    NotificationFailed: EventKind::NotificationFailed { reason: text() };
     LeadSessionEnded: EventKind::LeadSessionEnded;
     MemberNoOutput: EventKind::MemberNoOutput { no_output_ms: 600_000 };
     MemberTurnsFailed: EventKind::MemberTurnsFailed { failed_turns: 3, reason: text(), next_turn_at: Some(7) }, EventKind::MemberTurnsFailed { failed_turns: 33, reason: text(), next_turn_at: None };

@@ -134,6 +134,9 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
         CoreEvent::OwnTmuxSessionsUsed => context.effects.push(Effect::Pane(PaneJob::MoveOutForeigners)),
         CoreEvent::WorktreeJobDone(done) => handle_worktree_result(context, done),
         CoreEvent::DeadlineReached => deadlines::handle_deadline(context),
+        CoreEvent::NotificationFailed { reason } => {
+            context.effects.push(Effect::log_daemon(EventKind::NotificationFailed { reason }));
+        }
         CoreEvent::Signal(name) => handle_signal(name, &mut context.effects),
     }
 }

@@ -61,6 +61,8 @@ pub(crate) enum CoreEvent {
     OwnTmuxSessionsUsed,
     /// A git job has finished.
     WorktreeJobDone(WorktreeResult),
+    /// The user's notification command failed, with the reason.
+    NotificationFailed { reason: String },
     /// The nearest deadline passed.
     DeadlineReached,
     /// SIGTERM, SIGINT or SIGHUP.

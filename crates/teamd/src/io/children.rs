@@ -1,4 +1,4 @@
-//! The daemon's child processes: shims of agents without a pane, and the user's notify command.
+//! The shims of agents without a pane, as child processes of the daemon.
 //!
 //! Standard input and output of a child are `/dev/null`. The shim itself writes the agent's output
 //! to a log file and calls `setsid`, so the shim outlives the daemon. [`super::process_watcher`]
@@ -14,7 +14,6 @@ use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -22,14 +21,13 @@ use std::process::{Child, Command, Stdio};
 #[derive(Debug)]
 pub(crate) struct Children {
     shims: BTreeMap<SpawnId, Child>,
-    notifiers: Vec<Child>,
     limits: SavedLimits,
 }
 
 impl Children {
     /// Returns a value without child processes. Each shim gets the resource limits `limits`.
     pub(crate) fn new(limits: SavedLimits) -> Children {
-        Children { shims: BTreeMap::new(), notifiers: Vec::new(), limits }
+        Children { shims: BTreeMap::new(), limits }
     }
 
     /// Creates the directory of the file `log`, and starts the shim of `spawn` with the command line
@@ -69,24 +67,6 @@ impl Children {
         Ok(pid)
     }
 
-    /// Starts the user's notify command with the command line `argv`. If the command cannot be
-    /// started, the daemon only logs the error.
-    ///
-    /// # Panics
-    ///
-    /// If `argv` is empty.
-    pub(crate) fn run_notifier(&mut self, argv: &[String]) {
-        self.reap();
-        let (program, arguments) = argv.split_first().expect("the core names a program");
-        let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // In its own process group, the command gets no SIGINT from Ctrl-C in the daemon's pane.
-        match command.process_group(0).spawn() {
-            Ok(child) => self.notifiers.push(child),
-            Err(error) => tracing::warn!("cannot start {program}: {error}"),
-        }
-    }
-
     /// Reaps the shim of `spawn`, if it has exited. With thousands of shims, a look at all of them at
     /// each exit would take too long.
     pub(crate) fn reap_shim(&mut self, spawn: &SpawnId) {
@@ -98,7 +78,6 @@ impl Children {
     /// Reaps all children that have exited.
     pub(crate) fn reap(&mut self) {
         self.shims.retain(|_, child| !has_exited(child));
-        self.notifiers.retain_mut(|child| !has_exited(child));
     }
 }
 

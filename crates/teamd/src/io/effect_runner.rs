@@ -15,6 +15,7 @@ use crate::io::control_connections::Connections;
 use crate::io::control_listener::ControlListener;
 use crate::io::daemon_terminal::DaemonTerminal;
 use crate::io::files::queue::JobSender;
+use crate::io::notifier::run_notifier;
 use crate::io::process_watcher::{ProcessWatcher, WatchOutcome};
 use crate::io::wake_sockets::{WakeSocket, WakeSockets};
 use crate::io::watcher::file_watcher::OverflowFlag;
@@ -102,7 +103,10 @@ impl EffectRunner {
             }
             Effect::ShowNotice { text, argv } => {
                 self.terminal.show_notice(&text);
-                self.children.run_notifier(&argv);
+                let events = self.events.clone();
+                run_notifier(&argv, move |reason| {
+                    events.send(CoreEvent::NotificationFailed { reason }).ok();
+                });
             }
             Effect::Log(event) => self.log(protocol::event::Event { time: iso8601(wall), ..event }),
             Effect::CheckSocket => self.listener.ensure_bound(),

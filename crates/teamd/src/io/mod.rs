@@ -12,6 +12,7 @@ pub(crate) mod effect_runner;
 pub(crate) mod files;
 pub(crate) mod kill_orphans;
 pub(crate) mod mark_spawn_in_log;
+pub(crate) mod notifier;
 pub(crate) mod panes;
 pub(crate) mod process_start_error;
 pub(crate) mod process_watcher;

@@ -87,6 +87,7 @@ fn event_name(event: &CoreEvent) -> &'static str {
         CoreEvent::OwnTmuxSessionsUsed => "CoreEvent::OwnTmuxSessionsUsed",
         CoreEvent::WorktreeJobDone(_) => "CoreEvent::WorktreeJobDone",
         CoreEvent::DeadlineReached => "CoreEvent::DeadlineReached",
+        CoreEvent::NotificationFailed { .. } => "CoreEvent::NotificationFailed",
         CoreEvent::Signal(_) => "CoreEvent::Signal",
     }
 }

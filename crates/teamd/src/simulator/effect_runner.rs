@@ -87,7 +87,10 @@ impl Simulation {
                 self.shims.insert(pid, SimulatedShim::new(spawn.clone(), None, mono));
                 self.send_event(CoreEvent::ShimStarted { spawn, result: Ok(pid) });
             }
-            Effect::ShowNotice { .. } => {}
+            Effect::ShowNotice { .. } if self.rng.bool() => {}
+            Effect::ShowNotice { .. } => {
+                self.send_event(CoreEvent::NotificationFailed { reason: "exit 3".to_owned() });
+            }
             Effect::WatchRoot => self.send_to_watcher(WatcherCommand::WatchRoot),
             Effect::WatchTeam { team } => self.send_to_watcher(WatcherCommand::WatchTeam(team)),
             Effect::ConfirmWatches(purpose) => {

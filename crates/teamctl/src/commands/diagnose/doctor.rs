@@ -4,6 +4,7 @@
 mod daemon;
 mod directories;
 mod fix_mode;
+mod notifications;
 mod orphan_panes;
 mod orphan_processes;
 mod report;
@@ -61,6 +62,7 @@ pub(crate) fn run(context: &CommandContext, args: &DoctorArgs) -> Result<ExitCod
     directories::check(context, mode, &mut report)?;
     state_files::check(&context.directories()?.state_dir, mode, &mut report);
     system::check(&mut report);
+    notifications::check(&context.directories()?.state_dir, &mut report);
     let status = daemon::check(context, &mut report);
     let root_path = context.root_path()?;
     let access = directories::check_root(&root_path, mode, &mut report);

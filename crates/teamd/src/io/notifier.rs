@@ -1,0 +1,68 @@
+//! Runs `teamctl notify`, which runs the user's notification command and ends after ten seconds at the
+//! latest.
+
+use protocol::error::ErrorKind;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output, Stdio};
+
+/// Runs the command line `argv` on a thread of its own. If it fails, calls `report` with the reason, a
+/// sentence for people. It is no failure if the user has no notification command.
+///
+/// # Panics
+///
+/// If `argv` is empty.
+pub(crate) fn run_notifier(argv: &[String], report: impl FnOnce(String) + Send + 'static) {
+    let (program, arguments) = argv.split_first().expect("the core names a program");
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // In its own process group, the command gets no SIGINT from Ctrl-C in the daemon's pane.
+    let child = match command.process_group(0).spawn() {
+        Ok(child) => child,
+        Err(error) => return report(format!("cannot start {program}: {error}")),
+    };
+    std::thread::spawn(move || match child.wait_with_output() {
+        Ok(output) => {
+            if let Some(reason) = failure(&output) {
+                report(reason);
+            }
+        }
+        Err(error) => report(format!("cannot wait for the notification command: {error}")),
+    });
+}
+
+/// Why the command has failed: its error line, or else its status.
+fn failure(output: &Output) -> Option<String> {
+    let has_no_command = i32::from(ErrorKind::Config.exit_code());
+    if output.status.success() || output.status.code() == Some(has_no_command) {
+        return None;
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line = text.lines().next().unwrap_or_default();
+    let line = line.strip_prefix("teamctl: ").unwrap_or(line);
+    Some(if line.is_empty() { output.status.to_string() } else { line.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    /// The failure of a shell script. `None` if it does not fail.
+    fn failure_of(script: &str) -> Option<String> {
+        let (sender, failures) = mpsc::channel();
+        let argv = ["sh", "-c", script].map(str::to_owned);
+        run_notifier(&argv, move |reason| sender.send(reason).unwrap());
+        // The sender is dropped when the command has ended.
+        failures.recv_timeout(Duration::from_secs(30)).ok()
+    }
+
+    #[test]
+    fn only_failures_are_reported() {
+        assert_eq!(failure_of("exit 0"), None);
+        assert_eq!(failure_of("exit 78"), None, "there is no notification command");
+        let reason = failure_of("echo 'teamctl: cannot start x' >&2; echo '  see y' >&2; exit 72");
+        assert_eq!(reason.as_deref(), Some("cannot start x"));
+        assert_eq!(failure_of("exit 3").as_deref(), Some("exit status: 3"));
+    }
+}
