@@ -1,7 +1,7 @@
 //! Looks up local branches, and names the branches with discarded commits.
 
 use crate::error::Error;
-use crate::git_command::Git;
+use crate::git_command::{Git, GitEnvironment};
 use std::path::{Path, PathBuf};
 
 /// Prefix of the branches with discarded commits.
@@ -28,6 +28,22 @@ pub(crate) fn branch_exists(git: &Git<'_>, branch: &str) -> Result<bool, Error> 
 /// The errors of [`Git::run`].
 pub(crate) fn branch_tip(git: &Git<'_>, branch: &str) -> Result<Option<String>, Error> {
     git.text_if_success("check a branch", &["rev-parse", "--verify", "--quiet", &branch_ref(branch)])
+}
+
+/// Returns the last commit of a branch, as its short hash and its subject. `repository` is the git
+/// directory that all worktrees share. `None` if the branch does not exist.
+///
+/// # Errors
+///
+/// The errors of every git command: [`Error::NoGit`], [`Error::Timeout`] and [`Error::Io`].
+pub fn last_commit(
+    repository: &Path,
+    branch: &str,
+    environment: &GitEnvironment,
+) -> Result<Option<String>, Error> {
+    let git = Git::with_git_dir(repository, environment);
+    let arguments = ["log", "-1", "--format=%h %s", &branch_ref(branch), "--"];
+    git.text_if_success("look at the last commit", &arguments)
 }
 
 /// Returns the worktree in which a branch is checked out. `None` if there is none.

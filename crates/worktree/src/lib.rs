@@ -48,6 +48,7 @@ mod unsaved_submodules;
 mod unsaved_work;
 mod worktree_handle;
 
+pub use branch::last_commit;
 pub use error::Error;
 pub use git_command::GitEnvironment;
 pub use keep_reason::{KeepReason, escape_controls};

@@ -69,3 +69,17 @@ fn branch_is_part_of_the_status() {
     env.teamctl(["status", "bob", "--format", "tmux"]).expect_failure(64);
     env.shut_down();
 }
+
+#[test]
+fn task_page_names_the_branch_and_its_last_commit() {
+    let env = env_with_repository();
+    spawn(&env, "ann", &env.path("repo"));
+    let task = env.json(["task", "create", "dig", "--owner", "ann", "--command", "true"])["task"].clone();
+    let id = task["id"].as_str().expect("a task has an id");
+    let commit = git(&env, &env.path("repo"), &["log", "-1", "--format=%h %s"]);
+    let page = env.teamctl(["task", "get", id]).expect_success();
+    assert!(page.contains(&format!("  branch: teamd/survey/ann, last commit {commit}")), "{page}");
+    let branch = env.json(["task", "get", id])["branch"].clone();
+    assert_eq!((&branch["name"], &branch["last_commit"]), (&"teamd/survey/ann".into(), &commit.into()));
+    env.shut_down();
+}

@@ -27,13 +27,30 @@ pub(super) fn task_row<T: Borrow<Task>>(task: &Task, all: &[T], members: &[Membe
     ]
 }
 
+/// The branch on which the owner of a task works.
+pub(super) struct OwnerBranch {
+    pub(super) branch: String,
+    /// Short hash and subject. `None` if git does not tell.
+    pub(super) last_commit: Option<String>,
+}
+
+impl OwnerBranch {
+    fn text(&self) -> String {
+        match &self.last_commit {
+            Some(commit) => format!("{}, last commit {commit}", self.branch),
+            None => self.branch.clone(),
+        }
+    }
+}
+
 /// Formats all fields of the task, one line each, and the description last. `all` has the tasks
 /// among which the blockers of this task are looked up.
-pub(super) fn task_page<T: Borrow<Task>>(task: &Task, all: &[T]) -> String {
+pub(super) fn task_page<T: Borrow<Task>>(task: &Task, all: &[T], branch: Option<&OwnerBranch>) -> String {
     let mut lines =
         vec![format!("{}: {}", task.id, single_line(&task.subject)), field_line("status", &status(task))];
     let optional = [
         ("owner", task.owner.as_ref().map(ToString::to_string)),
+        ("branch", branch.map(OwnerBranch::text)),
         ("active form", task.active_form.clone()),
         ("failure", task.failure().map(str::to_owned)),
         ("blocks", id_list(&task.blocks)),
@@ -100,12 +117,12 @@ mod tests {
         assert_eq!((&object["available"], &object["open_blockers"]), (&json!(false), &json!(["1"])));
         assert_eq!(task_row(&tasks[0], &tasks, &[])[1], "in_progress (failed)");
         assert_eq!(task_row(&tasks[1], &tasks, &[]), ["2", "pending", "-", "1 (failed)", "b c"]);
-        assert!(task_page(&tasks[1], &tasks).contains("  blocked by: 1 (failed)"));
+        assert!(task_page(&tasks[1], &tasks, None).contains("  blocked by: 1 (failed)"));
         let completed_task = parse(r#"{"id":"3","subject":"c","status":"completed","owner":"ann"}"#);
         let task_of_bob = parse(r#"{"id":"4","subject":"d","status":"in_progress","owner":"bob"}"#);
         let blocked_task = parse(r#"{"id":"5","subject":"e","status":"pending","blockedBy":["3","4","9"]}"#);
-        let page = task_page(&blocked_task, &[completed_task, task_of_bob]);
+        let page = task_page(&blocked_task, &[completed_task, task_of_bob], None);
         assert!(page.contains("  blocked by: 3 (completed), 4 (in progress, bob), 9 (deleted)"), "{page}");
-        assert!(task_page(&tasks[0], &tasks).contains("  failure: exit 1"));
+        assert!(task_page(&tasks[0], &tasks, None).contains("  failure: exit 1"));
     }
 }

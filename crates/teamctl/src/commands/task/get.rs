@@ -1,12 +1,14 @@
 //! `task get`: shows one task with all fields.
 
-use super::format::task_page;
+use super::format::{OwnerBranch, task_page};
 use crate::context::CommandContext;
 use crate::output;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
+use protocol::name::AgentName;
 use serde_json::json;
 use store::Team;
+use worktree::GitEnvironment;
 
 /// Show one task in full
 #[derive(Debug, clap::Args)]
@@ -18,6 +20,22 @@ pub(super) struct GetTaskArgs {
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &GetTaskArgs) -> Result<(), ErrorReport> {
     let (task, blockers) = team.tasks().get_with_blockers(&args.id)?;
-    output::print_result(context, &json!({"task": task.to_json(&blockers)}), &task_page(&task, &blockers));
+    let branch = task.owner.as_ref().and_then(|owner| owner_branch(context, team, owner));
+    let mut object = json!({"task": task.to_json(&blockers)});
+    if let Some(OwnerBranch { branch, last_commit }) = &branch {
+        object["branch"] = json!({"name": branch, "last_commit": last_commit});
+    }
+    output::print_result(context, &object, &task_page(&task, &blockers, branch.as_ref()));
     Ok(())
+}
+
+/// The branch of the worktree in which the owner of the task works, or has worked. `None` if it has no
+/// worktree, or if no daemon runs.
+fn owner_branch(context: &CommandContext, team: &Team, owner: &AgentName) -> Option<OwnerBranch> {
+    let status = context.daemon_status().ok()?;
+    let team = status.teams.into_iter().find(|status| status.name == *team.name())?;
+    let tree = team.worktrees.into_iter().rfind(|tree| tree.member == *owner)?;
+    let environment = GitEnvironment::from_process();
+    let last_commit = worktree::last_commit(&tree.repository, &tree.branch, &environment).ok().flatten();
+    Some(OwnerBranch { branch: tree.branch, last_commit })
 }
