@@ -35,6 +35,12 @@ enum HintOutcome {
     NoHint,
 }
 
+/// A claimed task, and its owner before the claim.
+struct Claim {
+    task: Task,
+    previous_owner: Option<AgentName>,
+}
+
 impl HintOutcome {
     fn without_task(next: NextTaskHint) -> HintOutcome {
         if next == NextTaskHint::NoTask { HintOutcome::NothingToClaim } else { HintOutcome::NoHint }
@@ -44,7 +50,7 @@ impl HintOutcome {
 impl Tasks {
     /// Claims the task `id` for `owner`. Without an id, claims the first task that `owner` owns and
     /// can start, or else the available task with the lowest id. If the task has a recorded
-    /// failure, the claim removes it.
+    /// failure, the claim removes it. If the task gets a new owner, the owner is notified.
     ///
     /// # Errors
     /// `TaskClaimed` if another member owns the task; `AlreadyInProgress` if `owner` works on it
@@ -131,9 +137,9 @@ impl Tasks {
         owner: &AgentName,
     ) -> Result<Option<HintOutcome>, Error> {
         match self.claim_one(id, owner) {
-            Ok(task) => {
-                self.notify_owner(members, &task, owner)?;
-                Ok(Some(HintOutcome::Claimed(task)))
+            Ok(claim) => {
+                self.notify_new_owner(members, &claim, owner)?;
+                Ok(Some(HintOutcome::Claimed(claim.task)))
             }
             Err(Error::AlreadyInProgress { .. }) => Ok(resumable_task(&self.read_with_blockers(id)?, owner)
                 .cloned()
@@ -147,19 +153,32 @@ impl Tasks {
     fn claim_and_notify(
         &self,
         owner: &AgentName,
-        take: impl FnOnce(&AgentName) -> Result<Task, Error>,
+        take: impl FnOnce(&AgentName) -> Result<Claim, Error>,
     ) -> Result<Task, Error> {
         let members = self.possible_owners()?;
         let owner = self.resolve_owner(&members, owner)?;
-        let task = take(&owner)?;
-        self.notify_owner(&members, &task, &owner)?;
-        Ok(task)
+        let claim = take(&owner)?;
+        self.notify_new_owner(&members, &claim, &owner)?;
+        Ok(claim.task)
+    }
+
+    /// Notifies the owner of a claimed task. A member that owned the task before was notified then.
+    fn notify_new_owner(
+        &self,
+        members: &PossibleOwners,
+        claim: &Claim,
+        owner: &AgentName,
+    ) -> Result<(), Error> {
+        match claim.task.owner == claim.previous_owner {
+            true => Ok(()),
+            false => self.notify_owner(members, &claim.task, owner),
+        }
     }
 
     /// Chooses a task from `all` and claims it. The choice needs no ticket, so other programs do
     /// not wait for it. If another member claimed the chosen task first, a second attempt chooses
     /// and claims while it holds a ticket.
-    fn claim_next(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<Task, Error> {
+    fn claim_next(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<Claim, Error> {
         let id = self.next_id(all, owner)?;
         match self.claim_one(id, owner) {
             Err(error) if is_outdated_choice(&error) => self.change(ReadScope::List, |draft| {
@@ -170,7 +189,7 @@ impl Tasks {
         }
     }
 
-    fn claim_one(&self, id: TaskId, owner: &AgentName) -> Result<Task, Error> {
+    fn claim_one(&self, id: TaskId, owner: &AgentName) -> Result<Claim, Error> {
         self.change(ReadScope::TaskAndBlockers(id), |draft| claim_in(draft, id, owner))
     }
 
@@ -197,11 +216,12 @@ fn is_outdated_choice(error: &Error) -> bool {
     )
 }
 
-fn claim_in(draft: &mut TaskTransaction, id: TaskId, owner: &AgentName) -> Result<Task, Error> {
+fn claim_in(draft: &mut TaskTransaction, id: TaskId, owner: &AgentName) -> Result<Claim, Error> {
     check_claimable(draft, id, owner)?;
+    let previous_owner = draft.task(id)?.owner.clone();
     draft.set(id, &[("status", Some("in_progress".into())), ("owner", Some(Value::from(owner.as_str())))])?;
     clear_failure(draft, id)?;
-    draft.task(id).cloned()
+    Ok(Claim { task: draft.task(id)?.clone(), previous_owner })
 }
 
 fn check_claimable(draft: &mut TaskTransaction, id: TaskId, owner: &AgentName) -> Result<(), Error> {
