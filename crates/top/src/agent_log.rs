@@ -2,6 +2,7 @@
 
 use crate::args::ScreenArgs;
 use protocol::name::AgentName;
+use protocol::spawn_mark::split_by_spawn;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ pub(crate) fn agent_log_dir(arguments: &ScreenArgs) -> PathBuf {
     store::agent_log_dir(&arguments.state_dir, &arguments.team)
 }
 
-/// The last lines of a log, without control characters. Empty if it cannot be read.
+/// The last lines that the member's last spawn has printed, without control characters. Empty if the log
+/// cannot be read.
 pub(crate) fn last_log_lines(path: &Path) -> Vec<String> {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = File::open(path)?;
@@ -29,12 +31,15 @@ pub(crate) fn last_log_lines(path: &Path) -> Vec<String> {
         file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    client::printable_lines::printable_lines(&read().unwrap_or_default())
+    let log = read().unwrap_or_default();
+    let last_spawn = split_by_spawn(&log).pop().map_or(&[][..], |spawn| spawn.output);
+    client::printable_lines::printable_lines(last_spawn)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::spawn_mark::spawn_mark;
 
     #[test]
     fn last_log_line_skips_blank_lines_and_escapes() {
@@ -45,5 +50,18 @@ mod tests {
         let last = last_log_lines(&path).into_iter().rev().find(|line| !line.trim().is_empty());
         assert_eq!(last.as_deref(), Some("done "));
         assert!(last_log_lines(&dir.path().join("none")).is_empty());
+    }
+
+    #[test]
+    fn lines_of_an_earlier_spawn_are_not_those_of_the_last() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ann.log");
+        let mut log = File::create(&path).unwrap();
+        let mut append = |bytes: &[u8]| std::io::Write::write_all(&mut log, bytes).unwrap();
+        append(b"earlier\n");
+        append(&spawn_mark(0));
+        assert!(last_log_lines(&path).is_empty(), "the last spawn has printed nothing");
+        append(b"later\n");
+        assert_eq!(last_log_lines(&path), ["later"]);
     }
 }
