@@ -57,6 +57,7 @@ mod task_claims;
 mod tasks;
 mod tmux_status_line;
 mod top;
+mod top_rows;
 mod trace;
 mod turns;
 mod up;

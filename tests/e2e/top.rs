@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 /// A pane of 80×24 in which a shell runs `teamctl top` and then prints its exit code and the
 /// terminal settings.
-struct TopPane<'a> {
+pub(crate) struct TopPane<'a> {
     env: &'a TestEnv,
     pane: String,
 }
 
 impl<'a> TopPane<'a> {
-    fn open(env: &'a TestEnv) -> TopPane<'a> {
+    pub(crate) fn open(env: &'a TestEnv) -> TopPane<'a> {
         let top = TopPane::start(env);
         top.wait_for_text("team-lead");
         top
@@ -47,7 +47,7 @@ impl<'a> TopPane<'a> {
     }
 
     /// Waits until the screen contains `part`, and returns the screen.
-    fn wait_for_text(&self, part: &str) -> String {
+    pub(crate) fn wait_for_text(&self, part: &str) -> String {
         let what = format!("the screen shows {part:?}");
         self.env.wait_until(&what, || Some(self.screen_text()).filter(|screen| screen.contains(part)))
     }
@@ -129,7 +129,7 @@ fn screen_shows_events_and_q_quits() {
     assert!(screen.contains("1 new") && screen.is_ascii(), "{screen}");
     env.teamctl(["task", "create", "read it"]).expect_success();
     env.teamctl(["task", "create", "write it up", "--blocked-by", "2"]).expect_success();
-    top.wait_for_text("` #3     waits   -            write it up");
+    top.wait_for_text("` #3         waits   -            write it up");
     env.teamctl(["kill", "ann"]).expect_success();
     top.wait_for_text("ann          killed ");
     env.teamctl(["delete", "survey"]).expect_success();

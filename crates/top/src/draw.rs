@@ -2,15 +2,21 @@
 //! `TerminalCapabilities::printable` first, which escapes control characters. Every state is shown
 //! as a word, so no information is in colours alone.
 
+mod panel_title;
 mod rows;
 
-use crate::page_layout::{self, PanelHeight};
-use crate::snapshot::{DaemonReachability, Panel, TeamPresence};
+use crate::page_layout;
+use crate::panel_layout::{PanelLayout, panel_layouts};
+use crate::snapshot::{DaemonReachability, Panel, TaskState, TeamPresence};
 use crate::state::{ActiveView, BottomLine, DetailPage, InputPrompt, PromptPurpose, ReadProgress, UiState};
 use crate::ui_event::ActionStatus;
+use panel_title::title_line;
+use protocol::name::AgentName;
 use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Span;
+use std::ops::Range;
 
 /// The lines of the help page.
 const HELP: &[&str] = &[
@@ -53,19 +59,23 @@ struct Painter<'a> {
 }
 
 impl Painter<'_> {
-    /// Draws `spans` as one line, starting at column `x`. If the line does not fit on the screen,
-    /// it ends in an ellipsis. The caller must have escaped control characters in the texts.
+    /// Draws `spans` as one line of the screen, starting at column `x`.
     fn draw_line(&mut self, x: u16, y: u16, spans: &[Span<'_>]) {
-        let (width, height) = self.state.size;
-        if y >= height || !self.buffer.area.contains((x, y).into()) {
+        self.draw_line_between(x..self.state.size.0, y, spans);
+    }
+
+    /// Draws `spans` as one line in these columns. If the line does not fit, it ends in an ellipsis. The
+    /// caller must have escaped control characters in the texts.
+    fn draw_line_between(&mut self, columns: Range<u16>, y: u16, spans: &[Span<'_>]) {
+        if y >= self.state.size.1 || !self.buffer.area.contains((columns.start, y).into()) {
             return;
         }
-        let mut at = x;
+        let mut at = columns.start;
         for Span { content: text, style } in spans {
-            let columns_left = usize::from(width.saturating_sub(at));
+            let columns_left = usize::from(columns.end.saturating_sub(at));
             let fits = page_layout::fitting_bytes(text, columns_left);
             if columns_left == 0 || (fits < text.len() && columns_left < 2) {
-                return self.draw_ellipsis(width - 1, y, *style);
+                return self.draw_ellipsis(columns.end - 1, y, *style);
             }
             let end =
                 if fits < text.len() { page_layout::fitting_bytes(text, columns_left - 1) } else { fits };
@@ -89,7 +99,8 @@ impl Painter<'_> {
             let active = snapshot.members.iter().filter(|member| member.state.starts_with("active")).count();
             spans.push(Span::raw(format!("{} active", count_text(active, "member", "members"))));
         }
-        spans.extend(self.requests_span());
+        spans
+            .extend([self.requests_span(), self.failed_tasks_span(), self.lead_span()].into_iter().flatten());
         if !self.state.filter.is_empty() {
             spans.push(Span::raw(format!("  only: {}", capabilities.printable_line(&self.state.filter))));
         }
@@ -131,65 +142,54 @@ impl Painter<'_> {
         (open > 0).then(|| Span::styled(text, self.bold_style(Color::Yellow)))
     }
 
+    /// How many tasks have failed. `None` if no task has.
+    fn failed_tasks_span(&self) -> Option<Span<'static>> {
+        let failed = self.state.snapshot.tasks.iter().filter(|task| task.state == TaskState::Failed).count();
+        let text = format!("  {}", count_text(failed, "task failed", "tasks failed"));
+        (failed > 0).then(|| Span::styled(text, self.bold_style(Color::Red)))
+    }
+
+    /// How many messages to the lead are unread, because the lead's row may be out of sight. `None` if
+    /// no message is.
+    fn lead_span(&self) -> Option<Span<'static>> {
+        let lead = self.state.snapshot.member(AgentName::lead().as_str())?;
+        let unread = lead.unread.filter(|unread| *unread > 0)?;
+        Some(Span::styled(format!("  lead: {unread} unread"), Style::new().add_modifier(Modifier::BOLD)))
+    }
+
     fn bold_style(&self, color: Color) -> Style {
         self.state.capabilities.color_style(color).add_modifier(Modifier::BOLD)
     }
 
     fn draw_lists(&mut self) {
-        let mut y = 1;
-        for PanelHeight { panel, lines } in page_layout::panel_heights(self.state) {
-            self.draw_panel_title(y, panel);
-            y += 1;
-            self.draw_list(y, panel, lines);
-            y += u16::try_from(lines).unwrap_or(0);
+        for layout in panel_layouts(self.state) {
+            let area = layout.area;
+            self.draw_line_between(area.left()..area.right(), area.y, &title_line(self.state, &layout));
+            self.draw_rows(&layout);
         }
-    }
-
-    /// Draws the title of a panel. The title of the active panel is in brackets.
-    fn draw_panel_title(&mut self, y: u16, panel: Panel) {
-        let (shown, all) = (self.state.items(panel).len(), self.state.snapshot.items(panel).len());
-        let count = match shown == all {
-            // A zero would mean that no request is open.
-            _ if panel == Panel::Requests && self.state.snapshot.has_unreadable_requests() => "?".to_owned(),
-            true => all.to_string(),
-            false => format!("{shown} of {all}"),
-        };
-        let is_active = panel == self.state.panel && self.state.view == ActiveView::Lists;
-        let text = match is_active {
-            true => format!("[{} {count}]", panel.title()),
-            false => format!(" {} {count} ", panel.title()),
-        };
-        self.draw_rule(y, &text, if is_active { Modifier::BOLD } else { Modifier::empty() });
     }
 
     fn draw_rule(&mut self, y: u16, text: &str, modifier: Modifier) {
         let rule = self.state.capabilities.glyph("─", "-");
         let style = Style::new().add_modifier(modifier);
-        let rest = usize::from(self.state.size.0).saturating_sub(2 + Span::raw(text).width());
-        let spans = [Span::raw(rule.repeat(2)), Span::styled(text, style), Span::raw(rule.repeat(rest))];
+        let rest = usize::from(self.state.size.0).saturating_sub(1 + Span::raw(text).width());
+        let spans = [Span::raw(rule), Span::styled(text, style), Span::raw(rule.repeat(rest))];
         self.draw_line(0, y, &spans);
     }
 
-    /// Draws the items of a panel, so that the selected one is visible.
-    fn draw_list(&mut self, y: u16, panel: Panel, lines: usize) {
-        let selected = self.state.selected_index(panel).unwrap_or(0);
-        let items = self.state.items(panel);
-        let first = match panel {
-            // The message list shows its end.
-            Panel::Messages => {
-                (selected + 1).saturating_sub(lines).max(items.len().saturating_sub(lines).min(selected))
-            }
-            _ => (selected + 1).saturating_sub(lines),
-        };
-        for (line, item) in items.iter().skip(first).take(lines).enumerate() {
-            let is_selected = first + line == selected && panel == self.state.panel;
-            let mut spans = rows::item_row(self.state, *item);
+    /// Draws the shown items of a panel.
+    fn draw_rows(&mut self, layout: &PanelLayout) {
+        let PanelLayout { panel, area, shown } = layout;
+        let selected = self.state.selected_index(*panel).filter(|_| *panel == self.state.panel);
+        let items = self.state.items(*panel);
+        for (y, index) in (area.y + 1..).zip(shown.clone()) {
+            let is_selected = selected == Some(index);
+            let mut spans = rows::item_row(self.state, layout, items[index]);
             spans.insert(0, Span::raw(if is_selected { ">" } else { " " }));
-            let y = y + u16::try_from(line).unwrap_or(0);
-            self.draw_line(0, y, &spans);
+            self.draw_line_between(area.left()..area.right(), y, &spans);
             if is_selected {
-                let area = ratatui::layout::Rect::new(0, y, self.state.size.0, 1);
-                self.buffer.set_style(area, Style::new().add_modifier(Modifier::REVERSED));
+                let row = Rect { y, height: 1, ..*area };
+                self.buffer.set_style(row, Style::new().add_modifier(Modifier::REVERSED));
             }
         }
     }

@@ -15,6 +15,7 @@ mod key_reader;
 mod member_and_request_items;
 mod message_stream;
 mod page_layout;
+mod panel_layout;
 mod signals;
 mod snapshot;
 mod snapshot_reader;

@@ -1,6 +1,5 @@
-//! The layout of the screen: the lines of a detail page, and the height of each panel.
+//! The layout of a detail page and of the lines around it.
 
-use crate::snapshot::Panel;
 use crate::state::{ActiveView, DetailPage, ReadProgress, UiState};
 use crate::terminal_capabilities::TerminalCapabilities;
 use ratatui::text::Span;
@@ -12,7 +11,7 @@ pub(crate) const MIN_SIZE: (u16, u16) = (40, 10);
 const MAX_RESULT_LINES: usize = 4;
 
 /// The number of lines that are not part of the panels or the page: header, result and bottom line.
-const FIXED_LINES: usize = 3;
+pub(crate) const FIXED_LINES: usize = 3;
 
 /// Whether the size is below [`MIN_SIZE`]. The screen then shows only `too small`.
 pub(crate) fn is_too_small((width, height): (u16, u16)) -> bool {
@@ -108,33 +107,6 @@ pub(crate) fn fitting_bytes(text: &str, width: usize) -> usize {
         taken += columns;
     }
     text.len()
-}
-
-/// A panel on the screen.
-pub(crate) struct PanelHeight {
-    pub(crate) panel: Panel,
-    /// How many lines the panel has below its title.
-    pub(crate) lines: usize,
-}
-
-/// The height of each panel, from top to bottom. Each panel may take an equal share of the lines.
-/// Lines of a share that a panel does not need go to the active panel first, then to the other
-/// panels.
-pub(crate) fn panel_heights(state: &UiState) -> Vec<PanelHeight> {
-    let (_, height) = state.size;
-    let all = usize::from(height).saturating_sub(FIXED_LINES + Panel::ALL.len());
-    let wanted = |panel: Panel| state.items(panel).len();
-    let share = |panel| PanelHeight { panel, lines: wanted(panel).min(all / Panel::ALL.len()) };
-    let mut heights = Panel::ALL.map(share);
-    let mut left = all - heights.iter().map(|height| height.lines).sum::<usize>();
-    let (active, others): (Vec<_>, Vec<_>) =
-        heights.iter_mut().partition(|height| height.panel == state.panel);
-    for height in active.into_iter().chain(others) {
-        let more = (wanted(height.panel) - height.lines).min(left);
-        height.lines += more;
-        left -= more;
-    }
-    heights.into()
 }
 
 #[cfg(test)]

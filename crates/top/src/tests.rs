@@ -1,6 +1,7 @@
 //! Tests of the effects of keys, and of whole screens, which are compared with text files. This
 //! module has the example data.
 
+mod busy_team;
 mod keys;
 mod screens;
 

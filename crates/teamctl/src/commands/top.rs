@@ -38,7 +38,9 @@ const POPUP_VARIABLES: [&str; 13] = [
 /// Watch and control a team on one screen
 ///
 /// The screen shows the members with their activity, task, unread messages and last line of output;
-/// requests, tasks with their blockers, and messages. Enter shows details: of a member also why it
+/// requests, tasks with their blockers, and messages. The first line counts what needs attention:
+/// requests, failed tasks, and unread messages to the lead. The line above each list names its columns
+/// and counts the rows that do not fit. From 160 columns on, the lists are in two columns. Enter shows details: of a member also why it
 /// makes no progress, and its pane. y and n answer a request after you have read it to its end. s
 /// sends a message, x asks to shut down, K kills after a question, a goes to the pane, / filters, ?
 /// lists all keys, q quits. The screen works without colors (NO_COLOR), in ASCII (LANG=C), from 40

@@ -1,20 +1,36 @@
-//! Formats a list item as one line.
+//! Formats a list item as one line, and names the columns of these lines.
 
 use crate::page_layout::fitting_bytes;
-use crate::snapshot::{ListItem, ListItemRef, MemberItem, MessageItem, RequestItem, TaskItem, TaskState};
+use crate::panel_layout::PanelLayout;
+use crate::snapshot::{
+    ListItem, ListItemRef, MemberItem, MessageItem, Panel, RequestItem, TaskItem, TaskState,
+};
 use crate::state::UiState;
 use crate::terminal_capabilities::TerminalCapabilities;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Span;
 
-/// Width of a member's name, in columns.
-const NAME_WIDTH: usize = 12;
-/// Width of a member's usage (`123.4k $12.34`), in columns.
-const USAGE_WIDTH: usize = 13;
+// The widths of columns, without the blank after each column.
 
-/// The list item as one line of the screen.
-pub(super) fn item_row(state: &UiState, item: &dyn ListItem) -> Vec<Span<'static>> {
-    let row = RowFormatter { state, capabilities: state.capabilities };
+/// Width of a member's name. The first column of each panel has at least this width, so that the panel's
+/// title covers the heading of no other column.
+const NAME_WIDTH: usize = 12;
+/// Width of a member's state, such as `active!shutdown`.
+const STATE_WIDTH: usize = 15;
+/// Width of a clock time.
+const TIME_WIDTH: usize = 5;
+/// Width of a number of unread messages (`123 new`).
+const UNREAD_WIDTH: usize = 7;
+/// Width of a member's usage (`123.4k $12.34`).
+const USAGE_WIDTH: usize = 13;
+/// Smallest width of a member's task. On a screen where less is left, the task has no column.
+const MIN_TASK_WIDTH: usize = 4;
+/// Width of a task's state.
+const TASK_STATE_WIDTH: usize = 7;
+
+/// The list item as one row of the panel.
+pub(super) fn item_row(state: &UiState, layout: &PanelLayout, item: &dyn ListItem) -> Vec<Span<'static>> {
+    let row = RowFormatter::new(state, layout);
     match item.as_item() {
         ListItemRef::Member(member) => row.member_row(member),
         ListItemRef::Task(task) => row.task_row(task),
@@ -23,36 +39,87 @@ pub(super) fn item_row(state: &UiState, item: &dyn ListItem) -> Vec<Span<'static
     }
 }
 
+/// The headings of the panel's columns, each with the width of the column. The last column takes what is
+/// left of the panel.
+pub(super) fn column_headings(state: &UiState, layout: &PanelLayout) -> Vec<(&'static str, usize)> {
+    let row = RowFormatter::new(state, layout);
+    let rest = row.width;
+    match layout.panel {
+        Panel::Members => row.member_headings(),
+        Panel::Requests => vec![("from", NAME_WIDTH), ("since", TIME_WIDTH), ("request", rest)],
+        Panel::Tasks => {
+            vec![("task", NAME_WIDTH), ("state", TASK_STATE_WIDTH), ("owner", NAME_WIDTH), ("subject", rest)]
+        }
+        Panel::Messages => {
+            let heading = row.capabilities.glyph("time, from → to: message", "time, from -> to: message");
+            vec![(heading, rest)]
+        }
+    }
+}
+
 struct RowFormatter<'a> {
     state: &'a UiState,
     capabilities: TerminalCapabilities,
+    /// The width of the panel.
+    width: usize,
 }
 
-impl RowFormatter<'_> {
+impl<'a> RowFormatter<'a> {
+    fn new(state: &'a UiState, layout: &PanelLayout) -> RowFormatter<'a> {
+        RowFormatter { state, capabilities: state.capabilities, width: layout.area.width.into() }
+    }
+
     fn member_row(&self, member: &MemberItem) -> Vec<Span<'static>> {
         let unread = match member.unread {
             None => "?".to_owned(),
             Some(0) => String::new(),
             Some(unread) => format!("{unread} new"),
         };
-        let task = usize::from(self.state.size.0).saturating_sub(44) * 2 / 5;
         let mut spans = vec![
             Span::styled(
                 self.padded_cell(&member.name, NAME_WIDTH),
                 self.capabilities.member_style(&member.color),
             ),
-            Span::styled(self.padded_cell(&member.state, 15), self.state_style(&member.state)),
-            Span::raw(self.padded_cell(&member.since, 5)),
-            Span::styled(self.padded_cell(&unread, 7), Style::new().add_modifier(Modifier::BOLD)),
+            Span::styled(self.padded_cell(&member.state, STATE_WIDTH), self.state_style(&member.state)),
+            Span::raw(self.padded_cell(&member.since, TIME_WIDTH)),
+            Span::styled(self.padded_cell(&unread, UNREAD_WIDTH), Style::new().add_modifier(Modifier::BOLD)),
         ];
-        if self.state.snapshot.members.iter().any(|member| !member.usage.is_empty()) {
-            spans.push(Span::raw(self.padded_cell(&member.usage, USAGE_WIDTH)));
-        }
-        if !member.task.is_empty() {
-            spans.push(Span::raw(self.padded_cell(&member.task, task)));
-        }
+        let optional = [(&member.usage, self.usage_width()), (&member.task, self.member_task_width())];
+        spans.extend(
+            optional.iter().filter_map(|(text, width)| Some(Span::raw(self.padded_cell(text, (*width)?)))),
+        );
         spans.push(self.colored_text(&member.last_line, Color::DarkGray));
         spans
+    }
+
+    fn member_headings(&self) -> Vec<(&'static str, usize)> {
+        let mut headings = vec![
+            ("name", NAME_WIDTH),
+            ("state", STATE_WIDTH),
+            ("since", TIME_WIDTH),
+            ("unread", UNREAD_WIDTH),
+        ];
+        headings.extend(self.usage_width().map(|width| ("usage", width)));
+        headings.extend(self.member_task_width().map(|width| ("task", width)));
+        headings.push(("last line", self.width));
+        headings
+    }
+
+    /// `None` if no member's program reports its usage.
+    fn usage_width(&self) -> Option<usize> {
+        let has_usage = self.state.snapshot.members.iter().any(|member| !member.usage.is_empty());
+        has_usage.then_some(USAGE_WIDTH)
+    }
+
+    /// The task takes two fifths of what the other columns leave, and the last line takes the rest. `None`
+    /// if no member has a task, or if the screen is too narrow.
+    fn member_task_width(&self) -> Option<usize> {
+        let usage = self.usage_width().map_or(0, |width| width + 1);
+        // The first column marks the selection, and each of the four other columns ends with a blank.
+        let used = 1 + NAME_WIDTH + STATE_WIDTH + TIME_WIDTH + UNREAD_WIDTH + 4 + usage;
+        let width = self.width.saturating_sub(used) * 2 / 5;
+        let has_task = self.state.snapshot.members.iter().any(|member| !member.task.is_empty());
+        (has_task && width >= MIN_TASK_WIDTH).then_some(width)
     }
 
     fn task_row(&self, task: &TaskItem) -> Vec<Span<'static>> {
@@ -66,10 +133,10 @@ impl RowFormatter<'_> {
             ids => format!("  (and for {})", join_ids(ids)),
         };
         let owner = task.owner.as_deref().unwrap_or("-");
-        let id_width = 8 + 2 * task.depth.saturating_sub(1);
+        let id_width = (6 + 2 * task.depth).max(NAME_WIDTH);
         vec![
             Span::raw(self.padded_cell(&format!("{branch}#{}", task.id), id_width)),
-            Span::styled(self.padded_cell(task.state.label(), 7), self.task_style(task.state)),
+            Span::styled(self.padded_cell(task.state.label(), TASK_STATE_WIDTH), self.task_style(task.state)),
             Span::styled(self.padded_cell(owner, NAME_WIDTH), self.member_style(owner)),
             Span::raw(self.capabilities.printable_line(&task.subject)),
             self.colored_text(&blockers, Color::DarkGray),
@@ -81,7 +148,7 @@ impl RowFormatter<'_> {
         let summary = self.capabilities.printable_line(&message.summary);
         let name = |name: &str| Span::styled(self.capabilities.printable_line(name), self.member_style(name));
         vec![
-            Span::raw(self.padded_cell(&message.time_text, 5)),
+            Span::raw(self.padded_cell(&message.time_text, TIME_WIDTH)),
             name(&message.from),
             Span::raw(format!(" {arrow} ")),
             name(&message.to),
@@ -91,8 +158,8 @@ impl RowFormatter<'_> {
 
     fn request_row(&self, request: &RequestItem) -> Vec<Span<'static>> {
         vec![
-            Span::raw(self.padded_cell(&request.since, 5)),
             Span::styled(self.padded_cell(&request.from, NAME_WIDTH), self.member_style(&request.from)),
+            Span::raw(self.padded_cell(&request.since, TIME_WIDTH)),
             self.colored_text(&request.summary, Color::Yellow),
         ]
     }

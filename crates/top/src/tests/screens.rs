@@ -42,7 +42,7 @@ pub(super) fn screen_text(state: &UiState) -> String {
 }
 
 #[allow(clippy::disallowed_methods, reason = "writes the expected screens of this test")]
-fn assert_screen(name: &str, state: &UiState) {
+pub(super) fn assert_screen(name: &str, state: &UiState) {
     let screen = buffer_text(&draw_buffer(state));
     let path = format!("{}/src/tests/screens/{name}.txt", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("SCREENS").is_some() {
