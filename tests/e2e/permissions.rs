@@ -48,7 +48,7 @@ fn run(env: &TestEnv, variables: &[(String, String)], command: &str, name: &str)
         other => other.to_owned(),
     };
     let mut words: Vec<String> = command.split(' ').map(word).collect();
-    if command == "wait" {
+    if command.ends_with("wait") {
         words.extend(["--timeout", "1ms"].map(str::to_owned));
     }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

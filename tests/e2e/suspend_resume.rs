@@ -129,7 +129,7 @@ fn suspended_members_resume_with_task_and_session_only_on_resume() {
 }
 
 #[test]
-fn plan_of_a_suspended_member_is_answered_and_its_pane_stays_hidden() {
+fn plan_of_a_suspended_member_keeps_its_id_and_its_pane_stays_hidden() {
     let env = acp::env_with_acp_profile(&[]);
     acp::spawn(&env, &["--mode", "plan", "--prompt", "do talk"]);
     let requests = || env.json(["requests"])["requests"].clone();
@@ -140,28 +140,19 @@ fn plan_of_a_suspended_member_is_answered_and_its_pane_stays_hidden() {
     let (kept, id) = (requests()[0].clone(), request["id"].as_str().unwrap());
     assert_eq!((&kept["id"], &kept["is_suspended"]), (&request["id"], &true.into()), "{kept}");
     let text = env.teamctl(["requests"]).expect_success();
-    assert!(text.contains("suspended: reads the answer when it is resumed"), "{text}");
-    env.teamctl(["approve", id, "--mode", "acceptEdits"]).expect_success();
-    assert_eq!(requests(), serde_json::json!([]));
+    assert!(text.contains("suspended: answer it after"), "{text}");
+    let error = env.teamctl(["approve", id]).expect_failure(76);
+    assert!(error.contains("ann is suspended, and asks again when it is resumed"), "{error}");
     env.teamctl(["up", "--resume"]).expect_success();
-    acp::wait_for_output(&env, "in mode code");
-    assert_eq!(acp::payloads_to_lead(&env, "plan_approval_request").len(), 1, "it asks only once");
-    env.wait_until("the pane is hidden again", || (env.member("ann")?["is_hidden"] == true).then_some(()));
-    acp::shut_down_member(env);
-}
-
-#[test]
-fn resumed_member_asks_for_its_plan_with_the_same_id() {
-    let env = acp::env_with_acp_profile(&[]);
-    acp::spawn(&env, &["--mode", "plan", "--prompt", "do talk"]);
     let plans = || acp::payloads_to_lead(&env, "plan_approval_request");
-    env.wait_until("ann submits its plan", || plans().first().cloned());
-    env.teamctl(["down", "--suspend"]).expect_success();
-    env.start_daemon();
-    env.teamctl(["up", "--resume"]).expect_success();
     let again = env.wait_until("ann asks again", || plans().get(1).cloned());
     assert_eq!(again["requestId"], plans()[0]["requestId"]);
-    assert_eq!(env.json(["requests"])["requests"].as_array().map(Vec::len), Some(1));
+    env.teamctl(["approve", id, "--mode", "acceptEdits"]).expect_success();
+    acp::wait_for_output(&env, "in mode code");
+    env.wait_until("the approval is recorded", || {
+        (env.member("ann")?["mode"] == "acceptEdits").then_some(())
+    });
+    env.wait_until("the pane is hidden again", || (env.member("ann")?["is_hidden"] == true).then_some(()));
     acp::shut_down_member(env);
 }
 

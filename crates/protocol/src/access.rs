@@ -27,8 +27,8 @@ impl Access<'_> {
         let allowed = match self {
             _ if caller.is_lead() => return Ok(()),
             Access::Everyone => return Ok(()),
-            Access::Member(name) if own_name(name) == *caller => return Ok(()),
-            Access::Member(name) => format!("{}, the lead or a person", own_name(name)),
+            Access::Member(name) if name_without_team(name) == *caller => return Ok(()),
+            Access::Member(name) => format!("{}, the lead or a person", name_without_team(name)),
             Access::Lead => "the lead or a person".to_owned(),
         };
         let message = format!("cannot do this as {caller}: that is for {allowed}");
@@ -38,7 +38,7 @@ impl Access<'_> {
 }
 
 /// The name in an address `NAME@TEAM`.
-fn own_name(address: &str) -> AgentName {
+fn name_without_team(address: &str) -> AgentName {
     AgentName::new_unchecked(address.split('@').next().unwrap_or_default())
 }
 

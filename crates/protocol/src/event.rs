@@ -355,7 +355,10 @@ impl fmt::Display for EventKind {
             }
             EventKind::MemberExchangePaused { with, turns, within_ms, .. } => {
                 let minutes = within_ms / 60_000;
-                write!(f, "answered {with} in {turns} turns within {minutes} min; its messages wait")
+                write!(
+                    f,
+                    "answered {with} in {turns} turns within {minutes} min; the next messages of {with} wait"
+                )
             }
             EventKind::MemberInterrupted => f.write_str("interrupted"),
             EventKind::MemberExited { outcome, description } => {

@@ -4,8 +4,9 @@
 //! Clients read the file if no daemon runs, or if a command works without the daemon.
 
 use crate::answer_capabilities::Capabilities;
-use crate::control::{PastMember, TeamStatus};
+use crate::control::{PastMember, PlanStage, TeamStatus};
 use crate::delivery::Delivery;
+use crate::id::RequestId;
 use crate::name::{AgentName, TeamName};
 use crate::shim_turn_program::TurnProgram;
 use serde::Deserialize;
@@ -20,6 +21,26 @@ pub struct RosterFile {
     records: Vec<RosterRecord>,
     #[serde(default)]
     past_members: BTreeMap<TeamName, Vec<PastMember>>,
+    #[serde(default)]
+    pending_respawns: Vec<RecordedRespawn>,
+}
+
+/// The part of a suspended member's record that clients read.
+#[derive(Debug, Deserialize)]
+struct RecordedRespawn {
+    request: TeamOfRequest,
+    respawn: PlanOfRespawn,
+}
+
+#[derive(Debug, Deserialize)]
+struct TeamOfRequest {
+    team: TeamName,
+}
+
+#[derive(Debug, Deserialize)]
+struct PlanOfRespawn {
+    #[serde(default)]
+    plan: Option<PlanStage>,
 }
 
 /// The part of a member's record that clients read. It has no `Debug`, because the token is secret.
@@ -140,10 +161,23 @@ impl RosterFile {
         teams.filter(|team| !team.past_members.is_empty()).collect()
     }
 
-    /// The suspended members of the team.
-    pub fn suspended_members(&self, team: &TeamName) -> BTreeSet<AgentName> {
+    /// Whether the member is suspended.
+    pub fn is_suspended(&self, team: &TeamName, name: &AgentName) -> bool {
         let members = self.past_members.get(team).into_iter().flatten();
-        members.filter(|member| member.is_suspended).map(|member| member.name.clone()).collect()
+        members.into_iter().any(|member| member.is_suspended && member.name == *name)
+    }
+}
+
+impl RosterFile {
+    /// The requests for approval of a plan that members of the team send again, with the same ids, when
+    /// they are resumed or respawned.
+    pub fn plans_to_resubmit(&self, team: &TeamName) -> BTreeSet<RequestId> {
+        let of_team = self.pending_respawns.iter().filter(|pending| pending.request.team == *team);
+        let plan = |pending: &RecordedRespawn| match &pending.respawn.plan {
+            Some(PlanStage::AwaitingApproval { request_id, .. }) => Some(request_id.clone()),
+            _ => None,
+        };
+        of_team.filter_map(plan).collect()
     }
 }
 
@@ -292,9 +326,21 @@ mod tests {
         let teams = roster.suspended_teams();
         assert_eq!((teams.len(), teams[0].name.as_str()), (1, "survey"));
         assert_eq!(teams[0].past_members.iter().map(|past| past.name.as_str()).collect::<Vec<_>>(), ["ann"]);
-        let suspended = roster.suspended_members(&teams[0].name);
-        let is_suspended = |name: &str| suspended.contains(&AgentName::new_unchecked(name));
+        let is_suspended = |name: &str| roster.is_suspended(&teams[0].name, &AgentName::new_unchecked(name));
         assert_eq!(["Ann", "bob", "cy"].map(is_suspended), [true, false, false]);
         assert!(RosterFile::default().suspended_teams().is_empty());
+    }
+
+    #[test]
+    fn plans_that_wait_for_approval_are_submitted_again() {
+        let pending = |team: &str, plan: serde_json::Value| json!({"request": {"team": team}, "respawn": {"plan": plan}});
+        let plan = |id: &str| json!({"awaiting_approval": {"request_id": id, "file": "f"}});
+        let roster = json!({
+            "version": RosterFile::VERSION,
+            "pending_respawns": [pending("t", plan("p-1")), pending("t", json!("planning")), pending("u", plan("p-2"))],
+        });
+        let roster = RosterFile::parse(roster.to_string().as_bytes()).unwrap();
+        let plans = roster.plans_to_resubmit(&TeamName::parse("t").unwrap());
+        assert_eq!(plans.iter().map(RequestId::as_str).collect::<Vec<_>>(), ["p-1"]);
     }
 }

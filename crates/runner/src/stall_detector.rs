@@ -6,7 +6,7 @@
 //! tmux server was killed.
 
 use crate::team_snapshot::TeamSnapshot;
-use protocol::control::{Activity, MemberFlag, MemberStatus};
+use protocol::control::{Activity, MemberFlag, MemberStatus, TurnPause};
 use protocol::delivery::Delivery;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
@@ -73,7 +73,9 @@ fn is_idle_for_good(member: &MemberStatus) -> bool {
         matches!(flag, MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission | MemberFlag::Paused)
     };
     let is_idle = member.activity == Activity::Idle && member.delivery != Delivery::Pull;
-    is_idle && !member.flags.iter().any(continues)
+    // After the pause of an exchange, two members only answer each other again.
+    let is_in_exchange = matches!(member.turn_pause, Some(TurnPause::Exchange(_)));
+    is_idle && (is_in_exchange || !member.flags.iter().any(continues))
 }
 
 /// Whether the lead owns an open task. Such a team never counts as stalled, because the lead may be

@@ -218,6 +218,13 @@ pub enum Error {
         /// The member that made the request.
         from: AgentName,
     },
+    /// The member that made the request is suspended.
+    #[error("cannot answer {id} now: {from} is suspended, and asks again when it is resumed")]
+    AskerSuspended {
+        id: String,
+        /// The member that made the request.
+        from: AgentName,
+    },
     /// The member no longer waits for the answer.
     #[error("cannot answer {id}: {from} has taken it back, since the turn that asked is over")]
     Withdrawn {
@@ -292,7 +299,9 @@ impl Error {
                 ErrorKind::Refused
             }
             Error::InvalidTransition { .. } => ErrorKind::Refused,
-            Error::UnknownFiles { .. } | Error::UnsupportedAnswer { .. } => ErrorKind::Refused,
+            Error::UnknownFiles { .. } | Error::UnsupportedAnswer { .. } | Error::AskerSuspended { .. } => {
+                ErrorKind::Refused
+            }
             Error::NoSuchRequest { .. } | Error::AskerGone { .. } | Error::Withdrawn { .. } => {
                 ErrorKind::NotFound
             }
@@ -358,6 +367,7 @@ impl Error {
             | Error::AskerGone { .. }
             | Error::Withdrawn { .. }
             | Error::AnswerNotApplicable { .. } => "what waits for an answer: teamctl requests".to_owned(),
+            Error::AskerSuspended { .. } => "resume it with: teamctl up --resume".to_owned(),
             Error::UnsupportedAnswer { unsupported_answer, .. } => unsupported_answer.help.clone(),
             _ => return None,
         };

@@ -2,8 +2,8 @@
 //!
 //! A request in the lead's inbox, read or unread, is open while two conditions hold. The member
 //! that made the request is still on the team, in the same spawn. And there is no answer in the
-//! member's inbox or in the answer log. The last plan of a suspended member stays open, because the
-//! member asks for its approval again when it is resumed.
+//! member's inbox or in the answer log. The plan of a suspended member waits: the member sends the
+//! request again, with the same id, when it is resumed.
 //!
 //! A person, the lead and the daemon may answer the same request. To answer, a process checks the
 //! member's inbox for an answer and appends its own answer in one step. So only the first answer is
@@ -25,6 +25,7 @@ use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
 use protocol::team_config::TeamConfig;
 use protocol::timestamp::parse_iso8601;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Access to the requests of one team's members.
@@ -40,14 +41,13 @@ pub struct OpenRequest {
     pub from: AgentName,
     /// When the request was made, in ms since the epoch. 0 if the message has no valid timestamp.
     pub asked_at: u64,
-    /// When the member last repeated the request, in ms since the epoch. Some programs ask twice.
-    last_asked_at: u64,
+    /// When the member last repeated the request, in ms since the epoch. Some programs ask twice, and a
+    /// resumed member submits its plan again.
+    pub last_asked_at: u64,
     /// The member's working directory, for policy rules about directories.
     pub cwd: String,
     /// The text of the message, unchanged.
     pub text: String,
-    /// Whether the member is suspended. It reads the answer when it is resumed.
-    pub is_suspended: bool,
     /// The entries of this request in the lead's inbox.
     entries: Vec<InboxEntry>,
 }
@@ -57,6 +57,8 @@ pub struct OpenRequest {
 pub struct RequestScanResult {
     /// The open requests, oldest first.
     pub open: Vec<OpenRequest>,
+    /// The plans of suspended members. They are open again when the members are resumed.
+    pub suspended: Vec<OpenRequest>,
     /// The answers to the other requests. An answer that is only in an inbox counts as the lead's.
     pub answered: Vec<AnsweredRequest>,
     /// The requests that their members withdrew.
@@ -78,6 +80,7 @@ enum RequestState {
     Answered { approved: bool, by: AnsweredBy },
     Withdrawn,
     AskerGone,
+    AskerSuspended,
 }
 
 impl Team {
@@ -100,7 +103,10 @@ impl MemberRequests {
         let is_withdrawn = |found: &&ScannedRequest| found.state == RequestState::Withdrawn;
         let withdrawn = all.iter().filter(is_withdrawn).map(ScannedRequest::key).collect();
         let plans_timed_out_twice = members_timed_out_twice(&all);
-        Ok(RequestScanResult { open: into_open(all), answered, withdrawn, plans_timed_out_twice })
+        let (suspended, all): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|found| found.state == RequestState::AskerSuspended);
+        let suspended = suspended.into_iter().map(|found| found.request).collect();
+        Ok(RequestScanResult { open: into_open(all), suspended, answered, withdrawn, plans_timed_out_twice })
     }
 
     /// The id of the member's last plan request without an answer. `None` if there is none.
@@ -258,11 +264,13 @@ impl MemberRequests {
         let (config, answers) = (self.0.cached_config()?, self.0.answer_log().read_team(self.0.name()));
         let mut inboxes: BTreeMap<AgentName, Vec<InboxEntry>> = BTreeMap::new();
         let mut all = Vec::with_capacity(requests.len());
-        let plans_of_suspended = self.last_plans_of_suspended(&config, &requests);
-        for (at, mut request) in requests.into_iter().enumerate() {
-            request.is_suspended = plans_of_suspended.contains(&at);
-            let joined_at = joined_at(&config, &mut request).or(request.is_suspended.then_some(0));
-            let state = match joined_at {
+        let plans_to_resubmit = OnceCell::new();
+        let plans_to_resubmit = || plans_to_resubmit.get_or_init(|| self.0.plans_to_resubmit());
+        for mut request in requests {
+            let state = match joined_at(&config, &mut request) {
+                None if is_plan(&request) && plans_to_resubmit().contains(request.request.id()) => {
+                    RequestState::AskerSuspended
+                }
                 None => RequestState::AskerGone,
                 Some(since) if request.last_asked_at > 0 && request.last_asked_at < since => {
                     RequestState::AskerGone
@@ -282,23 +290,6 @@ impl MemberRequests {
             all.push(ScannedRequest { request, state });
         }
         Ok(all)
-    }
-}
-
-impl MemberRequests {
-    /// The positions in `requests` of the last plan of each suspended member.
-    fn last_plans_of_suspended(&self, config: &TeamConfig, requests: &[OpenRequest]) -> BTreeSet<usize> {
-        let is_plan = |request: &OpenRequest| matches!(request.request, MemberRequest::Plan(_));
-        let absent = requests
-            .iter()
-            .enumerate()
-            .filter(|(_, request)| is_plan(request) && config.member(&request.from).is_none());
-        let last: BTreeMap<&AgentName, usize> = absent.map(|(at, request)| (&request.from, at)).collect();
-        if last.is_empty() {
-            return BTreeSet::new();
-        }
-        let suspended = self.0.suspended_members();
-        last.into_iter().filter(|(name, _)| suspended.contains(name)).map(|(_, at)| at).collect()
     }
 }
 
@@ -327,6 +318,7 @@ impl RequestState {
         match self {
             RequestState::Answered { approved, .. } => Error::AlreadyAnswered { id, approved },
             RequestState::Withdrawn => Error::Withdrawn { id, from },
+            RequestState::AskerSuspended => Error::AskerSuspended { id, from },
             RequestState::Open | RequestState::AskerGone => Error::AskerGone { id, from },
         }
     }
@@ -340,10 +332,17 @@ fn members_timed_out_twice(all: &[ScannedRequest]) -> BTreeSet<AgentName> {
         match found.state {
             RequestState::Answered { approved: false, by: AnsweredBy::Timeout } => *count += 1,
             RequestState::Answered { .. } => *count = 0,
-            RequestState::Open | RequestState::Withdrawn | RequestState::AskerGone => {}
+            RequestState::Open
+            | RequestState::Withdrawn
+            | RequestState::AskerGone
+            | RequestState::AskerSuspended => {}
         }
     }
     in_a_row.into_iter().filter(|(_, count)| *count >= 2).map(|(name, _)| name.clone()).collect()
+}
+
+fn is_plan(request: &OpenRequest) -> bool {
+    matches!(request.request, MemberRequest::Plan(_))
 }
 
 fn into_open(all: Vec<ScannedRequest>) -> Vec<OpenRequest> {
@@ -386,7 +385,6 @@ impl OpenRequest {
             last_asked_at: since,
             cwd: String::new(),
             text,
-            is_suspended: false,
             entries: vec![entry],
         })
     }

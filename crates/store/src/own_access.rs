@@ -70,7 +70,10 @@ impl ForeignWriter {
     fn remedy(self, access: Access, path: &Path) -> String {
         let shown = shell_quote(&path.to_string_lossy());
         match self {
-            ForeignWriter::Owner => foreign_owner_remedy(access.owner, geteuid().as_raw(), path),
+            ForeignWriter::Owner if access.is_directory => {
+                foreign_owner_remedy(access.owner, geteuid().as_raw(), path)
+            }
+            ForeignWriter::Owner => format!("see who wrote it: ls -l {shown}"),
             _ if access.is_directory && access.mode.contains(Mode::S_ISGID) => {
                 format!("chmod -R g-s,go-w {shown}")
             }
@@ -80,14 +83,14 @@ impl ForeignWriter {
     }
 }
 
-/// What the user `me` can do about a file or directory of the user `owner`. In a container, teamd often runs
+/// What the user `me` can do about a directory of the user `owner`. In a container, teamd often runs
 /// as an ordinary user, and a person comes in as root; a changed owner would then lock teamd out.
 pub(crate) fn foreign_owner_remedy(owner: u32, me: u32, path: &Path) -> String {
     let shown = shell_quote(&path.to_string_lossy());
     match (owner, me) {
         (0, _) => format!("use a directory of your own, or as root: chown {me} {shown}"),
-        (_, 0) => format!("it belongs to user {owner} and you are root: run this as user {owner}"),
-        _ => format!("it belongs to user {owner} and you are user {me}: use a directory of your own"),
+        (_, 0) => format!("run this as user {owner}, who owns it"),
+        _ => format!("use a directory of your own; the owner is user {owner}, and you are user {me}"),
     }
 }
 
@@ -182,10 +185,10 @@ mod tests {
     fn remedy_for_a_foreign_owner_names_the_users_and_never_locks_one_out() {
         let remedy = |owner, me| foreign_owner_remedy(owner, me, Path::new("/r/a b"));
         assert_eq!(remedy(0, 1000), "use a directory of your own, or as root: chown 1000 '/r/a b'");
-        assert_eq!(remedy(1000, 0), "it belongs to user 1000 and you are root: run this as user 1000");
+        assert_eq!(remedy(1000, 0), "run this as user 1000, who owns it");
         assert_eq!(
             remedy(1001, 1000),
-            "it belongs to user 1001 and you are user 1000: use a directory of your own"
+            "use a directory of your own; the owner is user 1001, and you are user 1000"
         );
     }
 

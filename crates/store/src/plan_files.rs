@@ -78,8 +78,8 @@ impl Team {
         Ok(request)
     }
 
-    /// Asks the lead again to approve a plan for which there is no answer, with the same request id. So an
-    /// answer that comes meanwhile counts for both.
+    /// Asks the lead again to approve a plan for which there is no answer, with the same request id. An
+    /// answer to either of the two messages closes the request.
     pub fn repeat_plan_request(
         &self,
         request: &RequestId,

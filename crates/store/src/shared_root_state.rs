@@ -10,6 +10,7 @@ use crate::read_daemon_files::read_roster_file;
 use crate::task_hold_files::delete_task_holds;
 use crate::team_file_names::{TASKS_DIR, TEAMS_DIR};
 use protocol::answer_capabilities::Capabilities;
+use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -40,9 +41,14 @@ impl SharedRootState {
         read_roster_file(&self.state_dir).unwrap_or_default().member_capabilities(team, name)
     }
 
-    /// The suspended members of the team, from the daemon's roster.
-    pub(crate) fn suspended_members(&self, team: &TeamName) -> BTreeSet<AgentName> {
-        read_roster_file(&self.state_dir).unwrap_or_default().suspended_members(team)
+    /// Whether the member is suspended, from the daemon's roster.
+    pub(crate) fn is_suspended(&self, team: &TeamName, name: &AgentName) -> bool {
+        read_roster_file(&self.state_dir).unwrap_or_default().is_suspended(team, name)
+    }
+
+    /// The plans that members of the team submit again at their next spawn, from the daemon's roster.
+    pub(crate) fn plans_to_resubmit(&self, team: &TeamName) -> BTreeSet<RequestId> {
+        read_roster_file(&self.state_dir).unwrap_or_default().plans_to_resubmit(team)
     }
 
     pub(crate) fn delete_records(&self, team: &TeamName) -> Result<(), Error> {

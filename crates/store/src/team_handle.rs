@@ -15,6 +15,7 @@ use crate::tasks::cache::TaskCache;
 use crate::team_file_names::{CONFIG_FILE, INBOXES_DIR};
 use protocol::answer_capabilities::Capabilities;
 use protocol::did_you_mean::nearest_names;
+use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName, strip_team};
 use protocol::policy::Policy;
 use protocol::team_config::{Member, TeamConfig};
@@ -132,14 +133,14 @@ impl Team {
 
     pub(crate) fn no_such_member(&self, name: &str, config: &TeamConfig) -> Error {
         let nearest = nearest_names(name, config.members.iter().map(|member| &member.name));
-        let own_name = AgentName::new_unchecked(strip_team(name, &self.0.name));
-        let is_suspended = self.suspended_members().contains(&own_name);
+        let is_suspended =
+            self.0.root.is_suspended(&self.0.name, &AgentName::new_unchecked(strip_team(name, &self.0.name)));
         Error::NoSuchMember { name: name.to_owned(), team: self.0.name.clone(), nearest, is_suspended }
     }
 
-    /// The suspended members, from the daemon's roster.
-    pub(crate) fn suspended_members(&self) -> BTreeSet<AgentName> {
-        self.0.root.suspended_members(&self.0.name)
+    /// The plans that members submit again when they are resumed, from the daemon's roster.
+    pub(crate) fn plans_to_resubmit(&self) -> BTreeSet<RequestId> {
+        self.0.root.plans_to_resubmit(&self.0.name)
     }
 
     pub(crate) fn dir(&self) -> &DirHandle {

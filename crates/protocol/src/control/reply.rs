@@ -204,8 +204,7 @@ pub enum MemberFlag {
     DialogUnknown,
     /// The member's turn has written no output for long, so its program may wait for a person.
     NoOutput,
-    /// The member's last turns have failed, or it has answered another member too often, and its next
-    /// turn starts after a pause.
+    /// Turns of the member wait: its last turns have failed, or it has reached the limit of an exchange.
     Paused,
     /// So many turns of the member have failed in a row that it waits for a message of a person or
     /// of the lead.
@@ -248,7 +247,7 @@ pub struct MemberStatus {
     /// What the dialog asks at which the member's program waits. `None` without a dialog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialog: Option<String>,
-    /// Why turns of the member wait although there is work for them. `None` if none waits.
+    /// Why turns of the member wait although there is work for them. `None` if no turn waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_pause: Option<TurnPause>,
     /// The task of the current turn. `None` if unknown.

@@ -39,13 +39,13 @@ pub struct TurnStatus {
     /// Whether a shutdown request waits for the end of the turn.
     #[serde(default)]
     pub shutdown_requested: bool,
-    /// Why turns wait although there is work for them. `None` if none waits.
+    /// Why turns wait although there is work for them. `None` if no turn waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<TurnPause>,
 }
 
-/// A pause of an agent's turns. Their messages stay unread and are delivered after the pause. A message
-/// of a person or of the lead ends it early.
+/// Why turns of an agent wait. The messages of these turns stay unread until then. A message of a person
+/// or of the lead ends the pause early.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "cause", rename_all = "snake_case")]

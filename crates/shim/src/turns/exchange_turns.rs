@@ -2,18 +2,22 @@
 //! such an exchange goes on until the budget is used up.
 //!
 //! A turn counts if it is about a message of another member, if the agent sent a message to a member
-//! during the turn, and if the message was written after the last turn that counted. Messages that
-//! had waited for delivery are no answers. A message of a person or of the lead ends all pauses and
+//! during the turn, and if the message was written after the last counted turn began. An older message
+//! waited for delivery, so it is no answer to the agent's last message. A message of a person or of the lead ends all pauses and
 //! begins the count anew.
 
 use protocol::control::ExchangePause;
 use protocol::name::AgentName;
 use protocol::policy::ExchangeLimits;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The turns on messages of each other member.
 #[derive(Debug, Default)]
-pub(super) struct ExchangeTurns(BTreeMap<AgentName, Exchange>);
+pub(super) struct ExchangeTurns {
+    exchanges: BTreeMap<AgentName, Exchange>,
+    /// The unread messages of a person or of the lead at the last scan.
+    known_messages: BTreeSet<u64>,
+}
 
 /// The turns on messages of one member. Times are in milliseconds since the epoch.
 #[derive(Debug, Default)]
@@ -33,7 +37,7 @@ impl ExchangeTurns {
         [sent_at, started_at, now]: [u64; 3],
         limits: ExchangeLimits,
     ) -> Option<&ExchangePause> {
-        let exchange = self.0.entry(sender.clone()).or_default();
+        let exchange = self.exchanges.entry(sender.clone()).or_default();
         if exchange.started_at.last().is_some_and(|last| sent_at < *last) {
             return None;
         }
@@ -46,9 +50,13 @@ impl ExchangeTurns {
         exchange.pause.as_ref()
     }
 
-    /// Ends all pauses and forgets all turns.
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
+    /// Ends all pauses and forgets all turns, if one of the unread messages of a person or of the lead
+    /// is new.
+    pub(super) fn note_messages_of_lead(&mut self, unread: BTreeSet<u64>) {
+        if !unread.is_subset(&self.known_messages) {
+            self.exchanges.clear();
+        }
+        self.known_messages = unread;
     }
 
     /// The pause of the exchange with `sender`, if there is one at `now`. A pause ends early if the
@@ -59,7 +67,7 @@ impl ExchangeTurns {
         now: u64,
         limits: ExchangeLimits,
     ) -> Option<&ExchangePause> {
-        let pause = self.0.get(sender)?.pause.as_ref()?;
+        let pause = self.exchanges.get(sender)?.pause.as_ref()?;
         let is_limit = |(within_ms, turns)| within_ms == pause.within_ms && turns <= pause.turns;
         (now < pause.until && limits.windows().any(is_limit)).then_some(pause)
     }
@@ -128,13 +136,16 @@ mod tests {
     }
 
     #[test]
-    fn other_limits_and_clear_end_the_pause() {
+    fn other_limits_and_a_new_message_of_the_lead_end_the_pause() {
         let mut turns = ExchangeTurns::default();
         pauses(&mut turns, 3, 0, 1);
         let is_paused = |turns: &ExchangeTurns, limits| turns.pause(&bob(), 5, limits).is_some();
         let limits = |turns_per_minute| ExchangeLimits { turns_per_minute, ..LIMITS };
         assert_eq!([0, 3, 4].map(|limit| is_paused(&turns, limits(limit))), [false, true, false]);
-        turns.clear();
+        turns.note_messages_of_lead(BTreeSet::from([1]));
         assert!(!is_paused(&turns, LIMITS));
+        pauses(&mut turns, 3, 0, 1);
+        turns.note_messages_of_lead(BTreeSet::from([1]));
+        assert!(is_paused(&turns, LIMITS), "the message is not new");
     }
 }

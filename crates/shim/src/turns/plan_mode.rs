@@ -94,8 +94,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Submits the plan of the previous spawn again, because the plan request of that spawn was
-    /// withdrawn. If the plan was answered in the meantime, this does nothing.
+    /// Submits the plan of the previous spawn again, with the same request id, because requests of an ended
+    /// spawn are closed. If the plan was answered in the meantime, this does nothing.
     pub(super) fn resubmit_plan(&mut self) -> Result<(), StepError> {
         let Some(PlanStage::AwaitingApproval { request_id: request, file }) = self.status.plan_stage.clone()
         else {

@@ -273,9 +273,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         &mut self,
         unread: Vec<InboxEntry>,
     ) -> (Vec<InboxEntry>, Option<ExchangePause>) {
-        if !messages_of_lead(&unread).is_empty() {
-            self.exchanges.clear();
-        }
+        self.exchanges.note_messages_of_lead(messages_of_lead(&unread));
         let limits = self.files.exchange_limits();
         let pause = |entry: &InboxEntry| {
             let sender = AgentName::new_unchecked(&entry.unread()?.from);

@@ -1,4 +1,4 @@
-//! The list of all commands. Each of them has its arguments in a file of its own.
+//! The list of all commands.
 
 use crate::commands;
 use clap::Subcommand;

@@ -57,10 +57,12 @@ enum SenderFormat {
     NameAtTeam,
 }
 
-/// An open request and its team.
+/// An open request, or one of a suspended member, and its team.
 struct TeamRequest {
     team: TeamName,
     view: RequestView,
+    /// Whether the sender is suspended. The request can be answered when it is resumed.
+    is_suspended: bool,
 }
 
 fn open_requests(
@@ -69,9 +71,12 @@ fn open_requests(
     team: &TeamName,
 ) -> Result<Vec<TeamRequest>, ErrorReport> {
     let caller = context.caller_in(root.team(team)?);
-    let (policy, scan) = (caller.policy()?, caller.team().requests().scan()?);
-    let views = request_view::open_requests(&policy, scan).into_iter();
-    Ok(views.map(|view| TeamRequest { team: team.clone(), view }).collect())
+    let (policy, mut scan) = (caller.policy()?, caller.team().requests().scan()?);
+    let suspended = std::mem::take(&mut scan.suspended).into_iter();
+    let suspended = suspended.map(|request| (RequestView { request, policy_answer: None }, true));
+    let open = request_view::open_requests(&policy, scan).into_iter().map(|view| (view, false));
+    let all = open.chain(suspended);
+    Ok(all.map(|(view, is_suspended)| TeamRequest { team: team.clone(), view, is_suspended }).collect())
 }
 
 fn print_requests(
@@ -95,7 +100,7 @@ fn print_requests(
     output::print_result(context, &json!({}), &format!("\nAnswer with: {approve}, or: {deny}"));
 }
 
-fn request_json(TeamRequest { team, view }: &TeamRequest) -> Value {
+fn request_json(TeamRequest { team, view, is_suspended }: &TeamRequest) -> Value {
     let RequestView { request, policy_answer } = view;
     let body: Value =
         serde_json::from_str(&protocol::json::replace_lone_surrogates(&request.text)).unwrap_or(Value::Null);
@@ -107,7 +112,7 @@ fn request_json(TeamRequest { team, view }: &TeamRequest) -> Value {
         "since": request.asked_at,
         "body": body,
     });
-    if request.is_suspended {
+    if *is_suspended {
         object["is_suspended"] = json!(true);
     }
     if let Some((at, is_approved)) = policy_answer {
@@ -119,7 +124,11 @@ fn request_json(TeamRequest { team, view }: &TeamRequest) -> Value {
 
 /// Formats a request for people: a heading with the sender, the id and the times of the request,
 /// and below the heading the indented request. `now` is in ms since the epoch.
-fn request_text(TeamRequest { team, view }: &TeamRequest, sender: SenderFormat, now: u64) -> String {
+fn request_text(
+    TeamRequest { team, view, is_suspended }: &TeamRequest,
+    sender: SenderFormat,
+    now: u64,
+) -> String {
     let request = &view.request;
     let team = match sender {
         SenderFormat::Name => String::new(),
@@ -133,8 +142,7 @@ fn request_text(TeamRequest { team, view }: &TeamRequest, sender: SenderFormat, 
         0 => String::new(),
         since => format!("  since {}", two_unit_duration(now.saturating_sub(since))),
     };
-    let suspended =
-        if request.is_suspended { ", suspended: reads the answer when it is resumed" } else { "" };
+    let suspended = if *is_suspended { ", suspended: answer it after teamctl up --resume" } else { "" };
     let from = single_line(request.from.as_str());
     let heading = format!("{from}{team}  {}{since}{timeout}{suspended}", request.request.id());
     let body = request_view::request_text(&request.request);

@@ -220,9 +220,7 @@ fn print_teams(
         print_line(&format!("teamd {}, pid {}, root {root}, {tmux}", daemon.version, daemon.pid));
         if daemon.watch_mode == "rescan" {
             let doctor = suggested_commands(context).command(&["doctor"]);
-            print_line(&format!(
-                "teamd gets no events about files and reads them every 2 s; see why: {doctor}"
-            ));
+            print_line(&format!("teamd cannot watch files, so it reads them every 2 s; see why: {doctor}"));
         }
     }
     for team in teams {

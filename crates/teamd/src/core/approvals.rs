@@ -113,7 +113,9 @@ pub(crate) fn handle_requests_scanned(
         Err(error) => {
             context.effects.push(Effect::log_team(team, EventKind::Error { message: error.message }));
         }
-        Ok(store::RequestScanResult { open, answered, withdrawn, plans_timed_out_twice: overlooked }) => {
+        Ok(store::RequestScanResult {
+            open, answered, withdrawn, plans_timed_out_twice: overlooked, ..
+        }) => {
             if let Some(known) = context.state.teams.get_mut(team) {
                 known.unanswered_planners = overlooked;
             }
@@ -207,7 +209,7 @@ fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
         context.effects.push(request_opened_effect(team, &request));
     }
     let decision = policy.decide(&request.request, &cwd.unwrap_or_else(|| request.cwd.clone()));
-    let waited = if news { 0 } else { context.now.wall.saturating_sub(request.asked_at) };
+    let waited = if news { 0 } else { context.now.wall.saturating_sub(request.last_asked_at) };
     let until = answer_deadline(&policy, waited, context.now).filter(|_| !waits);
     if waits && news && policy.timeout_decision().is_some() {
         let error = EventKind::Error { message: unanswered_plans_message(&key.0) };

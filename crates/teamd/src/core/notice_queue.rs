@@ -286,7 +286,10 @@ fn describe(one: &Notice) -> String {
         }
         NoticeKind::ExchangePaused { with, turns } => {
             let with = sanitize_name(with.as_str());
-            format!("{name}@{team} has answered {with} in {turns} turns, a pause follows: {}", next("why"))
+            format!(
+                "{name}@{team} has answered {with} in {turns} turns, messages of {with} wait: {}",
+                next("why")
+            )
         }
         NoticeKind::BudgetExhausted => format!("the budget of {team} is used up: teamctl status -t {team}"),
         NoticeKind::LeadSessionEnded => {

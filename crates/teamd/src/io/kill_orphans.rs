@@ -52,51 +52,65 @@ fn stop_all(marker: &str, deadline: Instant) {
 
 /// Sends a signal to every process with the environment entry `marker`. Returns their pids.
 fn signal_all(marker: &str, signal: Signal) -> Vec<i32> {
-    let found = find_by_token(marker, Instant::now() + EXEC_TIMEOUT);
+    let found = find_by_token(marker, Instant::now() + EXEC_TIMEOUT).into_iter();
     let signalled = found.filter(|(_, pidfd)| pidfd_send_signal(pidfd, signal).is_ok());
     signalled.map(|(pid, _)| pid).collect()
 }
 
 /// The pids and pidfds of all processes with the environment entry `marker`, except the daemon.
-/// Environments of processes in `exec` are read again until `deadline`.
-fn find_by_token(marker: &str, deadline: Instant) -> impl Iterator<Item = (i32, OwnedFd)> {
+///
+/// If a process calls `exec` meanwhile, its environment reads as empty or cut. So it is read again until
+/// `deadline`. All others are read first: one process that stays in `exec` hides no other.
+fn find_by_token(marker: &str, deadline: Instant) -> Vec<(i32, OwnedFd)> {
     let pids = std::fs::read_dir("/proc")
         .into_iter()
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    let others = pids.filter(|pid| pid.unsigned_abs() != std::process::id());
-    others.filter_map(move |pid| Some((pid, open_if_has_token(pid, marker, deadline)?)))
+    let mut unread: Vec<i32> = pids.filter(|pid| pid.unsigned_abs() != std::process::id()).collect();
+    let mut found = Vec::new();
+    loop {
+        unread.retain(|pid| match open_if_has_token(*pid, marker) {
+            Ok(pidfd) => {
+                found.extend(pidfd.map(|pidfd| (*pid, pidfd)));
+                false
+            }
+            Err(InExec) => true,
+        });
+        if unread.is_empty() || Instant::now() >= deadline {
+            return found;
+        }
+        std::thread::yield_now();
+    }
 }
+
+/// The environment of a process cannot be read because the process calls `exec`.
+#[derive(Debug, PartialEq, Eq)]
+struct InExec;
 
 /// Opens a pidfd of the process `pid`, if the environment of that process contains the entry
 /// `marker`.
 ///
 /// The pidfd is opened before the environment is read. So the two cannot belong to different
 /// processes, even if the kernel reuses the pid.
-fn open_if_has_token(pid: i32, marker: &str, deadline: Instant) -> Option<OwnedFd> {
-    let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-    has_entry(pid, marker.as_bytes(), deadline)?.then_some(pidfd)
+fn open_if_has_token(pid: i32, marker: &str) -> Result<Option<OwnedFd>, InExec> {
+    let Some(pid_of_process) = Pid::from_raw(pid) else { return Ok(None) };
+    let Ok(pidfd) = pidfd_open(pid_of_process, PidfdFlags::empty()) else { return Ok(None) };
+    Ok(has_entry(pid, marker.as_bytes())?.then_some(pidfd))
 }
 
-/// Whether the environment of a process contains the entry `marker`. Returns `None` if the process is
-/// gone, or if its environment cannot be read.
+/// Whether the environment of a process contains the entry `marker`. False if the process is gone, or if
+/// its environment cannot be read.
 ///
-/// If the process calls `exec` meanwhile, the environment reads as empty or cut. So it is read again
-/// until its length is the length that the kernel states, or until `deadline`. Kernel threads and
+/// The environment is complete if its length is the length that the kernel states. Kernel threads and
 /// zombies have no executable and no environment.
-fn has_entry(pid: i32, marker: &[u8], deadline: Instant) -> Option<bool> {
-    loop {
-        let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-        if environ.split(|byte| *byte == 0).any(|entry| entry == marker) {
-            return Some(true);
-        }
-        let has_executable = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok();
-        let is_whole = !has_executable || environ_length(pid) == Some(environ.len());
-        if is_whole || Instant::now() >= deadline {
-            return Some(false);
-        }
-        std::thread::yield_now();
+fn has_entry(pid: i32, marker: &[u8]) -> Result<bool, InExec> {
+    let Ok(environ) = std::fs::read(format!("/proc/{pid}/environ")) else { return Ok(false) };
+    if environ.split(|byte| *byte == 0).any(|entry| entry == marker) {
+        return Ok(true);
     }
+    let has_executable = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok();
+    let is_whole = !has_executable || environ_length(pid) == Some(environ.len());
+    if is_whole { Ok(false) } else { Err(InExec) }
 }
 
 /// The length of a process's environment in bytes: field 51 of `/proc/PID/stat`, its end, minus
@@ -125,7 +139,7 @@ mod tests {
         for _ in 0..100 {
             let mut child = Command::new("sleep").arg("1000").env(name, value).spawn().unwrap();
             let deadline = Instant::now() + Duration::from_secs(10);
-            let found = find_by_token(marker, deadline).map(|(pid, _)| pid.unsigned_abs());
+            let found = find_by_token(marker, deadline).into_iter().map(|(pid, _)| pid.unsigned_abs());
             let found: Vec<u32> = found.collect();
             child.kill().unwrap();
             child.wait().unwrap();
@@ -137,10 +151,15 @@ mod tests {
     fn process_without_variables_is_not_waited_for() {
         let mut child = Command::new("sleep").arg("1000").env_clear().spawn().unwrap();
         let deadline = Instant::now() + Duration::from_secs(10);
-        let found = has_entry(child.id().cast_signed(), b"A=b", deadline);
-        let is_in_time = Instant::now() < deadline;
+        let pid = child.id().cast_signed();
+        let found = loop {
+            match has_entry(pid, b"A=b") {
+                Err(InExec) if Instant::now() < deadline => std::thread::yield_now(),
+                found => break found,
+            }
+        };
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!((found, is_in_time), (Some(false), true));
+        assert_eq!(found, Ok(false));
     }
 }

@@ -162,7 +162,13 @@ impl SimulatedTeamFiles {
         }
         let plans_timed_out_twice: BTreeSet<AgentName> =
             timeout_counts.into_iter().filter(|(_, count)| *count >= 2).map(|(name, _)| name).collect();
-        RequestScanResult { open: self.open_requests(), answered, withdrawn, plans_timed_out_twice }
+        RequestScanResult {
+            open: self.open_requests(),
+            suspended: Vec::new(),
+            answered,
+            withdrawn,
+            plans_timed_out_twice,
+        }
     }
 
     /// Adds an answer to an open request. Returns the earlier state of the request.

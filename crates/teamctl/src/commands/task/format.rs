@@ -30,7 +30,7 @@ pub(super) fn task_row<T: Borrow<Task>>(task: &Task, all: &[T], members: &[Membe
 /// The branch on which the owner of a task works.
 pub(super) struct OwnerBranch {
     pub(super) branch: String,
-    /// Short hash and subject. `None` if git does not tell.
+    /// Short hash and subject. `None` if git cannot read it.
     pub(super) last_commit: Option<String>,
 }
 

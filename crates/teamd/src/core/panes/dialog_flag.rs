@@ -31,7 +31,8 @@ pub(crate) fn dialog_panes(state: &State) -> Vec<DialogPane> {
 fn dialog_pane(agent: &Agent) -> Option<DialogPane> {
     let record = &agent.record;
     // Between the turns that its shim runs, an agent has no program that could ask.
-    let has_program = agent.turn.as_ref().is_none_or(|turn| turn.activity == Activity::Active);
+    let is_in_turn = agent.turn.as_ref().is_some_and(|turn| turn.activity == Activity::Active);
+    let has_program = !record.has_turns() || is_in_turn;
     let pane = record.pane.as_ref().filter(|_| has_program && record.lifecycle.has_agent())?.id()?;
     Some(DialogPane {
         spawn: record.spawn_id.clone(),

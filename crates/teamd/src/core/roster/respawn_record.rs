@@ -39,7 +39,7 @@ pub(crate) struct RespawnRecord {
     /// Whether the spawn before this one was ended because its plan was approved.
     #[serde(default)]
     pub(crate) is_handover: bool,
-    /// Whether the member's pane was hidden last. The pane of the next spawn is hidden, too.
+    /// Whether the pane was hidden at the end of the last spawn. The pane of the next spawn is hidden, too.
     #[serde(default)]
     pub(crate) is_hidden: bool,
 }

@@ -2,13 +2,15 @@
 
 use crate::core::approvals;
 use crate::core::context::{Context, send_reply};
-use crate::core::effect::Effect;
+use crate::core::effect::{Effect, Wake};
 use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::FileJob;
+use crate::core::state::agent::Agent;
 use crate::core::state::lookup::supervised_team;
 use crate::core::teams::budget;
 use protocol::control::{Reply, SetPolicyRequest};
 use protocol::error::ErrorReport;
+use protocol::name::TeamName;
 
 pub(crate) fn set_policy(context: &mut Context, client: ConnId, order: SetPolicyRequest) {
     match supervised_team(context.state, &order.team).map(|known| known.policy == order.policy) {
@@ -29,8 +31,19 @@ pub(crate) fn handle_policy_saved(
         if let Some(known) = context.state.teams.get_mut(&order.team) {
             known.policy = order.policy;
         }
+        wake_paused_members(context, &order.team);
         budget::check(context, &order.team);
         approvals::reapply_policy(context, &order.team);
     }
     send_reply(context, client, result.map(|()| Reply::Ack));
+}
+
+/// Wakes the members whose turns wait, because the new policy may let them go on.
+fn wake_paused_members(context: &mut Context, team: &TeamName) {
+    let is_paused = |agent: &&Agent| {
+        agent.record.request.team == *team && agent.turn.as_ref().is_some_and(|turn| turn.pause.is_some())
+    };
+    for agent in context.state.agents.values().filter(is_paused) {
+        context.effects.wake_agent(&agent.record.spawn_id, Wake::Needed);
+    }
 }

@@ -1,6 +1,6 @@
 //! Tests of dialogs on screens: a status request with screens and each rescan check the panes.
 
-use super::turns::turn_state;
+use super::turns::{report_turn, start_member_with, turn_state, worker_request};
 use super::*;
 use crate::core::deadlines::next_deadline;
 use crate::core::effect::Effect;
@@ -55,8 +55,8 @@ fn status_with_screens_waits_for_the_panes_of_running_programs() {
 #[test]
 fn no_pane_is_checked_between_turns_or_for_a_plain_status() {
     let mut state = new_state();
-    let ann = start_member(&mut state, "ann", 50);
-    state.agents.get_mut(&ann).unwrap().turn = Some(turn_state(Activity::Idle, 1));
+    start_member_with(&mut state, worker_request("ann", |_| {}), 50);
+    report_turn(&mut state, 50, turn_state(Activity::Idle, 1));
     let effects = send_call(&mut state, 9, Request::StatusWithScreens);
     assert_eq!((checked_pane_count(&effects), status_flags(&effects, 9)), (None, Some(vec![vec![]])));
     start_member_with_dialog(&mut state, "bob", 51, "Sure?");

@@ -7,10 +7,10 @@ use crate::core::state::agent::Agent;
 use protocol::control::{MemberFlag, TurnPause, TurnStatus};
 use protocol::event::EventKind;
 
-/// How many turns in a row must fail before people are told.
+/// How many turns in a row must fail before people are notified.
 const REPORTED_FAILURES: u32 = 3;
-/// How long the pause of an exchange must last before people are told, in milliseconds. A pause of a
-/// minute may be a short discussion.
+/// How long the pause of an exchange must last for people to be notified, in milliseconds. A short
+/// discussion can reach the limit of a minute.
 const REPORTED_EXCHANGE_MS: u64 = 10 * 60_000;
 
 /// Logs the pause of the agent and notifies people, if the pause is new and matters to them. `before` is

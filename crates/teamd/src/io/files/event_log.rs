@@ -3,7 +3,7 @@
 use crate::core::state::logged_states::EventLogCursor;
 use serde::Deserialize;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use store::{Error, StateDir};
 
 const EVENT_LOG_FILE: &str = "events.jsonl";
@@ -46,8 +46,9 @@ fn read_parts(state: &StateDir) -> [Vec<u8>; 2] {
 /// than its share leaves the rest to the others, so that a busy team does not displace the events of
 /// a quiet one.
 fn keep_shares(log: &[u8], limit: usize) -> Vec<u8> {
-    let lines: Vec<(Option<Cow<'_, str>>, &[u8])> =
+    let mut lines: Vec<(Option<Cow<'_, str>>, &[u8])> =
         log.split_inclusive(|byte| *byte == b'\n').map(|line| (team_of(line), line)).collect();
+    join_deleted_teams(&mut lines);
     let mut sizes: BTreeMap<&Option<Cow<'_, str>>, usize> = BTreeMap::new();
     lines.iter().for_each(|(team, line)| *sizes.entry(team).or_default() += line.len());
     let mut shares = split_into_shares(sizes, limit);
@@ -58,11 +59,35 @@ fn keep_shares(log: &[u8], limit: usize) -> Vec<u8> {
             *share -= line.len();
             kept.push(line);
         } else {
-            // An older line that fits would leave a gap.
+            // All older lines of the team are left out, so that no gap is left.
             *share = 0;
         }
     }
     kept.into_iter().rev().flatten().copied().collect()
+}
+
+/// Gives the lines of deleted teams to the daemon, so that all deleted teams have one share.
+fn join_deleted_teams(lines: &mut [(Option<Cow<'_, str>>, &[u8])]) {
+    let mut deleted: BTreeSet<Cow<'_, str>> = BTreeSet::new();
+    let mut seen: BTreeSet<Cow<'_, str>> = BTreeSet::new();
+    for (team, line) in lines.iter_mut().rev() {
+        let Some(name) = team.clone() else { continue };
+        // Only the newest line of a team says whether the team exists.
+        if seen.insert(name.clone()) && is_team_deleted(line) {
+            deleted.insert(name.clone());
+        }
+        if deleted.contains(&name) {
+            *team = None;
+        }
+    }
+}
+
+fn is_team_deleted(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct KindOfEvent<'a> {
+        event: &'a str,
+    }
+    serde_json::from_slice::<KindOfEvent<'_>>(line).is_ok_and(|kind| kind.event == "team_deleted")
 }
 
 /// Splits `limit` bytes between the teams. `sizes` says how many bytes each team needs.
@@ -115,6 +140,18 @@ mod tests {
         assert_eq!(numbers(&kept, "loops"), (85..100).collect::<Vec<_>>());
         let kept = keep_shares((busy + &line("quiet", 0)).as_bytes(), 10 * size);
         assert!(kept.len() <= 10 * size && numbers(&kept, "loops").len() == 9);
+    }
+
+    #[test]
+    fn deleted_teams_have_one_share_together() {
+        let of_team = |team: &str| -> String { (0..10).map(|number| line(team, number)).collect() };
+        let deleted = |team: &str| line(team, 10).replace("team_created", "team_deleted");
+        let log = ["a", "b", "c"].map(|team| of_team(team) + &deleted(team)).concat() + &of_team("loops");
+        let size = line("loops", 0).len();
+        let kept = keep_shares(log.as_bytes(), 20 * size);
+        assert_eq!(numbers(&kept, "loops").len(), 10);
+        assert_eq!((numbers(&kept, "a").len(), numbers(&kept, "b").len()), (0, 0));
+        assert!(numbers(&kept, "c").len() >= 9);
     }
 
     #[test]

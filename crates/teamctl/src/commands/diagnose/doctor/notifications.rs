@@ -1,5 +1,5 @@
-//! Checks the user's notification command: whether its program exists, and whether the last
-//! notification failed.
+//! Checks the user's notification command: whether its program exists, and whether a notification has
+//! failed in the last day.
 
 use super::report::DoctorReport;
 use client::event_log::{EventLog, event_time};
@@ -26,7 +26,7 @@ fn check_command(argv: &[String], state_dir: &Path, report: &mut DoctorReport) {
     let path = env_var("PATH").unwrap_or_default();
     if !profile::program_lookup::program_exists(program, Path::new("/"), &path) {
         let message = format!("notify_command cannot start: there is no program {program}");
-        return report.fail("notifications", message, "correct it in ~/.config/teamd/config.toml");
+        return report.fail("notifications", message, "correct notify_command in config.toml, or your PATH");
     }
     match last_failure(&EventLog::read(state_dir).events()) {
         Some((reason, at)) if now().saturating_sub(at) < REPORTED_MS => {

@@ -37,10 +37,7 @@ pub(super) fn add_work_causes(evidence: &Evidence, agent: &MemberStatus, causes:
     if is_idle && hooks_work {
         causes.extend(last_turn_cause(evidence, agent));
     }
-    // The messages of failed turns stay unread until the pause ends.
-    if agent.turn_pause.is_none() {
-        causes.extend(undelivered_cause(evidence, agent));
-    }
+    causes.extend(undelivered_cause(evidence, agent));
     let was_stuck = is_stuck(causes);
     if is_free {
         causes.extend(blocked_tasks_cause(evidence));
@@ -149,6 +146,15 @@ fn failed_turns_pause_cause(evidence: &Evidence, pause: &FailedTurnsPause) -> Di
         .with_next(next)
 }
 
+/// Whether a message stays unread until a pause of the member ends.
+fn waits_for_pause(agent: &MemberStatus, message: &Message) -> bool {
+    match &agent.turn_pause {
+        None => false,
+        Some(TurnPause::FailedTurns(_)) => true,
+        Some(TurnPause::Exchange(pause)) => AgentName::new_unchecked(&message.from) == pause.with,
+    }
+}
+
 /// Messages that are unread for longer than their delivery usually takes.
 fn undelivered_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagnosis> {
     let usual_ms = match (agent.activity, agent.delivery_point) {
@@ -161,7 +167,8 @@ fn undelivered_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagno
         parse_iso8601(&message.timestamp).is_none_or(|at| evidence.now.saturating_sub(at) >= usual_ms)
     };
     let is_due = |message: &&Message| is_old(message) && !is_assignment_of_blocked_task(evidence, message);
-    let due: Vec<&Message> = evidence.unread.iter().filter(is_due).collect();
+    let due: Vec<&Message> =
+        evidence.unread.iter().filter(is_due).filter(|message| !waits_for_pause(agent, message)).collect();
     let oldest = due.first()?;
     let sent_at = parse_iso8601(&oldest.timestamp).unwrap_or(0);
     let delivery = match agent.delivery {
