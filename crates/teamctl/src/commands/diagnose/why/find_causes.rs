@@ -177,6 +177,12 @@ mod tests {
         assert_eq!(causes(&evidence), [Cause::Working]);
         evidence.no_output_after_ms = 100_000;
         assert_eq!(causes(&evidence), [Cause::NoOutput]);
+        let next = |evidence: &Evidence| json!(find_causes(evidence)[0])["next"].clone();
+        assert_eq!(next(&evidence), json!(["teamctl capture ann", "teamctl interrupt ann"]));
+        evidence.agent = Some(agent(
+            &json!({"activity": "active", "activity_since": 900_000, "delivery": "native"}),
+        ));
+        assert_eq!(next(&evidence), json!(["teamctl capture ann"]), "only a program with turns is interrupted");
         evidence.stopped_processes = vec![StoppedProcess { pid: 7, name: "sh".into(), is_essential: false }];
         assert_eq!(causes(&evidence), [Cause::NoOutput, Cause::ProcessStopped]);
         evidence.stopped_processes.clear();

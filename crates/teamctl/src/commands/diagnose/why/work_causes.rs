@@ -266,8 +266,11 @@ fn no_output_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagnosi
         format!("{} is in a turn, and has written nothing for {}.", evidence.name, short_duration(silent_ms));
     let diagnosis = || Diagnosis::new(Cause::NoOutput, sentence);
     let is_silent = silent_ms >= evidence.no_output_after_ms || agent.flags.contains(&MemberFlag::NoOutput);
-    is_silent
-        .then(|| diagnosis().with_evidence(activity_line(evidence)).with_next([look_at_output(evidence)]))
+    // The daemon can end a turn only if it has started the turn's program.
+    let has_turns = matches!(agent.delivery, Delivery::Turn | Delivery::Acp);
+    let next = std::iter::once(look_at_output(evidence))
+        .chain(has_turns.then(|| evidence.command("interrupt", &[])));
+    is_silent.then(|| diagnosis().with_evidence(activity_line(evidence)).with_next(next))
 }
 
 fn others_tasks_cause(evidence: &Evidence) -> Option<Diagnosis> {
