@@ -41,13 +41,21 @@ pub struct TeamView {
     /// Tasks in progress whose owner is no longer a member.
     pub abandoned_tasks: Vec<AbandonedTask>,
     pub failed_tasks: Vec<FailedTask>,
-    /// The run file of a `teamctl run` that was killed, so that no run drives the team any more. `None` if there
-    /// is none; [`team_view`] does not look for it.
+    /// The run that was killed. `None` if there is none; [`team_view`] does not look for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub interrupted_run: Option<PathBuf>,
+    pub interrupted_run: Option<InterruptedRun>,
     /// The open tasks that wait for each other, one entry for each cycle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub task_cycles: Vec<WaitCycle>,
+}
+
+/// A `teamctl run` that was killed, so that no run drives its team any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InterruptedRun {
+    /// The absolute path of the run file.
+    pub file: PathBuf,
+    /// Whether the run was to keep its team at its end (`--keep-team`).
+    pub keeps_team: bool,
 }
 
 /// A member. `None` in a field means unknown.

@@ -6,6 +6,7 @@
 //! deletion has begun. The second line has the path of the run file, until the run has done everything. So
 //! `status` and `why` know a run that was killed ([`interrupted_run`]).
 
+use client::team_view::InterruptedRun;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use std::ffi::OsString;
@@ -144,25 +145,29 @@ fn lock_path(state: &Path, team: &TeamName) -> PathBuf {
     state.join(format!("run-{team}.lock"))
 }
 
-/// The run file of a run of the team that was killed, and that no other run has continued since. `state` is
-/// the state directory. `None` if there is none, or if this cannot be found out.
-pub fn interrupted_run(state: &Path, team: &Team) -> Option<PathBuf> {
+/// The run of the team that was killed, and that no other run has continued since. `state` is the state
+/// directory. `None` if there is none, or if this cannot be found out.
+pub fn interrupted_run(state: &Path, team: &Team) -> Option<InterruptedRun> {
     let mut file = File::open(lock_path(state, team.name())).ok()?;
-    let run_file = run_file_of_note(&mut file)?;
+    let run = run_of_note(&mut file)?;
     // A run holds its lock as long as it lives.
     file.try_lock_shared().ok()?;
     file.unlock().ok();
     let written_at = file.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     // The note of an earlier team of the same name is older than the team.
-    (written_at.as_millis() >= u128::from(team.config().ok()?.created_at)).then_some(run_file)
+    (written_at.as_millis() >= u128::from(team.config().ok()?.created_at)).then_some(run)
 }
 
-/// The path of the run file in the note of a run that has not done everything.
-fn run_file_of_note(lock: &mut File) -> Option<PathBuf> {
+/// The run in the note, if it has not done everything.
+fn run_of_note(lock: &mut File) -> Option<InterruptedRun> {
     let mut text = Vec::new();
     lock.read_to_end(&mut text).ok()?;
     let path = text.split(|byte| *byte == b'\n').nth(1)?.strip_prefix(FILE_PREFIX)?;
-    Some(PathBuf::from(OsString::from_vec(path.to_vec())))
+    let file = PathBuf::from(OsString::from_vec(path.to_vec()));
+    Some(InterruptedRun {
+        file,
+        keeps_team: RunNote::parse(&String::from_utf8_lossy(&text)) == RunNote::KeepTeam,
+    })
 }
 
 #[cfg(test)]
@@ -187,7 +192,9 @@ mod tests {
             first.write_note(note, Path::new("/team.toml")).unwrap();
             assert_eq!(interrupted_run(state.path(), &team), None, "the run holds its lock");
             drop(first);
-            assert_eq!(interrupted_run(state.path(), &team).unwrap(), Path::new("/team.toml"));
+            let interrupted =
+                InterruptedRun { file: "/team.toml".into(), keeps_team: note == RunNote::KeepTeam };
+            assert_eq!(interrupted_run(state.path(), &team), Some(interrupted));
             first = acquire(&state, &t).unwrap();
             assert_eq!(first.previous_note(), note);
         }

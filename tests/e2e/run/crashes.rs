@@ -6,6 +6,7 @@ use super::{
     sorted_started_tasks, start_run, started_tasks, tmux_variable, unblock,
 };
 use harness::TestEnv;
+use serde_json::json;
 
 #[test]
 fn task_of_a_killed_worker_is_taken_by_others() {
@@ -126,7 +127,10 @@ fn killed_run_is_resumed() {
         let output = env.teamctl_with(args, &[]).expect_success();
         assert!(output.contains(&told), "{args:?}: {output}");
     }
-    assert_eq!(env.json(["status"])["teams"][0]["interrupted_run"], file.as_str());
+    assert_eq!(
+        env.json(["status"])["teams"][0]["interrupted_run"],
+        json!({"file": file, "keeps_team": false})
+    );
     let run = start_run(&env, &file, &["--resume", "--json"]);
     env.wait_until("a run drives the team again", || {
         (!env.teamctl(["status"]).stdout.contains("no run drives")).then_some(())

@@ -5,8 +5,8 @@ use crate::output;
 use crate::suggested_command_options::rewrite_commands;
 use client::daemon_session::{DaemonSession, daemon_session};
 use client::suggested_commands::SuggestedCommands;
+use client::team_view::InterruptedRun;
 use protocol::control::{StatusReply, TeamStatus};
-use std::path::Path;
 
 /// The line about the daemon. `state` is `is ready` or `runs already`.
 pub(in crate::commands) fn daemon_line(status: &StatusReply, state: &str) -> String {
@@ -25,10 +25,14 @@ pub(in crate::commands) fn suspended_line(count: usize, commands: &SuggestedComm
     }
 }
 
-/// Says that the run of a file was killed, and how to go on with it.
-pub(in crate::commands) fn interrupted_run_line(run_file: &Path, commands: &SuggestedCommands) -> String {
-    let file = run_file.display().to_string();
-    let resume = commands.without_team().command_for_name("run", &file, &["--resume"]);
+/// Says that a run was killed, and how to go on with it.
+pub(in crate::commands) fn interrupted_run_line(
+    run: &InterruptedRun,
+    commands: &SuggestedCommands,
+) -> String {
+    let file = run.file.display().to_string();
+    let options: &[&str] = if run.keeps_team { &["--resume", "--keep-team"] } else { &["--resume"] };
+    let resume = commands.without_team().command_for_name("run", &file, options);
     format!("no run drives the team any more, so failed tasks are not retried; go on with: {resume}")
 }
 
@@ -43,4 +47,19 @@ pub(in crate::commands) fn panes_line(status: &StatusReply) -> Option<String> {
     let DaemonSession { name, command } = daemon_session(&status.daemon)?;
     let line = format!("The members' panes open in the tmux session {name}. Go there: {command}");
     Some(output::sanitize(&line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupted_run_keeps_its_team_if_it_was_to() {
+        let line = |keeps_team| {
+            let run = InterruptedRun { file: "/a b.toml".into(), keeps_team };
+            interrupted_run_line(&run, &SuggestedCommands::default())
+        };
+        assert!(line(false).ends_with("go on with: teamctl run '/a b.toml' --resume"), "{}", line(false));
+        assert!(line(true).ends_with("go on with: teamctl run '/a b.toml' --resume --keep-team"));
+    }
 }

@@ -33,6 +33,7 @@ use crate::context::CommandContext;
 use crate::output;
 use crate::suggested_command_options::{suggested_commands, suggested_commands_for_team};
 use client::event_log::EventLog;
+use client::team_view::InterruptedRun;
 use evidence::Evidence;
 use find_causes::find_causes;
 use gather_evidence::{NO_OUTPUT_DEFAULT, gather_evidence};
@@ -44,7 +45,6 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, strip_team};
 use runner::interrupted_run;
 use serde_json::{Value, json};
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use store::Team;
@@ -94,13 +94,13 @@ pub(crate) fn run(context: &CommandContext, args: &WhyArgs) -> Result<ExitCode, 
         output::print_result(context, &result, "");
     } else if !context.args.quiet {
         causes.iter().for_each(Diagnosis::print);
-        print_interrupted_run(context, interrupted_run.as_deref());
+        print_interrupted_run(context, interrupted_run.as_ref());
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_interrupted_run(context: &CommandContext, run_file: Option<&Path>) {
-    let line = run_file.map(|file| interrupted_run_line(file, &suggested_commands(context)));
+fn print_interrupted_run(context: &CommandContext, run: Option<&InterruptedRun>) {
+    let line = run.map(|run| interrupted_run_line(run, &suggested_commands(context)));
     line.iter().for_each(|line| output::print_line(&output::sanitize(line)));
 }
 
@@ -135,7 +135,7 @@ fn explain_team(context: &CommandContext, no_output_after: Duration) -> Result<E
             let commands = suggested_commands_for_team(context, team.name())?;
             output::print_line(&found.nothing_found_text(&team, &commands));
         }
-        print_interrupted_run(context, interrupted_run.as_deref());
+        print_interrupted_run(context, interrupted_run.as_ref());
     }
     Ok(ExitCode::SUCCESS)
 }

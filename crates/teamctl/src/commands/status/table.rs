@@ -91,7 +91,7 @@ pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<S
         .chain(abandoned)
         .chain(team.failed_tasks.iter().map(failed_task_line))
         .chain(team.lead_session_ended_at.map(|at| lead_session_line(team, at, commands)))
-        .chain(team.interrupted_run.iter().map(|file| interrupted_run_line(file, commands)))
+        .chain(team.interrupted_run.iter().map(|run| interrupted_run_line(run, commands)))
         .chain(team.task_cycles.iter().map(|cycle| task_cycle_line(cycle, commands)))
         .chain(note);
     lines.map(|line| sanitize(&line)).collect()
