@@ -87,9 +87,12 @@ fn pending(tasks: &[Task]) -> impl Iterator<Item = &Task> {
     tasks.iter().filter(|task| !task.is_internal() && task.status == TaskStatus::Pending)
 }
 
-/// The pending tasks of other members. Empty if there is a pending task that the member may take.
+/// The pending tasks of other members that can start now. Empty if there is a pending task that the
+/// member may take.
 pub(super) fn tasks_of_others<'t>(tasks: &'t [Task], name: &AgentName) -> Vec<&'t Task> {
     let (others, rest): (Vec<&'t Task>, Vec<&Task>) =
         pending(tasks).partition(|task| task.owner.as_ref().is_some_and(|owner| owner != name));
-    if rest.is_empty() { others } else { Vec::new() }
+    // A blocked task could not start with another owner either.
+    let can_start = others.into_iter().filter(|task| task.open_blockers(tasks).is_empty());
+    if rest.is_empty() { can_start.collect() } else { Vec::new() }
 }

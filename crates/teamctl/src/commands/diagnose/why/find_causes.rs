@@ -70,7 +70,7 @@ mod tests {
     use protocol::message::Message;
     use protocol::name::{AgentName, TeamName};
     use protocol::payload::IdleReason;
-    use protocol::task::Task;
+    use protocol::task::{Task, TaskStatus};
     use serde_json::{Value, json};
     use std::sync::Arc;
     use store::LockState;
@@ -179,10 +179,13 @@ mod tests {
         assert_eq!(causes(&evidence), [Cause::NoOutput]);
         let next = |evidence: &Evidence| json!(find_causes(evidence)[0])["next"].clone();
         assert_eq!(next(&evidence), json!(["teamctl capture ann", "teamctl interrupt ann"]));
-        evidence.agent = Some(agent(
-            &json!({"activity": "active", "activity_since": 900_000, "delivery": "native"}),
-        ));
-        assert_eq!(next(&evidence), json!(["teamctl capture ann"]), "only a program with turns is interrupted");
+        evidence.agent =
+            Some(agent(&json!({"activity": "active", "activity_since": 900_000, "delivery": "native"})));
+        assert_eq!(
+            next(&evidence),
+            json!(["teamctl capture ann"]),
+            "only a program with turns is interrupted"
+        );
         evidence.stopped_processes = vec![StoppedProcess { pid: 7, name: "sh".into(), is_essential: false }];
         assert_eq!(causes(&evidence), [Cause::NoOutput, Cause::ProcessStopped]);
         evidence.stopped_processes.clear();
@@ -204,6 +207,20 @@ mod tests {
         assert_eq!(causes(&evidence), [Cause::BlockersUnowned], "a new message is still being delivered");
         tasks_mut(&mut evidence).push(task(3, "ann", &[]));
         assert_eq!(causes(&evidence), [Cause::Idle], "task 3 can start");
+    }
+
+    #[test]
+    fn only_tasks_of_others_that_can_start_are_offered() {
+        let mut evidence = evidence(&json!({}));
+        evidence.tasks = Arc::new(vec![task(1, "bob", &[]), task(2, "bob", &["1"])]);
+        let cause = json!(find_causes(&evidence)[0]);
+        let expected = "ann has nothing to do: the one task that can start belongs to other members, who have not begun.";
+        assert_eq!(
+            (&cause["cause"], &cause["sentence"]),
+            (&json!("tasks_owned_by_others"), &json!(expected))
+        );
+        tasks_mut(&mut evidence)[0].status = TaskStatus::InProgress;
+        assert_eq!(causes(&evidence), [Cause::Idle], "task 2 could not start with another owner");
     }
 
     #[test]

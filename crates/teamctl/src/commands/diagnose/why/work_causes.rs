@@ -276,12 +276,12 @@ fn no_output_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagnosi
 fn others_tasks_cause(evidence: &Evidence) -> Option<Diagnosis> {
     let tasks = tasks_of_others(&evidence.tasks, &evidence.name);
     let first = tasks.first()?;
-    let open = match tasks.len() {
-        1 => "the one open task belongs".to_owned(),
-        count => format!("all {count} open tasks belong"),
+    let all = match tasks.len() {
+        1 => "the one task that can start belongs".to_owned(),
+        count => format!("all {count} tasks that can start belong"),
     };
     let sentence =
-        format!("{} has nothing to do: {open} to other members, who have not begun.", evidence.name);
+        format!("{} has nothing to do: {all} to other members, who have not begun.", evidence.name);
     Some(
         Diagnosis::new(Cause::TasksOwnedByOthers, sentence)
             .with_evidence(tasks.iter().map(|task| task_label(task)))
