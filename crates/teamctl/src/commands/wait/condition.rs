@@ -235,9 +235,10 @@ fn check_tasks_possible(tasks: &[Task]) -> Result<(), ErrorReport> {
         return Err(ErrorReport::new(ErrorKind::Partial, message)
             .with_help(format!("remove one link: {}", SuggestedCommands::default().command_to_cut(cycle))));
     }
-    let names: Vec<String> = failed.iter().map(ToString::to_string).collect();
+    let ids: Vec<String> = failed.iter().map(ToString::to_string).collect();
+    let noun = if ids.len() == 1 { "task" } else { "tasks" };
     let message =
-        format!("cannot wait for all tasks: {} failed, and no other task can run", names.join(", "));
+        format!("cannot wait for all tasks: {noun} {} failed, and no other task can run", ids.join(", "));
     Err(ErrorReport::new(ErrorKind::Partial, message)
         .with_help("see: teamctl task get ID; after fixing it: teamctl task release ID"))
 }
@@ -277,7 +278,9 @@ mod tests {
         assert!(check_tasks_possible(&[]).is_ok());
         assert!(check_tasks_possible(&[task(1, false, "")]).is_ok());
         let mut tasks = vec![task(3, false, r#""2""#), task(2, false, r#""1""#), task(1, true, "")];
-        assert_eq!(check_tasks_possible(&tasks).unwrap_err().kind, ErrorKind::Partial);
+        let error = check_tasks_possible(&tasks).unwrap_err();
+        let expected = "cannot wait for all tasks: task 1 failed, and no other task can run";
+        assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Partial, expected));
         tasks.push(task(4, false, ""));
         assert!(check_tasks_possible(&tasks).is_ok(), "task 4 can still be completed");
         let cycle = [task(5, false, r#""6""#), task(6, false, r#""5""#), task(7, false, r#""6""#)];
