@@ -6,6 +6,6 @@ mod wait_cycle;
 
 pub use selection::{next_task, resumable_task};
 pub use task_file::{
-    Task, TaskError, TaskStatus, dependents, find_cycle, find_task, with_fields, with_metadata,
+    RUN_OWNER_KEY, Task, TaskError, TaskStatus, dependents, find_cycle, find_task, with_fields, with_metadata,
 };
 pub use wait_cycle::{WaitCycle, wait_cycles};

@@ -14,6 +14,9 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+/// The metadata key of the only member that may claim a task of a run file.
+pub const RUN_OWNER_KEY: &str = "run_owner";
+
 /// Why a text is not a task.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
@@ -163,6 +166,12 @@ impl Task {
     /// Why the work on the task failed: `metadata.failure`. `None` if it did not fail.
     pub fn failure(&self) -> Option<&str> {
         self.metadata.as_ref()?.get("failure")?.as_str()
+    }
+
+    /// The only member that may claim the task, according to the run file. `None` if any member may, or if no
+    /// run created the task.
+    pub fn run_owner(&self) -> Option<AgentName> {
+        self.metadata.as_ref()?.get(RUN_OWNER_KEY)?.as_str().map(AgentName::new_unchecked)
     }
 
     /// What is shown for the task: its active form, such as `counting the lines`, while it is in

@@ -6,6 +6,7 @@ use crate::run_file::validation_errors::ValidationErrors;
 use protocol::control::SpawnRequest;
 use protocol::name::AgentName;
 use protocol::shim_turn_program::TurnProgram;
+use protocol::task::RUN_OWNER_KEY;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -23,15 +24,15 @@ pub(crate) struct TaskSpec {
     pub(crate) owner: Option<AgentName>,
     /// The indexes of the task's blockers in the list of all tasks, sorted.
     pub(crate) blocked_by: Vec<usize>,
-    /// The file's metadata, with `key` and `command`.
+    /// The file's metadata, with `key`, `command` and `run_owner`.
     pub(crate) metadata: Map<String, Value>,
 }
 
 const KEYS: [&str; 8] =
     ["key", "subject", "description", "active_form", "owner", "blocked_by", "command", "metadata"];
 /// Metadata keys that teamd's programs use themselves.
-const RESERVED_METADATA: [&str; 7] =
-    ["key", "command", "failure", "_internal", "attempts", RETRIES_KEY, ABANDONED_KEY];
+const RESERVED_METADATA: [&str; 8] =
+    ["key", "command", "failure", "_internal", "attempts", RETRIES_KEY, ABANDONED_KEY, RUN_OWNER_KEY];
 
 /// Parses all tasks. If a task is invalid, errors are added and the task is left out.
 pub(crate) fn parse_tasks(tasks: &[TableReader], errors: &mut ValidationErrors) -> Vec<TaskSpec> {
@@ -95,6 +96,7 @@ fn parse_task(
     let other_metadata = parse_metadata(task, errors);
     let (key, subject) = (key?.value, subject?.value);
     let mut metadata = Map::from_iter([("key".to_owned(), Value::from(key.as_str()))]);
+    metadata.extend(owner.iter().map(|owner| (RUN_OWNER_KEY.to_owned(), owner.as_str().into())));
     metadata.extend(other_metadata);
     Some(TaskSpec { key, subject, description, active_form, owner, blocked_by, metadata })
 }

@@ -147,6 +147,7 @@ blocked_by = ["count", "count"]
         ([0].as_slice(), Some("writing"))
     );
     assert_eq!(report.owner, Some(protocol::name::AgentName::new_unchecked("bob")));
+    assert_eq!(report.metadata["run_owner"], "Bob");
 }
 
 #[test]
@@ -446,7 +447,7 @@ fn task_that_only_workers_can_claim_needs_a_command() {
 
 #[test]
 fn reserved_metadata_is_reported() {
-    for reserved in ["_internal", "failure", "key", "command"] {
+    for reserved in ["_internal", "failure", "key", "command", "run_owner"] {
         assert_task_error(
             &format!("metadata = {{ {reserved} = 'x' }}\n"),
             &format!("8:14: metadata cannot hold \"{reserved}\": the task list keeps its own there"),

@@ -60,12 +60,16 @@ impl Caller {
         self.update_task(id, TaskUpdate::with_status(TaskStatus::Completed), at_ms)
     }
 
-    /// Makes a task pending again, without an owner.
+    /// Makes a task pending again. If a run file gives the task to one member, that member owns it again,
+    /// provided that it is still on the team. Otherwise, or if the caller is that member, the task has no owner.
     ///
     /// # Errors
     /// As [`Caller::update_task`].
     pub fn release_task(&self, id: &TaskId, at_ms: u64) -> Result<Task, ErrorReport> {
-        self.update_task(id, TaskUpdate::with_status(TaskStatus::Pending), at_ms)
+        let is_other_member =
+            |owner: &AgentName| *owner != self.name && self.team.member(owner.as_str()).is_ok();
+        let owner = self.team.tasks().get(id)?.run_owner().filter(is_other_member);
+        self.update_task(id, TaskUpdate { owner, ..TaskUpdate::with_status(TaskStatus::Pending) }, at_ms)
     }
 
     /// Deletes a task and all dependencies on it.

@@ -4,7 +4,8 @@ use crate::fixture::TestRoot;
 use protocol::error::ErrorKind;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
-use protocol::task::TaskStatus;
+use protocol::task::{RUN_OWNER_KEY, TaskStatus};
+use serde_json::{Map, Value};
 use store::{Caller, NewTask, TaskUpdate};
 
 fn agent(name: &str) -> AgentName {
@@ -52,6 +53,25 @@ fn task_in_work_is_not_released_deleted_or_given_away() {
     assert_eq!(caller("ann").release_task(&id, 5).unwrap().status, TaskStatus::Pending, "its own task");
     drop(hold);
     assert_eq!(lead.update_task(&id, to_bob(), 5).unwrap().owner, Some(agent("bob")));
+}
+
+#[test]
+fn released_task_of_a_run_file_goes_back_to_its_owner() {
+    let env = TestRoot::new();
+    let caller = |name: &str| Caller::new(env.reopen_team(), agent(name));
+    let released_owner = |run_owner: &str, by: &str| {
+        let metadata = Map::from_iter([(RUN_OWNER_KEY.to_owned(), Value::from(run_owner))]);
+        let new = NewTask { metadata: Some(metadata), ..NewTask::new("x", &AgentName::lead()) };
+        let id = env.team.tasks().create(new).unwrap().id;
+        env.team.tasks().claim(Some(&id), &agent("ann")).unwrap();
+        env.team.tasks().fail(&id, "interrupted").unwrap();
+        let task = caller(by).release_task(&id, 5).unwrap();
+        assert_eq!((&task.status, task.failure()), (&TaskStatus::Pending, None));
+        task.owner
+    };
+    assert_eq!(released_owner("ann", "team-lead"), Some(agent("ann")));
+    assert_eq!(released_owner("ann", "ann"), None, "ann does not want it");
+    assert_eq!(released_owner("zed", "team-lead"), None, "zed has left the team");
 }
 
 /// A process that is killed leaves its file. The next team of the name has other tasks.

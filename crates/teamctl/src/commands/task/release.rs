@@ -1,4 +1,4 @@
-//! `task release`: makes a task pending again, without an owner.
+//! `task release`: makes a task pending again.
 
 use super::end_run::ForceArg;
 use super::format::print_task;
@@ -7,7 +7,9 @@ use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use store::{Team, now};
 
-/// Make a task pending again, without an owner
+/// Make a task pending again
+///
+/// The task has then no owner. But if its run file names an owner, that member owns it again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl task release 3\n  teamctl task release 3 --force")]
 pub(super) struct ReleaseTaskArgs {
