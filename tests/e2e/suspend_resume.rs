@@ -156,24 +156,10 @@ fn plan_of_a_suspended_member_keeps_its_id_and_its_pane_stays_hidden() {
     acp::shut_down_member(env);
 }
 
-/// Kills all processes at once, as a reboot does, and sets another boot id in the roster.
 #[test]
 fn members_are_suspended_by_a_reboot_and_resume() {
     let env = env_with_members();
-    env.kill_process(env.daemon_pid());
-    let processes = TaggedProcesses::with_tag(&env.process_tag());
-    processes.kill();
-    assert!(
-        processes.exit_within(std::time::Duration::from_secs(20)),
-        "all processes, also the old tmux server, have exited"
-    );
-    let state = env.path("state");
-    let roster = std::fs::read_dir(state.join("teamd")).unwrap().next().unwrap().unwrap().path();
-    let roster = format!("{}/roster.json", roster.strip_prefix(env.path("")).unwrap().display());
-    let mut content: Value = serde_json::from_str(&env.read(&roster)).unwrap();
-    content["boot_id"] = "yesterday".into();
-    env.write_file(&roster, content.to_string());
-    env.tmux(["new-session", "-d", "-s", "today", "sleep 3600"]);
+    env.reboot();
     env.start_daemon();
     env.wait_until("all members are suspended", || {
         (suspended_members(&env) == ["ann", "bob", "cat"]).then_some(())

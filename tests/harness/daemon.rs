@@ -1,7 +1,10 @@
 //! Starts and kills the daemon of a test environment.
 
 use crate::TestEnv;
+use crate::processes::TaggedProcesses;
+use serde_json::Value;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// A limit for [`TestEnv::daemon_command_with_limit`]: so few inotify watches that the daemon can't
 /// watch any team.
@@ -73,5 +76,22 @@ impl TestEnv {
     pub fn kill_process(&self, pid: u32) {
         let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).expect("the pid is valid");
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("the process exists");
+    }
+    /// Kills all processes at once, as a reboot does, and sets another boot id in the roster. Then starts
+    /// a tmux server with a session, but no daemon.
+    ///
+    /// # Panics
+    /// If a process is left.
+    pub fn reboot(&self) {
+        let processes = TaggedProcesses::with_tag(&self.process_tag());
+        processes.kill();
+        assert!(processes.exit_within(Duration::from_secs(20)), "processes are left: {:?}", processes.list());
+        let directory = std::fs::read_dir(self.path("state/teamd")).expect("the daemon has run").next();
+        let directory = directory.expect("there is a state directory").expect("it is readable").file_name();
+        let roster = format!("state/teamd/{}/roster.json", directory.display());
+        let mut content: Value = serde_json::from_str(&self.read(&roster)).expect("the roster is JSON");
+        content["boot_id"] = "yesterday".into();
+        self.write_file(&roster, content.to_string());
+        self.tmux(["new-session", "-d", "-s", "today", "-x", "200", "-y", "50", "--", "cat", "-"]);
     }
 }

@@ -66,6 +66,9 @@ pub(crate) fn set_policy(run: &mut RunContext) -> Result<(), ErrorReport> {
 
 /// Resumes suspended members, spawns missing members and creates missing tasks.
 pub(crate) fn populate(run: &mut RunContext, state: &mut RunState) -> Result<(), ErrorReport> {
+    // A new daemon suspends the members whose processes a reboot has ended. Before it has seen that, it counts
+    // them as disconnected.
+    wait_until_settled(run, &state.team)?;
     // Suspended members are resumed first, so that they keep their sessions and are not spawned
     // anew.
     run.daemon
@@ -92,14 +95,14 @@ fn populate_once(run: &mut RunContext, state: &mut RunState) -> Result<(), Error
     create_missing_tasks(&state.team.tasks(), &run.file.tasks, &tasks)
 }
 
-/// Waits until no member is starting, stopping or disconnected, or until [`SETTLE_TIMEOUT`] has
-/// passed. After the daemon was restarted, members are disconnected until their shims have
+/// Waits until no member is starting, stopping, disconnected or exited and not removed yet, or until
+/// [`SETTLE_TIMEOUT`] has passed. After the daemon was restarted, members are disconnected until their shims have
 /// reconnected.
 fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, ErrorReport> {
     let deadline = Instant::now() + SETTLE_TIMEOUT;
     loop {
         let snapshot = team_snapshot::take(run, team)?;
-        let passing = ["disconnected", "starting", "stopping"];
+        let passing = ["disconnected", "starting", "stopping", "exited"];
         let is_settled = !snapshot.running.iter().any(|agent| passing.contains(&agent.lifecycle.as_str()));
         if is_settled || Instant::now() >= deadline || run.stop_requests.count() > 0 {
             return Ok(snapshot);

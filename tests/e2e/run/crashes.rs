@@ -164,6 +164,25 @@ fn killed_run_without_workers_is_resumed() {
     env.shut_down();
 }
 
+/// After a reboot, teamd suspends the members only when it has seen that their processes are gone.
+#[test]
+fn run_is_resumed_after_a_reboot() {
+    let env = TestEnv::with_daemon();
+    let file = run_file(["ann", "bob"])
+        .task("first", "", "owner = 'bob'")
+        .task("slow", BLOCKING_COMMAND, "owner = 'ann'\nblocked_by = ['first']")
+        .task("next", "", "owner = 'bob'\nblocked_by = ['slow']")
+        .write_run_file(&env);
+    let run = run_until_blocked(&env, &file, &[]);
+    env.reboot();
+    assert_ne!(finish_run(run).code, 0);
+    env.write_file("out/go", "");
+    let output = env.teamctl_with(&["run", &file, "--resume", "--json"], &[("TMUX", &tmux_variable(&env))]);
+    assert_eq!(output.code, 0, "{output:#?}");
+    assert_eq!(started_tasks(&env), ["first", "slow", "slow", "next"]);
+    env.shut_down();
+}
+
 /// Kills the shim of the worker whose task is in progress. The task does not block when it is run
 /// again.
 fn kill_worker(env: &TestEnv) {
