@@ -18,6 +18,7 @@ mod foreign_writers;
 mod hostile_input;
 mod many_members;
 mod message_traffic;
+mod night;
 mod orphan_processes;
 mod random_kills;
 mod recovery_time;

@@ -1,0 +1,91 @@
+//! The evening: the run begins, a program reaches its usage limit, a turn hangs, two members answer each
+//! other without end, and a plan waits for a person.
+
+use super::messages::{PLANNER_NOTE, send, wait_until_exchange_pauses};
+use super::records::{is_done, wait_until_done};
+use super::team::{PLANNER, release, run_printed_command, running_member, stop_holding, wait_until_held};
+use harness::TestEnv;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How long a notice may take. The daemon looks for turns without output only every 30 s.
+const NOTICE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Plays the evening. Returns the id of the planner's request.
+pub(super) fn play(env: &TestEnv) -> String {
+    wait_until_held(env, "b1", 1);
+    send(env, "bob", "note while-hung");
+    let plan = wait_for_plan(env);
+    send(env, PLANNER_NOTE.0, PLANNER_NOTE.1);
+    check_usage_limit(env);
+    send(env, "dan", "ball 1");
+    wait_until_exchange_pauses(env);
+    check_hung_turn(env);
+    wait_until_done(env, &["a2", "b3", "d1", "e1", "q1", "q2", "q3"]);
+    plan
+}
+
+/// Waits for the request of the planner. Returns its id.
+pub(super) fn wait_for_plan(env: &TestEnv) -> String {
+    let request =
+        env.wait_until("the planner submits its plan", || env.json(["requests"])["requests"].get(0).cloned());
+    assert_eq!(request["from"], PLANNER, "{request}");
+    request["id"].as_str().unwrap().to_owned()
+}
+
+/// The turns of ann fail until its limit is over. Then a message of the lead ends the pause.
+fn check_usage_limit(env: &TestEnv) {
+    env.wait_until("the first turn of ann has failed", || {
+        (!env.read("out/limited").is_empty()).then_some(())
+    });
+    send(env, "ann", "note at-the-limit");
+    wait_for_notice(env, ["ann@night fails: 3 turns in a row", "1 member fails turn after turn"]);
+    let cause = first_cause(env, "ann");
+    assert_eq!(cause["cause"], "turns_failed", "{cause}");
+    assert_eq!(cause["evidence"][0], "exit 1: usage limit reached", "{cause}");
+    assert!(!is_done(env, "a1"));
+    std::fs::remove_file(env.path("out/limit-ann")).unwrap();
+    send(env, "ann", "note after-the-limit");
+    wait_until_done(env, &["a1"]);
+}
+
+/// The turn of bob hangs. Its user is told, and types what `why` suggests: first the interrupt, then the
+/// release of the task.
+fn check_hung_turn(env: &TestEnv) {
+    wait_for_notice(env, ["bob@night has written nothing", "1 member has written nothing"]);
+    let cause = first_cause(env, "bob");
+    assert_eq!(cause["cause"], "no_output", "{cause}");
+    assert_eq!(cause["next"], json!(["teamctl capture bob", "teamctl interrupt bob"]), "{cause}");
+    stop_holding(env, "b1");
+    for command in cause["next"].as_array().unwrap() {
+        run_printed_command(env, command.as_str().unwrap());
+    }
+    env.wait_until("bob has taken its message", || {
+        running_member(env, "bob").filter(|bob| bob["unread"] == 0 && bob["activity"] == "idle")
+    });
+    let command = first_cause(env, "bob")["next"][0].as_str().unwrap().to_owned();
+    assert!(command.starts_with("teamctl task release "), "{command}");
+    run_printed_command(env, &command);
+    wait_until_done(env, &["b1"]);
+    let id = command.rsplit(' ').next().unwrap();
+    assert_eq!(env.json(["task", "get", id])["task"]["owner"], "bob", "the run file gives b1 to bob alone");
+}
+
+/// Waits until people are told by one of these texts: a notice alone, or a summary of several.
+pub(super) fn wait_for_notice(env: &TestEnv, texts: [&str; 2]) {
+    env.wait_until_within(NOTICE_TIMEOUT, &format!("people are told: {}", texts[0]), || {
+        let notices = env.read("out/notices");
+        texts.iter().any(|text| notices.contains(text)).then_some(())
+    });
+}
+
+/// The first cause that `why` names.
+pub(super) fn first_cause(env: &TestEnv, name: &str) -> Value {
+    env.json(["why", name])["causes"][0].clone()
+}
+
+/// Lets the tasks go on that were held, and waits until they are done.
+pub(super) fn release_and_wait(env: &TestEnv, keys: &[&str]) {
+    keys.iter().for_each(|key| release(env, key));
+    wait_until_done(env, keys);
+}
