@@ -79,6 +79,23 @@ fn rejected_plan_is_submitted_again_and_approved_plan_is_carried_out() {
     assert_eq!((last.mode, &last.plan_stage), (Some(PermissionMode::AcceptEdits), &None));
 }
 
+/// The next spawn learns from the last reported status which answer it waits for.
+#[test]
+fn submitted_plan_is_reported_before_a_shutdown_request_ends_the_agent() {
+    let test_team = TestTeam::new();
+    test_team.send_to_ann("team-lead", "plan it");
+    let request = r#"{"type":"shutdown_request","requestId":"x-1","from":"team-lead"}"#;
+    let events = vec![wake_after(move |team| send(team, "team-lead", "ann", request)), turn_end(0)];
+    let (executor, end) = test_team.run(plan_program(), plan_state(PlanStage::Planning), events);
+    assert!(matches!(end, TurnLoopEnd::ShutdownApproved));
+    let plans = submitted_plans(&test_team.team);
+    let last = executor.reported_statuses.last().unwrap();
+    assert!(
+        matches!(&last.plan_stage, Some(PlanStage::AwaitingApproval { request_id, .. }) if *request_id == plans[0].request_id),
+        "{last:?}"
+    );
+}
+
 #[test]
 fn agent_awaiting_approval_ignores_tasks_mode_changes_and_answers_to_other_plans() {
     let test_team = TestTeam::new();
