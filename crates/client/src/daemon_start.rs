@@ -72,6 +72,7 @@ fn start_daemon(
     no_output_after: Option<String>,
 ) -> Result<DaemonStart, ErrorReport> {
     let directory = socket.parent().unwrap_or(Path::new("/")).to_owned();
+    store::check_not_replaceable(&directory)?;
     let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
     created.map_err(|error| {
         ErrorReport::from_io("make", &directory, &error)

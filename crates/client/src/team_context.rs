@@ -78,6 +78,7 @@ impl TeamContext {
         }
         let absolute = absolute(&store::resolve_root_path(self.options.root.as_deref())?)?;
         check_own_root(&absolute)?;
+        store::check_own_link(&absolute)?;
         // The path is cached only if the root exists. If it does not exist yet, it may be created
         // later as a symbolic link, which would change its canonical path.
         match absolute.canonicalize() {

@@ -62,6 +62,7 @@ pub use operations::{
     BroadcastResult, Caller, FailedRecipient, SentMessage, ShutdownDecision, check_text, require_lead,
 };
 pub use own_environment::{env_var, env_vars, own_program};
+pub use private_dir::{check_not_replaceable, check_own_link};
 pub use process_limits::{process_limits, reached_process_limit};
 pub use read_daemon_files::{read_leads_file, read_roster_file};
 pub use repair_config::ConfigDamage;

@@ -1,15 +1,87 @@
 //! Directories for teamd's own files. A directory is created with access for its owner only. An
-//! existing directory is trusted only if no other user can write there.
+//! existing directory is trusted only if no other user has access to it or can replace it.
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::own_access::foreign_owner_remedy;
 use nix::sys::stat::fstat;
 use nix::unistd::geteuid;
-use std::fs::DirBuilder;
+use protocol::single_line_and_shell_quote::shell_quote;
+use std::fs::{DirBuilder, Metadata};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
+
+/// The permission bits with which a group or all users can write.
+const FOREIGN_WRITE: u32 = 0o022;
+/// The sticky bit: only the owner of an entry can rename or remove it.
+const STICKY: u32 = 0o1000;
+
+/// Opens a directory for teamd's own files. Creates it and its parents with mode 0700 if they are
+/// missing.
+///
+/// # Errors
+/// [`Error::Untrusted`] if another user owns the directory, has access to it, or can replace it;
+/// `Io`.
+pub(crate) fn open_private_dir(path: &Path) -> Result<DirHandle, Error> {
+    check_not_replaceable(path)?;
+    let dir = create_private_dir(path)?;
+    // The parent may have been created since the first check.
+    check_not_replaceable(path)?;
+    check_own_link(path)?;
+    check_trusted(&dir, 0o077, "chmod 700")?;
+    Ok(dir)
+}
+
+/// Checks that no other user can put another directory in the place of `path`. The parent must belong
+/// to this user or to root. It must also be sticky, as `/tmp` is, or writable for its owner alone. A
+/// missing parent is no error.
+///
+/// # Errors
+/// [`Error::Untrusted`].
+pub fn check_not_replaceable(path: &Path) -> Result<(), Error> {
+    let Some(parent) = path.parent() else { return Ok(()) };
+    // Of a link, both its owner and its target count.
+    let found = [std::fs::symlink_metadata(parent), std::fs::metadata(parent)];
+    let untrusted = found.iter().flatten().find_map(|metadata| untrusted_parent(metadata, parent));
+    untrusted
+        .map_or(Ok(()), |(reason, remedy)| Err(Error::Untrusted { path: parent.to_owned(), reason, remedy }))
+}
+
+/// Checks that no other user has made `path`, if it is a symbolic link. Such a link could lead teamd to
+/// any directory of this user.
+///
+/// # Errors
+/// [`Error::Untrusted`].
+pub fn check_own_link(path: &Path) -> Result<(), Error> {
+    let me = geteuid().as_raw();
+    match std::fs::symlink_metadata(path) {
+        Ok(link) if link.is_symlink() && link.uid() != 0 && link.uid() != me => Err(Error::Untrusted {
+            path: path.to_owned(),
+            reason: "it is a symbolic link of another user",
+            remedy: foreign_owner_remedy(link.uid(), me, path),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Why another user can change the entries of a directory, and what to do. `None` if none can.
+fn untrusted_parent(metadata: &Metadata, path: &Path) -> Option<(&'static str, String)> {
+    let me = geteuid().as_raw();
+    let shown = shell_quote(&path.to_string_lossy());
+    match metadata.uid() {
+        owner if owner != 0 && owner != me => {
+            Some(("it belongs to another user", foreign_owner_remedy(owner, me, path)))
+        }
+        _ if metadata.is_symlink() || metadata.mode() & STICKY != 0 => None,
+        _ if metadata.mode() & FOREIGN_WRITE == 0 => None,
+        owner if owner == me => Some(("other users can write to it", format!("chmod go-w {shown}"))),
+        _ => Some((
+            "other users can write to it",
+            "choose directories of your own with XDG_RUNTIME_DIR and XDG_STATE_HOME".to_owned(),
+        )),
+    }
+}
 
 /// Opens a directory. Creates it and its parents with mode 0700 if they are missing.
 pub(crate) fn create_private_dir(path: &Path) -> Result<DirHandle, Error> {
@@ -35,7 +107,7 @@ fn create_error(path: &Path, cause: io::Error) -> Error {
 ///
 /// # Errors
 /// [`Error::Untrusted`], or `Io`.
-pub(crate) fn check_trusted(dir: &DirHandle, forbidden: u32, remedy: &str) -> Result<(), Error> {
+fn check_trusted(dir: &DirHandle, forbidden: u32, remedy: &str) -> Result<(), Error> {
     let stat = fstat(dir).map_err(Error::from_errno("look at", dir.path()))?;
     let (path, shown) = (dir.path().to_owned(), dir.path().display());
     let me = geteuid().as_raw();
@@ -48,4 +120,34 @@ pub(crate) fn check_trusted(dir: &DirHandle, forbidden: u32, remedy: &str) -> Re
         return Err(Error::Untrusted { path, reason: "others can get at what is in it", remedy });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn directory_that_another_user_can_replace_is_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let (parent, link) = (dir.path().join("parent"), dir.path().join("link"));
+        std::fs::create_dir(&parent).unwrap();
+        symlink(&parent, &link).unwrap();
+        for (mode, is_trusted) in
+            [(0o700, true), (0o755, true), (0o1777, true), (0o777, false), (0o770, false), (0o2775, false)]
+        {
+            std::fs::set_permissions(&parent, std::fs::Permissions::from_mode(mode)).unwrap();
+            for parent in [&parent, &link] {
+                let path = parent.join(format!("{mode:o}"));
+                assert_eq!(open_private_dir(&path).is_ok(), is_trusted, "{mode:o} {}", parent.display());
+                assert_eq!(path.exists(), is_trusted, "nothing is created before the check");
+            }
+        }
+        assert!(open_private_dir(&dir.path().join("missing/also/missing")).is_ok());
+        // Only root can give a link to another user.
+        assert!(check_own_link(&link).is_ok() && check_own_link(&parent).is_ok());
+        if std::os::unix::fs::lchown(&link, Some(12345), None).is_ok() {
+            assert!(check_own_link(&link).is_err() && open_private_dir(&link).is_err());
+        }
+    }
 }

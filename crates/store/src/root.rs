@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::file::{CorruptBackups, IoContext, TempFile, sync_dir};
 use crate::journal::storage::Journal;
 use crate::own_access::check_own_access;
-use crate::private_dir::create_private_dir;
+use crate::private_dir::{check_not_replaceable, check_own_link, create_private_dir};
 use crate::shared_root_state::SharedRootState;
 use crate::stale_files::remove_temp_files;
 use crate::team_file_names::{CONFIG_FILE, INBOXES_DIR, TASKS_DIR, TEAMS_DIR};
@@ -49,8 +49,10 @@ impl Root {
     ///
     /// # Errors
     /// [`Error::Untrusted`] if the root belongs to another user or if other users or a group can write
-    /// there; `Io`.
+    /// there, or if another user can replace the state directory; `Io`.
     pub fn open(path: &Path, state_dir: &Path, durability: Durability) -> Result<Root, Error> {
+        check_not_replaceable(state_dir)?;
+        check_own_link(path)?;
         create_private_dir(path)?;
         let path = path.canonicalize().map_err(|cause| Error::io("resolve", path, cause))?;
         let dir = DirHandle::open(&path)?;
@@ -251,6 +253,7 @@ pub fn check_root_trusted(path: &Path) -> Result<(), Error> {
     if !path.try_exists().unwrap_or(true) {
         return Ok(());
     }
+    check_own_link(path)?;
     DirHandle::open(path)?.check_own_access()
 }
 

@@ -9,7 +9,7 @@ use crate::file::{
     FILE_LIMIT, append, append_if_fits, append_line, check_size, open_for_reading, overwrite, read_raw,
     rename, write_file,
 };
-use crate::private_dir::{check_trusted, create_private_dir};
+use crate::private_dir::open_private_dir;
 use nix::errno::Errno;
 use protocol::roster_file::RosterFile;
 use std::fs::File;
@@ -23,12 +23,10 @@ impl StateDir {
     /// Opens a private directory. Creates it and its parents with mode 0700 if they are missing.
     ///
     /// # Errors
-    /// [`Error::Untrusted`] if the directory belongs to another user or if other users have access;
-    /// `Io`.
+    /// [`Error::Untrusted`] if the directory belongs to another user, or if other users have access or
+    /// can replace it; `Io`.
     pub fn open(path: &Path) -> Result<StateDir, Error> {
-        let dir = create_private_dir(path)?;
-        check_trusted(&dir, 0o077, "chmod 700")?;
-        Ok(StateDir(dir))
+        open_private_dir(path).map(StateDir)
     }
 
     /// Opens a subdirectory; creates it if it is missing.

@@ -76,6 +76,7 @@ impl Startup {
         created.map_err(|error| ErrorReport::from_io("make", &path, &error))?;
         // The state directory depends on the root's path. Without the canonical path, two spellings
         // of the same path would lead to two state directories.
+        store::check_own_link(&path)?;
         let canonical = path.canonicalize().map_err(|error| ErrorReport::from_io("find", &path, &error))?;
         let directories = store::directories_for_root(&canonical);
         let state_dir = StateDir::open(&directories.state_dir).map_err(ErrorReport::from)?;

@@ -7,7 +7,7 @@ use super::temp_file::write_file;
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::private_dir::{check_trusted, create_private_dir};
+use crate::private_dir::open_private_dir;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
@@ -20,9 +20,7 @@ pub(crate) struct CorruptBackups(Option<DirHandle>);
 impl CorruptBackups {
     /// Opens the directory of the copies. Creates it with mode 0700 if it is missing.
     pub(crate) fn open(path: &Path) -> Result<CorruptBackups, Error> {
-        let dir = create_private_dir(path)?;
-        check_trusted(&dir, 0o077, "chmod 700")?;
-        Ok(CorruptBackups(Some(dir)))
+        open_private_dir(path).map(|dir| CorruptBackups(Some(dir)))
     }
 
     /// Makes no copies. Used for the session teams of Claude Code: their files are often

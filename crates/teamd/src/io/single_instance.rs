@@ -265,17 +265,14 @@ fn remove_stale_socket(path: &Path) -> Result<(), ErrorReport> {
 ///
 /// # Errors
 ///
-/// `NotPermitted` if another user can write to the directory or replace it, and `Io`.
+/// `NotPermitted` if another user can write to the directory or replace it, as in `/tmp`, where another
+/// user may have created it first; `Io`.
 fn make_private_directory(path: &Path) -> Result<(), ErrorReport> {
     let io = |error: std::io::Error| ErrorReport::from_io("make", path, &error);
-    if let Some(parent) = path.parent() {
-        check_parent_directory(parent)?;
-    }
+    store::check_not_replaceable(path)?;
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
     // The parent may have been created since the first check.
-    if let Some(parent) = path.parent() {
-        check_parent_directory(parent)?;
-    }
+    store::check_not_replaceable(path)?;
     let meta = std::fs::symlink_metadata(path).map_err(io)?;
     let is_private =
         meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o077 == 0;
@@ -284,24 +281,6 @@ fn make_private_directory(path: &Path) -> Result<(), ErrorReport> {
     }
     let message = format!("cannot trust {}: it must be a directory of yours with mode 0700", path.display());
     Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help(format!("chmod 700 {}", path.display())))
-}
-
-/// Checks that no other user can replace a directory inside `directory`.
-///
-/// `directory` must belong to this user or to the user root. It must also be sticky or writable for
-/// its owner alone. The check is needed in `/tmp`, for example, where another user may have created
-/// the directory first. If `directory` is missing, the check succeeds.
-fn check_parent_directory(directory: &Path) -> Result<(), ErrorReport> {
-    let Ok(meta) = std::fs::symlink_metadata(directory) else { return Ok(()) };
-    let owned = [0, nix::unistd::geteuid().as_raw()].contains(&meta.uid());
-    let sticky = meta.mode() & 0o1000 != 0;
-    if owned && (meta.is_symlink() || sticky || meta.mode() & 0o022 == 0) {
-        return Ok(());
-    }
-    let shown = directory.display();
-    let message = format!("cannot trust {shown}: others can put what they like there");
-    let help = format!("see whose it is: ls -ld {shown}; or choose a place of your own: XDG_RUNTIME_DIR");
-    Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help(help))
 }
 
 #[cfg(test)]
@@ -390,19 +369,5 @@ mod tests {
             first.unlock().unwrap();
             waiting.join().unwrap().unwrap();
         });
-    }
-
-    #[test]
-    fn a_directory_that_other_users_can_change_is_not_trusted() {
-        let dir = tempfile::tempdir().unwrap();
-        let check_mode = |mode| {
-            std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(mode)).unwrap();
-            check_parent_directory(dir.path())
-        };
-        for (mode, trusted) in [(0o700, true), (0o755, true), (0o777, false), (0o770, false), (0o1777, true)]
-        {
-            assert_eq!(check_mode(mode).is_ok(), trusted, "{mode:o}");
-        }
-        assert!(check_parent_directory(&dir.path().join("not there")).is_ok());
     }
 }
