@@ -10,13 +10,17 @@ use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
 use crate::record::{WorktreeRecord, WorktreeState};
 use crate::repository::Repository;
 use rustix::process::geteuid;
-use std::fs::{DirBuilder, create_dir, read_to_string, symlink_metadata};
+use std::fs::{DirBuilder, read_to_string, symlink_metadata};
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The permission bit with which all users can write.
+/// The permission bits with which a group and all users can write.
+const GROUP_WRITE: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
+
+/// The permissions of new directories, whatever the umask is.
+const DIRECTORY_MODE: u32 = 0o755;
 
 /// How many numbered names are tried for a branch and for a directory.
 const MAX_NAME_ATTEMPTS: u32 = 1_000;
@@ -227,6 +231,7 @@ fn check_own_directory(directory: &Path) -> Result<(), Error> {
         _ if metadata.is_symlink() => "it is a symbolic link".to_owned(),
         owner if owner != own => format!("it belongs to the user {owner}, not to {own}"),
         _ if metadata.mode() & OTHERS_WRITE != 0 => "other users can write there".to_owned(),
+        _ if metadata.mode() & GROUP_WRITE != 0 => "its group can write there".to_owned(),
         _ => return Ok(()),
     };
     Err(Error::UntrustedDirectory { path: directory.to_owned(), why })
@@ -235,13 +240,14 @@ fn check_own_directory(directory: &Path) -> Result<(), Error> {
 /// Creates a new directory in `parent`. If the name is taken, the next number is appended to the
 /// name. So two callers never get the same directory.
 fn create_directory(parent: &Path, name: &str) -> Result<PathBuf, Error> {
-    DirBuilder::new().recursive(true).create(parent).map_err(io_error("create", parent))?;
+    let create_parents = || DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(parent);
+    create_parents().map_err(io_error("create", parent))?;
     check_own_directory(parent)?;
     let parent = parent.canonicalize().map_err(io_error("find", parent))?;
     for name in numbered_names(name) {
         let path = parent.join(name);
         failpoint::hit_before_call("worktree.mkdir").map_err(io_error("create", &path))?;
-        match create_dir(&path) {
+        match DirBuilder::new().mode(DIRECTORY_MODE).create(&path) {
             Ok(()) => {
                 failpoint::hit("worktree.made");
                 return Ok(path);

@@ -328,8 +328,10 @@ fn to_error(error: Error) -> ErrorReport {
             "name another branch: --worktree BRANCH; or rename it: git branch -m {} NAME",
             shell_quote(obstacle)
         )),
-        Error::UntrustedDirectory { .. } => report(ErrorKind::Refused)
-            .with_help("move it away; the next spawn makes a directory that only you can change"),
+        Error::UntrustedDirectory { path, .. } => report(ErrorKind::Refused).with_help(format!(
+            "if it is yours: chmod go-w {}; else move it away, and the next spawn makes one of your own",
+            shell_quote(&path.to_string_lossy())
+        )),
         Error::NotRecorded { .. } | Error::PathNotUtf8(_) => report(ErrorKind::Refused),
         Error::MountPoint { mount, .. } => report(ErrorKind::Refused).with_help(unmount_help(mount)),
         Error::ChangedWhileSaving(_) => {

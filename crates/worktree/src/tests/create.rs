@@ -178,8 +178,10 @@ fn directory_for_worktrees_must_be_the_users_own() {
     assert_refused("it is a symbolic link");
     std::fs::remove_file(&directory).unwrap();
     create_dir(&directory).unwrap();
-    std::fs::set_permissions(&directory, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
-    assert_refused("other users can write there");
+    for (mode, reason) in [(0o777, "other users can write there"), (0o2775, "its group can write there")] {
+        std::fs::set_permissions(&directory, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        assert_refused(reason);
+    }
     std::fs::set_permissions(&directory, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     // Only root can give the directory to another user.
     if std::os::unix::fs::chown(&directory, Some(12345), None).is_ok() {
