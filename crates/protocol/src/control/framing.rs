@@ -70,9 +70,9 @@ pub struct LineAssembler {
 }
 
 impl LineAssembler {
-    /// Whether some but not all parts of an object have been pushed.
-    pub fn is_incomplete(&self) -> bool {
-        !self.parts.is_empty()
+    /// Length of the parts of an object that is not complete yet, in bytes. Zero if there is none.
+    pub fn unfinished_bytes(&self) -> usize {
+        self.parts.len()
     }
 
     /// Adds a received line, without its newline. If the line completes an object, returns the

@@ -3,6 +3,7 @@
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
 use crate::io::process_watcher;
+use crate::io::unfinished_requests::{UnfinishedBytes, UnfinishedRequests};
 use protocol::control::framing::{LineAssembler, MAX_LINE_BYTES};
 use protocol::control::{Call, FromShim, Process, Request};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -43,6 +44,7 @@ pub(super) struct ConnectionReader {
     pub(super) wake_sockets: PendingWakeSockets,
     pub(super) events: UnboundedSender<CoreEvent>,
     pub(super) kind: Arc<Mutex<PeerKind>>,
+    pub(super) unfinished: UnfinishedRequests,
     /// The peer has sent [`Request::ConnectShim`]: all further messages are a shim's reports.
     pub(super) is_shim: bool,
 }
@@ -60,7 +62,7 @@ impl ConnectionReader {
     /// if the client or shim closed the connection.
     async fn read(&mut self) -> Result<(), Box<dyn std::error::Error>> {
         let mut assembler = LineAssembler::default();
-        let mut pending = Vec::new();
+        let (mut pending, mut unfinished) = (Vec::new(), UnfinishedBytes::default());
         let mut buffer = vec![0; 16 * 1024];
         let mut deadline = Some(Instant::now() + MESSAGE_TIMEOUT);
         loop {
@@ -71,18 +73,27 @@ impl ConnectionReader {
             pending.extend_from_slice(&buffer[..read]);
             while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = pending.drain(..=end).collect();
-                if let Some(text) = assembler.push_line(std::str::from_utf8(&line[..end])?)? {
-                    self.handle_message(&text)?;
-                    deadline = None;
+                match assembler.push_line(std::str::from_utf8(&line[..end])?)? {
+                    Some(text) => {
+                        self.handle_message(&text)?;
+                        (deadline, unfinished) = (None, UnfinishedBytes::default());
+                    }
+                    None => self.reserve(&mut unfinished, assembler.unfinished_bytes())?,
                 }
             }
             if pending.len() > MAX_LINE_BYTES {
                 return Err("a line of over 64 KiB".into());
             }
-            if !pending.is_empty() || assembler.is_incomplete() {
+            if !pending.is_empty() || assembler.unfinished_bytes() > 0 {
                 deadline.get_or_insert_with(|| Instant::now() + MESSAGE_TIMEOUT);
             }
         }
+    }
+
+    /// Reserves memory for the parts of an object that have come.
+    fn reserve(&self, unfinished: &mut UnfinishedBytes, bytes: usize) -> Result<(), String> {
+        let reserved = self.unfinished.reserve(unfinished, bytes);
+        reserved.map_err(|_| "the unfinished requests of all clients take too much memory".to_owned())
     }
 
     /// Reads bytes, and keeps one file descriptor that is sent with them: the shim's end of its

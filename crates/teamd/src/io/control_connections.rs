@@ -7,12 +7,14 @@
 //! - the client has another uid;
 //! - a line is longer than 64 KiB, or an object is larger than `protocol::control::framing` allows;
 //! - an object does not arrive completely within seconds;
+//! - the incomplete objects of all clients together are too large;
 //! - the client does not read its replies;
 //! - there are too many clients, and no call has come on the connection.
 
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
 use crate::io::connection_reader::{ConnectionReader, PeerKind, PendingWakeSockets};
+use crate::io::unfinished_requests::UnfinishedRequests;
 use protocol::control::Response;
 use protocol::control::framing::encode;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -53,6 +55,7 @@ pub(crate) struct Connections {
     closing: Vec<(u32, JoinHandle<()>)>,
     /// Wake sockets that were received from shims and are not assigned to an agent yet.
     pending_wake_sockets: PendingWakeSockets,
+    unfinished: UnfinishedRequests,
 }
 
 /// The writing side of a connection.
@@ -216,6 +219,7 @@ impl Connections {
             wake_sockets: self.pending_wake_sockets.clone(),
             events: events.clone(),
             kind,
+            unfinished: self.unfinished.clone(),
             is_shim: false,
         };
         tokio::spawn(reader.run());

@@ -19,6 +19,7 @@ pub(crate) mod process_watcher;
 pub(crate) mod resource_limits;
 pub(crate) mod shim_program;
 pub(crate) mod single_instance;
+mod unfinished_requests;
 pub(crate) mod wake_sockets;
 pub(crate) mod watcher;
 pub(crate) mod worktrees;
