@@ -105,26 +105,11 @@ fn group_writable_root_is_rejected() {
 #[test]
 fn environment_of_an_ended_spawn_does_not_act_for_its_namesake() {
     let env = env_with_team();
-    let spawn = |file: &str| {
-        env.teamctl(["spawn", "eve", "--", "sh", "-c", &format!("env >out/{file}; exec sleep 3600")])
-            .expect_success();
-        let is_complete =
-            || Some(env.read(&format!("out/{file}"))).filter(|text| text.contains("TEAMD_TOKEN="));
-        let text = env.wait_until("the environment is written", is_complete);
-        let variable =
-            |line: &str| line.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let is_own = |(key, _): &(String, String)| key.starts_with("TEAMD_");
-        text.lines().filter_map(variable).filter(is_own).collect::<Vec<_>>()
-    };
-    let run = |variables: &[(String, String)], command: &[&str]| {
-        let variables: Vec<(&str, &str)> =
-            variables.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        env.teamctl_with(command, &variables)
-    };
-    let first = spawn("first");
-    run(&first, &["inbox"]).expect_success();
+    let first = env.spawn_member("survey", "eve");
+    env.teamctl_as(&first, &["inbox"]).expect_success();
+    let mut mcp = env.mcp_as(&first);
     env.teamctl(["kill", "eve"]).expect_success();
-    let second = spawn("second");
+    let second = env.spawn_member("survey", "eve");
     env.teamctl(["send", "eve", "for the second"]).expect_success();
     let commands: [&[&str]; 5] = [
         &["inbox", "--unread", "--mark-read"],
@@ -134,11 +119,14 @@ fn environment_of_an_ended_spawn_does_not_act_for_its_namesake() {
         &["status"],
     ];
     for command in commands {
-        let error = run(&first, command).expect_failure(77);
+        let error = env.teamctl_as(&first, command).expect_failure(77);
         // Commands that ask the daemon first get its error about the token.
         assert!(error.contains("earlier spawn") || error.contains("has exited"), "{command:?}: {error}");
     }
-    let output = run(&second, &["inbox", "--unread"]).expect_success();
+    let error = mcp.call("ReadInbox", &serde_json::json!({})).unwrap_err();
+    assert!(error.contains("earlier spawn"), "{error}");
+    mcp.close();
+    let output = env.teamctl_as(&second, &["inbox", "--unread"]).expect_success();
     assert!(output.contains("for the second"), "{output}");
     env.shut_down();
 }

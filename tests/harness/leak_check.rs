@@ -154,7 +154,7 @@ impl Drop for TestEnv {
 }
 
 /// Lists all files, sockets and lock directories below `directory`.
-fn files_below(directory: &Path) -> Vec<PathBuf> {
+pub fn files_below(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries
         .flat_map(|entry| match entry.file_type() {

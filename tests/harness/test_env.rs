@@ -281,7 +281,7 @@ impl TestEnv {
 
 /// Runs a command and waits until it ends. There is no timeout: teamctl has its own deadlines, and
 /// CI limits the duration of all tests.
-pub(crate) fn run_command(mut command: Command) -> CommandOutput {
+pub fn run_command(mut command: Command) -> CommandOutput {
     let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
     let status = output.status;
     CommandOutput {

@@ -355,7 +355,11 @@ fn check_own_team(team: &TeamName) -> Result<(), ErrorReport> {
 
 /// Refuses the environment of a spawn that has ended if another spawn of the same member runs, for which
 /// the caller would act. The control socket refuses the token of such an environment.
-fn check_own_spawn(state_dir: &Path) -> Result<(), ErrorReport> {
+///
+/// # Errors
+///
+/// `NotPermitted`.
+pub fn check_own_spawn(state_dir: &Path) -> Result<(), ErrorReport> {
     let [Some(member), Some(team), Some(token)] = ["TEAMD_MEMBER", "TEAMD_TEAM", "TEAMD_TOKEN"].map(env_var)
     else {
         return Ok(());

@@ -2,6 +2,7 @@
 //! tool call can change only the team: a lead may create or delete its team.
 
 use crate::args::ServerArgs;
+use client::team_context::check_own_spawn;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -54,8 +55,15 @@ impl ServerContext {
         *lock_ignoring_poison(&self.created_team) = team;
     }
 
-    /// The agent that the server acts for, with its team. The team is kept open between calls. If the team's directory was replaced by another one, the team is opened again.
+    /// The agent that the server acts for, with its team. The team is kept open between calls. If the
+    /// team's directory was replaced by another one, the team is opened again.
+    ///
+    /// # Errors
+    ///
+    /// `NotPermitted` if the spawn of the agent has ended since the server was started, and another spawn
+    /// has its name; the errors of the root and the team.
     pub(crate) fn caller(&self) -> Result<Caller, ErrorReport> {
+        check_own_spawn(&self.arguments.state_dir)?;
         let name = self.require_team()?;
         let mut last_opened = lock_ignoring_poison(&self.open_team);
         let team = match last_opened.take().filter(|team| *team.name() == name && team.is_current_in_root()) {

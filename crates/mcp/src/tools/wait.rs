@@ -1,7 +1,7 @@
 //! The tool `Wait`, which waits for a message, for members or for tasks. By default a call waits no
 //! longer than clients let a tool run. Meanwhile the server sends progress notifications.
 
-use super::definition::{ToolDefinition, ToolEffect};
+use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{Property, optional_property, required_property};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
@@ -52,7 +52,7 @@ impl ToolDefinition for WaitTool {
     async fn call(context: &Arc<ServerContext>, input: WaitInput) -> Result<Value, ErrorReport> {
         let condition = input.r#for.unwrap_or_else(|| "message".to_owned());
         let timeout = format!("{}s", input.timeout_seconds.unwrap_or(DEFAULT_SECONDS).clamp(1, MAX_SECONDS));
-        context.require_team()?;
+        run_blocking(context, |context| context.caller().map(drop)).await?;
         let call = TeamctlCommand::new("wait")
             .flag("exit-with-reader")
             .option("for", Some(&condition))
