@@ -10,6 +10,7 @@ use crate::daemon_command_line::{daemon_args, daemon_path};
 use crate::select_tmux_server::TmuxTarget;
 use crate::team_context::TeamContext;
 use crate::tmux_escape::{escape_for_tmux, tmux_failed};
+use protocol::env_filter::DAEMON_VARIABLES;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -95,18 +96,6 @@ fn previous_tmux_session(server: &TmuxTarget, socket_path: &str) -> Result<Previ
     Ok(session.map_or(PreviousSession::NotFound, PreviousSession::Found))
 }
 
-/// The variables that teamd reads, and that its child processes inherit. tmux gives teamd the
-/// environment of the tmux server, in which they may have other values than here.
-const DAEMON_VARIABLES: [&str; 7] = [
-    "HOME",
-    "PATH",
-    "XDG_RUNTIME_DIR",
-    "XDG_STATE_HOME",
-    "CLAUDE_CONFIG_DIR",
-    "TEAMD_DURABILITY",
-    "TEAMD_ROOT",
-];
-
 /// The command that tmux runs to start teamd, with the environment variables that teamd needs.
 ///
 /// Variables that this process lacks are removed by env(1): tmux can set a variable for a new pane,
@@ -118,7 +107,7 @@ fn daemon_command(
 ) -> Result<Vec<String>, ErrorReport> {
     let mut words = Vec::new();
     let mut program = vec!["--".to_owned(), "env".to_owned()];
-    for name in DAEMON_VARIABLES {
+    for &name in DAEMON_VARIABLES {
         match env_var(name) {
             Some(value) => words.extend(["-e".to_owned(), escape_for_tmux(&format!("{name}={value}"))]),
             None => program.extend(["-u".to_owned(), name.to_owned()]),

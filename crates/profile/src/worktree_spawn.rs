@@ -3,6 +3,7 @@
 
 use crate::build_spawn_request::{SpawnOptions, build_spawn_request};
 use protocol::control::{self, WorktreeReply, WorktreeRequest};
+use protocol::env_filter::is_callers_for_git;
 use protocol::error::ErrorReport;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,12 +48,7 @@ pub fn rebuild_for_worktree(
 pub fn git_variables() -> BTreeMap<String, String> {
     let all = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    all.filter(|(name, _)| is_git_variable(name)).collect()
-}
-
-fn is_git_variable(name: &str) -> bool {
-    let is_setting = name.starts_with("GIT_CONFIG_") && name != "GIT_CONFIG_PARAMETERS";
-    is_setting || ["PATH", "HOME", "XDG_CONFIG_HOME", "GIT_LFS_SKIP_SMUDGE"].contains(&name)
+    all.filter(|(name, _)| is_callers_for_git(name)).collect()
 }
 
 /// The warning for a new worktree of the repository that contains `cwd`, if the repository has
@@ -70,17 +66,6 @@ pub fn submodule_warning(cwd: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn settings_of_git_are_taken_from_the_environment() {
-        for name in ["PATH", "HOME", "GIT_CONFIG_COUNT", "GIT_CONFIG_VALUE_3", "GIT_CONFIG_GLOBAL"] {
-            assert!(is_git_variable(name), "{name}");
-        }
-        for name in ["GIT_DIR", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_SSH_COMMAND", "ANTHROPIC_API_KEY"]
-        {
-            assert!(!is_git_variable(name), "{name}");
-        }
-    }
 
     #[test]
     fn repository_with_submodules_gets_a_warning() {

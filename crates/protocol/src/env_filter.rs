@@ -1,5 +1,5 @@
-//! Selects the environment variables that an agent inherits from the process that requests its
-//! spawn.
+//! The lists of the environment variables that pass from one process to another: to an agent, to git,
+//! and to the daemon. docs/environment.md has the same lists, and a test compares them.
 
 /// Variables that an agent does not inherit. Some describe where the caller runs; others make
 /// programs load or run code. An agent gets such a variable only if the spawn request sets it.
@@ -126,6 +126,51 @@ pub fn is_inherited(name: &str) -> bool {
     !REMOVED_VARIABLES.contains(&name) && !REMOVED_PREFIXES.iter().any(|start| name.starts_with(start))
 }
 
+/// The variables with names that begin with `GIT_` that git gets: the caller's settings, such as
+/// `safe.directory`, which containers and CI give by the environment (git-config(1)), and whether git-lfs
+/// downloads. A name that ends with `_` is the beginning of numbered variables.
+const GIT_SETTINGS: &[&str] = &[
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_KEY_",
+    "GIT_CONFIG_VALUE_",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_LFS_SKIP_SMUDGE",
+];
+
+/// The other variables of a caller that git gets: where it finds programs and the user's settings.
+const GIT_PATHS: &[&str] = &["PATH", "HOME", "XDG_CONFIG_HOME"];
+
+/// Whether git, when teamd runs it, gets the variable `name`. Another variable whose name begins with
+/// `GIT_` could make git use another repository.
+pub fn is_passed_to_git(name: &str) -> bool {
+    let matches = |setting: &&str| match setting.ends_with('_') {
+        true => name.starts_with(*setting),
+        false => name == *setting,
+    };
+    !name.starts_with("GIT_") || GIT_SETTINGS.iter().any(matches)
+}
+
+/// Whether the variable `name` of the caller of a command replaces that of the daemon, when the daemon
+/// runs git for the command.
+pub fn is_callers_for_git(name: &str) -> bool {
+    GIT_PATHS.contains(&name) || name.starts_with("GIT_") && is_passed_to_git(name)
+}
+
+/// The variables of the process that starts the daemon in tmux, which the daemon gets, and so its child
+/// processes. tmux gives the daemon the environment of the tmux server, in which they may have other
+/// values.
+pub const DAEMON_VARIABLES: &[&str] = &[
+    "HOME",
+    "PATH",
+    "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
+    "CLAUDE_CONFIG_DIR",
+    "TEAMD_DURABILITY",
+    "TEAMD_ROOT",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,5 +219,51 @@ mod tests {
         ] {
             assert!(is_inherited(name), "{name}");
         }
+    }
+    #[test]
+    fn only_settings_of_the_user_are_passed_to_git() {
+        for name in ["LANG", "GIT_CONFIG_COUNT", "GIT_CONFIG_VALUE_12", "GIT_LFS_SKIP_SMUDGE"] {
+            assert!(is_passed_to_git(name), "{name}");
+        }
+        for name in ["GIT_DIR", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_EXTERNAL_DIFF"] {
+            assert!(!is_passed_to_git(name) && !is_callers_for_git(name), "{name}");
+        }
+        for name in ["PATH", "HOME", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_3", "GIT_CONFIG_GLOBAL"] {
+            assert!(is_callers_for_git(name), "{name}");
+        }
+        assert!(!is_callers_for_git("ANTHROPIC_API_KEY"));
+    }
+
+    const PAGE: &str = include_str!("../../../docs/environment.md");
+
+    /// The names in a column of one of the page's tables, in the rows that begin with `row`.
+    fn documented(table: &str, row: &str, column: usize) -> Vec<String> {
+        let table = PAGE.split(&format!("<!-- environment: {table} -->\n")).nth(1).expect("the page has it");
+        let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+        let cells = rows.filter_map(|line| {
+            let cells: Vec<&str> = line.split('|').skip(1).map(str::trim).collect();
+            cells[0].starts_with(row).then(|| cells[column])
+        });
+        let mut names: Vec<String> =
+            cells.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned)).collect();
+        names.sort();
+        names
+    }
+
+    /// The names of the lists, as the page writes them: `*` stands for any end of a name.
+    fn listed(lists: &[&[&str]], is_prefix: impl Fn(&str) -> bool) -> Vec<String> {
+        let name = |name: &&str| if is_prefix(name) { format!("{name}*") } else { (*name).to_owned() };
+        let mut names: Vec<String> = lists.iter().copied().flatten().map(name).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn lists_are_those_of_the_page() {
+        let removed = listed(&[REMOVED_VARIABLES, REMOVED_PREFIXES], |name| REMOVED_PREFIXES.contains(&name));
+        assert_eq!(documented("removed", "", 0), removed);
+        let git = listed(&[GIT_SETTINGS, GIT_PATHS], |name| name.ends_with('_'));
+        assert_eq!(documented("passes", "git", 1), git);
+        assert_eq!(documented("passes", "the daemon", 1), listed(&[DAEMON_VARIABLES], |_| false));
     }
 }

@@ -3,12 +3,13 @@
 //! The output goes into files in memory, not into pipes. If a git hook started a background
 //! process, that process could keep a pipe open, and reading would never end.
 //!
-//! Of the caller's variables whose names begin with `GIT_`, git gets only those in
-//! `KEPT_GIT_VARIABLES`. Git never prompts, and its messages are in English. Unless [`Git::with_programs`] says
+//! Of the caller's variables whose names begin with `GIT_`, git gets only settings
+//! ([`is_passed_to_git`]). Git never prompts, and its messages are in English. Unless [`Git::with_programs`] says
 //! otherwise, git runs no programs that the configuration of the repository names.
 
 use crate::error::{Error, io_error};
 use crate::program_settings::{LOOK_VARIABLES, look_arguments};
+use protocol::env_filter::is_passed_to_git;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -42,38 +43,14 @@ impl std::fmt::Debug for GitEnvironment {
     }
 }
 
-/// The `GIT_` variables that git gets: the caller's settings, such as `safe.directory`, which containers and
-/// CI give by the environment (git-config(1)), and whether git-lfs downloads. A name that ends with `_` is
-/// the beginning of numbered variables.
-const KEPT_GIT_VARIABLES: [&str; 7] = [
-    "GIT_CONFIG_COUNT",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_KEY_",
-    "GIT_CONFIG_NOSYSTEM",
-    "GIT_CONFIG_SYSTEM",
-    "GIT_CONFIG_VALUE_",
-    "GIT_LFS_SKIP_SMUDGE",
-];
-
-/// Whether git gets a variable of the user. Another variable of git could make git use another
-/// repository.
-fn is_kept(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    let matches = |kept: &&str| match kept.ends_with('_') {
-        true => name.starts_with(*kept),
-        false => name == *kept,
-    };
-    !name.starts_with("GIT_") || KEPT_GIT_VARIABLES.iter().any(matches)
-}
-
 impl GitEnvironment {
     /// Takes the variables in `variables`. Of those whose names begin with `GIT_`, takes only settings of
-    /// the user (docs/worktrees.md).
+    /// the user (docs/environment.md).
     pub fn from_vars<K: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> GitEnvironment {
         let all = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
-        GitEnvironment(all.filter(|(name, _)| is_kept(name)).collect())
+        GitEnvironment(all.filter(|(name, _)| is_passed_to_git(&name.to_string_lossy())).collect())
     }
 
     /// The number of settings in the environment, as `GIT_CONFIG_COUNT` says.
@@ -463,18 +440,5 @@ mod tests {
         assert_eq!(replaced, ["LANG=C", "GIT_CONFIG_GLOBAL=g", "PATH=/c"]);
         let unchanged: Vec<String> = pairs(daemon().with_caller(&BTreeMap::new()));
         assert_eq!(unchanged, ["PATH=/d", "LANG=C", "GIT_CONFIG_COUNT=1"]);
-    }
-
-    #[test]
-    fn only_settings_of_the_user_are_kept() {
-        let kept = |name: &str| is_kept(OsStr::new(name));
-        for name in
-            ["PATH", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_VALUE_12", "GIT_LFS_SKIP_SMUDGE"]
-        {
-            assert!(kept(name), "{name}");
-        }
-        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_EXTERNAL_DIFF"] {
-            assert!(!kept(name), "{name}");
-        }
     }
 }
