@@ -70,7 +70,8 @@ pub(crate) fn populate(run: &mut RunContext, state: &mut RunState) -> Result<(),
     // them as disconnected.
     wait_until_settled(run, &state.team)?;
     // Suspended members are resumed first, so that they keep their sessions and are not spawned
-    // anew.
+    // anew. A member that ended with its container is suspended when the daemon finds that out.
+    wait_until_settled(run, &state.team)?;
     run.daemon
         .call(&Request::ResumeMembers(control::ResumeMembersRequest { team: Some(run.file.name.clone()) }))?;
     let mut attempts = 1..MAX_SPAWN_ATTEMPTS;

@@ -12,6 +12,7 @@ use protocol::control::Process;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::event::epoll::{CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashMap;
 use std::fs::File;
@@ -130,7 +131,8 @@ impl ProcessWatcher {
     fn open(&self, process: Process) -> io::Result<Option<OwnedFd>> {
         let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
         let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
-            Err(rustix::io::Errno::SRCH) => return Ok(None),
+            // The last two mean that the number is now that of a thread. Old kernels report EINVAL.
+            Err(Errno::SRCH | Errno::NOENT | Errno::INVAL) => return Ok(None),
             pidfd => pidfd?,
         };
         // The start time is compared after the pidfd is open, so a reused pid is always detected.
@@ -204,5 +206,18 @@ mod tests {
         assert!(matches!(processes.watch(&spawn, Process { pid, start_time: start }), WatchOutcome::Alive));
         processes.kill(&spawn);
         assert!(!child.wait().unwrap().success());
+    }
+    /// In a container that was started again, pids are low, and are soon those of threads.
+    #[test]
+    fn a_pid_that_is_now_that_of_a_thread_counts_as_exited() {
+        let mut processes = ProcessWatcher::start(tokio::sync::mpsc::unbounded_channel().0).unwrap();
+        let mut watch_own_thread = || {
+            let own = std::fs::read_link("/proc/thread-self").unwrap();
+            let pid = own.file_name().unwrap().to_str().unwrap().parse().unwrap();
+            let start_time = start_time(pid).unwrap().unwrap();
+            processes.watch(&WatchId::Shim(SpawnId::generate()), Process { pid, start_time })
+        };
+        let outcome = std::thread::scope(|scope| scope.spawn(&mut watch_own_thread).join().unwrap());
+        assert!(matches!(outcome, WatchOutcome::Dead), "{outcome:?}");
     }
 }
