@@ -32,6 +32,7 @@ pages! {
     events_runs_as_printed "docs/events.md"
     install_runs_as_printed "docs/install.md"
     lead_runs_as_printed "docs/lead.md"
+    machines_runs_as_printed "docs/machines.md"
     manage_runs_as_printed "docs/manage.md"
     recipes_runs_as_printed "docs/recipes.md"
     requests_runs_as_printed "docs/requests.md"

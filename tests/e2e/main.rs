@@ -31,6 +31,7 @@ mod hooks;
 mod injection;
 mod installation;
 mod logs;
+mod machines;
 mod mcp;
 mod messages;
 mod missing_files;

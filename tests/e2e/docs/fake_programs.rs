@@ -54,7 +54,9 @@ echo "It is done."
 const CARGO: &str = "#!/bin/sh\necho '    Finished `dev` profile' >&2\n";
 
 pub(super) fn install_fake_programs(env: &TestEnv) {
-    for directory in ["bin", "tmp", "target/release", "home/bin", "home/project/src"] {
+    for directory in
+        ["bin", "tmp", "cron", "target/release", "home/bin", "home/.local/bin", "home/project/src"]
+    {
         std::fs::create_dir_all(env.path(directory)).unwrap();
     }
     std::os::unix::fs::symlink(harness::programs(), env.path("target/debug")).unwrap();
@@ -62,6 +64,9 @@ pub(super) fn install_fake_programs(env: &TestEnv) {
         let text = format!("#!/bin/sh\nexec {} \"$@\"\n", harness::programs().join(name).display());
         env.write_script(&format!("target/release/{name}"), &text);
     }
+    // Where a cron job of docs/machines.md has it.
+    let teamctl = format!("#!/bin/sh\nexec {} \"$@\"\n", harness::programs().join("teamctl").display());
+    env.write_script("home/.local/bin/teamctl", &teamctl);
     for (name, text) in [("claude", CLAUDE), ("codex", CODEX), ("cargo", CARGO), ("turn", TURN)] {
         env.write_script(&format!("bin/{name}"), text);
     }

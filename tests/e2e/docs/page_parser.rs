@@ -5,19 +5,32 @@
 //! - `console`: a line that begins with `$ ` is a command. The lines below it, if any, are its
 //!   output.
 //! - `sh`: each line is a command.
+//! - `crontab`: each line with five fields and a command is a command, which runs as cron runs it.
 //! - A block below a line that ends in `` `PATH`: `` is that file. A block of `sh` is a file only
 //!   if it begins with `#!`.
 //! - `<!-- not run: REASON -->` directly above a fence skips the block.
 
+use protocol::single_line_and_shell_quote::shell_quote;
+
 /// The valid reasons to skip a block.
-const REASONS: [&str; 4] =
-    ["needs macOS", "needs systemd", "needs a network", "needs an installed agent program"];
+const REASONS: [&str; 5] = [
+    "needs macOS",
+    "needs systemd",
+    "needs a network",
+    "needs an installed agent program",
+    "needs a container engine",
+];
 
 /// The languages of blocks that are only shown.
 const SHOWN: [&str; 6] = ["", "json", "markdown", "rust", "text", "toml"];
 
 /// The beginnings of lines that are commands.
 const COMMANDS: [&str; 6] = ["$ ", "cargo ", "git ", "make ", "teamctl ", "teamd "];
+
+/// The environment that cron gives to a job, and `$CRON_VARIABLES`, which keep a job in the test
+/// environment. A job starts in the home directory.
+const CRON: &str =
+    r#"cd ~ && exec env -i HOME="$HOME" LOGNAME=me SHELL=/bin/sh PATH=/usr/bin:/bin $CRON_VARIABLES"#;
 
 /// A step of a person who follows a page. Lines count from 1.
 #[derive(Debug, PartialEq)]
@@ -108,6 +121,7 @@ impl CodeBlock<'_> {
         match self.language {
             "console" => self.commands(),
             "sh" => Ok(self.lines().map(|(line, text)| command_step(line, text)).collect()),
+            "crontab" => self.cron_jobs(),
             _ => self.shown_steps(),
         }
     }
@@ -141,6 +155,24 @@ impl CodeBlock<'_> {
         Ok(steps)
     }
 
+    /// The jobs of a crontab. Each has the variables that the lines above it set (crontab(5)).
+    fn cron_jobs(&self) -> Result<Vec<DocStep>, String> {
+        let (mut steps, mut variables) = (Vec::new(), String::new());
+        for (line, text) in self.lines().filter(|(_, text)| !text.starts_with('#')) {
+            match (text.split_once('='), text.splitn(6, ' ').nth(5)) {
+                (Some((name, value)), _) if !name.contains(' ') => {
+                    variables += &format!(" {name}={}", shell_quote(value));
+                }
+                (_, Some(job)) if text.starts_with(|first: char| first == '*' || first.is_ascii_digit()) => {
+                    let command = format!("({CRON}{variables} /bin/sh -c {})", shell_quote(job));
+                    steps.push(command_step(line, &command));
+                }
+                _ => return Err(format!("{line}: {text:?} is no line of a crontab")),
+            }
+        }
+        Ok(steps)
+    }
+
     /// The steps of a block that is only shown: none.
     ///
     /// # Errors
@@ -168,6 +200,7 @@ fn invalid_page_is_rejected() {
         ("```\nteamctl up\n```\n", "2: a block that is only shown has a command"),
         ("```fish\nls\n```\n", "2: \"fish\" is no known language"),
         ("```console\nprinted\n```\n", "2: a console block begins with a command"),
+        ("```crontab\nteamctl run x.toml\n```\n", "2: \"teamctl run x.toml\" is no line of a crontab"),
         ("- x\n  ```sh\n  make\n  ```\n", "2: a fence must begin at the margin"),
         ("```sh\nmake\n", "1: a fence is not closed"),
     ] {
@@ -179,4 +212,11 @@ fn invalid_page_is_rejected() {
     let reason = "needs macOS".to_owned();
     let file = DocStep::Write { line: 8, path: "a.sh".to_owned(), text: "#!/bin/sh\n".to_owned() };
     assert_eq!(page.steps, [DocStep::NotRun { line: 3, reason }, file, command_step(12, "x")]);
+}
+
+#[test]
+fn jobs_of_a_crontab_have_its_variables() {
+    let page = DocPage::read("```crontab\n# none\nA=b c\n0 3 * * 1-5 echo $A\n```\n").unwrap();
+    let command = format!("({CRON} A='b c' /bin/sh -c 'echo $A')");
+    assert_eq!(page.steps, [command_step(4, &command)]);
 }

@@ -145,15 +145,29 @@ impl ShellSession {
     }
 }
 
-/// The variables of the shell: a PATH that begins with `~/bin` and the fake programs, and
-/// directories of the test for builds and temporary files.
+/// The variables of the shell: a PATH that begins with `~/bin` and the fake programs, directories of the
+/// test for builds and temporary files, and the variables of cron jobs.
 fn variables(env: &TestEnv) -> Vec<(String, String)> {
     let path = std::env::var("PATH").unwrap();
     let directories = [env.path("home/bin"), env.path("bin"), harness::programs().clone(), path.into()];
     let path = directories.map(|directory| directory.display().to_string()).join(":");
     let [target, tmp] = ["target", "tmp"].map(|name| env.path(name).display().to_string());
-    let variables = [("PATH", path), ("CARGO_TARGET_DIR", target), ("TMPDIR", tmp)];
+    let cron = cron_variables(env);
+    let variables = [("PATH", path), ("CARGO_TARGET_DIR", target), ("TMPDIR", tmp), ("CRON_VARIABLES", cron)];
     variables.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+/// What keeps a cron job in the test environment. cron has no `XDG_RUNTIME_DIR` of a login; the job gets
+/// a directory of its own instead.
+fn cron_variables(env: &TestEnv) -> String {
+    let directories = [
+        ("TEAMD_ROOT", "root"),
+        ("XDG_STATE_HOME", "state"),
+        ("XDG_RUNTIME_DIR", "cron"),
+        ("TMUX_TMPDIR", "run"),
+    ];
+    let pairs = directories.map(|(name, path)| format!(" {name}={}", env.path(path).display()));
+    env.process_tag() + &pairs.concat()
 }
 
 /// Whether the line is `teamctl NAME …`, `teamctl task NAME …`, or begins with the program NAME.
