@@ -228,3 +228,29 @@ fn unread_messages_of_a_large_inbox_are_counted_in_little_memory() {
     }
     env.shut_down();
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn one_message_of_a_large_inbox_is_found_in_little_memory() {
+    let env = TestEnv::with_team();
+    env.teamctl(["spawn", "bob", "--", "sleep", "3600"]).expect_success();
+    let text = "x".repeat(512 << 10);
+    let message = |n: usize| serde_json::json!({"from": "bob", "text": format!("{n} {text}"), "timestamp": "2026-02-13T11:00:00.000Z", "read": n < 50});
+    let inbox: Vec<serde_json::Value> = (0..100).map(message).collect();
+    env.write_file("root/teams/survey/inboxes/team-lead.json", serde_json::to_string_pretty(&inbox).unwrap());
+    env.teamctl(["send", "bob", "hello"]).expect_success();
+    // Less than two copies of the inbox, which has 50 MiB.
+    let run = |arguments: &str| {
+        let script = format!("ulimit -v 120000; exec teamctl {arguments}");
+        let output = env.command("sh").args(["-c", &script]).output().unwrap();
+        assert!(output.status.success(), "{arguments}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let id = serde_json::from_str::<serde_json::Value>(run("--json inbox --limit 1").trim()).unwrap();
+    let id = id["messages"][0]["message_id"].as_str().unwrap().to_owned();
+    assert!(run(&format!("trace {id}")).contains("as number 99 of its inbox"));
+    assert!(run("trace last").contains("to bob@survey"));
+    run("why bob");
+    assert!(run("inbox --follow --unread --limit 1 | head -c 200").contains("99 x"));
+    env.shut_down();
+}

@@ -11,7 +11,7 @@ use protocol::message::InboxEntry;
 use protocol::name::AgentName;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::{Caller, EntrySelection, Inbox};
@@ -77,12 +77,45 @@ fn message_id(entry: &InboxEntry) -> String {
     format!("{}-{:016x}", entry.index, hasher.finish())
 }
 
-/// The inbox entry of the message with the id `wanted`. If the entry has moved in the file, it is
-/// found by its content. `None` if the entry was removed.
-fn find_by_id<'a>(entries: &'a [InboxEntry], wanted: &str) -> Option<&'a InboxEntry> {
-    let hash = |id: &str| id.split_once('-').map(|(_, hash)| hash.to_owned());
-    let is_same = |entry: &&InboxEntry| hash(wanted).is_some() && hash(&message_id(entry)) == hash(wanted);
-    entries.iter().find(|entry| message_id(entry) == wanted).or_else(|| entries.iter().find(is_same))
+/// The entries with some ids, and how many entries of the inbox are unread. If an entry has moved in the
+/// file, it is found by its content.
+#[derive(Debug, Default)]
+struct FoundEntries {
+    by_id: BTreeMap<String, InboxEntry>,
+    unread: usize,
+}
+
+impl FoundEntries {
+    /// Adds an entry of the inbox. Entries are added from the oldest to the newest, and only those with one
+    /// of the ids are kept.
+    fn add(&mut self, ids: &[String], entry: InboxEntry) {
+        self.unread += usize::from(entry.unread().is_some());
+        let own_id = message_id(&entry);
+        let hash = |id: &str| id.split_once('-').map(|(_, hash)| hash.to_owned());
+        for id in ids.iter().filter(|id| hash(id) == hash(&own_id)) {
+            // An entry at its place is better than an earlier one with the same content.
+            if *id == own_id || !self.by_id.contains_key(id) {
+                self.by_id.insert(id.clone(), entry.clone());
+            }
+        }
+    }
+
+    /// The entries with these ids, and how many entries are unread apart from them.
+    ///
+    /// # Errors
+    /// `NotFound` if the inbox has no entry with one of the ids.
+    fn take(mut self, ids: &[String]) -> Result<(Vec<InboxEntry>, usize), ErrorReport> {
+        let missing = |id: &&String| !self.by_id.contains_key(*id);
+        if let Some(id) = ids.iter().find(missing) {
+            let message = format!("cannot mark {id:?} read: no message of yours has that id");
+            return Err(ErrorReport::new(ErrorKind::NotFound, message)
+                .with_help("ReadInbox gives the id of each that is there"));
+        }
+        let marked: Vec<InboxEntry> = ids.iter().filter_map(|id| self.by_id.remove(id)).collect();
+        let unread = marked.iter().filter(|entry| entry.unread().is_some());
+        let indexes: BTreeSet<usize> = unread.map(|entry| entry.index).collect();
+        Ok((marked, self.unread - indexes.len()))
+    }
 }
 
 fn open_inbox(caller: &Caller, name: Option<&str>) -> Result<Inbox, ErrorReport> {
@@ -122,21 +155,10 @@ impl ToolDefinition for MarkReadTool {
 fn mark_read(caller: &Caller, ids: &[String]) -> Result<Value, ErrorReport> {
     let own: &AgentName = caller.name();
     let inbox = caller.team().inbox(own);
-    let entries = inbox.read()?;
-    let find = |id: &String| {
-        let missing = || {
-            let message = format!("cannot mark {id:?} read: no message of yours has that id");
-            ErrorReport::new(ErrorKind::NotFound, message)
-                .with_help("ReadInbox gives the id of each that is there")
-        };
-        find_by_id(&entries, id).cloned().ok_or_else(missing)
-    };
-    let marked = ids.iter().map(find).collect::<Result<Vec<_>, _>>()?;
-    inbox.mark_read(&marked)?;
+    let found = inbox.fold(|found: &mut FoundEntries, entry| found.add(ids, entry))?;
     // Counted without another read of the inbox, which could fail although the messages are marked.
-    let marked: BTreeSet<usize> = marked.iter().map(|entry| entry.index).collect();
-    let is_unread = |entry: &&InboxEntry| entry.unread().is_some() && !marked.contains(&entry.index);
-    let unread = entries.iter().filter(is_unread).count();
+    let (marked, unread) = found.take(ids)?;
+    inbox.mark_read(&marked)?;
     Ok(json!({"success": true, "unread": unread}))
 }
 
@@ -154,11 +176,16 @@ mod tests {
         let before = [unread(0, "one"), unread(1, "two"), unread(2, "two")];
         let read = json!({"from": "ann", "text": "two", "timestamp": "t", "read": true});
         let after = [InboxEntry::parse(0, &read.to_string()), unread(1, "two")];
-        assert_eq!(find_by_id(&after, &message_id(&before[0])), None);
-        assert_eq!(find_by_id(&after, &message_id(&before[1])), Some(&after[1]));
-        assert_eq!(find_by_id(&after, &message_id(&before[2])).map(|entry| entry.index), Some(0));
+        let find = |id: String| {
+            let (ids, mut found) = ([id], FoundEntries::default());
+            after.iter().for_each(|entry| found.add(&ids, entry.clone()));
+            found.take(&ids).ok().map(|(marked, unread)| (marked[0].index, unread))
+        };
+        assert_eq!(find(message_id(&before[0])), None);
+        assert_eq!(find(message_id(&before[1])), Some((1, 0)));
+        assert_eq!(find(message_id(&before[2])), Some((0, 1)));
         for wrong in ["0", "", "0-", "-", "x-0"] {
-            assert_eq!(find_by_id(&after, wrong), None, "{wrong}");
+            assert_eq!(find(wrong.to_owned()), None, "{wrong}");
         }
     }
 }

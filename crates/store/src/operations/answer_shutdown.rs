@@ -78,7 +78,10 @@ impl Caller {
             entries.iter().find_map(|entry| shutdown_answer(entry, request, &self.name))
         };
         if !lead.append_unless(&message, MESSAGE_LIMIT, |entries| own_answer(entries).is_some())? {
-            let approved = own_answer(&lead.read()?).unwrap_or_default();
+            let approved = lead.fold(|answer: &mut Option<bool>, entry| {
+                *answer = answer.or_else(|| own_answer(std::slice::from_ref(&entry)));
+            })?;
+            let approved = approved.unwrap_or_default();
             return Err(Error::AlreadyAnswered { id: request.to_string(), approved }.into());
         }
         self.team.inbox(&self.name).mark_read(&[entry])?;
@@ -89,8 +92,12 @@ impl Caller {
     fn find_shutdown_request(&self, id: &RequestId) -> Result<InboxEntry, ErrorReport> {
         let me = &self.name;
         let joined = self.team.member(me.as_str()).map_or(0, |member| member.joined_at);
-        let entries = self.team.inbox(me).read()?;
-        if let Some(entry) = entries.into_iter().rev().find(|entry| is_shutdown_request(entry, id, joined)) {
+        let last = self.team.inbox(me).fold(|last: &mut Option<InboxEntry>, entry| {
+            if is_shutdown_request(&entry, id, joined) {
+                *last = Some(entry);
+            }
+        })?;
+        if let Some(entry) = last {
             return Ok(entry);
         }
         match self.find_other_recipient(id)? {
@@ -110,8 +117,10 @@ impl Caller {
     fn find_other_recipient(&self, id: &RequestId) -> Result<Option<AgentName>, ErrorReport> {
         let members = self.team.config()?.members.into_iter().map(|member| member.name);
         let was_asked = |name: &AgentName| {
-            let entries = self.team.inbox(name).read().unwrap_or_default();
-            entries.iter().any(|entry| is_shutdown_request(entry, id, 0))
+            let inbox = self.team.inbox(name);
+            inbox
+                .fold(|found: &mut bool, entry| *found |= is_shutdown_request(&entry, id, 0))
+                .unwrap_or_default()
         };
         Ok(members.into_iter().find(was_asked))
     }

@@ -17,8 +17,9 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
 use protocol::name::{AgentName, strip_team};
 use repeats::{RepeatedEntry, collapse_repeats};
-use seen_entries::SeenEntries;
+use seen_entries::{EntryCounts, SeenEntries};
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::process::ExitCode;
 use store::{EntrySelection, Inbox, Team, message_id};
 
@@ -129,13 +130,9 @@ impl InboxReader<'_> {
         let directory = self.inbox.path().parent().map(ToOwned::to_owned);
         let mut watcher = DirectoryWatcher::new_for_stream(directory.as_slice())?;
         let mut seen = SeenEntries::default();
-        let mut is_first = true;
+        let mut limit = self.args.limit;
         loop {
-            let mut shown = self.filter_entries(seen.take_new(self.inbox.read()?));
-            if std::mem::take(&mut is_first) {
-                shown = self.limit_entries(shown);
-            }
-            shown.iter().for_each(|entry| self.print(entry));
+            let shown = self.print_new(&mut seen, limit.take())?;
             self.mark_read(&shown)?;
             if !team.config_path().exists() || watcher.wait(None)? == WatchEvent::OutputClosed {
                 return Ok(ExitCode::SUCCESS);
@@ -143,14 +140,37 @@ impl InboxReader<'_> {
         }
     }
 
-    fn filter_entries(&self, entries: Vec<InboxEntry>) -> Vec<InboxEntry> {
-        let is_shown = |entry: &InboxEntry| !self.args.unread || entry.unread().is_some();
-        entries.into_iter().filter(is_shown).collect()
+    /// Prints the messages that were not seen before, only the last ones if there is a `limit`. Returns
+    /// those that are to be marked as read. All others leave the memory as soon as they are printed.
+    fn print_new(
+        &self,
+        seen: &mut SeenEntries,
+        limit: Option<usize>,
+    ) -> Result<Vec<InboxEntry>, ErrorReport> {
+        // Not in the value of the fold: if the inbox is read again, entries that were seen come no more.
+        let (mut last, mut shown) = (VecDeque::new(), Vec::new());
+        let mut print = |entry: InboxEntry| {
+            self.print(&entry);
+            shown.extend(Some(entry).filter(|_| self.args.mark_read));
+        };
+        self.inbox.fold(|counts: &mut EntryCounts, entry| {
+            if !seen.is_new(&entry, counts) || !self.is_shown(&entry) {
+                return;
+            }
+            match limit {
+                None => print(entry),
+                Some(limit) => {
+                    last.push_back(entry);
+                    last.drain(..last.len().saturating_sub(limit));
+                }
+            }
+        })?;
+        last.into_iter().for_each(print);
+        Ok(shown)
     }
 
-    fn limit_entries(&self, mut entries: Vec<InboxEntry>) -> Vec<InboxEntry> {
-        let surplus = entries.len().saturating_sub(self.args.limit.unwrap_or(usize::MAX));
-        entries.split_off(surplus)
+    fn is_shown(&self, entry: &InboxEntry) -> bool {
+        !self.args.unread || entry.unread().is_some()
     }
 
     fn print_repeated(&self, RepeatedEntry { last, count }: RepeatedEntry) {

@@ -64,7 +64,7 @@ struct MessageTrace {
 impl MessageTrace {
     fn new(copy: MessageCopy, log: &EventLog) -> MessageTrace {
         let events = message_history::member_events(log, copy.team.name(), &copy.to);
-        let history = MessageHistory::new(&copy, &events, &find_message::replies_to(&copy));
+        let history = MessageHistory::new(&copy, &events, find_message::first_reply(&copy));
         MessageTrace { copy, history, blocked_by: None, now: now() }
     }
 

@@ -10,14 +10,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 #[derive(Debug, Default)]
 pub(super) struct SeenEntries(HashMap<u64, usize>);
 
-impl SeenEntries {
-    /// Returns the entries that were in no earlier read. `entries` is the whole inbox.
-    pub(super) fn take_new(&mut self, entries: Vec<InboxEntry>) -> Vec<InboxEntry> {
-        let mut counts: HashMap<u64, usize> = HashMap::new();
-        entries.into_iter().filter(|entry| self.is_new(entry, &mut counts)).collect()
-    }
+/// For each entry that was read since the beginning of the file, by its hash: how often it was read.
+pub(super) type EntryCounts = HashMap<u64, usize>;
 
-    fn is_new(&mut self, entry: &InboxEntry, counts: &mut HashMap<u64, usize>) -> bool {
+impl SeenEntries {
+    /// Whether the entry was in no earlier read. It is called for each entry of the inbox, from the
+    /// oldest to the newest, with the same `counts`, which are empty at the beginning of the inbox.
+    pub(super) fn is_new(&mut self, entry: &InboxEntry, counts: &mut EntryCounts) -> bool {
         let key = entry_hash(entry);
         let count = counts.entry(key).or_default();
         *count += 1;
@@ -43,7 +42,8 @@ mod tests {
     use protocol::message::parse_inbox;
 
     fn count_new(seen: &mut SeenEntries, text: &str) -> usize {
-        seen.take_new(parse_inbox(text).unwrap()).len()
+        let (entries, mut counts) = (parse_inbox(text).unwrap(), EntryCounts::new());
+        entries.iter().filter(|entry| seen.is_new(entry, &mut counts)).count()
     }
 
     #[test]

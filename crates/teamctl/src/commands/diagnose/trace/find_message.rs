@@ -1,45 +1,51 @@
 //! Finds a message by its id. Searches the inboxes of the selected teams, and the journal for
-//! messages that were removed from their inbox.
+//! messages that were removed from their inbox. Of an inbox, only the messages that match are kept in
+//! memory.
 
 use super::message_copy::{CopyLocation, MessageCopy};
+use super::message_history::{FirstReply, MessageReply};
 use crate::commands::diagnose::list_inbox_owners::inbox_owners;
 use crate::context::CommandContext;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::message::InboxEntry;
+use protocol::message::{InboxEntry, Message};
 use protocol::name::AgentName;
+use protocol::timestamp::parse_iso8601;
 use std::collections::BTreeSet;
-use store::Team;
+use store::{Team, message_id};
 
 /// Returns all copies of one message; a message to several members has one copy in each inbox.
 /// `wanted` is the id of the message or the beginning of the id. `wanted` can also be `last`, for
 /// the last message that the caller sent.
 pub(super) fn find_copies(context: &CommandContext, wanted: &str) -> Result<Vec<MessageCopy>, ErrorReport> {
     let root = context.root()?;
-    let mut copies = Vec::new();
-    for name in context.candidate_teams(&root)? {
-        copies.extend(copies_in_team(&root.team(&name)?));
-    }
-    let id = match wanted {
-        "last" => last_sent_by_caller(context, &copies).ok_or_else(no_sent_message)?,
-        wanted => unique_id(&copies, wanted)?,
+    let teams = context.candidate_teams(&root)?;
+    let teams = teams.iter().map(|name| root.team(name)).collect::<Result<Vec<Team>, _>>()?;
+    let prefix = match wanted {
+        "last" => last_sent_by_caller(context, &teams).ok_or_else(no_sent_message)?,
+        wanted => wanted.to_ascii_lowercase(),
     };
-    copies.retain(|copy| copy.id == id);
+    let copies: Vec<MessageCopy> = teams.iter().flat_map(|team| copies_in_team(team, &prefix)).collect();
+    check_unique(&copies, wanted)?;
     Ok(copies)
 }
 
-/// All messages of the team. An inbox that cannot be read counts as empty; `why` reports it.
-fn copies_in_team(team: &Team) -> Vec<MessageCopy> {
+/// The messages of the team whose id begins with `prefix`. An inbox that cannot be read counts as
+/// empty; `why` reports it.
+fn copies_in_team(team: &Team, prefix: &str) -> Vec<MessageCopy> {
+    let is_match = |message: &Message| !prefix.is_empty() && message_id(message).starts_with(prefix);
     let in_inboxes = inbox_owners(team).into_iter().flat_map(|owner| {
-        let entries = team.inbox(&owner).read().unwrap_or_default();
-        entries.into_iter().filter_map(move |entry| {
+        let found = team.inbox(&owner).fold(|found: &mut Vec<MessageCopy>, entry| {
             let location = CopyLocation::InInbox { index: entry.index };
-            Some(MessageCopy::new(team, owner.clone(), entry.message.ok()?, location))
-        })
+            let message = entry.message.ok().filter(is_match);
+            found.extend(message.map(|message| MessageCopy::new(team, owner.clone(), message, location)));
+        });
+        found.unwrap_or_default()
     });
     let mut copies: Vec<MessageCopy> = in_inboxes.collect();
     let mut found: BTreeSet<(String, String)> =
         copies.iter().map(|copy| (copy.to.file_stem(), copy.id.clone())).collect();
-    for (file, message) in team.acknowledged_messages().unwrap_or_default() {
+    let sent = team.acknowledged_messages().unwrap_or_default();
+    for (file, message) in sent.into_iter().filter(|(_, message)| is_match(message)) {
         let stem = file.trim_end_matches(".json");
         let owner = AgentName::new_unchecked(stem);
         let copy = MessageCopy::new(team, owner, message, CopyLocation::InJournalOnly);
@@ -50,28 +56,46 @@ fn copies_in_team(team: &Team) -> Vec<MessageCopy> {
     copies
 }
 
+/// The time and the id of a message.
+type SentMessage = (u64, String);
+
 /// The id of the message that the caller sent last. Messages of `user` count as the lead's.
-fn last_sent_by_caller(context: &CommandContext, copies: &[MessageCopy]) -> Option<String> {
+fn last_sent_by_caller(context: &CommandContext, teams: &[Team]) -> Option<String> {
     let caller = context.caller_name();
-    let is_own = |copy: &&MessageCopy| {
-        copy.message.from == caller.as_str() || caller.is_lead() && copy.message.from == "user"
+    let add = |last: &mut Option<SentMessage>, message: &Message| {
+        let is_own = message.from == caller.as_str() || caller.is_lead() && message.from == "user";
+        let sent_at = parse_iso8601(&message.timestamp).unwrap_or(0);
+        if is_own && last.as_ref().is_none_or(|(at, _)| sent_at >= *at) {
+            *last = Some((sent_at, message_id(message)));
+        }
     };
-    copies.iter().filter(is_own).max_by_key(|copy| copy.sent_at()).map(|copy| copy.id.clone())
+    let last_in_team = |team: &Team| {
+        let mut last = None;
+        for (_, message) in team.acknowledged_messages().unwrap_or_default() {
+            add(&mut last, &message);
+        }
+        let in_inbox = |owner| {
+            let fold = |last: &mut Option<SentMessage>, entry: InboxEntry| {
+                entry.message.iter().for_each(|message| add(last, message));
+            };
+            team.inbox(&owner).fold(fold).ok().flatten()
+        };
+        inbox_owners(team).into_iter().filter_map(in_inbox).chain(last).max_by_key(|(at, _)| *at)
+    };
+    teams.iter().filter_map(last_in_team).max_by_key(|(at, _)| *at).map(|(_, id)| id)
 }
 
-fn unique_id(copies: &[MessageCopy], wanted: &str) -> Result<String, ErrorReport> {
-    let prefix = wanted.to_ascii_lowercase();
-    let is_match = |copy: &&MessageCopy| !prefix.is_empty() && copy.id.starts_with(&prefix);
-    let ids: BTreeSet<&String> = copies.iter().filter(is_match).map(|copy| &copy.id).collect();
-    match ids.iter().collect::<Vec<_>>().as_slice() {
-        [one] => Ok((**one).clone()),
-        [] => Err(ErrorReport::new(ErrorKind::NotFound, format!("cannot find the message {wanted}"))
+/// Checks that all copies are of one message.
+fn check_unique(copies: &[MessageCopy], wanted: &str) -> Result<(), ErrorReport> {
+    let ids: BTreeSet<&String> = copies.iter().map(|copy| &copy.id).collect();
+    match ids.len() {
+        1 => Ok(()),
+        0 => Err(ErrorReport::new(ErrorKind::NotFound, format!("cannot find the message {wanted}"))
             .with_help(
                 "an id is the message_id of: teamctl inbox NAME --json; your last: teamctl trace last",
             )),
         several => {
-            let message =
-                format!("cannot tell which message is meant: {} begin with {wanted}", several.len());
+            let message = format!("cannot tell which message is meant: {several} begin with {wanted}");
             Err(ErrorReport::new(ErrorKind::Usage, message).with_help("give more of its id"))
         }
     }
@@ -82,17 +106,17 @@ fn no_sent_message() -> ErrorReport {
         .with_help("send one with: teamctl send NAME TEXT")
 }
 
-/// Returns the messages that may be replies to `copy`: those that its recipient has sent to its
-/// sender. For a message from `user`, replies are in the inbox of the lead.
-pub(super) fn replies_to(copy: &MessageCopy) -> Vec<InboxEntry> {
+/// The first reply of the recipient to the sender. For a message from `user`, replies are in the inbox
+/// of the lead.
+pub(super) fn first_reply(copy: &MessageCopy) -> Option<MessageReply> {
     let sender = match copy.message.from.as_str() {
         "user" => AgentName::lead(),
         name => AgentName::new_unchecked(name),
     };
-    let entries = copy.team.inbox(&sender).read().unwrap_or_default();
-    let is_from_recipient = |entry: &InboxEntry| {
-        let message = entry.message.as_ref().ok();
-        message.is_some_and(|message| copy.to.as_str().eq_ignore_ascii_case(&message.from))
+    let add = |reply: &mut FirstReply, entry: InboxEntry| {
+        let from_recipient =
+            entry.message.iter().filter(|message| copy.to.as_str().eq_ignore_ascii_case(&message.from));
+        from_recipient.for_each(|message| reply.add(copy, message));
     };
-    entries.into_iter().filter(is_from_recipient).collect()
+    copy.team.inbox(&sender).fold(add).unwrap_or_default().into_reply()
 }

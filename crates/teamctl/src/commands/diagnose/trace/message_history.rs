@@ -6,7 +6,7 @@ use super::message_copy::{CopyLocation, MessageCopy};
 use client::event_log::{EventLog, event_time};
 use protocol::event::{Event, EventKind};
 use protocol::member_request::{MemberRequest, parse_answer};
-use protocol::message::InboxEntry;
+use protocol::message::Message;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 use protocol::timestamp::parse_iso8601;
@@ -75,8 +75,7 @@ impl MessageReply {
         }
     }
 
-    fn from_entry(entry: &InboxEntry) -> Option<MessageReply> {
-        let message = entry.message.as_ref().ok()?;
+    fn from_message(message: &Message) -> Option<MessageReply> {
         Some(MessageReply {
             at: parse_iso8601(&message.timestamp)?,
             kind: Payload::parse(&message.text).map_or("text", |payload| payload.type_name()).to_owned(),
@@ -101,8 +100,8 @@ pub(super) fn member_events(log: &EventLog, team: &TeamName, name: &AgentName) -
 }
 
 impl MessageHistory {
-    /// `events` are those of the recipient; `replies` are its messages to the sender.
-    pub(super) fn new(copy: &MessageCopy, events: &[Event], replies: &[InboxEntry]) -> MessageHistory {
+    /// `events` are those of the recipient.
+    pub(super) fn new(copy: &MessageCopy, events: &[Event], reply: Option<MessageReply>) -> MessageHistory {
         let stored = stored_event(copy, events);
         let since_stored = stored.map_or(&[][..], |at| &events[at..]);
         // The daemon may log the turn before it scans the inbox.
@@ -117,7 +116,7 @@ impl MessageHistory {
             stored: stored.map(|at| event_time(&events[at])),
             delivered: delivering_turn(copy, since_sent, read),
             read,
-            reply: first_reply(copy, replies),
+            reply,
         }
     }
 }
@@ -180,21 +179,37 @@ fn is_about(copy: &MessageCopy, subject: &str) -> bool {
     subject.starts_with(&from) || subject.ends_with("and more") || copy.message.from == "user"
 }
 
-/// Returns the first reply to a message. If the message is a request, the reply is the answer to
-/// this request. For other messages the reply is the first later text message. If there is none, it
-/// is the first later message with a JSON payload.
-fn first_reply(copy: &MessageCopy, replies: &[InboxEntry]) -> Option<MessageReply> {
-    if let Some(request) = MemberRequest::parse(&copy.message.text) {
-        let is_answer = |entry: &&InboxEntry| {
-            let text = entry.message.as_ref().ok().map(|message| message.text.as_str());
-            text.and_then(parse_answer).is_some_and(|(id, _)| id == *request.id())
-        };
-        return replies.iter().find(is_answer).and_then(MessageReply::from_entry);
+/// The first reply to a message, among messages that are added from the oldest to the newest. If the
+/// message is a request, the reply is the answer to this request. For other messages the reply is the
+/// first later text message. If there is none, it is the first later message with a JSON payload.
+#[derive(Debug, Default)]
+pub(super) struct FirstReply {
+    /// The answer, or the first text.
+    reply: Option<MessageReply>,
+    payload: Option<MessageReply>,
+}
+
+impl FirstReply {
+    /// Adds a message of the recipient to the sender.
+    pub(super) fn add(&mut self, copy: &MessageCopy, message: &Message) {
+        if self.reply.is_some() {
+            return;
+        }
+        if let Some(request) = MemberRequest::parse(&copy.message.text) {
+            let is_answer = parse_answer(&message.text).is_some_and(|(id, _)| id == *request.id());
+            self.reply = is_answer.then(|| MessageReply::from_message(message)).flatten();
+            return;
+        }
+        let later = MessageReply::from_message(message).filter(|reply| reply.at > copy.sent_at());
+        match later {
+            Some(reply) if reply.kind == "text" => self.reply = Some(reply),
+            later => self.payload = self.payload.take().or(later),
+        }
     }
-    let replies = replies.iter().filter_map(MessageReply::from_entry);
-    let later: Vec<MessageReply> = replies.filter(|reply| reply.at > copy.sent_at()).collect();
-    let text = later.iter().position(|reply| reply.kind == "text").unwrap_or(0);
-    later.into_iter().nth(text)
+
+    pub(super) fn into_reply(self) -> Option<MessageReply> {
+        self.reply.or(self.payload)
+    }
 }
 
 #[cfg(test)]
@@ -281,8 +296,8 @@ mod tests {
         let removed =
             MessageCopy { location: CopyLocation::InJournalOnly, ..message_copy(team.path(), "bob", 10_000) };
         let log = [stored_event(10_100, 0, "bob"), read_event(12_500, 0)];
-        assert_eq!(MessageHistory::new(&removed, &log, &[]).read, ReadState::ReadAt(Some(12_500)));
-        assert_eq!(MessageHistory::new(&removed, &log[..1], &[]).read, ReadState::Removed);
+        assert_eq!(MessageHistory::new(&removed, &log, None).read, ReadState::ReadAt(Some(12_500)));
+        assert_eq!(MessageHistory::new(&removed, &log[..1], None).read, ReadState::Removed);
     }
 
     fn message_copy(root: &Path, from: &str, at: u64) -> MessageCopy {

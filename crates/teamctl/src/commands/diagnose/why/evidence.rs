@@ -6,11 +6,15 @@ use super::system_probe::{FreeSpace, LockHolder, ServerState, StoppedProcess};
 use client::suggested_commands::SuggestedCommands;
 use protocol::control::{MemberStatus, PastMember};
 use protocol::error::ErrorReport;
+use protocol::id::TaskId;
 use protocol::member_request::MemberRequestKind;
 use protocol::message::{InboxEntry, Message};
 use protocol::name::{AgentName, TeamName};
+use protocol::payload::Payload;
 use protocol::task::Task;
 use protocol::team_config::Member;
+use protocol::timestamp::parse_iso8601;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::LockState;
 
@@ -36,7 +40,7 @@ pub(super) struct Evidence {
     /// The member's entry in the config, or why the config cannot be read.
     pub(super) member: Result<Option<Member>, ErrorReport>,
     /// The unread messages in the member's inbox, oldest first.
-    pub(super) unread: Vec<Message>,
+    pub(super) unread: Vec<UnreadMessage>,
     /// The member's inbox, then the lead's, to which the member reports the ends of its turns.
     pub(super) inboxes: Vec<Arc<InboxState>>,
     /// The member's open requests, oldest first. For the lead, those of all members.
@@ -58,13 +62,61 @@ pub(super) struct Evidence {
 #[derive(Debug)]
 pub(super) struct InboxState {
     pub(super) owner: AgentName,
-    /// Oldest first.
-    pub(super) entries: Vec<InboxEntry>,
+    pub(super) content: InboxContent,
     /// Why the inbox cannot be read. `None` if it can.
     pub(super) damage: Option<String>,
     pub(super) lock_state: LockState,
     /// `None` if the lock is free or its holder is not known.
     pub(super) lock_holder: Option<LockHolder>,
+}
+
+/// What `why` needs of the messages in an inbox. An inbox may be too long to be kept in memory.
+#[derive(Debug, Default)]
+pub(super) struct InboxContent {
+    /// Oldest first.
+    pub(super) unread: Vec<UnreadMessage>,
+    /// For each sender that has reported the end of a turn: why that turn failed. `None` if it did not fail.
+    turn_failures: BTreeMap<String, Option<String>>,
+}
+
+/// An unread message, without its text.
+#[derive(Debug, Clone)]
+pub(super) struct UnreadMessage {
+    pub(super) from: String,
+    /// In ms since the epoch. `None` if its timestamp is invalid.
+    pub(super) sent_at: Option<u64>,
+    /// The task that the message assigns.
+    pub(super) assigned_task: Option<TaskId>,
+}
+
+impl InboxContent {
+    /// Adds an entry. Entries are added from the oldest to the newest.
+    pub(super) fn add(&mut self, entry: &InboxEntry) {
+        self.unread.extend(entry.unread().map(UnreadMessage::new));
+        let Ok(message) = &entry.message else { return };
+        // This check saves the parsing of most messages.
+        if message.text.contains("idle_notification")
+            && let Some(Payload::IdleNotification(idle)) = Payload::parse(&message.text)
+        {
+            self.turn_failures.insert(message.from.clone(), idle.failure_reason);
+        }
+    }
+
+    /// The failure in the member's last report of a turn. `None` if its last turn did not fail.
+    pub(super) fn last_turn_failure(&self, name: &AgentName) -> Option<String> {
+        self.turn_failures.get(name.as_str()).cloned().flatten()
+    }
+}
+
+impl UnreadMessage {
+    pub(super) fn new(message: &Message) -> UnreadMessage {
+        let assigned_task = match Payload::parse(&message.text) {
+            Some(Payload::TaskAssignment(assignment)) => Some(assignment.task_id),
+            _ => None,
+        };
+        let sent_at = parse_iso8601(&message.timestamp);
+        UnreadMessage { from: message.from.clone(), sent_at, assigned_task }
+    }
 }
 
 /// A request that waits for an answer.

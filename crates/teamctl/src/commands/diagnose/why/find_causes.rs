@@ -60,7 +60,9 @@ fn add_causes_if_running(evidence: &Evidence, agent: &MemberStatus, causes: &mut
 mod tests {
     use super::*;
     use crate::commands::diagnose::why::blocked_tasks::task_waits;
-    use crate::commands::diagnose::why::evidence::{InboxState, OpenRequestEvidence};
+    use crate::commands::diagnose::why::evidence::{
+        InboxContent, InboxState, OpenRequestEvidence, UnreadMessage,
+    };
     use crate::commands::diagnose::why::member_history::MemberHistory;
     use crate::commands::diagnose::why::system_probe::{FreeSpace, ServerState, StoppedProcess};
     use client::suggested_commands::SuggestedCommands;
@@ -122,11 +124,15 @@ mod tests {
     fn inbox(owner: &str, damage: Option<&str>) -> Arc<InboxState> {
         Arc::new(InboxState {
             owner: AgentName::new_unchecked(owner),
-            entries: Vec::new(),
+            content: InboxContent::default(),
             damage: damage.map(str::to_owned),
             lock_state: LockState::Free,
             lock_holder: None,
         })
+    }
+
+    fn unread(text: String, sent_at: u64) -> UnreadMessage {
+        UnreadMessage::new(&Message::new(&AgentName::lead(), text, sent_at))
     }
 
     fn open_request() -> OpenRequestEvidence {
@@ -198,11 +204,11 @@ mod tests {
         let mut evidence = evidence(&json!({}));
         evidence.tasks = Arc::new(vec![task(1, "bob", &[]), task(2, "ann", &["1"])]);
         let assignment = json!({"type": "task_assignment", "taskId": "2", "subject": "x", "description": "", "assignedBy": "team-lead", "timestamp": ""});
-        evidence.unread = vec![Message::new(&AgentName::lead(), assignment.to_string(), 1)];
+        evidence.unread = vec![unread(assignment.to_string(), 1)];
         assert_eq!(causes(&evidence), [Cause::Blocked]);
-        evidence.unread = vec![Message::new(&AgentName::lead(), "x".into(), 1)];
+        evidence.unread = vec![unread("x".into(), 1)];
         assert_eq!(causes(&evidence)[0], Cause::Undelivered);
-        evidence.unread = vec![Message::new(&AgentName::lead(), "x".into(), evidence.now)];
+        evidence.unread = vec![unread("x".into(), evidence.now)];
         evidence.tasks = Arc::new(vec![task(1, "", &[]), task(2, "ann", &["1"])]);
         assert_eq!(causes(&evidence), [Cause::BlockersUnowned], "a new message is still being delivered");
         tasks_mut(&mut evidence).push(task(3, "ann", &[]));
@@ -274,7 +280,7 @@ mod tests {
         let mut evidence = evidence(
             &json!({"turn_pause": {"cause": "failed_turns", "failed_turns": 3, "reason": "exit 1: limit", "until": 1_090_000}}),
         );
-        evidence.unread = vec![Message::new(&AgentName::lead(), "x".into(), 1)];
+        evidence.unread = vec![unread("x".into(), 1)];
         assert_eq!(causes(&evidence), [Cause::TurnsFailed], "the message is not reported as undelivered");
         let cause = json!(find_causes(&evidence)[0]);
         assert_eq!(cause["sentence"], "The last 3 turns of ann have failed.");

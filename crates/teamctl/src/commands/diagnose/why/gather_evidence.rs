@@ -4,12 +4,10 @@
 use super::evidence::Evidence;
 use super::member_history::MemberHistory;
 use super::system_probe;
-use super::team_evidence::{TeamEvidence, unread_messages};
+use super::team_evidence::TeamEvidence;
 use protocol::control::{MemberStatus, PastMember};
 use protocol::error::ErrorReport;
-use protocol::message::InboxEntry;
 use protocol::name::{AgentName, strip_team};
-use protocol::payload::Payload;
 use protocol::team_config::Member;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,13 +40,13 @@ pub(super) fn gather_evidence(team: &TeamEvidence<'_>, address: &str, no_output_
         past,
         exhausted_budget: team.status.and_then(|status| status.budget.as_ref()?.exhausted_reason.clone()),
         member,
-        unread: inboxes.first().map(|inbox| unread_messages(inbox)).unwrap_or_default(),
+        unread: inboxes.first().map(|inbox| inbox.content.unread.clone()).unwrap_or_default(),
         open_requests: team.requests_of(&name),
         tasks: Arc::clone(&team.tasks),
         full_disks: team.full_disks.clone(),
         last_output: modified_at(&log),
         no_output_after_ms: u64::try_from(no_output_after.as_millis()).unwrap_or(u64::MAX),
-        turn_failure: last_turn_failure(&team.lead_inbox.entries, &name),
+        turn_failure: team.lead_inbox.content.last_turn_failure(&name),
         inboxes,
         name,
     }
@@ -73,19 +71,6 @@ fn look_up_member(team: &TeamEvidence<'_>, address: &str) -> MemberLookup {
     let listed = member.as_ref().ok().and_then(Option::as_ref).map(|member| &member.name);
     let name = agent.as_ref().map(|agent| &agent.name).or(listed).or(past.as_ref().map(|past| &past.name));
     MemberLookup { name: name.cloned().unwrap_or(wanted), agent, past, member }
-}
-
-/// The failure in the member's last report to the lead. `None` if its last turn did not fail.
-fn last_turn_failure(entries: &[InboxEntry], name: &AgentName) -> Option<String> {
-    let messages = entries.iter().rev().filter_map(|entry| entry.message.as_ref().ok());
-    let mut reports =
-        messages.filter(|message| message.from == name.as_str()).filter_map(|message| match Payload::parse(
-            &message.text,
-        )? {
-            Payload::IdleNotification(idle) => Some(idle),
-            _ => None,
-        });
-    reports.next()?.failure_reason
 }
 
 /// When the file was last modified, in ms since the epoch.

@@ -1,7 +1,7 @@
 //! The evidence that is the same for all members of a team. `why` gathers it once, even if it
 //! diagnoses hundreds of members. Evidence that cannot be read is left out.
 
-use super::evidence::{InboxState, OpenRequestEvidence};
+use super::evidence::{InboxContent, InboxState, OpenRequestEvidence};
 use super::shared_evidence::SystemSnapshot;
 use super::system_probe::{self, FreeSpace, LockHolder};
 use crate::context::CommandContext;
@@ -12,7 +12,6 @@ use protocol::control::{PastMember, TeamStatus};
 use protocol::error::ErrorReport;
 use protocol::event::Event;
 use protocol::member_request::MemberRequest;
-use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::policy::{Approver, PolicyDecision};
 use protocol::task::Task;
@@ -102,16 +101,11 @@ fn inbox_state(team: &Team, owner: AgentName) -> InboxState {
         LockState::Held(lock) => LockHolder::find(lock.inode),
         _ => None,
     };
-    let (entries, damage) = match inbox.read() {
-        Ok(entries) => (entries, None),
-        Err(error) => (Vec::new(), Some(error.to_string())),
+    let (content, damage) = match inbox.fold(|content: &mut InboxContent, entry| content.add(&entry)) {
+        Ok(content) => (content, None),
+        Err(error) => (InboxContent::default(), Some(error.to_string())),
     };
-    InboxState { owner, entries, damage, lock_state, lock_holder }
-}
-
-/// The unread messages of an inbox, oldest first.
-pub(super) fn unread_messages(inbox: &InboxState) -> Vec<Message> {
-    inbox.entries.iter().filter_map(|entry| entry.unread().cloned()).collect()
+    InboxState { owner, content, damage, lock_state, lock_holder }
 }
 
 fn open_requests(team: &Team, lead_inbox: &InboxState) -> Vec<(AgentName, OpenRequestEvidence)> {

@@ -3,19 +3,17 @@
 use super::blocked_tasks::{TaskWait, failed_task, is_unowned, task_waits, tasks_of_others};
 use super::cause::Cause;
 use super::diagnosis::Diagnosis;
-use super::evidence::Evidence;
+use super::evidence::{Evidence, UnreadMessage};
 use super::evidence_lines::{activity_line, count_noun, task_label, with_time};
 use super::next_commands::{assign_task, look_at_output, release_and_logs, resolve_blocker};
 use super::process_causes::stopped_descendant_cause;
 use client::short_duration::short_duration;
 use protocol::control::{Activity, ExchangePause, FailedTurnsPause, MemberFlag, MemberStatus, TurnPause};
 use protocol::delivery::{Delivery, DeliveryPoint};
-use protocol::message::Message;
 use protocol::name::AgentName;
-use protocol::payload::{IdleReason, Payload};
+use protocol::payload::IdleReason;
 use protocol::single_line_and_shell_quote::single_line;
 use protocol::task::{Task, TaskStatus, WaitCycle, find_task, wait_cycles};
-use protocol::timestamp::parse_iso8601;
 
 /// How long a message to an idle member may stay unread, in ms, before `why` reports the message as
 /// undelivered.
@@ -147,7 +145,7 @@ fn failed_turns_pause_cause(evidence: &Evidence, pause: &FailedTurnsPause) -> Di
 }
 
 /// Whether a message stays unread until a pause of the member ends.
-fn waits_for_pause(agent: &MemberStatus, message: &Message) -> bool {
+fn waits_for_pause(agent: &MemberStatus, message: &UnreadMessage) -> bool {
     match &agent.turn_pause {
         None => false,
         Some(TurnPause::FailedTurns(_)) => true,
@@ -163,14 +161,17 @@ fn undelivered_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagno
         // The message is delivered at the end of the turn.
         _ => return None,
     };
-    let is_old = |message: &Message| {
-        parse_iso8601(&message.timestamp).is_none_or(|at| evidence.now.saturating_sub(at) >= usual_ms)
+    let is_old = |message: &UnreadMessage| {
+        message.sent_at.is_none_or(|at| evidence.now.saturating_sub(at) >= usual_ms)
     };
-    let is_due = |message: &&Message| is_old(message) && !is_assignment_of_blocked_task(evidence, message);
-    let due: Vec<&Message> =
-        evidence.unread.iter().filter(is_due).filter(|message| !waits_for_pause(agent, message)).collect();
+    let is_due = |message: &&UnreadMessage| {
+        is_old(message)
+            && !is_assignment_of_blocked_task(evidence, message)
+            && !waits_for_pause(agent, message)
+    };
+    let due: Vec<&UnreadMessage> = evidence.unread.iter().filter(is_due).collect();
     let oldest = due.first()?;
-    let sent_at = parse_iso8601(&oldest.timestamp).unwrap_or(0);
+    let sent_at = oldest.sent_at.unwrap_or(0);
     let delivery = match agent.delivery {
         Delivery::Pull => "its delivery is pull: its program has to read its inbox itself".to_owned(),
         delivery => format!("its delivery is {}; {}", delivery.as_str(), agent.evidence),
@@ -186,9 +187,8 @@ fn undelivered_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagno
 }
 
 /// The assignment of a task is delivered when the task can start.
-fn is_assignment_of_blocked_task(evidence: &Evidence, message: &Message) -> bool {
-    let Some(Payload::TaskAssignment(assignment)) = Payload::parse(&message.text) else { return false };
-    let task = find_task(&evidence.tasks, assignment.task_id);
+fn is_assignment_of_blocked_task(evidence: &Evidence, message: &UnreadMessage) -> bool {
+    let task = message.assigned_task.and_then(|id| find_task(&evidence.tasks, id));
     task.is_some_and(|task| !task.open_blockers(&evidence.tasks).is_empty())
 }
 
