@@ -49,6 +49,9 @@ pub struct Policy {
     /// dollar. `None`: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_microdollars: Option<u64>,
+    /// The percentage of `max_tokens` and of `max_microdollars` that one member may use. `None`: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member_share: Option<u8>,
     /// Maximum duration of the team's work since the team was created, in milliseconds. `None`: no
     /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -52,6 +52,15 @@ impl Usage {
         }
     }
 
+    /// The smaller of both numbers of tokens, and the smaller of both costs.
+    #[must_use]
+    pub fn min_each(self, other: Usage) -> Usage {
+        Usage {
+            tokens: self.tokens.min(other.tokens),
+            microdollars: self.microdollars.min(other.microdollars),
+        }
+    }
+
     /// The usage since `before`. A number that became smaller gives zero.
     #[must_use]
     pub fn saturating_sub(self, before: Usage) -> Usage {

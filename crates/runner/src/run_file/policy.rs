@@ -32,7 +32,7 @@ impl Default for RunPolicy {
     }
 }
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "plans",
     "permissions",
     "commands",
@@ -45,6 +45,7 @@ const KEYS: [&str; 14] = [
     "max_time",
     "max_tokens",
     "max_cost",
+    "member_share",
     "exchange_turns_per_minute",
     "exchange_turns_per_hour",
 ];
@@ -100,11 +101,26 @@ fn parse_team_policy(
         max_turns: table.count("max_turns", errors),
         max_tokens: table.count("max_tokens", errors),
         max_microdollars: table.amount("max_cost", errors).and_then(to_microdollars),
+        member_share: parse_member_share(table, errors),
         max_time_ms: parse_duration(table, "max_time", "a string such as \"8h\"", errors)
             .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         exchange: parse_exchange_limits(table, errors),
         rules: rules.into_iter().filter_map(|table| parse_rule(table, directory, errors)).collect(),
     }
+}
+
+/// The percentage of the budget that one member may use.
+fn parse_member_share(table: TableReader, errors: &mut ValidationErrors) -> Option<u8> {
+    let offset = table.key_offset("member_share")?;
+    if table.key_offset("max_tokens").or(table.key_offset("max_cost")).is_none() {
+        errors.push(offset, "member_share needs the key max_tokens or max_cost: of what it is a share");
+    }
+    let percent = table.count("member_share", errors)?;
+    let share = u8::try_from(percent).ok().filter(|share| (1..=100).contains(share));
+    if share.is_none() {
+        errors.push(offset, format!("member_share takes a percentage from 1 to 100, not {percent}"));
+    }
+    share
 }
 
 fn parse_exchange_limits(table: TableReader, errors: &mut ValidationErrors) -> ExchangeLimits {

@@ -67,6 +67,7 @@ max_tokens = 5_000_000_000
 max_cost = 2.50
 exchange_turns_per_minute = 0
 exchange_turns_per_hour = 60
+member_share = 40
 [[policy.rule]]
 tool = "Bash"
 pattern = "cargo *"
@@ -124,6 +125,7 @@ blocked_by = ["count", "count"]
         max_turns: Some(500),
         max_tokens: Some(5_000_000_000),
         max_microdollars: Some(2_500_000),
+        member_share: Some(40),
         max_time_ms: Some(8 * 3_600_000),
         exchange: ExchangeLimits { turns_per_minute: 0, turns_per_hour: 60 },
     };
@@ -268,6 +270,14 @@ fn values_of_the_wrong_type_are_reported() {
     assert_error(
         "[policy]\nretries = -1\n",
         "6:11: retries takes a number from 0 to 9223372036854775807, not -1",
+    );
+    assert_error(
+        "[policy]\nmax_cost = 1\nmember_share = 101\n",
+        "7:1: member_share takes a percentage from 1 to 100, not 101",
+    );
+    assert_error(
+        "[policy]\nmember_share = 50\n",
+        "6:1: member_share needs the key max_tokens or max_cost: of what it is a share",
     );
     assert_error("[policy]\ngrace = 30\n", "6:9: grace takes a string such as \"30s\", not a number");
     assert_error("[policy]\nretries = 'x'\n", "6:11: retries takes a number, not a string");

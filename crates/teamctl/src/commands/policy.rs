@@ -79,6 +79,7 @@ pub(super) fn policy_text(policy: &TeamPolicy) -> String {
     lines.extend(policy.max_turns.map(|turns| format!("at most {turns} turns")));
     lines.extend(policy.max_tokens.map(|tokens| format!("at most {} tokens", format_count(tokens))));
     lines.extend(policy.max_microdollars.map(|cost| format!("at most {}", format_dollars(cost))));
+    lines.extend(policy.member_share.map(|share| format!("each member at most {share} % of that")));
     lines.extend(policy.max_time_ms.map(|ms| format!("at most {} after its creation", short_duration(ms))));
     lines.extend(exchange_text(policy.exchange));
     lines.join("\n")

@@ -60,7 +60,7 @@ pub(crate) enum NoticeKind {
     ExchangePaused { with: AgentName, turns: u32 },
     /// All tasks of the team are completed. Contains the number of tasks.
     AllTasksDone(usize),
-    /// The budget of the team is exhausted.
+    /// The budget of the team, or the member's share of it, is used up.
     BudgetExhausted,
     /// The session that led the team has ended.
     LeadSessionEnded,
@@ -290,6 +290,9 @@ fn describe(one: &Notice) -> String {
                 "{name}@{team} has answered {with} in {turns} turns, messages of {with} wait: {}",
                 next("why")
             )
+        }
+        NoticeKind::BudgetExhausted if one.member.is_some() => {
+            format!("{name}@{team} has used its share of the budget: {}", next("why"))
         }
         NoticeKind::BudgetExhausted => format!("the budget of {team} is used up: teamctl status -t {team}"),
         NoticeKind::LeadSessionEnded => {

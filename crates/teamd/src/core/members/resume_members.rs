@@ -5,7 +5,7 @@ use crate::core::id::ConnId;
 use crate::core::members::pending_respawns::{NAME_BUSY_RETRY, suspend_pending, update_past_member};
 use crate::core::members::spawn;
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnStart};
-use crate::core::state::budget_status::{exhausted_error, is_exhausted};
+use crate::core::state::budget_status::{exhausted_error, is_exhausted, used_share_reason};
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{going_down_error, supervised_team};
 use crate::core::state::team::Deletion;
@@ -67,16 +67,33 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
                 pending.start = RespawnStart::At(context.now.mono + NAME_BUSY_RETRY);
                 context.state.pending_respawns.push(pending);
             }
-            None if is_exhausted(context.state, &order.team) => {
-                suspend_pending(&mut pending);
-                update_past_member(context.state, &pending.request.team, &pending.request.name, None);
-                context.state.pending_respawns.push(pending);
-            }
+            None if is_exhausted(context.state, &order.team) => suspend_again(context, pending),
+            None if has_used_share(context.state, &pending) => suspend_again(context, pending),
             None if context.state.teams.get(&order.team).is_none_or(|team| team.deletion.is_some()) => {}
             None => spawn::respawn(context, pending),
         }
         context.state.has_roster_changed = true;
     }
+}
+
+/// Whether the member has used its share of the team's budget.
+fn has_used_share(state: &State, pending: &PendingRespawn) -> bool {
+    let known = state.teams.get(&pending.request.team);
+    known.is_some_and(|known| used_share_reason(&known.policy, pending.respawn.usage.usage).is_some())
+}
+
+/// Keeps a member suspended that may not be started now.
+fn suspend_again(context: &mut Context, mut pending: PendingRespawn) {
+    suspend_pending(&mut pending);
+    let SpawnRequest { team, name, .. } = &*pending.request;
+    update_past_member(context.state, team, name, None);
+    if let Some(known) = context.state.teams.get_mut(team)
+        && let Some(reason) = used_share_reason(&known.policy, pending.respawn.usage.usage)
+        && let Some(past) = known.past_members.iter_mut().rfind(|past| past.name == *name)
+    {
+        past.description = format!("{reason}; give it more with: teamctl policy FILE -t {team}");
+    }
+    context.state.pending_respawns.push(pending);
 }
 
 /// `Some(true)` while the daemon checks whether the team can be deleted.

@@ -147,12 +147,11 @@ pub(crate) fn shut_down_daemon(context: &mut Context, client: ConnId, closing: D
     request_and_wait(context, ExitWaiter::new(&all, between, AfterExits::StopDaemon(client)), &question);
 }
 
-/// Requests the shutdown of all members of a team, to suspend them. No client waits for it.
-pub(crate) fn request_team_shutdown(context: &mut Context, team: &TeamName, why: &str) {
+/// Requests the shutdown of members, to suspend them. No client waits for it.
+pub(crate) fn request_suspension(context: &mut Context, ids: &BTreeSet<SpawnId>, why: &str) {
     let question = ShutdownTerms::forced(why, BUDGET_GRACE);
-    let all = living_ids(context.state, team);
-    suspend_on_exit(context.state, &all);
-    for id in &all {
+    suspend_on_exit(context.state, ids);
+    for id in ids {
         request_shutdown(context, id, &question);
     }
 }

@@ -6,7 +6,8 @@ use crate::core::state::team::TeamState;
 use protocol::control::BudgetStatus;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
-use protocol::usage::{format_count, format_dollars};
+use protocol::policy::Policy;
+use protocol::usage::{Usage, format_count, format_dollars};
 
 pub(crate) fn is_exhausted(state: &State, team: &TeamName) -> bool {
     state.teams.get(team).is_some_and(|known| known.usage.exhausted_reason.is_some())
@@ -36,6 +37,27 @@ pub(crate) fn budget_status(known: &TeamState) -> Option<BudgetStatus> {
         max_time_ms: policy.max_time_ms,
         exhausted_reason: spent.exhausted_reason.clone(),
     })
+}
+
+/// The usage at which a member has used its share of the budget. `None` if the policy sets no share.
+pub(crate) fn member_limit(policy: &Policy) -> Option<Usage> {
+    let percent = u64::from(policy.member_share?);
+    let share = |limit: Option<u64>| {
+        limit.map_or(u64::MAX, |limit| limit / 100 * percent + limit % 100 * percent / 100)
+    };
+    Some(Usage { tokens: share(policy.max_tokens), microdollars: share(policy.max_microdollars) })
+}
+
+/// Why a member with this usage is suspended and not started again. `None` if it has not used its share
+/// of the budget.
+pub(crate) fn used_share_reason(policy: &Policy, usage: Usage) -> Option<String> {
+    let limit = member_limit(policy)?;
+    let words = match usage {
+        usage if usage.tokens >= limit.tokens => format!("{} tokens", format_count(limit.tokens)),
+        usage if usage.microdollars >= limit.microdollars => format_dollars(limit.microdollars),
+        _ => return None,
+    };
+    Some(format!("its share of the budget, {words}, is used up"))
 }
 
 pub(crate) fn exhausted_reason(known: &TeamState, left_ms: Option<u64>) -> Option<String> {

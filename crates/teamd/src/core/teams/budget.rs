@@ -1,19 +1,24 @@
 //! Budgets of teams. A budget limits the turns, the time since the team was created, and the tokens
 //! and money that programs report. When a budget is exhausted, the members are suspended. No member
-//! is spawned until a new policy allows more.
+//! is spawned until a new policy allows more. A member that has used its share of the budget is
+//! suspended alone.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
+use crate::core::lifecycle::OnExit;
 use crate::core::members::shutdown;
+use crate::core::notice_queue::NoticeKind;
 use crate::core::roster::record::AgentRecord;
-use crate::core::state::budget_status::{exhausted_reason, remaining_ms};
+use crate::core::state::budget_status::{exhausted_reason, member_limit, remaining_ms, used_share_reason};
 use crate::core::state::daemon::State;
+use crate::core::state::lookup::living_ids;
 use crate::core::state::team::TeamState;
 use protocol::event::EventKind;
 use protocol::name::TeamName;
 use protocol::usage::{Usage, UsageReport};
+use std::collections::BTreeSet;
 
 /// Tokens, and millionths of a dollar, that a member may have used before its first spawn.
 const USAGE_ALLOWANCE: u64 = 1_000_000_000;
@@ -33,23 +38,29 @@ pub(crate) fn count_started_turns(context: &mut Context) {
 }
 
 /// Adds the usage that a program reports for a session, or for this spawn. Usage that no program can
-/// have is not counted: one wrong report would stop the whole team.
+/// have is not counted: one wrong report would stop the whole team. For the team, a member's usage
+/// counts up to the member's share.
 pub(crate) fn add_usage(context: &mut Context, id: &SpawnId, report: UsageReport) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let session_id = report.session_id.or_else(|| Some(id.as_str().to_owned()));
     let report = UsageReport { session_id, ..report };
     let limit = largest_plausible_usage(&agent.record, context.now);
     let team = agent.record.request.team.clone();
-    let new = match agent.record.respawn.usage.add_report(report, limit) {
+    let before = agent.record.respawn.usage.usage;
+    match agent.record.respawn.usage.add_report(report, limit) {
         Ok(new) if new.is_zero() => return,
-        Ok(new) => new,
+        Ok(_) => {}
         Err(total) => {
             let reason = format!("{total} is more than a program can use in its time");
             return refuse_usage(context, id, &reason);
         }
-    };
+    }
+    let after = agent.record.respawn.usage.usage;
     context.state.has_roster_changed = true;
     if let Some(known) = context.state.teams.get_mut(&team) {
+        let limit = member_limit(&known.policy);
+        let counted = |usage: Usage| limit.map_or(usage, |limit| usage.min_each(limit));
+        let new = counted(after).saturating_sub(counted(before));
         known.usage.usage = known.usage.usage.saturating_add(new);
         check(context, &team);
     }
@@ -90,7 +101,27 @@ pub(crate) fn check(context: &mut Context, team: &TeamName) {
     if let Some(why) = why.filter(|_| is_news) {
         context.effects.push(Effect::log_team(team, EventKind::BudgetExhausted { reason: why.clone() }));
         context.state.notices.add_budget_exhausted(team);
-        shutdown::request_team_shutdown(context, team, &why);
+        let all = living_ids(context.state, team);
+        shutdown::request_suspension(context, &all, &why);
+    }
+    suspend_members_over_share(context, team);
+}
+
+/// Suspends the members that have used their share of the team's budget.
+fn suspend_members_over_share(context: &mut Context, team: &TeamName) {
+    let Some(known) = context.state.teams.get(team) else { return };
+    let over = living_ids(context.state, team).into_iter().filter_map(|id| {
+        let record = &context.state.agents.get(&id)?.record;
+        let is_running_on = record.lifecycle.process().on_exit == OnExit::ApplyRestartPolicy;
+        let why = used_share_reason(&known.policy, record.usage()).filter(|_| is_running_on)?;
+        Some((id, record.request.name.clone(), why))
+    });
+    for (id, name, why) in over.collect::<Vec<_>>() {
+        let Some(agent) = context.state.agents.get(&id) else { continue };
+        let event = EventKind::BudgetExhausted { reason: why.clone() };
+        context.effects.push(Effect::log_member(&agent.record, event));
+        context.state.notices.add(team, &name, None, NoticeKind::BudgetExhausted);
+        shutdown::request_suspension(context, &BTreeSet::from([id]), &why);
     }
 }
 

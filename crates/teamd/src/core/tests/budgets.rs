@@ -312,6 +312,33 @@ fn usage_below_the_highest_report_of_its_session_is_not_counted() {
 }
 
 #[test]
+fn member_that_has_used_its_share_is_suspended_alone() {
+    let policy = Policy { max_tokens: Some(1_000), member_share: Some(60), ..Policy::default() };
+    let mut state = state_with_policy(policy.clone());
+    let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
+    start_member_with(&mut state, worker_request("bob", |_| {}), 51);
+    assert_eq!(shutdown_request_count(&report_usage(&mut state, 50, None, 599)), 0);
+    let effects = report_usage(&mut state, 50, None, 900_000);
+    assert!(logs_exhausted(&effects) && shutdown_request_count(&effects) == 1, "{effects:?}");
+    assert_eq!(counted_tokens(&state), 600, "more than its share does not count for the team");
+    let effects = report_usage(&mut state, 50, None, 900_001);
+    assert!(!logs_exhausted(&effects) && shutdown_request_count(&effects) == 0, "{effects:?}");
+    assert_eq!(state.teams[&survey_team()].usage.exhausted_reason, None);
+    report_exit(&mut state, &ann, 50, ExitReport::Signal(15));
+    finish_cleanup(&mut state, &ann);
+    let order = Request::ResumeMembers(ResumeMembersRequest { team: None });
+    send_call(&mut state, 8, order.clone());
+    let past = &state.teams[&survey_team()].past_members[0];
+    assert!(past.is_suspended && past.description.contains("its share of the budget"), "{past:?}");
+    save_policy(&mut state, Policy { member_share: None, max_tokens: Some(2_000_000), ..policy });
+    let effects = send_call(&mut state, 8, order);
+    assert!(
+        state.members(&survey_team()).iter().any(|agent| agent.record.request.name.as_str() == "ann"),
+        "{effects:?}"
+    );
+}
+
+#[test]
 fn hooks_report_usage_at_the_end_of_a_turn() {
     let mut state = state_with_policy(Policy { max_microdollars: Some(5_000), ..Policy::default() });
     let (ann, token) = hooks::start_hook_member(&mut state, "ann", 50);
