@@ -66,12 +66,10 @@ pub(crate) fn set_policy(run: &mut RunContext) -> Result<(), ErrorReport> {
 
 /// Resumes suspended members, spawns missing members and creates missing tasks.
 pub(crate) fn populate(run: &mut RunContext, state: &mut RunState) -> Result<(), ErrorReport> {
-    // A new daemon suspends the members whose processes a reboot has ended. Before it has seen that, it counts
-    // them as disconnected.
+    // A new daemon suspends the members that ended with the machine, the container or tmux. Before it has seen
+    // that, it counts them as disconnected.
     wait_until_settled(run, &state.team)?;
-    // Suspended members are resumed first, so that they keep their sessions and are not spawned
-    // anew. A member that ended with its container is suspended when the daemon finds that out.
-    wait_until_settled(run, &state.team)?;
+    // Suspended members are resumed first, so that they keep their sessions and are not spawned anew.
     run.daemon
         .call(&Request::ResumeMembers(control::ResumeMembersRequest { team: Some(run.file.name.clone()) }))?;
     let mut attempts = 1..MAX_SPAWN_ATTEMPTS;
