@@ -40,10 +40,11 @@ pub(crate) fn wait_for_screen(env: &TestEnv, name: &str, text: &str) {
 }
 
 #[test]
-fn prompt_of_a_program_that_a_member_starts_is_shown() {
+fn prompt_of_a_program_that_an_agent_starts_is_shown() {
     let env = TestEnv::with_team();
     let script = r"printf 'protocol=https\nhost=example.org\n\n' | env -u GIT_ASKPASS -u SSH_ASKPASS git -c credential.helper= credential fill";
-    env.teamctl(["spawn", "ann", "--", "sh", "-c", script]).expect_success();
+    write_profile(&env, "pusher", "pull", script);
+    env.teamctl(["spawn", "ann", "--profile", "pusher"]).expect_success();
     wait_for_screen(&env, "ann", "Username for");
     wait_for_flags(&env, "ann", &json!(["at_dialog"]));
     assert_eq!(env.member("ann").unwrap()["dialog"], "Username for 'https://example.org':");

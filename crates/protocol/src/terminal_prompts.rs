@@ -1,5 +1,5 @@
 //! Finds the prompts of common programs that ask on the terminal, such as git for a user name, ssh for
-//! a passphrase, or sudo for a password. Any member's program can start them, so no profile lists them.
+//! a passphrase, or sudo for a password. Every agent program can start them, so no profile lists them.
 
 use crate::dialog_match::is_frame_char;
 

@@ -12,7 +12,7 @@ use super::request::{
 };
 use super::shim::{ExitReport, FromShim, ShimHello};
 use super::spawn::SpawnRequest;
-use super::turn_status::{PlanStage, TurnStatus};
+use super::turn_status::{ExchangePause, FailedTurnsPause, PlanStage, TurnPause, TurnStatus};
 use super::worktree::WorktreeRequest;
 use crate::error::ErrorReport;
 use crate::text_limit::{TextLimit, TextTooLong, shorten};
@@ -203,8 +203,22 @@ impl FromShim {
 
 impl TurnStatus {
     fn with_short_texts(self) -> TurnStatus {
-        let session_id = self.session_id.filter(|id| is_session_id(id));
-        let usage = self.usage.map(|usage| UsageReport {
+        let TurnStatus {
+            activity,
+            since,
+            turn_number,
+            summary,
+            pid,
+            idle_reason,
+            session_id,
+            usage,
+            mode,
+            plan_stage,
+            shutdown_requested,
+            pause,
+        } = self;
+        let session_id = session_id.filter(|id| is_session_id(id));
+        let usage = usage.map(|usage| UsageReport {
             session_id: usage.session_id.filter(|id| is_session_id(id)),
             ..usage
         });
@@ -212,8 +226,34 @@ impl TurnStatus {
             PlanStage::Planning => true,
             PlanStage::AwaitingApproval { request_id: _, file } => TextLimit::PATH.check(file).is_ok(),
         };
-        let plan_stage = self.plan_stage.filter(is_path);
-        TurnStatus { summary: shorten(self.summary), session_id, usage, plan_stage, ..self }
+        TurnStatus {
+            activity,
+            since,
+            turn_number,
+            summary: shorten(summary),
+            pid,
+            idle_reason,
+            session_id,
+            usage,
+            mode,
+            plan_stage: plan_stage.filter(is_path),
+            shutdown_requested,
+            pause: pause.map(TurnPause::with_short_texts),
+        }
+    }
+}
+
+impl TurnPause {
+    fn with_short_texts(self) -> TurnPause {
+        match self {
+            TurnPause::FailedTurns(pause) => {
+                TurnPause::FailedTurns(FailedTurnsPause { reason: shorten(pause.reason), ..pause })
+            }
+            // A name has a limit of its own.
+            TurnPause::Exchange(ExchangePause { with, turns, within_ms, until }) => {
+                TurnPause::Exchange(ExchangePause { with, turns, within_ms, until })
+            }
+        }
     }
 }
 
@@ -274,10 +314,13 @@ mod tests {
     #[test]
     fn texts_of_a_shim_are_shortened_and_a_long_session_id_is_left_out() {
         let status = json!({"turn_status": {"activity": "active", "turn_number": 1, "pid": null, "idle_reason": null,
-            "summary": "task 3: ".to_owned() + &"x".repeat(1 << 20), "session_id": "x".repeat(1 << 20)}});
+            "summary": "task 3: ".to_owned() + &"x".repeat(1 << 20), "session_id": "x".repeat(1 << 20),
+            "pause": {"cause": "failed_turns", "failed_turns": 1, "reason": "x".repeat(1 << 20), "until": null}}});
         let report: FromShim = serde_json::from_value(status).unwrap();
         let FromShim::TurnStatus(status) = report.with_short_texts() else { panic!() };
         assert!(status.summary.len() <= SHOWN_TEXT_BYTES && status.session_id.is_none());
         assert_eq!(status.task(), crate::id::TaskId::parse("3").ok());
+        let Some(TurnPause::FailedTurns(pause)) = status.pause else { panic!() };
+        assert!(pause.reason.len() <= SHOWN_TEXT_BYTES);
     }
 }

@@ -10,7 +10,7 @@ use crate::core::pane_labels::update_label;
 use crate::core::roster::record::AgentPane;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
-use protocol::control::{Activity, MemberFlag, SpawnRequest};
+use protocol::control::{MemberFlag, SpawnRequest};
 use protocol::event::EventKind;
 use std::collections::BTreeMap;
 
@@ -30,10 +30,8 @@ pub(crate) fn dialog_panes(state: &State) -> Vec<DialogPane> {
 
 fn dialog_pane(agent: &Agent) -> Option<DialogPane> {
     let record = &agent.record;
-    // Between the turns that its shim runs, an agent has no program that could ask.
-    let is_in_turn = agent.turn.as_ref().is_some_and(|turn| turn.activity == Activity::Active);
-    let has_program = !record.has_turns() || is_in_turn;
-    let pane = record.pane.as_ref().filter(|_| has_program && record.lifecycle.has_agent())?.id()?;
+    let known = !record.request.dialog_patterns.is_empty() && !agent.record.lifecycle.is_exited();
+    let pane = record.pane.as_ref().filter(|_| known)?.id()?;
     Some(DialogPane {
         spawn: record.spawn_id.clone(),
         pane,
@@ -46,8 +44,7 @@ pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFl
     let is_unknown = match check {
         DialogCheck::NotChecked => false,
         DialogCheck::Found(open) => {
-            let has_patterns = !agent.record.request.dialog_patterns.is_empty();
-            has_patterns && !open.contains_key(&agent.record.spawn_id) && dialog_pane(agent).is_some()
+            !open.contains_key(&agent.record.spawn_id) && dialog_pane(agent).is_some()
         }
     };
     match agent.dialog_text() {

@@ -1,6 +1,5 @@
 //! Tests of dialogs on screens: a status request with screens and each rescan check the panes.
 
-use super::turns::{report_turn, start_member_with, turn_state, worker_request};
 use super::*;
 use crate::core::deadlines::next_deadline;
 use crate::core::effect::Effect;
@@ -41,22 +40,21 @@ fn status_flags(effects: &[Effect], client: u64) -> Option<Vec<Vec<MemberFlag>>>
 }
 
 #[test]
-fn status_with_screens_waits_for_the_panes_of_running_programs() {
+fn status_with_screens_waits_for_panes_with_dialog_patterns() {
     let mut state = new_state();
     let ann = start_member_with_dialog(&mut state, "ann", 50, "Sure?");
     let bob = start_member_with_dialog(&mut state, "bob", 51, "Sure?");
     start_member_with_dialog(&mut state, "cat", 52, "");
     let effects = send_call(&mut state, 9, Request::StatusWithScreens);
-    assert_eq!((checked_pane_count(&effects), status_flags(&effects, 9)), (Some(3), None));
+    assert_eq!((checked_pane_count(&effects), status_flags(&effects, 9)), (Some(2), None));
     let effects = dialogs_found(&mut state, &[(&ann, true), (&bob, false)]);
     assert_eq!(status_flags(&effects, 9).unwrap(), [vec![MemberFlag::AtDialog], vec![], vec![]]);
 }
 
 #[test]
-fn no_pane_is_checked_between_turns_or_for_a_plain_status() {
+fn no_pane_is_checked_without_a_pattern_or_for_a_plain_status() {
     let mut state = new_state();
-    start_member_with(&mut state, worker_request("ann", |_| {}), 50);
-    report_turn(&mut state, 50, turn_state(Activity::Idle, 1));
+    start_member_with_dialog(&mut state, "ann", 50, "");
     let effects = send_call(&mut state, 9, Request::StatusWithScreens);
     assert_eq!((checked_pane_count(&effects), status_flags(&effects, 9)), (None, Some(vec![vec![]])));
     start_member_with_dialog(&mut state, "bob", 51, "Sure?");
