@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// Who may make a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RequestPermission {
-    /// A caller without a token: the lead or a person.
+    /// A caller without a token: the lead or a person. A member sends some of these requests about itself alone.
     Lead,
     /// A caller without a token, or with a member's token.
     Anyone,
@@ -43,8 +43,8 @@ fn requests() -> Vec<(Value, RequestPermission)> {
         (json!({"set_mode": {"team": "survey", "name": "nobody", "mode": "plan"}}), RequestPermission::Lead),
         (json!({"set_policy": {"team": "nobodys", "policy": {}}}), RequestPermission::Lead),
         (json!({"delete_team": {"team": "survey", "force": false}}), RequestPermission::Lead),
-        (json!({"locate_pane": unknown_member}), RequestPermission::Anyone),
-        (json!({"capture_pane": unknown_member}), RequestPermission::Anyone),
+        (json!({"locate_pane": unknown_member}), RequestPermission::Lead),
+        (json!({"capture_pane": unknown_member}), RequestPermission::Lead),
         (json!({"hide_pane": unknown_member}), RequestPermission::Lead),
         (json!({"show_pane": unknown_member}), RequestPermission::Lead),
         (json!({"set_layout": {"team": "survey", "layout": "tiled"}}), RequestPermission::Lead),
@@ -52,7 +52,7 @@ fn requests() -> Vec<(Value, RequestPermission)> {
             json!({"set_person_pane": {"team": "survey", "person_pane": {"pane": "%0", "server_pid": 1, "kept_percent": 30}}}),
             RequestPermission::Lead,
         ),
-        (json!({"next_task": {"team": "survey", "owner": "nobody"}}), RequestPermission::Anyone),
+        (json!({"next_task": {"team": "survey", "owner": "nobody"}}), RequestPermission::Lead),
         // Without a token this request has no effect.
         (json!({"report_activity": "idle"}), RequestPermission::Anyone),
         (json!({"report_hook": {"event": "turn_ended"}}), RequestPermission::Member),
