@@ -78,7 +78,10 @@ fn exchange_without_end_is_paused_and_named() {
     );
     let sentence = causes[0]["sentence"].as_str().unwrap();
     assert!(sentence.contains(name) && sentence.contains(with), "{sentence}");
-    assert!(env.teamctl(["events"]).expect_success().contains("answered"));
+    env.wait_until("the pause is an event", || {
+        let events = env.teamctl(["events", "--kind", "member_exchange_paused"]);
+        events.stdout.contains("answered").then_some(())
+    });
     // A message of the lead ends the pause.
     env.teamctl(["send", name, "go on"]).expect_success();
     env.wait_until("the exchange goes on", || {

@@ -6,7 +6,7 @@
 //! tmux server was killed.
 
 use crate::team_snapshot::TeamSnapshot;
-use protocol::control::{Activity, MemberFlag, MemberStatus, TurnPause};
+use protocol::control::{Activity, ExchangePause, MemberFlag, MemberStatus, TurnPause};
 use protocol::delivery::Delivery;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
@@ -69,13 +69,20 @@ fn open_tasks(snapshot: &TeamSnapshot) -> Vec<OpenTask> {
 /// a pause makes it continue. A program that reads its inbox itself may work on while it counts as
 /// idle.
 fn is_idle_for_good(member: &MemberStatus) -> bool {
-    let continues = |flag: &MemberFlag| {
-        matches!(flag, MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission | MemberFlag::Paused)
+    let continues = |flag: &MemberFlag| match flag {
+        MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission => true,
+        MemberFlag::Paused => !is_in_long_exchange(member),
+        _ => false,
     };
     let is_idle = member.activity == Activity::Idle && member.delivery != Delivery::Pull;
-    // After the pause of an exchange, two members only answer each other again.
-    let is_in_exchange = matches!(member.turn_pause, Some(TurnPause::Exchange(_)));
-    is_idle && (is_in_exchange || !member.flags.iter().any(continues))
+    is_idle && !member.flags.iter().any(continues)
+}
+
+/// Whether the member pauses an exchange with another member for longer than the team may be idle. After
+/// the pause, the two would only answer each other again.
+fn is_in_long_exchange(member: &MemberStatus) -> bool {
+    let is_long = |pause: &ExchangePause| Duration::from_millis(pause.within_ms) > STALL_TIMEOUT;
+    matches!(&member.turn_pause, Some(TurnPause::Exchange(pause)) if is_long(pause))
 }
 
 /// Whether the lead owns an open task. Such a team never counts as stalled, because the lead may be
@@ -126,6 +133,21 @@ mod tests {
         let mut pausing = snapshot("idle", "pending", "");
         pausing.running.iter_mut().for_each(|ann| ann.flags = vec![MemberFlag::Paused]);
         assert_eq!(stall.update_deadline(&pausing, later), None, "ann goes on after a pause");
+        let pause = |within_ms| ExchangePause {
+            with: AgentName::new_unchecked("bob"),
+            turns: 6,
+            within_ms,
+            until: 0,
+        };
+        let [mut short, mut long, mut asking] = [60_000, 3_600_000, 3_600_000].map(|within_ms| {
+            let mut snapshot = snapshot("idle", "pending", "");
+            snapshot.running[0].flags = vec![MemberFlag::Paused];
+            snapshot.running[0].turn_pause = Some(TurnPause::Exchange(pause(within_ms)));
+            snapshot
+        });
+        asking.running[0].flags.push(MemberFlag::AwaitingPermission);
+        let deadlines = [&mut short, &mut long, &mut asking].map(|team| stall.update_deadline(team, later));
+        assert_eq!(deadlines, [None, Some(later + STALL_TIMEOUT), None]);
         pausing.running.iter_mut().for_each(|ann| ann.flags = vec![MemberFlag::GaveUp]);
         assert_eq!(stall.update_deadline(&pausing, later), Some(later + STALL_TIMEOUT));
         let mut suspended = snapshot("idle", "pending", "");

@@ -1,10 +1,10 @@
 //! Counts the turns of an exchange, in which two agents answer each other's messages. Without a limit
 //! such an exchange goes on until the budget is used up.
 //!
-//! A turn counts if it is about a message of another member, if the agent sent a message to a member
-//! during the turn, and if the message was written after the last counted turn began. An older message
-//! waited for delivery, so it is no answer to the agent's last message. A message of a person or of the lead ends all pauses and
-//! begins the count anew.
+//! A turn counts if it is about a message of another member, if the agent sent a message to this member
+//! during the turn, and if the message of the other was written after the last counted turn began. An
+//! older message waited for delivery, so it is no answer to the agent's last message. A message of a
+//! person or of the lead ends all pauses and begins the count anew.
 
 use protocol::control::ExchangePause;
 use protocol::name::AgentName;
@@ -28,7 +28,7 @@ struct Exchange {
 }
 
 impl ExchangeTurns {
-    /// Records a turn that began at `started_at`, and in which the agent sent a message to a member. The
+    /// Records a turn that began at `started_at`, and in which the agent sent a message to `sender`. The
     /// turn was about a message that `sender` wrote at `sent_at`. Returns the pause that begins at `now`,
     /// if the turn reaches a limit.
     pub(super) fn add_turn(
@@ -38,11 +38,12 @@ impl ExchangeTurns {
         limits: ExchangeLimits,
     ) -> Option<&ExchangePause> {
         let exchange = self.exchanges.entry(sender.clone()).or_default();
+        let longest_ms = limits.windows().map(|(within_ms, _)| within_ms).max().unwrap_or(0);
+        // A time after `now` is from before the clock was set back.
+        exchange.started_at.retain(|at| now.checked_sub(*at).is_some_and(|age| age < longest_ms));
         if exchange.started_at.last().is_some_and(|last| sent_at < *last) {
             return None;
         }
-        let longest_ms = limits.windows().map(|(within_ms, _)| within_ms).max().unwrap_or(0);
-        exchange.started_at.retain(|at| now.saturating_sub(*at) < longest_ms);
         exchange.started_at.push(started_at);
         exchange.pause = reached_limit(&exchange.started_at, now, limits).map(|(within_ms, turns)| {
             ExchangePause { with: sender.clone(), turns, within_ms, until: now + within_ms }
@@ -59,8 +60,13 @@ impl ExchangeTurns {
         self.known_messages = unread;
     }
 
+    /// Whether no turn was counted since the last message of a person or of the lead.
+    pub(super) fn is_empty(&self) -> bool {
+        self.exchanges.is_empty()
+    }
+
     /// The pause of the exchange with `sender`, if there is one at `now`. A pause ends early if the
-    /// limit was raised.
+    /// limit was raised, or the clock was set back to a time before the pause.
     pub(super) fn pause(
         &self,
         sender: &AgentName,
@@ -69,7 +75,8 @@ impl ExchangeTurns {
     ) -> Option<&ExchangePause> {
         let pause = self.exchanges.get(sender)?.pause.as_ref()?;
         let is_limit = |(within_ms, turns)| within_ms == pause.within_ms && turns <= pause.turns;
-        (now < pause.until && limits.windows().any(is_limit)).then_some(pause)
+        let period = pause.until.saturating_sub(pause.within_ms)..pause.until;
+        (period.contains(&now) && limits.windows().any(is_limit)).then_some(pause)
     }
 }
 
@@ -133,6 +140,15 @@ mod tests {
             assert!(turns.add_turn(&bob(), [5, started_at, started_at], LIMITS).is_none());
         }
         assert_eq!(pauses(&mut turns, 2, 20, 1).last(), Some(&Some((1, 22 + MINUTE))));
+    }
+
+    #[test]
+    fn clock_that_is_set_back_ends_pauses_and_counts_anew() {
+        let mut turns = ExchangeTurns::default();
+        pauses(&mut turns, 3, 60 * MINUTE, 1);
+        assert!(turns.pause(&bob(), 60 * MINUTE + 3, LIMITS).is_some());
+        assert!(turns.pause(&bob(), MINUTE, LIMITS).is_none());
+        assert_eq!(pauses(&mut turns, 3, MINUTE, 1), [None, None, Some((1, 2 * MINUTE + 3))]);
     }
 
     #[test]

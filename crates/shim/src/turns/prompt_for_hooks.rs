@@ -135,7 +135,7 @@ impl TeamFiles {
         let settlement = settlement.as_ref().map(|(id, settlement)| (*id, settlement));
         let reason = if failure.is_some() { IdleReason::Failed } else { IdleReason::Available };
         let summary =
-            self.summarize_sent_to_peers(started_at).or_else(|| last_reply.and_then(first_line_summary));
+            self.find_sent_to_peers(started_at).summary().or_else(|| last_reply.and_then(first_line_summary));
         let notification = idle_notification(self.member_name(), reason, summary, settlement, failure);
         self.send_idle_notification(&notification)
     }

@@ -2,6 +2,7 @@
 
 use super::inbox_action::{is_from_user, messages_of_lead};
 use super::prompt_text::TurnSubject;
+use super::sent_peer_messages::SentMessages;
 use super::turn_executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnResult};
 use super::turn_loop::{StepError, TurnLoop, TurnLoopEnd, TurnWork};
 use super::turn_outcome::{TaskSettlement, TurnOutcome, idle_notification, settle, turn_outcome};
@@ -31,14 +32,12 @@ impl<H: TurnExecutor> TurnLoop<H> {
             self.executor.print_line(&summary_line(&work.subject, &outcome, of_task));
         }
         self.settle_streak(&work, &outcome, of_task);
-        let summary = self.files.summarize_sent_to_peers(started_at);
-        if summary.is_some() {
-            self.count_exchange(&work, started_at);
-        }
+        let sent = self.files.find_sent_to_peers(started_at);
+        self.count_exchange(&work, &sent, started_at);
         self.settle_message(work, &outcome);
         let failure = outcome.full_failure.clone();
         let member = self.files.member_name();
-        let notification = idle_notification(member, outcome.reason, summary, settlement, failure);
+        let notification = idle_notification(member, outcome.reason, sent.summary(), settlement, failure);
         self.notify_lead_of_turn_end(&notification)?;
         if outcome.reason == IdleReason::Interrupted {
             // The agent becomes idle before the interrupt is confirmed, because the caller that has
@@ -103,12 +102,12 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.status.pause = Some(TurnPause::FailedTurns(pause));
     }
 
-    /// Counts a turn that began at `started_at` and in which the agent sent messages, if it was about a
-    /// message of another member. The loop reports the pause that may follow.
-    fn count_exchange(&mut self, work: &TurnWork, started_at: u64) {
+    /// Counts a turn that began at `started_at` if it was about a message of another member, and the agent
+    /// sent a message to that member. The loop reports the pause that may follow.
+    fn count_exchange(&mut self, work: &TurnWork, sent: &SentMessages, started_at: u64) {
         let Some(message) = work.entry.as_ref().and_then(InboxEntry::unread) else { return };
         let sender = AgentName::new_unchecked(&message.from);
-        if is_from_user(message) || sender.is_lead() {
+        if is_from_user(message) || sender.is_lead() || !sent.has_recipient(&sender) {
             return;
         }
         let sent_at = parse_iso8601(&message.timestamp).unwrap_or(started_at);
@@ -326,7 +325,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
 fn exchange_line(pause: &ExchangePause) -> String {
     let minutes = pause.within_ms / 60_000;
     format!(
-        "{} turns on messages of {with} within {minutes} min: the next messages of {with} wait {minutes} min",
+        "{} turns on messages from {with} within {minutes} min: more messages from {with} wait {minutes} min",
         pause.turns,
         with = pause.with,
     )

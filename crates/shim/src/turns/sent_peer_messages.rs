@@ -8,8 +8,7 @@ use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::payload::Payload;
 use protocol::timestamp::parse_iso8601;
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, UNIX_EPOCH};
 use store::now;
 use store::{InboxCursor, Team};
@@ -21,37 +20,62 @@ const MAX_MESSAGES: usize = 20;
 /// The most characters of a message that has no summary of its own.
 const SUMMARY_CHARS: usize = 80;
 
+/// The messages that an agent sent to other members during a turn.
+#[derive(Debug, Default)]
+pub(super) struct SentMessages {
+    /// Each message as `[to NAME] SUMMARY`; at most [`MAX_MESSAGES`].
+    summaries: Vec<String>,
+    /// The members that got a message.
+    recipients: BTreeSet<AgentName>,
+}
+
+impl SentMessages {
+    /// All summaries in one line. `None` if the agent sent no message.
+    pub(super) fn summary(&self) -> Option<String> {
+        (!self.summaries.is_empty()).then(|| self.summaries.join("; "))
+    }
+
+    /// Whether the agent sent a message to `member`.
+    pub(super) fn has_recipient(&self, member: &AgentName) -> bool {
+        self.recipients.contains(member)
+    }
+}
+
 /// For each member, how far the member's inbox was read.
 #[derive(Debug, Default)]
 pub(super) struct PeerMessages(BTreeMap<String, InboxCursor>);
 
 impl PeerMessages {
-    /// Summarizes the messages that the member `me` has sent since `since`, each as `[to NAME]
-    /// SUMMARY`. `since` is in milliseconds since the epoch. `None` if there are no such messages.
+    /// Finds the messages that the member `me` has sent since `since`, in milliseconds since the epoch.
     /// An inbox that cannot be read is skipped.
-    pub(super) fn summarize_sent(&mut self, team: &Team, me: &AgentName, since: u64) -> Option<String> {
+    pub(super) fn find_sent(&mut self, team: &Team, me: &AgentName, since: u64) -> SentMessages {
         let until = now();
-        let mut summaries = Vec::new();
-        for name in changed_inboxes(team.inbox(me).path().parent()?, since) {
+        let mut found = SentMessages::default();
+        for name in changed_inboxes(team, me, since) {
             let peer = AgentName::new_unchecked(&name);
             if peer == *me || peer.is_lead() {
                 continue;
             }
             let Ok((entries, cursor)) = team.inbox(&peer).read_since(self.0.get(&name)) else { continue };
             let messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
-            let sent = messages.filter(|message| is_sent_message(message, me, since, until));
-            summaries.extend(sent.map(|message| format!("[to {name}] {}", summary(message))));
+            let mut sent = messages.filter(|message| is_sent_message(message, me, since, until)).peekable();
+            if sent.peek().is_some() {
+                found.recipients.insert(peer);
+            }
+            found.summaries.extend(sent.map(|message| format!("[to {name}] {}", summary(message))));
             self.0.insert(name, cursor);
         }
-        summaries.truncate(MAX_MESSAGES);
-        (!summaries.is_empty()).then(|| summaries.join("; "))
+        found.summaries.truncate(MAX_MESSAGES);
+        found
     }
 }
 
-/// The names of the inboxes that were written since `since`, sorted.
-fn changed_inboxes(inboxes: &Path, since: u64) -> Vec<String> {
+/// The names of the inboxes beside that of `me` that were written since `since`, sorted.
+fn changed_inboxes(team: &Team, me: &AgentName, since: u64) -> Vec<String> {
+    let own_inbox = team.inbox(me);
     let since = (UNIX_EPOCH + Duration::from_millis(since)).checked_sub(MTIME_SLACK).unwrap_or(UNIX_EPOCH);
-    let files = std::fs::read_dir(inboxes).into_iter().flatten().flatten();
+    let directory = own_inbox.path().parent().map(std::fs::read_dir);
+    let files = directory.into_iter().flatten().flatten().flatten();
     let names = files.filter_map(|file| {
         let name = file.file_name().into_string().ok()?.strip_suffix(".json")?.to_owned();
         (!name.starts_with('.') && file.metadata().ok()?.modified().ok()? >= since).then_some(name)

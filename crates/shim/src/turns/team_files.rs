@@ -2,7 +2,7 @@
 //! its messages to the lead.
 
 use super::inbox_action::{answers_to_request, permission_answers, shutdown_requests};
-use super::sent_peer_messages::PeerMessages;
+use super::sent_peer_messages::{PeerMessages, SentMessages};
 use client::next_task_client::NextTaskClient;
 use protocol::control::PlanStage;
 use protocol::control::{NextTaskHint, NextTaskRequest};
@@ -269,10 +269,10 @@ impl TeamFiles {
         message
     }
 
-    /// A summary of the messages that the agent has sent to other members since `since`, in
-    /// milliseconds since the epoch. `None` if there are no such messages.
-    pub(super) fn summarize_sent_to_peers(&mut self, since: u64) -> Option<String> {
-        self.peers.summarize_sent(&self.team, &self.me, since)
+    /// The messages that the agent has sent to other members since `since`, in milliseconds since the
+    /// epoch.
+    pub(super) fn find_sent_to_peers(&mut self, since: u64) -> SentMessages {
+        self.peers.find_sent(&self.team, &self.me, since)
     }
 
     /// The limits of exchanges with other members, from the team's policy. The defaults if the policy

@@ -225,8 +225,10 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// is none.
     fn next_work(&mut self) -> Result<Option<TurnWork>, StepError> {
         let unread = self.unread()?;
+        let of_lead = messages_of_lead(&unread);
+        let is_paused = self.streak.is_paused(&of_lead);
+        self.exchanges.note_messages_of_lead(of_lead);
         let (unread, exchange_pause) = self.without_paused_exchanges(unread);
-        let is_paused = self.streak.is_paused(&messages_of_lead(&unread));
         if !is_paused {
             self.report_pause(exchange_pause);
         }
@@ -273,7 +275,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         &mut self,
         unread: Vec<InboxEntry>,
     ) -> (Vec<InboxEntry>, Option<ExchangePause>) {
-        self.exchanges.note_messages_of_lead(messages_of_lead(&unread));
+        if self.exchanges.is_empty() {
+            return (unread, None);
+        }
         let limits = self.files.exchange_limits();
         let pause = |entry: &InboxEntry| {
             let sender = AgentName::new_unchecked(&entry.unread()?.from);

@@ -75,12 +75,15 @@ fn message_of_the_lead_ends_the_pause() {
 }
 
 #[test]
-fn turns_in_which_the_agent_sends_nothing_have_no_limit() {
+fn turns_in_which_the_agent_does_not_answer_the_sender_have_no_limit() {
     let test_team = TestTeam::new();
     write_policy(&test_team, 1);
     test_team.send_to_ann("bob", "line 0");
-    let next =
-        |number: u32| turn_end_after(move |team| send(team, "bob", "ann", &format!("line {number}")), 0);
+    let to_others = |team: &Team, number: u32| {
+        send(team, "ann", "eve", "an answer to somebody else");
+        send(team, "bob", "ann", &format!("line {number}"));
+    };
+    let next = |number: u32| turn_end_after(move |team| to_others(team, number), 0);
     let events = (1..5).map(next).chain([turn_end(0)]).collect();
     let (executor, _) = test_team.run(agent_program(), default_state(), events);
     assert_eq!(executor.started_turns.len(), 5);
