@@ -11,6 +11,13 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+/// What becomes of the command's output.
+#[derive(Clone, Copy)]
+enum CommandOutput {
+    Shown,
+    Discarded,
+}
+
 /// How long the command may take.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -25,14 +32,20 @@ pub(crate) struct NotifyArgs {
     /// The text of the notification
     #[arg(allow_hyphen_values = true)]
     text: String,
+    /// Discard the output of your command, and succeed if there is none. teamd uses this
+    #[arg(long)]
+    quiet: bool,
 }
 
 pub(crate) fn run(args: &NotifyArgs) -> Result<ExitCode, ErrorReport> {
     let registry = ProfileRegistry::for_user();
-    let command = registry
-        .notify_command(&args.text)?
-        .ok_or_else(|| missing_command_error(registry.config_path("config.toml")))?;
-    run_command(&command, &args.text, COMMAND_TIMEOUT).map(|()| ExitCode::SUCCESS)
+    let output = if args.quiet { CommandOutput::Discarded } else { CommandOutput::Shown };
+    match registry.notify_command(&args.text)? {
+        Some(command) => run_command(&command, &args.text, output, COMMAND_TIMEOUT)?,
+        None if args.quiet => {}
+        None => return Err(missing_command_error(registry.config_path("config.toml"))),
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Notifies a person by the user's command, if there is one.
@@ -42,20 +55,27 @@ pub(crate) fn run(args: &NotifyArgs) -> Result<ExitCode, ErrorReport> {
 /// `Config` if config.toml is invalid; `MissingPath` or `Io` if the command fails.
 pub(crate) fn notify_person(text: &str) -> Result<(), ErrorReport> {
     let command = ProfileRegistry::for_user().notify_command(text)?;
-    command.map_or(Ok(()), |command| run_command(&command, text, COMMAND_TIMEOUT))
+    command.map_or(Ok(()), |command| run_command(&command, text, CommandOutput::Shown, COMMAND_TIMEOUT))
 }
 
-/// The error if no command is configured. The daemon ignores it, because the command is optional.
 fn missing_command_error(config: Option<PathBuf>) -> ErrorReport {
     let config = config.unwrap_or_else(|| "~/.config/teamd/config.toml".into()).display().to_string();
     ErrorReport::new(ErrorKind::Config, format!("cannot notify: {config} has no `notify_command`"))
         .with_help(r#"add one, as in: notify_command = ["notify-send", "{text}"]"#)
 }
 
-fn run_command(argv: &[String], text: &str, timeout: Duration) -> Result<(), ErrorReport> {
+fn run_command(
+    argv: &[String],
+    text: &str,
+    output: CommandOutput,
+    timeout: Duration,
+) -> Result<(), ErrorReport> {
     let (program, arguments) = argv.split_first().expect("a configured command has a program");
     let mut command = Command::new(program);
     command.args(arguments).env("TEAMD_NOTICE", text).stdin(Stdio::null()).process_group(0);
+    if let CommandOutput::Discarded = output {
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+    }
     let mut child = command.spawn().map_err(|error| {
         ErrorReport::new(ErrorKind::MissingPath, format!("cannot start {program}: {error}"))
             .with_help("see `notify_command` in config.toml: is it installed, and in the PATH?")
@@ -84,7 +104,12 @@ mod tests {
     use super::*;
 
     fn run_script(script: &str, timeout: Duration) -> Result<(), ErrorReport> {
-        run_command(&["sh", "-c", script, "$(x)"].map(str::to_owned), "ann; asks", timeout)
+        run_command(
+            &["sh", "-c", script, "$(x)"].map(str::to_owned),
+            "ann; asks",
+            CommandOutput::Shown,
+            timeout,
+        )
     }
 
     #[test]
@@ -93,7 +118,7 @@ mod tests {
         assert_eq!(run_script(r#"[ "$TEAMD_NOTICE" = 'ann; asks' ] && [ "$0" = '$(x)' ]"#, timeout), Ok(()));
         assert!(run_script("exit 3", timeout).unwrap_err().message.contains("exit status: 3"));
         assert_eq!(
-            run_command(&["/no/such".to_owned()], "x", timeout).unwrap_err().kind,
+            run_command(&["/no/such".to_owned()], "x", CommandOutput::Discarded, timeout).unwrap_err().kind,
             ErrorKind::MissingPath
         );
     }
