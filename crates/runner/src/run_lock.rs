@@ -16,7 +16,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
-use store::{StateDir, Team};
+use store::{Flock, StateDir, Team, lock_between_readers};
 
 /// The start of the line with the path of the run file.
 const FILE_PREFIX: &[u8] = b"file=";
@@ -59,12 +59,9 @@ impl RunNote {
     }
 }
 
-/// How often the lock is tried again while readers hold it.
-const READER_ATTEMPTS: u32 = 1_000;
-
 /// The lock of a team's run. Dropping it releases the lock.
 pub(crate) struct RunLock {
-    lock: File,
+    lock: Flock,
     path: PathBuf,
 }
 
@@ -72,7 +69,8 @@ impl RunLock {
     /// The note of the last run.
     pub(crate) fn previous_note(&mut self) -> RunNote {
         let mut bytes = Vec::new();
-        let read = self.lock.rewind().and_then(|()| self.lock.read_to_end(&mut bytes));
+        let mut file = self.lock.file();
+        let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
         read.map_or(RunNote::KeepTeam, |_| RunNote::parse(&String::from_utf8_lossy(&bytes)))
     }
 
@@ -88,18 +86,11 @@ impl RunLock {
     }
 
     fn write(&mut self, text: &[u8]) -> Result<(), ErrorReport> {
-        let written = self.lock.rewind().and_then(|()| self.lock.write_all(text));
+        let mut file = self.lock.file();
+        let written = file.rewind().and_then(|()| file.write_all(text));
         written
-            .and_then(|()| self.lock.set_len(text.len() as u64))
+            .and_then(|()| file.set_len(text.len() as u64))
             .map_err(|error| ErrorReport::from_io("write", &self.path, &error))
-    }
-}
-
-impl Drop for RunLock {
-    fn drop(&mut self) {
-        // A child process that was just forked also has the descriptor. So the lock would not be
-        // released by closing the file in this process.
-        self.lock.unlock().ok();
     }
 }
 
@@ -113,9 +104,9 @@ pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, Erro
     let lock_error = |error: &dyn std::fmt::Display| ErrorReport::from_io("lock", &path, error);
     let mut options = File::options();
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-    let lock = file.map_err(|error| lock_error(&error))?;
-    match lock_exclusively(&lock) {
-        Ok(()) => Ok(RunLock { lock, path }),
+    // A reader of `interrupted_run` holds a shared lock only for a moment.
+    match lock_between_readers(file.map_err(|error| lock_error(&error))?) {
+        Ok(lock) => Ok(RunLock { lock, path }),
         Err(TryLockError::WouldBlock) => {
             let message = format!("cannot run team {team}: another teamctl run does so already");
             Err(ErrorReport::new(ErrorKind::AlreadyExists, message)
@@ -123,22 +114,6 @@ pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, Erro
         }
         Err(TryLockError::Error(error)) => Err(lock_error(&error)),
     }
-}
-
-/// Takes the exclusive lock, unless a run holds it. A reader of [`interrupted_run`] holds a shared lock only
-/// for a moment.
-fn lock_exclusively(lock: &File) -> Result<(), TryLockError> {
-    for _ in 0..READER_ATTEMPTS {
-        match lock.try_lock() {
-            Err(TryLockError::WouldBlock) => {
-                // This fails if a run holds the lock.
-                lock.try_lock_shared()?;
-                lock.unlock().map_err(TryLockError::Error)?;
-            }
-            result => return result,
-        }
-    }
-    lock.try_lock()
 }
 
 fn lock_path(state: &Path, team: &TeamName) -> PathBuf {

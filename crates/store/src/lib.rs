@@ -56,11 +56,11 @@ pub use export_import::TeamArchive;
 pub use foreign_settings::ForeignSettings;
 pub use inbox::{EntrySelection, Inbox, InboxCursor, LastEntries, MESSAGE_LIMIT, message_id};
 pub use journal::{InboxChange, InboxReconciler, ReaderKind};
+pub use lock::flock::Flock;
+pub use lock::lock_between_readers::lock_between_readers;
 pub use lock::{LockInfo, LockState};
 pub use member_requests::{MemberRequests, OpenRequest, RequestScanResult};
-pub use operations::{
-    BroadcastResult, Caller, FailedRecipient, SentMessage, ShutdownDecision, check_text, require_lead,
-};
+pub use operations::{BroadcastResult, Caller, FailedRecipient, SentMessage, ShutdownDecision, check_text};
 pub use own_environment::{env_var, env_vars, own_program};
 pub use private_dir::{check_not_replaceable, check_own_link};
 pub use process_limits::{process_limits, reached_process_limit};

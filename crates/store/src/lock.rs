@@ -12,6 +12,7 @@
 pub(crate) mod flock;
 mod holder_liveness;
 mod inspect;
+pub(crate) mod lock_between_readers;
 mod stale_watch;
 mod stamp;
 

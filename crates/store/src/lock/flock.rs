@@ -5,7 +5,7 @@ use std::fs::{File, TryLockError};
 
 /// A held flock. Dropping it releases the lock.
 #[derive(Debug)]
-pub(crate) struct Flock(File);
+pub struct Flock(File);
 
 impl Flock {
     /// Takes the flock if it is free. Does not wait.
@@ -26,7 +26,8 @@ impl Flock {
         }
     }
 
-    pub(crate) fn file(&self) -> &File {
+    /// The locked file.
+    pub fn file(&self) -> &File {
         &self.0
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::error::Error;
 use crate::lock::flock::Flock;
+use crate::lock::lock_between_readers::lock_between_readers;
 use crate::state_dir_handle::StateDir;
 use crate::task_hold_files::{HOLDS_DIR, hold_file_name};
 use crate::team_handle::Team;
@@ -14,8 +15,6 @@ use protocol::name::AgentName;
 use std::fs::{File, TryLockError};
 use std::io::Read;
 
-/// How often the lock is tried again while processes ask for the holder.
-const LOCK_ATTEMPTS: u32 = 1_000;
 /// The length of the text in the file of a task, in bytes. A new text replaces an old one in place.
 const TEXT_LENGTH: usize = 100;
 
@@ -50,7 +49,7 @@ impl Team {
         let text = format!("{} {member}", std::process::id());
         directory.overwrite(&file_name, format!("{text:<TEXT_LENGTH$}").as_bytes())?;
         let Some(file) = directory.open_file(&file_name)? else { return Ok(None) };
-        let Some(flock) = lock_between_readers(file) else { return Ok(None) };
+        let Ok(flock) = lock_between_readers(file) else { return Ok(None) };
         Ok(Some(TaskHold { directory, file_name, _flock: flock }))
     }
 
@@ -80,19 +79,6 @@ impl Drop for TaskHold {
         // A file that stays is not locked, so it holds nothing.
         self.directory.remove(&self.file_name).ok();
     }
-}
-
-/// Takes the lock of a file that no process holds. A process that asks for the holder has the lock for a
-/// moment. `None` if the lock stays taken.
-fn lock_between_readers(mut file: File) -> Option<Flock> {
-    for _ in 0..LOCK_ATTEMPTS {
-        match Flock::try_lock(file) {
-            Ok(flock) => return Some(flock),
-            Err((taken, TryLockError::WouldBlock)) => file = taken,
-            Err((_, TryLockError::Error(_))) => return None,
-        }
-    }
-    None
 }
 
 fn read_holder(file: &mut File) -> Option<TaskHolder> {
