@@ -50,6 +50,12 @@ fn prompt_of_a_program_that_an_agent_starts_is_shown() {
     assert_eq!(env.member("ann").unwrap()["dialog"], "Username for 'https://example.org':");
     let why = env.json(["why", "ann"]);
     assert_eq!(why["causes"][0]["cause"], "at_dialog", "{why}");
+    // A plain command has no profile that names dialogs.
+    env.teamctl(["spawn", "bob", "--", "sh", "-c", script]).expect_success();
+    wait_for_screen(&env, "bob", "Username for");
+    let status = env.teamctl(["status"]).expect_success();
+    assert_eq!(status.matches("running!dialog").count(), 2, "{status}");
+    assert!(env.teamctl(["why", "bob"]).stdout.contains("Username for 'https://example.org':"));
     env.shut_down();
 }
 

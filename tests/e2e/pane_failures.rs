@@ -41,7 +41,8 @@ fn unresponsive_tmux_does_not_block_messages_or_status() {
     for n in 0..1_000 {
         let message = json!({"recipient": "ann", "content": format!("the {n}th"), "summary": "s"});
         sender.call("SendMessage", &message).unwrap();
-        if n % 100 == 0 {
+        // Each status waits for tmux for two seconds.
+        if n % 250 == 0 {
             assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
         }
     }
@@ -49,7 +50,8 @@ fn unresponsive_tmux_does_not_block_messages_or_status() {
     assert_eq!(env.inbox("survey", "ann").len(), 1_000);
     let output = spawn.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(75), "{output:?}");
-    assert!(threads(env.daemon_pid()) <= threads_before + 1, "the daemon has started at most one thread");
+    let new_threads = threads(env.daemon_pid()).saturating_sub(threads_before);
+    assert!(new_threads <= 3, "{new_threads} threads; one call to tmux has at most two readers and a client");
     signal("CONT", server);
     env.wait_until("bob can be spawned again", || {
         (env.teamctl(["spawn", "bob", "--", "sleep", "3600"]).code == 0).then_some(())

@@ -23,15 +23,15 @@ pub(crate) enum DialogCheck {
     Found(BTreeMap<SpawnId, Option<String>>),
 }
 
-/// The panes to capture, including hidden ones.
+/// The panes to capture, including hidden ones and those of programs without known dialogs: such a
+/// program may start git or ssh, which ask on the terminal.
 pub(crate) fn dialog_panes(state: &State) -> Vec<DialogPane> {
     state.agents.values().filter_map(dialog_pane).collect()
 }
 
 fn dialog_pane(agent: &Agent) -> Option<DialogPane> {
     let record = &agent.record;
-    let known = !record.request.dialog_patterns.is_empty() && !agent.record.lifecycle.is_exited();
-    let pane = record.pane.as_ref().filter(|_| known)?.id()?;
+    let pane = record.pane.as_ref().filter(|_| !record.lifecycle.is_exited())?.id()?;
     Some(DialogPane {
         spawn: record.spawn_id.clone(),
         pane,
@@ -44,7 +44,8 @@ pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFl
     let is_unknown = match check {
         DialogCheck::NotChecked => false,
         DialogCheck::Found(open) => {
-            !open.contains_key(&agent.record.spawn_id) && dialog_pane(agent).is_some()
+            let is_expected = !agent.record.request.dialog_patterns.is_empty();
+            is_expected && !open.contains_key(&agent.record.spawn_id) && dialog_pane(agent).is_some()
         }
     };
     match agent.dialog_text() {

@@ -44,30 +44,30 @@ fn status_with_screens_waits_for_panes_with_dialog_patterns() {
     let mut state = new_state();
     let ann = start_member_with_dialog(&mut state, "ann", 50, "Sure?");
     let bob = start_member_with_dialog(&mut state, "bob", 51, "Sure?");
-    start_member_with_dialog(&mut state, "cat", 52, "");
+    let cat = start_member_with_dialog(&mut state, "cat", 52, "");
     let effects = send_call(&mut state, 9, Request::StatusWithScreens);
-    assert_eq!((checked_pane_count(&effects), status_flags(&effects, 9)), (Some(2), None));
-    let effects = dialogs_found(&mut state, &[(&ann, true), (&bob, false)]);
-    assert_eq!(status_flags(&effects, 9).unwrap(), [vec![MemberFlag::AtDialog], vec![], vec![]]);
+    assert_eq!((checked_pane_count(&effects), status_flags(&effects, 9)), (Some(3), None));
+    let effects = dialogs_found(&mut state, &[(&ann, true), (&bob, false), (&cat, true)]);
+    let at_dialog = || vec![MemberFlag::AtDialog];
+    assert_eq!(status_flags(&effects, 9).unwrap(), [at_dialog(), vec![], at_dialog()]);
 }
 
 #[test]
-fn no_pane_is_checked_without_a_pattern_or_for_a_plain_status() {
-    let mut state = new_state();
-    start_member_with_dialog(&mut state, "ann", 50, "");
-    let effects = send_call(&mut state, 9, Request::StatusWithScreens);
-    assert_eq!((checked_pane_count(&effects), status_flags(&effects, 9)), (None, Some(vec![vec![]])));
-    start_member_with_dialog(&mut state, "bob", 51, "Sure?");
-    let effects = send_call(&mut state, 9, Request::Status);
-    assert_eq!((checked_pane_count(&effects), status_flags(&effects, 9)), (None, Some(vec![vec![], vec![]])));
-}
-
-#[test]
-fn pane_that_could_not_be_checked_is_flagged_as_unknown() {
+fn no_pane_is_checked_for_a_plain_status() {
     let mut state = new_state();
     start_member_with_dialog(&mut state, "ann", 50, "Sure?");
+    let effects = send_call(&mut state, 9, Request::Status);
+    assert_eq!((checked_pane_count(&effects), status_flags(&effects, 9)), (None, Some(vec![vec![]])));
+}
+
+#[test]
+fn pane_with_known_dialogs_that_could_not_be_checked_is_flagged_as_unknown() {
+    let mut state = new_state();
+    start_member_with_dialog(&mut state, "ann", 50, "Sure?");
+    start_member_with_dialog(&mut state, "bob", 51, "");
     send_call(&mut state, 9, Request::StatusWithScreens);
-    assert_eq!(status_flags(&dialogs_found(&mut state, &[]), 9).unwrap(), [[MemberFlag::DialogUnknown]]);
+    let effects = dialogs_found(&mut state, &[]);
+    assert_eq!(status_flags(&effects, 9).unwrap(), [vec![MemberFlag::DialogUnknown], vec![]]);
 }
 
 #[test]
