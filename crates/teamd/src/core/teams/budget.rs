@@ -17,6 +17,7 @@ use crate::core::state::lookup::living_ids;
 use crate::core::state::team::TeamState;
 use protocol::event::EventKind;
 use protocol::name::TeamName;
+use protocol::policy::Policy;
 use protocol::usage::{Usage, UsageReport};
 use std::collections::BTreeSet;
 
@@ -58,11 +59,31 @@ pub(crate) fn add_usage(context: &mut Context, id: &SpawnId, report: UsageReport
     let after = agent.record.respawn.usage.usage;
     context.state.has_roster_changed = true;
     if let Some(known) = context.state.teams.get_mut(&team) {
-        let limit = member_limit(&known.policy);
-        let counted = |usage: Usage| limit.map_or(usage, |limit| usage.min_each(limit));
-        let new = counted(after).saturating_sub(counted(before));
+        let new = counted(&known.policy, after).saturating_sub(counted(&known.policy, before));
         known.usage.usage = known.usage.usage.saturating_add(new);
         check(context, &team);
+    }
+}
+
+/// The part of a member's usage that counts for the team.
+fn counted(policy: &Policy, usage: Usage) -> Usage {
+    member_limit(policy).map_or(usage, |limit| usage.min_each(limit))
+}
+
+/// Counts what members have used beyond their share under the team's present policy, and what is within
+/// their share under the policy `next`.
+pub(crate) fn count_usage_over_old_share(state: &mut State, team: &TeamName, next: &Policy) {
+    let Some(known) = state.teams.get_mut(team) else { return };
+    if known.policy.member_share.is_none() {
+        return;
+    }
+    let of_living = state.agents.values().map(|agent| (&agent.record.request, &agent.record.respawn));
+    let of_suspended = state.pending_respawns.iter().map(|pending| (&pending.request, &pending.respawn));
+    let of_team = of_living.chain(of_suspended).filter(|(request, _)| request.team == *team);
+    for (_, respawn) in of_team {
+        let usage = respawn.usage.usage;
+        let new = counted(next, usage).saturating_sub(counted(&known.policy, usage));
+        known.usage.usage = known.usage.usage.saturating_add(new);
     }
 }
 
@@ -110,6 +131,9 @@ pub(crate) fn check(context: &mut Context, team: &TeamName) {
 /// Suspends the members that have used their share of the team's budget.
 fn suspend_members_over_share(context: &mut Context, team: &TeamName) {
     let Some(known) = context.state.teams.get(team) else { return };
+    if known.policy.member_share.is_none() {
+        return;
+    }
     let over = living_ids(context.state, team).into_iter().filter_map(|id| {
         let record = &context.state.agents.get(&id)?.record;
         let is_running_on = record.lifecycle.process().on_exit == OnExit::ApplyRestartPolicy;

@@ -28,6 +28,7 @@ pub(crate) fn handle_policy_saved(
     result: Result<(), ErrorReport>,
 ) {
     if result.is_ok() {
+        budget::count_usage_over_old_share(context.state, &order.team, &order.policy);
         if let Some(known) = context.state.teams.get_mut(&order.team) {
             known.policy = order.policy;
         }

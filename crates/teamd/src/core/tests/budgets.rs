@@ -331,6 +331,7 @@ fn member_that_has_used_its_share_is_suspended_alone() {
     let past = &state.teams[&survey_team()].past_members[0];
     assert!(past.is_suspended && past.description.contains("its share of the budget"), "{past:?}");
     save_policy(&mut state, Policy { member_share: None, max_tokens: Some(2_000_000), ..policy });
+    assert_eq!(counted_tokens(&state), 900_001, "without a share, all of ann's usage counts");
     let effects = send_call(&mut state, 8, order);
     assert!(
         state.members(&survey_team()).iter().any(|agent| agent.record.request.name.as_str() == "ann"),
