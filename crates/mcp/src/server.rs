@@ -78,7 +78,9 @@ impl ServerHandler for McpServer {
         let Some(entry) = self.find_tool(&request.name) else {
             return Err(ErrorData::invalid_params(format!("there is no tool {}", request.name), None));
         };
-        if let Err(error) = entry.access.check(self.context.member()) {
+        if let Err(error) =
+            entry.allowed_callers.check(&format!("call {}", request.name), self.context.member())
+        {
             return Ok(to_tool_result(Err(error)).into());
         }
         let call = (entry.run)(&self.context, request.arguments.unwrap_or_default());

@@ -3,6 +3,7 @@
 //! `teamctl` process is killed.
 
 use crate::server_context::ServerContext;
+use client::team_context::check_own_spawn;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::sibling_program::installed_program;
 use serde_json::Value;
@@ -71,8 +72,10 @@ impl TeamctlCommand {
     ///
     /// # Errors
     ///
-    /// The error that `teamctl` prints, or the reason why `teamctl` could not be run.
+    /// `NotPermitted` if the spawn of the agent has ended and another spawn has its name; the error that `teamctl` prints, or the reason why `teamctl` could not be run.
     pub(crate) async fn run(self, context: &ServerContext) -> Result<Value, ErrorReport> {
+        // Without a token, `teamctl` cannot check this.
+        check_own_spawn(&context.arguments.state_dir)?;
         let program = teamctl_path()?;
         let mut command = Command::new(&program);
         command

@@ -8,30 +8,31 @@ use crate::name::AgentName;
 
 /// The callers that may perform an operation. A member acts only in its own team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access<'a> {
-    /// Every caller.
+pub enum AllowedCallers<'a> {
     Everyone,
     /// The member with this name, the lead, and a person. The name may have the form `NAME@TEAM`.
-    Member(&'a str),
-    /// The lead and a person.
-    Lead,
+    MemberOrLead(&'a str),
+    LeadOrPerson,
 }
 
-impl Access<'_> {
-    /// Checks that the caller may perform the operation. A person has the name of the lead.
+impl AllowedCallers<'_> {
+    /// Checks that the caller may perform the operation. A person has the name of the lead. `action`
+    /// names the operation in the error, as in "cannot ACTION as ann".
     ///
     /// # Errors
     ///
     /// `NotPermitted`.
-    pub fn check(self, caller: &AgentName) -> Result<(), ErrorReport> {
+    pub fn check(self, action: &str, caller: &AgentName) -> Result<(), ErrorReport> {
         let allowed = match self {
             _ if caller.is_lead() => return Ok(()),
-            Access::Everyone => return Ok(()),
-            Access::Member(name) if name_without_team(name) == *caller => return Ok(()),
-            Access::Member(name) => format!("{}, the lead or a person", name_without_team(name)),
-            Access::Lead => "the lead or a person".to_owned(),
+            AllowedCallers::Everyone => return Ok(()),
+            AllowedCallers::MemberOrLead(name) if name_without_team(name) == *caller => return Ok(()),
+            AllowedCallers::MemberOrLead(name) => {
+                format!("{}, the lead or a person", name_without_team(name))
+            }
+            AllowedCallers::LeadOrPerson => "the lead or a person".to_owned(),
         };
-        let message = format!("cannot do this as {caller}: that is for {allowed}");
+        let message = format!("cannot {action} as {caller}: that is for {allowed}");
         Err(ErrorReport::new(ErrorKind::NotPermitted, message)
             .with_help("ask the lead: teamctl send team-lead TEXT"))
     }
@@ -48,13 +49,21 @@ mod tests {
 
     #[test]
     fn member_is_allowed_what_is_for_everyone_or_about_itself() {
-        let is_allowed =
-            |access: Access, caller: &str| access.check(&AgentName::new_unchecked(caller)).is_ok();
-        let all = [Access::Everyone, Access::Member("ann"), Access::Member("Ann@survey"), Access::Lead];
-        assert_eq!(all.map(|access| is_allowed(access, "team-lead")), [true; 4]);
-        assert_eq!(all.map(|access| is_allowed(access, "ann")), [true, true, true, false]);
-        assert_eq!(all.map(|access| is_allowed(access, "bob")), [true, false, false, false]);
-        let error = Access::Member("ann@survey").check(&AgentName::new_unchecked("bob")).unwrap_err();
-        assert_eq!(error.message, "cannot do this as bob: that is for ann, the lead or a person");
+        let is_allowed = |allowed: AllowedCallers, caller: &str| {
+            allowed.check("x", &AgentName::new_unchecked(caller)).is_ok()
+        };
+        let all = [
+            AllowedCallers::Everyone,
+            AllowedCallers::MemberOrLead("ann"),
+            AllowedCallers::MemberOrLead("Ann@survey"),
+            AllowedCallers::LeadOrPerson,
+        ];
+        assert_eq!(all.map(|allowed| is_allowed(allowed, "team-lead")), [true; 4]);
+        assert_eq!(all.map(|allowed| is_allowed(allowed, "ann")), [true, true, true, false]);
+        assert_eq!(all.map(|allowed| is_allowed(allowed, "bob")), [true, false, false, false]);
+        let error = AllowedCallers::MemberOrLead("ann@survey")
+            .check("read it", &AgentName::new_unchecked("bob"))
+            .unwrap_err();
+        assert_eq!(error.message, "cannot read it as bob: that is for ann, the lead or a person");
     }
 }

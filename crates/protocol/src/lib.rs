@@ -75,7 +75,7 @@
 //! # Ok::<(), protocol::task::TaskError>(())
 //! ```
 
-pub mod access;
+pub mod allowed_callers;
 pub mod answer_capabilities;
 pub mod color;
 pub mod control;

@@ -25,11 +25,17 @@ pub struct RosterFile {
     pending_respawns: Vec<RecordedRespawn>,
 }
 
+/// What the next spawn of a suspended member waits for.
+const RESUMED_START: &str = "when_resumed";
+
 /// The part of a suspended member's record that clients read.
 #[derive(Debug, Deserialize)]
 struct RecordedRespawn {
     request: TeamOfRequest,
     respawn: PlanOfRespawn,
+    /// [`RESUMED_START`], or what else the next spawn waits for.
+    #[serde(default)]
+    start: serde_json::Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -169,15 +175,16 @@ impl RosterFile {
 }
 
 impl RosterFile {
-    /// The requests for approval of a plan that members of the team send again, with the same ids, when
-    /// they are resumed or respawned.
+    /// The requests for approval of a plan that the team's suspended members send again, with the same
+    /// ids, when they are resumed.
     pub fn plans_to_resubmit(&self, team: &TeamName) -> BTreeSet<RequestId> {
+        let is_suspended = |pending: &&RecordedRespawn| pending.start.as_str() == Some(RESUMED_START);
         let of_team = self.pending_respawns.iter().filter(|pending| pending.request.team == *team);
         let plan = |pending: &RecordedRespawn| match &pending.respawn.plan {
             Some(PlanStage::AwaitingApproval { request_id, .. }) => Some(request_id.clone()),
             _ => None,
         };
-        of_team.filter_map(plan).collect()
+        of_team.filter(is_suspended).filter_map(plan).collect()
     }
 }
 
@@ -333,11 +340,16 @@ mod tests {
 
     #[test]
     fn plans_that_wait_for_approval_are_submitted_again() {
-        let pending = |team: &str, plan: serde_json::Value| json!({"request": {"team": team}, "respawn": {"plan": plan}});
         let plan = |id: &str| json!({"awaiting_approval": {"request_id": id, "file": "f"}});
+        let pending = |team: &str, plan: serde_json::Value| {
+            let start = RESUMED_START;
+            json!({"request": {"team": team}, "respawn": {"plan": plan}, "start": start})
+        };
+        let mut respawning = pending("t", plan("p-3"));
+        respawning["start"] = json!({"at": 5});
         let roster = json!({
             "version": RosterFile::VERSION,
-            "pending_respawns": [pending("t", plan("p-1")), pending("t", json!("planning")), pending("u", plan("p-2"))],
+            "pending_respawns": [pending("t", plan("p-1")), pending("t", json!("planning")), pending("u", plan("p-2")), respawning],
         });
         let roster = RosterFile::parse(roster.to_string().as_bytes()).unwrap();
         let plans = roster.plans_to_resubmit(&TeamName::parse("t").unwrap());

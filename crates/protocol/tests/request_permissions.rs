@@ -1,8 +1,8 @@
-//! Compares docs/permissions.md with the access that each request of the control socket declares.
+//! Compares docs/permissions.md with the callers that each request of the control socket allows.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::control::Request;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,11 +42,11 @@ fn page_has_the_access_of_every_request() {
         .map(|line| {
             let request: Request =
                 serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-            let callers = match request.access() {
-                Access::Everyone => "everyone",
-                Access::Member("bob") => "the member itself, the lead, a person",
-                Access::Member(name) => panic!("{name}: {line}"),
-                Access::Lead => "the lead, a person",
+            let callers = match request.allowed_callers() {
+                AllowedCallers::Everyone => "everyone",
+                AllowedCallers::MemberOrLead("bob") => "the member itself, the lead, a person",
+                AllowedCallers::MemberOrLead(name) => panic!("{name}: {line}"),
+                AllowedCallers::LeadOrPerson => "the lead, a person",
             };
             let value: Value = serde_json::from_str(line).unwrap();
             let name = value.as_str().map(str::to_owned);
@@ -64,6 +64,6 @@ fn requests_in_the_name_of_a_lead_are_for_the_lead() {
         r#"{"long_poll":{"leads_team":"survey"}}"#,
     ] {
         let request: Request = serde_json::from_str(line).unwrap();
-        assert_eq!(request.access(), Access::Lead, "{line}");
+        assert_eq!(request.allowed_callers(), AllowedCallers::LeadOrPerson, "{line}");
     }
 }

@@ -10,5 +10,5 @@ mod submit_plan;
 mod tasks;
 
 pub use answer_shutdown::ShutdownDecision;
-pub use caller::{Caller, require_lead};
+pub use caller::Caller;
 pub use send::{BroadcastResult, FailedRecipient, SentMessage, check_text};

@@ -1,7 +1,7 @@
 //! Defines the command line of `teamctl`, and calls the function of the command that the user
 //! typed. clap prints the doc comments of the argument structs as help texts and man pages.
 
-mod access;
+mod allowed_callers;
 mod cli_command;
 #[cfg(test)]
 mod help_tests;
@@ -91,7 +91,7 @@ impl From<FrequentCommand> for CliCommand {
 
 /// Runs a command, which prints its results. First checks that the caller may run it.
 pub(crate) fn dispatch(command: CliCommand, context: &CommandContext) -> Result<ExitCode, ErrorReport> {
-    command.access().check(&context.caller_name())?;
+    command.allowed_callers().check("run this command", &context.caller_name())?;
     match command {
         CliCommand::Up(args) => commands::up::run(context, &args),
         CliCommand::Down(args) => commands::down::run(context, &args),

@@ -5,7 +5,7 @@ use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{NoInput, Property, optional_property, required_property};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use serde::Deserialize;
@@ -35,7 +35,7 @@ impl ToolDefinition for TeamCreateTool {
         its members with SpawnTeammate. You can lead one team at a time. At the end ask all members to shut down, and \
         delete the team with TeamDelete.";
     const EFFECT: ToolEffect = ToolEffect::Additive;
-    const ACCESS: Access<'static> = Access::Lead;
+    const ALLOWED_CALLERS: AllowedCallers<'static> = AllowedCallers::LeadOrPerson;
     type Input = TeamCreateInput;
     const OUTPUT: &'static [Property] = &[
         required_property("team_name", "string"),
@@ -78,7 +78,7 @@ impl ToolDefinition for TeamDeleteTool {
     const DESCRIPTION: &'static str = "Delete your team: its configuration, messages and tasks. Not possible while members \
         run: first ask them to shut down, with SendMessage and type shutdown_request, and wait until they have exited.";
     const EFFECT: ToolEffect = ToolEffect::Destructive;
-    const ACCESS: Access<'static> = Access::Lead;
+    const ALLOWED_CALLERS: AllowedCallers<'static> = AllowedCallers::LeadOrPerson;
     type Input = NoInput;
     const OUTPUT: &'static [Property] = &[
         required_property("success", "boolean"),

@@ -2,7 +2,7 @@
 
 use super::schema::Property;
 use crate::server_context::ServerContext;
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::error::{ErrorKind, ErrorReport};
 use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
@@ -34,7 +34,7 @@ pub(super) trait ToolDefinition {
     /// What the tool changes, for clients that decide whether to ask a person.
     const EFFECT: ToolEffect;
     /// Who may call the tool.
-    const ACCESS: Access<'static>;
+    const ALLOWED_CALLERS: AllowedCallers<'static>;
     /// The arguments.
     type Input: DeserializeOwned + JsonSchema + Send;
     /// The properties of the result.

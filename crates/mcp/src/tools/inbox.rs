@@ -5,7 +5,7 @@
 use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{Property, required_property};
 use crate::server_context::ServerContext;
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
 use protocol::name::AgentName;
@@ -41,7 +41,7 @@ impl ToolDefinition for ReadInboxTool {
     const DESCRIPTION: &'static str = "Read your unread messages. Only needed if your program does not deliver them by \
         itself. Messages stay unread until you name their ids in MarkRead.";
     const EFFECT: ToolEffect = ToolEffect::ReadOnly;
-    const ACCESS: Access<'static> = Access::Everyone;
+    const ALLOWED_CALLERS: AllowedCallers<'static> = AllowedCallers::Everyone;
     type Input = ReadInboxInput;
     const OUTPUT: &'static [Property] =
         &[required_property("messages", "array"), required_property("unread", "integer")];
@@ -123,7 +123,7 @@ fn open_inbox(caller: &Caller, name: Option<&str>) -> Result<Inbox, ErrorReport>
         Some(name) => caller.resolve_member(name)?,
         None => caller.name().clone(),
     };
-    Access::Member(owner.as_str()).check(caller.name())?;
+    AllowedCallers::MemberOrLead(owner.as_str()).check("read this inbox", caller.name())?;
     Ok(caller.team().inbox(&owner))
 }
 
@@ -142,7 +142,7 @@ impl ToolDefinition for MarkReadTool {
     const DESCRIPTION: &'static str = "Mark your messages as read, by their ids from ReadInbox, so that they are not shown \
         again. Mark only messages that you have handled. Answer a shutdown request with SendMessage instead.";
     const EFFECT: ToolEffect = ToolEffect::Idempotent;
-    const ACCESS: Access<'static> = Access::Everyone;
+    const ALLOWED_CALLERS: AllowedCallers<'static> = AllowedCallers::Everyone;
     type Input = MarkReadInput;
     const OUTPUT: &'static [Property] =
         &[required_property("success", "boolean"), required_property("unread", "integer")];

@@ -14,7 +14,7 @@ mod wait;
 
 use crate::server_context::ServerContext;
 use definition::{ToolDefinition, annotations};
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::error::ErrorReport;
 use rmcp::model::{JsonObject, Tool};
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub(crate) struct ToolEntry {
     /// The tool as clients see it.
     pub(crate) tool: Tool,
     /// Who may call the tool.
-    pub(crate) access: Access<'static>,
+    pub(crate) allowed_callers: AllowedCallers<'static>,
     /// Parses the arguments and runs the tool.
     pub(crate) run: for<'a> fn(&'a Arc<ServerContext>, JsonObject) -> ToolFuture<'a>,
 }
@@ -60,7 +60,7 @@ fn tool_entry<T: ToolDefinition + 'static>() -> ToolEntry {
     tool.annotations = Some(annotations(T::TITLE, T::EFFECT));
     ToolEntry {
         tool,
-        access: T::ACCESS,
+        allowed_callers: T::ALLOWED_CALLERS,
         run: |context, arguments| Box::pin(call_tool::<T>(context, arguments)),
     }
 }
@@ -92,10 +92,10 @@ mod tests {
             })
             .collect();
         let declared = all_tools().into_iter().map(|entry| {
-            let caller = match entry.access {
-                Access::Everyone => "everyone",
-                Access::Lead => "the lead, a person",
-                Access::Member(name) => panic!("{name}"),
+            let caller = match entry.allowed_callers {
+                AllowedCallers::Everyone => "everyone",
+                AllowedCallers::LeadOrPerson => "the lead, a person",
+                AllowedCallers::MemberOrLead(name) => panic!("{name}"),
             };
             (entry.tool.name.to_string(), caller)
         });

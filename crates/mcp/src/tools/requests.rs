@@ -6,7 +6,7 @@ use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{NoInput, Property, optional_property, required_property};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::RequestId;
 use protocol::member_request::{Answer, Approval};
@@ -24,7 +24,7 @@ impl ToolDefinition for RequestsTool {
     const DESCRIPTION: &'static str = "Show in full the plans that wait for approval and the permissions that members ask \
         for; for the lead. Answer them with Approve or Deny.";
     const EFFECT: ToolEffect = ToolEffect::ReadOnly;
-    const ACCESS: Access<'static> = Access::Lead;
+    const ALLOWED_CALLERS: AllowedCallers<'static> = AllowedCallers::LeadOrPerson;
     type Input = NoInput;
     const OUTPUT: &'static [Property] = &[required_property("requests", "array")];
 
@@ -63,7 +63,7 @@ impl ToolDefinition for ApproveTool {
     const DESCRIPTION: &'static str = "Approve a member's plan or its use of a tool; for the lead. Read the request first: \
         the member then does what it asks for.";
     const EFFECT: ToolEffect = ToolEffect::Additive;
-    const ACCESS: Access<'static> = Access::Lead;
+    const ALLOWED_CALLERS: AllowedCallers<'static> = AllowedCallers::LeadOrPerson;
     type Input = ApproveInput;
     const OUTPUT: &'static [Property] = ANSWER_OUTPUT;
 
@@ -96,7 +96,7 @@ impl ToolDefinition for DenyTool {
     const TITLE: &'static str = "Deny a request";
     const DESCRIPTION: &'static str = "Deny a member's plan or its use of a tool, and say why; for the lead.";
     const EFFECT: ToolEffect = ToolEffect::Additive;
-    const ACCESS: Access<'static> = Access::Lead;
+    const ALLOWED_CALLERS: AllowedCallers<'static> = AllowedCallers::LeadOrPerson;
     type Input = DenyInput;
     const OUTPUT: &'static [Property] = ANSWER_OUTPUT;
 
@@ -118,7 +118,7 @@ pub(super) async fn answer_request(
     request: RequestId,
     answer: Answer,
 ) -> Result<Value, ErrorReport> {
-    Access::Lead.check(context.member())?;
+    AllowedCallers::LeadOrPerson.check("answer a request", context.member())?;
     run_blocking(context, move |context| {
         context.caller()?.answer_request_as_program(request.as_str(), &answer, now())
     })

@@ -8,7 +8,7 @@ use super::requests::answer_request;
 use super::schema::{Property, optional_property, required_property};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::RequestId;
 use protocol::member_request::{Answer as RequestAnswer, Approval};
@@ -89,7 +89,7 @@ impl ToolDefinition for SendMessageTool {
         a reason in content if approve is false. type plan_approval_response (lead): answers a plan, with request_id \
         and approve.";
     const EFFECT: ToolEffect = ToolEffect::Additive;
-    const ACCESS: Access<'static> = Access::Everyone;
+    const ALLOWED_CALLERS: AllowedCallers<'static> = AllowedCallers::Everyone;
     type Input = SendMessageInput;
     const OUTPUT: &'static [Property] = &[
         required_property("success", "boolean"),
@@ -132,7 +132,7 @@ async fn request_shutdown(
     to: String,
     reason: Option<String>,
 ) -> Result<Value, ErrorReport> {
-    Access::Lead.check(context.member())?;
+    AllowedCallers::LeadOrPerson.check("shut a member down", context.member())?;
     let name = run_blocking(context, move |context| context.caller()?.resolve_member(&to)).await?;
     let call = TeamctlCommand::new("shutdown")
         .flag("no-wait")

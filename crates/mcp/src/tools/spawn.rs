@@ -4,7 +4,7 @@ use super::definition::{ToolDefinition, ToolEffect};
 use super::schema::{Property, optional_property, required_property};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use serde::Deserialize;
@@ -59,7 +59,7 @@ impl ToolDefinition for SpawnTeammateTool {
         there are panes, and takes messages and tasks until it is asked to shut down. The result arrives when the \
         teammate runs, not when its work is done: it sends you a message then.";
     const EFFECT: ToolEffect = ToolEffect::Additive;
-    const ACCESS: Access<'static> = Access::Lead;
+    const ALLOWED_CALLERS: AllowedCallers<'static> = AllowedCallers::LeadOrPerson;
     type Input = SpawnTeammateInput;
     const OUTPUT: &'static [Property] = &[
         required_property("status", "string"),

@@ -4,7 +4,7 @@
 use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{Property, required_property};
 use crate::server_context::ServerContext;
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::task::TaskStatus;
@@ -40,7 +40,7 @@ impl ToolDefinition for TaskCreateTool {
         tasks it must wait for, with TaskUpdate. An idle teammate claims the available task with the lowest number by \
         itself.";
     const EFFECT: ToolEffect = ToolEffect::Additive;
-    const ACCESS: Access<'static> = Access::Everyone;
+    const ALLOWED_CALLERS: AllowedCallers<'static> = AllowedCallers::Everyone;
     type Input = TaskCreateInput;
     const OUTPUT: &'static [Property] = TASK_OUTPUT;
 
@@ -75,7 +75,7 @@ impl ToolDefinition for TaskGetTool {
     const DESCRIPTION: &'static str =
         "Show one task in full: its description, its owner, and the tasks it waits for.";
     const EFFECT: ToolEffect = ToolEffect::ReadOnly;
-    const ACCESS: Access<'static> = Access::Everyone;
+    const ALLOWED_CALLERS: AllowedCallers<'static> = AllowedCallers::Everyone;
     type Input = TaskGetInput;
     const OUTPUT: &'static [Property] = TASK_OUTPUT;
 
@@ -102,7 +102,7 @@ impl ToolDefinition for TaskListTool {
         task is available if it is pending, has no owner and waits for no other task: claim one with TaskUpdate and \
         status in_progress, the lowest number first.";
     const EFFECT: ToolEffect = ToolEffect::ReadOnly;
-    const ACCESS: Access<'static> = Access::Everyone;
+    const ALLOWED_CALLERS: AllowedCallers<'static> = AllowedCallers::Everyone;
     type Input = TaskListInput;
     const OUTPUT: &'static [Property] = &[required_property("tasks", "array")];
 
@@ -152,7 +152,7 @@ impl ToolDefinition for TaskUpdateTool {
         it is done and only then, set its owner, or the tasks it must wait for. If several members claim it, only one \
         gets it.";
     const EFFECT: ToolEffect = ToolEffect::Idempotent;
-    const ACCESS: Access<'static> = Access::Everyone;
+    const ALLOWED_CALLERS: AllowedCallers<'static> = AllowedCallers::Everyone;
     type Input = TaskUpdateInput;
     const OUTPUT: &'static [Property] = TASK_OUTPUT;
 

@@ -5,7 +5,7 @@ use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{Property, optional_property, required_property};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::error::{ErrorKind, ErrorReport};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ impl ToolDefinition for WaitTool {
         tasks are done; returns at once if that is so already. If the time is over first, happened is false: call it \
         again, or end your turn if your program wakes you by itself.";
     const EFFECT: ToolEffect = ToolEffect::ReadOnly;
-    const ACCESS: Access<'static> = Access::Everyone;
+    const ALLOWED_CALLERS: AllowedCallers<'static> = AllowedCallers::Everyone;
     type Input = WaitInput;
     const OUTPUT: &'static [Property] = &[
         required_property("happened", "boolean"),

@@ -8,7 +8,7 @@ use super::shim::ShimHello;
 use super::spawn::SpawnRequest;
 use super::turn_status::Activity;
 use super::worktree::WorktreeRequest;
-use crate::access::Access;
+use crate::allowed_callers::AllowedCallers;
 use crate::name::TeamName;
 use crate::permission_mode::PermissionMode;
 use crate::policy::Policy;
@@ -155,17 +155,17 @@ impl Request {
     }
 
     /// Who may send the request.
-    pub fn access(&self) -> Access<'_> {
+    pub fn allowed_callers(&self) -> AllowedCallers<'_> {
         match self {
             Request::Status
             | Request::StatusWithScreens
             | Request::ReportActivity(_)
             | Request::ReportHook(HookReport { leads_team: None, .. })
             | Request::LongPoll(LongPollRequest { leads_team: None })
-            | Request::ConnectShim(_) => Access::Everyone,
-            Request::LocatePane(member) => Access::Member(&member.name),
-            Request::CapturePane(request) => Access::Member(&request.name),
-            Request::NextTask(request) => Access::Member(request.owner.as_str()),
+            | Request::ConnectShim(_) => AllowedCallers::Everyone,
+            Request::LocatePane(member) => AllowedCallers::MemberOrLead(&member.name),
+            Request::CapturePane(request) => AllowedCallers::MemberOrLead(&request.name),
+            Request::NextTask(request) => AllowedCallers::MemberOrLead(request.owner.as_str()),
             Request::CreateTeam(_)
             | Request::CreateWorktree(_)
             | Request::Spawn(_)
@@ -184,7 +184,7 @@ impl Request {
             | Request::SetLead(_)
             | Request::StopDaemon
             | Request::StopDaemonAndSuspend
-            | Request::ResumeMembers(_) => Access::Lead,
+            | Request::ResumeMembers(_) => AllowedCallers::LeadOrPerson,
         }
     }
 }

@@ -168,8 +168,8 @@ impl Task {
         self.metadata.as_ref()?.get("failure")?.as_str()
     }
 
-    /// The only member that may claim the task, according to the run file. `None` if any member may, or if no
-    /// run created the task.
+    /// The member to which the run file gives the task. `None` if any member may claim it, or if no run
+    /// created the task.
     pub fn run_owner(&self) -> Option<AgentName> {
         self.metadata.as_ref()?.get(RUN_OWNER_KEY)?.as_str().map(AgentName::new_unchecked)
     }

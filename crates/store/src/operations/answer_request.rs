@@ -1,7 +1,8 @@
 //! The lead's answers to members' requests. An answer may be longer than a command line argument
 //! can be. So this process writes the answer itself and does not pass it to another program.
 
-use super::caller::{Caller, require_lead};
+use super::caller::Caller;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::member_request::Answer;
 use protocol::policy::{AnsweredBy, Approver, PolicyDecision};
@@ -15,7 +16,7 @@ impl Caller {
     /// `NotPermitted` for a teammate, `Usage` for a rejection without a reason, and the errors of
     /// [`crate::MemberRequests`].
     pub fn answer_request(&self, id: &str, answer: &Answer, at_ms: u64) -> Result<Value, ErrorReport> {
-        require_lead(&self.name, "answer a request")?;
+        AllowedCallers::LeadOrPerson.check("answer a request", &self.name)?;
         if matches!(answer, Answer::Deny { reason } if reason.trim().is_empty()) {
             let message = "cannot deny without a reason: the member needs it to continue";
             return Err(ErrorReport::new(ErrorKind::Usage, message));
@@ -41,7 +42,7 @@ impl Caller {
         answer: &Answer,
         at_ms: u64,
     ) -> Result<Value, ErrorReport> {
-        require_lead(&self.name, "answer a request")?;
+        AllowedCallers::LeadOrPerson.check("answer a request", &self.name)?;
         let request = self.team.requests().find(id)?;
         if self.policy()?.decide(&request.request, &request.cwd) == PolicyDecision::Ask(Approver::Person) {
             let id = request.request.id();

@@ -1,7 +1,7 @@
 //! The caller of an operation: a member or the lead of one team.
 
 use crate::team_handle::Team;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error::ErrorReport;
 use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::policy::Policy;
@@ -55,14 +55,4 @@ impl Caller {
     pub fn policy(&self) -> Result<Policy, ErrorReport> {
         Ok(self.team.policy()?)
     }
-}
-
-/// Fails with `NotPermitted` if `me` is not the lead. `what` completes the message "cannot …".
-pub fn require_lead(me: &AgentName, what: &str) -> Result<(), ErrorReport> {
-    if me.is_lead() {
-        return Ok(());
-    }
-    let message = format!("cannot {what} as {me}: that is for the lead or a person");
-    Err(ErrorReport::new(ErrorKind::NotPermitted, message)
-        .with_help("ask the lead: teamctl send team-lead TEXT"))
 }

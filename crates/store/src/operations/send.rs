@@ -9,6 +9,7 @@ use super::caller::Caller;
 use crate::error::Error;
 use crate::inbox::MESSAGE_LIMIT;
 use crate::team_handle::Team;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::Message;
 use protocol::name::{AgentName, strip_team};
@@ -144,7 +145,7 @@ impl Caller {
         summary: Option<&str>,
         at_ms: u64,
     ) -> Result<SentMessage, ErrorReport> {
-        super::caller::require_lead(&self.name, "send as the user")?;
+        AllowedCallers::LeadOrPerson.check("send as the user", &self.name)?;
         let message = Message::new(&AgentName::new_unchecked("user"), check_text(&self.name, text)?, at_ms);
         self.append_to_inbox(
             self.team.config(),

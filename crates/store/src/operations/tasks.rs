@@ -29,7 +29,8 @@ impl Caller {
     }
 
     /// Changes a task. If the change completes the task and the caller is a teammate, the lead is
-    /// notified.
+    /// notified. If the task becomes pending, and a run file gives it to one member, that member owns it
+    /// again, provided that it is still on the team and is not the caller.
     ///
     /// # Errors
     /// As [`Caller::create_task`]; `NotPermitted` if the task tracks an agent, or if a teammate may not
@@ -45,6 +46,7 @@ impl Caller {
             ));
         }
         let before = self.team.tasks().get(id)?;
+        let update = self.with_run_owner(&before, update);
         self.check_change_allowed(&before, &update)?;
         self.check_not_taken_away(&before, &update)?;
         let task = self.team.tasks().update(id, update, &self.name)?;
@@ -60,16 +62,12 @@ impl Caller {
         self.update_task(id, TaskUpdate::with_status(TaskStatus::Completed), at_ms)
     }
 
-    /// Makes a task pending again. If a run file gives the task to one member, that member owns it again,
-    /// provided that it is still on the team. Otherwise, or if the caller is that member, the task has no owner.
+    /// Makes a task pending again.
     ///
     /// # Errors
     /// As [`Caller::update_task`].
     pub fn release_task(&self, id: &TaskId, at_ms: u64) -> Result<Task, ErrorReport> {
-        let is_other_member =
-            |owner: &AgentName| *owner != self.name && self.team.member(owner.as_str()).is_ok();
-        let owner = self.team.tasks().get(id)?.run_owner().filter(is_other_member);
-        self.update_task(id, TaskUpdate { owner, ..TaskUpdate::with_status(TaskStatus::Pending) }, at_ms)
+        self.update_task(id, TaskUpdate::with_status(TaskStatus::Pending), at_ms)
     }
 
     /// Deletes a task and all dependencies on it.
@@ -78,6 +76,16 @@ impl Caller {
     /// As [`Caller::update_task`].
     pub fn delete_task(&self, id: &TaskId, at_ms: u64) -> Result<Task, ErrorReport> {
         self.update_task(id, TaskUpdate::with_status(TaskStatus::Deleted), at_ms)
+    }
+
+    /// The update, with the owner that a task of a run file gets when it becomes pending.
+    fn with_run_owner(&self, task: &Task, update: TaskUpdate) -> TaskUpdate {
+        if update.owner.is_some() || update.status != Some(TaskStatus::Pending) {
+            return update;
+        }
+        let is_other_member =
+            |owner: &AgentName| *owner != self.name && self.team.member(owner.as_str()).is_ok();
+        TaskUpdate { owner: task.run_owner().filter(is_other_member), ..update }
     }
 
     /// Notifies the lead if a teammate has just completed the task. The task stays completed even

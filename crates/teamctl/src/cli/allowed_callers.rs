@@ -1,12 +1,12 @@
 //! Who may run each command (docs/permissions.md). A command that is not listed here does not compile.
 
 use super::cli_command::{CliCommand, IntegrationCommand};
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 
 impl CliCommand {
     /// Who may run the command with these arguments. Operations on files have further rules of their
     /// own, for example which task a member may change.
-    pub(super) fn access(&self) -> Access<'_> {
+    pub(super) fn allowed_callers(&self) -> AllowedCallers<'_> {
         match self {
             CliCommand::Status(_)
             | CliCommand::Send(_)
@@ -14,14 +14,14 @@ impl CliCommand {
             | CliCommand::Wait(_)
             | CliCommand::AnswerShutdown(_)
             | CliCommand::SubmitPlan(_)
-            | CliCommand::Events(_) => Access::Everyone,
-            CliCommand::Up(args) => args.access(),
-            CliCommand::Policy(args) => args.access(),
-            CliCommand::Task(args) => args.access(),
-            CliCommand::Inbox(args) => args.access(),
-            CliCommand::Why(args) => args.access(),
-            CliCommand::Capture(args) => Access::Member(&args.name),
-            CliCommand::Logs(args) => Access::Member(&args.name),
+            | CliCommand::Events(_) => AllowedCallers::Everyone,
+            CliCommand::Up(args) => args.allowed_callers(),
+            CliCommand::Policy(args) => args.allowed_callers(),
+            CliCommand::Task(args) => args.allowed_callers(),
+            CliCommand::Inbox(args) => args.allowed_callers(),
+            CliCommand::Why(args) => args.allowed_callers(),
+            CliCommand::Capture(args) => AllowedCallers::MemberOrLead(&args.name),
+            CliCommand::Logs(args) => AllowedCallers::MemberOrLead(&args.name),
             CliCommand::Down(_)
             | CliCommand::Create(_)
             | CliCommand::Spawn(_)
@@ -41,24 +41,24 @@ impl CliCommand {
             | CliCommand::Export(_)
             | CliCommand::Import(_)
             | CliCommand::Run(_)
-            | CliCommand::Trace(_) => Access::Lead,
-            CliCommand::Integration(command) => command.access(),
+            | CliCommand::Trace(_) => AllowedCallers::LeadOrPerson,
+            CliCommand::Integration(command) => command.allowed_callers(),
         }
     }
 }
 
 impl IntegrationCommand {
-    fn access(&self) -> Access<'_> {
+    fn allowed_callers(&self) -> AllowedCallers<'_> {
         match self {
-            IntegrationCommand::Doctor(args) => args.access(),
-            IntegrationCommand::Setup(args) => args.access(),
+            IntegrationCommand::Doctor(args) => args.allowed_callers(),
+            IntegrationCommand::Setup(args) => args.allowed_callers(),
             IntegrationCommand::Profiles(_)
             | IntegrationCommand::Mcp(_)
             | IntegrationCommand::Instructions(_)
             | IntegrationCommand::Notify(_)
             | IntegrationCommand::Completions(_)
-            | IntegrationCommand::Man(_) => Access::Everyone,
-            IntegrationCommand::Lead(_) => Access::Lead,
+            | IntegrationCommand::Man(_) => AllowedCallers::Everyone,
+            IntegrationCommand::Lead(_) => AllowedCallers::LeadOrPerson,
         }
     }
 }
@@ -94,11 +94,11 @@ mod tests {
         for (caller, commands) in documented() {
             for command in commands {
                 let parsed = parse(command);
-                let expected = match parsed.access() {
-                    Access::Everyone => "everyone",
-                    Access::Member("NAME") => "the member NAME, the lead, a person",
-                    Access::Lead => "the lead, a person",
-                    Access::Member(other) => panic!("{command}: {other}"),
+                let expected = match parsed.allowed_callers() {
+                    AllowedCallers::Everyone => "everyone",
+                    AllowedCallers::MemberOrLead("NAME") => "the member NAME, the lead, a person",
+                    AllowedCallers::LeadOrPerson => "the lead, a person",
+                    AllowedCallers::MemberOrLead(other) => panic!("{command}: {other}"),
                 };
                 assert_eq!(caller, expected, "{command}");
             }

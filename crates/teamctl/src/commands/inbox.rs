@@ -12,7 +12,7 @@ use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::stdout_closed::is_output_closed;
 use format::format_entry;
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
 use protocol::name::{AgentName, strip_team};
@@ -52,8 +52,8 @@ pub(crate) struct InboxArgs {
 
 impl InboxArgs {
     /// Who may run the command with these arguments.
-    pub(crate) fn access(&self) -> Access<'_> {
-        self.name.as_deref().map_or(Access::Everyone, Access::Member)
+    pub(crate) fn allowed_callers(&self) -> AllowedCallers<'_> {
+        self.name.as_deref().map_or(AllowedCallers::Everyone, AllowedCallers::MemberOrLead)
     }
 }
 

@@ -4,7 +4,7 @@ use super::run_file_errors::{FileUse, print_validation_errors};
 use crate::context::CommandContext;
 use crate::output;
 use client::short_duration::short_duration;
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::control::{Request, SetPolicyRequest};
 use protocol::error::ErrorReport;
 use protocol::policy::{Approver, ExchangeLimits, Policy as TeamPolicy, TaskCommandPolicy, TimeoutAction};
@@ -29,8 +29,8 @@ pub(crate) struct PolicyArgs {
 
 impl PolicyArgs {
     /// Who may run the command with these arguments.
-    pub(crate) fn access(&self) -> Access<'static> {
-        if self.file.is_some() { Access::Lead } else { Access::Everyone }
+    pub(crate) fn allowed_callers(&self) -> AllowedCallers<'static> {
+        if self.file.is_some() { AllowedCallers::LeadOrPerson } else { AllowedCallers::Everyone }
     }
 }
 

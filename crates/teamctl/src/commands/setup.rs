@@ -10,7 +10,7 @@ pub(super) mod settings_file;
 use crate::context::CommandContext;
 use crate::output;
 use profile::ProfileRegistry;
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::error::ErrorReport;
 use serde::Serialize;
 use serde_json::json;
@@ -40,8 +40,8 @@ pub(crate) struct SetupArgs {
 
 impl SetupArgs {
     /// Who may run the command with these arguments.
-    pub(crate) fn access(&self) -> Access<'static> {
-        if self.write { Access::Lead } else { Access::Everyone }
+    pub(crate) fn allowed_callers(&self) -> AllowedCallers<'static> {
+        if self.write { AllowedCallers::LeadOrPerson } else { AllowedCallers::Everyone }
     }
 }
 

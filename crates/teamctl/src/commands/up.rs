@@ -11,7 +11,7 @@ use client::daemon_start::{DaemonStart, start_unless_running};
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::select_tmux_server::{TMUX_NAME, TmuxTarget};
 use profile::ProfileRegistry;
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::control::StatusReply;
 use protocol::error::ErrorReport;
 use serde_json::json;
@@ -44,8 +44,8 @@ pub(crate) struct UpArgs {
 
 impl UpArgs {
     /// Who may run the command with these arguments.
-    pub(crate) fn access(&self) -> Access<'static> {
-        if self.resume { Access::Lead } else { Access::Everyone }
+    pub(crate) fn allowed_callers(&self) -> AllowedCallers<'static> {
+        if self.resume { AllowedCallers::LeadOrPerson } else { AllowedCallers::Everyone }
     }
 }
 

@@ -181,6 +181,6 @@ fn check_permission(state: &State, call: &Call) -> Result<(), ErrorReport> {
             let message = format!("cannot act in the team {other}: the caller is {name} of {team}");
             Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave out -t"))
         }
-        _ => call.request.access().check(name),
+        _ => call.request.allowed_callers().check("request this", name),
     }
 }

@@ -21,7 +21,7 @@ use crate::output;
 use crate::suggested_command_options::rewrite_commands;
 use directories::RootAccess;
 use fix_mode::FixMode;
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::control::StatusReply;
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
@@ -49,8 +49,8 @@ pub(crate) struct DoctorArgs {
 
 impl DoctorArgs {
     /// Who may run the command with these arguments.
-    pub(crate) fn access(&self) -> Access<'static> {
-        if self.fix { Access::Lead } else { Access::Everyone }
+    pub(crate) fn allowed_callers(&self) -> AllowedCallers<'static> {
+        if self.fix { AllowedCallers::LeadOrPerson } else { AllowedCallers::Everyone }
     }
 }
 

@@ -38,7 +38,7 @@ use evidence::Evidence;
 use find_causes::find_causes;
 use gather_evidence::{NO_OUTPUT_DEFAULT, gather_evidence};
 use member_history::EVENT_LINE_PATTERNS;
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::did_you_mean::did_you_mean;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -72,8 +72,8 @@ pub(crate) struct WhyArgs {
 
 impl WhyArgs {
     /// Who may run the command with these arguments.
-    pub(crate) fn access(&self) -> Access<'_> {
-        self.name.as_deref().map_or(Access::Lead, Access::Member)
+    pub(crate) fn allowed_callers(&self) -> AllowedCallers<'_> {
+        self.name.as_deref().map_or(AllowedCallers::LeadOrPerson, AllowedCallers::MemberOrLead)
     }
 }
 

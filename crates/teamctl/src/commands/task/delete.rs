@@ -1,6 +1,6 @@
 //! `task delete`: removes a task permanently.
 
-use super::end_run::ForceArg;
+use super::force_option::ForceArg;
 use super::format::print_task;
 use crate::context::CommandContext;
 use protocol::error::ErrorReport;
@@ -18,7 +18,7 @@ pub(super) struct DeleteTaskArgs {
 }
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &DeleteTaskArgs) -> Result<(), ErrorReport> {
-    args.force.end_run(context, team, &args.id)?;
+    args.force.end_turn(context, team, &args.id)?;
     let task = context.caller_in(team.clone()).delete_task(&args.id, now())?;
     print_task(context, &task, &format!("Task {} is deleted: {}", task.id, task.subject));
     Ok(())

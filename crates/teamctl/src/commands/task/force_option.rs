@@ -1,7 +1,7 @@
 //! The option `--force` of the commands that take a task away: first ends the turn that works on it.
 
 use crate::context::CommandContext;
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::control::{InterruptReply, MemberAddress, Request};
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
@@ -17,8 +17,8 @@ pub(super) struct ForceArg {
 
 impl ForceArg {
     /// Who may use the command with or without this option.
-    pub(super) fn access(&self) -> Access<'static> {
-        if self.force { Access::Lead } else { Access::Everyone }
+    pub(super) fn allowed_callers(&self) -> AllowedCallers<'static> {
+        if self.force { AllowedCallers::LeadOrPerson } else { AllowedCallers::Everyone }
     }
 
     /// With `--force`: ends the turn that works on the task `id`, if there is one, and returns when the
@@ -27,7 +27,7 @@ impl ForceArg {
     /// # Errors
     ///
     /// The errors of the request to the daemon.
-    pub(super) fn end_run(
+    pub(super) fn end_turn(
         &self,
         context: &CommandContext,
         team: &Team,

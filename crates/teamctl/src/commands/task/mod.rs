@@ -5,7 +5,7 @@ mod claim;
 mod create;
 mod delete;
 mod done;
-mod end_run;
+mod force_option;
 mod format;
 mod get;
 mod list;
@@ -14,7 +14,7 @@ mod release;
 mod update;
 
 use crate::context::CommandContext;
-use protocol::access::Access;
+use protocol::allowed_callers::AllowedCallers;
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
@@ -30,16 +30,16 @@ pub(crate) struct TaskArgs {
 
 impl TaskArgs {
     /// Who may run the subcommand. `--force` ends the turn of a member.
-    pub(crate) fn access(&self) -> Access<'static> {
+    pub(crate) fn allowed_callers(&self) -> AllowedCallers<'static> {
         match &self.verb {
-            TaskSubcommand::Update(args) => args.force.access(),
-            TaskSubcommand::Release(args) => args.force.access(),
-            TaskSubcommand::Delete(args) => args.force.access(),
+            TaskSubcommand::Update(args) => args.force.allowed_callers(),
+            TaskSubcommand::Release(args) => args.force.allowed_callers(),
+            TaskSubcommand::Delete(args) => args.force.allowed_callers(),
             TaskSubcommand::Create(_)
             | TaskSubcommand::List(_)
             | TaskSubcommand::Get(_)
             | TaskSubcommand::Claim(_)
-            | TaskSubcommand::Done(_) => Access::Everyone,
+            | TaskSubcommand::Done(_) => AllowedCallers::Everyone,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `task release`: makes a task pending again.
 
-use super::end_run::ForceArg;
+use super::force_option::ForceArg;
 use super::format::print_task;
 use crate::context::CommandContext;
 use protocol::error::ErrorReport;
@@ -20,7 +20,7 @@ pub(super) struct ReleaseTaskArgs {
 }
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &ReleaseTaskArgs) -> Result<(), ErrorReport> {
-    args.force.end_run(context, team, &args.id)?;
+    args.force.end_turn(context, team, &args.id)?;
     let task = context.caller_in(team.clone()).release_task(&args.id, now())?;
     print_task(context, &task, &format!("Task {} is pending again: {}", task.id, task.subject));
     Ok(())

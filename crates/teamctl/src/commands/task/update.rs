@@ -1,6 +1,6 @@
 //! `task update`: changes any fields of a task in one step.
 
-use super::end_run::ForceArg;
+use super::force_option::ForceArg;
 use super::format::print_task;
 use super::parse_metadata::parse_metadata;
 use crate::context::CommandContext;
@@ -77,7 +77,7 @@ impl From<StatusArg> for TaskStatus {
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &UpdateTaskArgs) -> Result<(), ErrorReport> {
     let update = requested_changes(team, args)?;
-    args.force.end_run(context, team, &args.id)?;
+    args.force.end_turn(context, team, &args.id)?;
     let task = context.caller_in(team.clone()).update_task(&args.id, update, now())?;
     print_task(context, &task, &format!("Task {} is {}: {}", task.id, task.status, task.subject));
     Ok(())
