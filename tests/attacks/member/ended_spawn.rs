@@ -30,6 +30,7 @@ fn attack_tools(log: &mut AttackLog, mut mcp: harness::McpClient) {
     let calls = [
         ("ReadInbox", json!({"mark_read": true})),
         ("ReadInbox", json!({})),
+        ("MarkRead", json!({})),
         ("SendMessage", json!({"recipient": "bob", "content": "x"})),
         ("TaskCreate", json!({"subject": "x"})),
         ("TaskList", json!({})),

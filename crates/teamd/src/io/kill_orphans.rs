@@ -5,8 +5,10 @@
 //! its environment (see docs/ARCHITECTURE.md). It never kills the daemon's own process, which also
 //! has the token in its environment if the agent started the daemon.
 
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashSet;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -60,7 +62,7 @@ fn signal_all(marker: &str, signal: Signal) -> Vec<i32> {
 /// The pids and pidfds of all processes with the environment entry `marker`, except the daemon.
 ///
 /// If a process calls `exec` meanwhile, its environment reads as empty or cut. So it is read again until
-/// `deadline`. All others are read first: one process that stays in `exec` hides no other.
+/// `deadline`. All others are read first: one process that stays unreadable hides no other.
 fn find_by_token(marker: &str, deadline: Instant) -> Vec<(i32, OwnedFd)> {
     let pids = std::fs::read_dir("/proc")
         .into_iter()
@@ -74,7 +76,7 @@ fn find_by_token(marker: &str, deadline: Instant) -> Vec<(i32, OwnedFd)> {
                 found.extend(pidfd.map(|pidfd| (*pid, pidfd)));
                 false
             }
-            Err(InExec) => true,
+            Err(Unreadable) => true,
         });
         if unread.is_empty() || Instant::now() >= deadline {
             return found;
@@ -83,34 +85,46 @@ fn find_by_token(marker: &str, deadline: Instant) -> Vec<(i32, OwnedFd)> {
     }
 }
 
-/// The environment of a process cannot be read because the process calls `exec`.
+/// The environment of a process cannot be read now: the process calls `exec`, or the daemon has no free
+/// descriptor.
 #[derive(Debug, PartialEq, Eq)]
-struct InExec;
+struct Unreadable;
 
 /// Opens a pidfd of the process `pid`, if the environment of that process contains the entry
 /// `marker`.
 ///
 /// The pidfd is opened before the environment is read. So the two cannot belong to different
 /// processes, even if the kernel reuses the pid.
-fn open_if_has_token(pid: i32, marker: &str) -> Result<Option<OwnedFd>, InExec> {
+fn open_if_has_token(pid: i32, marker: &str) -> Result<Option<OwnedFd>, Unreadable> {
     let Some(pid_of_process) = Pid::from_raw(pid) else { return Ok(None) };
-    let Ok(pidfd) = pidfd_open(pid_of_process, PidfdFlags::empty()) else { return Ok(None) };
-    Ok(has_entry(pid, marker.as_bytes())?.then_some(pidfd))
+    match pidfd_open(pid_of_process, PidfdFlags::empty()) {
+        Ok(pidfd) => Ok(has_entry(pid, marker.as_bytes())?.then_some(pidfd)),
+        Err(Errno::SRCH) => Ok(None),
+        Err(_) => Err(Unreadable),
+    }
 }
 
 /// Whether the environment of a process contains the entry `marker`. False if the process is gone, or if
-/// its environment cannot be read.
+/// this user may not read its environment.
 ///
 /// The environment is complete if its length is the length that the kernel states. Kernel threads and
 /// zombies have no executable and no environment.
-fn has_entry(pid: i32, marker: &[u8]) -> Result<bool, InExec> {
-    let Ok(environ) = std::fs::read(format!("/proc/{pid}/environ")) else { return Ok(false) };
+fn has_entry(pid: i32, marker: &[u8]) -> Result<bool, Unreadable> {
+    let environ = match std::fs::read(format!("/proc/{pid}/environ")) {
+        Ok(environ) => environ,
+        Err(error) => return if is_final(&error) { Ok(false) } else { Err(Unreadable) },
+    };
     if environ.split(|byte| *byte == 0).any(|entry| entry == marker) {
         return Ok(true);
     }
     let has_executable = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok();
     let is_whole = !has_executable || environ_length(pid) == Some(environ.len());
-    if is_whole { Ok(false) } else { Err(InExec) }
+    if is_whole { Ok(false) } else { Err(Unreadable) }
+}
+
+/// Whether a process's environment cannot be read later either.
+fn is_final(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM))
 }
 
 /// The length of a process's environment in bytes: field 51 of `/proc/PID/stat`, its end, minus
@@ -143,7 +157,11 @@ mod tests {
             let found: Vec<u32> = found.collect();
             child.kill().unwrap();
             child.wait().unwrap();
-            assert!(found.contains(&child.id()) && !found.contains(&std::process::id()), "{found:?}");
+            assert!(
+                found.contains(&child.id()) && !found.contains(&std::process::id()),
+                "{} {found:?}",
+                child.id()
+            );
         }
     }
 
@@ -154,7 +172,7 @@ mod tests {
         let pid = child.id().cast_signed();
         let found = loop {
             match has_entry(pid, b"A=b") {
-                Err(InExec) if Instant::now() < deadline => std::thread::yield_now(),
+                Err(Unreadable) if Instant::now() < deadline => std::thread::yield_now(),
                 found => break found,
             }
         };
