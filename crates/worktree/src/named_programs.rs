@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The keys that are read.
-const PATTERN: &str = r"^(filter\..*\.(clean|smudge|process|required)|hook\..*\.command)$";
+const PATTERN: &str = r"^(filter\..*\.(clean|smudge|process|required)|hook\..*\.(command|event))$";
 
 /// The settings of a filter, and the values that turn a filter off.
 const FILTER_OFF: [(&str, &str); 4] = [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")];

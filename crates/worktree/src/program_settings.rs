@@ -30,8 +30,9 @@ pub(crate) const LOOK_VARIABLES: [(&str, &str); 2] =
     [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 
 /// The keys as git's documentation writes them.
-pub(crate) const PROGRAM_SETTINGS: [(&str, Guard); 60] = [
+pub(crate) const PROGRAM_SETTINGS: [(&str, Guard); 62] = [
     ("alias.*", Guard::OtherCommands),
+    ("alias.*.command", Guard::OtherCommands),
     ("browser.<tool>.cmd", Guard::OtherCommands),
     ("browser.<tool>.path", Guard::OtherCommands),
     ("core.alternateRefsCommand", Guard::NoTransfer),
@@ -89,6 +90,7 @@ pub(crate) const PROGRAM_SETTINGS: [(&str, Guard); 60] = [
     ("submodule.<name>.update", Guard::OtherCommands),
     ("tar.<format>.command", Guard::OtherCommands),
     ("transfer.bundleURI", Guard::NoTransfer),
+    ("trailer.<keyAlias>.cmd", Guard::OtherCommands),
     ("trailer.<keyAlias>.command", Guard::OtherCommands),
     ("uploadpack.packObjectsHook", Guard::NoTransfer),
     ("web.browser", Guard::OtherCommands),
