@@ -1,10 +1,10 @@
 //! Requests in which a member asks its lead to approve a plan or to permit an action. The team's
 //! policy answers such a request, or leaves the answer to a person, who then sees a notice.
 //!
-//! A scan of the team's files finds the open requests (`store::requests`) and the answers. So no
-//! request is logged or answered twice, even after a crash of the daemon. Each event that may open
-//! or close a request schedules such a scan. Between two scans, the state remembers what was
-//! decided about each request.
+//! A scan of the team's files (`store::requests`) finds the open requests and the answers. After a
+//! crash, the next daemon scans the files again, so it answers no request twice. Each event that
+//! may open or close a request schedules such a scan. Until the next scan, the state keeps what the
+//! daemon has decided about each request.
 
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects};
@@ -29,9 +29,9 @@ use protocol::timestamp::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
 use store::OpenRequest;
 
-/// Handles the messages that a scan of an inbox found. Schedules a scan of the team's requests if a
-/// message may open or close one. In a member's inbox, applies the lead's approvals of plans and
-/// the lead's answers to requests.
+/// Handles the messages that a scan of one inbox found. If a message may open or close a request,
+/// schedules a scan of the team's requests. In a member's inbox, also applies the lead's approvals
+/// of plans and the lead's answers to requests.
 pub(crate) fn apply_messages(
     context: &mut Context,
     team: &TeamName,
@@ -45,8 +45,8 @@ pub(crate) fn apply_messages(
         && (owner.is_lead() && mail.unread.is_some()
             || messages().any(|message| message.answered_request().is_some()));
     if mail.has_more {
-        // This scan has read only a part of the inbox. A request scan reads all inboxes completely,
-        // so it is scheduled after the last part.
+        // This inbox scan has read only a part of the inbox, and more scans follow. A request scan
+        // reads all inboxes completely, so one request scan after the last part is enough.
         known.is_request_scan_needed |= opens || closes;
     } else if opens || closes || known.is_request_scan_needed {
         schedule_request_scan(context, team);
@@ -188,8 +188,9 @@ fn request_key(request: &OpenRequest) -> (AgentName, RequestId) {
     (request.from.clone(), request.request.id().clone())
 }
 
-/// Tracks an open request and applies the team's policy. Does nothing for a tracked request, unless
-/// its answer could not be written.
+/// Begins to track an open request and applies the team's policy to it. Does nothing for a request
+/// that is tracked already, unless the policy's answer could not be written: then applies the
+/// policy again.
 fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
     let cwd = context
         .state
@@ -241,8 +242,8 @@ fn add_request_notice(state: &mut State, team: &TeamName, request: &OpenRequest)
 }
 
 /// The error text for a new plan of a member whose last two plans were rejected because nobody
-/// answered in time. The new plan waits for a person: after another automatic rejection the member
-/// would only replan again.
+/// answered in time. The new plan waits for a person without a timeout, so that the member does not
+/// replan forever.
 fn unanswered_plans_message(name: &AgentName) -> String {
     format!(
         "the last two plans of {name} got no answer in time: this one waits for a person, without a timeout"
@@ -305,9 +306,9 @@ pub(crate) fn handle_answer_written(
     let RequestStage::Answering(given) = pending.stage else { return };
     match result {
         Ok(()) => close_request(context, team, &key, given),
-        // The policy's answer was not written, because another answer came first or the member
-        // withdrew its request. The request is closed when the scan scheduled here, or the message
-        // with the other answer, shows that.
+        // The policy's answer was not written, because the request has another answer already or
+        // the member has withdrawn it. The request scan that is scheduled here finds out which, and
+        // closes the request.
         Err(error) if matches!(error.kind, ErrorKind::AlreadyExists | ErrorKind::NotFound) => {
             pending.stage = RequestStage::Waiting { until: None };
             schedule_request_scan(context, team);

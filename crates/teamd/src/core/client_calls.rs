@@ -49,8 +49,8 @@ pub(crate) fn handle_invalid_call(client: ConnId, version: Option<u32>, why: &st
     effects.push(error_reply(client, error));
 }
 
-/// Passes a call to its handler. If the daemon does not know the team of the call, it first looks
-/// for the team's files.
+/// Passes a call to its handler. If the call names a team that the daemon does not know, another
+/// program may have created that team. So the files thread first looks for the team's files.
 fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
     let is_unknown = |team: &&TeamName| !team.is_claude_session() && !context.state.teams.contains_key(*team);
     match call.request.team().filter(is_unknown).cloned() {

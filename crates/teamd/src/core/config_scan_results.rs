@@ -9,8 +9,8 @@ use crate::core::turns::activity;
 use protocol::event::EventKind;
 use protocol::name::TeamName;
 
-/// If the scan has repaired a damaged file, members that could not be removed from that file are
-/// removed now.
+/// Handles a scan of config.json. While the file was damaged, exited members could not be removed
+/// from it. If the scan has repaired the file, these members are removed now.
 pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, seen: ConfigSnapshot) {
     let again = context.state.teams.get_mut(team).is_some_and(|known| known.config_scan.finish());
     for (name, activity) in activity::take_config_activity_changes(context.state, team, &seen.activities) {

@@ -23,12 +23,12 @@ pub(crate) struct Context<'a> {
     pub(crate) follow_ups: VecDeque<FollowUp>,
 }
 
-/// Work that must be done after the event, because its code is in a higher module that the present
-/// module must not call.
+/// Work that a handler queues, and that is done after the handler has returned. The handler can't
+/// do the work itself, because it needs a module that the handler's module must not import.
 #[derive(Debug)]
 pub(crate) enum FollowUp {
-    /// Handles a call again that had to wait for a member's name. The name is free now, or the
-    /// cleanup of the member that had the name has failed.
+    /// Handles a call again that waited for a member's name. Either the name is free now, or the
+    /// cleanup of the member that had the name has failed, and the call gets an error.
     RetryForName(NameWaiter),
     /// Continues a deletion, because all members of the team have exited.
     DeleteTeam { client: Option<ConnId>, order: DeleteTeamRequest },

@@ -1,8 +1,8 @@
 //! Creates git worktrees for members.
 //!
 //! The roster gets the entry of a worktree before git creates the worktree. So the next daemon
-//! knows every worktree, even after a crash. The member's name stays reserved until the member is
-//! spawned.
+//! knows every worktree, even after a crash. The member's name is reserved until the member is
+//! spawned, but at most 30 s after the worktree is complete.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
@@ -61,9 +61,9 @@ fn check_request(state: &State, order: &WorktreeRequest) -> Result<AgentName, Er
     }
     let team = supervised_team(state, &order.team)?;
     check_not_deleting(&order.team, team)?;
-    // A client that was killed before it got the reply may ask again for the same worktree. So a
-    // name that is reserved for a worktree without an agent counts as free. If two clients ask for
-    // the same name, the first spawn gets it.
+    // A client that was killed before it got the reply may be run again, and asks for the same
+    // worktree. So a name counts as free if it is reserved for a complete worktree whose member is
+    // not spawned yet. If two clients ask for the same name, the first spawn gets it.
     let is_made = matches!(team.reserved_names.get(&order.name), Some(NameReservation::ReservedUntil(_)))
         && !order.unique;
     choose_free_name(state, &order.team, &order.name, name_choice(order), is_made.then_some(&order.name))
@@ -99,8 +99,9 @@ pub(crate) fn handle_worktree_recorded(
     }
 }
 
-/// Replies to the client that asked for the worktree. If nothing exists at the path of the worktree
-/// after an error, the roster forgets the worktree. Otherwise the worktree stays in the roster.
+/// Replies to the client that asked for the worktree. After an error, something may still exist at
+/// the path of the worktree. If so, the worktree stays in the roster. If not, it is removed from
+/// the roster.
 pub(crate) fn finish_creation(
     context: &mut Context,
     creation: &WorktreeCreation,

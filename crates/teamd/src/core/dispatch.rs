@@ -63,8 +63,8 @@ const AFTER: [fn(&mut Context); 6] = [
     save_roster_if_changed,
 ];
 
-/// Records the latest wall-clock time of all events, by which the core detects a clock that was set
-/// back.
+/// Records the latest wall-clock time of all events. An event with an earlier time shows that the
+/// clock was set back.
 fn remember_latest_time(context: &mut Context) {
     context.state.latest_wall_ms = context.state.latest_wall_ms.max(context.now.wall);
 }
@@ -73,8 +73,8 @@ fn observe_sleep(context: &mut Context) {
     context.state.sleep_clock.observe(context.now);
 }
 
-/// Handles calls again that waited for a member's name, and continues the deletion of teams whose
-/// members have exited.
+/// Handles the calls again that waited for a member's name, and continues the deletions of teams
+/// whose members have exited.
 pub(crate) fn run_follow_ups(context: &mut Context) {
     while let Some(follow_up) = context.follow_ups.pop_front() {
         match follow_up {
@@ -87,8 +87,8 @@ pub(crate) fn run_follow_ups(context: &mut Context) {
     }
 }
 
-/// Saves the roster before all other effects, so that none of them concerns an agent that the
-/// roster lacks.
+/// Puts the save of a changed roster before all other effects of the event. So the saved roster has
+/// an agent before any effect for that agent runs.
 fn save_roster_if_changed(context: &mut Context) {
     context.state.has_roster_changed |= context.state.notices.take_changed();
     if std::mem::take(&mut context.state.has_roster_changed) {
@@ -244,8 +244,8 @@ fn handle_signal(name: &'static str, effects: &mut Effects) {
     effects.push(Effect::Exit);
 }
 
-/// Ends the daemon if `client`, which got its reply, is the last client that waits for the daemon's
-/// end.
+/// Ends the daemon if `client` is the last client that waits for the daemon's shutdown. The caller
+/// has replied to the client already.
 fn stop_after_reply(context: &mut Context, client: ConnId) {
     if context.state.final_reply_to == Some(client) {
         // The next daemon may start much later, so all notices are shown now.

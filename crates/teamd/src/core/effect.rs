@@ -11,8 +11,9 @@ use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName};
 use std::path::PathBuf;
 
-/// The effects of one event, in the order in which they run. The list has its own type, so that a
-/// function can add effects while it holds a mutable reference to an agent of the state.
+/// The effects of one event, in the order in which they run. They are a type of their own, not a
+/// part of the state. So a function can add effects while it holds a mutable reference to an agent
+/// of the state.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     list: Vec<Effect>,

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 /// The description of the exit of an agent that approved its shutdown.
 pub(crate) const APPROVED: &str = "approved";
 
-/// Describes the exit of an agent that approved its shutdown and got no signal from the daemon. The text is
-/// `approved` after exit code 0, and else has `description`, that of the exit report, in brackets, such as
-/// `approved (signal 9)`.
+/// Describes the exit of an agent that approved its shutdown and got no signal from the daemon.
+/// `description` is the description in the exit report, such as `exit 0` or `signal 9`. The result
+/// is `approved` after `exit 0`, and otherwise, for example, `approved (signal 9)`.
 pub(crate) fn describe_approved_exit(description: &str) -> String {
     match description {
         "exit 0" => APPROVED.to_owned(),
@@ -56,7 +56,8 @@ pub(crate) enum ReportTo {
     Nobody,
     /// The lead is notified, for example of a crash, a kill or a closed pane.
     Lead,
-    /// The agent ended while a shutdown request was open, so its approval may be in the lead's
-    /// inbox. If it is, nobody is notified. The event of the exit is logged once that is known.
+    /// The agent ended while a shutdown request was open. If the lead's inbox has the agent's
+    /// approval, nobody is notified, otherwise the lead. The exit is logged once the inbox was
+    /// read.
     LeadUnlessApproved,
 }

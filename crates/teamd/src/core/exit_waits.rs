@@ -76,8 +76,8 @@ pub(crate) fn mark_suspended(state: &State, ended: &mut [AgentExit]) {
 }
 
 /// The effect that replies to a client that waits for exits. The reply is sent only after the
-/// roster was saved with these exits. If a spawn ends before its program was started, no shim
-/// reports the exit, so only the roster has it.
+/// roster was saved with these exits. For a spawn whose program was never started, no shim reports
+/// the exit, so the saved roster is its only record.
 pub(crate) fn reply_exits(client: ConnId, ended: Vec<AgentExit>) -> Effect {
     Effect::File(FileJob::ReplyWhenSaved {
         client,

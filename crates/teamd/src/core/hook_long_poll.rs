@@ -6,9 +6,9 @@ use crate::core::id::ConnId;
 use crate::core::state::agent::LongPollState;
 use protocol::control::{LongPollEnd, Reply, Response};
 
-/// Holds the long poll of a hook. An earlier long poll of the same program ends. Returns false if
-/// the long poll was answered at once, because work came before it and the hook must read the files
-/// again.
+/// Holds the long poll of a hook until there is work, and ends an earlier long poll of the same
+/// program. If work came before the long poll, answers at once, so that the hook reads the files
+/// again, and returns false.
 pub(crate) fn hold_long_poll(hooks: &mut LongPollState, client: ConnId, effects: &mut Effects) -> bool {
     release_long_poll(hooks, LongPollEnd::Superseded, effects);
     if std::mem::take(&mut hooks.has_pending_check) {

@@ -1,7 +1,7 @@
 //! Decides whether a hook report comes from the agent's own program. A user's hooks run in every
 //! session of a program, also in a session that an agent starts in a shell. Such a nested session
-//! inherits the agent's environment, so its hook reports have the agent's token. They are ignored,
-//! because the turns and messages of the nested session are not the agent's.
+//! inherits the agent's environment, so its hook reports have the agent's token. The daemon ignores
+//! these reports, because the turns and messages of a nested session are not the agent's.
 
 use crate::core::roster::record::{AgentRecord, HookState};
 use crate::core::state::agent::LeadSession;
@@ -29,9 +29,9 @@ pub(crate) fn agent_hook_session(record: &AgentRecord, report: &HookReport) -> H
         |pid: Option<u32>| pid.is_some_and(|pid| report.ancestors.iter().any(|above| above.pid == pid));
     let process = record.lifecycle.process();
     if holds(process.shim.map(|shim| shim.pid)) && process.agent_pid.is_some() && !holds(process.agent_pid) {
-        // The hook ran below the shim, but not below the agent's process. So the agent started the
-        // hook's program in a shell that has ended since, and the program became a child of the
-        // shim.
+        // The hook ran below the shim, but not below the agent's process. So the agent started
+        // another program in a shell, and that shell has ended. The program became a child of the
+        // shim, which adopts orphans, and then ran this hook.
         return HookSession::OtherProgram;
     }
     identify_session(&record.hook_state, record.session.as_deref(), report)
@@ -61,10 +61,10 @@ fn identify_session(heard: &HookState, session: Option<&str>, report: &HookRepor
 }
 
 /// Whether a hook belongs to a program that runs inside the known program. `above` are the
-/// ancestors of this hook, and `heard` the ancestors of the first hook of the known program, both
-/// with the nearest process first. A program runs its hooks directly or through one shell. So a
-/// nested program shares all of `heard`, or all but one. A program that has replaced the known
-/// program shares fewer.
+/// ancestors of this hook, and `heard` those of the first hook of the known program, both with the
+/// nearest process first. A program runs its hooks directly or through one shell. So the ancestors
+/// of a nested program's hook include all of `heard`, or all but that shell. If another program has
+/// replaced the known program, the hooks have fewer ancestors in common.
 fn is_nested(above: &[Process], heard: &[Process]) -> bool {
     let same = above.iter().rev().zip(heard.iter().rev()).take_while(|(one, other)| one == other).count();
     above.len() > heard.len() && heard.len() - same <= 1
@@ -99,8 +99,8 @@ mod tests {
         pids.iter().map(|pid| Process { pid: *pid, start_time: u64::from(*pid) }).collect()
     }
 
-    /// How a report relates to the session `old` of program 20 in shell 10, whose first hook ran in
-    /// shell 21.
+    /// How a hook report relates to a known program: process 20 in shell 10, with the session
+    /// `old`. The program's first hook ran in shell 21.
     fn session_after(session: &str, pids: &[u32], event: HookEvent) -> HookSession {
         let hook_state =
             HookState { ancestors: ancestors(&[21, 20, 10]), delivered_ids: Vec::new(), dialog: None };

@@ -111,10 +111,10 @@ fn apply_hook_event(context: &mut Context, id: &SpawnId, event: HookEvent, reply
 }
 
 fn end_turn(agent: &mut Agent, reply: &mut HookReply) {
-    // The agent may be terminated for a pending handover (its respawn in another permission mode)
-    // once its hooks write no more files. A hook without messages to mark as read writes nothing
-    // after this report. A hook with such messages writes first and then starts a long poll, which
-    // ends the wait.
+    // A pending handover (the respawn in another permission mode) waits until the program's hooks
+    // write no more files. A hook without messages to mark as read writes nothing after this
+    // report, so the wait ends here. Any other hook marks its messages and then starts a long poll,
+    // which ends the wait.
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
         plan_approval_respawn::end_handover_grace(agent);
     }
@@ -229,8 +229,8 @@ fn wait_for_agent(context: &mut Context, id: &SpawnId, client: ConnId) {
     }
     let waits = hold_long_poll(&mut agent.long_poll, client, &mut context.effects);
     let team = agent.record.request.team.clone();
-    // The long poll of a hook is the only sign that the program is idle. So the agent counts as
-    // idle from now on, even if the hook was told to read the files again.
+    // Only the long poll of a hook shows that the program is idle. So the agent counts as idle from
+    // now on, even if the long poll was answered at once.
     if agent.activity == Activity::Active || agent.turn.is_none() {
         agent.long_poll.has_reported_turn_end = true;
         let turn = next_turn_state(agent, Activity::Idle, String::new(), context.now);

@@ -41,9 +41,9 @@ pub(crate) fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox:
     }
 }
 
-/// Whether messages that another program removed from an inbox are restored. Never for a native
-/// program, because it removes the messages that it has read. Not now for an owner without an
-/// agent, because nothing would read the messages.
+/// Whether messages that another program removed from an inbox are restored. A native program
+/// removes messages that it has read, so its messages are never restored. If the owner has no
+/// agent, no program reads the messages, so they are not restored now.
 fn restore_rule(state: &State, team: &TeamName, owner: &AgentName) -> RestoreRule {
     if team.is_claude_session() {
         return RestoreRule::Never;
@@ -81,8 +81,8 @@ pub(crate) fn handle_inbox_scanned(
         // The owner was woken for each change already.
         handle_inbox_changed(context, team, inbox, Wake::Done);
     } else if more {
-        // On a slow disk the scan would otherwise run ahead of the event log, and the events of a
-        // large inbox would fill the memory.
+        // The next part of the inbox is scanned after the events of this part are written.
+        // Otherwise, on a slow disk, the events of a large inbox would pile up in memory.
         let job = FileJob::AwaitLogged { team: team.clone(), inbox: inbox.to_owned() };
         context.effects.push(Effect::File(job));
     }

@@ -63,8 +63,8 @@ fn take_lead(context: &mut Context, lead: LeadProcess) -> Result<(), ErrorReport
     Ok(())
 }
 
-/// Ends the lead session of a team. If its process has ended already, `status` does not show that any
-/// more.
+/// Releases a team from its lead session. If the process of that session has ended already, only
+/// clears the time of its end, which `status` shows.
 fn release_ended_or_current_lead(context: &mut Context, team: &TeamName) -> Result<(), ErrorReport> {
     let known = context.state.teams.get_mut(team);
     if known.is_some_and(|known| known.lead_session_ended_at.take().is_some()) {

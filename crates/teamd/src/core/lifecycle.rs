@@ -148,8 +148,8 @@ impl Lifecycle {
     }
 
     /// Which time limit of the spawn has passed at the time `mono`, in milliseconds on the
-    /// monotonic clock. The caller has found that a deadline of the spawn has passed. `None` after
-    /// the agent's exit.
+    /// monotonic clock. The caller must have checked that a deadline has passed: this function only
+    /// says which one. `None` after the agent's exit.
     pub(crate) fn expired_stage(&self, mono: u64) -> Option<ExpiredStage> {
         match self {
             Lifecycle::Starting(_) => Some(ExpiredStage::Start),
@@ -202,8 +202,8 @@ pub(crate) struct AgentProcess {
     /// The shim's exit report. Kept here while tmux is asked why the agent's terminal went away.
     pub(crate) exit_report: Option<ExitReport>,
     pub(crate) on_exit: OnExit,
-    /// Set if the agent must be ended and respawned in another permission mode. This is so when its
-    /// plan was approved and its program takes a mode only at its start.
+    /// Set if the agent must be ended and respawned, because its plan was approved and its program
+    /// takes the approved permission mode only at its start.
     pub(crate) handover: Option<Handover>,
 }
 

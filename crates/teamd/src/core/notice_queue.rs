@@ -35,8 +35,9 @@ pub(crate) struct NoticeQueue {
     has_changed: bool,
     /// When the next text may be shown, in milliseconds on the monotonic clock.
     quiet_until: u64,
-    /// Until when a text waits for the suspensions of other members, in milliseconds on the monotonic
-    /// clock. The end of a tmux server suspends all members one after the other.
+    /// Until when a text about a suspended member waits for further suspensions, in milliseconds on
+    /// the monotonic clock. When a tmux server ends, its members are suspended one after the other,
+    /// and one text names them all. `None` if no text waits.
     collects_until: Option<u64>,
 }
 

@@ -8,8 +8,8 @@ use crate::core::request_watches::watch_session_team;
 use crate::core::state::team::TeamState;
 use protocol::name::TeamName;
 
-/// Schedules a scan of the team's requests. Any number of changes during a scan cause one more
-/// scan.
+/// Schedules a scan of the team's requests. If requests change during a scan, however often, one
+/// more scan follows.
 pub(crate) fn schedule_request_scan(context: &mut Context, team: &TeamName) {
     let Some(known) = context.state.watched_team_mut(team) else { return };
     if known.request_scan.try_start() {

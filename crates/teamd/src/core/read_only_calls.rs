@@ -83,8 +83,9 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
     }
 }
 
-/// When messages reach the agent. If hooks deliver the messages, they reach an idle agent only
-/// while one of its hooks waits in a long poll.
+/// When messages reach the agent. With delivery `hook`, an idle agent gets messages only while a
+/// hook waits in a long poll, and an active one only once a hook has reported. Otherwise the agent
+/// must ask for its messages (`OnPull`).
 fn delivery_point(agent: &Agent) -> DeliveryPoint {
     let delivery = agent.record.request.delivery;
     let reached = match agent.activity {

@@ -6,8 +6,8 @@ use crate::core::jobs::watcher_command::WatchPurpose;
 use protocol::name::TeamName;
 
 /// Asks the watcher to watch the directories of all teams. The files are scanned only after the
-/// watches are in place, so that no change is missed. Only one such request is under way at a time.
-/// Returns whether this call has sent one.
+/// watches are in place, so that no change is missed. While an earlier request is under way, sends
+/// none and returns false. Another request then follows the earlier one.
 pub(crate) fn request_watches(context: &mut Context, purpose: WatchPurpose) -> bool {
     let due = context.state.watch_setup.try_start();
     if due {
@@ -22,7 +22,7 @@ pub(crate) fn request_watches(context: &mut Context, purpose: WatchPurpose) -> b
 }
 
 /// Watches the directory of a session team (the own team of a Claude Code session). The watch
-/// starts as soon as the directory exists, before config.json shows that it is a session team.
+/// starts as soon as the directory exists, even if config.json does not exist yet.
 pub(crate) fn watch_session_team(context: &mut Context, team: TeamName) {
     context.state.new_directories.insert(team);
     request_watches(context, WatchPurpose::Scan);

@@ -112,8 +112,8 @@ pub(crate) fn rescan_all(context: &mut Context) {
                 (WatcherState::Unproven, context.now.mono + PROBE_INTERVAL);
         }
         true => {}
-        // The watcher has not confirmed the last request for watches, so the files are scanned
-        // without it.
+        // The watcher has not confirmed the last request for watches. The files are scanned now,
+        // without the confirmation.
         false => scan_files(context),
     }
     context.effects.push(Effect::RetryProcessWatches);
@@ -125,8 +125,8 @@ pub(crate) fn rescan_all(context: &mut Context) {
     no_output::check_turns_without_output(context);
     budget::check_time_limits(context);
     schedule_all_request_scans(context);
-    // An agent that was woken for a task but did not react loses that task. The next scan offers
-    // the task to other agents.
+    // If an agent was woken for a task and has not reacted, the daemon's offer of the task ends
+    // here. The next task scan can then wake another agent for the task.
     context.state.agents.values_mut().for_each(|agent| agent.offered_task = None);
     context.state.team_names().iter().for_each(|team| schedule_task_scan(context, team));
 }

@@ -82,9 +82,9 @@ fn record_agent_pid(context: &mut Context, id: &SpawnId, pid: Option<u32>) {
     }
 }
 
-/// Adopts an agent that an earlier daemon started. A shim without an agent was never told to start
-/// one. Its spawn is given up, because the client that asked for the spawn has lost its connection
-/// with the earlier daemon. If the spawn was a respawn, another respawn is scheduled.
+/// Adopts an agent that an earlier daemon started. If the shim has no agent, the earlier daemon
+/// ended before it told the shim to start one. Such a spawn is given up, because the client that
+/// asked for it has lost its connection. If the spawn was a respawn, another respawn is scheduled.
 fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
     let Some(known) = context.state.agents.get(id) else { return };
     match known.record.lifecycle.process().agent_pid {
@@ -138,8 +138,8 @@ pub(crate) fn acknowledge_exit(conn: ConnId, saved: &Result<(), ErrorReport>, ef
     });
 }
 
-/// Handles the end of a shim's connection. The shim may reconnect. If the shim is dead, its pidfd
-/// reports that.
+/// Handles the end of a shim's connection. The shim may reconnect. Only the shim's pidfd, not the
+/// closed connection, shows that the shim is dead.
 pub(crate) fn handle_shim_disconnected(context: &mut Context, conn: ConnId) {
     if let Some(agent) = context.state.agent_by_conn(conn) {
         agent.record.lifecycle.process_mut().conn = None;

@@ -1,6 +1,7 @@
-//! Shows notices to people: first as a line in the attached tmux clients (`io/panes/thread`).
-//! Unless clients display all panes that the notice is about, the daemon's terminal rings the bell
-//! (`io/daemon_terminal`), and `teamctl notify` runs the user's command.
+//! Shows notices to people. First, the attached tmux clients show the notice as a line
+//! (`io/panes/thread`). If they already display all panes that the notice is about, that is all.
+//! Otherwise the daemon's terminal also rings the bell (`io/daemon_terminal`), and `teamctl notify`
+//! runs the user's command.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -25,8 +26,8 @@ fn show_notice(state: &mut State, NoticeText { text, panes }: NoticeText) -> Eff
     show_notice_outside_tmux(state, text)
 }
 
-/// Handles a notice that attached clients got. `unseen` is its text unless clients display all
-/// panes of the notice.
+/// Handles the result of showing a notice to the attached tmux clients. `unseen` is the text of the
+/// notice, or `None` if the clients display all panes that the notice is about.
 pub(crate) fn handle_notice_shown(context: &mut Context, unseen: Option<String>) {
     context.state.notices.confirm_shown();
     context.effects.extend(unseen.map(|text| show_notice_outside_tmux(context.state, text)));

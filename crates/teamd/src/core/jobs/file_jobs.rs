@@ -37,9 +37,10 @@ pub(crate) enum FileJob {
     /// the internal task that tracks it. For a respawn, the inbox keeps the messages that the
     /// previous spawn got. `at` is in milliseconds since the epoch.
     RegisterMember { record: SharedRecord, at: u64 },
-    /// Put the shutdown request with the id `request` into a member's inbox, unless the member has
-    /// not read one of the requests `unless_unread` yet. If `unless_unread` contains `request`
-    /// itself, that request may have been sent already, and is sent only if the inbox lacks it.
+    /// Put the shutdown request with the id `request` into a member's inbox. Skipped if the inbox
+    /// has one of the requests `unless_unread` as an unread message. If `unless_unread` contains
+    /// `request` itself, that request may have been sent already. Then the job is also skipped if
+    /// the inbox has it as a read message.
     SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,
@@ -77,13 +78,13 @@ pub(crate) enum FileJob {
     /// Write to config.json which panes of a team are hidden. After that, the client in `reply_to`
     /// gets its reply.
     WriteHiddenPanes { team: TeamName, panes: Vec<String>, reply_to: Option<(ConnId, VisibilityReply)> },
-    /// Report once the events that were logged before are written. Then the next part of this inbox
-    /// can be scanned.
+    /// Report `Logged` once all events that were logged before this job are in the event log. The
+    /// core then scans the next part of this inbox.
     AwaitLogged { team: TeamName, inbox: String },
     /// List all teams in the root.
     ListTeams,
-    /// Find a team that the daemon does not know, because another program may have created it. The
-    /// call in `waiting` is handled after that.
+    /// Look for the files of a team that the daemon does not know, because another program may have
+    /// created the team. The call in `waiting` is handled after the result is known.
     FindTeam { team: TeamName, waiting: Option<WaitingCall> },
     /// Reply to a client once the roster is saved.
     ReplyWhenSaved { client: ConnId, reply: Box<Reply> },
@@ -103,8 +104,8 @@ pub(crate) enum FileJob {
     ConfirmWorktreeRecorded { creation: Box<WorktreeCreation> },
     /// Check whether the files of a team can be deleted, before its worktrees are removed.
     CheckDeletable { client: Option<ConnId>, order: DeleteTeamRequest },
-    /// Delete the files of a team whose worktrees are removed, if the roster on disk has the
-    /// deletion.
+    /// Delete the files of a team whose worktrees are removed already. Fails unless the roster on
+    /// disk records the deletion.
     DeleteTeam { client: Option<ConnId>, order: DeleteTeamRequest, removed_worktrees: RemovedWorktrees },
 }
 
@@ -170,8 +171,8 @@ pub(crate) struct RegisteredMember {
 /// Whether lost messages are restored to an inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RestoreRule {
-    /// The owner removes messages that it has read, or belongs to a team that the daemon does not
-    /// supervise.
+    /// Nothing is restored: the owner itself removes messages that it has read, or the daemon does
+    /// not supervise the owner's team.
     Never,
     /// No agent reads the inbox now.
     NotNow,
@@ -313,8 +314,9 @@ pub(crate) enum FileResult {
     TeamsListed {
         teams: Vec<TeamName>,
     },
-    /// `member_count` is the number of entries in the team's config, with the lead. `None` if there
-    /// is no such team. An error if a call waits and the config cannot be read.
+    /// `member_count` is the number of entries in the team's config.json, including the lead.
+    /// `None` if there is no such team. If config.json cannot be read: an error if a call waits,
+    /// otherwise `None`.
     TeamFound {
         team: TeamName,
         member_count: Result<Option<usize>, ErrorReport>,
@@ -345,7 +347,8 @@ pub(crate) struct InboxScanResult {
     /// Messages that the event log lacks.
     pub(crate) new: Vec<MessageHeader>,
     /// Messages that the event log has already. The first scan after the daemon's start returns
-    /// such messages, and so does the scan of an inbox file that was rewritten.
+    /// them, because it reads the whole inbox. So does the scan of an inbox file that was
+    /// rewritten.
     pub(crate) known: Vec<MessageHeader>,
     /// How many messages are unread. `None` if no message was read since the last scan.
     pub(crate) unread: Option<usize>,

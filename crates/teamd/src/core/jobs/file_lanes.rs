@@ -1,9 +1,9 @@
-//! The lane of each file job, and the jobs that run as a batch.
+//! The lane (the queue) of each file job, and which jobs run together as a batch.
 //!
 //! Each team has a lane, and the daemon's own files have one. The jobs of a lane run in order.
 //! Lanes run at the same time, so a team whose files are locked or damaged does not delay other
-//! teams. One rule holds between lanes: a job of a team waits for all saves of rosters and
-//! environments that were queued before it.
+//! teams. There is one exception: a job of a team waits for the saves of rosters and environments
+//! that were queued before it.
 
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::roster::record::AgentRecord;
@@ -73,9 +73,9 @@ impl FileJob {
     }
 }
 
-/// Collects the registrations (or deregistrations) of members of one team that are run together
-/// with the job `first`. `next_if` takes the next job of the lane if the given predicate accepts
-/// that job.
+/// Collects the jobs that run as one batch with the job `first`: registrations, or deregistrations,
+/// of different members of one team. `next_if` removes and returns the next job of the lane, if the
+/// given predicate accepts that job.
 pub(crate) fn collect_batch(
     first: FileJob,
     mut next_if: impl FnMut(&dyn Fn(&FileJob) -> bool) -> Option<FileJob>,

@@ -37,8 +37,9 @@ pub(crate) enum PaneJob {
     MoveOutForeigners,
 }
 
-/// A pane that is hidden or shown again. A shown pane is moved beside the person's pane, or into a
-/// window that has one of the panes `neighbors`, or else into a window of its own.
+/// A pane that is hidden or shown again. A shown pane is moved beside the person's pane. If there
+/// is none, it is moved into a window with one of the panes `neighbors`, or else into a window of
+/// its own.
 #[derive(Debug)]
 pub(crate) struct PaneMove {
     pub(crate) spawn: SpawnId,
@@ -70,7 +71,7 @@ pub(crate) struct PaneSpec {
     pub(crate) log: PathBuf,
 }
 
-/// A pane whose program has known dialogs.
+/// A pane whose screen is searched for dialogs.
 #[derive(Debug)]
 pub(crate) struct DialogPane {
     pub(crate) spawn: SpawnId,
@@ -120,8 +121,9 @@ pub(crate) enum PaneResult {
         client: ConnId,
         result: Result<CapturePaneReply, ErrorReport>,
     },
-    /// The dialog that each pane shows, as text: what is asked, or else a line of the dialog. `None`
-    /// for a pane without a dialog. Panes that could not be captured are missing.
+    /// The dialog that each pane shows, as text: its question, or a line of the dialog if the
+    /// question is not found. `None` for a pane without a dialog. Panes that could not be captured
+    /// are missing.
     DialogsFound {
         open: BTreeMap<SpawnId, Option<String>>,
     },

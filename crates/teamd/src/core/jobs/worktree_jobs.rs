@@ -32,18 +32,18 @@ pub(crate) enum WorktreeJob {
     },
     /// Let git fill a worktree. The saved roster names it.
     Fill(Box<WorktreeCreation>),
-    /// Check whether unsaved work in `worktrees` would prevent their removal, without changing
-    /// anything. Processes below the shims `shim_pids` do not count as users of a worktree, because
-    /// they end with the members.
+    /// Check whether the `worktrees` could be removed, without changing anything. Unsaved work
+    /// prevents that, and so does a process that uses a worktree. Processes below the shims
+    /// `shim_pids` do not count, because they end with the members.
     CheckUnsaved {
         client: Option<ConnId>,
         order: DeleteTeamRequest,
         worktrees: Vec<MemberWorktree>,
         shim_pids: BTreeSet<u32>,
     },
-    /// Remove all worktrees of a team. If a worktree has unsaved work and the deletion request does
-    /// not name that worktree, none is removed. Unsaved work in a named worktree is moved below the
-    /// directory `trash`.
+    /// Remove all worktrees of a team. If a worktree has unsaved work, and the deletion request
+    /// does not list it as one to discard, no worktree is removed. Unsaved work in a listed
+    /// worktree is moved below the directory `trash`.
     RemoveAll {
         client: Option<ConnId>,
         order: DeleteTeamRequest,
@@ -72,8 +72,8 @@ pub(crate) enum WorktreeResult {
     /// the member works. `path` says whether anything exists at the path of the worktree, also
     /// after an error.
     Filled { creation: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, path: WorktreePath },
-    /// `result` is an error if a worktree can't be removed, as far as that is known while the
-    /// members still run.
+    /// `result` is an error if a worktree can't be removed. The members still run during this
+    /// check, so after `Ok` the removal can still fail.
     UnsavedChecked { client: Option<ConnId>, order: DeleteTeamRequest, result: Result<(), ErrorReport> },
     /// `removed_worktrees` says what became of each worktree, even after an error.
     RemovedAll {

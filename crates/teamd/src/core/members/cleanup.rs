@@ -70,9 +70,9 @@ pub(crate) fn handle_member_deregistered(
 }
 
 /// Records the result of one of the two cleanup steps: closing the pane, and deregistering the
-/// member. `failure` says why the step has failed, if it has. After a failure, the member's name stays
-/// taken. The clients that wait for the agent's exit get their reply, and those that wait for the name
-/// an error.
+/// member. `failure` says why the step has failed, if it has. After a failure, the member's name
+/// stays taken. Clients that wait for the agent's exit get their reply. Clients that wait for the
+/// name get an error.
 fn finish_cleanup_step(
     context: &mut Context,
     id: &SpawnId,
@@ -94,8 +94,9 @@ fn finish_cleanup_step(
     }
 }
 
-/// Completes the record of an exit during an open shutdown request, and logs the exit. Does nothing
-/// for any other exit.
+/// Completes the record of an exit that happened while a shutdown request was open, and logs the
+/// exit. `approval` says whether the agent had approved that request. Does nothing for any other
+/// exit.
 fn settle_approval(context: &mut Context, id: &SpawnId, approval: ShutdownApproval) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     if agent.record.lifecycle.exit().is_none_or(|exit| exit.report_to != ReportTo::LeadUnlessApproved) {
@@ -170,8 +171,8 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     });
     let team = record.map(|record| record.request.team.clone());
     context.state.has_roster_changed = true;
-    // The scan logs the tasks that the member left in progress as abandoned, and offers tasks that
-    // can start to idle members.
+    // The scan finds the tasks that the member left in progress, and logs that they are abandoned.
+    // It also offers tasks that can start to idle members.
     if let Some(team) = team {
         schedule_task_scan(context, &team);
     }

@@ -21,8 +21,8 @@ use crate::core::state::agent::Agent;
 use crate::core::state::daemon::DaemonShutdown;
 use protocol::control::{ExitReport, SpawnRequest};
 
-/// Handles the exit report of a shim. If the terminal went away or the shim was killed, tmux is asked
-/// whether the whole tmux server has ended.
+/// Handles the exit report of a shim. If the terminal went away or the shim was killed, the daemon
+/// first asks tmux whether the whole tmux server has ended.
 pub(crate) fn handle_exit_report(context: &mut Context, id: &SpawnId, how: ExitReport) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     agent.record.lifecycle.process_mut().exit_report = Some(how.clone());
@@ -78,7 +78,8 @@ pub(crate) fn handle_shim_died(context: &mut Context, id: &SpawnId) {
 /// report, because it was killed.
 pub(crate) fn handle_exit_report_read(context: &mut Context, id: &SpawnId, report: Option<ExitReport>) {
     // While the machine shuts down for a reboot, each shim still reports how its agent ended. The
-    // reboot is the cause, so it is recorded in place of such a report.
+    // cause of that end is the reboot, so the daemon records `Rebooted` instead of the shim's
+    // report.
     let is_from_before_reboot = |agent: &Agent| {
         agent.record.lifecycle.process().shim.is_some_and(|shim| shim.start_time == UNKNOWN_START)
     };
@@ -245,8 +246,8 @@ fn exit_notice(how: &ExitReport, next: &NextSpawn) -> Option<NoticeKind> {
 }
 
 /// Whether the exit is a failure, after which the restart policy may respawn the member. A closed
-/// pane is no failure, because a person closed it on purpose. The end of the tmux server is none
-/// either, because then a member that is not respawned is suspended.
+/// pane is no failure, because a person closed it on purpose. The end of the tmux server is no
+/// failure here, because `ExitCause::TmuxGone` handles it.
 fn is_failure(how: &ExitReport) -> bool {
     match how {
         ExitReport::Exit(code) => *code != 0,
@@ -259,9 +260,9 @@ fn is_failure(how: &ExitReport) -> bool {
 }
 
 /// Whether the agent has run, so that the member may be respawned. If a daemon was killed while it
-/// started an agent, the roster can have a spawn whose start failed. The client that asked for the
-/// spawn never got a success. Such a spawn has no exit report, because only a shim whose agent has
-/// ended leaves one.
+/// started an agent, the roster can have a spawn whose agent never ran. Such a spawn has no exit
+/// report, because a shim leaves a report only after its agent has ended. A respawn always counts
+/// as run.
 fn has_run(record: &AgentRecord, how: &ExitReport) -> bool {
     let process = record.lifecycle.process();
     // tmux may have said more than the shim.

@@ -143,9 +143,9 @@ pub(crate) fn suspend(context: &mut Context, record: &AgentRecord) -> NextSpawn 
     NextSpawn::Suspended
 }
 
-/// Cancels or suspends the pending respawns, because the daemon shuts down. Members that were
-/// suspended before are not changed. Returns an entry for each other member, for the reply to the
-/// client that shuts the daemon down.
+/// Stops the pending respawns, because the daemon shuts down. If the shutdown suspends agents,
+/// these members are suspended, otherwise their respawns are cancelled. Members that were suspended
+/// before are not changed. Returns an entry for each stopped respawn, for the reply to the client.
 pub(crate) fn stop_respawns(context: &mut Context) -> Vec<AgentExit> {
     let between = context.state.pending_respawns.iter().filter(|pending| !pending.is_suspended());
     let between: Vec<_> = between.map(|pending| &pending.request).collect();
@@ -186,8 +186,8 @@ pub(crate) fn suspend_pending(pending: &mut PendingRespawn) {
     pending.respawn.failed_at.clear();
 }
 
-/// Lets the pending respawns start at once after a restart of the daemon, whatever is left of their
-/// backoff (the delay after a failure). Suspended members stay suspended.
+/// Lets the pending respawns start at once after a restart of the daemon. The rest of their backoff
+/// (the delay after a failure) is skipped. Suspended members stay suspended.
 pub(crate) fn restore_deadlines(state: &mut State, now: Now) {
     for pending in state.pending_respawns.iter_mut().filter(|pending| !pending.is_suspended()) {
         pending.start = RespawnStart::At(now.mono);

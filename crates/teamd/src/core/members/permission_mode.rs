@@ -1,6 +1,6 @@
 //! Permission modes of leads and members. The mode of a lead is only a value in config.json. A
-//! member is sent a message with its new mode. When the member switches depends on how messages
-//! reach its program.
+//! member gets a message with its new mode, and switches when its program or shim reads that
+//! message. The mode of a program that takes a mode only at its start cannot be changed.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects};
@@ -132,8 +132,8 @@ pub(crate) fn store_config_modes(state: &mut State, team: &TeamName, modes: &[(A
     }
 }
 
-/// Stores the permission mode that a shim reports with a turn in the agent's record, and writes it
-/// to config.json. Returns whether the mode has changed.
+/// Applies the permission mode that a shim has reported with a turn. If the mode has changed,
+/// stores it in the agent's record, writes it to config.json, and returns true.
 pub(crate) fn apply_turn_mode(
     agent: &mut Agent,
     before: Option<&TurnStatus>,

@@ -25,9 +25,9 @@ use protocol::permission_mode::PermissionMode;
 /// The description of an exit that is followed by the respawn in the approved mode.
 pub(crate) const PLAN_APPROVED: &str = "its plan is approved";
 
-/// How long a program with hooks may take to write the result of its turn after its plan was
-/// approved, in milliseconds. A program that is terminated while it writes a file leaves the file's
-/// lock behind.
+/// How long a program with hooks may run on after its plan was approved, in milliseconds. In this
+/// time its hooks write the result of the turn. A hook that is killed while it writes a file leaves
+/// the file's lock behind.
 const HOOK_WRITE_GRACE: u64 = 10_000;
 /// How long a program without hooks may run on after its plan was approved, in milliseconds. The
 /// time is short, because such a program submits its plan itself and no hook writes a result.
@@ -58,8 +58,8 @@ pub(crate) fn handover_deadline(agent: &Agent) -> Option<u64> {
 
 /// Lets a pending handover start at once, because the program has written the result of its turn.
 pub(crate) fn end_handover_grace(agent: &mut Agent) {
-    // Writing to a record copies it while the files thread saves it, so an unchanged record is not
-    // written.
+    // Mutable access copies a record that the files thread is saving. So the record is only
+    // accessed mutably if there is a handover to change.
     if agent.record.lifecycle.process().handover.is_some() {
         agent.record.lifecycle.process_mut().handover = Some(Handover { deadline: 0 });
     }
@@ -115,7 +115,8 @@ pub(crate) fn respawn_for_plan(context: &mut Context, record: &AgentRecord) -> N
 }
 
 /// How the approval of a plan reaches the new spawn. If hooks deliver messages and the session is
-/// resumed, the approval is in the program's arguments. If not, it is a message.
+/// resumed, the approval is in the program's arguments. Otherwise it is a message in the member's
+/// inbox.
 pub(crate) fn approval_delivery(request: &SpawnRequest, respawn: &RespawnRecord) -> ApprovalDelivery {
     let has_resume_argv = respawn.approved_launch(request).is_some_and(|launch| launch.resume_argv.is_some());
     if respawn.session.is_some() && has_resume_argv && request.delivery == Delivery::Hook {

@@ -157,8 +157,8 @@ pub(crate) fn request_suspension(context: &mut Context, ids: &BTreeSet<SpawnId>,
 }
 
 /// Marks agents so that their members are suspended when the agents exit. Agents that can't be
-/// respawned are not marked, nor agents that already end by approval or by force. An agent whose
-/// start a client still waits for is not marked either, because that start fails.
+/// respawned are not marked, and neither are agents that already end by approval or by force. An
+/// agent whose start a client still waits for is not marked, because its start fails.
 fn suspend_on_exit(state: &mut State, ids: &BTreeSet<SpawnId>) {
     for id in ids {
         let Some(agent) = state.agents.get_mut(id) else { continue };
@@ -210,8 +210,9 @@ fn request_without_wait(context: &mut Context, id: &SpawnId, question: &Shutdown
     })
 }
 
-/// Requests the shutdown of agents for a client that waits for their exits. The client is first
-/// added to the waiting clients, because an agent that is still starting is stopped at once.
+/// Requests the shutdown of agents for a client that waits for their exits. The client is added to
+/// the waiting clients before the requests are sent. An agent that is still starting is stopped at
+/// once, and the client must learn of that, too.
 fn request_and_wait(context: &mut Context, waiting: ExitWaiter, question: &ShutdownTerms) {
     let ids = waiting.pending.clone();
     context.state.exit_waiters.push(waiting);
@@ -236,8 +237,8 @@ fn resolve_targets(state: &State, targets: &MemberSelection) -> Result<BTreeSet<
 }
 
 /// Requests the shutdown of an agent. If the agent has an unanswered shutdown request already, no
-/// second one is sent. Instead, the earlier of the two deadlines and the stricter of the two terms
-/// apply.
+/// second one is sent. Instead, the earlier of the two deadlines applies, and the agent is
+/// terminated after it if one of the two requests is forced.
 fn request_shutdown(context: &mut Context, id: &SpawnId, question: &ShutdownTerms) {
     let until = context.now.mono.saturating_add(question.grace_ms);
     let Some(agent) = context.state.agents.get_mut(id) else { return };
@@ -340,8 +341,8 @@ pub(crate) fn handle_request_sent(context: &mut Context, id: &SpawnId, result: R
     }
 }
 
-/// Looks for answers to shutdown requests in the lead's inbox. While one look is under way, any number
-/// of changes cause one more look.
+/// Reads the answers to shutdown requests from the lead's inbox. If the inbox changes during a
+/// read, however often, one more read follows.
 pub(crate) fn read_shutdown_answers(context: &mut Context, team: &TeamName) {
     let awaits_answer = |agent: &&Agent| {
         agent.record.request.team == *team && agent.record.lifecycle.awaits_shutdown_answer()
@@ -425,8 +426,8 @@ fn mark_approved(state: &mut State, id: &SpawnId, now: Now) {
 }
 
 /// Continues the shutdown or termination of an agent that was under way when the last daemon ended.
-/// The deadlines start anew. No client waits for the exit, because its connection ended with the
-/// last daemon.
+/// The deadlines start anew. The clients that waited for the exit have lost their connections with
+/// the last daemon.
 pub(crate) fn recover_shutdown(agent: &mut Agent, now: Now, effects: &mut Effects) {
     if !matches!(agent.record.lifecycle, Lifecycle::Stopping(_)) {
         return;

@@ -31,8 +31,9 @@ use protocol::id::AgentId;
 use protocol::permission_mode::PermissionMode;
 use protocol::shim_turn_program::TurnProgram;
 
-/// How long a spawn whose member can be registered waits for other spawns, in milliseconds. About a
-/// dozen panes open in that time. One write of config.json then registers all members of a team.
+/// How long a spawn that is ready to register its member waits for other spawns, in milliseconds.
+/// About a dozen panes open in that time. Their members are then registered together, with one
+/// write of config.json for each team.
 const BATCH_DELAY: u64 = 50;
 
 /// Handles the result of opening a pane.
@@ -58,8 +59,8 @@ pub(crate) fn handle_pane_opened(
             match &mut agent.record.lifecycle {
                 Lifecycle::Starting(starting) => {
                     set_shim_pid(starting, opened.pid);
-                    // Without a new deadline, the last of many spawns could time out, because tmux
-                    // opens panes one by one.
+                    // tmux opens panes one by one, so a spawn may have waited long for its pane.
+                    // The next step, connecting the shim, gets a deadline of its own.
                     starting.deadline = context.now.mono + START_DEADLINE;
                 }
                 // The start has failed meanwhile, and its cleanup is under way.
@@ -95,9 +96,9 @@ fn set_shim_pid(starting: &mut Starting, pid: u32) {
     }
 }
 
-/// Queues a spawn for the registration of its member. Both the pid of the process that was started
-/// as the shim and the process that connected as the shim must be known. If these are two different
-/// processes, the spawn fails.
+/// Queues a spawn for the registration of its member. Does nothing until two processes are known:
+/// the one that was started as the shim, and the one that connected as the shim. If they differ,
+/// the spawn fails.
 pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
     let Some(agent) = context.state.agents.get(spawn) else { return };
     let Lifecycle::Starting(Starting { stage: StartStage::Opening { shim_pid }, process, .. }) =
@@ -120,8 +121,9 @@ pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
         .push(QueuedRegistration { spawn: spawn.clone(), since: context.now.mono });
 }
 
-/// Registers the members of the queued spawns, those of one team together. Does nothing while a
-/// pane is still being opened and the first spawn has not waited for `BATCH_DELAY` yet.
+/// Registers the members of all queued spawns, those of one team together. Waits as long as other
+/// panes are still being opened, but at most until the first spawn in the queue has waited for
+/// `BATCH_DELAY`.
 pub(crate) fn register_batch(context: &mut Context) {
     let Some(due) = batch_deadline(context.state) else { return };
     if context.now.mono < due
@@ -185,9 +187,10 @@ pub(crate) fn handle_member_registered(
                 context.now.mono + if opens { SESSION_START_DEADLINE } else { START_DEADLINE };
             record.tracking_task = Some(enrolled.tracking_task);
             context.effects.push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(go)) });
-            // The lead's inbox may have requests of this member that are older than its
-            // registration, and that scans have ignored so far. They come from an earlier spawn of
-            // the member, or, if the clock was set back, from an earlier member of the same name.
+            // Scans ignore requests of members that config.json lacks. Now that this member is
+            // registered, a scan must read its older requests in the lead's inbox again. They come
+            // from an earlier spawn of the member, or, if the clock was set back, from an earlier
+            // member of the same name.
             let has_asked = agent.record.is_respawn() || context.state.latest_wall_ms > context.now.wall;
             let back = has_asked.then(|| agent.record.request.team.clone());
             back.iter().for_each(|team| schedule_request_scan(context, team));
@@ -227,8 +230,8 @@ fn start_agent_message(state: &State, spawn: &SpawnId, lead_session: &str) -> Op
     })
 }
 
-/// Appends a directory to the value of `PATH`, unless it has it. So agents, and commands of tasks, find
-/// `teamctl` also if the caller has a short PATH, as cron does.
+/// Appends a directory to the value of `PATH`, unless `PATH` has it already. So agents and the
+/// commands of tasks find `teamctl` even if the caller has a short `PATH`, as in a cron job.
 fn append_to_path(path: &mut String, directory: &str) {
     let can_be_added = !directory.is_empty() && !directory.contains(':');
     if can_be_added && path.split(':').all(|entry| entry != directory) {
@@ -237,8 +240,8 @@ fn append_to_path(path: &mut String, directory: &str) {
     }
 }
 
-/// The program that runs the agent's turns. A driven program starts in the permission mode of the
-/// last spawn.
+/// The program that runs the agent's turns. A program with a driver (`teamd-acp`) starts in the
+/// permission mode of the member's last spawn. `None` if the shim runs no turns.
 fn turn_program(record: &AgentRecord) -> Option<TurnProgram> {
     let mut program = record.request.turns.clone()?;
     let other = record.respawn.mode.filter(|mode| record.request.mode != Some(*mode));

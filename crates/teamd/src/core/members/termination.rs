@@ -54,8 +54,8 @@ pub(crate) fn terminate_approved(context: &mut Context, id: &SpawnId) {
     send_terminate(context, id);
 }
 
-/// Tells the shim to terminate its agent, if the shim is connected. A shim that connects again
-/// later is told then.
+/// Tells the shim to terminate its agent. A shim that is not connected is told when it connects
+/// again.
 pub(crate) fn send_terminate(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get(id) else { return };
     if let Lifecycle::Stopping(Stopping { process, stage: StopStage::Terminating { .. }, .. }) =

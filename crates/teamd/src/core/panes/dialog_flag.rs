@@ -1,5 +1,5 @@
-//! Dialogs at which members' programs wait, as hooks report them and screens show them: the flag in
-//! `status`, the label of the pane, the event and the notice.
+//! Dialogs at which members' programs wait. Hooks report dialogs, and captured screens show them. A
+//! dialog sets a flag in `status` and the label of the pane, and causes an event and a notice.
 
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects};
@@ -18,13 +18,14 @@ use std::collections::BTreeMap;
 pub(crate) enum DialogCheck {
     /// The screens were not captured.
     NotChecked,
-    /// For each captured pane, what its dialog asks; `None` if the screen shows no dialog. A pane that
-    /// could not be captured has no entry.
+    /// For each captured pane, the question of its dialog, or `None` if the screen shows no dialog.
+    /// A pane that could not be captured has no entry.
     Found(BTreeMap<SpawnId, Option<String>>),
 }
 
-/// The panes to capture, including hidden ones and those of programs without known dialogs: such a
-/// program may start git or ssh, which ask on the terminal.
+/// The panes to capture: those of all agents that have not exited, including hidden panes. Programs
+/// without known dialogs are included, because they may start git or ssh, which ask for passwords
+/// on the terminal.
 pub(crate) fn dialog_panes(state: &State) -> Vec<DialogPane> {
     state.agents.values().filter_map(dialog_pane).collect()
 }
@@ -54,12 +55,12 @@ pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFl
     }
 }
 
-/// Records what the screens show, and reports each new dialog once. Leaves out agents for which the
-/// capture is out of date.
+/// Records the dialogs that the captured screens show, and reports each new dialog once. Skips
+/// agents that have reported something since the capture began.
 ///
-/// The dialog of an agent is forgotten when a hook reports the start or end of a turn, when a hook
-/// starts a long poll, and when the screen no longer shows the dialog that it showed before. A change
-/// of the activity forgets only the dialog on the screen.
+/// The dialog of an agent is forgotten when a hook reports the start or end of a turn, or starts a
+/// long poll. It is also forgotten when the screen no longer shows it. When the agent's activity
+/// changes, only a dialog from the screen is forgotten, not a dialog that a hook has reported.
 pub(crate) fn record_screen_dialogs(
     context: &mut Context,
     screen_dialogs: &BTreeMap<SpawnId, Option<String>>,
@@ -85,8 +86,9 @@ pub(crate) fn record_screen_dialogs(
     }
 }
 
-/// Whether two texts are of one dialog: a narrower pane wraps its question, so that a text can lack the
-/// beginning of the other.
+/// Whether two texts are of the same dialog. A narrow pane wraps the question of a dialog, and its
+/// text may then lack the beginning of the question. So one of the texts can be the end of the
+/// other.
 fn is_same_dialog(one: &str, other: &str) -> bool {
     one.ends_with(other) || other.ends_with(one)
 }
@@ -105,8 +107,8 @@ pub(crate) fn report_dialog(context: &mut Context, id: &SpawnId, text: &str) {
 pub(crate) fn forget_dialog(agent: &mut Agent, effects: &mut Effects) -> bool {
     let had_dialog = agent.dialog_text().is_some();
     agent.forget_screen_dialog();
-    // Writing to a record copies it while the files thread saves it. So a record without a dialog
-    // is not written.
+    // Mutable access copies a record that the files thread is saving. So a record without a dialog
+    // is not accessed mutably.
     let has_changed =
         agent.record.hook_state.dialog.is_some() && agent.record.hook_state.dialog.take().is_some();
     if had_dialog {

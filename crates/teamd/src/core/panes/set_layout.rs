@@ -9,8 +9,8 @@ use protocol::control::{Layout, Reply, SetLayoutReply, SetLayoutRequest};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 
-/// Sets the layout of a team's windows. Once tmux has applied the layout, it is kept for later
-/// windows.
+/// Sets the layout of a team's windows. Once tmux has applied the layout, the daemon keeps it and
+/// uses it for new windows of the team.
 pub(crate) fn set_layout(context: &mut Context, client: ConnId, order: &SetLayoutRequest) {
     if let Err(error) = supervised_team(context.state, &order.team) {
         return send_reply(context, client, Err(error));

@@ -1,7 +1,7 @@
 //! The status with dialogs: a status that also says which programs wait at a dialog on their
-//! screen. All panes are captured when a client asks for this status, and at rescans, at most every
-//! 30 s. The reply waits for at most `SCREEN_TIMEOUT`. For a pane that was not captured by then, the
-//! reply says that a dialog is unknown.
+//! screen. All panes are captured when a client asks for this status. Rescans capture them, too,
+//! but at most every 30 s. The reply waits for at most `SCREEN_TIMEOUT`. For a pane that was not
+//! captured by then, the reply says that it is unknown whether there is a dialog.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -31,8 +31,8 @@ pub(crate) fn query_status_with_screens(context: &mut Context, client: ConnId) {
     }
 }
 
-/// Captures all screens, unless a capture is under way or has started in the last 30 s. Each rescan calls
-/// this. So people are notified of a dialog even if no client asks for the status.
+/// Captures all screens, unless a capture is under way or has started in the last 30 s. Each rescan
+/// calls this function, so people are notified of a dialog even if no client asks for the status.
 pub(crate) fn capture_at_rescan(context: &mut Context) {
     let waiters = &context.state.screen_waiters;
     let is_due = waiters.current.is_none() && context.now.mono >= waiters.next_capture_at;
@@ -64,9 +64,9 @@ pub(crate) fn next_reply_deadline(state: &State) -> impl Iterator<Item = u64> {
     now.chain(&state.screen_waiters.queued).map(|waiter| waiter.deadline)
 }
 
-/// Replies to the clients whose timeout has passed. The capture of the panes that is under way goes
-/// on, and clients that call meanwhile wait for the next capture. So only one capture runs at a
-/// time.
+/// Replies without dialogs to the clients whose timeout has passed. The capture that is under way
+/// goes on, and clients that call meanwhile wait for the next capture. So only one capture runs at
+/// a time.
 pub(crate) fn reply_to_overdue_clients(context: &mut Context) {
     let is_due = |waiter: &mut ScreenWaiter| waiter.deadline <= context.now.mono;
     let mut due: Vec<ScreenWaiter> = context.state.screen_waiters.queued.extract_if(.., is_due).collect();

@@ -18,8 +18,8 @@ pub(crate) fn write_hidden_panes(
     Effect::File(FileJob::WriteHiddenPanes { team: team.clone(), panes: list_hidden(state, team), reply_to })
 }
 
-/// The effects that write to config.json which panes of each team are hidden. This repeats a write
-/// that has failed, or that the last daemon did not make before it died.
+/// The effects that write to config.json which panes of each team are hidden. They repeat writes
+/// that have failed, and writes that the last daemon did not make before it died.
 pub(crate) fn write_all_hidden_panes(state: &State) -> Vec<Effect> {
     state.teams.keys().map(|team| write_hidden_panes(state, team, None)).collect()
 }

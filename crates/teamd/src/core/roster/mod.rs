@@ -84,8 +84,8 @@ pub(crate) struct TeamUsage {
     pub(crate) exhausted_reason: Option<String>,
 }
 
-/// The kernel's count of processes in which the pids and start times of the roster are valid. A
-/// container that is started again has another PID namespace in the same boot.
+/// Where the pids and start times in the roster are valid: in one boot of the machine, and in one
+/// PID namespace. A container that is started again in the same boot has another PID namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PidOrigin {
     /// The id of the boot. `None` if unknown.
@@ -96,8 +96,8 @@ pub(crate) struct PidOrigin {
 }
 
 impl PidOrigin {
-    /// Whether a process of this origin can't be alive for a program of the origin `now`. What is
-    /// unknown counts as equal.
+    /// Whether all processes of this origin count as ended, because the boot or the PID namespace
+    /// differs from that in `now`. An unknown boot or namespace counts as equal.
     fn is_gone(&self, now: &PidOrigin) -> bool {
         let differs = |before: &Option<String>, now: &Option<String>| {
             before.as_ref().zip(now.as_ref()).is_some_and(|(before, now)| before != now)

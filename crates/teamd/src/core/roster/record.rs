@@ -39,8 +39,8 @@ impl AgentPane {
     }
 }
 
-/// The data of an agent that outlive the daemon. `saved_lifecycle` says which parts of the
-/// lifecycle do.
+/// The data of an agent, as the roster saves them for the next daemon. `saved_lifecycle` defines
+/// which parts of the lifecycle are saved.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct AgentRecord {
     pub(crate) spawn_id: SpawnId,
@@ -63,7 +63,7 @@ pub(crate) struct AgentRecord {
     pub(crate) hook_state: HookState,
     /// The worktree in which the agent was started.
     pub(crate) worktree: Option<WorktreeRecord>,
-    /// The permission mode in config.json, as the program that wrote it spelled it. If another
+    /// The permission mode in config.json, in the spelling of the program that wrote it. If another
     /// program drops the mode from config.json, the daemon restores it from this field.
     pub(crate) config_mode: Option<String>,
     /// The start of the turn for which missing output was reported last, in milliseconds since the
@@ -166,9 +166,9 @@ pub(crate) enum ApprovalDelivery {
     InArguments,
 }
 
-/// An agent's record in an `Arc`, which the state shares with jobs of the files thread. Changing a
-/// record copies it if a job still has it. So saving the roster needs no copy of the records that
-/// do not change.
+/// An agent's record in an `Arc`, which the state shares with jobs of the files thread. Mutable
+/// access copies the record if a job still has it. So saving the roster needs no copy of the
+/// records that do not change.
 #[derive(Clone)]
 pub(crate) struct SharedRecord(Arc<SerializedRecord>);
 
@@ -229,8 +229,8 @@ impl std::fmt::Debug for SharedRecord {
 /// What the hooks of a program have reported, as far as later hook events need it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HookState {
-    /// The processes above the first hook that reported in this spawn, its parent first. Empty
-    /// until then.
+    /// The ancestors of the hook that first reported the program's present session, with the
+    /// nearest process first. Empty until a hook has reported one.
     pub(crate) ancestors: Vec<Process>,
     /// The ids of the messages that were delivered last.
     pub(crate) delivered_ids: Vec<u64>,

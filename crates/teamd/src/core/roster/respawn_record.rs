@@ -59,7 +59,7 @@ pub(crate) struct PendingRespawn {
     pub(crate) request: Arc<SpawnRequest>,
     pub(crate) respawn: RespawnRecord,
     /// When the next spawn starts, or when the member was suspended, in milliseconds since the
-    /// epoch. Only for people: the daemon itself goes by `start`.
+    /// epoch. This time is only shown to people: the daemon itself uses `start`.
     pub(crate) respawn_at: u64,
     pub(crate) start: RespawnStart,
 }
@@ -72,8 +72,8 @@ impl PendingRespawn {
 
 /// What the next spawn of a member waits for.
 ///
-/// Times and waits of a saved respawn mean nothing to the next daemon, which starts the respawn at
-/// once: see `pending_respawns::restore_deadlines`.
+/// After a restart of the daemon, a respawn that waits for a time or for its name starts at once:
+/// see `pending_respawns::restore_deadlines`. A suspended member stays suspended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RespawnStart {

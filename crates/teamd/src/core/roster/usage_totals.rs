@@ -15,8 +15,9 @@ pub(crate) struct UsageTotals {
 }
 
 impl UsageTotals {
-    /// Adds a usage report of a program. Returns the usage that earlier reports of the same session
-    /// did not have yet, because programs and reconnecting shims repeat their reports.
+    /// Adds a usage report, which has the total usage of a session so far. Programs and
+    /// reconnecting shims repeat their reports. So only the increase since the last report of the
+    /// session is added, and returned.
     ///
     /// # Errors
     ///

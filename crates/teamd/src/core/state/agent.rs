@@ -23,14 +23,14 @@ pub(crate) struct Agent {
     pub(crate) has_reported_activity: bool,
     /// Whether the program has reported usage that is not counted.
     pub(crate) has_reported_wrong_usage: bool,
-    /// The turn that has had no output for too long: when it began, in milliseconds since the epoch.
-    /// `None` again after the next output.
+    /// The start of the turn that has had no output for too long, in milliseconds since the epoch.
+    /// `None` without such a turn, and again after the next output.
     pub(crate) quiet_turn: Option<u64>,
-    /// What the dialog asks that the screen showed at the last capture. `None` again when the activity
-    /// changes. The roster does not keep it.
+    /// The question of the dialog that the screen showed at the last capture. `None` without a
+    /// dialog, and again when the activity changes. The roster does not keep it.
     pub(crate) screen_dialog: Option<String>,
-    /// Whether the agent has reported something about its activity or its dialog since the last capture
-    /// of the screens began. The result of that capture then says nothing about the agent.
+    /// Whether the agent has reported something about its activity or its dialog since the last
+    /// capture of the screens began. If so, the result of that capture is ignored for this agent.
     pub(crate) is_capture_outdated: bool,
     /// The activity in config.json at the last scan.
     pub(crate) config_activity: Option<Activity>,
@@ -79,8 +79,8 @@ impl Agent {
 pub(crate) struct LongPollState {
     /// The connection of the hook that waits for messages.
     pub(crate) waiting: Option<ConnId>,
-    /// Whether the next hook must read the files before it waits, because work may have come while
-    /// no hook waited. Initially true.
+    /// Whether the next long poll is answered at once, so that the hook reads the files again. Work
+    /// may have come while no hook waited. Initially true.
     pub(crate) has_pending_check: bool,
     /// Whether the end of the turn was reported.
     pub(crate) has_reported_turn_end: bool,

@@ -294,8 +294,9 @@ fn restore_deletion(saved: &[AcceptedDeletion], team: &TeamName) -> Option<Delet
     Some(Deletion::Accepted { accepted, killed: Vec::new(), joined: Vec::new() })
 }
 
-/// The pending respawn that the roster has instead of a respawn whose pane is still being opened.
-/// If this daemon dies now, the next daemon starts the respawn again. `None` for any other agent.
+/// The roster's entry for a respawn whose pane is still being opened. The roster has no record of
+/// such an agent, but a pending respawn. So if this daemon dies now, the next daemon starts the
+/// respawn again. `None` for any other agent.
 fn unsaved_respawn(agent: &Agent) -> Option<PendingRespawn> {
     let record = &agent.record;
     if !record.lifecycle.is_opening() || !record.can_respawn() {

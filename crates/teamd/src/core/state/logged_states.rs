@@ -1,5 +1,5 @@
-//! What the event log has about tasks, messages and requests. A scan compares the files with this
-//! cursor, and logs the differences.
+//! The event log cursor: what the event log has about tasks, messages and requests. A scan compares
+//! the files with the cursor, and logs the differences.
 //!
 //! At its start, the daemon fills the cursor from the event log. So changes that were made while no
 //! daemon ran are logged as well, and no change is logged twice.
@@ -127,7 +127,7 @@ fn apply_task_event(tasks: &mut BTreeMap<TaskId, LoggedTask>, what: EventKind) {
 }
 
 /// The events that must be logged for a task, in the order in which they must have happened.
-/// `logged` is the task as the log has it.
+/// `logged` is the state of the task in the event log, or `None` for a new task.
 pub(crate) fn new_events(logged: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<EventKind> {
     let now = LoggedTask::from_task(task);
     let (id, subject, owner) = (task.id, now.subject.clone(), now.owner.clone());

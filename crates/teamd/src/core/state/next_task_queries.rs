@@ -10,8 +10,8 @@ pub(crate) struct NextTaskQueue {
     pub(crate) waiting: Vec<QueuedQuery>,
     /// The last barrier that was created.
     pub(crate) created: u64,
-    /// The last barrier that the watcher has reached, or will never reach because the watcher has
-    /// failed.
+    /// The last barrier that is no longer awaited: either the watcher has reached it, or the
+    /// watcher has failed.
     pub(crate) reached: u64,
 }
 

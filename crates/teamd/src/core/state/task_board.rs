@@ -70,9 +70,9 @@ impl TaskBoard {
         self.in_progress.iter().filter_map(|id| Some(&**self.task(*id)?))
     }
 
-    /// The task that the member would claim. The first choice is a task that the member has in
-    /// progress, if the query includes those. The next choices are the first startable task that
-    /// the member owns, and the first one without an owner.
+    /// The task that the member should claim next. The first choice is a task that the member has
+    /// in progress, if the query includes such tasks. The second choice is a startable task that
+    /// the member owns, and the third a startable task without an owner.
     pub(crate) fn next(&self, asked: &NextTaskRequest) -> NextTaskHint {
         let back = asked.include_in_progress.then(|| self.resumable(&asked.owner)).flatten();
         let of = |owner: Option<&AgentName>| {
@@ -145,8 +145,8 @@ impl TaskChange {
     }
 }
 
-/// Compares two scans. A task that has not changed is not read again, so both scans have the same
-/// `Arc`.
+/// Compares the tasks of two scans. The files thread does not read an unchanged task again, so both
+/// scans have the same `Arc` for it.
 fn diff(before: &[Arc<Task>], now: &[Arc<Task>]) -> Vec<TaskChange> {
     let (mut changes, mut old, mut new) = (Vec::new(), before.iter().peekable(), now.iter().peekable());
     loop {

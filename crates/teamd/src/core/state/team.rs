@@ -95,7 +95,7 @@ pub(crate) enum Deletion {
 pub(crate) enum NameReservation {
     /// Git creates the worktree.
     Creating,
-    /// The worktree exists. The name becomes free if the member is not spawned until this time, in
+    /// The worktree exists. The name becomes free if the member is not spawned by this time, in
     /// milliseconds on the monotonic clock.
     ReservedUntil(u64),
 }

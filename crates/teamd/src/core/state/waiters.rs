@@ -24,15 +24,15 @@ impl ExitWaiter {
 pub(crate) enum AfterExits {
     /// The client gets its reply.
     Reply(ConnId),
-    /// The worktrees and files of the team are deleted. Without a client, this is a deletion that
-    /// an earlier daemon began.
+    /// The daemon deletes the worktrees and files of the team. A deletion without a client was
+    /// begun by an earlier daemon.
     Delete(Option<ConnId>, DeleteTeamRequest),
     /// The client gets its reply, and the daemon ends.
     StopDaemon(ConnId),
 }
 
 /// Clients that wait for the status with dialogs (which programs wait at a dialog on their screen).
-/// All screens are captured at once for a group of clients, and for one group at a time.
+/// One capture of all screens serves a group of clients, and only one capture runs at a time.
 #[derive(Debug, Default)]
 pub(crate) struct ScreenWaiters {
     /// The clients of the capture that is under way: empty if a rescan has started it. `None` if no

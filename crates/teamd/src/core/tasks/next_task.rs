@@ -1,9 +1,9 @@
-//! Answers which task a member should claim next. Without an answer, a claim must read all task
-//! files.
+//! Answers which task a member should claim next. With the answer, the client that claims a task
+//! need not read all task files.
 //!
 //! An answer takes all changes into account that were made before the query. To ensure this, the
-//! daemon creates a barrier file after the query. Once the watcher reports that file, the daemon
-//! knows all earlier changes, and scans the tasks that have changed.
+//! daemon creates a barrier file after the query. The watcher reports that file after all earlier
+//! changes. The daemon then scans the tasks that have changed.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::id::ConnId;

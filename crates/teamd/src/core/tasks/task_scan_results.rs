@@ -91,8 +91,8 @@ fn log_scan_error(context: &mut Context, team: &TeamName, why: String) {
     }
 }
 
-/// Wakes one idle agent for each task that can start. If any task can start, all idle agents are
-/// woken whose turns are reported neither by a shim nor by hooks. A needless wake does no harm.
+/// Wakes one idle agent for each task that can start, if a shim or hooks report the turns of that
+/// agent. All other idle agents are woken if any task can start. A needless wake does no harm.
 fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
     if context.state.members(team).iter().all(|agent| agent.activity == Activity::Active) {
         return;
@@ -111,8 +111,8 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
         }
     }
     if board.startable().next().is_some() {
-        // Agents with hooks are left out: like agents whose turns the shim runs, they were offered
-        // tasks above.
+        // Only agents whose turns are reported neither by a shim nor by hooks are woken here. The
+        // loop above has offered tasks to the others.
         let own_turns = |agent: &&&Agent| {
             !agent.record.has_turns()
                 && agent.record.request.delivery != Delivery::Hook
@@ -184,8 +184,8 @@ fn log_deleted_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) 
     }
 }
 
-/// Adds a notice if all tasks of the team are completed. To show the notice once, the caller calls
-/// this function only if a task was not completed at the scan before.
+/// Adds a notice if all tasks of the team are completed. The caller must have checked that this was
+/// not so at the scan before. So the notice is shown once.
 fn notify_if_all_done(state: &mut State, team: &TeamName) {
     let Some(known) = state.teams.get(team) else { return };
     let tasks = &known.watched.logged_tasks;

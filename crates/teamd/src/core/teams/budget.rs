@@ -38,9 +38,9 @@ pub(crate) fn count_started_turns(context: &mut Context) {
     }
 }
 
-/// Adds the usage that a program reports for a session, or for this spawn. Usage that no program can
-/// have is not counted: one wrong report would stop the whole team. For the team, a member's usage
-/// counts up to the member's share.
+/// Adds the usage that a program reports for a session. A report without a session counts for the
+/// spawn. Usage that no program can have is not counted, because one wrong report would suspend the
+/// whole team. Usage beyond the member's share does not count for the team.
 pub(crate) fn add_usage(context: &mut Context, id: &SpawnId, report: UsageReport) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let session_id = report.session_id.or_else(|| Some(id.as_str().to_owned()));
@@ -70,8 +70,9 @@ fn counted(policy: &Policy, usage: Usage) -> Usage {
     member_limit(policy).map_or(usage, |limit| usage.min_each(limit))
 }
 
-/// Counts what members have used beyond their share under the team's present policy, and what is within
-/// their share under the policy `next`.
+/// Adjusts the team's usage before the policy changes to `next`. What a member used beyond its old
+/// share has not counted for the team. The part that is within the member's share under `next`
+/// counts from now on.
 pub(crate) fn count_usage_over_old_share(state: &mut State, team: &TeamName, next: &Policy) {
     let Some(known) = state.teams.get_mut(team) else { return };
     if known.policy.member_share.is_none() {
@@ -87,8 +88,8 @@ pub(crate) fn count_usage_over_old_share(state: &mut State, team: &TeamName, nex
     }
 }
 
-/// The usage that a member may have had since its first spawn: an allowance for sessions that began
-/// before, and an amount for each second. Both are far above what programs use.
+/// The largest plausible usage of a member: an allowance for sessions that began before its first
+/// spawn, and an amount for each second since then. Both are far above what programs use.
 fn largest_plausible_usage(record: &AgentRecord, now: Now) -> Usage {
     let first_spawned_at = match record.respawn.first_spawned_at {
         0 => record.spawned_at,
@@ -109,7 +110,7 @@ pub(crate) fn refuse_usage(context: &mut Context, id: &SpawnId, reason: &str) {
     context.effects.push(Effect::log_member(&agent.record, EventKind::Error { message }));
 }
 
-/// Checks the team's budget under the present policy, and sets when the time limit is reached. When
+/// Checks the team's budget under the present policy, and sets the deadline of the time limit. When
 /// the budget becomes exhausted, all members of the team get a shutdown request.
 pub(crate) fn check(context: &mut Context, team: &TeamName) {
     let Some(known) = context.state.teams.get_mut(team) else { return };
@@ -149,8 +150,9 @@ fn suspend_members_over_share(context: &mut Context, team: &TeamName) {
     }
 }
 
-/// Checks the time limits of all teams at a rescan. A time limit follows the wall clock. The wall
-/// clock can advance while the monotonic clock, on which deadlines are set, stands still.
+/// Checks the time limits of all teams at a rescan. Time limits follow the wall clock, but
+/// deadlines are set on the monotonic clock, which stands still while the machine sleeps. After a
+/// sleep, a deadline alone would come too late.
 pub(crate) fn check_time_limits(context: &mut Context) {
     let timed = context.state.teams.iter().filter(|(_, known)| known.policy.max_time_ms.is_some());
     let timed: Vec<TeamName> = timed.map(|(team, _)| team.clone()).collect();

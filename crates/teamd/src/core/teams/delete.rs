@@ -70,8 +70,8 @@ fn remaining_members(state: &State, team: &TeamName) -> Vec<String> {
     members.chain(names_between_spawns(state, team)).collect()
 }
 
-/// Kills the members of a team that is to be deleted, after a check has found nothing that prevents
-/// the deletion. That check is repeated once the members have exited.
+/// Accepts the deletion of a team, and kills the team's members. Once they have exited, the
+/// worktrees and files are checked again, because something may prevent the deletion by then.
 pub(crate) fn kill_members(context: &mut Context, client: Option<ConnId>, order: DeleteTeamRequest) {
     let killed = remaining_members(context.state, &order.team);
     if let Some(team) = context.state.teams.get_mut(&order.team) {
@@ -130,8 +130,8 @@ pub(crate) fn handle_team_deleted(
     clients.into_iter().for_each(|client| send_reply(context, client, reply.clone()));
 }
 
-/// Accepts missing files in a deletion without a client. An earlier daemon accepted that deletion
-/// and may have deleted the files.
+/// Treats missing files as a success if the deletion has no client. An earlier daemon accepted such
+/// a deletion, and may have deleted the files already.
 fn accept_missing_files(client: Option<ConnId>, result: Result<(), ErrorReport>) -> Result<(), ErrorReport> {
     match result {
         Err(error) if client.is_none() && error.kind == ErrorKind::NotFound => Ok(()),

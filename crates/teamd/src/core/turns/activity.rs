@@ -70,8 +70,8 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
 /// changed.
 fn record_turn(record: &mut SharedRecord, turn: &TurnStatus) -> bool {
     let known = &record.respawn;
-    // The record is shared with the files thread while that thread saves it. Changing the record then
-    // copies it, so an unchanged record is left alone.
+    // Mutable access copies a record that the files thread is saving. So an unchanged record is not
+    // accessed mutably.
     if (&known.session, known.mode, &known.plan) == (&turn.session_id, turn.mode, &turn.plan_stage) {
         return false;
     }
@@ -81,8 +81,8 @@ fn record_turn(record: &mut SharedRecord, turn: &TurnStatus) -> bool {
     true
 }
 
-/// Applies the activity that an agent reports of itself. Ignored if a shim runs the agent's turns:
-/// such a shim reports each turn, and nothing would correct a wrong report of the agent.
+/// Applies the activity that an agent reports about itself. Ignored if a shim runs the agent's
+/// turns: the shim reports each turn, but would not correct a wrong report of the agent.
 pub(crate) fn report_own_activity(
     context: &mut Context,
     client: ConnId,
@@ -148,8 +148,8 @@ pub(crate) fn apply_native_activity(
     apply_activity(context, &id, activity);
 }
 
-/// Records that the program has a session once the program has had a turn. The session has the id
-/// of this spawn.
+/// Records the session of a native program once the program has had a turn, so that a respawn can
+/// resume it. The session has the id of this spawn.
 fn record_session(context: &mut Context, id: &SpawnId, activity: Activity) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let had_turn = activity == Activity::Active || !agent.record.request.prompt.is_empty();

@@ -1,6 +1,6 @@
 //! Reports turns without output, once for each turn. Each rescan looks for such turns, because
-//! missing output causes no event. When the machine wakes from
-//! sleep, the time without output begins anew.
+//! missing output causes no event. When the machine wakes from sleep, the time without output
+//! begins anew.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -59,15 +59,15 @@ fn report_quiet_turn(context: &mut Context, id: &SpawnId, quiet_ms: u64) {
     context.state.notices.add(&record.request.team, &record.request.name, pane, notice);
 }
 
-/// Whether the agent is in a turn that has had no output for too long, so that its program may wait
+/// Whether the agent is in a turn that has had no output for too long. Its program may then wait
 /// for a person.
 pub(crate) fn is_quiet(agent: &Agent) -> bool {
     can_lack_output(agent) && agent.quiet_turn == Some(agent.activity_since)
 }
 
-/// Whether missing output of the agent means something: the agent is in a turn and waits for no
-/// answer. After a restart of the daemon, this is known only when the shim, a hook or the agent has
-/// reported the turn again.
+/// Whether missing output of the agent is worth a report. The agent must be in a turn, and must not
+/// wait for an answer to a request or at a dialog. After a restart of the daemon, false until the
+/// shim, a hook or the agent has reported the turn again.
 fn can_lack_output(agent: &Agent) -> bool {
     let is_turn_known = agent.turn.is_some() || agent.has_reported_activity;
     let waits = !agent.open_requests.is_empty() || agent.dialog_text().is_some();

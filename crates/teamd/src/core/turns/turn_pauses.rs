@@ -9,12 +9,14 @@ use protocol::event::EventKind;
 
 /// How many turns in a row must fail before people are notified.
 const REPORTED_FAILURES: u32 = 3;
-/// How long the pause of an exchange must last for people to be notified, in milliseconds. A short
-/// discussion can reach the limit of a minute.
+/// The shortest pause of an exchange between two members of which people are notified, in
+/// milliseconds. Shorter pauses are normal: a short discussion can reach the limit of turns in a
+/// minute.
 const REPORTED_EXCHANGE_MS: u64 = 10 * 60_000;
 
-/// Logs the pause of the agent and notifies people, if the pause is new and matters to them. `before` is
-/// the turn that was reported before.
+/// Logs a new pause of the agent's turns, and notifies people if the pause is long or follows
+/// failures. `before` is the previous turn report. A pause that is in that report already is not
+/// new.
 pub(crate) fn report_pause(
     agent: &Agent,
     before: Option<&TurnStatus>,
