@@ -26,9 +26,9 @@ pub(crate) fn permission_question(id: u64, request: &RequestPermissionRequest) -
     }
 }
 
-/// The name of the tool in a tool call: the program's own name. If the program reports none, the
-/// name of Claude Code's tool of the same kind. With these common names, a policy rule for a tool
-/// applies to the members of all programs.
+/// The name of the tool in a tool call, as the program reports it. If the program reports none, the
+/// name of Claude Code's tool of the same kind. So one policy rule for a tool applies to members
+/// with different programs.
 fn tool_name(fields: &ToolCallUpdateFields) -> String {
     if let Some(name) = fields.name.as_ref().filter(|name| !name.is_empty()) {
         return name.clone();

@@ -39,9 +39,9 @@ impl UsageTracker {
         }
     }
 
-    /// Starts a turn. A cost that was reported before the first turn is not part of any turn. For a
-    /// program that loads a session, it is that session's earlier cost. A cost that is reported
-    /// after the end of a turn is part of the next turn.
+    /// Starts a turn. A cost that was reported before the first turn counts for no turn: in a
+    /// loaded session, it is the cost of the session's earlier turns. A cost that is reported after
+    /// the end of a turn counts for the next turn.
     pub(crate) fn start_turn(&mut self, history: SessionHistory) {
         let cost_of_new = (history == SessionHistory::Empty).then_some(0);
         self.cost_before = self.cost_before.or(self.cost).or(cost_of_new);
@@ -61,8 +61,8 @@ impl UsageTracker {
     }
 }
 
-/// The number of tokens in an answer: from the protocol's field, or else from the field of Gemini
-/// CLI (0.61).
+/// The number of tokens in an answer. It comes from the field `usage` of the protocol, or else from
+/// `_meta.quota.token_count`, which Gemini CLI 0.61 sends.
 fn token_count(answer: &PromptResponse) -> Option<u64> {
     let total = |usage: &schema::Usage| {
         usage.total_tokens.max(usage.input_tokens.saturating_add(usage.output_tokens))

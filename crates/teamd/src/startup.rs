@@ -165,8 +165,9 @@ impl Startup {
     }
 }
 
-/// Changes to the state directory. A daemon that stayed in the directory of its caller would keep a
-/// worktree from being removed, and a disk from being unmounted.
+/// Changes to the state directory. If the daemon stayed in its caller's directory, it would keep
+/// that directory in use. A worktree there could not be removed, and its disk could not be
+/// unmounted.
 fn leave_working_directory(state_dir: &Path) {
     let changed = std::env::set_current_dir(state_dir).or_else(|_| std::env::set_current_dir("/"));
     changed.unwrap_or_else(|error| tracing::warn!("cannot leave the working directory: {error}"));
@@ -262,10 +263,11 @@ pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut R
     }
 }
 
-/// Removes from the roster the deletions of teams whose name another team has now.
+/// Removes an accepted deletion from the roster if a newer team has the name of the deleted team.
+/// Otherwise the daemon would delete the newer team too.
 ///
-/// An earlier daemon was killed after it had deleted such a team, and before it saved the roster.
-/// Then another program created a team of the same name.
+/// An earlier daemon was killed after it had deleted the team's files and before it saved the
+/// roster. Then another program created the newer team.
 fn keep_newer_teams(root: &Root, roster: &mut Roster) {
     roster.deletions.retain(|deletion| {
         let team = root.team(&deletion.order.team).ok();

@@ -37,8 +37,8 @@ impl ModeState {
     }
 
     /// The mode to set again after the program has changed its session to `mode` by itself. This is
-    /// the plan mode if the session was in it, because only the approval of the plan ends that
-    /// mode. `None` if the program's change is allowed.
+    /// the plan mode if the session was in it, because the agent may leave the plan mode only after
+    /// its plan is approved. `None` if the program's change is allowed.
     pub(super) fn mode_to_restore(&self, mode: &str) -> Option<&str> {
         self.current().filter(|current| self.is_plan_mode() && self.deferred.is_none() && *current != mode)
     }

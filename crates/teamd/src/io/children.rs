@@ -60,15 +60,15 @@ impl Children {
         })?;
         failpoint::hit("child.started");
         let pid = child.id();
-        // The agent gets these limits too, because the shim starts it only when the daemon allows
-        // it.
+        // The agent inherits these limits from the shim. They are set in time, because the shim
+        // starts the agent only when the daemon allows it.
         self.limits.restore_for_child(pid);
         self.shims.insert(spawn.clone(), child);
         Ok(pid)
     }
 
-    /// Reaps the shim of `spawn`, if it has exited. With thousands of shims, a look at all of them at
-    /// each exit would take too long.
+    /// Reaps the shim of `spawn`, if it has exited. Checks only this shim: with thousands of shims,
+    /// a check of all of them at each exit would take too long.
     pub(crate) fn reap_shim(&mut self, spawn: &SpawnId) {
         if self.shims.get_mut(spawn).is_some_and(has_exited) {
             self.shims.remove(spawn);

@@ -152,8 +152,9 @@ impl ConnectionReader {
 
 /// Waits until `receive` completes, or until `deadline` if there is one.
 ///
-/// While no JSON object is incomplete, the caller passes no deadline, because a client may wait for
-/// its reply for any length of time.
+/// The caller passes a deadline while it waits for the first JSON object of a connection, or for
+/// the rest of an object. Otherwise there is none, because a client may wait for its reply for any
+/// length of time.
 async fn read_with_timeout(
     deadline: Option<Instant>,
     receive: impl Future<Output = std::io::Result<usize>>,
@@ -164,8 +165,9 @@ async fn read_with_timeout(
     }
 }
 
-/// The event for a call `text` that cannot be parsed. The event has the protocol version of the
-/// call if the version can be read: a client of another release may send unknown calls.
+/// The event for a call `text` that cannot be parsed. The event has the call's protocol version if
+/// the version can be read. If it is not the daemon's version, the core answers that the client is
+/// of another release.
 fn invalid_call(client: ConnId, text: &str, error: &serde_json::Error) -> CoreEvent {
     #[derive(serde::Deserialize)]
     struct CallVersion {

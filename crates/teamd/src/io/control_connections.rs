@@ -28,9 +28,9 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-/// Maximum number of open connections of clients. Connections of a process with a shim, or with a
-/// hook that waits for work, do not count: their number is limited only by the descriptors that the
-/// daemon may open.
+/// Maximum number of open connections of clients. Connections of a process do not count if the
+/// process has a shim's connection or a hook that waits for work. Those are limited only by the
+/// descriptors that the daemon may open and by [`MAX_CLIENTS_OF_PROCESS`].
 const MAX_CLIENTS: usize = 512;
 /// Maximum number of client connections of one process, so that no process takes all of them.
 const MAX_CLIENTS_OF_PROCESS: usize = 256;

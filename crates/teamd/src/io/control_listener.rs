@@ -1,7 +1,9 @@
 //! Keeps the control socket at its path. If the socket or its directory is removed, for example by
 //! a logout or by a program that cleans `/tmp`, the daemon makes it again.
-//! If the socket cannot be bound there, the daemon binds one in the state directory and names it in the
-//! lock file. Each rescan tries the first path again.
+//!
+//! If the socket cannot be bound at that path, the daemon binds a socket in the state directory. It
+//! writes the path of that socket to the lock file, where clients find it. Each rescan tries the
+//! first path again.
 
 use crate::core::event::CoreEvent;
 use crate::io::control_connections::accept;
@@ -63,9 +65,9 @@ impl ControlListener {
         })
     }
 
-    /// Makes the socket again if it is not at its path. If that fails, for example since a logout has
-    /// removed the runtime directory, makes one in the state directory. Connections that are open stay
-    /// open.
+    /// Makes the socket again if it is not at its path. If that fails, for example because a logout
+    /// has removed the runtime directory, makes a socket in the state directory. Open connections
+    /// stay open.
     pub(crate) fn ensure_bound(&mut self) {
         let is_bound = self.socket.is_at_its_path();
         if !is_bound || self.socket.path() != self.path {
@@ -129,8 +131,8 @@ fn listen(
     Ok((socket, tokio::spawn(accept(listener, accepted.clone()))))
 }
 
-/// Sends [`CoreEvent::SocketDirectoryChanged`] when an entry of the socket's directory is removed
-/// or renamed, or the directory itself.
+/// Sends [`CoreEvent::SocketDirectoryChanged`] when the socket's directory, or an entry of this
+/// directory, is removed or renamed.
 fn watch_directory(path: &Path, events: &UnboundedSender<CoreEvent>) -> Option<RecommendedWatcher> {
     let events = events.clone();
     let report = move |event: notify::Result<notify::Event>| {

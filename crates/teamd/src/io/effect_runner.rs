@@ -146,9 +146,9 @@ impl EffectRunner {
         }
     }
 
-    /// Writes an event to the log file, the event log and the daemon's terminal. Its texts come from
-    /// agents and other programs, so they are shortened: a long one would push older events out of
-    /// the log.
+    /// Writes an event to the log file, the event log and the daemon's terminal. Shortens the texts
+    /// of the event, which come from agents and other programs. A long text would push older events
+    /// out of the log.
     fn log(&mut self, event: protocol::event::Event) {
         let event = event.with_short_texts();
         let line = event.to_text();

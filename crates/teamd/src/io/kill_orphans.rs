@@ -12,8 +12,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// Maximum number of rounds. A round stops the orphans, in at most as many searches, and then kills
-/// them.
+/// Maximum number of rounds. One round stops the orphans, which takes at most as many searches, and
+/// then kills them.
 const MAX_ROUNDS: u32 = 100;
 /// Maximum time for all rounds. Other jobs of the files thread wait meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -38,8 +38,8 @@ pub(crate) fn kill_orphans(token: &str) {
 
 /// Stops all orphans with SIGSTOP, before the caller kills them.
 ///
-/// A stopped process cannot start a child. It also still counts against the limit of processes, so
-/// that other orphans cannot start more children than before.
+/// A stopped process cannot start a child. Unlike a killed process, it still counts against the
+/// user's limit of processes, so the other orphans cannot start children in its place.
 fn stop_all(marker: &str, deadline: Instant) {
     let mut stopped = HashSet::new();
     for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {
@@ -61,8 +61,9 @@ fn signal_all(marker: &str, signal: Signal) -> Vec<i32> {
 
 /// The pids and pidfds of all processes with the environment entry `marker`, except the daemon.
 ///
-/// If a process calls `exec` meanwhile, its environment reads as empty or cut. So it is read again until
-/// `deadline`. All others are read first: one process that stays unreadable hides no other.
+/// While a process calls `exec`, its environment reads as empty or cut. So this function reads such
+/// an environment again until `deadline`. It reads those of all other processes first, because a
+/// process can stay in `exec` for long.
 fn find_by_token(marker: &str, deadline: Instant) -> Vec<(i32, OwnedFd)> {
     let pids = std::fs::read_dir("/proc")
         .into_iter()

@@ -4,8 +4,8 @@ use protocol::spawn_mark::spawn_mark;
 use std::path::Path;
 use store::{StateDir, now};
 
-/// Appends the mark of a new spawn to the log, if the log has output of an earlier spawn. A failure is
-/// only logged: then the log does not show where the new output begins.
+/// If the log has output of an earlier spawn, appends a mark after which the output of the new
+/// spawn begins. A failure is only logged: then the log does not show where the new output begins.
 pub(crate) fn mark_spawn_in_log(log: &Path) {
     let Some((directory, name)) = log.parent().zip(log.file_name().and_then(|name| name.to_str())) else {
         return;

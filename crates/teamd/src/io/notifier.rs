@@ -4,8 +4,8 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
-/// Runs the command line `argv` on a thread of its own. If it fails, calls `report` with the reason, a
-/// sentence for people.
+/// Runs the command line `argv` on a thread of its own. If the command fails, calls `report` with
+/// the reason, a sentence for people.
 ///
 /// # Panics
 ///

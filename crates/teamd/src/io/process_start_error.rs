@@ -1,5 +1,5 @@
-//! The error report for a process or thread that the kernel did not start. It names the limit that is
-//! reached.
+//! The error reports for processes and threads that could not be started. A report names the limit
+//! that was reached, if there is one.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use rustix::process::{Resource, getrlimit};
@@ -13,8 +13,9 @@ pub(crate) fn start_error(what: &str, error: &str) -> ErrorReport {
     }
 }
 
-/// The report for the start of `what`, for which the daemon has too few free descriptors. The daemon
-/// needs three for each member, and keeps some free for the calls of people.
+/// The error report for `what`, which was not started because the daemon has too few free
+/// descriptors. The daemon needs three for each member, and keeps some free for the calls of
+/// people.
 pub(crate) fn descriptors_error(what: &str) -> ErrorReport {
     let allowed = getrlimit(Resource::Nofile).current.map_or("all".to_owned(), |limit| limit.to_string());
     let message = format!("cannot start {what}: too few of the {allowed} descriptors of teamd are free");

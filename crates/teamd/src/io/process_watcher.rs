@@ -59,8 +59,9 @@ fn read_stat(pid: u32) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
 }
 
-/// The origin of the pids that this process sees. The number of a PID namespace may be used again
-/// after its end, so the start time of its first process is part of the origin.
+/// Identifies the boot and the PID namespace in which this process's pids are valid. The kernel may
+/// reuse the number of an ended PID namespace. So the origin includes the start time of the
+/// namespace's first process.
 pub(crate) fn pid_origin() -> PidOrigin {
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
     let namespace = std::fs::read_link("/proc/self/ns/pid").ok().zip(start_time(1).ok().flatten());

@@ -5,8 +5,8 @@ use protocol::error::{ErrorKind, ErrorReport};
 use rustix::process::{Resource, getrlimit};
 use std::path::Path;
 
-/// How many descriptors no start of an agent may use. They are for the calls with which people look
-/// at their teams and end members, and for the files that these calls need.
+/// How many file descriptors of the daemon stay free when it starts agents. People need them for
+/// calls that show teams and end members, and for the files that these calls read.
 const RESERVED_DESCRIPTORS: u64 = 16;
 
 /// Checks that the program `argv[0]` exists and that enough descriptors are left.
@@ -19,8 +19,8 @@ pub(crate) fn check_shim_start(argv: &[String]) -> Result<(), ErrorReport> {
     check_descriptors_left()
 }
 
-/// An upgrade can remove the program while the daemon runs. Without this check, tmux would open a
-/// pane that closes at once.
+/// Checks that the shim's program exists. An upgrade can remove it while the daemon runs. tmux
+/// would then open a pane that closes at once, and no error would say why.
 fn check_program_exists(argv: &[String]) -> Result<(), ErrorReport> {
     let Some(program) = argv.first().filter(|program| !Path::new(program).exists()) else { return Ok(()) };
     let message = format!("cannot start an agent: {program} is gone; teamd was upgraded or moved");

@@ -77,13 +77,13 @@ impl InstanceLock {
         Ok(lock)
     }
 
-    /// Writes the daemon's pid and the path of its control socket into the file. Clients that find no
-    /// socket elsewhere read it.
+    /// Writes the daemon's pid and the path of its control socket into the file. Clients read this
+    /// path if they find no socket at the usual place.
     pub(crate) fn write_socket_path(&self, socket: &Path) -> Result<(), ErrorReport> {
         let mut text = LockHolder { pid: std::process::id(), socket: socket.to_owned() }.to_bytes();
         let length = text.len();
-        // The new text covers the old one before the file is cut. So a client that reads meanwhile finds no
-        // mixture, and a full disk leaves no empty file.
+        // The file is cut only after the new text, padded with zeros, has replaced the whole old
+        // text. So a client never reads a mixture of both, and a full disk leaves no empty file.
         let old_length = self.file.metadata().map_or(0, |metadata| metadata.len());
         text.resize(length.max(usize::try_from(old_length).unwrap_or(0)), 0);
         let written = self.file.write_all_at(&text, 0).and_then(|()| self.file.set_len(length as u64));
@@ -102,8 +102,8 @@ impl InstanceLock {
 ///
 /// The wait is needed because a new lock holder writes its pid shortly after it takes the lock.
 /// Until then the file has no pid or the pid of an earlier daemon. The wait ends when `socket`
-/// accepts connections, because the lock holder has written its pid by then. No process has this
-/// pid if the lock holder runs in another pid namespace.
+/// accepts connections, because the lock holder has written its pid by then. This end is needed for
+/// a lock holder in another pid namespace, because no process here has its pid.
 fn wait_for_holder_pid(file: &mut File, socket: &Path) -> Option<i32> {
     let is_running =
         |pid: &i32| Pid::from_raw(*pid).is_some_and(|pid| pidfd_open(pid, PidfdFlags::empty()).is_ok());
@@ -134,8 +134,8 @@ fn read_holder_pid(file: &mut File) -> Option<i32> {
 /// A killed daemon keeps its lock, and even its socket, for a moment. So this function waits for a
 /// short time even if the socket accepts connections. It waits longer if the socket accepts none,
 /// because the other daemon is then exiting or starting. The longer wait ends as soon as the socket
-/// accepts connections, because the other daemon has then started and stays. If this process still
-/// waited, it would become the daemon when the user runs `teamctl down`.
+/// accepts connections, because the other daemon has then started and stays. With a still longer
+/// wait, this process would become the daemon if the user ended the other one with `teamctl down`.
 fn has_holder_exited(pid: Option<i32>, socket: &Path) -> bool {
     let Some(pid) = pid.and_then(Pid::from_raw) else { return false };
     let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
@@ -265,8 +265,9 @@ fn remove_stale_socket(path: &Path) -> Result<(), ErrorReport> {
 ///
 /// # Errors
 ///
-/// `NotPermitted` if another user can write to the directory or replace it, as in `/tmp`, where another
-/// user may have created it first; `Io`.
+/// `NotPermitted` if the directory has another owner or mode, or if another user could replace it.
+/// In `/tmp`, for example, another user may have created it first. `Io` if the directory cannot be
+/// created.
 fn make_private_directory(path: &Path) -> Result<(), ErrorReport> {
     let io = |error: std::io::Error| ErrorReport::from_io("make", path, &error);
     store::check_not_replaceable(path)?;

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
-/// The most bytes of all unfinished requests, without the line that each connection receives now.
-/// Enough for four requests of the maximum size, or for a hundred spawns with long prompts.
+/// The most bytes that all unfinished requests may have together. The line that a connection is
+/// receiving does not count. This is enough for four requests of the maximum size, or for a hundred
+/// spawns with long prompts.
 const MAX_UNFINISHED_BYTES: usize = 4 * protocol::control::framing::MAX_OBJECT_BYTES;
 
 /// The bytes that unfinished requests may still have. All connections share it.

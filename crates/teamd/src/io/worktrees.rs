@@ -260,8 +260,8 @@ fn unsaved_reasons(
 }
 
 /// Returns the error for a team deletion that is refused because of unsaved work. The error lists
-/// each worktree with its reasons, and contains the command that moves all of these worktrees to
-/// the trash.
+/// each worktree with its reasons. If all of these worktrees can go to the trash, the error
+/// contains the command that moves them there.
 fn unsaved_work_error(order: &DeleteTeamRequest, kept: &[&UnsavedWork]) -> ErrorReport {
     let lines = kept.iter().map(|work| {
         let reasons: Vec<String> = work.reasons.iter().map(ToString::to_string).collect();

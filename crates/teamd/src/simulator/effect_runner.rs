@@ -122,8 +122,9 @@ impl Simulation {
     }
 }
 
-/// Takes a random file job that may run now: the first of its lane, and for a team no earlier job
-/// saves a roster or an environment.
+/// Takes a random file job that may run now: the first job of a lane, which is the queue of one
+/// team or of the daemon's own files. A job of a team also waits for earlier saves of a roster or
+/// an environment.
 pub(super) fn take_file_job(files: &mut VecDeque<FileJob>, rng: &mut fastrand::Rng) -> Option<FileJob> {
     let mut lanes = BTreeSet::new();
     let mut has_save = false;
@@ -138,8 +139,8 @@ pub(super) fn take_file_job(files: &mut VecDeque<FileJob>, rng: &mut fastrand::R
     files.remove(*rng.choice(&runnable)?)
 }
 
-/// Adds a file job to the queue. Like `JobSender::push`, it replaces a roster that waits in the
-/// queue by a newer one, without changing its position.
+/// Adds a file job to the queue. If an older roster waits in the queue, a new roster takes its
+/// position, as in `JobSender::push`.
 fn push_file_job(files: &mut VecDeque<FileJob>, job: FileJob) {
     let waiting = files.iter_mut().find(|waiting| matches!(waiting, FileJob::SaveRoster(_)));
     match (waiting, job) {

@@ -1,6 +1,5 @@
-//! Simulates programs with hooks, both the programs of agents and those of lead sessions. Simulates
-//! the reports that the hooks send, and the long polls in which the hooks wait for messages and
-//! tasks.
+//! Simulates the programs of agents and lead sessions whose hooks call the daemon. The hooks report
+//! turns, and wait in long polls for messages and tasks.
 
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;

@@ -33,8 +33,9 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Seeds that found a bug, one per line, each with a description of the bug. A change of the random
-/// draws turns a seed into another run; then the seed no longer repeats its bug.
+/// Seeds that found a bug, one per line, each with a description of the bug. If the simulator draws
+/// its random numbers in another order, a seed gives another simulation and no longer repeats its
+/// bug.
 const REGRESSION_SEEDS: &str = include_str!("regression_seeds.txt");
 
 /// With at least this number of seeds, every event, effect and job must occur.

@@ -19,8 +19,8 @@ use protocol::payload::IdleReason;
 
 /// Maximum number of random actions.
 const MAX_STEPS: usize = 100;
-/// Simulated time that is waited until a simulation counts as idle, in milliseconds. It is longer
-/// than the longest grace period and the longest backoff.
+/// How long a simulation runs without new faults before it counts as idle, in milliseconds of
+/// simulated time. This is longer than the longest grace period and the longest backoff.
 const IDLE_TIMEOUT: u64 = 100_000;
 /// As [`IDLE_TIMEOUT`], for the last phase. It is shorter because no backoff is running.
 const TEARDOWN_TIMEOUT: u64 = 40_000;

@@ -413,9 +413,9 @@ impl Simulation {
     }
 }
 
-/// The roster as text, without the data that the core saves with the next change only: the turns of
-/// a team that has no limit of turns, and the tracking task of a starting member. A deregistration
-/// finds a tracking task without its id.
+/// The roster as text, without two fields that may change without a save of their own. They are the
+/// number of turns of a team without a limit of turns, and the tracking task of a starting member.
+/// If the id of a tracking task is not saved, the deregistration finds the task by its subject.
 fn roster_text(state: &State) -> String {
     let mut roster = state.to_roster();
     let unlimited = state.teams.iter().filter(|(_, team_state)| team_state.policy.max_turns.is_none());

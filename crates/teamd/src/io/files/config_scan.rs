@@ -15,9 +15,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use store::{CachedConfig, ConfigDamage, Error, Team};
 
-/// Number of recently deregistered members that the files thread remembers, so that it can remove a
-/// member that another program writes back. A client that has read config.json before the
-/// deregistration and then writes the whole file brings the member back.
+/// Number of recently deregistered members that the files thread remembers. Another program may
+/// read config.json before a deregistration and write the whole file after it. The deregistered
+/// member is then in config.json again, and the next scan removes it.
 const MAX_DEREGISTERED: usize = 64;
 
 impl FilesThread {
@@ -35,8 +35,8 @@ impl FilesThread {
         let (mut config, repaired) = self.read_or_repair(name, &roster.registered)?;
         let team = self.open_team(name)?;
         if self.remove_deregistered(&team, &config)? {
-            // If the removed name now belongs to a new member, that member may be missing and is
-            // restored below.
+            // The removed entry may have replaced the entry of a newer member with the same name.
+            // `restore_members` then adds the newer member again.
             config = team.as_repairer().cached_config()?;
         }
         let has_restored_members = restore_members(&team, &config, &roster.registered)?;

@@ -8,8 +8,9 @@ use store::{Error, StateDir};
 
 const EVENT_LOG_FILE: &str = "events.jsonl";
 const OLDER_FILE: &str = "events.jsonl.1";
-/// Maximum size of each of the two files in bytes. A larger log is renamed to `events.jsonl.1` and a
-/// new log begins. The size is limited because the daemon reads both files completely when it starts.
+/// Maximum size of `events.jsonl` and of `events.jsonl.1`, in bytes. When the log is full, it is
+/// renamed to `events.jsonl.1` and a new log begins. The size is limited because a starting daemon
+/// reads both files completely.
 const EVENT_LOG_LIMIT: usize = 7 * 1024 * 1024;
 
 /// Appends one line. When a new log begins, each team keeps a share of the older events.
@@ -42,9 +43,9 @@ fn read_parts(state: &StateDir) -> [Vec<u8>; 2] {
     })
 }
 
-/// The newest lines of each team, in their order, together at most `limit` bytes. A team that needs less
-/// than its share leaves the rest to the others, so that a busy team does not displace the events of
-/// a quiet one.
+/// The newest lines of each team, in their order, together at most `limit` bytes. Each team has an
+/// equal share of the bytes, so that a busy team does not displace the events of a quiet one. A
+/// team that needs less leaves the rest of its share to the other teams.
 fn keep_shares(log: &[u8], limit: usize) -> Vec<u8> {
     let mut lines: Vec<(Option<Cow<'_, str>>, &[u8])> =
         log.split_inclusive(|byte| *byte == b'\n').map(|line| (team_of(line), line)).collect();

@@ -15,9 +15,9 @@ pub(super) struct InboxScanner {
     /// map when this daemon has scanned it completely.
     logged_counts: BTreeMap<(TeamName, AgentName), usize>,
     cursors: BTreeMap<(TeamName, AgentName), InboxCursor>,
-    /// Inboxes that must be compared with the journal because they have changed by more than
-    /// appended entries. The value is true if messages were marked as read and the new unread count
-    /// has not been reported yet.
+    /// Inboxes to compare with the journal at the end of their scan. These are new to this daemon,
+    /// or were rewritten, or have messages that were marked as read. The value is true if messages
+    /// were marked as read and the new unread count has not been reported yet.
     rewritten: BTreeMap<(TeamName, AgentName), bool>,
     /// Compares the inboxes of a team with its journal.
     reconcilers: BTreeMap<TeamName, InboxReconciler>,
@@ -41,8 +41,8 @@ impl InboxScanner {
         self.reconcilers.remove(team);
     }
 
-    /// Returns the file names of inboxes that lack a message of the journal. No file event
-    /// announces such an inbox, so each rescan must scan it.
+    /// Returns the file names of inboxes that lack a message of the journal. The daemon may get no
+    /// further file event for such an inbox, so each rescan must scan it.
     pub(super) fn inboxes_with_missing(&mut self, team: &Team) -> Result<Vec<String>, Error> {
         let reconciler = self.reconcilers.entry(team.name().clone()).or_default();
         reconciler.read_journal(team)?;

@@ -98,8 +98,9 @@ impl FilesThread {
         .collect()
     }
 
-    /// Removes members of one team. If the team cannot be opened, tries again for each member alone,
-    /// so that each has its own result. If the team does not exist, they count as removed.
+    /// Removes members of one team. If the team cannot be opened, tries again for each member
+    /// alone, so that each member has its own result. If the team does not exist, the members count
+    /// as removed.
     fn remove_from_team(&mut self, members: &[Deregistration]) -> Vec<Result<(), Error>> {
         let Some(first) = members.first() else { return Vec::new() };
         match self.open_team(&first.record.request.team) {
@@ -176,8 +177,8 @@ fn remove_members(team: &Team, members: &[Deregistration]) -> Vec<Result<(), Err
 }
 
 /// Calls `act` once with all items. If that call fails, calls `act` for each item alone, so that
-/// each item has its own result. A single item is tried again too, because the client that waits
-/// for the exit gets its reply after this attempt.
+/// each item has its own result. A single item is tried twice too, because a second failure is
+/// reported to the clients that wait for the exit.
 fn run_together_or_each<T>(items: &[T], act: impl Fn(&[T]) -> Result<(), Error>) -> Vec<Result<(), Error>> {
     match if items.is_empty() { Ok(()) } else { act(items) } {
         Ok(()) => items.iter().map(|_| Ok(())).collect(),

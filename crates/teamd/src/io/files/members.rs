@@ -39,9 +39,12 @@ pub(crate) struct PreparedRegistration {
 impl FilesThread {
     /// Checks that a member can be registered, and prepares its inbox.
     ///
-    /// For a first spawn, sends the prompt to the inbox, and marks requests and answers to an earlier
-    /// member of the name read, or all messages to that member. For a respawn, marks shutdown requests
-    /// read, and sends the prompt again only to a native program that resumes no session.
+    /// For a first spawn, marks unread messages to an earlier member of the same name as read.
+    /// These are all messages, or only requests and answers, as `earlier_messages` says. Then sends
+    /// the prompt.
+    ///
+    /// For a respawn, marks only shutdown requests as read. Sends the prompt again only to a native
+    /// program that resumes no session.
     ///
     /// # Errors
     ///
@@ -84,9 +87,9 @@ impl FilesThread {
 
     /// Sends a shutdown request to a member.
     ///
-    /// Sends nothing if the inbox still has one of the requests `unless_unread` as an unread
-    /// message. If `unless_unread` contains `request` itself, this function also sends nothing if
-    /// `request` is in the inbox already, read or unread.
+    /// Sends nothing if one of the requests `unless_unread` is still unread in the inbox. If
+    /// `unless_unread` contains `request` itself, `request` may have been sent before. Then this
+    /// function also sends nothing if `request` is in the inbox, read or unread.
     pub(super) fn send_shutdown_request(
         &self,
         team: &TeamName,
@@ -148,8 +151,8 @@ impl FilesThread {
     /// Checks that the roster on disk contains the exit of a member, before the lead is notified of
     /// the exit. Remembers the member as deregistered.
     ///
-    /// If the exit were not on disk, the next daemon would notify the lead again, with another
-    /// text. A member without an exit has never run and needs no check.
+    /// If the exit were not on disk and the daemon were killed, the next daemon would notify the
+    /// lead again, with another text. A member without an exit has never run and needs no check.
     pub(super) fn check_exit_saved(&mut self, record: &AgentRecord) -> Result<(), ErrorReport> {
         if record.lifecycle.exit().is_some() {
             self.check_saved()?;
@@ -173,8 +176,8 @@ impl FilesThread {
         FileResult::MemberDeregistered { spawn: record.spawn_id.clone(), approval, error }
     }
 
-    /// Marks the prompt of the spawn read, if no respawn follows. A later member of the name has a prompt
-    /// of its own, and must not work by this one too.
+    /// Marks the unread prompt of an ended spawn as read, if no respawn follows. Otherwise a later
+    /// member with the same name would work on this prompt as well as on its own.
     fn discard_prompt(&self, record: &AgentRecord) -> Result<(), Error> {
         let is_last = match record.lifecycle.exit() {
             Some(exit) => exit.next_step.is_none(),
@@ -192,9 +195,9 @@ impl FilesThread {
         }
     }
 
-    /// Whether each member approved its shutdown. `records` are of one team. Reads the lead's inbox
-    /// once, and only if an agent ended while a shutdown request was open: its answer may be in the
-    /// inbox without having been scanned yet.
+    /// Finds the members that approved their shutdown. All `records` are of one team. Reads the
+    /// lead's inbox once, and only if an agent ended while a shutdown request to it was open. The
+    /// agent's answer may be in the inbox although no scan has found it yet.
     pub(super) fn read_approvals(
         &self,
         records: &[SharedRecord],
@@ -265,8 +268,8 @@ fn is_payload(message: &Message) -> bool {
     Payload::parse(&message.text).is_some()
 }
 
-/// Sends the approval of the member's plan again, if the previous spawn has read it. That spawn ended
-/// for the approval and could not work by it.
+/// Sends the approval of the member's plan again, if the previous spawn has read it. That spawn
+/// ended because of the approval, so the new spawn does the planned work and needs the message.
 fn repeat_approval(inbox: &Inbox, at: u64) -> Result<(), Error> {
     let latest = inbox.fold(|latest: &mut Option<Message>, entry| {
         let is_approval = |message: &Message| {

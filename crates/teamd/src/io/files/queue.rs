@@ -1,9 +1,9 @@
-//! The queues of file jobs: one for each lane. Jobs of a lane run in order, except the jobs that
-//! write the roster. If several rosters wait, only the newest is written, at the position of the
-//! oldest.
+//! The queues of file jobs. Each team has one queue, and the daemon's own files have one; such a
+//! queue is called a lane. Jobs of a lane run in order, except the jobs that write the roster. If
+//! several rosters wait, only the newest is written, at the position of the oldest.
 //!
-//! The newest roster may therefore be written before other jobs that were queued earlier. This is
-//! safe even if the daemon is killed between the two:
+//! The newest roster may therefore be written before jobs that were queued earlier. This is safe
+//! even if the daemon is killed before those jobs run:
 //!
 //! - A member leaves the roster only when its deregistration has been reported as done.
 //! - If the team files lack a lead's session id or a member's permission mode, the next daemon
@@ -43,8 +43,8 @@ enum QueuedJob {
     Roster,
 }
 
-/// Starts the thread of a lane. The thread begins once the thread of an earlier lane of a team with
-/// the same name has ended.
+/// Starts the thread of a lane. If an earlier team had the same name, the new thread begins after
+/// the thread of that team has ended.
 type StartLane = Box<dyn Fn(Lane, JobReceiver, Option<JoinHandle<()>>) -> io::Result<JoinHandle<()>> + Send>;
 
 /// The sending end of all queues. All jobs of one event are sent together, so that each lane wakes

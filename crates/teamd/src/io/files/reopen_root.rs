@@ -15,8 +15,8 @@ use std::sync::Arc;
 use store::Root;
 
 impl FilesThread {
-    /// Opens the root again if its directories were replaced. Sends the result as an event. Uses
-    /// the new root if another thread has opened it again.
+    /// Opens the root again if its directories were replaced, and sends the result as an event. If
+    /// another thread has already opened the root again, takes over that root.
     ///
     /// `job` is the job that runs after this check. If directories of the root are missing, they
     /// are created only if `job` creates a team.
@@ -77,7 +77,8 @@ fn reopen_and_lock(before: &Root) -> Result<Root, ErrorReport> {
             ErrorReport::new(ErrorKind::MissingPath, message).with_help("start a teamd there: teamctl up")
         );
     }
-    // If only `tasks` was removed, the new root has the locked directory and could not lock it.
+    // If only `tasks` was replaced, `before` still holds the lock on `teams`. That lock would keep
+    // the new handle from taking one.
     before.unlock()?;
     single_instance::lock_root(&root)?;
     failpoint::hit("files.root");

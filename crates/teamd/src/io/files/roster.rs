@@ -7,11 +7,11 @@ use protocol::error::ErrorReport;
 use store::Error;
 
 impl FilesThread {
-    /// Writes roster.json and leads.json, and removes the files of environments that the roster does
-    /// not name.
+    /// Writes roster.json and leads.json, and removes the files of environments that the roster
+    /// does not name.
     ///
-    /// A write that fails is tried again at once: as long as the last write has failed, no member
-    /// can be deregistered, and the next attempt comes only with the next rescan.
+    /// A failed write is repeated once at once. As long as the last write has failed, no member can
+    /// be registered or deregistered. The next write may come only with the next rescan.
     pub(super) fn save_roster(&mut self, roster: &Roster) -> Result<(), ErrorReport> {
         let written = self.write_roster(roster).or_else(|_| self.write_roster(roster));
         let written = written.map_err(ErrorReport::from);

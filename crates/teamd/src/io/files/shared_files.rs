@@ -15,10 +15,10 @@ pub(super) struct SharedFiles {
     /// The newest roster that waits to be written.
     newest_roster: Mutex<Option<Roster>>,
     /// Teams that are being created. Their policy and config backup are written before their
-    /// directory exists.
+    /// directory exists, and must not be removed as orphaned files.
     pub(super) creating: Mutex<BTreeSet<TeamName>>,
-    /// How many entries of each inbox the event log has, until the lane of the team takes over
-    /// these counts.
+    /// How many entries of each inbox the event log has. When the thread of a team starts, it takes
+    /// the counts of that team out of this map.
     logged_counts: Mutex<BTreeMap<(TeamName, AgentName), usize>>,
 }
 

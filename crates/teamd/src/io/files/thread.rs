@@ -1,8 +1,9 @@
-//! A files thread runs the file jobs of one lane in order. So the event loop never waits for a disk
-//! or a file lock, and teams do not wait for each other.
+//! A files thread runs the file jobs of one lane, in order. A lane is the queue of one team, or of
+//! the daemon's own files. With these threads, the event loop never waits for a disk or a file
+//! lock, and teams do not wait for each other.
 //!
-//! Only the thread of a team changes the team's files. Each job contains all data that it needs.
-//! The result of a job is sent to the event loop as an event.
+//! In the daemon, only the thread of a team changes the team's files. Each job contains all data
+//! that it needs. The result of a job is sent to the event loop as an event.
 
 use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
@@ -35,8 +36,8 @@ pub(crate) const ROSTER_FILE: &str = protocol::roster_file::RosterFile::FILE_NAM
 pub(super) struct FilesThread {
     pub(super) shared: Arc<SharedFiles>,
     pub(super) root: Root,
-    /// The generation of `root`. If another thread has opened the root again, the shared root has a
-    /// later one.
+    /// How many times the root was opened again before this thread took `root`. A higher number in
+    /// `shared` means that the root is a newer one.
     pub(super) root_generation: u64,
     pub(super) state: Arc<StateDir>,
     pub(super) rescan_cache: RescanCache,
@@ -351,13 +352,14 @@ impl FilesThread {
         Ok(team)
     }
 
-    /// The number of entries in the config of a team that the daemon does not know. `None` if there is
-    /// no such team. If a call waits for the result, this function waits until a program that writes
-    /// the config has finished.
+    /// The number of entries, with the lead, in the config.json of a team that the daemon does not
+    /// know yet. `None` if there is no such team. If a call waits for the result, this function
+    /// waits until a program that writes config.json has finished.
     ///
     /// # Errors
     ///
-    /// `InvalidData` if the config is damaged; other kinds if it cannot be read. None if no call waits.
+    /// `InvalidData` if config.json is damaged; other kinds if it cannot be read. If no call waits,
+    /// the result is `None` instead.
     fn count_config_members(
         &mut self,
         name: &TeamName,
@@ -404,9 +406,10 @@ impl FilesThread {
         }
     }
 
-    /// Returns the rule for restoring messages in an inbox. This is `rule`, except for the lead of
-    /// a team that another program created. The lead's program may remove messages that it has
-    /// read, so the result is `Never`.
+    /// Returns the rule for restoring messages that an inbox has lost. The result is `rule`, except
+    /// for the lead's inbox in a team that another program created: there `ForeignProgram` becomes
+    /// `Never`. The lead's program may remove messages that it has read, and these must not come
+    /// back.
     pub(super) fn restore_rule(&self, team: &TeamName, inbox: &str, rule: RestoreRule) -> RestoreRule {
         let is_lead = AgentName::new_unchecked(inbox).is_lead() && rule == RestoreRule::ForeignProgram;
         if is_lead && self.read_backup(team).is_none() { RestoreRule::Never } else { rule }

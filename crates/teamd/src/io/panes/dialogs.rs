@@ -8,8 +8,8 @@ use protocol::terminal_prompts::find_terminal_prompt;
 use std::collections::BTreeMap;
 use tmux::TaggedPane;
 
-/// What the dialog on the screen asks, or else its first line. `None` if there is no dialog, and no
-/// prompt of a common program.
+/// The question of the dialog on the screen, or else its first line. If there is no dialog, the
+/// prompt of a common program such as git or ssh. `None` if there is neither.
 fn dialog_text(screen: &str, patterns: &[String]) -> Option<String> {
     let Some(dialog) = dialog_match::find_dialog(screen, patterns) else {
         return find_terminal_prompt(screen);

@@ -161,11 +161,12 @@ impl PaneManager {
         Ok(created)
     }
 
-    /// Forgets the daemon's tmux session if it has ended since its id was read.
+    /// Forgets the daemon's tmux session if it has ended since its id was read. `error` is the
+    /// error with which tmux refused a new window in this session.
     ///
     /// # Errors
     ///
-    /// `error` if the session exists: then tmux has refused the window for another reason.
+    /// `error` if the session still exists, because tmux then had another reason to refuse.
     pub(super) fn forget_ended_session(&mut self, session: SessionId, error: Error) -> Result<(), Error> {
         if self.connect()?.session_exists(session)? {
             return Err(error);

@@ -1,5 +1,5 @@
-//! Opens panes beside a person's pane, in the window of that person, and puts the window in order
-//! again when they have closed.
+//! Opens agents' panes beside a person's pane, in the same tmux window. After agents' panes have
+//! left the window, restores its layout, or makes the remaining ones equally high.
 
 use crate::core::jobs::pane_jobs::{PaneMove, PaneSpec};
 use crate::io::panes::thread::PaneManager;
@@ -70,8 +70,8 @@ impl PaneManager {
         self.untidy_windows.extend(self.person_windows.keys());
     }
 
-    /// Puts in order the persons' windows that a pane may have left. Logs a failure, and tries again when
-    /// the next pane closes or moves, unless the person has closed the window.
+    /// Tidies the persons' windows that a pane may have left. If this fails, logs the error and
+    /// tries again when the next pane closes or moves, unless the person has closed the window.
     pub(super) fn tidy_person_windows(&mut self) {
         for window in std::mem::take(&mut self.untidy_windows) {
             let last_panes = self.person_windows.remove(&window).unwrap_or_default();
@@ -88,11 +88,13 @@ impl PaneManager {
     }
 }
 
-/// Chooses where the next pane of the team opens in the person's window: right of the person's pane, or
-/// below the team's last pane there. Returns the window too. `team_tags` are the tags of the team's panes. Returns
-/// `None` in these cases: the person's pane does not exist, is hidden, or is in a window of teamd; a
-/// pane of its window is zoomed, so that tmux does not report the sizes without the zoom; a pane would
-/// become too small.
+/// Chooses where the next pane of the team opens in the person's window, and returns that window
+/// too. The place is right of the person's pane, or below the team's last pane there. `team_tags`
+/// are the tags of the team's panes.
+///
+/// Returns `None` if the person's pane does not exist, is hidden, or is in a window of teamd. Also
+/// returns `None` if a pane would become too small, or if a pane of the window is zoomed. tmux does
+/// not report the sizes that panes have without the zoom.
 fn choose_place(
     rows: &[PaneRow],
     person: &PersonPane,

@@ -58,10 +58,10 @@ pub(super) struct PaneManager {
     pub(super) batch: Option<OpenBatch>,
     /// Windows to lay out, because their panes have changed.
     pub(super) pending_layouts: BTreeMap<WindowId, Layout>,
-    /// Windows of persons in which panes were opened beside a person's pane, with these panes. The set
+    /// Persons' windows in which agents' panes were opened, each with these panes. The set of panes
     /// is empty if an earlier daemon opened them.
     pub(super) person_windows: BTreeMap<WindowId, BTreeSet<PaneId>>,
-    /// Those of them to put in order, because a pane may have left them.
+    /// Windows of `person_windows` to tidy, because a pane may have left them.
     pub(super) untidy_windows: BTreeSet<WindowId>,
     pub(super) events: UnboundedSender<CoreEvent>,
 }
@@ -250,9 +250,8 @@ impl PaneManager {
 
     /// Returns the connection to tmux. Connects if there is no connection.
     ///
-    /// The returned [`TmuxServer`] reconnects by itself while the same tmux server runs. If another
-    /// tmux server listens at the address, or none, `list_panes` and `open` call
-    /// [`PaneManager::reconnect`].
+    /// The returned [`TmuxServer`] reconnects by itself while the same tmux server runs. After that
+    /// server has ended, its methods fail, and the caller can call [`PaneManager::reconnect`].
     pub(super) fn connect(&mut self) -> Result<&mut TmuxServer, Error> {
         if self.server.is_none() {
             self.tmux_session = None;

@@ -23,8 +23,8 @@ impl PaneManager {
         Ok(())
     }
 
-    /// Moves a hidden pane back to a window of its team, at its place in joining order. A visible pane
-    /// stays where it is.
+    /// Moves a hidden pane back to a window of its team. The panes stay in the order in which their
+    /// members joined the team. A visible pane stays where it is.
     pub(super) fn show(&mut self, shown: &PaneMove) -> Result<(), Error> {
         let rows = self.connect()?.list_panes()?;
         let row = rows.iter().find(|row| row.pane == shown.pane);
@@ -40,8 +40,8 @@ impl PaneManager {
     }
 
     fn show_in_team_window(&mut self, rows: &[PaneRow], shown: &PaneMove) -> Result<MoveOutcome, Error> {
-        // An agent whose pane has a window of its own is not in `neighbors`. Its pane must not
-        // share a window.
+        // `neighbors` lacks the shown pane if its agent was spawned with a window of its own. Such
+        // a pane must not share a window.
         if !shown.neighbors.contains(&shown.owner) {
             return Ok(MoveOutcome::NotMoved);
         }
@@ -80,9 +80,9 @@ impl PaneManager {
     }
 }
 
-/// The place of a shown pane in a window with panes of its team: below the pane of the member that joined
-/// the team before its member, or above the pane of the one that joined after. `None` if the window has no
-/// pane of the team.
+/// The place of a shown pane in a window with panes of its team, in the order in which the members
+/// joined. The place is below the pane of the last member before it, or else above the pane of the
+/// first member after it. `None` if the window has no pane of the team.
 pub(super) fn place_in_joining_order(
     rows: &[PaneRow],
     window: WindowId,

@@ -1,4 +1,4 @@
-//! What is known about a team's tmux windows while several panes are opened in a row. This saves
+//! Remembers the panes in a team's tmux windows while several panes are opened in a row. This saves
 //! the round trips that would list the panes again.
 
 use crate::core::id::SpawnId;

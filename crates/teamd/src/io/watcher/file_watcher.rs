@@ -71,9 +71,9 @@ pub(super) fn is_root_directory(root: &Path, path: &Path) -> bool {
     path == root || matches!(relative_parts(root, path).as_slice(), ["teams" | "tasks"])
 }
 
-/// The event for a change in a directory of the team `name`. `None` unless the team belongs to a
-/// Claude Code session. For a new directory of another team, `handle_event` reports an overflow, so
-/// that the core rescans all files.
+/// The event for a change in a directory of the team `name`, which belongs to a Claude Code
+/// session. `None` for any other team: for its new directories, `handle_event` reports an overflow,
+/// so that the core rescans all files.
 pub(super) fn session_team_event(name: &str) -> Option<CoreEvent> {
     let team = TeamName::parse(name).ok().filter(TeamName::is_claude_session)?;
     Some(CoreEvent::SessionTeamChanged { team })
