@@ -1,5 +1,6 @@
-//! Reads the definitions of agent types: `ROOT/agents/TYPE.md`. People write these files for Claude
-//! Code and other programs; teamd never writes them.
+//! Reads the definitions of agent types, which are kinds of work such as `reviewer`. People write a
+//! definition as the file `ROOT/agents/TYPE.md`, for Claude Code and other programs. teamd never
+//! writes these files.
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;

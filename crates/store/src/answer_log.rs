@@ -1,8 +1,10 @@
-//! Log of the answers to members' requests, one file for each team, in teamd's state directory.
-//! Newer versions of Claude Code delete an answer from the member's inbox after reading it. Without
-//! this log, the answered request would then count as open again.
+//! Log of the answers to members' requests: one file for each team, in teamd's state directory.
 //!
-//! Every answer is first stored in the inbox and then added to the log as one line. If the process
+//! A request counts as answered if its answer is in the member's inbox. Newer versions of Claude
+//! Code delete the answer from the inbox after reading it. The log then still shows that the
+//! request was answered.
+//!
+//! A process first stores an answer in the inbox and then adds a line to the log. If the process
 //! crashes between these two steps, only the inbox has the answer.
 
 use crate::error::Error;
@@ -31,8 +33,9 @@ pub struct AnsweredRequest {
     pub approved: bool,
     /// Who answered.
     pub answered_by: AnsweredBy,
-    /// When the member made the request, in ms since the epoch, according to the request's
-    /// timestamp. A later request with the same id counts as a new request.
+    /// When the member last made the request, in ms since the epoch, according to the request's
+    /// timestamp. If the member makes a request with the same id later, this answer does not count
+    /// for it.
     pub asked_at: u64,
 }
 

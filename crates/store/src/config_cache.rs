@@ -17,8 +17,8 @@ pub struct CachedConfig {
     pub(crate) origin: BaseVersion,
 }
 
-/// Identifies the part of a team's config that is not about members. Two configs have the same
-/// `BaseVersion` if they differ only in members that teamd added or removed.
+/// Identifies the content of a team's config apart from its members. If two configs have the same
+/// `BaseVersion`, they differ only in members that teamd added or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BaseVersion(u64);
 
@@ -61,8 +61,8 @@ pub(crate) struct ConfigCache(Mutex<Option<CachedRead>>);
 #[derive(Debug, Clone)]
 pub(crate) struct CachedRead {
     pub(crate) config: Arc<CachedConfig>,
-    /// The version of `config.json` when the config was read. `None` if comparing versions can't
-    /// show whether the file has changed since.
+    /// The version of `config.json` when the config was read. `None` if the file could change
+    /// without getting a different version.
     version: Option<FileVersion>,
 }
 

@@ -1,6 +1,6 @@
-//! Deletes a team's files. Only files whose names teamd knows are deleted. If the team has an
-//! unknown file, nothing is deleted: a person moves the file away and deletes the team again. After
-//! a crash, a second call finishes the deletion.
+//! Deletes a team's files. Only files whose names teamd knows are deleted. If the team's
+//! directories contain any other file, nothing is deleted. A person can then move that file away
+//! and delete the team again. After a crash, a second call finishes the deletion.
 
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;

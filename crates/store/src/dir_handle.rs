@@ -1,8 +1,9 @@
-//! An open directory, whose entries are used by plain name.
+//! An open directory. Its entries are opened, changed and deleted by their names, relative to it.
 //!
-//! Every file and directory below a root is opened from such a directory, one path component at a
-//! time. Invariant: symbolic links below a root are not followed; `links_are_not_followed` checks
-//! it. So a path that another process replaces during the access can't lead out of the root.
+//! Every file and directory below a root (usually `~/.claude`) is opened from a directory that is
+//! already open, one path component at a time. Invariant: symbolic links below a root are not
+//! followed; `links_are_not_followed` checks it. So a process that replaces a part of a path during
+//! the access can't lead teamd out of the root.
 
 use crate::error::Error;
 use crate::own_access::check_own_access;
@@ -105,7 +106,8 @@ impl DirHandle {
     /// Opens a subdirectory of a root like [`DirHandle::open_dir`].
     ///
     /// # Errors
-    /// Also `Untrusted` if another user owns the subdirectory or can write to it.
+    /// As [`DirHandle::open_dir`]; `Untrusted` if another user owns the subdirectory or can write
+    /// to it.
     pub(crate) fn open_own_dir(&self, name: &str) -> Result<Option<DirHandle>, Error> {
         let found = self.open_dir(name)?;
         found.as_ref().map_or(Ok(()), DirHandle::check_own_access)?;

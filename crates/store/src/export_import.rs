@@ -1,5 +1,6 @@
-//! Export and import of a team, to move it to another machine. The files are exported with their
-//! paths relative to the root, so that other tools can unpack them.
+//! Export and import of a team, to move it to another machine. An exported file keeps its path
+//! relative to the root, such as `teams/NAME/config.json`. So any archive program can also unpack
+//! the export below a root.
 //!
 //! Temporary files and locks are not exported. The members in the config are not imported, because
 //! their agents run on the old machine.
@@ -113,8 +114,8 @@ pub struct TeamArchive {
     commands: Vec<(TaskId, String)>,
 }
 
-/// The largest id of a task, and the largest high-water mark, in an archive. The ids above are for
-/// the tasks of the imported team.
+/// The largest task id, and the largest high-water mark, that an archive may contain. Higher ids
+/// remain for tasks that are created after the import.
 const MAX_IMPORTED_ID: u32 = TaskId::MAX / 2;
 
 impl TeamArchive {
@@ -130,8 +131,9 @@ impl TeamArchive {
     ///
     /// # Errors
     /// `InvalidData` if the path has another form or was added before, if the file is too large, or
-    /// if the content is not valid for this path. Also if a request is dated in the future or has no
-    /// date, because it would count as a request of a member that is spawned later.
+    /// if the content is not valid for this path. Also if the lead's inbox has a request without a
+    /// date or with a future date. If a member of the same name is spawned later, it would seem to
+    /// have made that request.
     pub fn add_file(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), ErrorReport> {
         let parts: Vec<&str> = path.split('/').collect();
         let name = parts.get(1).and_then(|name| TeamName::parse(name).ok());
@@ -236,8 +238,9 @@ impl TeamArchive {
 /// Checks the dates of the requests in the lead's inbox. `now` is the present, in milliseconds since
 /// the epoch.
 ///
-/// A request is open only if it is not older than its member, and the imported team has no members
-/// yet. So a request with a date in the past stays closed.
+/// A request counts as open only if its date is not before the spawn of the member that made it.
+/// All members of the imported team are spawned after the import, so a request with a past date
+/// never counts as open.
 fn check_request_dates(path: &str, entries: Vec<InboxEntry>, now: u64) -> Result<(), ErrorReport> {
     for request in entries.into_iter().filter_map(OpenRequest::from_entry) {
         if request.asked_at == 0 || request.asked_at > now {

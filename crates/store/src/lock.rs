@@ -1,9 +1,10 @@
 //! The lock that all programs take before they change the files of a team. `mkdir PATH.lock` takes
 //! the lock and `rmdir` releases it.
 //!
-//! A lock is stale if its timestamp has not changed for ten seconds. If the holder was one of
-//! teamd's programs and is dead, its lock is stale at once ([`holder_liveness`]). The protocol is
-//! that of the npm package proper-lockfile 4.1.2 with its default options.
+//! Any program may take over a stale lock. A lock is stale if its timestamp has not changed for ten
+//! seconds. If the holder was one of teamd's programs and is dead, its lock is stale at once
+//! ([`holder_liveness`]). The protocol is that of the npm package proper-lockfile 4.1.2 with its
+//! default options.
 //!
 //! A lock is an empty directory. Invariant: a directory with content, or a file, is not a lock and
 //! is never removed; `no_foreign_lock_or_file_is_removed` checks it. A holder that was stopped for
@@ -170,8 +171,8 @@ enum TakeoverResult {
 }
 
 /// Removes a stale lock, unless another process has already replaced it by a new lock. The lock is
-/// first renamed to a unique name, under which its stamp can't change. If the stamp then shows that
-/// the renamed lock is not the stale one, the lock is moved back.
+/// first renamed to a unique name, which no other process uses. If its stamp (inode and time) then
+/// shows that it is not the stale lock, the lock is moved back.
 fn take_over(dir: &DirHandle, name: &str, watch: &StaleWatch) -> Result<TakeoverResult, Error> {
     if let Ok(Some(lock)) = dir.open_dir(name)
         && !lock.file_names()?.is_empty()

@@ -1,9 +1,10 @@
-//! Decides whether a file or directory of a root can be believed: the current user owns it, and no
-//! other user can write to it.
+//! Decides whether the content of a file or directory of a root can be trusted. The current user
+//! must own it, and no other user may be able to write to it.
 //!
-//! A group may write if it is the private group of the user. On many systems each user has such a
-//! group, and programs create files that it may write (umask 002). A group is not private if the file
-//! has an access control list. Only Linux can check this; on other systems no group is private.
+//! The user's private group may write, because it has no other member. On many systems each user
+//! has such a group, and programs create files that the group may write (umask 002). If the file
+//! has an access control list, no group counts as private, because the list may let other users
+//! write. Only Linux can check this; on other systems no group is private.
 
 use crate::error::Error;
 use nix::sys::stat::{FileStat, Mode, SFlag};
@@ -64,9 +65,9 @@ impl ForeignWriter {
         }
     }
 
-    /// What the user can do: for a group or others that can write, a `chmod`; for a file of another user,
-    /// advice. A directory is corrected with everything in it, and loses the setgid bit, which would give
-    /// its group to each new file.
+    /// What the user can do. If the group or others can write, this is a `chmod` command; for a
+    /// file of another user, it is advice. The command for a directory also changes all of its
+    /// content. It removes the setgid bit, which would give the directory's group to each new file.
     fn remedy(self, access: Access, path: &Path) -> String {
         let shown = shell_quote(&path.to_string_lossy());
         match self {
@@ -83,8 +84,9 @@ impl ForeignWriter {
     }
 }
 
-/// What the user `me` can do about a directory of the user `owner`. In a container, teamd often runs
-/// as an ordinary user, and a person comes in as root; a changed owner would then lock teamd out.
+/// What the user `me` can do about a directory of the user `owner`. Root is advised to run the
+/// program as `owner`. In a container, teamd often runs as an ordinary user while a person works as
+/// root; if root became the owner, teamd would be locked out.
 pub(crate) fn foreign_owner_remedy(owner: u32, me: u32, path: &Path) -> String {
     let shown = shell_quote(&path.to_string_lossy());
     match (owner, me) {
@@ -95,7 +97,7 @@ pub(crate) fn foreign_owner_remedy(owner: u32, me: u32, path: &Path) -> String {
 }
 
 /// The private group of the current user. `None` if the user has none, or if that is not certain.
-/// Found once, because every check would read the same two files.
+/// The result is cached, because it comes from the same two files each time.
 fn private_group() -> Option<u32> {
     static GROUP: OnceLock<Option<u32>> = OnceLock::new();
     *GROUP.get_or_init(|| {
@@ -104,11 +106,12 @@ fn private_group() -> Option<u32> {
     })
 }
 
-/// The primary group of the user `uid`, if by these files the group has the user's name and no other
-/// member, and is no other user's primary group.
+/// The primary group of the user `uid` if the group is private: it has the user's name and no other
+/// member, and is no other user's primary group. `passwd` and `groups` are the texts of
+/// `/etc/passwd` and `/etc/group`.
 ///
-/// `None` if the files do not list the user or the group, or if a line that begins with `+` or `-`
-/// includes a directory service, whose members cannot be listed.
+/// `None` also if these files do not list the user or the group, or if a line begins with `+` or
+/// `-`. Such a line adds users of a directory service, whom the files do not list.
 fn find_private_group(passwd: &str, groups: &str, uid: u32) -> Option<u32> {
     let users: Vec<Vec<&str>> = passwd.lines().map(|line| line.split(':').collect()).collect();
     let groups: Vec<Vec<&str>> = groups.lines().map(|line| line.split(':').collect()).collect();
@@ -129,8 +132,9 @@ fn find_private_group(passwd: &str, groups: &str, uid: u32) -> Option<u32> {
     if is_primary_of_other || !with_gid.all(is_private) { None } else { gid.parse().ok() }
 }
 
-/// Whether the file has an access control list. Such a list can let other users write, and the group
-/// bits of the mode are then its mask. True if that cannot be found out.
+/// Whether the file has an access control list. Such a list can let other users write. The group
+/// bits of the mode are then its mask, and no longer the rights of the group. True also if the
+/// check fails.
 #[cfg(target_os = "linux")]
 fn has_acl(file: impl AsFd) -> bool {
     use rustix::io::Errno;

@@ -25,8 +25,8 @@ pub struct ProcessLimit {
 }
 
 impl ProcessLimit {
-    /// Whether at most 2 % is left. It need not be nothing: a start can fail because it needs several
-    /// processes, and other processes may have ended since the failure.
+    /// Whether at most 2 % of the limit is left. Some may be left after a failure: a start can need
+    /// several processes, and other processes may have ended since.
     pub fn is_nearly_reached(&self) -> bool {
         self.used + self.allowed / 50 >= self.allowed
     }
@@ -43,8 +43,8 @@ impl ProcessLimit {
     }
 }
 
-/// All limits that apply to this process and that the kernel shows. The limit that is closest to its
-/// end comes first.
+/// All limits that apply to this process and that the kernel shows. The limit with the fewest units
+/// left comes first.
 pub fn process_limits() -> Vec<ProcessLimit> {
     let mut limits = process_limits_below(Path::new(ROOT));
     limits.sort_by_key(|limit| limit.allowed.saturating_sub(limit.used));

@@ -1,5 +1,5 @@
-//! The root: the directory that holds all teams. The root is opened once, and trusted only if no
-//! other user can write there.
+//! The root: the directory that holds all teams, usually `~/.claude`. It is opened once, and is
+//! trusted only if no other user can write there.
 
 use crate::answer_log::AnswerLog;
 use crate::dir_handle::DirHandle;
@@ -149,8 +149,8 @@ impl Root {
         remove_temp_files(&self.0.teams, PROBE_NAME)
     }
 
-    /// The names of all teams, sorted: directories with a valid name and a `config.json`, or that other
-    /// users can write to, so that commands report them.
+    /// The names of all teams, sorted. A team is a directory with a valid name and a `config.json`.
+    /// A directory that other users own or can write to is also listed, so that commands report it.
     pub fn teams(&self) -> Result<Vec<TeamName>, Error> {
         let names = self.0.teams.file_names()?;
         let names = names.iter().filter_map(|name| TeamName::parse(name).ok());
@@ -159,8 +159,8 @@ impl Root {
         Ok(names.filter(is_team).collect())
     }
 
-    /// The names of directories in `teams` that have no `config.json`, sorted: another program has
-    /// removed the file, or a crash has cut off a deletion.
+    /// The names of directories in `teams` that have no `config.json`, sorted. Either another
+    /// program has removed the file, or a crash has interrupted the deletion of the team.
     ///
     /// # Errors
     /// `Io`.
@@ -221,8 +221,8 @@ impl Root {
         sync_dir(team.dir(), durability)?;
         sync_dir(&self.0.teams, durability)?;
         // Members of an earlier team with the same name may have used the same request ids, so the
-        // old answers are deleted. If the deletion fails, the old answers are older than any new
-        // request and do not count.
+        // old answers are deleted. A failure does no harm: an answer that is older than a request
+        // does not count for it.
         self.delete_records(team.name()).ok();
         Ok(team)
     }
@@ -257,9 +257,8 @@ pub fn check_root_trusted(path: &Path) -> Result<(), Error> {
     DirHandle::open(path)?.check_own_access()
 }
 
-/// Checks that the current user owns the file or directory at `path`, and that no other user can write
-/// to it. A symbolic link is not followed. A path where nothing is, or no file or directory, is
-/// not an error.
+/// Checks that the current user owns the file or directory at `path`, and that no other user can
+/// write to it. Does nothing if the path is missing, a symbolic link or a socket.
 ///
 /// # Errors
 /// [`Error::Untrusted`], or `Io`.
@@ -274,15 +273,15 @@ pub fn check_own_path(path: &Path) -> Result<(), Error> {
     check_own_access(&file, &stat, path)
 }
 
-/// Whether the root at `path` has a directory for teams. True too if that cannot be found out; then
-/// [`Root::open`] returns the error.
+/// Whether the root at `path` has a directory for teams. Also true if the check fails;
+/// [`Root::open`] then returns the error.
 pub fn has_teams_directory(path: &Path) -> bool {
     path.join(TEAMS_DIR).try_exists().unwrap_or(true)
 }
 
 impl Team {
-    /// Opens the team that now has this team's name. `None` if there is no such team. Creates
-    /// nothing.
+    /// Opens the team that now has this team's name, which may have been deleted and created again.
+    /// `None` if there is no such team. Creates nothing.
     ///
     /// # Errors
     /// As [`Root::open`] and [`Root::team`].

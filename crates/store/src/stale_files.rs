@@ -1,8 +1,10 @@
 //! Removes temporary files and locks that a killed program left beside the files of a team. Such
-//! stale files do no harm. Temporary files and moved locks are deleted after an hour.
+//! stale files do no harm.
 //!
-//! A lock that was not moved is stale after ten seconds, by the rules of [`crate::lock`]. The next
-//! program that wants the lock then takes it over, or [`Team::remove_stale_locks`] removes it.
+//! Temporary files and moved locks are deleted after an hour. A moved lock is a stale lock that a
+//! program had renamed in order to remove it. Any other lock is stale after ten seconds, by the
+//! rules of [`crate::lock`]. The next program that wants the lock then takes it over, or
+//! [`Team::remove_stale_locks`] removes it.
 
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;

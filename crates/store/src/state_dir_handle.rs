@@ -115,10 +115,8 @@ impl StateDir {
     }
 }
 
-/// The maximum size of a file, for reading and for writing.
-///
-/// The roster has none. It grows with the number of members, and a daemon that cannot read its own
-/// roster supervises no team.
+/// The maximum size of a file, for reading and for writing. The roster has no maximum: it grows
+/// with the number of members, and without its roster a daemon can't supervise any team.
 fn size_limit(name: &str) -> u64 {
     if name == RosterFile::FILE_NAME { i64::MAX.unsigned_abs() } else { FILE_LIMIT }
 }

@@ -3,8 +3,9 @@
 //! A change of the list takes two kinds of locks. The first is a [`lock_queue_ticket`], a flock on
 //! the file `.lock`: teamd's programs and other programs that use flock wait for it in a queue.
 //! With the ticket, the change reads the list and prepares the new files. To put the files in
-//! place, the change takes the directory locks that all programs use. It takes the list's lock and,
-//! inside it, the lock of each file. New owners are notified after all locks are released.
+//! place, the change takes the locks that all programs use, which are directories. It takes the
+//! list's lock and, while holding it, the lock of each file. New owners are notified after all
+//! locks are released.
 
 pub(crate) mod cache;
 mod claim;

@@ -106,7 +106,7 @@ impl Team {
     /// undo many changes.
     ///
     /// # Errors
-    /// As [`Team::add_member`], except for a member that exists.
+    /// As [`Team::add_member`], but an existing member is not an error.
     pub fn add_missing_members(&self, members: &[Member]) -> Result<Vec<AgentName>, Error> {
         let mut missing = Vec::new();
         let last = self.config_cache().get();

@@ -107,9 +107,9 @@ impl ArrayReader {
         Ok(())
     }
 
-    /// Moves the reader to `end`, the offset at which an element ends in the file. The caller
-    /// checks [`bytes_before`](ArrayReader::bytes_before) to make sure that this element is still
-    /// there.
+    /// Moves the reader to the offset `end`, where an element ended in an earlier read of the file.
+    /// The file may have changed since, so the caller compares
+    /// [`bytes_before`](ArrayReader::bytes_before) with the earlier read.
     pub(crate) fn seek_after(&mut self, end: u64) -> Result<(), ArrayReadError> {
         self.chunk_offset = end.saturating_sub(self.kept_before as u64);
         self.file.as_mut().ok_or(ArrayReadError)?.seek(SeekFrom::Start(self.chunk_offset))?;
@@ -136,9 +136,9 @@ impl ArrayReader {
         &self.bytes[self.element_end.saturating_sub(self.kept_before)..self.element_end]
     }
 
-    /// The file's version, if a later `stat` can show by this version whether the file has changed.
-    /// `None` if the timestamps can't show a change, or if the file was renamed or replaced during
-    /// the read.
+    /// The file's version when it was opened, for a later comparison. `None` if the file could
+    /// change without getting a different version, or if it was renamed or replaced during the
+    /// read.
     ///
     /// # Errors
     /// [`ArrayReadError`] if the file has changed since it was opened.

@@ -66,14 +66,15 @@ impl FileSnapshot {
         self.bytes
     }
 
-    /// The file's version, if a later `stat` can show by this version whether the file has changed.
-    /// `None` if the file was changed shortly before the read or during the read.
+    /// The file's version, for a later comparison. `None` if the file was changed shortly before
+    /// the read or during the read, because a later change may then leave the same version.
     pub(crate) fn stable_version(&self) -> Option<FileVersion> {
         (!self.recently_changed && self.bytes.len() as u64 == self.identity.size()).then_some(self.identity)
     }
 
-    /// The permission bits that the new file gets. It may get the group of its directory, so the group
-    /// may not write.
+    /// The permission bits for the file that replaces this one, without write permission for the
+    /// group and others. The new file may have another group, because some directories give their
+    /// own group to new files.
     pub(super) fn mode(&self) -> u32 {
         self.stat.st_mode & 0o7755
     }
@@ -139,16 +140,17 @@ pub(crate) fn read_and_parse<T>(
 }
 
 /// The backoff between reads of a file that may be half-written. It ends when the file has been
-/// unchanged for `timeout`. The caller must have read the file before this call: another program
-/// may truncate the file between a `stat` and a read.
+/// unchanged for `timeout`. The caller must read the file before this call checks the file's age.
+/// If the check came first, a write between check and read would go unnoticed.
 pub(crate) fn half_written_backoff(dir: &DirHandle, name: &str, timeout: Duration) -> Result<Backoff, Error> {
     let unchanged_for =
         || FileVersion::stat_file(dir, name).map(|now| now.map_or(Duration::ZERO, |now| now.age()));
     let (first, longest) = (Duration::from_millis(10), Duration::from_millis(300));
     let mut left = timeout.saturating_sub(unchanged_for()?);
     if left.is_zero() && !timeout.is_zero() {
-        // The kernel shows the new size of a truncated file before its new timestamp. On a busy machine
-        // the other program may have to wait for a processor between the two.
+        // When a program truncates a file, the kernel sets the new size before the new timestamp.
+        // On a busy machine, time may pass in between. So an empty file with an old timestamp gets
+        // a longer wait.
         let is_empty = dir.stat(name)?.is_some_and(|stat| stat.st_size == 0);
         let grace = if is_empty { first * 10 } else { first };
         Backoff::new(grace, grace, grace).wait();
@@ -242,9 +244,9 @@ fn open_regular_file(dir: &DirHandle, name: &str) -> Result<Option<(File, FileSt
     let unexpected = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
     let fd = match openat(dir, name, flags, Mode::empty()) {
         Ok(fd) => fd,
-        // Another process has just exchanged this file with a new one and now rewrites the old file
-        // under a write lease (see `tail_rewrite`). The name already leads to the new file, so a
-        // second attempt succeeds.
+        // This call found the old file just before another process exchanged it for a new one (see
+        // `tail_rewrite`). That process now has a write lease on the old file. The name already
+        // leads to the new file, so a second attempt succeeds.
         Err(Errno::EWOULDBLOCK) => match openat(dir, name, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(errno) => return Err(Error::io("open", &dir.join(name), errno)),
@@ -275,9 +277,8 @@ pub(super) fn is_unchanged(
     if FileVersion::from_stat(&stat) != before.identity {
         return Ok(false);
     }
-    // If another program writes in place during the read, the read may return parts of two
-    // versions, with the timestamp of the later version. So the timestamp alone does not prove that
-    // nothing has changed.
+    // The versions are equal. That proves nothing if the file was changed during the read or
+    // shortly before: a later write may have the same timestamp. Then the contents are compared.
     if before.stable_version().is_some() {
         return Ok(true);
     }

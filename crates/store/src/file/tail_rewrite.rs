@@ -28,8 +28,8 @@ use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-/// Up to this many bytes that the shadow copy lacks are written in the same system call as the new
-/// tail.
+/// If the shadow copy lacks at most this many bytes, they are written together with the new tail,
+/// by one system call.
 const MAX_INLINE_COPY: u64 = 64 << 10;
 
 /// An open file that still has its known version.
@@ -43,8 +43,8 @@ pub(crate) struct LongFile<'d> {
 }
 
 impl<'d> LongFile<'d> {
-    /// Opens the file `name`. `None` if the file no longer has the version `known`, or if its
-    /// timestamps can't show whether it has.
+    /// Opens the file `name`. `None` if the file is missing, no longer has the version `known`, or
+    /// has timestamps of whole seconds, which are too coarse to show a change.
     pub(crate) fn open(
         dir: &'d DirHandle,
         name: &'d str,
@@ -125,9 +125,8 @@ impl<'d> LongFile<'d> {
         Ok(SwapOutcome::Done(Some(KnownFile { version: file, durability, shadow })))
     }
 
-    /// Undoes the exchange. If another program replaced the staged copy after the exchange, that
-    /// program's newer file is put back. Returns whether the file's name leads to the old file
-    /// again.
+    /// Undoes the exchange. Returns whether the file's name leads to the old file again. If another
+    /// program has replaced the new file since the exchange, that program's file keeps the name.
     fn swap_back(&self, staged: &StagedCopy) -> bool {
         if rename_exchange(self.dir, &staged.name, self.name).is_err() {
             return false;
@@ -171,8 +170,9 @@ impl<'d> LongFile<'d> {
         // then wait.
         let lease = WriteLease::take(file).ok_or(std::io::ErrorKind::ResourceBusy)?;
         if kept.is_some() && durability >= Durability::Ordered {
-            // This file had the inbox's name before the last exchange. Unless that rename is
-            // flushed to the disk, the inbox's name may lead to this file again after a power loss.
+            // This file had the inbox's name before the last exchange, and is now overwritten. If
+            // the exchange is not flushed to the disk first, the inbox's name may lead to this file
+            // again after a power loss.
             fsync(self.dir)?;
         }
         let at = if shared_bytes - shared > MAX_INLINE_COPY { shared_bytes } else { shared };
@@ -245,8 +245,8 @@ impl Drop for StagedCopy<'_> {
     }
 }
 
-/// Copies the bytes from offset `from` to offset `to`. The kernel copies them without a buffer in
-/// this process.
+/// Copies the bytes between the offsets `from` and `to` of `file` to the same place in `shadow`.
+/// The kernel copies them without a buffer in this process.
 fn copy_range(file: &File, shadow: &File, from: u64, to: u64) -> std::io::Result<()> {
     if from == to {
         return Ok(());

@@ -1,7 +1,7 @@
 //! Reads the entries that were added to an inbox since an earlier read. If the file has only grown,
 //! reading continues where the last read ended. Otherwise the file is read from its start, to find
-//! the entry that the earlier read returned last. If reading in parts fails for two seconds, the
-//! whole file is read at once, which reports the error.
+//! the entry that the earlier read returned last. The file is read in parts, to save memory. If
+//! that fails for two seconds, the whole file is read at once, which succeeds or reports the error.
 
 use super::inbox_handle::Inbox;
 use super::message_id::{entry_uuid, hash_bytes};
@@ -166,7 +166,7 @@ impl Inbox {
             loop {
                 let (new, next) = self.read_chunk_since(cursor.as_ref())?;
                 // Another program has removed or rewritten entries that `step` has already
-                // processed, so the result is useless.
+                // processed. So the next attempt starts with the first entry.
                 if next.is_reset() {
                     break;
                 }

@@ -64,8 +64,8 @@ impl Inbox {
         self.fold_unread(|unread: &mut Vec<InboxEntry>, entry| unread.push(entry))
     }
 
-    /// The number of unread entries. No more of the inbox is in memory at a time than
-    /// [`Inbox::fold`] says.
+    /// The number of unread entries. Only a part of the inbox is in memory at a time, as in
+    /// [`Inbox::fold`].
     ///
     /// # Errors
     /// As [`Inbox::read`].
@@ -73,8 +73,8 @@ impl Inbox {
         self.fold_unread(|count: &mut usize, _| *count += 1)
     }
 
-    /// The last `limit` entries, or unread entries, oldest first, and the number of unread entries of
-    /// the whole inbox. Only these entries are in memory, and what [`Inbox::fold`] says.
+    /// The last `limit` entries of the selection, oldest first, and the number of unread entries of
+    /// the whole inbox. Only a part of the inbox is in memory at a time, as in [`Inbox::fold`].
     ///
     /// # Errors
     /// As [`Inbox::read`].
@@ -169,9 +169,9 @@ impl Inbox {
     }
 
     /// Restores lost messages. `sent` are all messages in the journal, and `lost` are the ids of
-    /// those that are missing from the inbox. Each is inserted where it was, as far as the journal
-    /// shows that. Messages that are in the inbox again are not inserted. Returns the inserted
-    /// messages.
+    /// those that are missing from the inbox. Each lost message is inserted at its old place, as
+    /// far as the journal shows it. A message that is in the inbox again is skipped. Returns the
+    /// inserted messages.
     pub(crate) fn restore(
         &self,
         sent: &[(String, Message)],
@@ -186,9 +186,9 @@ impl Inbox {
         Ok(restored.into_inner())
     }
 
-    /// Marks entries read. Each entry is found by its text: at its index, or else at another index,
-    /// since other programs may have removed entries before it. An entry that is no longer in the
-    /// inbox is not an error.
+    /// Marks entries read. Each entry is searched by its text: first at its index, then at the
+    /// other indexes, because other programs may have removed earlier entries. An entry that is no
+    /// longer in the inbox is not an error.
     pub fn mark_read(&self, entries: &[InboxEntry]) -> Result<(), Error> {
         self.team.check_writable()?;
         self.team.record_read(&self.file, entries);
@@ -287,9 +287,9 @@ impl Inbox {
         Ok(true)
     }
 
-    /// Whether this inbox may have a tail index. False in session teams, since Claude Code rewrites
-    /// the whole file. Also false on file systems without multigrain timestamps, where a change of
-    /// the file could go unnoticed.
+    /// Whether this inbox may have a tail index. False in session teams, because Claude Code
+    /// rewrites their inboxes whole. Also false on file systems without multigrain timestamps,
+    /// where a change of the file could go unnoticed.
     fn is_trackable(&self, dir: &DirHandle) -> bool {
         !self.team.name().is_claude_session() && has_multigrain_timestamps(dir)
     }

@@ -4,12 +4,14 @@ use super::message_id::entry_uuid;
 use protocol::message::{InboxEntry, Message};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The messages of `sent` that are in `lost` and not in `entries`. Each message comes with the
-/// index at which to insert it.
+/// Returns the lost messages that are missing from the inbox, each with the index at which to
+/// insert it. `sent` has the messages in the journal, `lost` the ids of the lost ones, and
+/// `entries` the inbox.
 ///
 /// A lost message is inserted before the messages that come after it in the journal, and after its
-/// sender's earlier messages. A sender may write the journal long after it has stored a message in
-/// the inbox. So messages that are not in the journal yet are ordered by their timestamps.
+/// sender's earlier messages. The inbox may have messages that are not in the journal yet, because
+/// a sender writes the journal after the inbox. Such messages of the same sender are ordered by
+/// their timestamps.
 pub(super) fn missing_messages<'m>(
     sent: &'m [(String, Message)],
     lost: &BTreeSet<String>,

@@ -22,8 +22,9 @@ use uuid::Uuid;
 
 /// Minimum size of an inbox that gets an index, in bytes. Reading a smaller inbox whole is faster.
 pub(super) const MIN_INDEXED_BYTES: u64 = 16 << 10;
-/// Maximum length of a tail that is changed alone, in bytes. If the tail is longer, the caller
-/// rewrites the whole inbox, and takes the lock only after the new file is written.
+/// Maximum length of a tail that is replaced without the rest of the inbox, in bytes. If the tail
+/// is longer, the whole inbox is rewritten, and the lock is taken only after the new file is
+/// written.
 const MAX_TAIL_BYTES: u64 = 64 << 10;
 /// Size of an index file without its line feed, in bytes. Every index is padded with spaces to this
 /// size. So a reader never sees the end of an older, longer index while a new index is being
@@ -179,8 +180,8 @@ impl InboxTail<'_> {
 }
 
 /// Finds the positions of the last entry and of the first unread entry. `text` is a tail that
-/// begins at `from`. `unread` is the known position of the first unread entry; it counts if it is
-/// before the tail.
+/// begins at `from`. `unread` is the first unread entry before the change. If it lies before the
+/// tail, it is still the first one.
 fn find_positions(
     text: &str,
     from: EntryPosition,

@@ -2,8 +2,9 @@
 //! that are missing from their inbox, and restores them.
 //!
 //! Only the daemon restores messages. The daemon keeps the ids of unread messages in memory; the
-//! texts stay in the journal files. Only the daemon rotates journal files. A rotation copies the
-//! entries of unread messages to the new file.
+//! texts stay in the journal files. A team has a current and a previous journal file, which only
+//! the daemon rotates. A rotation copies the entries of unread messages from the previous to the
+//! current file, which then replaces the previous one.
 
 use super::entry::{JournalEntry, JournalEntryKind, entry_id, message_id, parse_lines, read_file};
 use super::storage::{MAX_JOURNAL_BYTES, file_name, previous_file_name};
@@ -16,8 +17,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// Size from which a journal file is rotated, in bytes. If the previous journal file was larger,
-/// the current file may grow to that size.
+/// Size from which the current journal file is rotated, in bytes. If the previous file is larger,
+/// the current file may grow to the same size, up to half of [`MAX_JOURNAL_BYTES`].
 const ROTATE_BYTES: u64 = 256 << 10;
 /// Maximum number of remembered ids of messages that were read before their sender recorded them.
 const MAX_EARLY_READS: usize = 1_024;
@@ -92,7 +93,8 @@ impl JournalFile {
 
 impl InboxReconciler {
     /// Reads the journal entries that were added since the last call. The caller does this before
-    /// it reads an inbox. So every message in the journal is either in the inbox or lost.
+    /// it reads an inbox. A sender writes to the inbox before the journal. So a recorded message
+    /// that the inbox lacks afterwards was removed from it.
     ///
     /// # Errors
     /// `Io`, `Untrusted`.
@@ -192,9 +194,9 @@ impl InboxReconciler {
         open.iter_mut()
             .filter(|(id, open)| **open == MessageState::InInbox && gone.contains(*id))
             .for_each(|(_, open)| *open = MessageState::NotSeen);
-        // Since the last read of the journal, the inbox's owner may have read a message and another
-        // program may have removed the message. The journal says so, and the message is then not
-        // lost.
+        // Since the last read of the journal, the inbox's owner may have read one of these
+        // messages, and another program may have removed that message. The journal then says that
+        // it was read, so it is not lost.
         self.read_journal(inbox.team())?;
         let lost = self.find_lost(inbox, &gone, reader)?;
         if lost.is_empty() { Ok(Vec::new()) } else { self.restore(inbox, &lost) }
@@ -243,8 +245,9 @@ impl InboxReconciler {
         Ok(restored)
     }
 
-    /// Counts that restored messages disappeared from the inbox `to` again. Returns true when the
-    /// program that reads the inbox is first assumed to remove messages itself.
+    /// Counts that restored messages disappeared from the inbox `to` again, unless the inbox's
+    /// reader has ever recorded a read. Returns true when the reader is first assumed to remove
+    /// messages itself.
     fn count_removal(&mut self, to: &str) -> bool {
         if self.noting_inboxes.contains(to) {
             return false;
@@ -254,8 +257,9 @@ impl InboxReconciler {
         *count >= REMOVALS_UNTIL_READER && self.removing_inboxes.insert(to.to_owned())
     }
 
-    /// Rotates a journal file that has grown too large. Copies the entries of unread messages from
-    /// the previous file, as long as the new file has space.
+    /// If the current journal file has grown too large, renames it to replace the previous file.
+    /// The next entry starts a new file. Before the rename, the entries of unread messages are
+    /// copied from the previous to the current file, as far as they fit.
     fn rotate(&mut self, team: &Team) -> Result<(), Error> {
         let [before, Some(part)] = &self.files else { return Ok(()) };
         let limit =

@@ -68,8 +68,8 @@ impl Team {
 }
 
 impl Team {
-    /// The messages in the journal, oldest first, each with the file name of its inbox. Messages
-    /// that the journal no longer contains are missing from the result.
+    /// The messages in the journal, oldest first, each with the file name of its inbox. The result
+    /// lacks messages whose entries a rotation of the journal has dropped.
     ///
     /// # Errors
     /// `Io`, `Untrusted`.

@@ -6,12 +6,12 @@
 //! dead process. No process id is needed; a process id would be useless across containers and
 //! reboots.
 //!
-//! A process that is killed between `mkdir` and the flock leaves a sticky directory without a
-//! flock. A process that is stopped between them may find afterwards that another process has the
-//! flock, or that the directory is gone.
+//! A process that is killed between `mkdir` and the flock leaves a sticky directory with a free
+//! flock, which counts as the lock of a dead process. If a process is only stopped there, another
+//! process may take the lock over meanwhile. So the creator checks its lock with [`confirm`].
 //!
 //! Nothing is stored in the directory, and there is no second file to clean up. If the file system
-//! has no flock on directories, a lock is stale after ten seconds.
+//! has no flock on directories, a lock becomes stale only by its age, after ten seconds.
 
 use super::flock::Flock;
 use super::stamp::LockStamp;
@@ -111,9 +111,9 @@ pub(super) fn confirm(
     }
 }
 
-/// Whether this process still owns a new lock whose flock it holds. Shortly after the creation, no
-/// other process can have probed the lock. Later, the lock must have the sticky bit and its path
-/// must still lead to it.
+/// Whether this process still owns a new lock, whose flock it has just taken. Shortly after `mkdir`
+/// it does, because no other process takes over a lock so early. Later it does only if the lock has
+/// the sticky bit and is still at its path.
 fn is_still_held(
     dir: &DirHandle,
     name: &str,

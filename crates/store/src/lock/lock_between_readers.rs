@@ -1,7 +1,7 @@
-//! Takes the kernel's lock (flock) of a file that other processes only look at.
+//! Takes the exclusive kernel lock (flock) of a file whose state other processes check.
 //!
-//! To find out whether a process holds the lock, a reader takes a shared lock for a moment. A process that
-//! takes the exclusive lock at this moment must try again.
+//! To find out whether a process holds the exclusive lock, a reader takes a shared lock for a
+//! moment. A process that requests the exclusive lock at this moment fails, and must try again.
 
 use super::flock::Flock;
 use crate::backoff::Backoff;

@@ -56,16 +56,16 @@ impl StaleWatch {
             return Ok(LockObservation::Held);
         }
         Ok(match probe_holder(dir, name, stamp) {
-            // A holder that had no free descriptor holds the lock without the flock and without the
-            // sticky bit.
+            // The sticky bit has disappeared since the `stat` above. The holder is alive, but had
+            // no free descriptor, so it holds the lock without the flock.
             HolderProbe::NotAlive(flock) if !stale && !is_still_sticky(&flock) => LockObservation::Held,
             HolderProbe::NotAlive(flock) => {
                 self.holder_flock = Some(flock);
                 LockObservation::Stale
             }
-            // The process that has the flock was stopped while the lock was watched. If the lock is
-            // not sticky, the process is usually removing the lock. So such a lock is stale only
-            // after it was watched for ten seconds.
+            // The process that has the flock lives, but was stopped while the lock was watched. If
+            // the lock is not sticky, that process is usually removing the lock, and gets more
+            // time: the lock is stale only after it was watched for ten seconds.
             HolderProbe::Alive if stale && (is_sticky || watched >= LOCK_STALE_AFTER) => {
                 LockObservation::Stale
             }

@@ -1,5 +1,5 @@
-//! The stamp that distinguishes a lock from later locks of the same name, and the times after which
-//! a lock is stale.
+//! The stamp that distinguishes a lock from later locks of the same name, and the time after which
+//! a lock is stale, which means that any program may take it over.
 
 use nix::sys::stat::FileStat;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,5 +1,6 @@
-//! The lead's answers to members' requests. An answer may be longer than a command line argument
-//! can be. So this process writes the answer itself and does not pass it to another program.
+//! The lead's answers to members' requests. The calling program writes an answer into the files
+//! itself. It does not pass the answer to another program as an argument, because an answer may be
+//! longer than an argument can be.
 
 use super::caller::Caller;
 use protocol::allowed_callers::AllowedCallers;
@@ -34,8 +35,8 @@ impl Caller {
     /// program may not answer requests that the team's policy reserves for a person.
     ///
     /// # Errors
-    /// `NotPermitted` also for a request that is reserved for a person; otherwise as
-    /// [`Caller::answer_request`].
+    /// As [`Caller::answer_request`]; `NotPermitted` also for a request that is reserved for a
+    /// person.
     pub fn answer_request_as_program(
         &self,
         id: &str,

@@ -1,7 +1,9 @@
 //! A teammate's answer to a shutdown request. The answer is stored before the request is marked
-//! read. So a crash between these steps leaves an unread request that already has an answer; the
-//! request is never lost. Only requests to the member's current spawn count. An older request, to
-//! an earlier member of the same name, has no effect.
+//! read. So a crash between these steps loses no request: it leaves an unread request that already
+//! has an answer.
+//!
+//! Only requests to the member's current spawn count. An older request was sent to an earlier
+//! member of the same name, and has no effect.
 
 use super::caller::Caller;
 use crate::error::Error;

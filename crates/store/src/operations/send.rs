@@ -1,9 +1,9 @@
 //! Sends messages to one member or to all members. A broadcast appends the message to each member's
 //! inbox separately. If the broadcast fails for some members, the result lists them.
 //!
-//! A text that is too long for an inbox is rejected. A teammate's text that would be parsed as a
-//! protocol message is rejected too. Such a text could end other agents or approve requests, and an
-//! agent can be persuaded to send it.
+//! A text that is too long for an inbox is rejected. A teammate's text is also rejected if it has
+//! the form of a protocol message, such as an approval. If a deceived agent could send such a text,
+//! it could end other agents or approve requests.
 
 use super::caller::Caller;
 use crate::error::Error;
@@ -168,8 +168,7 @@ impl Caller {
     /// Appends a message to the inbox of every member except the caller.
     ///
     /// # Errors
-    /// As [`Caller::send`]. If the message could not be stored for any member, the first member's
-    /// error.
+    /// As [`Caller::send`]. If no inbox could be written, the error of the first member.
     pub fn broadcast(
         &self,
         text: String,

@@ -1,6 +1,6 @@
-//! Operations on the task list for members. The operations check who may put a command into a task or
-//! have it run again, and notify the lead when a teammate completes a task. All other rules are in
-//! [`crate::Tasks`].
+//! Operations on the task list for members. A task can have a command, which a worker runs. The
+//! operations check who may set a command or have it run again, and notify the lead when a teammate
+//! completes a task. All other rules are in [`crate::Tasks`].
 
 use super::caller::Caller;
 use crate::tasks::{NewTask, TaskHolder, TaskUpdate};
@@ -29,13 +29,13 @@ impl Caller {
     }
 
     /// Changes a task. If the change completes the task and the caller is a teammate, the lead is
-    /// notified. If the task becomes pending, and a run file gives it to one member, that member owns it
-    /// again, provided that it is still on the team and is not the caller.
+    /// notified. If the task becomes pending and a run file names an owner for it, that member owns
+    /// it again, unless the member has left the team or is the caller.
     ///
     /// # Errors
-    /// As [`Caller::create_task`]; `NotPermitted` if the task tracks an agent, or if a teammate may not
-    /// change the work of a task with a command; `Refused` if the change would take the task from a
-    /// process that runs it; `Partial` if the lead could not be notified.
+    /// As [`Caller::create_task`]; `NotPermitted` if the task tracks an agent, or if the task has a
+    /// command and a teammate may not make this change; `Refused` if the change would take the task
+    /// from a process that runs it; `Partial` if the lead could not be notified.
     pub fn update_task(&self, id: &TaskId, update: TaskUpdate, at_ms: u64) -> Result<Task, ErrorReport> {
         check_not_internal(update.metadata.as_ref())?;
         self.check_command_allowed(update.metadata.as_ref())?;
@@ -111,9 +111,10 @@ impl Caller {
         })
     }
 
-    /// Checks whether the caller may change a task. No caller may change a task that tracks an agent; only
-    /// teamd does. A teammate may not change the work of a task with a command, since another change of
-    /// it could have the command run again.
+    /// Checks whether the caller may change a task. No caller may change a task that tracks an
+    /// agent; only teamd does. If a task has a command, a teammate may only record progress, unless
+    /// the team's policy allows more. Other changes, such as reopening the task, could have the
+    /// command run again.
     fn check_change_allowed(&self, task: &Task, update: &TaskUpdate) -> Result<(), ErrorReport> {
         if task.is_internal() {
             let message = format!("cannot change task {}: it tracks the agent {}", task.id, task.subject);
@@ -129,8 +130,8 @@ impl Caller {
             .with_help("ask the lead: teamctl send team-lead TEXT"))
     }
 
-    /// Refuses to release, delete or give away a task while a process of another member runs it. The
-    /// next owner would run it a second time, beside the first.
+    /// Refuses to release, delete or reassign a task while a process of another member runs it.
+    /// Otherwise the next owner could run the task at the same time.
     fn check_not_taken_away(&self, task: &Task, update: &TaskUpdate) -> Result<(), ErrorReport> {
         let is_given_away = update.owner.is_some() && update.owner != task.owner;
         let is_taken = matches!(update.status, Some(TaskStatus::Pending | TaskStatus::Deleted));
@@ -150,8 +151,8 @@ impl Caller {
         }
     }
 
-    /// Whether an update only says how far the work is: the caller takes a pending task, gives its own
-    /// one back, or completes one, or changes links or other metadata.
+    /// Whether an update only records progress, or only changes links or other metadata. The caller
+    /// records progress if it starts a pending task, releases its own task, or completes a task.
     fn is_progress(&self, task: &Task, update: &TaskUpdate) -> bool {
         let is_reworded =
             [&update.subject, &update.description, &update.active_form].into_iter().any(Option::is_some);

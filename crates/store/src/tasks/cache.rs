@@ -3,8 +3,8 @@
 //!
 //! If a file was read right after a change, a second change could get the same timestamp and stay
 //! unnoticed. So the cached task is used only if some time had passed between the file's last
-//! change and the read. Otherwise the file is read again each time. The cache keeps no texts; a
-//! change of a task reads its file.
+//! change and the read. Otherwise the file is read again each time. The cache keeps no texts, so a
+//! change of a task first reads the task's file.
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
@@ -30,8 +30,8 @@ pub(super) struct CachedTask {
     pub(super) task: Arc<Task>,
     /// Why the file can't be read. `task` is a placeholder then.
     pub(super) error: Option<String>,
-    /// The file's version when the task was read. `None` if comparing versions can't show whether
-    /// the file has changed since.
+    /// The file's version when the task was read. `None` if the file could change without getting a
+    /// different version.
     identity: Option<FileVersion>,
 }
 
@@ -76,8 +76,8 @@ impl TaskCache {
             read_some(io, dir, &before, changed)?.into_iter().map(|listed| (listed.id, listed)).collect();
         let mut guard = self.lock();
         let kept = guard.get_or_insert_with(|| CachedList::new(Arc::clone(&before)));
-        // If this function holds the only reference to the list, the list is changed in place, and
-        // only the changed tasks are copied. Otherwise the whole list is copied.
+        // If no other caller has a reference to the list, it is changed in place, and only the
+        // changed tasks are copied. Otherwise the whole list is copied.
         drop(before);
         changed.iter().for_each(|id| kept.update(*id, fresh.remove(id)));
         Ok(Arc::clone(&kept.tasks))

@@ -49,8 +49,8 @@ impl HintOutcome {
 
 impl Tasks {
     /// Claims the task `id` for `owner`. Without an id, claims the first task that `owner` owns and
-    /// can start, or else the available task with the lowest id. If the task has a recorded
-    /// failure, the claim removes it. If the task gets a new owner, the owner is notified.
+    /// can start, or else the available task with the lowest id. The claim removes a recorded
+    /// failure from the task. If the task gets a new owner, the owner is notified.
     ///
     /// # Errors
     /// `TaskClaimed` if another member owns the task; `AlreadyInProgress` if `owner` works on it
@@ -175,9 +175,9 @@ impl Tasks {
         }
     }
 
-    /// Chooses a task from `all` and claims it. The choice needs no ticket, so other programs do
-    /// not wait for it. If another member claimed the chosen task first, a second attempt chooses
-    /// and claims while it holds a ticket.
+    /// Chooses a task from `all` and claims it. The choice is made without a ticket (the flock on
+    /// the list), so that other programs do not wait for it. If another member claims the chosen
+    /// task first, a second attempt chooses and claims while it holds a ticket.
     fn claim_next(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<Claim, Error> {
         let id = self.next_id(all, owner)?;
         match self.claim_one(id, owner) {

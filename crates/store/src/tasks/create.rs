@@ -2,10 +2,9 @@
 //! whole content and never replaces another file.
 //!
 //! In a batch, each file contains the task's blockers from the start, and the files of the blockers
-//! are created first. A missing blocker counts as completed. So in another order, a member could
-//! claim a task whose blockers do not exist yet, also after a crash. Before the files are created,
-//! the high-water mark reserves the ids. So ids whose files were lost in a crash are never used
-//! again.
+//! are created first. A blocker without a file counts as completed, so in another order a member
+//! could claim a blocked task too early. Before the files are created, their ids are reserved in
+//! the file of the high-water mark. So ids whose files were lost in a crash are never used again.
 
 use super::cache::list_ids;
 use super::high_water_mark::{raise_high_water_mark, read_high_water_mark};
@@ -28,8 +27,8 @@ impl Tasks {
         Ok(created.pop().expect("a batch of one task creates one"))
     }
 
-    /// Creates tasks while holding one ticket. The ids ascend in the given order. Each owner is
-    /// notified once.
+    /// Creates several tasks while holding the list's flock. The ids ascend in the given order.
+    /// Each owner is notified once.
     ///
     /// # Errors
     /// `TextTooLong`, `NoSuchMember` for an owner, `NoSuchTask` for a dependency, and `BatchCycle`: after these
@@ -55,7 +54,7 @@ impl Tasks {
     }
 
     /// Creates the internal task that tracks a spawned agent. The task is in progress, has no
-    /// owner, and is not listed.
+    /// owner, and is hidden from users.
     pub fn create_internal(&self, agent: &AgentName, prompt: &str) -> Result<Task, Error> {
         self.team.check_writable()?;
         let ticket = Ticket::acquire(self.team.create_tasks_dir()?)?;

@@ -35,8 +35,8 @@ pub struct TaskHolder {
 }
 
 impl Team {
-    /// Holds the task `id` while this process runs it for `member`. `None` if another process holds it,
-    /// or if its file was removed meanwhile.
+    /// Holds the task `id` while this process runs it for `member`. `None` if another process holds
+    /// the task, or if the file of this hold was removed meanwhile.
     ///
     /// # Errors
     /// `Io`; [`Error::Untrusted`] if another user owns the directory.

@@ -67,8 +67,8 @@ impl Tasks {
         Ok(self.list_cached()?.iter().map(|task| Task::clone(task)).collect())
     }
 
-    /// The names of files in the task directory that look like tasks, but have no task's name, such as
-    /// `plan.json`. They are in no list of tasks.
+    /// The names of JSON files in the task directory that are not named by a task id, such as
+    /// `plan.json`. No task list contains them.
     pub fn misnamed_files(&self) -> Result<Vec<String>, Error> {
         let Some(dir) = self.team.tasks_dir()? else { return Ok(Vec::new()) };
         let mut names = Vec::new();

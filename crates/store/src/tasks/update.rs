@@ -39,8 +39,8 @@ impl TaskUpdate {
         TaskUpdate { status: Some(status), ..TaskUpdate::default() }
     }
 
-    /// Checks the length of each text. `changed` is the task after the update, because metadata is
-    /// merged.
+    /// Checks the length of each text. `changed` is the task after the update: its metadata, which
+    /// includes older fields, must be within the limit.
     fn check_text_lengths(&self, changed: &Task) -> Result<(), TextTooLong> {
         let TaskUpdate { subject, description, active_form, metadata, .. } = self;
         TextLimit::TASK_SUBJECT.check_all(subject)?;
