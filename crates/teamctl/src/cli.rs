@@ -50,8 +50,8 @@ pub(crate) fn parse_command_line() -> Result<Cli, clap::Error> {
         .map_or_else(Cli::try_parse, Ok)
 }
 
-/// Parses the arguments with a parser that has only the commands of `C`. Returns `None` if another
-/// parser is needed.
+/// Parses the arguments with a parser that has only the commands of `C`. Returns `None` if this
+/// parser does not accept the arguments; another parser may.
 fn parse_quickly<C: Subcommand + Into<CliCommand>>() -> Option<Cli> {
     let is_command = |argument: std::ffi::OsString| argument.to_str().is_some_and(C::has_subcommand);
     let may_succeed = std::env::args_os().skip(1).any(is_command);

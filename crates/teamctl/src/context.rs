@@ -36,8 +36,9 @@ pub(crate) struct GlobalArgs {
     pub(crate) quiet: bool,
 }
 
-/// The global options of this invocation, and the team that the options name. Dereferences to the
-/// team context of the crate `client`, which most commands need.
+/// The global options of this invocation, and the [`TeamContext`] made from them: root, control
+/// socket and team. Dereferences to the `TeamContext`, because most commands mainly use its
+/// methods.
 #[derive(Debug)]
 pub(crate) struct CommandContext {
     pub(crate) args: GlobalArgs,

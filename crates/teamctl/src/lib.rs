@@ -1,8 +1,9 @@
 //! The program `teamctl`: works on a team from the command line.
 //!
-//! Each command has a file in `commands/`. The crate imports neither tmux nor an async runtime, so
-//! that a command starts within milliseconds. It does not import the daemon either: only the daemon
-//! supervises agents.
+//! Each command has a file in `commands/`. The crate depends neither on the crate `tmux` nor on an
+//! async runtime, so that a command starts within milliseconds. It does not depend on the daemon's
+//! crate `teamd` either: commands that concern agents or panes send a request to the running
+//! daemon.
 
 mod cli;
 mod commands;
@@ -47,8 +48,8 @@ fn is_json_requested() -> bool {
     std::env::args_os().skip(1).take_while(|argument| argument != "--").any(|argument| argument == "--json")
 }
 
-/// The error of the command line as an object for scripts. The text before the first empty line says
-/// what is wrong.
+/// Converts clap's error into the object that `--json` prints. The message is the text before the
+/// first empty line; the usage and help text after it is left out.
 fn usage_report(error: &clap::Error) -> ErrorReport {
     let text = error.to_string();
     let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
@@ -56,9 +57,10 @@ fn usage_report(error: &clap::Error) -> ErrorReport {
     ErrorReport::new(ErrorKind::Usage, message.strip_prefix("error: ").unwrap_or(&message))
 }
 
-/// Parses the command line again without environment variables and returns the error. The usage
-/// line of the first error would show options from the environment as if the user had typed them.
-/// Returns `None` if only the value of an environment variable is invalid.
+/// Parses the invalid command line again without environment variables such as `TEAMD_ROOT`, and
+/// returns the new error. The usage line of the first error would show options from the environment
+/// as if the user had typed them. Returns `None` if the command line is valid without the
+/// variables: then a variable's value is invalid.
 fn usage_error_without_environment() -> Option<clap::Error> {
     use clap::CommandFactory;
     let command = cli::Cli::command().mut_args(|arg| arg.env(clap::builder::Resettable::Reset));
@@ -74,8 +76,9 @@ fn with_tips(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Makes the control characters in an error message visible. The message may contain arguments, and
-/// a script may pass text of an agent as an argument.
+/// Makes the control characters in an error message visible. The message quotes arguments, and a
+/// script may pass an agent's text as an argument. Printed unchanged, such a text could control the
+/// user's terminal.
 fn sanitize_error(mut error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue};
     let sanitized = |value: &ContextValue| match value {

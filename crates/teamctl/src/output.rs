@@ -1,8 +1,8 @@
 //! All printing of `teamctl`: sentences and tables for people, JSON objects for scripts, errors on
 //! standard error.
 //!
-//! Control characters in text of agents are made visible. If the reader of the output closes the
-//! pipe early, that is no error.
+//! Control characters in text of agents are printed in escaped form, such as `\u{1b}`. If the
+//! reader of the output closes the pipe early, that is no error.
 
 use crate::context::CommandContext;
 use crate::suggested_command_options::rewrite_commands;
@@ -83,8 +83,8 @@ pub(crate) fn print_partial_error(context: &CommandContext, error: &ErrorReport)
     print_error_to_stderr(&with_suggested_commands(context, error));
 }
 
-/// The error with the commands of its help rewritten for this invocation. If something was not found, the
-/// message says in which root.
+/// Adds the options of this invocation, such as `--root`, to the `teamctl` commands in the help of
+/// an error. If something was not found, also adds the searched root to the message.
 pub(crate) fn with_suggested_commands(context: &CommandContext, error: &ErrorReport) -> ErrorReport {
     let help = error.help.as_ref().map(|help| rewrite_commands(context, help));
     ErrorReport { help, message: message_with_root(context, error), ..error.clone() }
@@ -203,8 +203,8 @@ fn visible_width(cell: &str) -> usize {
     char_columns(cell).filter_map(|(_, columns)| columns).sum()
 }
 
-/// The characters of a text, each with the columns that it takes. `None` for the characters of a color
-/// sequence.
+/// The characters of a text, each with its width in terminal columns. The width is `None` for the
+/// characters of a color sequence, which take no space.
 fn char_columns(text: &str) -> impl Iterator<Item = (char, Option<usize>)> {
     let mut is_escape = false;
     text.chars().map(move |c| {

@@ -1,5 +1,5 @@
-//! Adds the user's `--root`, `--socket` and `-t` to the `teamctl` commands in a help or error text.
-//! So the user can type such a command as it is printed.
+//! Adds the `--root`, `--socket` and `-t` of this invocation to the `teamctl` commands that a help
+//! or error text suggests, so that the user can run a suggested command as it is printed.
 
 use crate::context::CommandContext;
 use client::suggested_commands::SuggestedCommands;
@@ -82,8 +82,8 @@ pub(crate) fn suggested_commands_for_team(
     Ok(suggested_commands(context).for_team_unless_implied(team, &teams, env_var("TEAMD_TEAM").as_deref()))
 }
 
-/// Adds the options of this invocation to every `teamctl` command in `text`. Used for a text whose
-/// author does not know these options, such as an error message of the daemon.
+/// Adds the options of this invocation to every `teamctl` command in `text`. Used for texts that
+/// are written without knowing these options, such as an error message of the daemon.
 pub(crate) fn rewrite_commands(context: &CommandContext, text: &str) -> String {
     let commands = suggested_commands(context);
     let team = context.args.team.as_deref().filter(|team| env_var("TEAMD_TEAM").as_deref() != Some(team));

@@ -4,8 +4,8 @@ use super::cli_command::{CliCommand, IntegrationCommand};
 use protocol::allowed_callers::AllowedCallers;
 
 impl CliCommand {
-    /// Who may run the command with these arguments. Operations on files have further rules of their
-    /// own, for example which task a member may change.
+    /// Who may run this command, given its arguments. Operations on team files apply further rules
+    /// when they run, for example which task a member may change.
     pub(super) fn allowed_callers(&self) -> AllowedCallers<'_> {
         match self {
             CliCommand::Status(_)

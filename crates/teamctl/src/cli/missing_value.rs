@@ -1,7 +1,7 @@
-//! Finds an option that holds a text and whose value was forgotten, as in `--reason --force`.
+//! Finds an option whose text was forgotten, as in `shutdown ann --reason --force`.
 //!
-//! A text may begin with `-`, so clap takes the next option as the text: `shutdown ann --reason --force`
-//! would ask the member to end instead of ending it.
+//! The value of such an option may begin with `-`. So clap would take `--force` as the reason, and
+//! the command would ask the member to end instead of ending it.
 
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
@@ -21,12 +21,12 @@ pub(super) const TEXT_OPTIONS: [&str; 9] = [
     "-t",
 ];
 
-/// Checks the arguments of this process, without the name of the program. `build_command` builds the
-/// parser of all commands.
+/// Checks that no text option lacks its value. `arguments` are those of this process without the
+/// program's name. `build_command` builds the parser of all commands.
 ///
 /// # Errors
 ///
-/// The value of a text option is an option of the same command.
+/// `InvalidValue` if a text option is followed by an option of the same command.
 pub(super) fn check_text_values(
     arguments: impl Iterator<Item = OsString>,
     build_command: fn() -> Command,

@@ -1,5 +1,6 @@
-//! Adds to an error of the command line what was meant: the command for a word that other programs use,
-//! the `--` before the program of a spawn, and all of the command's usage line.
+//! Adds tips to clap's usage errors: the command of teamctl for a word of other programs such as
+//! `ls`, the `--` that must precede the program of a `spawn`, and the full usage if an argument is
+//! missing.
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -33,8 +34,8 @@ const OTHER_WORDS: [(&str, &str); 24] = [
     ("tell", "send"),
 ];
 
-/// Adds tips to `error`, which the parser `root` has reported for these arguments. `arguments` are
-/// without the name of the program.
+/// Adds tips to `error`, which the parser `root` has reported for `arguments`. These do not include
+/// the name of the program.
 pub(crate) fn add_tips(error: &mut clap::Error, arguments: &[String], mut root: Command) {
     root.build();
     let command = find_command(&root, arguments);

@@ -63,8 +63,8 @@ fn attach_method(pane: &str, tmux: &Path) -> Result<AttachMethod, ErrorReport> {
     }
 }
 
-/// Shows the pane in the caller's terminal. The pane is looked up only now, because showing a hidden pane
-/// moves it to another window.
+/// Shows the pane in the caller's terminal. Looks up the pane's window only now: if the pane was
+/// hidden, the caller of this function has just shown it, which moved it to another window.
 fn go_to_pane(tmux: &Path, pane: &str, method: &AttachMethod) -> Result<ExitCode, ErrorReport> {
     end_left_views(tmux);
     let location = PaneLocation::find(tmux, pane)?;
@@ -101,8 +101,9 @@ fn tmux_command(tmux: &Path, commands: &[String]) -> Command {
     command
 }
 
-/// Returns a tmux client that shows the session of the caller's pane. `switch-client` gets its name,
-/// because without a name tmux might switch any client, even the control client of the daemon.
+/// Returns a tmux client that shows the session of the caller's pane. The tmux command
+/// `switch-client` gets the name of this client. Without a name, tmux might switch any client, even
+/// the control client of the daemon.
 fn client_of_this_pane(socket: &Path) -> Result<AttachedClient, ErrorReport> {
     client_of_pane(socket, &env_var("TMUX_PANE").unwrap_or_default())?.ok_or_else(|| {
         ErrorReport::new(

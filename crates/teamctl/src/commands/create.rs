@@ -94,7 +94,7 @@ fn requested_policy(args: &CreateArgs) -> Result<Result<Policy, InvalidPolicy<'_
 ///
 /// # Errors
 ///
-/// `Usage`, with a name that can be used if there is one.
+/// `Usage`. The help of the error suggests a similar valid name, if there is one.
 pub(super) fn new_team_name(name: &str) -> Result<TeamName, ErrorReport> {
     TeamName::parse(name).map_err(|error| {
         let error = ErrorReport::new(ErrorKind::Usage, error.to_string());
@@ -112,8 +112,9 @@ fn directory_team_name() -> TeamName {
     team_name_for_directory(&name.unwrap_or_default())
 }
 
-/// A team name made of the name of a directory; `team` if none can be made of it. A name such as
-/// `session-1` would be that of a Claude Code session, whose teams teamd does not show.
+/// Converts the name of a directory into a team name. Returns `team` if that is impossible, or if
+/// the result is a name such as `session-1`: Claude Code uses these for its own teams, which teamd
+/// does not show.
 fn team_name_for_directory(directory: &str) -> TeamName {
     let plain = TeamName::sanitize(directory).map(|name| name.as_str().trim_matches('-').to_owned());
     let plain = plain.ok().and_then(|name| TeamName::parse(&name).ok());

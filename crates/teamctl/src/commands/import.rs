@@ -24,7 +24,7 @@ use tar::{Archive, EntryType};
 /// The largest archive, in bytes.
 const MAX_ARCHIVE_BYTES: u64 = 1 << 30;
 
-/// The most bytes from the content of one entry to the content of the next: headers, long names and
+/// The largest number of bytes between the contents of two entries: headers, long names and
 /// padding.
 const MAX_HEADER_BYTES: u64 = 64 << 10;
 
@@ -176,8 +176,9 @@ fn add_policy(policy: &mut Option<Policy>, name: &str, bytes: &[u8]) -> Result<(
 /// How many bytes of the archive may be read until the next check.
 type ReadAllowance = Rc<Cell<u64>>;
 
-/// Reads an archive up to an allowance. The library reads the long name of an entry whole, and skips
-/// the content of a directory, before this program sees their sizes.
+/// Reads an archive, and fails if more bytes are read than allowed. The tar library reads a long
+/// entry name and skips the content of a directory by itself, before this program can check their
+/// sizes.
 struct AllowedReader<R> {
     input: R,
     allowance: ReadAllowance,

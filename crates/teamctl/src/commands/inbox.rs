@@ -1,6 +1,6 @@
-//! `inbox`: prints the messages in an inbox. The command takes no lock and changes nothing, unless
-//! the owner gives `--mark-read`. It then marks the printed messages as read after it has printed
-//! them.
+//! `inbox`: prints the messages in an inbox. Normally the command takes no lock and changes
+//! nothing. With `--mark-read`, which only the owner may use, it marks the messages as read after
+//! it has printed them.
 
 mod format;
 mod repeats;
@@ -140,8 +140,9 @@ impl InboxReader<'_> {
         }
     }
 
-    /// Prints the messages that were not seen before, only the last ones if there is a `limit`. Returns
-    /// those that are to be marked as read. All others leave the memory as soon as they are printed.
+    /// Prints the messages that were not seen before; with a `limit` only the last ones. With
+    /// `--mark-read`, returns the printed messages, so that the caller can mark them. Without it,
+    /// returns none and keeps none in memory.
     fn print_new(
         &self,
         seen: &mut SeenEntries,

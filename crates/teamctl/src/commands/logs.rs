@@ -1,5 +1,6 @@
-//! `logs`: prints the output of a member's program. No other command prints an agent's bytes
-//! unchanged. `logs` does so because the escape sequences are part of the terminal output.
+//! `logs`: prints the output of a member's program unchanged, because escape sequences are part of
+//! terminal output. `attach` does the same for a member without a pane. All other commands escape
+//! the control characters in an agent's text.
 
 use super::rotated_log::RotatedLog;
 use super::send::team_of_address;
@@ -117,8 +118,8 @@ fn print_past(
     Ok(if is_closed { OutputState::Closed } else { OutputState::Open })
 }
 
-/// Prints the output of one of several spawns. Its heading begins on a new line, with the terminal's
-/// colors reset.
+/// Prints the output of one of several spawns, below a heading. The heading begins on a new line,
+/// with the terminal's colors reset.
 fn print_with_heading(context: &CommandContext, spawn: &SpawnOutput<'_>) -> OutputState {
     let heading = match spawn.spawned_at {
         Some(time) => format!("\x1b[0m\r\n── spawn of {time}\r\n"),

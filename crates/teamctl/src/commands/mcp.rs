@@ -76,8 +76,8 @@ fn identify_by_parent(context: &CommandContext, args: &McpArgs) -> Result<(), Er
     }
 }
 
-/// Executes `teamctl` again with the agent's variables. These variables also determine the
-/// directories.
+/// Executes `teamctl` again with the agent's environment variables. They name the member and
+/// determine teamd's directories.
 fn exec_self_as_agent(variables: &AgentEnvironment) -> Result<(), ErrorReport> {
     let own = own_program()?;
     let error = Command::new(&own).args(std::env::args_os().skip(1)).envs(variables).exec();

@@ -127,8 +127,8 @@ fn exits_json(reply: &ExitsReply, only_member: Option<&AgentExit>) -> Value {
     object
 }
 
-/// `Timeout` if a member has not answered, `Partial` if one refused or left something behind, 0 if
-/// all have ended.
+/// The exit code of `Timeout` if a member has not answered. Else that of `Partial` if a member
+/// refused, or has ended but could not be cleaned up. Else 0.
 pub(super) fn exit_code(exits: &[AgentExit]) -> ExitCode {
     let running: Vec<&AgentExit> = exits.iter().filter(|agent| !agent.has_exited).collect();
     match running.as_slice() {

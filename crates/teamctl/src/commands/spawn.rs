@@ -62,7 +62,7 @@ fn earlier_messages_text(name: &str, count: usize) -> Option<String> {
 ///
 /// # Errors
 ///
-/// `Usage`, with a name that can be used if there is one.
+/// `Usage`. The help of the error suggests a similar valid name, if there is one.
 fn check_name(name: &str) -> Result<(), ErrorReport> {
     let Err(error) = AgentName::parse(name) else { return Ok(()) };
     let plain = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-', "-");

@@ -1,13 +1,14 @@
-//! The tmux commands that show a pane in a view: a session of its own for one terminal, grouped with
-//! the session of the pane.
+//! The tmux commands with which `attach` shows a member's pane. Each terminal gets a view: a tmux
+//! session of its own that is grouped with the session of the pane.
 //!
-//! Grouped sessions share their windows, and each of them has its own current window. So two
-//! terminals that go to two members do not move each other.
+//! Grouped sessions share their windows, but each has its own current window. So two terminals can
+//! show two members at the same time.
 //!
-//! `attach` ends the view of a new client when the client ends. A view that a client has left for
-//! another session stays until the next `attach`. The tmux option `destroy-unattached` would end all
-//! views at once, but with it tmux crashes (3.2a to 3.7c), for example when two clients leave at the same
-//! moment. tmux runs the hook `client-detached` for another session if a terminal is closed.
+//! If `attach` starts a new tmux client, it ends the view when the client ends. Any other view that
+//! a terminal has left stays until the next `attach`. The tmux option `destroy-unattached` would
+//! end every view at once, but with it tmux 3.2a to 3.7c can crash, for example when two clients
+//! leave at the same moment. The tmux hook `client-detached` is no alternative: when a terminal is
+//! closed, tmux runs the hook for another session.
 
 use client::select_tmux_server::tmux_output;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -19,8 +20,9 @@ const MIN_PANE: (u32, u32) = (60, 10);
 /// The session option that marks a view.
 const VIEW_OPTION: &str = "@teamd_view";
 
-/// The tmux condition that a view may end: no terminal shows it, and its windows are in another session
-/// too. A person may have killed the session of the members, and then the view keeps their windows.
+/// The tmux condition under which a view may be ended: no terminal shows the view, and another
+/// session has the same windows. If a person has killed the members' session, only the view keeps
+/// their windows open.
 const MAY_END: &str = "#{&&:#{==:#{session_attached},0},#{e|>:#{session_group_size},1}}";
 
 /// Where a pane is.
@@ -46,8 +48,9 @@ pub(super) struct AttachedClient {
 }
 
 impl PaneLocation {
-    /// Asks the tmux server with the socket `tmux` where a pane is. A pane that is in several sessions
-    /// is found in the first that tmux lists: views sort behind the session that they are grouped with.
+    /// Asks the tmux server with the socket `tmux` where a pane is. If several sessions have the
+    /// pane, returns the first that tmux lists. This is the members' session, because the names of
+    /// its views sort after its own.
     ///
     /// # Errors
     ///
@@ -82,9 +85,10 @@ impl PaneLocation {
         format!("{}-view-{pid}", plain_name(&self.group))
     }
 
-    /// The tmux commands with which a new client shows the pane in the view `name`. With `active-pane`,
-    /// what a person types goes to the pane that this client has selected, whatever other clients select.
-    /// tmux notes the pane of such a client only if the client has selected another pane before.
+    /// The tmux commands with which a new client shows the pane in the view `name`. The flag
+    /// `active-pane` gives the client its own selected pane: typed text goes there, whatever other
+    /// clients select. tmux records the selected pane of such a client only when it changes. So the
+    /// commands first select a neighbouring pane.
     pub(super) fn commands_of_new_client(&self, name: &str) -> Vec<String> {
         let window = format!("={name}:{}", self.window);
         let create = ["new-session", "-f", "active-pane", "-s", name, "-t", &self.session];
@@ -115,11 +119,12 @@ impl PaneLocation {
         command(&["switch-client", "-c", &client.name, "-t", &pane])
     }
 
-    /// Joins tmux commands to a command list that ends with a zoom of the pane, if the pane is smaller
-    /// than [`MIN_PANE`] and no other terminal shows its window.
+    /// Joins tmux commands to one command list. At its end the list zooms the pane, if the pane is
+    /// smaller than [`MIN_PANE`] and no other terminal shows its window.
     ///
-    /// tmux gives the window the size of its new terminal only after the commands that it runs at once.
-    /// So the condition follows a shell command. It is checked whether the shell command fails or not.
+    /// tmux resizes the window to its new terminal only after it has run the commands that need no
+    /// waiting. So the size is checked after a shell command, `true`, for which tmux waits. The
+    /// check runs whether the shell command succeeds or fails.
     fn with_zoom(&self, mut commands: Vec<Vec<String>>) -> Vec<String> {
         let (pane, (columns, rows)) = (&self.pane, MIN_PANE);
         let is_small = format!("#{{||:#{{e|<:#{{pane_width}},{columns}}},#{{e|<:#{{pane_height}},{rows}}}}}");
@@ -166,8 +171,8 @@ fn plain_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' }).collect()
 }
 
-/// The client that shows the session of the pane `pane`. `None` if there is none. The daemon's control
-/// client does not count.
+/// Returns a client that shows the session of `pane`. Returns `None` if no terminal shows the
+/// session. Skips clients in control mode, such as the daemon's.
 ///
 /// # Errors
 ///

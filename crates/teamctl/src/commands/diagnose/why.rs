@@ -1,8 +1,8 @@
 //! `why`: explains why a member makes no progress.
 //!
 //! The command first gathers all evidence about the member. It then derives the causes from this
-//! evidence alone, so that tests of the causes need no running team. `why` changes nothing. If a
-//! server does not answer, `why` waits for the server only a few seconds.
+//! evidence alone, so that tests of the causes need no running team. `why` changes nothing. If the
+//! daemon or tmux does not answer, `why` stops waiting after a few seconds.
 
 mod blocked_tasks;
 mod cause;
@@ -140,8 +140,8 @@ fn explain_team(context: &CommandContext, no_output_after: Duration) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds out why a member makes no progress, for another command that shows the cause. The
-/// strongest cause comes first in the returned list.
+/// Finds out why a member makes no progress, so that another command, such as `trace`, can show the
+/// cause. The strongest cause comes first in the returned list.
 pub(super) fn diagnose(
     context: &CommandContext,
     snapshot: &SystemSnapshot,

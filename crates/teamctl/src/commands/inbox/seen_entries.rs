@@ -14,8 +14,9 @@ pub(super) struct SeenEntries(HashMap<u64, usize>);
 pub(super) type EntryCounts = HashMap<u64, usize>;
 
 impl SeenEntries {
-    /// Whether the entry was in no earlier read. It is called for each entry of the inbox, from the
-    /// oldest to the newest, with the same `counts`, which are empty at the beginning of the inbox.
+    /// Whether the entry was in no earlier read of the inbox. During one read, the caller passes
+    /// each entry, from the oldest to the newest, and always the same `counts`. It starts each read
+    /// with empty `counts`.
     pub(super) fn is_new(&mut self, entry: &InboxEntry, counts: &mut EntryCounts) -> bool {
         let key = entry_hash(entry);
         let count = counts.entry(key).or_default();

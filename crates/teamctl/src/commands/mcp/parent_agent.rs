@@ -1,8 +1,8 @@
 //! Finds the agent that started an MCP server, among the parent processes of the server. Needed if
 //! the environment of the server does not name the agent.
 //!
-//! Many programs start their MCP servers with an empty environment. Settings that all sessions of a
-//! program share can't name the agent either.
+//! Many programs start their MCP servers with an empty environment. The program's settings cannot
+//! name the agent either, because all sessions of the program share them.
 
 use client::process_table::self_and_ancestors;
 use protocol::control::shim_subcommands;

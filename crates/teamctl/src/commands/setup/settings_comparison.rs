@@ -26,8 +26,9 @@ pub(super) fn missing_values(wanted: &[Template], held: &[Value], own: &OwnProgr
     wanted.iter().map(|wanted| fill_value(wanted, own)).filter(|wanted| !held.contains(wanted)).collect()
 }
 
-/// Whether teamd added `held`, an entry of the settings file, for a template in `wanted`. Only true
-/// if an older release or an installation at another path added it.
+/// Whether `held`, an entry of the settings file, is an outdated entry of teamd. Such an entry has
+/// the form of a template in `wanted`, but an older release or an installation at another path has
+/// added it.
 pub(super) fn is_outdated_entry(wanted: &[Template], held: &Value, own: &OwnPrograms) -> bool {
     wanted.iter().any(|wanted| is_teamd_entry(wanted, held) && fill_value(wanted, own) != *held)
 }

@@ -51,8 +51,9 @@ pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
     rows
 }
 
-/// The past members that the table shows: those that need attention, and the last ones that completed
-/// their work or were killed. A team of hundreds would fill the screen with the others.
+/// The past members that the table shows: those that need attention, and the last ones that
+/// completed their work or were killed. The others are left out, because hundreds of them would
+/// fill the screen.
 fn shown_past_members(team: &TeamView) -> impl Iterator<Item = &PastMember> {
     let mut ended = team.past_members.iter().filter(|past| !needs_attention(past)).count();
     team.past_members.iter().filter(move |past| {
@@ -66,9 +67,8 @@ fn needs_attention(past: &PastMember) -> bool {
     past.outcome == "failed" || past.is_suspended || past.has_respawn()
 }
 
-/// The lines below the table: an unreadable config.json, the number of past members that are not shown,
-/// abandoned and failed tasks, the end of the lead session, a run that was killed, tasks that wait for each
-/// other, and an exhausted budget or the suspended members.
+/// The lines below the table: what needs attention, such as an unreadable config.json, failed tasks
+/// or suspended members, and how many past members the table leaves out.
 pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<String> {
     let abandoned = |task: &AbandonedTask| abandoned_task_line(task, commands);
     let suspended = team.past_members.iter().filter(|past| past.is_suspended).count();

@@ -1,6 +1,5 @@
 //! `--format tmux`: formats the daemon's status as a short segment for tmux's status line. The only
-//! text in the segment that comes from users are names of teams. These names contain no character
-//! that tmux would expand.
+//! text from users in the segment is team names, which contain no character that tmux would expand.
 
 use protocol::control::{Activity, MemberFlag, MemberStatus, PastMember, StatusReply, TeamStatus};
 use protocol::name::TeamName;

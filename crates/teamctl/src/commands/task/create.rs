@@ -80,11 +80,11 @@ fn check_needs_no_command(
         .with_help(format!("teamctl task create {subject} --owner {owner} --command 'make test'")))
 }
 
-/// The metadata of the task, with the command.
+/// Returns the object of `--metadata`, with the text of `--command` as its key `command`.
 ///
 /// # Errors
 ///
-/// `--metadata` has a command too.
+/// `Usage` if `--metadata` has the key `command` too.
 fn metadata(args: &CreateTaskArgs) -> Result<Option<Map<String, Value>>, ErrorReport> {
     let Some(command) = &args.command else { return Ok(args.metadata.clone()) };
     let mut metadata = args.metadata.clone().unwrap_or_default();

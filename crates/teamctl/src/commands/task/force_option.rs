@@ -21,8 +21,8 @@ impl ForceArg {
         if self.force { AllowedCallers::LeadOrPerson } else { AllowedCallers::Everyone }
     }
 
-    /// With `--force`: ends the turn that works on the task `id`, if there is one, and returns when the
-    /// turn has ended.
+    /// If `--force` is given, ends the turn that works on the task `id`, if there is one, and waits
+    /// until the turn has ended.
     ///
     /// # Errors
     ///

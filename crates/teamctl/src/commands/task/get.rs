@@ -29,8 +29,8 @@ pub(super) fn run(context: &CommandContext, team: &Team, args: &GetTaskArgs) -> 
     Ok(())
 }
 
-/// The branch of the worktree in which the owner of the task works, or has worked. `None` if it has no
-/// worktree, or if no daemon runs.
+/// The branch of the worktree in which the owner of the task works, or has worked. `None` if the
+/// owner has no worktree, or if no daemon runs.
 fn owner_branch(context: &CommandContext, team: &Team, owner: &AgentName) -> Option<OwnerBranch> {
     let status = context.daemon_status().ok()?;
     let team = status.teams.into_iter().find(|status| status.name == *team.name())?;

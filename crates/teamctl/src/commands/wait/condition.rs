@@ -209,8 +209,9 @@ fn check_no_misnamed_files(team: &Team) -> Result<(), ErrorReport> {
     Err(ErrorReport::new(ErrorKind::Partial, message).with_help("rename it to ID.json, or remove it"))
 }
 
-/// Fails if every open task has failed, or waits for one that has, or is in a cycle of tasks that
-/// wait for each other, or waits for one of these.
+/// Fails if there are open tasks and none of them can be completed. A task cannot be completed if
+/// it has failed, if it is in a cycle of tasks that wait for each other, or if it waits for a task
+/// that cannot be completed.
 fn check_tasks_possible(tasks: &[Task]) -> Result<(), ErrorReport> {
     let open = || tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
     let failed: Vec<TaskId> = open().filter(|task| task.failure().is_some()).map(|task| task.id).collect();

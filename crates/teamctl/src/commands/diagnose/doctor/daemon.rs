@@ -1,5 +1,5 @@
-//! Checks that the daemon answers, has the version and the program of teamctl, and works in the
-//! current root.
+//! Checks that the daemon answers, that it has the same version as teamctl, that its program file
+//! still exists, and that it works in the current root.
 
 use super::report::DoctorReport;
 use crate::context::CommandContext;
@@ -45,8 +45,9 @@ pub(super) fn check_root(root: &Path, status: &StatusReply, report: &mut DoctorR
     report.warn("daemon", message, fix);
 }
 
-/// What the kernel says about the open files of a process, with their locks. `/proc/locks` is not
-/// used: it is read in pieces, and misses locks while others are taken and released.
+/// Returns the contents of all files in `/proc/PID/fdinfo`. Each describes one open file of the
+/// process and the locks on it. `/proc/locks` is not used: the kernel returns it in several pieces,
+/// and locks can be missing if other locks change in between.
 fn read_open_file_infos(pid: u32) -> String {
     let infos = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
     infos.filter_map(|info| std::fs::read_to_string(info.path()).ok()).collect()

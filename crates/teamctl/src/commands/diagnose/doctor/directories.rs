@@ -1,6 +1,6 @@
 //! Checks that only the user can access teamd's runtime directory and state directory, and that no
-//! other user can write to the root, its teams and its tasks. Also reports the copies of corrupt files that teamd keeps in
-//! the state directory.
+//! other user can write to the root, its teams and its tasks. Also reports the copies of corrupt
+//! files that teamd keeps in the state directory.
 
 use super::fix_mode::FixMode;
 use super::report::DoctorReport;
@@ -73,9 +73,9 @@ pub(super) fn check_root(path: &Path, mode: FixMode, report: &mut DoctorReport) 
     RootAccess::Shared
 }
 
-/// Takes the write permission of others from the files and directories of these errors, and removes
-/// the errors that are repaired. The first failure ends the repair: another user may have replaced
-/// what is in that directory.
+/// Takes the write permission of other users from the file or directory of each error, and removes
+/// the errors that are repaired. Stops at the first failure. Parents come before their content, so
+/// if a directory cannot be repaired, another user may still replace the files in it.
 fn repair_access(untrusted: &mut Vec<store::Error>, report: &mut DoctorReport) {
     let first_kept = untrusted.iter().position(|error| !is_repaired(error)).unwrap_or(untrusted.len());
     let repaired = untrusted.drain(..first_kept).count();
@@ -85,8 +85,8 @@ fn repair_access(untrusted: &mut Vec<store::Error>, report: &mut DoctorReport) {
     }
 }
 
-/// Adds the errors of a file or directory and of what is in it, parents first. Symbolic links are not
-/// followed.
+/// Adds an error for each file or directory that another user owns or can write, from `path` down
+/// to `depth` levels below it. Symbolic links are not followed.
 fn find_untrusted(path: &Path, depth: usize, found: &mut Vec<store::Error>) {
     if let Err(error @ store::Error::Untrusted { .. }) = store::check_own_path(path) {
         found.push(error);

@@ -2,8 +2,8 @@
 //! temporary files, and inboxes without a team.
 //!
 //! Stale locks and abandoned temporary files do no harm, and `--fix` removes those in the teams of
-//! teamd. A lock is an empty directory. Anything else at the path of a lock blocks all writers. A
-//! person must decide about it, because it may be needed.
+//! teamd. A lock is an empty directory. A file or a full directory at the path of a lock blocks all
+//! writers. `--fix` leaves it there, because it may be needed: a person must decide.
 
 use super::fix_mode::FixMode;
 use super::report::DoctorReport;

@@ -79,8 +79,9 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     set_permissions(path, Permissions::from_mode(mode & 0o700))
 }
 
-/// The files and directories below `directory` to which other users have any access. Saved worktrees
-/// keep the permissions of their files, in a trash that is private itself.
+/// The files and directories below `directory` to which other users have any access. Skips the
+/// content of a private directory `trash`, because the worktrees saved there keep the permissions
+/// of their files.
 fn public_files(directory: &Path) -> Vec<PathBuf> {
     let mut public = Vec::new();
     for path in entries(directory) {

@@ -2,8 +2,8 @@
 //! that each dependency is recorded twice: in the blocking task (`blocks`) and in the blocked task
 //! (`blockedBy`).
 //!
-//! A writer that is killed between the two writes leaves a half link, which only one of the tasks
-//! has. The blocked task waits even for a half link, so `--fix` adds the link to the other task.
+//! If a writer is killed between the two writes, only one of the tasks has the link: a half link.
+//! The blocked task waits for the other task even then, so `--fix` adds the missing link.
 
 use super::fix_mode::FixMode;
 use super::report::DoctorReport;

@@ -47,9 +47,9 @@ fn check_worktree(name: &TeamName, tree: &WorktreeStatus, teams: &[TeamName], re
     }
 }
 
-/// Searches git for worktrees that are on a branch of teamd and that the daemon does not know. They
-/// remain if the daemon's state directory was lost. The searched repositories are those of the
-/// known worktrees and the one in which teamctl was called.
+/// Searches git for worktrees that are on a branch of teamd and that the daemon does not know. Such
+/// worktrees remain if the daemon's state directory was lost. The searched repositories are those
+/// of the known worktrees and the one in which teamctl was called.
 fn check_unknown_worktrees(
     known: &[&WorktreeStatus],
     cwd: &Path,

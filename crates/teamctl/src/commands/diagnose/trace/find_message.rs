@@ -1,6 +1,6 @@
 //! Finds a message by its id. Searches the inboxes of the selected teams, and the journal for
-//! messages that were removed from their inbox. Of an inbox, only the messages that match are kept in
-//! memory.
+//! messages that were removed from their inbox. Keeps only matching messages in memory, because an
+//! inbox can be long.
 
 use super::message_copy::{CopyLocation, MessageCopy};
 use super::message_history::{FirstReply, MessageReply};
@@ -29,8 +29,8 @@ pub(super) fn find_copies(context: &CommandContext, wanted: &str) -> Result<Vec<
     Ok(copies)
 }
 
-/// The messages of the team whose id begins with `prefix`. An inbox that cannot be read counts as
-/// empty; `why` reports it.
+/// The messages of the team whose id begins with `prefix`. Skips inboxes that cannot be read,
+/// because the command `why` reports them.
 fn copies_in_team(team: &Team, prefix: &str) -> Vec<MessageCopy> {
     let is_match = |message: &Message| !prefix.is_empty() && message_id(message).starts_with(prefix);
     let in_inboxes = inbox_owners(team).into_iter().flat_map(|owner| {
@@ -106,8 +106,8 @@ fn no_sent_message() -> ErrorReport {
         .with_help("send one with: teamctl send NAME TEXT")
 }
 
-/// The first reply of the recipient to the sender. For a message from `user`, replies are in the inbox
-/// of the lead.
+/// Returns the first reply of the recipient to the sender. A message from `user` was sent by a
+/// person, who has no inbox: replies to it are in the inbox of the lead.
 pub(super) fn first_reply(copy: &MessageCopy) -> Option<MessageReply> {
     let sender = match copy.message.from.as_str() {
         "user" => AgentName::lead(),

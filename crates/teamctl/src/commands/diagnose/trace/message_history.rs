@@ -121,9 +121,9 @@ impl MessageHistory {
     }
 }
 
-/// Returns the index of the `message_stored` event of this message. That is the event from the
-/// sender with the message's index in the inbox. If there is none, because the message has another
-/// index now, it is the sender's first such event since the message was sent.
+/// Returns the index of the `message_stored` event of this message in `events`. This is the event
+/// that has the sender and the inbox index of the message. If the message has another index now, no
+/// event has both. Then it is the sender's first `message_stored` event since the message was sent.
 fn stored_event(copy: &MessageCopy, events: &[Event]) -> Option<usize> {
     let is_recent = |event: &Event| event_time(event) + CLOCK_SKEW_MS >= copy.sent_at();
     let from_sender = |(at, event): (usize, &Event)| match &event.kind {
@@ -138,9 +138,10 @@ fn stored_event(copy: &MessageCopy, events: &[Event]) -> Option<usize> {
 }
 
 /// Returns the time when the message was read, in ms since the epoch. `since_stored` has the events
-/// from the `message_stored` event of this message on. Messages are read in the order of the inbox.
-/// So this message was read when the number of unread messages was not larger than the number of
-/// messages that had arrived after it.
+/// from the `message_stored` event of this message on. Messages are read in the order of the inbox,
+/// and each `message_read` event has the number of messages that are still unread. This message was
+/// read by the first such event whose number is at most the number of messages that had arrived
+/// after this message.
 fn read_at(since_stored: &[Event]) -> Option<u64> {
     let mut later_messages = 0;
     since_stored.iter().skip(1).find_map(|event| match event.kind {
@@ -154,8 +155,8 @@ fn read_at(since_stored: &[Event]) -> Option<u64> {
 }
 
 /// Returns the turn that delivered the message to the recipient. If the message was read, this is
-/// the last turn that began before then. If the message is unread, it is the current turn, but only
-/// if the subject of this turn names the sender.
+/// the last turn that began before the message was read. If the message is unread, it is the
+/// current turn, but only if the subject of this turn can be about the message.
 fn delivering_turn(copy: &MessageCopy, since_sent: &[Event], read: ReadState) -> Option<Turn> {
     let started_turn = |event: &Event| match &event.kind {
         EventKind::MemberActive { summary } => {

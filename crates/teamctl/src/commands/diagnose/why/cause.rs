@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-/// A cause without its details, serialized as its code for scripts, such as `disk_full`. `why`
-/// without a name shows the members in the order of these variants.
+/// Why a member makes no progress, or what it does instead. Scripts get the variant's name in snake
+/// case, such as `disk_full`. `why` without a member's name sorts the members by the order of these
+/// variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Cause {

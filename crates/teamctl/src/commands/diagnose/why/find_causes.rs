@@ -1,6 +1,7 @@
-//! Derives the causes from the evidence, the strongest first: the order of the calls in this module
-//! is the order of the result. Causes that hide other causes come first. Then come causes that a
-//! person must remove, and last causes that go away without a person. This module reads no files.
+//! Derives the causes from the evidence; reads no files. The strongest cause comes first: the order
+//! of the calls in this module is the order of the result. First come causes that can hide other
+//! causes, such as a full disk. Then come causes that a person must remove, and last those that go
+//! away without a person.
 
 use super::cause::Cause;
 use super::diagnosis::Diagnosis;

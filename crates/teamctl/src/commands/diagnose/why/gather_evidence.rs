@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use store::now;
 
-/// How long a turn may run without output before that is reported as a cause, if the user gives no
-/// other time.
+/// The default of `--no-output-after`: how long a turn may run without output before `why` reports
+/// the missing output as a cause.
 pub(super) const NO_OUTPUT_DEFAULT: Duration = Duration::from_secs(300);
 
 /// Gathers the evidence about the member that `address` names. `no_output_after` is how long a turn

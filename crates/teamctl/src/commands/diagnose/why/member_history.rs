@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 /// How many exits of a member are shown.
 const MAX_SHOWN_EXITS: usize = 5;
 
-/// Texts of which a line of the event log must contain one to be parsed, unless it contains the member's
-/// name. They are in the events of the daemon and of the team, and in the spawns of other members.
+/// `why` parses a line of the event log only if the line contains the member's name or one of these
+/// texts. The texts select the events of the daemon and of teams, and the starts and exits of other
+/// members.
 pub(super) const EVENT_LINE_PATTERNS: [&str; 5] =
     ["\"daemon_", "\"team_", "\"member_spawned\"", "\"member_spawn_failed\"", "\"member_exited\""];
 

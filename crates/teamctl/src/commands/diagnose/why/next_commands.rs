@@ -9,9 +9,8 @@ use protocol::single_line_and_shell_quote::shell_quote;
 use protocol::task::{Task, TaskStatus};
 use std::path::Path;
 
-/// Returns the commands that are suggested if a member calls `why`, in place of those for the lead.
-/// A member cannot remove most causes itself. For such a cause the command sends a message to the
-/// lead.
+/// Returns the commands that are suggested if a member calls `why`; the lead gets others. A member
+/// cannot remove most causes itself. For such a cause the command sends a message to the lead.
 pub(super) fn commands_for_member(cause: Cause, evidence: &Evidence) -> Vec<String> {
     match cause {
         Cause::Undelivered => vec![evidence.command("inbox", &["--unread"])],
@@ -71,9 +70,9 @@ pub(super) fn logs(evidence: &Evidence) -> String {
     }
 }
 
-/// Returns a command that helps with one blocker of the waiting tasks. This is the first blocker on
-/// which no member works, or else the first blocker. The command releases a failed or abandoned
-/// task, assigns a task without an owner, or runs `why` for the task's owner.
+/// Returns a command that helps with one blocker of the waiting tasks. The chosen blocker is the
+/// first without an owner in the team, or else the first. The command releases a failed or
+/// abandoned task, assigns a task without an owner, or runs `why` for the task's owner.
 pub(super) fn resolve_blocker(waits: &[TaskWait], evidence: &Evidence) -> String {
     let all = || waits.iter().flat_map(|wait| &wait.blockers);
     let first = all().find(|task| is_unowned(task, &evidence.members)).or_else(|| all().next());

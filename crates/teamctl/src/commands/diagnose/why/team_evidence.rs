@@ -109,8 +109,9 @@ fn inbox_state(team: &Team, owner: AgentName) -> InboxState {
 }
 
 fn open_requests(team: &Team, lead_inbox: &InboxState) -> Vec<(AgentName, OpenRequestEvidence)> {
-    // The scan for open requests reads the lead's inbox. For a damaged inbox the scan would wait
-    // until the file becomes readable, and the read above has waited for that already.
+    // The scan for open requests would read the lead's inbox again. If that inbox is damaged, the
+    // scan would also wait until the file becomes readable, and `inbox_state` has already waited
+    // for that.
     if lead_inbox.damage.is_some() {
         return Vec::new();
     }
