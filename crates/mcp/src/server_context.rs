@@ -60,8 +60,8 @@ impl ServerContext {
     ///
     /// # Errors
     ///
-    /// `NotPermitted` if the spawn of the agent has ended since the server was started, and another spawn
-    /// has its name; the errors of the root and the team.
+    /// `NotPermitted` if an earlier spawn of the agent started the server, and a newer spawn has
+    /// taken its place. Other errors come from opening the root and the team.
     pub(crate) fn caller(&self) -> Result<Caller, ErrorReport> {
         check_own_spawn(&self.arguments.state_dir)?;
         let name = self.require_team()?;

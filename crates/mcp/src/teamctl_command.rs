@@ -72,9 +72,11 @@ impl TeamctlCommand {
     ///
     /// # Errors
     ///
-    /// `NotPermitted` if the spawn of the agent has ended and another spawn has its name; the error that `teamctl` prints, or the reason why `teamctl` could not be run.
+    /// `NotPermitted` if an earlier spawn of the agent started the server, and a newer spawn has
+    /// taken its place. Otherwise the error that `teamctl` prints, or the reason why `teamctl`
+    /// could not be run.
     pub(crate) async fn run(self, context: &ServerContext) -> Result<Value, ErrorReport> {
-        // Without a token, `teamctl` cannot check this.
+        // `teamctl` skips this check, because it runs without `TEAMD_TEAM`.
         check_own_spawn(&context.arguments.state_dir)?;
         let program = teamctl_path()?;
         let mut command = Command::new(&program);
@@ -82,7 +84,7 @@ impl TeamctlCommand {
             .arg("--json")
             .arg("--root")
             .arg(&context.arguments.root)
-            // As an option, it would keep teamctl from looking for a daemon elsewhere.
+            // Given the socket as an option, `teamctl` would not look for a daemon elsewhere.
             .env("TEAMD_SOCKET", &context.arguments.socket);
         command.args(context.team().iter().flat_map(|team| ["--team", team.as_str()])).args(&self.args);
         command.env_remove("TEAMD_TEAM").env_remove("TEAMD_MEMBER").env_remove("TEAMD_ROOT");

@@ -1,7 +1,7 @@
 //! The arguments of `teamd-shim`.
 //!
-//! The arguments are parsed by hand, because a general parser would need more memory than the rest
-//! of the shim while the agent runs.
+//! The arguments are parsed without a library, because a parser library would need more memory than
+//! the rest of the shim.
 
 use client::daemon_address::DaemonAddress;
 use protocol::control::shim_subcommands;
@@ -33,9 +33,8 @@ pub(crate) struct ShimArgs {
 #[derive(Debug, PartialEq)]
 pub(crate) struct HookArgs {
     pub(crate) event: String,
-    /// The name of a profile that says which answers the program expects from its hooks. It is
-    /// ignored if the agent's own profile delivers messages by hooks, because then that profile is
-    /// used.
+    /// The name of the profile that defines the format of the hook's output. It is used only if the
+    /// agent's own profile does not deliver messages by hooks; otherwise the own profile is used.
     pub(crate) profile: Option<String>,
 }
 

@@ -1,5 +1,6 @@
 //! The shim's connection to the daemon. If the connection is lost, the shim connects again. The
-//! first message of each connection passes the daemon its end of the agent's wake socket.
+//! first message of each connection passes the daemon's end of the agent's wake socket to the
+//! daemon.
 
 use crate::args::ShimArgs;
 use crate::descendants;
@@ -21,8 +22,8 @@ const INITIAL_BACKOFF: Duration = Duration::from_millis(20);
 /// daemon all shims are connected again soon.
 const MAX_BACKOFF: Duration = Duration::from_millis(250);
 
-/// How long sending one message may take. The limit is needed for a stopped daemon (SIGSTOP): once
-/// its buffers are full, sending blocks, and the shim must not block for long.
+/// How long sending one message may take. A daemon that is stopped (SIGSTOP) reads nothing. Once
+/// the buffer of the socket is full, sending would block until the daemon continues.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What ended a wait.
@@ -60,8 +61,8 @@ pub(crate) struct DaemonConnection {
     /// Whether the daemon has said that it does not know this shim. The shim then does not connect
     /// again.
     is_refused: bool,
-    /// The processes of all daemons that this shim was connected to. For a daemon whose tmux server
-    /// was started by the agent, the list also has that tmux server.
+    /// The processes of all daemons that this shim was connected to. If the agent started the tmux
+    /// server in which a daemon runs, the list also has that tmux server.
     daemon_processes: Vec<ProcessStat>,
     pub(crate) agent: Option<u32>,
     pub(crate) turn: Option<TurnStatus>,
@@ -92,18 +93,19 @@ impl DaemonConnection {
         &self.spawn
     }
 
-    /// Whether the daemon refused this shim before its agent was started. If so, no daemon needs an
-    /// exit report.
+    /// Whether the daemon refused this shim before the shim started its agent. No daemon needs an
+    /// exit report then.
     ///
-    /// A daemon that refuses a shim whose agent runs has lost its roster or uses another state
-    /// directory. Another daemon may still have the roster and look for the exit report.
+    /// After a refusal while the agent runs, the exit report is still needed. The daemon that
+    /// refuses has lost its roster or uses another state directory. Another daemon may still have
+    /// the roster and look for the exit report.
     pub(crate) fn is_refused_before_start(&self) -> bool {
         self.is_refused && self.agent.is_none()
     }
 
     /// The processes that the shim must not end, even if the agent started them: daemons and their
-    /// tmux servers. If there is no connection, the shim connects briefly, because it must also
-    /// find a daemon that was started only now.
+    /// tmux servers. If the shim is not connected, it connects briefly to learn the daemon's pid,
+    /// because the agent may have started this daemon just now.
     pub(crate) fn exempt_processes(&mut self) -> Vec<ProcessStat> {
         if self.connection.is_none() {
             let fresh = self.daemon.open().ok();

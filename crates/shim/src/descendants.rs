@@ -1,10 +1,10 @@
-//! Ends the processes that an agent leaves behind. Background processes may have used nohup, a new
-//! session or a double fork. All of them are descendants of the shim as long as they live, because
-//! the shim is their subreaper.
+//! Ends the processes that an agent leaves behind, even if they used nohup, a new session or a
+//! double fork. All of them remain descendants of the shim, because the shim is a subreaper: the
+//! kernel makes it the parent of orphaned descendants.
 //!
-//! A daemon that the agent started is also a descendant of the shim, and so are the daemon's tmux
-//! server and the processes in it. These processes are exempt and keep running, because other users
-//! need them.
+//! An agent can also start a daemon (`teamd`), possibly in a tmux server that the agent has started
+//! too. The daemon, this tmux server and their descendants are exempt and keep running, because
+//! other agents and users need them.
 
 use crate::poll_timeout;
 use crate::signals::ShimSignals;
@@ -20,12 +20,13 @@ use std::time::{Duration, Instant};
 
 /// How long SIGKILL is repeated. A process in an uninterruptible wait can stay longer than that.
 const KILL_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long the shim waits at most before it looks for descendants again. It must look without a
-/// signal, because it gets no SIGCHLD when a grandchild exits.
+/// The longest time between two scans for descendants. The shim cannot rely on SIGCHLD alone,
+/// because the kernel sends it only when a child exits, not for a grandchild.
 const RESCAN_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How often the process tree is walked at most, until two walks agree. If processes start and exit
-/// all the time, the table of all processes is read instead.
+/// How many times the process tree is walked at most, until two successive walks find the same
+/// processes. If processes start and exit all the time, no two walks agree, and the table of all
+/// processes is read instead.
 const MAX_TREE_WALKS: usize = 4;
 
 /// A callback for every child that was reaped, with the child's pid and exit status.
@@ -38,9 +39,10 @@ pub(crate) enum Remaining {
     Descendants,
 }
 
-/// Ends all descendants of the shim except `exempt` and the descendants of these. First all get
-/// SIGTERM. Those that still run after `grace` are stopped with SIGSTOP and then get SIGKILL, until
-/// none is left. `meanwhile` is called after each scan for descendants.
+/// Ends all descendants of the shim, except the processes in `exempt` and their descendants. First
+/// all get SIGTERM. Those that still run after `grace` get SIGSTOP and then SIGKILL, repeatedly
+/// until none is left or [`KILL_TIMEOUT`] has passed. `meanwhile` is called after each scan for
+/// descendants.
 pub(crate) fn end_all(
     signals: &ShimSignals,
     grace: Duration,
@@ -72,8 +74,8 @@ pub(crate) fn end_all(
 }
 
 /// The processes that the shim does not end: the daemon with this pid, and the tmux server in which
-/// it was started. The tmux server counts only if it is a child of the shim. A tmux server that the
-/// agent starts becomes a child of the shim, because it moves itself into the background.
+/// the daemon was started. The tmux server is included only if it is a child of the shim. Every
+/// tmux server that the agent starts is one, because it daemonizes and the shim is its subreaper.
 pub(crate) fn daemon_and_its_tmux(pid: u32) -> Vec<ProcessStat> {
     let has_name = |process: &ProcessStat, name: &str| {
         client::process_table::program_name(process.pid).is_some_and(|program| program.starts_with(name))
@@ -103,8 +105,8 @@ pub(crate) fn signal_session(session: u32, signal: Signal) {
     inside.for_each(|process| send_signal(process, signal));
 }
 
-/// Reaps all children that have exited. Returns false if the shim has no child left. Then it has no
-/// other descendants either, because orphans become children of the shim, their subreaper.
+/// Reaps all children that have exited. Returns false if the shim has no child left. Then the shim
+/// has no other descendants either, because each orphaned descendant becomes a child of the shim.
 pub(crate) fn reap(on_reap: OnReap<'_>) -> bool {
     loop {
         // The status is encoded again here, because `nix` has decoded it and `ExitStatus` needs the
@@ -134,9 +136,10 @@ fn wait(signals: &ShimSignals, deadline: Instant) {
     signals.drain();
 }
 
-/// Sends SIGSTOP to all descendants, until a scan finds no new ones. This is done before SIGKILL
-/// because of agents at their process limit: each killed process would make room for a new child of
-/// another process. A stopped process counts for the limit but starts no children.
+/// Sends SIGSTOP to all descendants, until a scan finds no new ones. The caller kills them only
+/// afterwards, because the agent may be at its process limit. There, each killed process would make
+/// room for a new child of another process. A stopped process counts for the limit but starts no
+/// children.
 fn stop_all(exempt: &[ProcessStat], until: Instant) {
     let mut stopped = HashSet::new();
     while Instant::now() < until {
@@ -173,8 +176,8 @@ fn live_descendants(exempt: &[ProcessStat]) -> Vec<ProcessStat> {
     descendants_except(std::process::id(), exempt)
 }
 
-/// All descendants of the process `ancestor` that are not zombies, except `exempt` and the
-/// descendants of these.
+/// All descendants of the process `ancestor` that are not zombies, except the processes in `exempt`
+/// and their descendants.
 ///
 /// If a process exits during a walk, its children get another parent, and the walk may miss them.
 /// So the result is used only if two successive walks agree.

@@ -1,6 +1,6 @@
-//! An agent behind a driver (`teamd-acp`). The driver normally runs for the whole spawn. If the
-//! driver exits, it is started again for the next turn. After several exits without a successful
-//! turn between them, the agent fails.
+//! An agent whose program is driven by `teamd-acp`, the driver. The driver normally runs for the
+//! whole spawn. If it exits, it is started again for the next turn. After [`MAX_FAILURES_IN_ROW`]
+//! exits without a successful turn between them, the agent fails.
 
 use crate::child_process::{self, PaneMode};
 use crate::driver_stream::DriverStream;
@@ -51,7 +51,7 @@ struct DriverProcess {
     status: Option<ExitStatus>,
     /// The reason that the driver itself gave for its exit.
     failed: Option<String>,
-    /// How far the shim is with ending the other processes in the driver's session. `None` while
+    /// The stage of ending the processes that the driver left in its process session. `None` while
     /// the driver runs.
     session_cleanup: Option<InterruptStage>,
 }
@@ -126,9 +126,9 @@ impl DrivenAgent {
         Ok(())
     }
 
-    /// If the driver has exited, kills the processes that are left in its session, and forgets the
-    /// driver. SIGKILL is sent at once, so that the turn which is about to start does not wait for
-    /// a slower cleanup.
+    /// If the driver has exited, kills the processes that are left in its process session, and
+    /// forgets the driver. SIGKILL is sent at once: a new turn is about to start and cannot wait
+    /// until the processes have handled SIGTERM.
     fn discard_ended_driver(&mut self) {
         if let Some(driver) = self.driver.take_if(|driver| driver.status.is_some()) {
             crate::descendants::signal_session(driver.pid, rustix::process::Signal::KILL);
@@ -202,8 +202,8 @@ impl DrivenAgent {
         self.driver.as_ref().and_then(|driver| driver.stream.watched_descriptor())
     }
 
-    /// When [`DrivenAgent::advance`] must be called at the latest. `None` if nothing is waiting for
-    /// a time.
+    /// When [`DrivenAgent::advance`] must be called at the latest. `None` if no interrupt and no
+    /// cleanup has a deadline.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let cleanup = self.driver.as_ref().and_then(|driver| driver.session_cleanup.as_ref());
         let turn = self.turn.as_ref().and_then(|turn| turn.interrupt.as_ref());

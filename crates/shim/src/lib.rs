@@ -1,8 +1,9 @@
 //! The shim, the first process of every agent. It starts the agent's program, delivers messages,
 //! runs turns, and reports how the agent ended. The shim keeps running when the daemon exits.
 //!
-//! One shim runs for each agent, so the program is kept small: it has no async runtime and no
-//! library for its command line. The hooks of agent programs run the same program.
+//! One shim runs for each agent, so the shim must use little memory: it has no async runtime and no
+//! library that parses its command line. The hooks of agent programs run the same program, as
+//! `teamd-shim hook EVENT`.
 
 mod args;
 mod child_process;

@@ -3,8 +3,8 @@
 //!
 //! One pseudo-terminal is used for the whole spawn. Background processes of a turn may still write
 //! to it after the turn, so output is also copied between turns. No function blocks. If the pane
-//! does not take the output, the output is kept and no more is read. A program that writes then has
-//! to wait, as on any terminal.
+//! does not take output, the shim keeps what it has read and reads no more. A program that writes
+//! more then has to wait, as on any terminal.
 
 mod sentinel;
 
@@ -30,8 +30,8 @@ use std::time::{Duration, Instant};
 
 /// The number of bytes that one read takes at most.
 const READ_BYTES: usize = 16 << 10;
-/// How many reads one call of [`OutputPty::copy_available`] makes at most. Then the caller can
-/// handle other events.
+/// How many reads one call of [`OutputPty::copy_available`] makes at most. The limit lets the
+/// caller handle other events even if a program writes all the time.
 const MAX_READS: usize = 16;
 /// How long the shim waits for the rest of a program's output after the program has exited. The
 /// wait takes this long only if a background process writes all the time, or if the pane takes no
@@ -39,8 +39,8 @@ const MAX_READS: usize = 16;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// How much output is kept at most while the pane takes none, in bytes.
 const MAX_PENDING_BYTES: usize = 1 << 20;
-/// How much of a captured output is kept at most, in bytes. Besides the reply the output may
-/// contain JSON.
+/// How many bytes at the end of a captured output are kept. This is more than a reply needs,
+/// because the output may also contain other JSON lines.
 const MAX_CAPTURED_BYTES: usize = 256 << 10;
 /// The size of the terminal if there is no pane.
 const HEADLESS_SIZE: Winsize = Winsize { ws_row: 50, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
@@ -92,7 +92,7 @@ impl OutputPty {
         let pane = match own.open("/proc/self/fd/1") {
             Ok(file) => file.into(),
             // Standard output is a socket, which cannot be opened again. Its descriptor stays
-            // blocking, but is written to only when poll(2) says that it takes output.
+            // blocking, because other processes may share it. So a write to it may block.
             Err(_) => io::stdout().as_fd().try_clone_to_owned()?,
         };
         OutputPty::with_sink(OutputSink::Pane(pane))
@@ -215,9 +215,9 @@ impl OutputPty {
     /// Copies the rest of the output of a program that has exited. Returns the last lines of that
     /// output.
     ///
-    /// An empty master does not mean that all output was read: a worker thread of the kernel passes
-    /// output from the slave to the master. So a sentinel is written to the slave: when the
-    /// sentinel arrives at the master, all earlier output has arrived too.
+    /// If the master has nothing to read, output may still be on its way: a worker thread of the
+    /// kernel passes output from the slave to the master. So a sentinel is written to the slave.
+    /// When the sentinel arrives at the master, all earlier output has arrived too.
     pub(crate) fn drain_and_take_tail(&mut self) -> String {
         let deadline = Instant::now() + DRAIN_TIMEOUT;
         self.sentinel.issue();

@@ -22,7 +22,7 @@ pub(crate) fn run_in_foreground(command: &mut Command, wake_socket: &OwnedFd) {
     command.process_group(0);
     // SAFETY: between fork and exec only async-signal-safe functions are called: fcntl,
     // sigprocmask, tcsetpgrp, getpid and sigaction. `wake_socket` is open in the child, because the
-    // parent holds it across the spawn.
+    // parent keeps it open until the child has started.
     unsafe {
         command.pre_exec(move || {
             clear_cloexec(wake_socket)?;
@@ -38,7 +38,8 @@ pub(crate) fn run_in_foreground(command: &mut Command, wake_socket: &OwnedFd) {
 pub(crate) fn run_in_new_session(command: &mut Command, wake_socket: Option<&OwnedFd>) {
     let wake_socket = wake_socket.map(AsRawFd::as_raw_fd);
     // SAFETY: between fork and exec only async-signal-safe functions are called: fcntl, setsid and
-    // sigaction. `wake_socket` is open in the child, because the parent holds it across the spawn.
+    // sigaction. `wake_socket` is open in the child, because the parent keeps it open until the
+    // child has started.
     unsafe {
         command.pre_exec(move || {
             wake_socket.map_or(Ok(()), clear_cloexec)?;
@@ -78,7 +79,8 @@ fn reset_signals() -> std::io::Result<()> {
 }
 
 /// Makes this process the foreground of its terminal. SIGTTOU is blocked during the call: the
-/// kernel sends it to a background process that calls tcsetpgrp, and it would stop the process.
+/// kernel sends this signal to a background process that calls tcsetpgrp, and its default action
+/// stops the process.
 fn take_foreground() {
     let mut ttou = SigSet::empty();
     ttou.add(Signal::SIGTTOU);

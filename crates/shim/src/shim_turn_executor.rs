@@ -1,5 +1,5 @@
-//! Runs the turns of one agent for the turn loop. A single wait covers all sources of events:
-//! wakes, messages of the daemon, signals, and the output and exit of the turn's process.
+//! Runs the turns of one agent for the turn loop (`turns/turn_loop.rs`). One poll(2) waits for all
+//! events: wakes, messages of the daemon, signals, and the output and exit of the turn's process.
 
 use crate::child_process::{self, PaneMode};
 use crate::daemon_connection::{DaemonConnection, ShimEvent, WatchedDescriptor};
@@ -50,8 +50,8 @@ pub(crate) struct ShimExecutor<'a> {
     driven: Option<DrivenAgent>,
     /// An event that arrived before the turn loop asked for it.
     pending: Option<ExecutorEvent>,
-    /// The time between SIGTERM and SIGKILL for processes that are left, if the daemon has set that
-    /// time.
+    /// The time between SIGTERM and SIGKILL for the processes that the agent leaves behind. `None`
+    /// if the daemon has not set this time.
     grace: Option<Duration>,
 }
 
@@ -70,8 +70,9 @@ pub(crate) enum StartReport {
     NotSent,
 }
 
-/// Opens the team files and checks that the programs of a new and of a resumed session exist. This
-/// happens before the shim reports to the daemon that the agent runs.
+/// Opens the team files, and checks that the agent's programs exist: those of its first and later
+/// turns, or the driver and its program. The caller does this before it reports to the daemon that
+/// the agent runs.
 ///
 /// # Errors
 ///
@@ -166,8 +167,8 @@ impl TurnExecutor for ShimExecutor<'_> {
     }
 
     fn start_capture(&mut self) {
-        // For an agent with a driver no output is captured, because the driver reports the reply
-        // itself.
+        // The output of an agent with a driver is not captured, because the driver reports the
+        // agent's reply in a message.
         if self.driven.is_none() {
             self.parts.output.start_capture();
         }
@@ -200,8 +201,8 @@ impl ShimExecutor<'_> {
         TurnLoopExit { end, output: self.parts.output, grace: self.grace, start_report }
     }
 
-    /// Starts the driver and waits until the driver is ready. This happens before the shim reports
-    /// to the daemon that the agent runs. Without a driver it does nothing.
+    /// Starts the driver of an agent that has one, and waits until the driver is ready. The caller
+    /// does this before it reports to the daemon that the agent runs.
     ///
     /// # Errors
     ///
@@ -261,8 +262,8 @@ impl ShimExecutor<'_> {
         driven.start_turn(text).ok_or_else(not_running)
     }
 
-    /// Handles the events that arrived before the turn. If an interrupt is among them, it is
-    /// dropped, because it was meant for the previous turn.
+    /// Handles the events that arrived before the turn. An interrupt among them is dropped, because
+    /// it was meant for the previous turn.
     fn drain_events_before_turn(&mut self) {
         while self.pending.is_none() {
             match self.parts.connection.next_event(self.parts.signals, Some(Instant::now()), &[]) {
@@ -291,7 +292,7 @@ impl ShimExecutor<'_> {
     }
 
     /// Handles one input of the shim, such as a message of the daemon or the exit of a process.
-    /// Returns what follows for the turn loop, or `None` if the turn loop has nothing to do.
+    /// Returns the event for the turn loop, or `None` if the turn loop has nothing to do.
     fn handle_event(&mut self, event: ShimEvent, deadline: Option<Instant>) -> Option<ExecutorEvent> {
         self.turn.iter_mut().for_each(TurnProcess::advance);
         self.driven.iter_mut().for_each(DrivenAgent::advance);
@@ -301,8 +302,8 @@ impl ShimExecutor<'_> {
                 return Some(ExecutorEvent::Terminate);
             }
             ShimEvent::Message(ToShim::Interrupt) => self.interrupt(),
-            // While there was no connection, wakes may have been lost. So the turn loop is told to
-            // scan.
+            // The connection to the daemon was lost and is open again. Wakes may have been lost
+            // meanwhile, so the turn loop gets a wake and scans its files.
             ShimEvent::Message(ToShim::Adopted) => return Some(ExecutorEvent::Wake),
             ShimEvent::Message(_) => {}
             ShimEvent::Signal => return self.handle_signal(),
@@ -341,8 +342,8 @@ impl ShimExecutor<'_> {
         None
     }
 
-    /// The process that writes to the pseudo-terminal: that of the turn, or the driver. `None` if
-    /// no such process runs.
+    /// The pid of the process that writes to the pseudo-terminal: the process of the current turn,
+    /// or the driver. `None` if neither runs.
     fn running_pid(&self) -> Option<u32> {
         let turn = self.turn.as_ref().filter(|turn| turn.status.is_none()).map(|turn| turn.pid);
         turn.or_else(|| self.driven.as_ref().and_then(DrivenAgent::running_pid))
@@ -353,8 +354,8 @@ impl ShimExecutor<'_> {
             return;
         }
         match &mut self.turn {
-            // The turn's process has just exited. Only its remaining descendants are ended, and the
-            // interrupt is acknowledged when the end of the turn is reported.
+            // The turn's process has just exited, so only its remaining descendants are ended. The
+            // interrupt is confirmed to the daemon when the end of the turn is reported.
             Some(turn) if turn.interrupt.is_none() && turn.status.is_some() => {
                 turn.interrupt = Some(InterruptStage::IntSent(Instant::now()));
             }

@@ -1,8 +1,9 @@
-//! Catches signals. Each signal writes a byte into one pipe, which wakes poll(2). Each signal that
-//! needs its own handling also sets a flag.
+//! Catches signals. All signals write a byte into the same pipe, which wakes poll(2). SIGHUP,
+//! SIGTERM, SIGINT and SIGWINCH each set a flag, too.
 //!
-//! Signals that the shim does not use are caught too and not ignored. The agent inherits ignored
-//! signals as ignored, but a caught signal gets its default action in the agent.
+//! SIGQUIT and SIGTSTP have no effect on the shim. They are caught and not ignored, because the
+//! agent would inherit an ignored signal as ignored. A caught signal gets its default action in the
+//! agent.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};

@@ -1,12 +1,11 @@
 //! Starts one agent, supervises it, and reports how it ended.
 //!
 //! The shim connects to the daemon and waits for the message that starts the agent. Then the shim
-//! starts the agent's program, or runs the agent's turns itself. The shim exits when no descendant
-//! of the agent is left, or when one can't be killed.
+//! starts the agent's program, or runs the agent's turns itself. After the agent has ended, the
+//! shim ends the agent's remaining descendants, reports to the daemon, and exits.
 //!
-//! Meanwhile the daemon may exit and be started again. The agent does not notice this, because the
-//! shim keeps the daemon's end of the agent's wake socket open. The shim has no async runtime, so
-//! that it stays small.
+//! While the agent runs, the daemon may exit and be started again. The agent does not notice this,
+//! because the shim keeps the daemon's end of the agent's wake socket open.
 
 use crate::args::ShimArgs;
 use crate::child_process;
@@ -29,30 +28,31 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 use store::reached_process_limit;
 
-/// How long the shim waits for the message that starts the agent. After that the shim exits, and
-/// its pane is closed.
+/// How long the shim waits for the message that starts the agent. After this time the shim closes
+/// its pane and exits.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// The time between SIGTERM and SIGKILL for the processes that an agent leaves behind.
 const DESCENDANT_GRACE: Duration = Duration::from_millis(500);
 /// How long the daemon may take to acknowledge a report of the shim.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs one agent. The shim's exit code is that of the agent. It is 75 if the shim got no message
-/// to start an agent, and 72 if the agent could not be started.
+/// Runs one agent. Returns the exit code of the agent. The code is 75 if the shim got no message
+/// that starts an agent, and 72 if the agent could not be started.
 pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     if args.headless.is_some() {
-        // Without a pane, the shim inherits descriptors that the daemon itself has inherited. In a
-        // pane tmux has already closed them.
+        // A shim without a pane is a child of the daemon, and inherits descriptors that the daemon
+        // itself has inherited. The shim closes them. For a shim in a pane, tmux has already closed
+        // them.
         close_inherited();
     }
-    // The wake socket is opened first, so that it gets descriptor 3. Some shells can use only
-    // descriptors with one digit in redirections.
+    // The wake socket is opened first, so that it gets descriptor 3. An agent may be a shell script
+    // that reads from the descriptor, and some shells accept only one digit in a redirection.
     let (agent_socket, daemon_socket) = UnixStream::pair()
         .map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot make a wake socket: {error}")))?;
     if args.headless.is_some() {
-        // Without a pane, the shim gets its own session, so that the daemon's terminal is not the
-        // agent's terminal. `setsid` fails only if the shim already leads a session, which then has
-        // no such terminal.
+        // A shim without a pane starts a new session, so that the daemon's terminal does not become
+        // the agent's terminal. `setsid` fails only if the shim already leads a session, which then
+        // has no such terminal either.
         nix::unistd::setsid().ok();
     }
     let mut shim = Shim {
@@ -66,8 +66,8 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     failpoint::hit("shim.begin");
     let Some(start) = shim.wait_for_start_agent() else {
         failpoint::hit("shim.refused");
-        // The shim closes the pane itself: if the daemon was killed before it recorded this shim,
-        // no other program knows of the pane.
+        // The shim closes its pane itself. A daemon that was killed may not have recorded this
+        // shim, and then no other program knows of the pane.
         close_own_pane(&args.spawn);
         return Ok(ExitCode::from(75));
     };
@@ -88,8 +88,8 @@ struct Shim<'a> {
 }
 
 impl Shim<'_> {
-    /// Waits for the message that starts the agent. `None` if the daemon refuses this shim, if
-    /// [`START_TIMEOUT`] passes, or if a signal ends the shim.
+    /// Waits for the message that starts the agent. `None` if the daemon refuses or ends this shim,
+    /// if [`START_TIMEOUT`] passes, or if SIGHUP or SIGTERM arrives.
     fn wait_for_start_agent(&mut self) -> Option<Box<StartAgent>> {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
@@ -109,8 +109,8 @@ impl Shim<'_> {
     /// Reports to the daemon that no agent was started.
     fn report_start_failure(&mut self, message: String) -> ExitCode {
         let spawn = self.connection.spawn_id().to_owned();
-        // The shim does not exit before the daemon has replied or `REPORT_TIMEOUT` has passed. So
-        // the daemon can read the error first.
+        // The shim waits for the daemon's reply before it exits, at most for `REPORT_TIMEOUT`. So
+        // the daemon reads the error before it notices the exit.
         match self.connection.send(&FromShim::Failed(start_error(&message))) {
             true => {
                 let deadline = Instant::now() + REPORT_TIMEOUT;
@@ -149,8 +149,8 @@ impl Shim<'_> {
         );
         output.iter_mut().for_each(|output| drop(output.drain_and_take_tail()));
         let exit = match self.signals.is_hung_up() {
-            // The agent ended because its terminal is gone: the hang-up arrives before the exits
-            // that it causes.
+            // SIGHUP has arrived, so the agent ended because its terminal is gone. SIGHUP always
+            // arrives before the exits that a lost terminal causes.
             true => ExitReport::TerminalGone,
             false => agent.exit_report(),
         };
@@ -158,7 +158,8 @@ impl Shim<'_> {
         Ok(agent.exit_code())
     }
 
-    /// Runs an agent whose turns this process runs. Returns when the agent has ended.
+    /// Runs an agent that gets each turn from the shim, instead of running its turns itself.
+    /// Returns when the agent has ended.
     ///
     /// # Errors
     ///
@@ -203,8 +204,8 @@ impl Shim<'_> {
         Ok(ExitCode::from(code))
     }
 
-    /// Waits until the agent exits or must end. Returns the time between SIGTERM and SIGKILL for
-    /// the processes that are left.
+    /// Waits until the agent exits or must end. Returns how much time the remaining processes get
+    /// between SIGTERM and SIGKILL.
     fn wait_for_end(&mut self, agent: &mut SupervisedAgent, output: &mut Option<OutputPty>) -> Duration {
         loop {
             output.iter_mut().for_each(OutputPty::copy_available);
@@ -212,8 +213,8 @@ impl Shim<'_> {
             match self.connection.next_event(&self.signals, None, &watched) {
                 ShimEvent::Message(ToShim::End { grace_ms }) => return Duration::from_millis(grace_ms),
                 ShimEvent::Message(ToShim::Interrupt) => {
-                    // The program runs its turns itself, so there is no turn of the shim to
-                    // interrupt.
+                    // This agent's program runs its turns itself, so the shim has no turn that it
+                    // could interrupt.
                     self.connection.send(&FromShim::Interrupted { was_in_turn: false });
                 }
                 ShimEvent::Message(_) | ShimEvent::DescriptorReady | ShimEvent::Deadline => {}
@@ -227,8 +228,8 @@ impl Shim<'_> {
         }
     }
 
-    /// Reports how the agent ended, unless one of its descendants could not be killed. If the
-    /// report is missing, the daemon looks for remaining descendants itself.
+    /// Reports how the agent ended, unless one of its descendants could not be killed. When the
+    /// shim exits without a report, the daemon looks for remaining descendants itself.
     fn report_unless_descendants_remain(
         &mut self,
         remaining: Remaining,
@@ -243,9 +244,9 @@ impl Shim<'_> {
     /// Sends the exit report to the daemon.
     ///
     /// The report is first stored in a file, so that a later daemon can find it. The file is
-    /// removed only when the daemon has acknowledged the report, because without an acknowledgement
-    /// the shim cannot know whether the report has arrived. If the daemon refused the shim before
-    /// its agent was started, no file is stored.
+    /// removed when the daemon has acknowledged the report. Until then the shim cannot know whether
+    /// the report has arrived. If the daemon refused the shim before its agent was started, no file
+    /// is stored.
     fn report_exit(&mut self, state_dir: &Path, exit: &ExitReport) {
         failpoint::hit("shim.report-exit");
         let json = serde_json::to_vec(exit).expect("an exit report is valid JSON");
@@ -289,8 +290,8 @@ enum Acknowledgement {
     Missing,
 }
 
-/// The error for an agent that was not started. If a limit of the kernel may be the reason, the error
-/// names the limit.
+/// The error for an agent that was not started. If a limit of the kernel, such as the number of
+/// processes, has been reached, the error names the limit.
 fn start_error(message: &str) -> ErrorReport {
     let may_be_limit = !message.ends_with(NO_SUCH_PROGRAM);
     match may_be_limit.then(reached_process_limit).flatten() {

@@ -1,8 +1,8 @@
 //! Interrupts a turn in several stages, each 2 s after the one before.
 //!
-//! First the turn's process group gets SIGINT, as if Ctrl-C was pressed, then SIGTERM. Then the
-//! process and all its descendants get SIGKILL. When the process has exited, processes that are
-//! left in its session get SIGTERM, and then SIGKILL.
+//! The process group of the turn gets SIGINT, as after Ctrl-C, and then SIGTERM. Then the turn's
+//! process and all its descendants get SIGKILL. As soon as the process has exited, the processes
+//! that are left in its session get SIGTERM, and then SIGKILL.
 
 use crate::descendants::{has_process_in_session, kill_tree, signal_session};
 use nix::sys::signal::{Signal, killpg};
@@ -49,8 +49,8 @@ impl InterruptStage {
         }
     }
 
-    /// Goes to the next stage if its time has come. `group` is the process group of a child that
-    /// was not reaped yet, so its id cannot belong to another process.
+    /// Goes to the next stage if the deadline has passed. `group` is the process group of a child
+    /// that was not reaped yet, so the kernel has not given its id to another process.
     pub(crate) fn escalate(self, group: u32) -> InterruptStage {
         let now = Instant::now();
         match self {
@@ -68,7 +68,7 @@ impl InterruptStage {
         }
     }
 
-    /// Goes to the next stage for a process that has exited, whose descendants are to be ended.
+    /// Goes through the stages that end the descendants of a turn's process that has exited.
     /// `session` is the id of their session. The kernel does not reuse this id while a process is
     /// in the session.
     pub(crate) fn end_descendants(self, session: u32) -> InterruptStage {

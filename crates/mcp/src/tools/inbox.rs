@@ -77,8 +77,8 @@ fn message_id(entry: &InboxEntry) -> String {
     format!("{}-{:016x}", entry.index, hasher.finish())
 }
 
-/// The entries with some ids, and how many entries of the inbox are unread. If an entry has moved in the
-/// file, it is found by its content.
+/// The inbox entries that a call of `MarkRead` names by their ids, and how many entries of the
+/// inbox are unread. An entry that has moved in the file since `ReadInbox` is found by its content.
 #[derive(Debug, Default)]
 struct FoundEntries {
     by_id: BTreeMap<String, InboxEntry>,

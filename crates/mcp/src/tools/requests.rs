@@ -1,6 +1,6 @@
 //! The tools `Requests`, `Approve` and `Deny`. They show the plan and permission requests of
-//! members, and answer them. Only the lead may use these tools, and only if the team's policy lets
-//! the lead answer.
+//! members, and answer them. Only the lead may use these tools. The lead cannot answer a request
+//! that the team's policy leaves to a person.
 
 use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{NoInput, Property, optional_property, required_property};

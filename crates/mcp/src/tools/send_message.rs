@@ -1,7 +1,7 @@
-//! The tool `SendMessage`. Programs know two shapes of its arguments. The older one has `type`,
-//! `recipient` and `content`. The later one has `to` and `message`, which is a text or an object.
-//! Both shapes are accepted by one flat struct, because clients accept no schema of a tagged enum.
-//! The arguments are parsed into a [`SendAction`] before any file is changed.
+//! The tool `SendMessage`. Agent programs pass its arguments in two shapes. The older shape has
+//! `type`, `recipient` and `content`. The later shape has `to` and `message`, which is a text or an
+//! object. Both shapes are accepted by one flat struct, because clients accept no schema of a
+//! tagged enum. The arguments are parsed into a [`SendAction`] before any file is changed.
 
 use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::requests::answer_request;

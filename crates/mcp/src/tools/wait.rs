@@ -1,5 +1,6 @@
-//! The tool `Wait`, which waits for a message, for members or for tasks. By default a call waits no
-//! longer than clients let a tool run. Meanwhile the server sends progress notifications.
+//! The tool `Wait`, which waits for a message, for members or for tasks. By default a call waits
+//! for less time than clients let a tool run. During the wait the server sends progress
+//! notifications.
 
 use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{Property, optional_property, required_property};

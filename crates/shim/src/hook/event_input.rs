@@ -82,9 +82,10 @@ impl HookInput {
     /// Whether the program has used the previous answer of its turn-end hook for the turn that ends
     /// now.
     ///
-    /// Programs use only a limited number of such answers in a row, and do not say when they ignore
-    /// one. The event may have a key for that, but some programs never set this key to true. So the
-    /// key is read only if the profile names it. Without such a key the answer counts as used.
+    /// Programs use only a limited number of such answers in a row, and ignore further ones. In
+    /// some programs, a key of the event says whether the answer was used; others have this key but
+    /// never set it to true. So the key is read only if the profile names it. Without such a key
+    /// the answer counts as used.
     pub(super) fn has_continued(&self) -> bool {
         self.was_continued.unwrap_or(true)
     }

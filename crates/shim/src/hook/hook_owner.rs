@@ -1,5 +1,6 @@
-//! Finds out which agent or lead session a hook belongs to. An agent has teamd's environment
-//! variables. A lead session is recognized by the first process of the hook's terminal.
+//! Finds out which agent or lead session a hook belongs to. In an agent, the hook has teamd's
+//! environment variables. In a lead session, the first process of the hook's terminal is recorded
+//! in leads.json.
 
 use client::find_lead_session::find_lead_session;
 use client::team_context::TeamContext;

@@ -5,8 +5,8 @@ use profile::{HookDelivery, ProfileRegistry};
 use std::time::Duration;
 use store::env_var;
 
-/// The longest wait of a turn-end hook if the profile names none. Programs end a hook only after a
-/// longer time than this.
+/// The longest wait of a turn-end hook if the profile names none. Agent programs kill a hook that
+/// runs too long, but only after a longer time than this.
 const DEFAULT_MAX_WAIT: Duration = Duration::from_secs(550);
 
 /// How the program that called the hook expects answers.

@@ -1,5 +1,6 @@
 //! The wait of a turn-end hook. The hook sends one request to the daemon and sleeps. It wakes when
-//! the daemon replies that there may be work, or when there is another reason to stop waiting.
+//! the daemon replies that there may be work, or when waiting has become useless, for example
+//! because a person types.
 
 use super::typing_detector::TypingDetector;
 use crate::poll_timeout;
@@ -93,8 +94,8 @@ impl LongPoll {
         Some(connection)
     }
 
-    /// Waits for the reply and for reasons to stop waiting, until `until`. `None` if the connection
-    /// was lost, or if only `until` has passed and not the deadline of the whole wait.
+    /// Waits until `until` for the reply or for a reason to stop waiting. `None` if the connection
+    /// was lost, or if `until` has passed but the deadline of the whole wait has not.
     fn wait_for_event(&mut self, mut connection: Option<Connection>, until: Instant) -> Option<WaitEnd> {
         loop {
             let ready = self.poll(connection.as_ref(), until);

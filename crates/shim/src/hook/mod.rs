@@ -1,9 +1,9 @@
 //! The command `teamd-shim hook EVENT`, which the hooks of agent programs run.
 //!
-//! A hook reports turns to the daemon. At the end of a turn it waits for messages, and its answer
-//! passes them to the program. A hook never makes its program fail: after an error it prints a line
-//! on standard error and exits with 0. If the program's session belongs to no team, the hook does
-//! nothing, because a user's hooks run in every session.
+//! A hook reports turns to the daemon. At the end of a turn the hook waits for messages, and passes
+//! them to the program as its answer. A hook never makes its program fail: after an error it prints
+//! a line on standard error and exits with 0. Hooks in a user's settings run in every session of
+//! the program. If the session belongs to no team, the hook does nothing.
 
 mod delegate_mode;
 mod event_input;

@@ -2,9 +2,9 @@
 //! next messages. If there are none, it waits for messages.
 //!
 //! A message counts as delivered when it was written to standard output. It is marked read only at
-//! the end of the next turn, when the program shows whether it has used the message. A program may
-//! have stopped waiting for its hook, or may use only a limited number of answers in a row. Then
-//! the message is delivered again at the end of a later turn.
+//! the end of the next turn, when the hook can see whether the program has used the message. A
+//! program may have stopped waiting for its hook, or may have reached its limit of answers in a
+//! row. Then the message is delivered again at the end of a later turn.
 
 use super::hook_owner::HookOwner;
 use super::invocation::{HookInvocation, open_team_files};
@@ -94,8 +94,8 @@ fn settle_previous_turn(
     if !reply.is_first_report {
         return Ok(());
     }
-    // If the program has not used the answer with the task, the task is not settled but delivered
-    // again.
+    // The previous answer of the hook passed the task to the program. If the program has not used
+    // that answer, the task is not settled but delivered again.
     files.finish_turn(
         reply.task.filter(|_| invocation.input.has_continued()),
         reply.turn_started_at,

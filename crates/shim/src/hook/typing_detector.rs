@@ -1,10 +1,10 @@
 //! Detects whether a person types into a terminal, without taking the input from the program.
 //! inotify reports each time that the program reads from its terminal.
 //!
-//! A program also reads answers of the terminal itself and changes of the focus. So a single read
-//! does not count: a person presses several keys in a row. Reads soon after the start of the wait
-//! do not count. Reads soon after a change of the window size do not count either, because codex
-//! then sends queries to its terminal.
+//! A program also reads input that no person types: the terminal's replies to queries, and reports
+//! of focus changes. So a single read does not count: a person presses several keys in a row. Reads
+//! soon after the start of the wait do not count. Reads soon after a change of the window size do
+//! not count either, because some programs, such as codex, then query the terminal.
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;

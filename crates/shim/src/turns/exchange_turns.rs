@@ -1,10 +1,11 @@
 //! Counts the turns of an exchange, in which two agents answer each other's messages. Without a limit
 //! such an exchange goes on until the budget is used up.
 //!
-//! A turn counts if it is about a message of another member, if the agent sent a message to this member
-//! during the turn, and if the message of the other was written after the last counted turn began. An
-//! older message waited for delivery, so it is no answer to the agent's last message. A message of a
-//! person or of the lead ends all pauses and begins the count anew.
+//! A turn counts if it handles a message of another member, and the agent sends a message to this
+//! member during the turn. The handled message must have been written after the last counted turn
+//! began: an older message cannot be an answer to the agent's last message. If too many turns count
+//! within a minute or an hour, a pause begins, in which this member's messages wait. A message of a
+//! person or of the lead ends all pauses and resets the counts.
 
 use protocol::control::ExchangePause;
 use protocol::name::AgentName;
@@ -51,8 +52,8 @@ impl ExchangeTurns {
         exchange.pause.as_ref()
     }
 
-    /// Ends all pauses and forgets all turns, if one of the unread messages of a person or of the lead
-    /// is new.
+    /// Ends all pauses and forgets all turns, if `unread` has a message that the last scan did not
+    /// find. `unread` are the unread messages of a person or of the lead.
     pub(super) fn note_messages_of_lead(&mut self, unread: BTreeSet<u64>) {
         if !unread.is_subset(&self.known_messages) {
             self.exchanges.clear();
@@ -101,8 +102,8 @@ mod tests {
         AgentName::parse("bob").unwrap()
     }
 
-    /// Records turns on answers that begin every `step` milliseconds. Returns the pause of each turn:
-    /// its limit in minutes, and when it ends.
+    /// Records `count` turns on messages of bob, one every `step` milliseconds. Returns the pause
+    /// that each turn begins: its limit in minutes, and when it ends.
     fn pauses(turns: &mut ExchangeTurns, count: u64, first: u64, step: u64) -> Vec<Option<(u64, u64)>> {
         let starts = (0..count).map(|n| first + n * step);
         let of_turn = |at: u64| {

@@ -1,5 +1,6 @@
-//! Messages whose turns have failed. They come after all other messages and after the tasks. A message
-//! that fails again and again, while other turns do not fail, may be the cause, and is given up.
+//! Messages whose turns have failed. They are delivered again, after all other messages and after
+//! the tasks. If a message fails again and again while other turns succeed, the message itself may
+//! be the cause. Then it is given up: it is marked read and not delivered again.
 
 use protocol::message::InboxEntry;
 
@@ -7,8 +8,8 @@ use protocol::message::InboxEntry;
 /// something else.
 const MAX_SUSPICIONS: u32 = 3;
 
-/// The messages whose turns have failed. One that an interrupted turn has marked read may still be
-/// listed, which does no harm.
+/// The messages whose turns have failed. If a later turn on such a message is interrupted, the
+/// message is marked read but stays in the list, which does no harm.
 #[derive(Debug, Default)]
 pub(super) struct FailedMessages(Vec<FailedMessage>);
 
@@ -34,8 +35,8 @@ impl FailedMessages {
         self.0.iter().any(|failed| failed.entry.raw == entry.raw)
     }
 
-    /// Records a turn that has not failed, and was about the message `entry`, if any. Returns the
-    /// messages that are given up.
+    /// Records a turn that has not failed. `entry` is the message that the turn was about, `None`
+    /// if it was about no message. Returns the messages that are given up.
     pub(super) fn take_given_up(&mut self, entry: Option<&InboxEntry>) -> Vec<InboxEntry> {
         self.0.retain(|failed| entry.is_none_or(|entry| failed.entry.raw != entry.raw));
         for failed in &mut self.0 {

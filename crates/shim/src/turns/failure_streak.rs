@@ -1,10 +1,11 @@
 //! The pauses after failed turns. A program that cannot work, for example because of a usage limit,
 //! would otherwise fail at one message or task after another within seconds.
 //!
-//! Each further failure in a row doubles the pause. After [`MAX_FAILED_TURNS`] the agent waits for a
-//! message of a person or of the lead. Such a message also ends a pause early, because its sender may
-//! have removed the cause. After [`FAILURES_BEFORE_TASK_RETRY`] the task of the turn is not marked failed at once,
-//! but tried again after the pause.
+//! Each further failure in a row doubles the pause. After [`MAX_FAILED_TURNS`] the agent waits for
+//! a message of a person or of the lead. Such a message also ends a pause early, because its sender
+//! may have removed the cause. The tasks of the first [`FAILURES_BEFORE_TASK_RETRY`] failed turns
+//! are marked failed. The task of a later failed turn stays in progress, and is tried again after
+//! the pause.
 
 use protocol::control::FailedTurnsPause;
 use protocol::id::TaskId;
@@ -18,12 +19,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// After this many failed turns in a row no further turn starts by itself. The pauses until then
 /// last about six hours, which is longer than the five-hour limits of agent programs.
 const MAX_FAILED_TURNS: u32 = 33;
-/// This many failed turns at the beginning of a streak mark their tasks failed. Later turns leave their
-/// task in progress, up to [`MAX_TASK_ATTEMPTS`] turns on it. Otherwise a run would use up its `retries`
-/// while the program cannot work.
+/// The first failed turns of a streak, this many, mark their tasks failed. Each later one leaves
+/// its task in progress, until [`MAX_TASK_ATTEMPTS`] turns on this task have failed. If every
+/// failed turn marked its task failed, a run would use up its `retries` while the program cannot
+/// work.
 const FAILURES_BEFORE_TASK_RETRY: u32 = 1;
-/// How many turns on one task may fail in a row before the task has failed. The task itself may be the
-/// cause.
+/// How many turns on one task may fail in a row until the task is marked failed. The limit is
+/// needed because the task itself may be the cause.
 const MAX_TASK_ATTEMPTS: u32 = 5;
 
 /// The failed turns in a row. An interrupted turn neither lengthens nor ends the streak.
@@ -45,8 +47,9 @@ enum Pause {
 }
 
 impl FailureStreak {
-    /// Records that a turn starts, and the unread messages of a person or of the lead. A later message
-    /// ends the pause that follows if the turn fails.
+    /// Records that a turn starts. `unread_messages` are the messages of a person or of the lead
+    /// that are unread now. If the turn fails, a pause follows; a further message of theirs ends it
+    /// early.
     pub(super) fn begin_turn(&mut self, unread_messages: BTreeSet<u64>) {
         (self.pause, self.known_messages) = (None, unread_messages);
     }
@@ -94,8 +97,9 @@ impl FailureStreak {
     }
 }
 
-/// The pause after this many failed turns in a row, `None` if only a message ends it. `random` is
-/// from 0 to 1: several agents that meet the same limit do not start their turns at the same moment.
+/// The pause after this many failed turns in a row, `None` if only a message ends it. `random`,
+/// from 0 to 1, varies the pause. So several agents that meet the same usage limit do not start
+/// their turns at the same moment.
 fn pause_length(failed_turns: u32, random: f64) -> Option<Duration> {
     let doubled = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failed_turns.saturating_sub(1)));
     let jitter = 0.75 + random / 2.0;

@@ -73,8 +73,8 @@ fn is_from_sender_of(update: &LeadUpdate, message: &Message) -> bool {
     matches!(update, LeadUpdate::Message { message: other, .. } if other.from == message.from)
 }
 
-/// If `message` repeats the message of `update`: how often that message was sent, and its inbox
-/// entries. `None` otherwise. A protocol payload is never a repetition.
+/// If `message` repeats the message of `update`, returns how often that message was sent, and its
+/// inbox entries. Otherwise returns `None`. A payload (JSON in the text) is never a repetition.
 fn repeated_message<'r>(
     update: &'r mut LeadUpdate,
     message: &Message,

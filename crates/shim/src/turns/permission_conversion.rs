@@ -52,8 +52,9 @@ impl OpenPermissionRequest {
 
     /// Shortens the request so that it fits into a message. `None` if that is not possible.
     ///
-    /// Only texts that the tool would write are shortened, with a note in their place. Commands and
-    /// paths are never shortened, because a policy rule must see all of them.
+    /// Only the description and the texts that the tool would write to a file are shortened. A note
+    /// replaces the missing part. Commands and paths are never shortened, because a policy rule
+    /// must see all of them.
     pub(super) fn shortened_to_limit(mut self) -> Option<OpenPermissionRequest> {
         let fits = |request: &PermissionRequest| {
             Payload::PermissionRequest(request.clone()).to_text().len() <= MESSAGE_LIMIT
@@ -100,7 +101,8 @@ fn shorten_text(text: &str, length: usize) -> String {
 }
 
 /// The answer that is sent to the agent's program. If the lead allows the tool only with a changed
-/// input, the answer is a denial that contains this input. The protocol has no field for the input.
+/// input, the answer is a denial whose reason contains this input. The driver protocol has no other
+/// field for a changed input.
 pub(super) fn answer_for_agent(request: &PermissionRequest, outcome: PermissionOutcome) -> PermissionAnswer {
     match outcome {
         PermissionOutcome::Error { error } => PermissionAnswer::Deny { reason: error },

@@ -50,8 +50,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
                 self.status.plan_stage = (!answer.approved).then_some(PlanStage::Planning);
                 if answer.approved {
                     let mode = answer.permission_mode.as_deref().and_then(|mode| mode.parse().ok());
-                    // If the program does not have the mode of the approval, it gets the default
-                    // mode. Otherwise the agent would stay read-only.
+                    // If the program does not support the mode that the approval names, it gets the
+                    // default mode. If its mode stayed unchanged, the agent would remain read-only.
                     if !self.change_mode(mode.unwrap_or(PermissionMode::Default)) {
                         self.change_mode(PermissionMode::Default);
                     }
@@ -96,8 +96,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Submits the plan of the previous spawn again, with the same request id, because requests of an ended
-    /// spawn are closed. If the plan was answered in the meantime, this does nothing.
+    /// Submits the plan of the previous spawn again. The request for its approval was closed when
+    /// the previous spawn ended, and is opened again with the same id. If the plan was answered in
+    /// the meantime, this function does nothing.
     pub(super) fn resubmit_plan(&mut self) -> Result<(), StepError> {
         let Some(PlanStage::AwaitingApproval { request_id: request, file }) = self.status.plan_stage.clone()
         else {

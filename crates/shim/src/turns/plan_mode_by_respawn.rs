@@ -49,8 +49,8 @@ impl TeamFiles {
         self.mark_read(approvals.collect())
     }
 
-    /// The text of the plan to which `answer` belongs. A respawned agent gets this text, because it
-    /// may not know the plan.
+    /// The text of the plan to which `answer` belongs. A respawned agent gets this text, because
+    /// its session may not contain the plan.
     pub(super) fn approved_plan_text(&self, answer: &PlanApprovalResponse) -> Option<String> {
         self.team().requests().plan_text(&answer.request_id).ok().flatten()
     }

@@ -1,6 +1,6 @@
-//! Builds the next prompt for a program that runs its turns itself. The prompt is one text with
-//! everything that is to be delivered between two turns. This module also settles the turn that has
-//! ended.
+//! Builds the next prompt for a program that runs its turns itself and gets its prompts from hooks.
+//! The prompt is one text with everything that is to be delivered between two turns. This module
+//! also settles the turn that has ended: it completes the turn's task and notifies the lead.
 
 use super::inbox_action::{self, InboxAction};
 use super::lead_updates::{LeadUpdate, lead_updates};
@@ -16,7 +16,7 @@ use protocol::payload::{IdleReason, PlanApprovalResponse};
 use protocol::shim_turn_program::{PerTurnProgram, TurnProgram};
 use std::path::PathBuf;
 
-/// The size from which on no more messages are added to a prompt, in bytes. Other messages are
+/// Once a prompt has this many bytes, no more messages are added to it. The remaining messages are
 /// delivered at the end of the next turn.
 const MAX_PROMPT_BYTES: usize = 128 << 10;
 
@@ -32,9 +32,10 @@ pub(crate) struct NextPrompt {
 }
 
 impl TeamFiles {
-    /// The next prompt, or `None` if there is nothing to deliver. It has all unread messages, in
-    /// the order of docs/protocol.md section 4. If there are none, it has a task, and the agent
-    /// becomes the owner of that task. An agent whose plan waits for approval gets no task.
+    /// The next prompt, or `None` if there is nothing to deliver. The prompt has all unread
+    /// messages, in the order of docs/protocol.md section 4. If there are no messages, the prompt
+    /// has a task, and the agent becomes the owner of that task. An agent whose plan waits for
+    /// approval gets no task.
     ///
     /// While the agent is in plan mode, `plan_instructions` is put before the prompt.
     pub(crate) fn next_prompt(&mut self, plan_instructions: &str) -> Result<Option<NextPrompt>, ErrorReport> {
@@ -42,9 +43,9 @@ impl TeamFiles {
         // An approval of the plan is not delivered to this spawn: the daemon respawns the agent,
         // and the next spawn gets the approval.
         unread.retain(|entry| !is_planning || plan_approval_in(entry).is_none());
-        // After a plan approval the respawned agent runs in the mode of the approval, if its
-        // program has that mode. So the actual mode is read from the agent's entry in the team's
-        // config.
+        // The prompt names the agent's permission mode. This may differ from the mode in a plan
+        // approval, because the program may not have that mode. So the actual mode is read from the
+        // agent's entry in the team's config.
         let mode = self.team().member(self.member_name().as_str()).ok().and_then(|member| member.mode);
         let mut prompt =
             prompt_from_messages(unread, mode.as_deref(), |answer| self.approved_plan_text(answer));
@@ -99,8 +100,8 @@ impl TeamFiles {
         }
     }
 
-    /// Marks the message of the first prompt read, because the program got its text on its command
-    /// line.
+    /// Marks the inbox message with the first prompt read. The program got the text of this prompt
+    /// on its command line.
     pub(crate) fn mark_prompt_read(&mut self, text: &str) -> Result<(), ErrorReport> {
         let entry = self.find_prompt_message(text)?;
         self.mark_read(entry.into_iter().collect())
@@ -183,8 +184,8 @@ fn prompt_from_messages(
                 let text = plan_answer_with_plan(&answer, mode, plan);
                 prompt_part(TurnSubject::Message(Message { text, ..message }), entry)
             }
-            // The agent is only told about the mode, because the program's mode can only be changed
-            // in its pane.
+            // The agent gets only a text about the mode, because the mode of such a program can be
+            // changed only by keys in its pane.
             InboxAction::SetMode(entry, mode) => {
                 let text = format!("Your permission mode is to be {mode} from now on.");
                 let message = entry.unread().map(|message| Message { text, ..message.clone() });
@@ -216,8 +217,8 @@ fn prompt_part(subject: TurnSubject, entry: InboxEntry) -> (String, String, Vec<
     (subject.text(), subject.title(), vec![entry])
 }
 
-/// A placeholder for the agent's program, so that actions are chosen as for a program that accepts
-/// all messages.
+/// A placeholder for the agent's program. With it, `next_action` chooses the actions for a program
+/// that accepts all messages.
 fn any_message_program() -> TurnProgram {
     TurnProgram::PerTurn(PerTurnProgram::default())
 }

@@ -74,9 +74,10 @@ pub(super) fn shutdown_request_text(request: &ShutdownRequest) -> String {
     format!("{text}\n{commands}")
 }
 
-/// The text of a member's message for a lead session. A report of a member is put into words. A
-/// plan or permission request is followed by the commands that answer it, if the policy lets the
-/// lead answer. `times` says how often the message was sent. `output_file` has the member's output.
+/// The text of a member's message for a lead session. A report that a turn or a member has ended
+/// becomes a notification in words. A plan or permission request is followed by the commands that
+/// answer it, if the policy lets the lead answer. `times` says how often the message was sent.
+/// `output_file` is the log of the member's output.
 pub(super) fn lead_text(
     message: &Message,
     times: usize,
@@ -157,8 +158,8 @@ fn turn_end_text(from: &str, idle: &IdleNotification, output_file: Option<&Path>
 }
 
 /// A report about the member `from` for the lead's conversation, as an element
-/// `<task_notification>` (see docs/protocol.md). Without an output file it has no
-/// element for one.
+/// `<task_notification>` (see docs/protocol.md). If `output_file` is `None`, the element
+/// `<output_file>` is omitted.
 fn notification(from: &str, status: &str, message: &str, output_file: Option<&Path>) -> String {
     let output_file = output_file.map_or(String::new(), |path| {
         format!("<output_file>{}</output_file>\n", escape_markup(&single_line(&path.to_string_lossy())))

@@ -62,8 +62,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         Ok(outcome)
     }
 
-    /// Settles the task of the turn. If the turn has submitted a plan for the task, the task waits for
-    /// the answer. No turn on a task begins while a plan waits.
+    /// Settles the task of the turn: writes its outcome to the task list. If the turn has submitted
+    /// a plan for the task, the task stays in progress until the plan is answered, and `None` is
+    /// returned.
     fn settle_work(
         &mut self,
         work: &TurnWork,
@@ -77,8 +78,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         Ok(Some((task.id, self.settle_task(task, work, outcome)?)))
     }
 
-    /// Holds the task of the turn, so that no other member can release, delete or reassign it. `None` if
-    /// the turn has no task, or if the hold failed; the turn runs anyway.
+    /// Holds the task of the turn until the returned value is dropped. Meanwhile no other member
+    /// can release, delete or reassign it. `None` if the turn has no task, or if the hold failed;
+    /// the turn runs anyway.
     fn hold_task(&mut self, work: &TurnWork) -> Option<TaskHold> {
         self.files.hold_task(work.task()?).unwrap_or_else(|error| {
             self.print_error_once(&error);
@@ -86,8 +88,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         })
     }
 
-    /// Begins a pause after a failed turn. The failed command of a worker's task says nothing about the
-    /// next command, and a program that has completed its task works. So these two end the streak.
+    /// Begins a pause after a failed turn, or ends the streak of failures after a successful one.
+    /// Two kinds of failed turns also end the streak. The failed command of a worker's task says
+    /// nothing about the next command. An agent that has completed its task in the turn can work.
     fn settle_streak(&mut self, work: &TurnWork, outcome: &TurnOutcome, task: Option<&TaskSettlement>) {
         let is_command = !self.builder.program().has_prompts() && work.entry.is_none();
         let is_completed = task == Some(&TaskSettlement::AlreadyCompleted);
@@ -102,8 +105,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.status.pause = Some(TurnPause::FailedTurns(pause));
     }
 
-    /// Counts a turn that began at `started_at` if it was about a message of another member, and the agent
-    /// sent a message to that member. The loop reports the pause that may follow.
+    /// Counts a turn that began at `started_at` if it was about a message of another member, and
+    /// the agent sent a message to that member. If a limit is reached, prints for how long messages
+    /// of that member wait.
     fn count_exchange(&mut self, work: &TurnWork, sent: &SentMessages, started_at: u64) {
         let Some(message) = work.entry.as_ref().and_then(InboxEntry::unread) else { return };
         let sender = AgentName::new_unchecked(&message.from);
@@ -117,9 +121,10 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Marks the message of the turn read if the turn has not failed, and gives up messages that failed
-    /// too often. After a failure the message stays unread and is delivered again after all other
-    /// messages and tasks; the answer to a plan keeps its place.
+    /// Marks the message of the turn read, unless the turn has failed. After a failure the message
+    /// stays unread, and is delivered again after all other messages and tasks. Only the answer to
+    /// a plan keeps its place. After a success, messages whose turns have failed too often are
+    /// given up.
     fn settle_message(&mut self, work: TurnWork, outcome: &TurnOutcome) {
         let is_plan_answer = work.is_plan_answer();
         let given_up = match outcome.reason {
@@ -171,8 +176,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
     }
 
     /// Whether a failed turn is repeated in a new session, because the session of an earlier spawn
-    /// may no longer exist. The turn is not repeated if the agent has changed its task, or if the
-    /// agent is asked to shut down.
+    /// may no longer exist. The turn is not repeated if the agent has changed the turn's task, or
+    /// if the lead has asked the agent to shut down.
     fn should_retry_with_new_session(
         &mut self,
         subject: &TurnSubject,
@@ -257,8 +262,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Looks for shutdown requests during a turn. Some workers reject a request at once. All other
-    /// agents answer it when the turn has ended.
+    /// Looks for shutdown requests during a turn. Most agents answer a request when the turn has
+    /// ended. A worker with `busy_reject` rejects it at once.
     fn check_shutdown_request(&mut self) {
         let result = if self.builder.rejects_shutdown_while_busy() {
             let busy_with = self.status.summary.split(':').next().unwrap_or_default();
@@ -276,8 +281,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Counts a failed turn against its task. Returns whether the agent tries the task again after the
-    /// pause. The task of a plan always is, because the answer to the plan is delivered again.
+    /// Counts a failed turn against its task. Returns whether the agent tries the task again after
+    /// the pause. After a failed turn on the answer to a plan the agent always does, because the
+    /// answer is delivered again.
     fn add_task_failure(&mut self, task: &Task, work: &TurnWork, outcome: &TurnOutcome) -> bool {
         outcome.reason == IdleReason::Failed
             && self.builder.program().has_prompts()

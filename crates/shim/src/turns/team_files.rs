@@ -73,7 +73,7 @@ impl TeamFiles {
         }
     }
 
-    /// Sets a client that asks the daemon for the next task. With the daemon's answer the task list
+    /// Sets a client that asks the daemon for the next task. If the daemon replies, the task list
     /// need not be read.
     pub(crate) fn with_next_task_client(self, client: NextTaskClient) -> TeamFiles {
         TeamFiles { next_task_client: Some(client), ..self }
@@ -281,9 +281,9 @@ impl TeamFiles {
         self.team.policy().map(|policy| policy.exchange).unwrap_or_default()
     }
 
-    /// The next task of the agent. The first choice is a task that the agent has in progress but
-    /// that has had no turn. The second choice is a pending task that the agent owns. The third is
-    /// the task with the lowest id that the agent can claim.
+    /// The next task of the agent. The first choice is a task that the agent already has in
+    /// progress. The second choice is a pending task that the agent owns. The third is the task
+    /// with the lowest id that the agent can claim.
     pub(super) fn next_task(&self) -> Result<Option<Task>, ErrorReport> {
         if !self.release_counts.is_empty() {
             return Ok(match self.unfinished_task()? {
@@ -338,9 +338,9 @@ impl TeamFiles {
         }
     }
 
-    /// A task that the agent has in progress but that is not the task of a turn. The agent has
-    /// claimed it during another turn, or an earlier spawn has left it unfinished. Only called
-    /// between turns.
+    /// A task that the agent has in progress. The agent claimed it during a turn on something else,
+    /// or an earlier spawn left it unfinished. This function is called only between turns, so no
+    /// turn works on the task.
     pub(super) fn unfinished_task(&self) -> Result<Option<Task>, ErrorReport> {
         let task = self.team.tasks().resumable_task(&self.me)?;
         Ok(task.filter(|task| !self.unsettled.contains(&task.id)))

@@ -1,5 +1,5 @@
-//! Builds the command line of each turn. Keeps the id of the session, which makes one conversation
-//! of all turns of an agent.
+//! Builds the command line of each turn. Also keeps the id of the program's session. With this id,
+//! each turn continues the conversation of the earlier turns.
 
 use super::output_scanner::OutputFields;
 use super::prompt_text::TurnSubject;
@@ -28,8 +28,8 @@ pub(crate) struct TurnBuilder {
     mode: Option<PermissionMode>,
 }
 
-/// The state of the agent's session. Each turn may be a process of its own, so the shim must know
-/// whether the program has stored the session.
+/// The state of the agent's session. Each turn may be a process of its own, which resumes the
+/// session. So the shim must know whether the program has stored the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SessionState {
     /// No turn of the session has started.
@@ -91,9 +91,9 @@ impl TurnBuilder {
         !self.is_driven() && matches!(self.session, SessionState::Inherited(_))
     }
 
-    /// Records the end of a turn. If a turn fails and no turn of the session has succeeded, the
-    /// next turn opens a new session. Otherwise each turn would fail, if the program has never
-    /// stored the session.
+    /// Records the end of a turn. If a turn fails before any turn of the session has succeeded, the
+    /// next turn opens a new session. The program may never have stored the old one, and then each
+    /// turn that resumes it would fail.
     ///
     /// For a program behind a driver this does nothing, because the driver manages the session.
     pub(super) fn note_turn_end(&mut self, reason: IdleReason) {
@@ -109,8 +109,8 @@ impl TurnBuilder {
         };
     }
 
-    /// The usage after a turn. `before` is the usage before the turn, and `reading` is what the
-    /// program has reported at its end.
+    /// The usage after a turn. `before` is the usage before the turn. `reading` is the usage that
+    /// the program has reported during the turn.
     pub(super) fn add_usage(&self, before: Option<UsageReport>, reading: UsageReading) -> UsageReport {
         let UsageReading { usage, scope } = reading;
         match scope {

@@ -2,7 +2,7 @@
 //!
 //! The loop scans the agent's inbox and the task list, and runs a turn if there is work. If there
 //! is none, the loop reports that the agent is idle, and scans once more before it waits. Without
-//! this second scan, a wake between the first scan and the report could be lost.
+//! this second scan, the agent could miss work that arrived between the first scan and the report.
 //!
 //! If files cannot be read or written, the loop prints the error and tries again later.
 
@@ -154,8 +154,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         (self.status.mode, self.status.plan_stage) = (initial.mode, initial.plan.clone());
         // A program behind a driver is already in this mode, because it was started in the mode.
         if let Some(mode) = initial.mode.filter(|_| !self.builder.is_driven()) {
-            // There is no error here: the spawn request is refused if the program does not have the
-            // mode.
+            // This cannot fail, because a spawn request with a mode that the program does not have
+            // is refused.
             self.builder.set_mode(mode).ok();
         }
         let mut first_steps = self.first_steps(initial).into_iter();
@@ -178,8 +178,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
 
     /// The steps that come before the first scan.
     fn first_steps(&self, initial: InitialState) -> Vec<FirstStep> {
-        // A worker has no first prompt: the prompt is in the worker's inbox and is handled like any
-        // message.
+        // A worker, whose turns are shell commands, has no first prompt. Its prompt is in its inbox
+        // and is handled like any message.
         let takes_prompt = self.builder.program().has_prompts() && !initial.prompt.is_empty();
         let prompt = takes_prompt.then_some(FirstStep::Prompt(initial.prompt));
         let earlier_work = match self.is_awaiting_approval() {
@@ -194,8 +194,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
             FirstStep::Prompt(text) => {
                 let found = self.files.find_prompt_message(&text);
                 found.as_ref().err().into_iter().for_each(|error| self.print_error_once(error));
-                // The turn starts even if the inbox cannot be read. Its message in the inbox then does
-                // not start a second turn later, unless this one fails.
+                // The turn starts even if the inbox cannot be read. If the turn does not fail, the
+                // inbox message with the same prompt starts no second turn later.
                 let is_hidden = found.is_err();
                 let entry = found.unwrap_or_default();
                 let subject = TurnSubject::Prompt(text.clone());
@@ -269,8 +269,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         Ok(None)
     }
 
-    /// Removes the entries whose exchange is paused. Returns the other entries, and the pause that ends
-    /// first.
+    /// Removes the messages of members whose exchange with the agent is paused. Returns the other
+    /// entries, and the pause that ends first.
     fn without_paused_exchanges(
         &mut self,
         unread: Vec<InboxEntry>,

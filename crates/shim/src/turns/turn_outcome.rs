@@ -93,7 +93,7 @@ pub(super) fn settle(task: Option<&Task>, me: &AgentName, outcome: &TurnOutcome)
 
 impl TaskSettlement {
     /// The values for the keys `completedStatus` and `failureReason` of the notification to the
-    /// lead. `None` if the agent does not own the task.
+    /// lead. `None` if the agent does not own the task, or if it tries the task again.
     pub(super) fn notification_fields(&self) -> Option<(&'static str, Option<&str>)> {
         match self {
             TaskSettlement::MarkCompleted | TaskSettlement::AlreadyCompleted => Some(("completed", None)),
@@ -108,7 +108,7 @@ impl TaskSettlement {
 /// The notification that tells the lead that a turn has ended.
 ///
 /// `task` is the turn's task and what became of it. `failure` is the reason why the turn failed. If
-/// it is `None` but the task has failed, the notification has the reason of the task.
+/// `failure` is `None` but the task has failed, the notification has the reason of the task.
 pub(super) fn idle_notification(
     member: &AgentName,
     reason: IdleReason,

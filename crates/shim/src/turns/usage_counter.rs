@@ -1,13 +1,14 @@
-//! Adds up the usage that a program reports in JSON lines. The `UsagePaths` of a profile say where
-//! in a line the usage is.
+//! Adds up the usage (tokens and cost) that a program reports in JSON lines. The `UsagePaths` of a
+//! profile say where in a line the usage is.
 
 use crate::json_lookup::values_at;
 use protocol::usage::{Usage, UsagePaths, UsageReading, to_microdollars};
 use serde_json::Value;
 use std::collections::VecDeque;
 
-/// How many parts of the usage are kept open. A part is the usage of one request of the program; a
-/// later line with the same id replaces it. The lines of a few requests may be mixed.
+/// How many parts of the usage a later line can still replace. A part is the usage of one request
+/// that the program makes. A later line with the same id replaces it. More than one part is kept,
+/// because the lines of several requests may alternate.
 const MAX_OPEN_PARTS: usize = 64;
 
 /// The usage that one output or one file reports.
