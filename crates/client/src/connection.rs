@@ -42,8 +42,9 @@ impl Connection {
         Connection::open_within(path, CONNECT_TIMEOUT)
     }
 
-    /// Connects like [`Connection::open`], but never blocks. A daemon process that is stopped
-    /// accepts no connections. Once the socket's queue is full, a blocking connect would wait.
+    /// Connects like [`Connection::open`], but never blocks. A blocking connect would wait while
+    /// the socket's queue is full. The queue fills if the daemon's process is stopped and accepts
+    /// no connections.
     ///
     /// # Errors
     ///

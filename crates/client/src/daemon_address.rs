@@ -1,4 +1,4 @@
-//! The two places where a process that knows its daemon looks for it.
+//! The two places where a process looks for the control socket of its daemon.
 
 use crate::connection::Connection;
 use crate::error::Error;
@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// The control socket of a daemon, and the state directory of its root.
 ///
-/// If no daemon listens at `socket`, the lock file in `state_dir` names the socket of the daemon that
-/// runs now. That daemon has another runtime directory, or has moved its socket to the state directory.
-/// A daemon with another state directory is not found.
+/// If no daemon listens at `socket`, the lock file in `state_dir` names the socket of the daemon
+/// that runs now. The socket differs from `socket` if that daemon has another runtime directory, or
+/// has moved its socket to the state directory. A daemon with another state directory is not found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DaemonAddress {
     /// The control socket that is tried first.
@@ -45,8 +45,8 @@ impl DaemonAddress {
         }
     }
 
-    /// The lock file may be that of an ended daemon, so the process that listens must be the one that
-    /// the file names.
+    /// Connects to the socket that the lock file names. The file may be that of an ended daemon, so
+    /// the process that listens must have the pid in the file.
     fn open_at_lock_file(&self, open: impl Fn(&Path) -> Result<Connection, Error>) -> Option<Connection> {
         let lock_file = std::fs::read(self.state_dir.join(LockHolder::FILE_NAME)).ok()?;
         let holder = LockHolder::parse(&lock_file)?;

@@ -9,8 +9,8 @@ use store::own_program;
 /// The arguments with which teamd is started for the context's root and the given control socket.
 /// `no_output_after` is the value of teamd's option `--no-output-after`; `None` omits the option.
 ///
-/// The root is always among them, because the environment of the tmux server that starts teamd may
-/// name another one.
+/// The arguments always name the root, because the environment of the tmux server that starts teamd
+/// may name another root.
 pub fn daemon_args(
     context: &TeamContext,
     socket: &Path,

@@ -4,10 +4,12 @@
 //! Only directories are watched, because the kernel stops watching a file when another file
 //! replaces it. The caller creates the watcher, reads the files, and then waits. Any change after
 //! the watcher's creation ends the wait, so no change is missed. The watcher does not say what has
-//! changed. If a directory does not exist or is replaced, its nearest existing ancestor is watched.
+//! changed. If a directory does not exist, its nearest existing ancestor is watched. If a directory
+//! is replaced, the new one is watched.
 //!
-//! While the system has no inotify instance or watch left for one of the directories, each wait ends after
-//! two seconds at the latest. A watch is tried again after each wait.
+//! The system limits the number of inotify instances and watches. While a limit prevents the watch
+//! of a directory, each wait ends after two seconds at the latest. After each wait, the watcher
+//! tries to add the missing watches.
 
 use crate::stdout_closed::poll_output_closed;
 use nix::errno::Errno;
@@ -49,8 +51,8 @@ pub struct DirectoryWatcher {
     watcher: Option<RecommendedWatcher>,
     sender: Sender<WatchEvent>,
     events: Receiver<WatchEvent>,
-    /// Whether a `Changed` that was not received yet is in the channel. Then further changes send
-    /// nothing.
+    /// Whether the channel contains a `Changed` that was not received yet. If so, further changes
+    /// send nothing.
     change_pending: Arc<AtomicBool>,
     armed: Vec<WatchedDirectory>,
 }
@@ -196,9 +198,9 @@ impl DirectoryWatcher {
     }
 
     /// Discards all events that are waiting in the channel, except `OutputClosed`. Only then clears
-    /// `change_pending`, so that the next change sends a new event. In the reverse order, such a
-    /// new event could be discarded here; later changes would then send nothing, because an event
-    /// seems to be pending.
+    /// `change_pending`, so that the next change sends a new event. In the reverse order, this
+    /// function could discard that new event. Later changes would then send nothing, because
+    /// `change_pending` would stay set.
     fn drain(&self, first: WatchEvent) -> WatchEvent {
         let is_closed = self.events.try_iter().any(|event| event == WatchEvent::OutputClosed);
         self.change_pending.store(false, Ordering::Release);
@@ -257,8 +259,8 @@ fn nearest_directory(wanted: &Path) -> Option<DirectoryId> {
     })
 }
 
-/// Whether a limit prevents the watch: EMFILE for instances, and for descriptors of this process
-/// (inotify_init(2)); ENOSPC for watches (inotify_add_watch(2)).
+/// Whether a limit of the system prevents the watch. inotify_init(2) fails with EMFILE at the limit
+/// of instances or file descriptors, and inotify_add_watch(2) with ENOSPC at the limit of watches.
 fn is_limit(error: &notify::Error) -> bool {
     match &error.kind {
         notify::ErrorKind::MaxFilesWatch => true,

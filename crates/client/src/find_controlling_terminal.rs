@@ -2,8 +2,8 @@
 //! a hook command finds out which agent or lead session it belongs to, and when that agent exits.
 //!
 //! An agent program may run its hooks through a shell and in a session without a terminal. If the
-//! program is killed, the shell can survive. So all ancestors are recorded, each with pid and start
-//! time.
+//! program is killed, the shell can survive. So the parent alone does not show whether the agent
+//! runs, and all ancestors are recorded, each with pid and start time.
 
 use crate::process_table::{ProcessStat, self_and_ancestors};
 use protocol::control;

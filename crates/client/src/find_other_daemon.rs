@@ -1,8 +1,8 @@
 //! Finds the control socket of a running daemon from any environment of the same user.
 //!
 //! The path of the socket depends on `$XDG_RUNTIME_DIR`, which cron, `su`, ssh commands and system
-//! services set differently or not at all. So if there is no socket where this process expects it,
-//! the lock file of the daemon names the socket.
+//! services set differently or not at all. If no daemon listens where this process expects the
+//! socket, the daemon's lock file names the actual path.
 
 use crate::connection::Connection;
 use crate::error::Error;
@@ -29,10 +29,10 @@ pub fn find_other_socket(root: &Path, directories: &Directories, tried: &Path) -
     other.filter(|socket| *socket != *tried)
 }
 
-/// The socket that a lock file names, if a daemon listens there. A daemon whose process is stopped
-/// listens too. The lock file may be that of an ended daemon, and another root's daemon may listen
-/// on the socket now. A daemon of another PID namespace has another pid here, and is asked for its
-/// root.
+/// The socket that a lock file names, if the daemon of `root` listens there. A daemon whose process
+/// is stopped counts as listening. The lock file may be that of an ended daemon, so the process
+/// that listens must have the pid in the file. A process with another pid is asked for its root,
+/// because the daemon may be in another PID namespace.
 fn named_socket(lock_file: &Path, root: &Path) -> Option<PathBuf> {
     let holder = LockHolder::parse(&std::fs::read(lock_file).ok()?)?;
     let listens = match Connection::open_without_blocking(&holder.socket) {
@@ -57,8 +57,8 @@ fn supervised_root(mut connection: Connection) -> Option<PathBuf> {
 
 /// The socket of a process that has the root's lock file open in another state directory.
 ///
-/// `/proc/locks` would name the process at once, but it is read in pieces, and misses locks while
-/// other processes take and release theirs.
+/// `/proc/locks` is not used: the kernel returns it in pieces, so locks can be missing while other
+/// processes take and release theirs.
 fn socket_of_other_state_dir(state_dir: &Path, root: &Path) -> Option<PathBuf> {
     let processes = std::fs::read_dir("/proc").ok()?.flatten();
     let open_files =

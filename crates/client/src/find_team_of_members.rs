@@ -1,5 +1,5 @@
-//! Finds the team that is meant by the names of members: if the options name no team, a name that only
-//! one team has is enough.
+//! Finds the team that a command means from the names of members. If the options name no team, a
+//! member name that only one team has is enough.
 
 use crate::team_context::{TeamContext, only_team};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -7,13 +7,14 @@ use protocol::name::{AgentName, TeamName, strip_team};
 use store::Root;
 
 impl TeamContext {
-    /// The team that has all of these members. Each of `addresses` is `NAME` or `NAME@TEAM`. The options
-    /// come first, then a `TEAM` in an address, then the teams that have current members of these names,
-    /// then those with past members. If there is only one team, it need not have the members.
+    /// The team that has all of these members. Each of `addresses` is `NAME` or `NAME@TEAM`. The
+    /// first of these that selects a team decides: the options, a `TEAM` in an address, the current
+    /// members of the teams, their past members. If there is only one team, it need not have the
+    /// members.
     ///
     /// # Errors
     ///
-    /// `Usage` if several teams have such members, or none of several.
+    /// `Usage` if several teams have such members, or if there are several teams and none has them.
     pub fn team_of_members(&self, root: &Root, addresses: &[String]) -> Result<TeamName, ErrorReport> {
         let named = addresses.iter().filter_map(|address| address.rsplit_once('@'));
         let named = named.filter_map(|(_, team)| TeamName::parse(team).ok()).next();

@@ -5,9 +5,9 @@ use protocol::control::{Activity, Request};
 use protocol::delivery::Delivery;
 use protocol::name::TeamName;
 
-/// Reports the caller as idle from [`IdleReport::begin`] on, and as active again at [`IdleReport::end`]. Does
-/// this only for agents that read their inbox themselves (delivery `pull`), because the daemon learns the
-/// activity of other agents from their turns and hooks.
+/// Reports the caller as idle from [`IdleReport::begin`] on, and as active again at
+/// [`IdleReport::end`]. Reports only agents that read their inbox themselves (delivery `pull`). The
+/// daemon learns the activity of other agents from their turns and hooks.
 #[derive(Debug)]
 pub struct IdleReport<'a> {
     context: &'a TeamContext,
@@ -37,9 +37,9 @@ impl IdleReport<'_> {
         }
     }
 
-    /// Reports the caller as active, because it has got its message. Not for a wait that has timed out:
-    /// the agent usually waits again, and each change from idle to active counts as a turn. The daemon
-    /// then shows the agent as idle until its next message.
+    /// Reports the caller as active again. Callers omit this call after a timeout: the agent
+    /// usually waits again, and each change from idle to active counts as a turn. The daemon then
+    /// shows the agent as idle until its next message.
     pub fn end(self) {
         if self.stage == ReportStage::Idle {
             report(self.context, Activity::Active);

@@ -7,7 +7,8 @@ use std::os::fd::RawFd;
 const CLOSE_ON_EXEC: u32 = 0o2_000_000;
 
 /// Closes all descriptors above standard error that programs started by this process would inherit.
-/// The descriptors that this process has opened itself are left alone: they are closed on exec.
+/// Descriptors that this process has opened itself stay open, because they have the close-on-exec
+/// flag and are not inherited.
 pub(crate) fn close_inherited_descriptors() {
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let numbers: Vec<RawFd> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();

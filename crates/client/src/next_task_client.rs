@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Time to wait for the connection, and for a reply. A running daemon replies within a millisecond.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// The same for a shim. Thousands of shims may ask at once, after a broadcast. If they all read the
-/// task files instead, the machine would be busy for longer.
+/// The same for a shim. After a broadcast, thousands of shims may ask at once. If they gave up
+/// early and read the task files instead, the machine would be busy for longer.
 const SHIM_TIMEOUT: Duration = Duration::from_secs(5);
 /// After a timeout, the client sends no requests for this time.
 const RETRY_AFTER: Duration = Duration::from_secs(10);

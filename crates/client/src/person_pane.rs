@@ -7,7 +7,7 @@ use protocol::name::TeamName;
 use std::path::{Path, PathBuf};
 use store::env_var;
 
-/// The share of its width that the pane of the caller keeps if none is given, in percent. Claude
+/// Default for the share of its width that the caller's pane keeps, in percent. The pane of Claude
 /// Code's own lead keeps the same share.
 pub const DEFAULT_KEPT_PERCENT: &str = "30";
 

@@ -1,5 +1,5 @@
-//! Takes the payload out of a reply of the daemon. A reply with another kind of payload than the
-//! request needs is rejected.
+//! Takes the payload out of a reply of the daemon. A reply whose payload does not fit the request
+//! is an error.
 
 use crate::error::unexpected_reply;
 use protocol::control::{

@@ -2,9 +2,10 @@
 //! otherwise a new session is created. Later the daemon opens the agents' panes in the same
 //! session.
 //!
-//! A session of teamd has a tmux option that contains the path of its daemon's control socket. A
-//! session without that option is not used, even if it has the usual name. Such a session belongs
-//! to a person. A session with another path belongs to the daemon of another root.
+//! A session of teamd has a tmux option that contains the path of its daemon's control socket. Only
+//! a session with the path of this daemon is used. A session without the option belongs to a
+//! person, even if it has the usual name. A session with another path belongs to the daemon of
+//! another root.
 
 use crate::daemon_command_line::{daemon_args, daemon_path};
 use crate::select_tmux_server::TmuxTarget;
@@ -49,8 +50,8 @@ pub fn start_in_tmux_session(
                 return Ok(Some(warning));
             }
             true => return Ok(None),
-            // Another process that uses another state directory has just started the same session.
-            // The daemon in that session will reply.
+            // Another process has just started the same session. It uses another state directory,
+            // so the start lock did not stop it. The daemon in that session will reply.
             false
                 if error.contains("duplicate session")
                     && matches!(previous_tmux_session(server, &socket_path)?, PreviousSession::Found(_)) =>
@@ -98,8 +99,9 @@ fn previous_tmux_session(server: &TmuxTarget, socket_path: &str) -> Result<Previ
 
 /// The command that tmux runs to start teamd, with the environment variables that teamd needs.
 ///
-/// Variables that this process lacks are removed by env(1): tmux can set a variable for a new pane,
-/// but not unset it, and it keeps what it sets for all later panes of a new session.
+/// env(1) removes the variables that this process lacks, because tmux can set a variable for a new
+/// pane but not unset it. With a new session, tmux also keeps each variable that it sets for all
+/// later panes of the session.
 fn daemon_command(
     context: &TeamContext,
     socket: &Path,
@@ -132,8 +134,9 @@ fn new_session_args(
     // session. If a user has the option on, tmux would otherwise destroy the new session at once,
     // because no client is attached.
     let keep_unattached = [";", "set-option", "-t", &target, "destroy-unattached", "off"];
-    // A server that this command starts would exit at once if the user has `exit-unattached` on. A
-    // server that runs already keeps its option: teamd's control client keeps that server running.
+    // A server that this command starts would exit at once if the user has `exit-unattached` on. On
+    // a server that runs already, the option is not changed: teamd's control client is attached and
+    // keeps that server running.
     let keep_server: &[&str] = match previous {
         PreviousSession::NoServer => &[";", "set-option", "-s", "exit-unattached", "off"],
         PreviousSession::Found(_) | PreviousSession::NotFound => &[],

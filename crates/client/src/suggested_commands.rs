@@ -32,9 +32,9 @@ impl SuggestedCommands {
         SuggestedCommands { options: self.options.clone(), team: None }
     }
 
-    /// A copy that adds the option `-t TEAM`, unless teamctl chooses this team by default. If
-    /// `TEAMD_TEAM` is set (`env_team`), teamctl's default is the team that it names. Otherwise the
-    /// default is the only team, if `teams` has only one that is not a session team.
+    /// A copy that adds the option `-t TEAM`, unless teamctl chooses this team by default. The
+    /// default is the team in the variable `TEAMD_TEAM` (`env_team`). If the variable is not set,
+    /// the default is the only one of `teams` that is not a session team.
     #[must_use]
     pub fn for_team_unless_implied(
         &self,
@@ -76,8 +76,9 @@ impl SuggestedCommands {
 }
 
 /// Adds options to all teamctl commands in `text`, for example in a help text from code that does
-/// not know the options. For each command, `options` gets the subcommand and the text after the
-/// subcommand. It returns the options to insert, or `None` to leave the command unchanged.
+/// not know the options. The function `options` is called for each command, with the subcommand and
+/// the text after the subcommand. It returns the options to insert, or `None` to leave the command
+/// unchanged.
 pub fn insert_options<'a>(
     text: &str,
     options: impl Fn(&str, &str) -> Option<&'a SuggestedCommands>,

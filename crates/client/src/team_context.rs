@@ -112,9 +112,10 @@ impl TeamContext {
         Ok(other.unwrap_or(expected))
     }
 
-    /// The socket of a daemon that was started from another environment, or whose socket was removed.
-    /// `None` if there is none, or if a person has named a socket. The socket in an agent's environment
-    /// is the one that its daemon had when the agent was started.
+    /// The socket of a daemon that was started from another environment, or whose socket was
+    /// removed. `None` if there is no such daemon, or if a person has named a socket. A socket from
+    /// `TEAMD_SOCKET` does not count as named by a person: it may have changed since the daemon
+    /// started the agent.
     fn other_socket(&self) -> Result<Option<PathBuf>, ErrorReport> {
         match &self.options.socket {
             Some(socket) if env_var("TEAMD_SOCKET").map(PathBuf::from).as_ref() != Some(socket) => Ok(None),
@@ -169,8 +170,8 @@ impl TeamContext {
         })
     }
 
-    /// Like [`TeamContext::root`]. `None` if the root has no directory of teams yet, so that there is no
-    /// team; nothing is created then.
+    /// Like [`TeamContext::root`], but `None` if the root has no directory `teams` yet, and so no
+    /// team. In that case nothing is created.
     pub fn existing_root(&self) -> Result<Option<Root>, ErrorReport> {
         let root = self.root_path()?;
         if store::has_teams_directory(&root) {
@@ -337,8 +338,8 @@ pub(crate) fn only_team(candidates: &[TeamName]) -> Result<TeamName, ErrorReport
     }
 }
 
-/// Refuses a team that is not the caller's own, if the caller is an agent. In another team, a member
-/// with the same name may exist, for which the caller would act.
+/// Refuses a team that is not the caller's own, if the caller is an agent. Another team may have a
+/// member of the same name, and the caller would act as that member.
 ///
 /// # Errors
 ///
@@ -353,8 +354,9 @@ fn check_own_team(team: &TeamName) -> Result<(), ErrorReport> {
     }
 }
 
-/// Refuses the environment of a spawn that has ended if another spawn of the same member runs, for which
-/// the caller would act. The control socket refuses the token of such an environment.
+/// Refuses a caller whose spawn has ended if another spawn of the same member runs, because the
+/// caller would act as that member. This check is for the team files; the control socket refuses
+/// such a caller by its token.
 ///
 /// # Errors
 ///

@@ -30,8 +30,8 @@ pub struct TeamView {
     /// The team's usage and limits. `None` if the team has neither.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetStatus>,
-    /// When the session that led the team ended, in milliseconds since the epoch. `None` if no
-    /// session has led the team, the last one released it, or one leads it now.
+    /// When the team's lead session ended, in milliseconds since the epoch. `None` if a session
+    /// leads the team now, if no session ever led it, or if the last one released the team.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lead_session_ended_at: Option<u64>,
     /// Why the team's config.json cannot be read. `None` if it can, or if it is missing.
@@ -250,8 +250,8 @@ pub fn open_team_view(team: &Team, source: StatusSource, unread: &mut UnreadCoun
     }
 }
 
-/// The message for people. `None` if the team or its config is missing: the daemon writes the config
-/// again.
+/// The message for people. `None` if the team or its config is missing, because the daemon then
+/// writes the config again.
 fn config_error(error: store::Error) -> Option<String> {
     let report = ErrorReport::from(error);
     (report.kind != ErrorKind::NotFound).then_some(report.message)
@@ -310,8 +310,8 @@ fn member_view(team: &Team, agent: &MemberStatus, unread: &mut UnreadCounter) ->
     }
 }
 
-/// Whether the daemon has not received any hook event yet from a program that has hooks. It is then
-/// unknown whether the program is in a turn.
+/// Whether the member's program has hooks, but the daemon has received no event from them yet. It
+/// is then unknown whether the program is in a turn.
 fn has_no_hook_events(agent: &MemberStatus) -> bool {
     let is_on_pull = agent.delivery_point == Some(DeliveryPoint::OnPull);
     agent.delivery == Delivery::Hook && agent.activity == Activity::Active && is_on_pull
@@ -330,9 +330,9 @@ fn unsupervised_member_views(
     // A member that waits for its respawn is shown with the past members.
     let waits_for_respawn =
         |member: &Member| past.iter().any(|past| past.name == member.name && past.has_respawn());
-    // The daemon removes the entry of a past member from config.json. The removal can take a
-    // moment, or longer if the disk is full. If a member of the same name joined after the past
-    // member's exit, it is another member.
+    // An ended member stays in config.json until the daemon has removed its entry, which a full
+    // disk can delay. An entry that joined after the exit belongs to another member of the same
+    // name.
     let has_ended = |member: &Member| {
         past.iter().any(|past| past.name == member.name && (1..=past.ended_at).contains(&member.joined_at))
     };

@@ -3,8 +3,8 @@
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::sync::Arc;
 
-/// Lets this process survive the signals, so that it can clean up after a child that they end. A child
-/// gets the default actions.
+/// Lets this process survive the signals, so that it can clean up after a child that the signals
+/// end. A child is not protected: it starts with the default actions.
 pub fn catch_terminal_signals() {
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         // Without the handler, the signal ends this process as usual.

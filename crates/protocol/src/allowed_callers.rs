@@ -1,5 +1,6 @@
-//! Who may perform an operation. Command line, MCP tools and control socket declare it for each of
-//! their operations, and check it before the operation begins. docs/permissions.md has the list.
+//! Says which callers may perform an operation. The command line, the MCP tools and the control
+//! socket name the allowed callers of each of their operations. They check the caller before the
+//! operation begins. docs/permissions.md has the list.
 //!
 //! The checks prevent mistakes, not attacks: all agents run as the same user.
 
@@ -16,8 +17,8 @@ pub enum AllowedCallers<'a> {
 }
 
 impl AllowedCallers<'_> {
-    /// Checks that the caller may perform the operation. A person has the name of the lead. `action`
-    /// names the operation in the error, as in "cannot ACTION as ann".
+    /// Checks that `caller` may perform the operation. For a person, `caller` is the name of the
+    /// lead, so a person may do what the lead may do. The error says "cannot `action` as `caller`".
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! Which answers to a member's request the member's program can carry out, according to the
-//! daemon's roster.
+//! Checks whether a member's program can carry out an answer to the member's request, such as an
+//! approval with a changed tool input.
 //!
-//! If the roster does not record a capability, the capability is unknown. An unknown capability
-//! never makes an answer invalid.
+//! The capabilities of a program come from the daemon's roster. A capability that the roster does
+//! not record is unknown, and an unknown capability never makes an answer invalid.
 
 use crate::delivery::Delivery;
 use crate::member_request::{Answer, MemberRequest};
@@ -71,8 +71,8 @@ impl Capabilities {
     }
 }
 
-/// Whether an answer that contains `given` changes the tool's input. `input` is the input in the
-/// request. If `given` is null or an empty object, the answer keeps `input`.
+/// Whether an approval changes the tool's input. `input` is the input in the request, and `given`
+/// the input in the approval. If `given` is null or an empty object, the request's input is used.
 pub fn is_changed_input(input: &Value, given: &Value) -> bool {
     let is_empty = given.is_null() || given.as_object().is_some_and(Map::is_empty);
     !is_empty && input != given

@@ -1,8 +1,8 @@
 //! Colors that tell teammates apart.
 //!
-//! The colors have the same order as in Claude Code. The number of members that have joined since
-//! the team was created selects a new member's color. So the color of a member that has left is not
-//! used again at once, while its messages are still being read.
+//! The colors have the same order as in Claude Code. Each new member gets the next color in this
+//! order, and after the last color the first. So a color is not reused at once when a member has
+//! left, while people still read that member's messages.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -35,8 +35,8 @@ impl Color {
         Color::Red,
     ];
 
-    /// The color of a new teammate. `joined` is the number of teammates that have joined before
-    /// this teammate since the team was created.
+    /// The color of a new teammate. `joined` counts the teammates that have joined the team before,
+    /// including teammates that have left.
     pub fn for_joined_count(joined: u64) -> Color {
         Color::ALL[(joined % 8) as usize]
     }

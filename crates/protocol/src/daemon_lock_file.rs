@@ -1,5 +1,6 @@
-//! The content of `teamd.lock` in the state directory: which daemon holds the lock, and where it
-//! listens. Clients read the file if no daemon listens where they expect one.
+//! The content of `teamd.lock` in the state directory: which daemon holds the lock, and where that
+//! daemon listens. A client reads the file if no daemon listens at the usual path of the control
+//! socket.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -22,8 +23,9 @@ impl LockHolder {
         [self.pid.to_string().as_bytes(), b"\n", self.socket.as_os_str().as_bytes(), b"\n"].concat()
     }
 
-    /// Parses the content of the file. The path is empty if the file has none. `None` if the file
-    /// has no pid. NUL bytes after the path are the rest of a longer text, which the daemon cuts off next.
+    /// Parses the content of the file. `None` if the file has no pid. The path is empty if the file
+    /// has none. NUL bytes after the path are ignored: a daemon that writes a shorter path pads it
+    /// with them, and then truncates the file.
     pub fn parse(bytes: &[u8]) -> Option<LockHolder> {
         let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
         let mut parts = bytes.splitn(2, |byte| *byte == b'\n');

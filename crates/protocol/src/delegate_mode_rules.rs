@@ -107,8 +107,8 @@ fn is_team_tool(tool: &str) -> bool {
     })
 }
 
-/// The words of a shell tool's command. `None` if `input` has no command or if the command is not
-/// plain.
+/// The words of a shell tool's command. `None` if `input` has no command, or if the command is not
+/// one plain command, for example because it has a pipe.
 fn shell_words(input: &Value) -> Option<Vec<String>> {
     match input.get("command").or_else(|| input.get("cmd"))? {
         Value::String(text) => parse_plain_command(text),

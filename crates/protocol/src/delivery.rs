@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Delivery {
-    /// The program reads and writes the team files itself. This is Claude Code, started with the
-    /// flags that tell it its team and name.
+    /// The program reads and writes the team files itself. Only Claude Code does this, if it is
+    /// started with the flags that name its team and itself.
     Native,
     /// The program's turn-end hook waits for messages and returns them as the hook's output.
     Hook,

@@ -1,10 +1,10 @@
 //! Detects dialogs on a terminal screen. A dialog is a question that a program shows while it waits
 //! for a key.
 //!
-//! A profile lists the text of each dialog. On the screen the same text has frames around it, wraps
-//! at the width of the pane, and has a marker before the selected choice. The comparison ignores
-//! these differences. The first line of the profile's text may begin anywhere in a line of the
-//! screen, but each later line must begin a new line. So a sentence that quotes the question and its
+//! A profile lists the text of each dialog. On the screen, frames surround this text, the width of
+//! the pane wraps it, and a marker stands before the selected choice. The comparison ignores these
+//! differences. The first line of the profile's text may begin anywhere in a line of the screen,
+//! but each later line must begin a new line. So a sentence that quotes the question and its
 //! choices in one line does not match.
 
 /// Returns the first of `dialogs` that is on the screen. `screen` holds the screen's lines from the
@@ -13,8 +13,8 @@
 /// Frames, markers at the start of a line, empty lines and repeated spaces are removed from both
 /// texts. A space in a dialog matches a space or a line end. A line end in a dialog matches only a
 /// line end. If the last line of a dialog is `$`, the screen must end after the dialog: the rest of
-/// its line and one more line may follow. So the footer of a dialog is distinguished from a text that
-/// quotes it, which the program's own prompt follows.
+/// its line and one more line may follow. This excludes text that only quotes the dialog, because
+/// the program shows its own prompt below such text.
 pub fn find_dialog<'a>(screen: &str, dialogs: &'a [String]) -> Option<&'a str> {
     let screen: Vec<char> = normalize(screen).chars().collect();
     dialogs.iter().map(String::as_str).find(|words| find_end(&screen, words).is_some())

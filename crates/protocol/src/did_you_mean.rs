@@ -20,9 +20,8 @@ pub fn did_you_mean<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<I
     (!near.is_empty()).then(|| format!("did you mean {}?", near.join(", ")))
 }
 
-/// Whether two names are similar. This is so if they have the same first three characters, or if at
-/// most two edits turn one into the other. The edits may be at most half of the longer name's
-/// length.
+/// Whether two names are similar: their first three characters are the same, or at most two edits
+/// turn one into the other. The edits may be at most half of the longer name's length.
 fn is_near(wanted: &str, name: &str, distance: usize) -> bool {
     let same = |(a, b): &(char, char)| a.eq_ignore_ascii_case(b);
     let beginning = wanted.chars().zip(name.chars()).take_while(same).count();

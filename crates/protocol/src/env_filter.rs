@@ -1,5 +1,5 @@
-//! The lists of the environment variables that pass from one process to another: to an agent, to git,
-//! and to the daemon. docs/environment.md has the same lists, and a test compares them.
+//! Lists that decide which environment variables of another process an agent, git and the daemon
+//! get. docs/environment.md has the same lists, and a test compares them.
 
 /// Variables that an agent does not inherit. Some describe where the caller runs; others make
 /// programs load or run code. An agent gets such a variable only if the spawn request sets it.
@@ -126,9 +126,10 @@ pub fn is_inherited(name: &str) -> bool {
     !REMOVED_VARIABLES.contains(&name) && !REMOVED_PREFIXES.iter().any(|start| name.starts_with(start))
 }
 
-/// The variables with names that begin with `GIT_` that git gets: the caller's settings, such as
-/// `safe.directory`, which containers and CI give by the environment (git-config(1)), and whether git-lfs
-/// downloads. A name that ends with `_` is the beginning of numbered variables.
+/// The only variables with names that begin with `GIT_` that git gets. They contain settings of the
+/// caller: containers and CI often set `safe.directory` in this way (git-config(1)).
+/// `GIT_LFS_SKIP_SMUDGE` says whether git-lfs downloads files. A name that ends with `_` is the
+/// beginning of numbered variables.
 const GIT_SETTINGS: &[&str] = &[
     "GIT_CONFIG_COUNT",
     "GIT_CONFIG_KEY_",
@@ -142,8 +143,9 @@ const GIT_SETTINGS: &[&str] = &[
 /// The other variables of a caller that git gets: where it finds programs and the user's settings.
 const GIT_PATHS: &[&str] = &["PATH", "HOME", "XDG_CONFIG_HOME"];
 
-/// Whether git, when teamd runs it, gets the variable `name`. Another variable whose name begins with
-/// `GIT_` could make git use another repository.
+/// Whether teamd passes the variable `name` to git. Of the variables that begin with `GIT_`, only
+/// those in `GIT_SETTINGS` are passed: another one, such as `GIT_DIR`, could make git use another
+/// repository.
 pub fn is_passed_to_git(name: &str) -> bool {
     let matches = |setting: &&str| match setting.ends_with('_') {
         true => name.starts_with(*setting),
@@ -152,15 +154,15 @@ pub fn is_passed_to_git(name: &str) -> bool {
     !name.starts_with("GIT_") || GIT_SETTINGS.iter().any(matches)
 }
 
-/// Whether the variable `name` of the caller of a command replaces that of the daemon, when the daemon
-/// runs git for the command.
+/// Whether git gets the caller's value of the variable `name`, when the daemon runs git for a
+/// caller's command. Otherwise git gets the daemon's value, or none if [`is_passed_to_git`] is
+/// false.
 pub fn is_callers_for_git(name: &str) -> bool {
     GIT_PATHS.contains(&name) || name.starts_with("GIT_") && is_passed_to_git(name)
 }
 
-/// The variables of the process that starts the daemon in tmux, which the daemon gets, and so its child
-/// processes. tmux gives the daemon the environment of the tmux server, in which they may have other
-/// values.
+/// Variables that the daemon takes over from the process that starts it in tmux. tmux itself would
+/// give the daemon the variables of the tmux server, which may have other values.
 pub const DAEMON_VARIABLES: &[&str] = &[
     "HOME",
     "PATH",

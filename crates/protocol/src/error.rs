@@ -1,7 +1,7 @@
 //! Error kinds with their exit codes, and the error report that the socket and `--json` use.
 //!
-//! No other error kinds exist. So a script can react to an error by its kind, without parsing the
-//! error's text.
+//! Every error has one of these kinds. So a script can react to the kind of an error, without
+//! parsing its text.
 
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -39,8 +39,8 @@ pub enum ErrorKind {
     Config,
 }
 
-/// Last words of the error message for a team that another process is deleting. If the caller tries
-/// again a little later, the error says that the team does not exist.
+/// Last words of the error message for a team that another process is deleting. A caller that also
+/// wants to delete the team recognizes these words, and tries again until the team does not exist.
 pub const BEING_DELETED_SUFFIX: &str = "is being deleted";
 
 impl ErrorKind {

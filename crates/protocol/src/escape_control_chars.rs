@@ -3,8 +3,9 @@
 //! An escape sequence in a message can change what a person sees, write to the clipboard or send
 //! input to the terminal. So all control characters of untrusted text are escaped before output.
 
-/// Escapes control characters (C1 too) and bidirectional formatting characters in `text`, in the
-/// form `\u{1b}`. Newline and tab are kept, and a carriage return before a newline is left out.
+/// Escapes control characters and bidirectional formatting characters in `text`, in the form
+/// `\u{1b}`. This includes the C1 control characters U+0080 to U+009F. Newline and tab are kept. A
+/// carriage return before a newline is removed.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -21,8 +22,8 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// Escapes the same characters as [`visible`] in a JSON text, with JSON escapes, so that the JSON
-/// value is unchanged. JSON encoders do not escape characters above U+007F.
+/// Escapes the same characters as [`visible`] in a JSON text. It uses JSON escapes, so the JSON
+/// value is unchanged. JSON encoders do not escape such characters from U+007F on.
 pub fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {

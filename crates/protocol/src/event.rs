@@ -108,15 +108,15 @@ pub enum EventKind {
         /// Time since the last output, in milliseconds.
         no_output_ms: u64,
     },
-    /// Several turns of the member in a row have failed. Logged at the third one, and again when the
-    /// member starts no further turn by itself.
+    /// Several turns of the member in a row have failed. Logged at the third failed turn, and again
+    /// when the member starts no further turn by itself.
     MemberTurnsFailed {
         /// How many turns in a row have failed.
         failed_turns: u32,
         /// Why the last one failed, as a text for people.
         reason: String,
-        /// When the next turn starts, in milliseconds since the epoch. `None`: at a message of a
-        /// person or of the lead.
+        /// When the next turn starts, in milliseconds since the epoch. `None`: only a message of a
+        /// person or of the lead starts it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next_turn_at: Option<u64>,
     },

@@ -1,8 +1,8 @@
 //! Ids of members, tasks and requests, and the timestamps in new request ids.
 //!
-//! The text of a request id has no meaning for teamd; it is compared as a whole and shown to
-//! people. Whether a request is open does not depend on its id. If one process creates two request
-//! ids, the ids contain different milliseconds.
+//! The text of a request id has no meaning for teamd, which only compares whole ids and shows them
+//! to people. New request ids contain the current time in milliseconds. [`UniqueMillis`] makes sure
+//! that two ids of one process contain different times.
 
 use crate::name::{AgentName, TeamName};
 use serde::{Deserialize, Serialize};
@@ -101,7 +101,7 @@ impl RequestId {
     }
 
     /// Id of a permission request that is made at `ms`, in milliseconds since the epoch. `suffix`
-    /// is a random number, which is encoded in 7 characters of `a-z0-9`.
+    /// is a random number; the id has it as 7 characters of `a-z0-9`.
     pub fn permission(ms: u64, suffix: u64) -> RequestId {
         let digit =
             |place: u32| char::from_digit((suffix / 36_u64.pow(place) % 36) as u32, 36).unwrap_or('0');

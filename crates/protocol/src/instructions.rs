@@ -1,10 +1,10 @@
 //! The instructions that an agent gets about its team: the agent's name, the other members, how to
 //! communicate, and the rules of conduct.
 //!
-//! The module does no I/O: the caller provides the facts. The text uses the tool names of teamd's
-//! MCP server and says that a program may show the tools under other names. The command `teamctl`
-//! is available under the same name everywhere. Text from members is reduced to one line, with
-//! control characters escaped.
+//! The module does no I/O: the caller provides the facts. The text names the tools of teamd's MCP
+//! server, and says that a program may show them under other names. The command `teamctl` has the
+//! same name everywhere. Text that members wrote is reduced to one line, with control characters
+//! escaped.
 
 use crate::escape_control_chars::visible;
 use crate::name::{AgentName, TeamName};

@@ -1,9 +1,9 @@
 //! Reads and edits JSON text without changing the parts that an edit does not name.
 //!
 //! Objects and arrays are lists of slices of the text. An [`Edit`] replaces a range of the text's
-//! bytes. All other bytes stay the same: the spelling of numbers, duplicate keys, lone surrogates,
-//! and a byte order mark. If a key occurs more than once in an object, the last value counts. Text
-//! that is nested deeper than 1000 levels is an error.
+//! bytes. All other bytes stay the same, so numbers keep their spelling, and duplicate keys, lone
+//! surrogates and a byte order mark remain. If a key occurs more than once in an object, the last
+//! value counts. Text that is nested deeper than 1000 levels is an error.
 
 mod document;
 mod edit;

@@ -2,9 +2,9 @@
 //! docs/schema.
 //!
 //! The schemas are derived from the types. Input schemas describe what teamd's programs accept, and
-//! output schemas what only teamd writes. If a type is parsed by hand, attributes on its fields
-//! describe the accepted values. Other programs may add fields to files and messages, so unknown
-//! fields are always valid.
+//! output schemas what only teamd writes. For a type whose parser is written by hand, `schemars`
+//! attributes on the fields describe the accepted values. Other programs may add fields to files
+//! and messages, so unknown fields are always valid.
 
 use crate::control::{Call, Response};
 use crate::event::Event;

@@ -2,13 +2,12 @@
 //!
 //! The crate does no I/O, reads no clock and has no async code. A caller passes the current time in
 //! as milliseconds since the Unix epoch. docs/protocol.md describes each file and which program may
-//! write it. docs/schema has the same types as JSON Schemas. docs/ARCHITECTURE.md suggests an order
-//! for reading the modules.
+//! write it. docs/schema has the same types as JSON Schemas.
 //!
 //! **Reading** is tolerant. Missing optional keys get defaults and unknown keys are ignored. Each
 //! inbox entry is checked separately, so an invalid entry does not hide the others. Policies are an
-//! exception: an unknown key in a [`policy::Policy`] or a [`policy::PolicyRule`] is an error,
-//! because the key could limit what a rule allows.
+//! exception: an unknown key in a [`policy::Policy`] or a [`policy::PolicyRule`] is an error. If it
+//! was ignored, a rule could allow more than its author intended.
 //!
 //! ```
 //! use protocol::team_config::TeamConfig;
@@ -58,8 +57,8 @@
 //! assert_eq!(Payload::parse("{not JSON}"), None);
 //! ```
 //!
-//! **A task** is changed field by field. Whether a member can claim a task depends on all its
-//! fields.
+//! **A task** is changed field by field. Whether a member can claim a task depends on its status,
+//! its owner and the tasks that block it.
 //!
 //! ```
 //! use protocol::task::{Task, with_fields};

@@ -46,8 +46,8 @@ pub enum Answer {
 /// Details of an approval.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Approval {
-    /// The permission mode in which the member carries out an approved plan. `None` leaves the
-    /// choice of the mode to the daemon.
+    /// For a plan: the permission mode in which the member carries it out. `None` leaves the choice
+    /// of the mode to the daemon.
     pub mode: Option<PermissionMode>,
     /// For a permission: the input to use instead of the request's input. `None` keeps that input.
     pub input: Option<Value>,
@@ -117,8 +117,8 @@ impl MemberRequest {
     }
 
     /// The message that brings `answer` to the member. `at_ms` is the current time in milliseconds
-    /// since the epoch. If the answer approves a plan and names no permission mode, the message has
-    /// `mode`.
+    /// since the epoch. `mode` is the permission mode for an approved plan, if the answer itself
+    /// names no mode.
     pub fn response(&self, answer: &Answer, mode: PermissionMode, at_ms: u64) -> Payload {
         match self {
             MemberRequest::Plan(plan) => {

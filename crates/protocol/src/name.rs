@@ -69,8 +69,8 @@ impl TeamName {
         })
     }
 
-    /// Whether this team is the own team of a Claude Code session (`session-*`). teamd only reads
-    /// such a team.
+    /// Whether this is the own team of a Claude Code session (`session-*`). teamd only appends
+    /// messages to the inboxes of such a team, and changes none of its other files.
     pub fn is_claude_session(&self) -> bool {
         self.0.starts_with("session-")
     }

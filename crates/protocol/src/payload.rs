@@ -71,8 +71,8 @@ const PAYLOAD_TYPES: [&str; 15] = [
 ];
 
 impl Payload {
-    /// The type of the payload in `text`. The result is the same if fields that this crate requires
-    /// are missing, because other programs may look only at the `type`.
+    /// The `type` of the payload in `text`. `None` for plain text. The other fields are not
+    /// checked, because other programs may look only at the `type`.
     pub fn detect_type(text: &str) -> Option<&'static str> {
         let kind = decode_string(Object::parse(text).ok()?.get("type")?)?;
         PAYLOAD_TYPES.into_iter().find(|known| *known == kind)
@@ -259,8 +259,8 @@ pub struct ShutdownApproved {
 }
 
 impl ShutdownApproved {
-    /// The agreement of a teammate, without its pane: a lead on another tmux server could take the id
-    /// for a pane of its own server, and close that.
+    /// A teammate's agreement, without the id of its pane. A lead on another tmux server could take
+    /// the id for a pane of its own server, and close that pane.
     pub fn new(request_id: RequestId, from: &AgentName, timestamp: String) -> ShutdownApproved {
         let from = from.to_string();
         ShutdownApproved { request_id, from, timestamp, pane_id: None, backend_type: None }

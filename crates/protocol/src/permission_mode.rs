@@ -56,10 +56,9 @@ impl PermissionMode {
         }
     }
 
-    /// The permission mode of a member whose plan a lead approves. `self` is the lead's mode, and
-    /// the member gets the same mode. The exceptions are `plan`, in which the member could not
-    /// carry out the plan, and `delegate`, which is for leads only. Instead of these, the member
-    /// gets `default`.
+    /// The permission mode that a member gets when the lead approves its plan. `self` is the lead's
+    /// mode. Usually the member gets the same mode. It gets `default` instead of `plan`, in which
+    /// it could not carry out the plan, and instead of `delegate`, which is for leads only.
     pub fn for_approved_member(self) -> PermissionMode {
         match self {
             PermissionMode::Plan | PermissionMode::Delegate => PermissionMode::Default,

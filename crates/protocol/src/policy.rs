@@ -1,10 +1,10 @@
 //! A team's policy: who answers the requests of its members, and the team's budget.
 //!
-//! The daemon applies the policy. The policy has a file of its own, which belongs to teamd, because
-//! Claude Code defines the format of config.json. For each kind of request the policy sets who
-//! answers: a person, the lead, or the daemon, which approves at once. A permission request is
-//! first compared with the policy's rules; the first matching rule decides. A request that waits
-//! for an answer can have a timeout.
+//! The daemon applies the policy. The policy is in a file of teamd's own, because Claude Code
+//! defines the format of config.json. For each kind of request the policy sets who answers: a
+//! person, the lead, or the daemon, which approves at once. A permission request is first compared
+//! with the policy's rules; the first matching rule decides. A request that waits for an answer can
+//! have a timeout.
 
 mod exchange_limits;
 mod input_key;
@@ -147,8 +147,8 @@ impl Policy {
     /// Parses the content of a policy file. Without a file, the result is the default policy.
     ///
     /// If the file is invalid, the result is a policy under which only a person answers requests,
-    /// because the file may have said so. A file with an unknown key is invalid. If the key was
-    /// ignored, a rule could match more than its author intended.
+    /// because the unreadable policy may have required this. A file with an unknown key is invalid:
+    /// if the key was ignored, a rule could match more than its author intended.
     pub fn parse_file(bytes: Option<&[u8]>) -> Policy {
         let only_person = || Policy {
             plan_approver: Approver::Person,

@@ -129,8 +129,8 @@ impl RosterFile {
         self.records.iter().rev().find(|record| record.is_running_member(team, name))
     }
 
-    /// Whether the member `name` is a worker that runs the command of each task, so that it can do nothing
-    /// with a task without a command. False if no such member runs.
+    /// Whether the member `name` is a built-in worker that runs the command of each task. Such a
+    /// worker cannot do a task without a command. False if no such member runs.
     pub fn needs_task_commands(&self, team: &TeamName, name: &AgentName) -> bool {
         let program = self.running_record(team, name).and_then(|record| record.request.turns.as_ref());
         matches!(program, Some(TurnProgram::Worker(worker)) if worker.run.is_none())
@@ -141,8 +141,9 @@ impl RosterFile {
         self.records.iter().map(|record| record.spawn_id.clone()).collect()
     }
 
-    /// Whether the spawn with the token `token` has ended and another spawn of the member runs. False if
-    /// the roster has neither, because a lost roster must not keep an agent from its work.
+    /// Whether the spawn with the token `token` has ended and another spawn of the member runs.
+    /// False if the roster has no spawn of the member, because a lost roster must not stop an agent
+    /// that still runs.
     pub fn is_superseded(&self, team: &TeamName, name: &AgentName, token: &str) -> bool {
         let is_known = self.records.iter().any(|record| record.token == token);
         !is_known && self.records.iter().any(|record| record.is_running_member(team, name))
@@ -175,8 +176,8 @@ impl RosterFile {
 }
 
 impl RosterFile {
-    /// The requests for approval of a plan that the team's suspended members send again, with the same
-    /// ids, when they are resumed.
+    /// Ids of the plan approval requests of the team's suspended members. A member sends its
+    /// request again, with the same id, when it is resumed.
     pub fn plans_to_resubmit(&self, team: &TeamName) -> BTreeSet<RequestId> {
         let is_suspended = |pending: &&RecordedRespawn| pending.start.as_str() == Some(RESUMED_START);
         let of_team = self.pending_respawns.iter().filter(|pending| pending.request.team == *team);

@@ -7,8 +7,8 @@ use serde_json::Value;
 impl Event {
     /// The event with all texts shortened to [`SHOWN_TEXT_BYTES`]. A text that is cut ends with `…`.
     ///
-    /// The function works on the event as JSON, so it also shortens the texts of kinds that are added
-    /// later.
+    /// The function works on the event as JSON, so it also shortens the texts of event kinds that
+    /// are added later.
     #[must_use]
     pub fn with_short_texts(self) -> Event {
         let mut json = serde_json::to_value(&self).expect("an event has nothing that JSON cannot hold");

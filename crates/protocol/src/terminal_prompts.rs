@@ -1,5 +1,6 @@
-//! Finds the prompts of common programs that ask on the terminal, such as git for a user name, ssh for
-//! a passphrase, or sudo for a password. Every agent program can start them, so no profile lists them.
+//! Finds the prompts of common programs that ask on the terminal, such as git for a user name, ssh
+//! for a passphrase, or sudo for a password. Any agent can start these programs, so the prompts are
+//! listed here and not in the profiles.
 
 use crate::dialog_match::is_frame_char;
 

@@ -1,8 +1,8 @@
 //! Limits of the texts that enter teamd, by the command line, MCP, the control socket or hooks.
 //!
-//! A text over its limit is refused with an error that names the text and the limit. The texts of events
-//! and in the reports of a shim are shortened instead. The names of teams and members (`name`) and plans
-//! (`store::operations`) have limits of their own.
+//! A text over its limit is refused with an error that names the text and the limit. Texts of
+//! events and in the reports of a shim are shortened instead. The limits of team and member names
+//! are in `name`, the limit of a plan in `store::operations`.
 
 use crate::error::{ErrorKind, ErrorReport};
 use crate::shim_turn_program::MAX_ARGUMENT_BYTES;

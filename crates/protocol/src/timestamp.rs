@@ -18,8 +18,8 @@ pub fn parse_iso8601(text: &str) -> Option<u64> {
     u64::try_from(text.parse::<Timestamp>().ok()?.as_millisecond()).ok()
 }
 
-/// Parses a time that a person types: like [`parse_iso8601`], or a date or a date with a time without
-/// an offset, which are read in UTC, as all times are printed.
+/// Parses a time that a person types: a time that [`parse_iso8601`] accepts, a date, or a date with
+/// a time. A time without an offset is in UTC, like all times that teamd prints.
 pub fn parse_typed_time(text: &str) -> Option<u64> {
     let in_utc = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
     parse_iso8601(text).or_else(|| u64::try_from(in_utc()?.timestamp().as_millisecond()).ok())

@@ -1,8 +1,8 @@
 //! Usage of agents: tokens and cost, as their programs report them.
 //!
 //! Some programs report the usage of each turn. Others report the total of their session, even if a
-//! later process continues the session. A [`UsageReport`] names which of the two it counts, so that
-//! teamd counts no usage twice.
+//! later process continues the session. A [`UsageReport`] says whether its total is for a session
+//! or for the current spawn, so that teamd counts no usage twice.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

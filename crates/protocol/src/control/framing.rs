@@ -12,8 +12,8 @@ pub const MAX_LINE_BYTES: usize = 64 * 1024;
 /// Maximum length of an object that is split over several lines, in bytes.
 pub const MAX_OBJECT_BYTES: usize = 8 * 1024 * 1024;
 
-/// Maximum length of the text in one part, in bytes. JSON escapes can double the length, and a line
-/// must not become longer than [`MAX_LINE_BYTES`].
+/// Maximum length of the text in one part, in bytes. The text is JSON, so escaping its quotes and
+/// backslashes at most doubles the length. The line then still fits in [`MAX_LINE_BYTES`].
 const PART_BYTES: usize = 30 * 1024;
 
 /// Why a line was rejected.

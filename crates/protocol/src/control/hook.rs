@@ -1,7 +1,7 @@
-//! Messages between the hooks of an agent's program and the daemon: reports of events, and long
-//! polls for work.
+//! Messages between the daemon and the hooks of an agent's program. Hooks are commands that the
+//! program runs at events. A hook reports an event, or waits for work with a long poll.
 //!
-//! A hook of an agent is identified by the token in its call. The program of a lead session has no
+//! The token in a call says which agent the hook belongs to. The program of a lead session has no
 //! token, so its hooks name the team that the session leads.
 
 use crate::id::TaskId;
@@ -51,8 +51,8 @@ pub enum HookEvent {
         /// A line for people, such as `message from bob` or `task 3: count the lines`.
         summary: String,
         /// Ids of the messages in the prompt that are not marked as read yet
-        /// (`InboxEntry::message_id`). They are marked at the end of the turn, if the program has
-        /// worked on the prompt.
+        /// (`InboxEntry::message_id`). At the end of the turn a hook marks them as read, if the
+        /// program has worked on the prompt.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         delivered_ids: Vec<u64>,
     },
@@ -69,8 +69,9 @@ pub enum HookEvent {
     SessionEnded,
 }
 
-/// A hook's long poll: it waits until there may be work for the agent. The reply is a
-/// [`LongPollEnd`]. The agent counts as idle while the hook waits.
+/// A hook's long poll: the hook waits until there may be work for the agent, or until the wait has
+/// become pointless. The daemon then replies with a [`LongPollEnd`]. The agent counts as idle while
+/// the hook waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LongPollRequest {
@@ -98,9 +99,9 @@ pub enum LongPollEnd {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HookReply {
-    /// Whether the hook delivers messages to this program. False if the agent has another kind of
-    /// delivery, if its spawn is about to end, or if a nested program runs the hook. If false, the
-    /// hook only marks messages as read that were delivered earlier.
+    /// Whether the hook may deliver messages to its program. False for another kind of delivery,
+    /// for a spawn that is about to end, and for a nested program: one that the agent's program has
+    /// started. If false, the hook only marks messages as read that were delivered earlier.
     pub delivers_by_hook: bool,
     /// When the current or just ended turn started, in milliseconds since the epoch.
     pub turn_started_at: u64,
@@ -109,12 +110,13 @@ pub struct HookReply {
     /// The task of the turn. `None` if the turn has no task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Text of the prompt that was on the program's command line and is not marked as read yet. The
-    /// hook marks the prompt's message as read and reports [`HookEvent::PromptRead`].
+    /// The prompt that was on the program's command line, if its message in the inbox is not marked
+    /// as read yet. The hook marks that message as read and reports [`HookEvent::PromptRead`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_in_args: Option<String>,
-    /// Whether the approval of the agent's plan was on the program's command line. If so, the hook
-    /// marks the approval's message as read and reports [`HookEvent::PromptRead`].
+    /// Whether the approval of the agent's plan was on the program's command line, and its message
+    /// in the inbox is not marked as read yet. If so, the hook marks that message as read and
+    /// reports [`HookEvent::PromptRead`].
     #[serde(default)]
     pub approval_in_args: bool,
     /// Ids of the messages that were delivered last, from [`HookEvent::TurnStarted`].

@@ -5,8 +5,8 @@ use crate::id::TaskId;
 use crate::name::{AgentName, TeamName};
 use serde::{Deserialize, Serialize};
 
-/// Asks which task a member may claim next. The reply covers all changes that were written before
-/// the request.
+/// Asks which task a member may claim next. The reply reflects all changes of the task files that
+/// were written before the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NextTaskRequest {
@@ -19,8 +19,8 @@ pub struct NextTaskRequest {
     pub include_in_progress: bool,
 }
 
-/// Reply to a [`NextTaskRequest`]. The caller must claim the suggested task in the task files,
-/// under their locks.
+/// Reply to a [`NextTaskRequest`]. The caller must still claim the suggested task in the task
+/// files, under their locks, because another member may be faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

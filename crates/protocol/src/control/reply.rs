@@ -102,8 +102,8 @@ pub struct TeamStatus {
     /// The team's usage and limits. `None` if the policy has no limit and no program reports usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetStatus>,
-    /// When the session that led the team ended, in milliseconds since the epoch. `None` if no
-    /// session has led the team, the last one released it, or one leads it now.
+    /// When the team's lead session ended, in milliseconds since the epoch. `None` if a session
+    /// leads the team now, if no session ever led it, or if the last one released the team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lead_session_ended_at: Option<u64>,
 }
@@ -206,8 +206,8 @@ pub enum MemberFlag {
     NoOutput,
     /// Turns of the member wait: its last turns have failed, or it has reached the limit of an exchange.
     Paused,
-    /// So many turns of the member have failed in a row that it waits for a message of a person or
-    /// of the lead.
+    /// Too many turns of the member in a row have failed. The next turn starts only at a message of
+    /// a person or of the lead.
     GaveUp,
 }
 
@@ -235,8 +235,8 @@ pub struct MemberStatus {
     pub name: AgentName,
     /// Id of the member: `NAME@TEAM`.
     pub agent_id: String,
-    /// `starting`, `running`, `disconnected` (the agent runs, but its shim is not connected),
-    /// `stopping` or `exited` (the daemon still removes the member from the team's files).
+    /// `starting`, `running`, `disconnected` (the shim is not connected), `stopping`, or `exited`
+    /// (the daemon is still removing the member from the team's files).
     pub lifecycle: String,
     /// `pending` or `running`, the names that other programs use.
     #[serde(default)]
@@ -275,9 +275,9 @@ pub struct MemberStatus {
     /// How messages reach the member.
     #[serde(default)]
     pub delivery: Delivery,
-    /// At which moment messages reach the member. Usually this is the moment of the member's
-    /// `delivery`. If hooks deliver the messages and currently no hook is known to run or wait, it
-    /// is the moment when the agent asks.
+    /// At which moment messages reach the member. Usually this follows from `delivery`. The
+    /// exception is an agent with delivery `hook` whose hooks the daemon cannot count on: if none
+    /// has reported yet, or none waits while the agent is idle, this is `on-pull`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_point: Option<DeliveryPoint>,
     /// The pane, such as `%14`. `None` without a pane.
@@ -391,8 +391,8 @@ pub struct AgentExit {
     pub description: String,
     /// Whether the member has exited.
     pub has_exited: bool,
-    /// Why the member's pane is still open, or why the member is still on its team. The daemon tries
-    /// again. `None` if nothing of the member is left.
+    /// Why the member's pane is still open, or why the member is still in the team's files. The
+    /// daemon tries again to remove it. `None` if nothing is left to remove.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleanup_error: Option<String>,
     /// Whether the member is suspended, so that `teamctl up --resume` starts it again.

@@ -28,8 +28,8 @@ pub struct Call {
     /// its own.
     pub version: u32,
     /// The canonical path of the caller's root. The daemon refuses a call for another root than its
-    /// own. `None`: the caller means whatever daemon has this socket. A caller with a token needs no
-    /// root, because only its own daemon knows the token.
+    /// own. `None`: the daemon does not check the root. A call with a token needs no root, because
+    /// only the daemon of the caller's own root knows the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
     /// Secret of the agent that calls. `None` for a person or a lead session.
@@ -65,8 +65,8 @@ impl std::fmt::Debug for Call {
 pub enum Request {
     /// Returns the status of the daemon, its teams and their members.
     Status,
-    /// Scans the screens of members whose programs have known dialogs, and then returns the same as
-    /// `status`.
+    /// Like `status`, but first searches the screens of members for dialogs. Scans only the members
+    /// whose programs have known dialogs.
     StatusWithScreens,
     /// Creates a team.
     CreateTeam(CreateTeamRequest),
@@ -120,8 +120,8 @@ pub enum Request {
 }
 
 impl Request {
-    /// The existing team that the request is about. `None` if it is about no single team, or if it
-    /// creates the team.
+    /// The existing team that the request concerns. `None` if the request creates a team, or does
+    /// not concern exactly one team.
     pub fn team(&self) -> Option<&TeamName> {
         match self {
             Request::CreateWorktree(request) => Some(&request.team),
@@ -256,7 +256,8 @@ pub struct ShutdownMembersRequest {
     pub no_wait: bool,
 }
 
-/// Deletes a team (docs/protocol.md section 7, TeamDelete). `Debug` omits the variables, which can contain secrets.
+/// Deletes a team (docs/protocol.md section 7, TeamDelete). `Debug` omits the variables, which can
+/// contain secrets.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeleteTeamRequest {
@@ -267,8 +268,8 @@ pub struct DeleteTeamRequest {
     /// Worktrees to remove despite unsaved work. The work is moved to the trash.
     #[serde(default)]
     pub discard_worktrees: Vec<PathBuf>,
-    /// The variables of the caller that git depends on: `PATH`, `HOME`, `XDG_CONFIG_HOME` and git's settings.
-    /// If there are none, git gets those of the daemon.
+    /// The variables of the caller that git depends on: `PATH`, `HOME`, `XDG_CONFIG_HOME` and git's
+    /// settings. If this map is empty, git gets the daemon's own variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub git_env: BTreeMap<String, String>,
 }

@@ -23,9 +23,10 @@ pub struct SpawnRequest {
     pub name: AgentName,
     /// Whether to append `-2`, `-3` … if the name is taken.
     pub unique: bool,
-    /// Placeholder for the name in the command lines and the environment. The daemon replaces the
-    /// placeholder by the final name. The caller generates a long random placeholder that no other
-    /// text contains. `None` if the name is fixed.
+    /// Placeholder for a name that the daemon may still change (see `unique`). The daemon replaces
+    /// the placeholder in the command lines and the environment by the final name. The caller
+    /// generates a long random placeholder that no other text contains. `None` if the name is
+    /// fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<AgentName>,
     /// Program and arguments. The program is searched in the PATH of `env`. The list is empty only
@@ -37,9 +38,9 @@ pub struct SpawnRequest {
     /// How to start a later spawn that resumes the session. `None`: a later spawn uses `argv`.
     #[serde(default)]
     pub resume_argv: Option<ResumeArgv>,
-    /// How later spawns are started after the member's plan was approved. The key is the permission
-    /// mode of the approval. Set only if the member's mode is `plan` and its program takes the mode
-    /// at its start. If not empty, the map has the key `default`.
+    /// Command lines for the spawns that follow the approval of the member's plan. The key is the
+    /// permission mode of the approval. Set only if the member's mode is `plan` and its program can
+    /// take a mode only when it starts. If not empty, the map has the key `default`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub approved: BTreeMap<String, LaunchArgv>,
     /// Whether `argv` contains the prompt, so that its message is not delivered again.
@@ -161,8 +162,9 @@ impl Backend {
     }
 }
 
-/// What becomes of the unread messages in the inbox of a new teammate, which are for an earlier
-/// teammate of the same name. Requests and answers to that teammate are always discarded.
+/// What happens to unread messages that are already in the inbox of a new teammate. They were sent
+/// to an earlier teammate of the same name. Payloads among them, such as requests and answers, are
+/// always discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -174,8 +176,8 @@ pub enum EarlierMessages {
     Discard,
 }
 
-/// Whether a teammate that exited without a request is started again. As text: `never`, `on-failure`,
-/// or `on-failure:N`.
+/// Whether a teammate is started again after it has exited without being asked to. As text:
+/// `never`, `on-failure`, or `on-failure:N`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(extend("pattern" = "^(never|on-failure(:[1-9][0-9]{0,4})?)$")))]
@@ -184,8 +186,9 @@ pub enum RestartPolicy {
     /// The teammate is not started again.
     #[default]
     Never,
-    /// The teammate is started again under the same name, after a crash or an exit code other than
-    /// 0, this often within an hour. `None`: [`RestartPolicy::DEFAULT_MAX`].
+    /// After a crash or an exit code other than 0, the teammate is started again under the same
+    /// name. The number limits how often this happens within an hour. `None` stands for
+    /// [`RestartPolicy::DEFAULT_MAX`].
     OnFailure(Option<NonZeroU16>),
 }
 

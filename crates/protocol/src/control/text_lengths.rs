@@ -1,7 +1,8 @@
 //! Checks the lengths of all texts in a call, and shortens the texts in a shim's report.
 //!
-//! Each function names all fields of its type, so a new field does not compile before its limit is
-//! chosen. Names of teams and members, ids and modes have limits of their own types.
+//! Each function lists all fields of its type. So a new field does not compile until this file says
+//! what its limit is. Names of teams and members, ids and modes are not checked here, because their
+//! types limit the length.
 
 use super::hook::{HookEvent, HookReport};
 use super::layout::{PersonPane, SetPersonPaneRequest};
@@ -174,7 +175,7 @@ impl HookEvent {
 }
 
 impl ShimHello {
-    /// The message with texts that are short enough to be kept and shown. See
+    /// The message with long texts shortened, so that the daemon can keep and show them. See
     /// [`FromShim::with_short_texts`].
     #[must_use]
     pub fn with_short_texts(self) -> ShimHello {
@@ -183,9 +184,9 @@ impl ShimHello {
 }
 
 impl FromShim {
-    /// The report with texts that are short enough to be kept and shown. The daemon does not reply
-    /// to a report, so it refuses none. A session id over its limit is left out, because the
-    /// program knows no session of a shortened id.
+    /// The report with long texts shortened, so that the daemon can keep and show them. The daemon
+    /// sends no reply to a report, so it cannot refuse one. A session id that is too long is left
+    /// out, because a shortened id names no session.
     #[must_use]
     pub fn with_short_texts(self) -> FromShim {
         match self {

@@ -44,15 +44,15 @@ pub struct TurnStatus {
     pub pause: Option<TurnPause>,
 }
 
-/// Why turns of an agent wait. The messages of these turns stay unread until then. A message of a person
-/// or of the lead ends the pause early.
+/// Why turns of an agent wait. The messages for these turns stay unread until the pause ends. A
+/// message of a person or of the lead ends the pause early.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "cause", rename_all = "snake_case")]
 pub enum TurnPause {
     /// The last turns have failed.
     FailedTurns(FailedTurnsPause),
-    /// The agent and another member have answered each other too often. Only the messages of this
+    /// The agent and another member have answered each other too often. Only messages of that
     /// member wait.
     Exchange(ExchangePause),
 }

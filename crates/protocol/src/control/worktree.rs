@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Creates a git worktree for a member that will be spawned. The member's name stays reserved for
-/// 30 s. `Debug` omits the environment, which can contain secrets.
+/// Creates a git worktree for a member that will be spawned. The daemon reserves the member's name
+/// for the spawn request, for at most 30 s. `Debug` omits the environment, which can contain
+/// secrets.
 #[derive(Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorktreeRequest {
@@ -71,8 +72,8 @@ pub struct RemovedWorktrees {
     /// Worktrees that were removed after their unsaved work was saved in the trash.
     #[serde(default)]
     pub trashed: Vec<TrashedWorktree>,
-    /// Worktrees that no longer exist and that git no longer knows. Also paths in the request that
-    /// do not exist. Nothing was changed for these.
+    /// Worktrees that neither exist nor are known to git any more, and paths of the request that do
+    /// not exist. The daemon changed nothing for them.
     #[serde(default)]
     pub missing: Vec<PathBuf>,
     /// Worktrees that were kept, because the directory at the path is not the worktree that was

@@ -64,9 +64,8 @@ impl<'a> Array<'a> {
         &self.elements
     }
 
-    /// Offset in the text at which the part of each element begins. The part begins after the `[`
-    /// or `,` before the element. If a `[` is put before the text from such an offset on, the
-    /// result is an array without the earlier elements.
+    /// For each element, the offset in the text just after the `[` or `,` before the element. A `[`
+    /// followed by the text from such an offset on is an array without the earlier elements.
     pub fn element_starts(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator {
         let start = |index: usize| match index.checked_sub(1) {
             Some(before) => {
@@ -129,7 +128,8 @@ impl<'a> Object<'a> {
 }
 
 /// Whether the JSON string `literal` decodes to `text`. An escape is longer than the character that
-/// it encodes. So for most literals, comparing the lengths is enough to see that they differ.
+/// it encodes. So for most literals, comparing the lengths already shows that `literal` differs
+/// from `text`.
 fn is_literal(literal: &RawValue, text: &str) -> bool {
     let json = literal.get();
     match (json.len() - 2).cmp(&text.len()) {
@@ -159,9 +159,9 @@ pub fn to_value(raw: &RawValue) -> Value {
     serde_json::from_str(&replace_lone_surrogates(raw.get())).unwrap_or_else(|_| Value::from(raw.get()))
 }
 
-/// Replaces each escape of a lone surrogate in `json` by the escape of U+FFFD. JavaScript writes a
-/// lone surrogate when it cuts a text in the middle of an emoji, and serde_json cannot decode lone
-/// surrogates.
+/// Replaces each escape of a lone surrogate in `json` by the escape of U+FFFD, because serde_json
+/// cannot decode lone surrogates. JavaScript writes a lone surrogate when it cuts a text in the
+/// middle of an emoji.
 pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     if !json.contains("\\u") {
         return Cow::Borrowed(json);
@@ -179,8 +179,9 @@ pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     Cow::Owned(repaired)
 }
 
-/// Reads the escape sequence at the start of `text`. Returns the sequence to write in its place,
-/// and the length of the escape in `text`, in bytes.
+/// Reads the escape sequence at the start of `text`. Returns the sequence to write instead
+/// (`\ufffd` for a lone surrogate, otherwise the same), and the length of the escape in `text`, in
+/// bytes.
 fn read_escape(text: &str) -> (&str, usize) {
     match (parse_code_unit(text), text.get(6..).and_then(parse_code_unit)) {
         (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => (&text[..12], 12),
@@ -304,9 +305,8 @@ pub(super) fn span(root: &str, part: &RawValue) -> Range<usize> {
     start..start + part.get().len()
 }
 
-/// The fields of an object, with undecoded keys. Keys stay JSON string literals because of lone
-/// surrogates: if keys were decoded, one key with a lone surrogate would make the whole object
-/// unreadable.
+/// The fields of an object. Keys stay JSON string literals, because serde_json cannot decode a key
+/// with a lone surrogate. One such key would make the whole object unreadable.
 struct Fields<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Fields<'de> {

@@ -2,7 +2,8 @@
 //!
 //! A new element gets the same spacing as the last element before it. So an indented file stays
 //! indented and a compact file stays compact. In an empty array or object, the new element is
-//! indented by two spaces more than the line of the opening bracket.
+//! indented by two spaces more than the line of the opening bracket. The exception is a text of one
+//! line, such as `{"members":[]}`, which stays one line.
 
 use super::document::{Array, Object, span};
 use serde::Serialize;

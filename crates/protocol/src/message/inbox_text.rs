@@ -41,8 +41,8 @@ impl Message {
         Message { from: from.to_string(), text, summary: None, timestamp, color: None, read: false }
     }
 
-    /// Whether this message has the sender and the text of `earlier`, the previous message of that
-    /// sender. A payload never repeats another.
+    /// Whether this message repeats `earlier`, the previous message of the same sender: both have
+    /// the same text. A payload never counts as a repetition.
     pub fn repeats(&self, earlier: &Message) -> bool {
         (&self.from, &self.text) == (&earlier.from, &earlier.text)
             && Payload::detect_type(&self.text).is_none()

@@ -1,7 +1,7 @@
 //! How many turns a member may have on the messages of one other member.
 //!
-//! Two agents that answer each other's messages would otherwise go on until the budget is used up. The
-//! limits hold for members whose turns teamd starts.
+//! Without such limits, two agents could answer each other's messages until the budget is used up.
+//! The limits apply only to members whose turns teamd starts.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,8 +20,8 @@ pub struct ExchangeLimits {
 }
 
 impl Default for ExchangeLimits {
-    /// An agent program needs several seconds for a turn, so two agents reach the limit of a minute only
-    /// if they do little else. Thirty turns leave room for a long discussion.
+    /// Two agents have more than six turns a minute only if they do little but answer each other,
+    /// because a turn takes several seconds. Thirty turns an hour leave room for a long discussion.
     fn default() -> ExchangeLimits {
         ExchangeLimits { turns_per_minute: 6, turns_per_hour: 30 }
     }

@@ -163,9 +163,9 @@ fn plain_key(key: &str) -> String {
     key.chars().filter(|c| *c != '_' && *c != '-').flat_map(char::to_lowercase).collect()
 }
 
-/// Whether the meaning of a key and its value is known: either the value has actions that are
-/// collected, or it cannot change what the tool does. `enclosing` is the kind of the value that has
-/// the key.
+/// Whether teamd understands a key and its value: either teamd collects the actions in the value,
+/// or the value cannot change what the tool does. `enclosing` is the kind of the object that
+/// contains the key.
 pub(super) fn is_understood(key: &str, value: &Value, enclosing: InputKeyKind) -> bool {
     let plain = plain_key(key);
     let is_one_of = |keys: &[&str]| keys.contains(&plain.as_str());
@@ -192,8 +192,9 @@ fn names_protection(plain: &str) -> bool {
     PROTECTION_WORDS.iter().any(|word| plain.contains(word))
 }
 
-/// Whether a key and its value lift a protection of the agent program, such as its sandbox. If the
-/// key alone names a sandbox, any value counts, because `false` turns the sandbox off.
+/// Whether a key and its value lift a protection of the agent program, such as its sandbox. A key
+/// such as `sandbox` counts with any value, because `false` turns the sandbox off. A key such as
+/// `dangerous` does not count if its value is `false`.
 pub(super) fn lifts_protection(key: &str, value: &Value) -> bool {
     let plain = plain_key(key);
     let is_off = *value == Value::Bool(false) && DANGER_WORDS.iter().any(|word| plain.contains(word));

@@ -61,9 +61,10 @@ impl PolicyRule {
                 .is_none_or(|directory| self.is_directory_match(directory, &actions, &location))
     }
 
-    /// Whether the rule may allow an input with these actions. A rule for certain actions allows only an
-    /// input in which every key is understood, because another key could hold another action. A rule
-    /// for every action allows any key that lifts no protection.
+    /// Whether the rule may allow an input with these actions. A rule for certain actions allows
+    /// only an input in which every key is understood, because an unknown key could hold another
+    /// action. A rule for every action also allows unknown keys. No rule allows a key that lifts a
+    /// protection.
     fn can_allow(&self, actions: &ToolActions) -> bool {
         let is_for_every_action =
             self.directory.is_none() && self.pattern.as_ref().is_none_or(|pattern| pattern == "*");
@@ -160,8 +161,8 @@ impl ActionLocation {
             })
     }
 
-    /// The texts with which a pattern for `path` is compared: the absolute path, and the path
-    /// relative to each working directory.
+    /// The spellings of `path` that a pattern may match: the absolute path, and the path relative
+    /// to each working directory.
     fn path_spellings(&self, path: &str) -> Vec<String> {
         let to_text = |path: &Path| path.to_string_lossy().into_owned();
         let absolute = |base: &PathBuf| normalize_path(&base.join(path));

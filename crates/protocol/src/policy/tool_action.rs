@@ -34,8 +34,9 @@ pub(super) struct ToolActions {
     pub(super) actions: Vec<ToolAction>,
     /// Working directories, spelled as in the input.
     pub(super) working_dirs: Vec<String>,
-    /// Directories under keys with two meanings: such a key names the working directory of a
-    /// command, or the target of another tool. This list is empty once all of the input is read.
+    /// Values of keys such as `dir`, which can name the working directory of a command or the
+    /// target of another tool. Empty once the whole input is read, because then the meaning is
+    /// known.
     directories: Vec<String>,
     /// Whether the input has a key whose meaning is unknown, so that the actions may not be all.
     pub(super) has_unknown_key: bool,
@@ -130,8 +131,8 @@ pub(super) fn path_like_words(text: &str) -> impl Iterator<Item = &str> {
     words.map(move |word| value(word).flatten().map_or(word, |at| &word[at..]))
 }
 
-/// The path itself, and the other paths that a tool could read from it. These are the path without
-/// white space around it, and the parts of a list of paths.
+/// The paths that a tool could mean by `path`: the whole text, the text without white space around
+/// it, and the parts of a list of paths.
 pub(super) fn path_variants(path: &str) -> impl Iterator<Item = &str> {
     let ends = |c: char| c.is_whitespace() || c.is_control() || "'\"`,:;|".contains(c);
     let parts = path.split(ends).filter(|part| is_path_like(part));
@@ -143,8 +144,8 @@ const MAX_COMMAND_BYTES: usize = 32 << 10;
 
 /// Whether the command line `line` may run a command for which `is_meant` returns true.
 ///
-/// Every command in the line is tested several times: once from each of its words on, without
-/// quotes and without the directory of its program. So `sudo rm x`, `bash -c 'rm x'`, `r\m x` and
+/// Every command in the line is tested several times: starting at each of its words, without
+/// quotes, and without the directory of its program. So `sudo rm x`, `bash -c 'rm x'`, `r\m x` and
 /// `/bin/rm x` all count as `rm x`. A line longer than [`MAX_COMMAND_BYTES`] may run anything.
 pub(super) fn can_run(line: &str, is_meant: impl Fn(&str) -> bool) -> bool {
     // A backslash at the end of a line joins it with the next line.

@@ -1,6 +1,6 @@
 //! Entries of members in config.json.
 //!
-//! The lead's entry has fewer fields than a teammate's. Fields that an entry may omit are optional,
+//! The lead's entry has fewer fields than a teammate's. Optional fields may be missing in an entry,
 //! because other programs omit them.
 
 use crate::color::Color;
