@@ -41,8 +41,8 @@ impl BorderLabel {
     }
 }
 
-/// Returns the command that sets an option of a pane. The command has the word `--` before the name
-/// of the option, because the value may begin with a dash.
+/// Returns the command that sets an option of a pane. The word `--` ends the flags of the command,
+/// so a value that begins with a dash is not read as a flag.
 pub(crate) fn set_pane_option(pane: PaneId, name: &'static str, value: String) -> TmuxCommand<'static> {
     let mut command = SetOption::new().pane().target_pane(pane.to_string()).build();
     command.push_param("--").push_param(name).push_param(value);

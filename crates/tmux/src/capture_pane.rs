@@ -11,8 +11,8 @@ use crate::if_shell::{if_else, print_command};
 use crate::tmux_call::TmuxCall;
 use crate::{Error, PaneId, PaneTag, TmuxServer, nonce};
 
-/// How many panes one command list captures. With more panes the argument vector of a tmux process
-/// would be too long. Such a process runs the list if there is no control connection.
+/// How many panes one command list captures. Without a control connection, the list is the argument
+/// vector of a tmux process. tmux limits its length to 16 KB.
 const MAX_PANES_PER_COMMAND: usize = 16;
 
 /// A pane and the tag that it must have.
@@ -47,7 +47,7 @@ impl TmuxServer {
     }
 
     /// Returns the screens of several panes as plain text, in the order of `panes`. Lines that tmux
-    /// has wrapped are joined. The screen is `None` if the pane no longer has its tag.
+    /// has wrapped are joined. An element is `None` if the pane does not have the given tag.
     ///
     /// One round trip captures up to 16 panes. The time limit for all round trips together is two
     /// seconds.

@@ -5,8 +5,8 @@
 //! quoting. This module joins the words into one line for tmux's command parser, or turns them into
 //! arguments of a process.
 //!
-//! Invariant: a list has at least one command, because [`CommandList::new`] takes one. So the line
-//! of a list is never empty and never a comment, and tmux always sends a reply.
+//! Invariant: a list has at least one command, because [`CommandList::new`] takes one. tmux does
+//! not reply to an empty line or a comment, but always to a line with a command.
 
 use tmux_interface::TmuxCommand;
 

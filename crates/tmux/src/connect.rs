@@ -1,7 +1,9 @@
-//! Connects to a tmux server and reads the server's epoch and version.
+//! Connects to a tmux server and reads its version and its epoch, which identifies this run of the
+//! server.
 //!
-//! A connection is usable once tmux has replied with its epoch and version. An attempt may fail for
-//! a reason that is gone a moment later, so there are up to three attempts.
+//! A connection is usable once tmux has replied with its epoch and version. Some failures are over
+//! after a moment, for example when an old server is still exiting. So this module makes up to
+//! three attempts.
 
 use std::path::Path;
 use std::thread;
@@ -28,10 +30,9 @@ pub(crate) struct OpenedConnection {
 ///
 /// There are two transient failures:
 ///
-/// - The server is exiting. It still accepts connections and closes them, and nothing shows when it
-///   has exited.
-/// - An earlier process that had the same process id as this one has left a session with the same
-///   name.
+/// - The server is exiting. It still accepts connections, but closes them at once.
+/// - The new session's name is taken. The name contains this process's id, and an earlier process
+///   with the same id has left its session.
 ///
 /// # Errors
 ///

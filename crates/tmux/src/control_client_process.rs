@@ -9,9 +9,9 @@
 //! idle pane: the only pane that the hidden session has. A session without panes ends. If another
 //! program has put a window into the hidden session meanwhile, that window stays.
 //!
-//! With the tmux option `destroy-unattached` no watcher would be needed, but this option is
-//! dangerous. If another client exits while this client is exiting, tmux destroys the session of
-//! the exiting client. tmux 3.3a then crashes, and all sessions of the user are lost.
+//! The tmux option `destroy-unattached` would end the hidden session without a watcher, but it can
+//! crash the server. If another client exits at the same time, tmux destroys the session of a
+//! client that has not finished exiting. tmux 3.3a then crashes, and the user loses all sessions.
 
 use std::io;
 use std::net::Shutdown;
@@ -61,14 +61,15 @@ pub(crate) struct ControlClient {
 /// of the server. `$@` is the complete command line of the client.
 ///
 /// - The shell becomes the client by `exec`, so `$$` is the process id of the client.
-/// - The part in parentheses is the watcher. `ControlClient::kill` takes the session as gone once
-///   the watcher has closed its standard error. So the watcher must outlive its last command. The
-///   `:` at the end ensures this: without it the shell could become that command by `exec`.
+/// - The part in parentheses is the watcher. `ControlClient::kill` waits until the watcher closes
+///   its standard error, and then assumes that the session is gone. So the watcher must not close
+///   it before `if-shell` has ended. Without the `:` at the end, the shell could `exec` the last
+///   command, whose standard error is `/dev/null`.
 /// - When the watcher kills the idle pane, another server may listen at the address and may have a
 ///   session with the same name. So the watcher kills the pane only if the session's option
 ///   `@teamd_server_epoch` names the server that replies.
-/// - If the session is gone, tmux checks the condition for the session of an attached client instead,
-///   which may be that of the next control client. So the condition has the session's name too.
+/// - If the session is gone, tmux checks the condition on another session instead, perhaps the
+///   hidden session of the next control client. So the condition also compares the session's name.
 /// - The watcher prints nothing, not even an error. Its standard error is the socket that it reads
 ///   from. After teamd's exit the other end is closed, so SIGPIPE would kill a watcher that prints.
 const WATCHER_SCRIPT: &str = r##"
@@ -142,8 +143,8 @@ fn with_watcher(command: &Command, session: &str) -> Command {
 ///
 /// The commands set options of this session only. They are in the same command list that creates
 /// the session, so the user's settings never apply to it. With these options the session survives a
-/// moment without a client and ends when the process in its pane ends. When the session ends, its
-/// client ends too. The option `@teamd_idle_pane` holds the id of that pane.
+/// moment without a client. It ends when the process in its only pane, the idle pane, ends. When
+/// the session ends, its client ends too. The option `@teamd_idle_pane` holds the id of the pane.
 fn hidden_session_commands(name: &str) -> CommandList {
     let session = NewSession::new().not_update_env().start_directory("/").session_name(name);
     let mut session = session.width(80).height(24).build();

@@ -1,15 +1,16 @@
 //! A control connection: a tmux client in control mode. This is the usual way in which commands
 //! reach the tmux server.
 //!
-//! The client is attached to a hidden session of its own. So it does not affect the size, the focus
-//! or the environment of the user's sessions. The hidden session ends when this process exits, see
-//! [`crate::control_client_process`].
+//! The client is attached to a hidden session of its own. So the client does not affect the size,
+//! the focus or the environment of the user's sessions. The hidden session ends when this process
+//! exits, see [`crate::control_client_process`].
 //!
 //! A client whose output is not read prevents the server from exiting. So a reader thread reads the
 //! output and never blocks on anything else. The thread that makes a call writes the commands
-//! itself: a separate writer thread might have to wait for a busy processor. After each command
-//! list the connection lets tmux print a nonce. The reply to the list is what tmux printed before
-//! that nonce.
+//! itself, because on a busy machine it could take long to switch to a writer thread.
+//!
+//! After each command list the connection lets tmux print a nonce, a random word. The reply to the
+//! list is what tmux printed before that nonce.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::process::ChildStdin;
@@ -47,8 +48,8 @@ pub(crate) struct ControlConnection {
 struct ConnectionStatus {
     /// The client's output has ended, or the connection was dropped.
     closed: AtomicBool,
-    /// The last error message that tmux printed for another reason than a command of this
-    /// connection. It says why the client did not start.
+    /// The last error message of tmux that no command of this connection caused. If the client did
+    /// not start, the message says why.
     error: Mutex<Option<String>>,
 }
 

@@ -2,8 +2,9 @@
 //!
 //! The line `%begin TIME NUMBER FLAGS` opens a block. Only `%end` or `%error` with the same three
 //! values closes the block, and every line between them is output of the command. A line outside of
-//! a block cannot be trusted, because a hook of the user can print anything there. Such a line
-//! causes at most a notice that something may have changed. Lines are bytes and need not be UTF-8.
+//! a block cannot be trusted, because a tmux hook of the user can print anything there. Such a line
+//! causes at most a [`ControlEvent::OwnSessionsUsed`], after which the caller asks tmux what has
+//! changed. Lines are bytes and need not be UTF-8.
 
 /// The output of one command.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,10 +61,9 @@ struct OpenBlock {
     lines: Vec<Vec<u8>>,
 }
 
-/// The control-mode notifications after which a session of this crate may have a window, a pane or a
-/// client of others. They are described in `tmux(1)`, section CONTROL MODE. tmux sends
-/// `%layout-change` and `%window-add` for the hidden session only, and the other two for every
-/// session.
+/// Control-mode notifications (`tmux(1)`, section CONTROL MODE). After each of them, a session of
+/// this crate may have a foreign window, pane or client. tmux sends `%layout-change` and
+/// `%window-add` for the hidden session only, and the other two for every session.
 const CHANGE_NOTIFICATIONS: [&[u8]; 4] =
     [b"%client-session-changed", b"%layout-change", b"%unlinked-window-add", b"%window-add"];
 

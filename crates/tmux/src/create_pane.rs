@@ -34,8 +34,8 @@ pub struct CreatedPane {
     pub width: u32,
     /// Height of the window, in lines.
     pub height: u32,
-    /// The pane is the first one of a new window. The window still has the user's settings:
-    /// [`TmuxServer::tag_and_pipe`] sets the options of a teamd window later.
+    /// The pane is the first one of a new window. The window still has the user's settings, until
+    /// [`TmuxServer::tag_and_pipe`] overrides some of them.
     pub is_first_in_window: bool,
 }
 
@@ -83,8 +83,9 @@ impl TmuxServer {
         self.call("create a window").create_in_new_window(&command)
     }
 
-    /// Creates one more pane in a window by splitting the window. If the window has no room for a
-    /// pane, its panes are tiled and it is split again. A zoomed window stays zoomed.
+    /// Creates one more pane in a window by splitting the window. If there is no room, tmux first
+    /// tiles the panes (gives them equal sizes) and then splits again. A zoomed window stays
+    /// zoomed.
     ///
     /// # Errors
     ///
@@ -171,9 +172,9 @@ pub(crate) fn with_program<'a>(
 }
 
 /// Returns the commands that split a window. They split the pane at the bottom right, which is the
-/// last one in all layouts, so that panes stand in the order of their creation. The flag `-Z` is
-/// used only if the window is zoomed: it keeps the window zoomed, but would also zoom any other
-/// window.
+/// last one in all layouts, so that panes stand in the order of their creation. The flag `-Z` keeps
+/// a zoomed window zoomed. It is left out for a window that is not zoomed, because it would zoom
+/// that window.
 pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<CommandList, InvalidArgument> {
     let window = window.to_string();
     let plain = SplitWindow::new().detached().print().format(CREATED_FORMAT).start_directory("/");
@@ -183,12 +184,12 @@ pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<Comman
     if_else(&window, "#{window_zoomed_flag}", &zoomed, &plain)
 }
 
-/// Returns the commands that make a window a teamd window.
+/// Returns the commands that make a window a teamd window, a window for panes of teamd.
 ///
 /// The commands set options of this window only. Two options show the labels on the pane borders.
 /// The option `@teamd_window` marks the window as created by teamd. The others override settings of
-/// the user. Those could keep an untagged pane after its process has exited, rename the window, or
-/// send typed keys to all panes at once.
+/// the user. With those settings, tmux could keep an untagged pane after its process has exited,
+/// rename the window, or send typed keys to all panes at once.
 pub(crate) fn configure_window_commands(window: WindowId) -> CommandList {
     let set = |name: &'static str, value: &'static str| {
         SetOption::new().window().target_pane(window.to_string()).option(name).value(value).build()

@@ -65,8 +65,8 @@ pub enum Error {
         /// The window without room.
         window: WindowId,
     },
-    /// The pane does not have the expected tag, was respawned by a user, or does not exist. The
-    /// call changed nothing.
+    /// The pane does not exist or does not have the expected tag, or a user has run `respawn-pane`
+    /// in it. The call changed nothing.
     #[error("cannot {action}: pane {pane} is missing or has another owner")]
     NotOwned {
         /// What the call does, such as `kill a pane`.

@@ -1,18 +1,18 @@
 //! Commands that tmux runs only if a condition on a pane is true.
 //!
 //! The condition and the commands are sent as one `if-shell -F`, so nothing can change between the
-//! check of the condition and the commands. The usual condition is that the server has the expected
-//! epoch and the pane has the expected tag. If the pane does not exist, tmux reads an empty tag, so
-//! the condition is false.
+//! check of the condition and the commands. The usual condition is that the server was not
+//! restarted (its epoch is the expected one) and that the pane has the expected tag. If the pane
+//! does not exist, tmux reads an empty tag, so the condition is false.
 
 use crate::command_list::CommandList;
 use crate::if_shell::{if_else, print_command};
 use crate::reply::CommandReply;
 use crate::{Error, PaneId, nonce};
 
-/// Commands that tmux runs only if a condition on a pane is true. A caller builds a
-/// `GuardedCommand` itself if it sends the command list together with other lists in one round
-/// trip.
+/// Commands that tmux runs only if a condition on a pane is true. Most callers use
+/// `TmuxCall::run_if_tagged`, which builds one. A caller that sends other command lists in the same
+/// round trip builds the `GuardedCommand` itself.
 pub(crate) struct GuardedCommand {
     pub(crate) command_list: CommandList,
     pane: PaneId,

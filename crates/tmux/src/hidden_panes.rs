@@ -2,9 +2,9 @@
 //!
 //! Each hidden pane has its own window in the session of hidden panes, to which no client is
 //! attached. The session is created for the first hidden pane and ends when the last hidden pane
-//! leaves it. It continues to exist when this process exits. One guarded command list creates the
-//! session and moves the pane into it. So even if this process is killed at any moment, no session
-//! without a tagged pane is left.
+//! leaves it. It continues to exist when this process exits. One command list creates the session
+//! and moves the pane into it, and tmux runs the list only if the pane has its tag. So no session
+//! without a tagged pane is left, even if this process is killed.
 
 use tmux_interface::{BreakPane, HasSession, NewSession, ResizePane, TmuxCommand};
 
@@ -38,8 +38,8 @@ impl TmuxServer {
         call.check_moved(pane, |row| row.is_hidden)
     }
 
-    /// Moves a pane to `place` in the window `window` of teamd. If there is no room, the panes of the
-    /// window are tiled and the move is tried again.
+    /// Moves a pane to `place` in the window `window`, which is for panes of teamd. If there is no
+    /// room, tmux tiles the panes (gives them equal sizes), and the move is tried again.
     ///
     /// # Errors
     ///

@@ -7,8 +7,8 @@
 //! One round trip may kill panes of several windows, but at most one pane per window, and never the
 //! last pane of a session. Otherwise tmux could crash, as [`crate::tag_pane`] explains.
 //!
-//! Killing a pane only sends SIGHUP to its processes. A caller that must be sure that the processes
-//! end has to end them before.
+//! Killing a pane only sends SIGHUP to its processes. They may ignore it. A caller that must be
+//! sure that they end has to kill them before it kills the pane.
 
 use tmux_interface::{DisplayMessage, KillPane, TmuxCommand};
 
@@ -44,8 +44,8 @@ pub struct PaneToKill {
 
 impl TmuxServer {
     /// Kills a pane that has the tag `tag`. If another pane of the window is zoomed, that pane
-    /// stays zoomed. If a user has respawned the pane, the pane is not killed and only loses its
-    /// tag and label.
+    /// stays zoomed. If a user has run `respawn-pane` in the pane, the pane is not killed and only
+    /// loses its tag and label.
     ///
     /// # Errors
     ///
@@ -55,8 +55,9 @@ impl TmuxServer {
         let mut call = self.call("kill a pane");
         let kill = kill_command(pane);
         // If another pane of the window is zoomed, killing this pane ends that zoom. To restore the
-        // zoom, the window must be known before the pane is killed. So the first command list then
-        // prints the nonce instead of killing the pane.
+        // zoom, the window must be known before the pane is killed. So in this case the first
+        // command list prints the nonce and kills nothing. A second list then kills the pane and
+        // restores the zoom.
         let zoomed_nonce = nonce::generate();
         let unless_zoomed =
             if_else(&pane.to_string(), &hidden_by_zoom_condition(), &print_command(&zoomed_nonce), &kill)?;
@@ -82,9 +83,9 @@ impl TmuxServer {
 
     /// Kills panes of several windows in one round trip. Returns for each pane whether it is gone.
     ///
-    /// A pane is killed only if it has its tag, is still in its window and is not hidden because
-    /// another pane is zoomed. The last pane of a session is never killed. The caller must pass at
-    /// most one pane per window, and must call [`TmuxServer::kill`] for each pane that is not gone.
+    /// A pane is killed only if it has its tag, is still in its window, and no other pane of this
+    /// window is zoomed. The last pane of a session is never killed. The caller must pass at most
+    /// one pane per window, and must call [`TmuxServer::kill`] for each pane that is not gone.
     ///
     /// # Errors
     ///
@@ -130,8 +131,9 @@ impl TmuxCall<'_> {
 
     /// Whether `pane` exists, according to the reply to [`pane_id_command`].
     ///
-    /// If the pane is missing, tmux prints the id of another pane, or nothing. It prints nothing if
-    /// the pane's window has just closed: the pane id is still known, but has no session.
+    /// If the pane is missing, tmux prints the id of another pane, or nothing. tmux prints nothing
+    /// if the pane's window has just closed: tmux then still knows the pane, but the pane is in no
+    /// session.
     fn pane_exists(&mut self, reply: CommandReply, pane: PaneId) -> Result<bool, Error> {
         let text = reply.text().unwrap_or_else(|_| "an error".to_owned());
         match text.parse::<PaneId>() {
@@ -145,8 +147,8 @@ impl TmuxCall<'_> {
 
 /// Returns the condition that the session continues to exist when the pane is killed.
 ///
-/// If the session ended, tmux would send a notification about the last window of a session that has
-/// no window left. tmux up to version 3.6 crashes in this case.
+/// If the session ends, tmux sends a notification about its current window, although the session
+/// has no window left. tmux up to version 3.6 crashes in this case.
 fn session_survives_condition() -> String {
     any_of("#{!=:#{window_panes},1}", &all_of("#{!=:#{session_windows},1}", "#{!=:#{window_linked},1}"))
 }

@@ -1,8 +1,10 @@
 //! Lists panes: which panes exist, and in which windows they are.
 //!
-//! A query for a single pane is a list with a filter. To a direct query for a missing pane, tmux
-//! answers with the values of another pane. The fields of a row are numbers, flags and the tag, so
-//! each row is exactly one line.
+//! A single pane is also looked up by a list, with a filter. If `display-message` is used instead
+//! and the pane is missing, tmux prints the values of another pane.
+//!
+//! The fields of a row are numbers, flags and the tag. None of them can contain a newline, so each
+//! row is exactly one line.
 
 use tmux_interface::ListPanes;
 

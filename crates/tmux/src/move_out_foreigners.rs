@@ -1,10 +1,10 @@
-//! Moves foreign windows, panes and clients out of teamd's sessions. These are the control sessions
-//! (`_teamd-control-*`) and the session of hidden panes (`_teamd-hidden`). What teamd did not create
-//! is foreign.
+//! Moves foreign windows, panes and clients, which teamd did not create, out of teamd's sessions.
+//! These sessions are the control sessions (`_teamd-control-*`) and the session of hidden panes
+//! (`_teamd-hidden`).
 //!
 //! A tmux command without a target uses the session that was used last, and that can be one of
-//! these. For example, `tmux new-window`, typed outside of tmux, then opens a window that no person
-//! sees.
+//! teamd's sessions. For example, `tmux new-window`, typed outside of tmux, then opens a window
+//! that no person sees.
 
 use tmux_interface::{
     BreakPane, ListClients, ListPanes, ListSessions, MoveWindow, SwitchClient, TmuxCommand,
@@ -31,8 +31,8 @@ enum PaneOwner {
 }
 
 impl TmuxServer {
-    /// Moves all foreign windows, panes and clients out of teamd's sessions. The target is the
-    /// foreign session that was used last: tmux would have chosen it if teamd had no sessions. Does
+    /// Moves all foreign windows, panes and clients out of teamd's sessions. They go to the foreign
+    /// session that was used last, which tmux would have chosen if teamd had no sessions. Does
     /// nothing if there is no foreign session.
     ///
     /// # Errors
@@ -69,8 +69,8 @@ fn list_commands() -> [CommandList; 3] {
     let sessions = ListSessions::new().filter(format!("#{{?{own},0,1}}"));
     let sessions = sessions.format("#{session_activity} #{session_id}").build();
     let in_control_session = format!("#{{m:{CONTROL_SESSION_PREFIX}*,#{{session_name}}}}");
-    // A control session of an earlier version has no option @teamd_idle_pane. All its panes count as
-    // teamd's.
+    // A control session of an earlier version of teamd has no option @teamd_idle_pane. All its
+    // panes count as teamd's.
     let is_unnamed = all_of(&in_control_session, "#{==:#{@teamd_idle_pane},}");
     let is_idle = any_of("#{==:#{pane_id},#{@teamd_idle_pane}}", &is_unnamed);
     let is_own = any_of(&is_idle, &format!("#{{!=:{},}}", PaneTag::TAG_FORMAT));
@@ -97,8 +97,8 @@ fn parse_pane(line: &str) -> Option<PlacedPane> {
     Some(PlacedPane { session, window, pane, owner })
 }
 
-/// Returns the commands that move foreign windows to the session `target`. A foreign pane beside a
-/// pane of teamd gets a window of its own there.
+/// Returns the commands that move foreign windows to the session `target`. If a window also has a
+/// pane of teamd, the window stays, and each of its foreign panes is moved into a new window.
 fn window_commands(panes: &[PlacedPane], target: SessionId) -> Vec<TmuxCommand<'static>> {
     let is_shared = |window| panes.iter().any(|pane| pane.window == window && pane.owner == PaneOwner::Teamd);
     let mut moved: Vec<WindowId> = Vec::new();

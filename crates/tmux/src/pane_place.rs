@@ -8,8 +8,9 @@ use crate::{PaneId, WindowId};
 /// The pane that tmux splits, and the side of it on which the added pane stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PanePlace {
-    /// At the right of the pane `anchor`, with a width of `columns`. In a person's window this is the place
-    /// of the first tagged pane, before which the window is prepared.
+    /// At the right of the pane `anchor`, with a width of `columns`. In a window of a person, this
+    /// is where the first pane of teamd goes. The window's layout is stored before that pane is
+    /// added.
     RightOf {
         /// The pane that is split.
         anchor: PaneId,
@@ -22,8 +23,8 @@ pub enum PanePlace {
     Above(PaneId),
 }
 
-/// Adds the place to `split-window` or `join-pane`. tmux refuses the command if the pane that is split
-/// is not in `window` any more.
+/// Adds the place to `split-window` or `join-pane`. The target is `WINDOW.PANE`, so tmux refuses
+/// the command if the pane to split is not in `window` any more.
 pub(crate) fn add_place(mut command: TmuxCommand<'_>, window: WindowId, place: PanePlace) -> TmuxCommand<'_> {
     let target = match place {
         PanePlace::RightOf { anchor, columns } => {

@@ -1,11 +1,11 @@
 //! Panes in a window of a person, beside one pane of that window: the anchor.
 //!
-//! The first pane takes the right part of the anchor. The others stand below it, in one column of
-//! equal heights. The other panes of the window keep their sizes, except that the line with the labels
-//! makes the panes at the top one line shorter. When the last pane has closed, the window gets the
-//! layout again that it had before the first pane.
+//! teamd's first pane takes the right part of the anchor. Its later panes stand below, in one
+//! column of equal heights. The person's panes keep their sizes, except that the border labels make
+//! the panes at the top one line shorter. When teamd's last pane has closed, the window gets back
+//! its earlier layout.
 //!
-//! The layout of before is a window option, so it survives this process.
+//! The earlier layout is stored in a window option, so it survives this process.
 
 use std::collections::BTreeSet;
 
@@ -77,8 +77,8 @@ impl TmuxServer {
         })
     }
 
-    /// The windows of persons in which panes of this crate are, or have been, and whose layout is
-    /// not restored yet.
+    /// Returns the windows of persons whose earlier layout is stored and not restored yet. They
+    /// have panes of this crate, or had some until a moment ago.
     ///
     /// # Errors
     ///
@@ -99,10 +99,12 @@ impl TmuxServer {
     /// Puts a person's window in order after a pane of this crate may have left it. Returns the panes of
     /// this crate that are left.
     ///
-    /// If none is left, the window gets its stored layout, if it has the same panes as before, and
-    /// loses all options of this crate. If others are left than `last_panes`, they get equal
-    /// heights; otherwise the heights stay as a person may have set them. `last_panes` is empty if the
-    /// caller does not know which panes the window had.
+    /// If no pane is left, removes all options of this crate from the window. Then restores the
+    /// stored layout, if the window has the same panes as when the layout was stored.
+    ///
+    /// `last_panes` are the panes of this crate that the window had at the last call. If they
+    /// differ from the panes that are left, the panes get equal heights. Otherwise, or if
+    /// `last_panes` is empty (unknown), the heights stay, because a person may have set them.
     ///
     /// # Errors
     ///
@@ -137,8 +139,9 @@ struct WindowPane {
 }
 
 impl TmuxCall<'_> {
-    /// Adds a pane to a person's window with `add`, which returns the pane and a result. Prepares the
-    /// window before its first pane, and gives the panes of the column equal heights after a later one.
+    /// Calls `add`, which adds a pane to a person's window and returns the pane and a result.
+    /// Before the first pane ([`PanePlace::RightOf`]), stores the layout and shows labels on the
+    /// borders. After a later pane, gives the panes of the column equal heights.
     fn add_to_person_window<T>(
         &mut self,
         window: WindowId,
@@ -196,9 +199,9 @@ impl TmuxCall<'_> {
         Ok(())
     }
 
-    /// Shows labels on the borders of a window, unless the person has switched borders on or has set
-    /// options of borders for this window. A format that the person has set for all windows is
-    /// replaced while the labels are shown.
+    /// Shows labels on the borders of a window, unless the person already shows border labels or
+    /// has set a border option for this window. While the labels are shown, they replace the format
+    /// that the person has set for all windows.
     fn show_borders(&mut self, window: WindowId) -> Result<(), Error> {
         let own_options = ["pane-border-status", "pane-border-format"].map(|option| {
             let mut show = TmuxCommand::new();
@@ -267,9 +270,9 @@ fn store_layout_command(window: WindowId) -> Result<CommandList, InvalidArgument
     if_then(&target, NO_LAYOUT, &CommandList::new(&store))
 }
 
-/// Returns the commands that give the panes of this crate equal heights, from the top to the bottom.
-/// Each moves the lower border of one pane. Returns no commands if a
-/// person has put another pane into the column.
+/// Returns the commands that give the panes of this crate equal heights, from the top to the
+/// bottom. Each command moves the lower border of one pane. Returns no commands if a person has put
+/// another pane into the column.
 fn spread_commands(panes: &[WindowPane]) -> Vec<CommandList> {
     let own: Vec<&WindowPane> = panes.iter().filter(|pane| pane.is_tagged).collect();
     let Some(left) = own.first().map(|pane| pane.left) else { return Vec::new() };
@@ -285,16 +288,16 @@ fn spread_commands(panes: &[WindowPane]) -> Vec<CommandList> {
     if is_one_column { resizes.collect() } else { Vec::new() }
 }
 
-/// The panes of a layout as tmux writes it in `window_layout`: after a checksum, each cell is
-/// `WIDTHxHEIGHT,LEFT,TOP`, followed by the number of its pane or by cells in brackets. `None` if
-/// the text is not a layout.
+/// Returns the panes of a layout, a text that tmux prints for `#{window_layout}`. The text is a
+/// checksum and nested cells. A cell is `WIDTHxHEIGHT,LEFT,TOP`, followed by the number of its
+/// pane, or by its inner cells in brackets. `None` if the text is not a layout.
 fn panes_of_layout(layout: &str) -> Option<Vec<PaneId>> {
     let (_, cells) = layout.split_once(',')?;
     if !cells.chars().all(|c| c.is_ascii_digit() || "x,{}[]".contains(c)) {
         return None;
     }
-    // A cell is three words, such as `99x25`, `101` and `0`. The number of its pane is the fourth. If
-    // cells follow instead, the fourth word is the size of the first of them.
+    // A cell is three words, such as `99x25`, `101` and `0`. The fourth word is the number of the
+    // cell's pane, or the size of its first inner cell, which contains an `x`.
     let words: Vec<&str> = cells.split([',', '{', '}', '[', ']']).collect();
     let cells = words.iter().enumerate().filter(|(_, word)| word.contains('x'));
     let next = cells.map(|(at, _)| words.get(at + 3).copied().unwrap_or_default());

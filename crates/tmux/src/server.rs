@@ -1,9 +1,9 @@
 //! A handle on one run of a tmux server. All other modules send their commands through this handle.
 //!
 //! Commands go over the control connection. If that connection has ended, the handle first starts a
-//! tmux process that asks the server for its epoch. If the epoch is the same, the handle opens a
-//! new control connection. If the server accepts no control client, each command list is run by a
-//! tmux process of its own.
+//! tmux process that reads the server's epoch (process id, start time and socket). If the epoch is
+//! the same, the handle opens a new control connection. If the server accepts no control client,
+//! each command list is run by a tmux process of its own.
 //!
 //! Invariant: a server with another epoch gets no command except the one that reads its epoch.
 //! `pane_ids_of_another_server_are_rejected` checks this.
@@ -89,8 +89,9 @@ impl TmuxServer {
     ///
     /// # Errors
     ///
-    /// After `Timeout` and `Disconnected` the commands may have run, or may still run.
-    /// `OtherServer`, `Connect` and `ProgramNotStarted`; `InvalidArgument` if a word contains NUL.
+    /// After `Timeout` and `Disconnected` the commands may have run, or may still run. The other
+    /// errors are `OtherServer`, `Connect` and `ProgramNotStarted`, and `InvalidArgument` if a word
+    /// contains NUL.
     pub(crate) fn send(
         &mut self,
         command_lists: &[CommandList],
@@ -133,8 +134,9 @@ impl TmuxServer {
         }
     }
 
-    /// Checks the epoch of the server with a tmux process. A control client would create a session
-    /// before the check, possibly on another server.
+    /// Starts a tmux process that reads the server's epoch, and compares the epoch. A control
+    /// client is not used, because it would create a session before the check, possibly on another
+    /// server.
     fn check_epoch(&self, deadline: Deadline) -> Result<(), Error> {
         match subprocess::run(&self.tmux, &print_command(ServerEpoch::FORMAT), deadline)?.text() {
             Ok(text) => self.check_same_epoch(text.parse()?),

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A change that tmux reports without being asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerNotice {
-    /// A window, a pane or a client of others may be in a session of this crate. The caller calls
-    /// [`TmuxServer::move_out_foreigners`](crate::TmuxServer::move_out_foreigners).
+    /// A foreign window, pane or client may be in a session that this crate created. The caller
+    /// then calls [`TmuxServer::move_out_foreigners`](crate::TmuxServer::move_out_foreigners).
     OwnSessionsUsed,
     /// The connection ended without a request of the caller. The server may be gone. The next call
     /// tries to connect again.

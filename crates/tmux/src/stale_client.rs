@@ -1,9 +1,9 @@
 //! Waits until the control client and the hidden session of an exited daemon are gone.
 //!
 //! When a daemon is killed, its control client and hidden session stay on the tmux server for a
-//! moment. When they end, tmux notifies every control client. tmux 3.3a also notifies a client that
-//! has not finished its handshake; it then dereferences a null pointer in `control_write` and
-//! crashes with all sessions. On a busy machine this happened twice in some 300 kills of a daemon
+//! moment. When they end, the server notifies every control client. A server of version 3.3a
+//! crashes, with all its sessions, if one of these clients has not finished its handshake (null
+//! pointer in `control_write`). On a busy machine this happened twice in some 300 kills of a daemon
 //! whose successor connected at once. So a new daemon connects only after the client and session of
 //! the exited daemon are gone.
 
@@ -25,7 +25,7 @@ use crate::subprocess;
 const STALE_CLIENT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Waits for up to 500 ms until no hidden session of an exited daemon is left. Then kills the idle
-/// panes of those that are still left. Returns at once if no tmux server is running.
+/// panes of the sessions that are still left. Returns at once if no tmux server is running.
 ///
 /// The loop has no pause, but it does not keep a processor busy, because each check starts a tmux
 /// process and waits for it.
@@ -44,8 +44,8 @@ pub(crate) fn wait_or_remove(tmux: &TmuxEndpoint, deadline: Deadline) {
 /// control client and has no client. The session then ends, unless another program has put a window
 /// into it.
 ///
-/// A session that still has a client is left alone. Its daemon may run in another container, where
-/// its process id cannot be checked from here.
+/// A session that still has a client is not touched. Its daemon may still run in another container,
+/// where this process cannot see it.
 fn kill_idle_pane(tmux: &TmuxEndpoint, name: &str, deadline: Deadline) {
     let created_here = "#{==:#{@teamd_server_epoch},#{pid} #{start_time}}";
     let guarded = if_then(

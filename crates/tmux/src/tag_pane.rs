@@ -122,8 +122,7 @@ impl TmuxServer {
 
 impl TmuxCall<'_> {
     /// Sends the steps of [`TmuxServer::tag_and_pipe`]. If the connection ends before the replies,
-    /// all steps but the split are sent again. The split is not, because it may have created the
-    /// pane already.
+    /// sends all steps except the split again. A second split could create a second pane.
     fn run_steps(
         &mut self,
         configure: Option<CommandList>,
@@ -162,8 +161,8 @@ impl TmuxCall<'_> {
         GuardedCommand::new(pane, &self.on_this_server(&free), &commands)
     }
 
-    /// Removes the tag and the label from a pane that has the tag `tag` and that a user has
-    /// respawned. After that the pane closes when its process exits. Any other pane stays
+    /// Removes the tag and the label from a pane that has the tag `tag` and in which a user has run
+    /// `respawn-pane`. After that the pane closes when its process exits. Any other pane stays
     /// unchanged.
     pub(crate) fn untag(&mut self, pane: PaneId, tag: &PaneTag) -> Result<(), Error> {
         let respawned = all_of(&tag.tag_condition(), &format!("#{{!=:{},1}}", tag.owned_condition()));

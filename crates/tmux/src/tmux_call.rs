@@ -45,14 +45,14 @@ impl TmuxCall<'_> {
         self.deadline.disconnect_error()
     }
 
-    /// Returns a tmux format that is true if the tmux server is still the one to which this call is
-    /// connected, and `condition` is true.
+    /// Returns a tmux format that is true if `condition` is true and the tmux server has the epoch
+    /// of this call's handle. A restarted server has another epoch.
     pub(crate) fn on_this_server(&self, condition: &str) -> String {
         all_of(&self.server.epoch().condition(), condition)
     }
 
     /// Returns a tmux format that is true if the pane has the tag `tag` and no user has run
-    /// `respawn-pane` in it. On another tmux server than that of this call it is false.
+    /// `respawn-pane` in it. The format is false on any other run of the tmux server.
     pub(crate) fn tag_condition(&self, tag: &PaneTag) -> String {
         self.on_this_server(&tag.owned_condition())
     }

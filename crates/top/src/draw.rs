@@ -149,8 +149,8 @@ impl Painter<'_> {
         (failed > 0).then(|| Span::styled(text, self.bold_style(Color::Red)))
     }
 
-    /// How many messages to the lead are unread, because the lead's row may be out of sight. `None` if
-    /// no message is.
+    /// How many messages to the lead are unread. The header shows this, because the lead's row may
+    /// be out of sight. `None` if all are read or the number is unknown.
     fn lead_span(&self) -> Option<Span<'static>> {
         let lead = self.state.snapshot.member(AgentName::lead().as_str())?;
         let unread = lead.unread.filter(|unread| *unread > 0)?;

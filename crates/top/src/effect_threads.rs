@@ -1,6 +1,6 @@
 //! Runs actions on threads of their own, so that the event loop never waits for an action. Most
-//! actions run `teamctl`, so that a key makes the same checks as the command of that name. A
-//! `teamctl` that has started continues when the screen ends.
+//! actions run `teamctl`, so that a key has the same effects and checks as the command. A `teamctl`
+//! that is still running when the screen ends continues.
 
 use crate::agent_log::{agent_log_path, last_log_lines};
 use crate::args::{ScreenArgs, ScreenKind};
@@ -40,8 +40,8 @@ impl EffectThreads {
         EffectThreads { worker: EffectWorker { arguments, sender }, running: Vec::new() }
     }
 
-    /// Starts an action on a new thread. The action's result arrives as an event. If the action
-    /// runs `teamctl`, that process has been started when this function returns.
+    /// Starts an action on a new thread. The action's result arrives as an event. A `teamctl` of
+    /// [`BackgroundAction::RunTeamctl`] is started before this function returns.
     pub(crate) fn start(&mut self, action: BackgroundAction) {
         let worker = self.worker.clone();
         self.running.retain(|command| !command.thread.is_finished());

@@ -23,9 +23,9 @@ pub(crate) fn page_height((_, height): (u16, u16)) -> usize {
     usize::from(height).saturating_sub(FIXED_LINES + 1)
 }
 
-/// How much of a detail page a person has been able to read once `state` is drawn. Lines count from
-/// the first line of the page up to the first line that was never on the screen. A line counts only
-/// if the result of an action does not cover it.
+/// How much of a detail page will have been on the screen once `state` is drawn. This is the number
+/// of lines from the top of the page to the first line that was never shown. A line that the result
+/// of an action covers counts as not shown.
 pub(crate) fn progress_after_draw(state: &UiState, page: &DetailPage) -> ReadProgress {
     let (size, capabilities) = (state.size, state.capabilities);
     let ReadProgress::UpToLine(read) = page.progress else { return page.progress };

@@ -1,6 +1,7 @@
 //! A snapshot of a team: plain data. Two snapshots are equal if nothing has changed between them.
-//! Times are stored as clock times, which stay correct while the snapshot is on the screen. Texts
-//! are stored exactly as other programs wrote them; drawing replaces control characters.
+//! Times are stored as clock times, such as `14:05`. Unlike durations, they stay correct while the
+//! snapshot is on the screen. Texts are stored exactly as other programs wrote them; drawing
+//! replaces control characters.
 
 use protocol::id::TaskId;
 use std::sync::Arc;
@@ -166,8 +167,8 @@ pub(crate) struct MessageItem {
     /// The summary, or else the first line.
     pub(crate) summary: String,
     pub(crate) text: String,
-    /// How many times the message was sent, if its sender sent it to the same member several times
-    /// in a row. `at` is the time of the last of these messages.
+    /// How many times in a row the sender has sent this text to the same member. The field `at` is
+    /// the time of the last of these messages.
     pub(crate) count: usize,
 }
 

@@ -28,8 +28,9 @@ use std::time::Duration;
 use store::read_leads_file;
 use store::{Caller, Durability, InboxCursor, Root, Team};
 
-/// How long the daemon may take to answer. It normally answers at once. It takes two seconds if its
-/// tmux server was stopped by a signal (SIGSTOP), and does not answer if it was stopped itself.
+/// How long the daemon may take to answer. It normally answers at once. If the tmux server is
+/// stopped (SIGSTOP), the daemon answers after two seconds. If the daemon itself is stopped, it
+/// does not answer.
 const DAEMON_TIMEOUT: Duration = Duration::from_secs(3);
 /// How much of a log's last line is kept, in characters.
 const MAX_LINE_CHARS: usize = 300;
@@ -101,8 +102,8 @@ impl SnapshotReader {
         }
     }
 
-    /// Reads a snapshot. `event` is what started the read. If it is a timeout and not a change of a
-    /// file, the daemon is not asked to read the members' screens again.
+    /// Reads a snapshot. `event` says why the snapshot is read. After a change of a file, the
+    /// daemon is asked to scan the members' screens for dialogs first. After a timeout it is not.
     pub(crate) fn read(&mut self, event: WatchEvent) -> ScreenSnapshot {
         let (daemon, status) = self.request_status(event);
         let Some(team) = self.open_team() else {

@@ -1,6 +1,7 @@
 //! The thread that reads snapshots of the team. It reads one when the daemon exits, or when a file
-//! of the team, a log or the control socket's directory changes. It reads at most four snapshots
-//! per second.
+//! of the team, a log or the control socket's directory changes. Without a change it reads one
+//! every 30 s, or every 2 s if it cannot watch the directories. It reads at most four snapshots per
+//! second.
 
 use crate::agent_log::agent_log_dir;
 use crate::args::ScreenArgs;

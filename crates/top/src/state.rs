@@ -23,8 +23,8 @@ pub(crate) struct UiState {
     /// The selected item of each panel. In the message panel `None` selects the last message, in
     /// the other panels the first item.
     selected: [Option<Selection>; 4],
-    /// The filter: only items that contain this text are listed, in upper or lower case. An empty
-    /// filter lists all items.
+    /// The filter: only items that contain this text are listed, whatever the case of the letters.
+    /// An empty filter lists all items.
     pub(crate) filter: String,
     pub(crate) view: ActiveView,
     pub(crate) bottom_line: BottomLine,
@@ -169,10 +169,11 @@ impl UiState {
         self.selected[self.panel as usize] = selected;
     }
 
-    /// Stores the identity and the index of each panel's selected item, so that a selection can be
-    /// kept when items are added or removed. Items that are selected only by default are stored
-    /// too, because the screen shows them as selected. The message panel is different: it shows the
-    /// newest message as selected until the user selects another message.
+    /// Stores the identity and the index of each panel's selected item, so that the selection stays
+    /// on the same item when items are added or removed. An item that is selected only by default
+    /// (the first) is stored too, because the screen shows it as selected. The message panel is
+    /// different: until the user selects a message, it selects the newest one, also after new
+    /// messages arrive.
     pub(crate) fn pin_selection(&mut self) {
         for panel in Panel::ALL {
             let follows = panel == Panel::Messages && self.selected[panel as usize].is_none();

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The greatest depth in the tree that is shown. Tasks at a greater depth are shown at this depth.
 const MAX_DEPTH: usize = 8;
 
-/// The list items of all tasks, except Claude Code's internal tasks. `abandoned` has the ids of the
-/// tasks in progress whose owner has exited.
+/// The list items of all tasks, except the tracking tasks that Claude Code creates for its own use.
+/// `abandoned` has the ids of the tasks in progress whose owner has exited.
 pub(crate) fn task_items<T: Borrow<Task>>(all: &[T], abandoned: &[TaskId]) -> Vec<TaskItem> {
     let shown: Vec<&Task> = all.iter().map(Borrow::borrow).filter(|task| !task.is_internal()).collect();
     let (done, open): (Vec<&Task>, Vec<&Task>) = shown.into_iter().partition(|task| task.status.is_closed());

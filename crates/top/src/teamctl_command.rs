@@ -84,8 +84,8 @@ fn path_variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Creates a file in memory with this content. The file is open at its start. A pipe could block,
-/// and so would need a thread to write the content.
+/// Creates a file in memory with this content. The file is open at its start. Used as a child's
+/// standard input instead of a pipe: a write to a pipe can block, and would need a thread.
 fn memory_file(text: &str) -> std::io::Result<File> {
     let mut file = File::from(memfd_create("text", MemfdFlags::CLOEXEC)?);
     file.write_all(text.as_bytes())?;

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Makes git create the reflog of the worktree's HEAD, whatever the repository is configured for. git
-/// goes on with a reflog that exists. Without it, nothing would have the commits that a reset or a
-/// checkout leaves behind.
+/// Makes git create the reflog of the worktree's HEAD, even if the repository's configuration
+/// switches reflogs off. Once a reflog exists, git always appends to it. The reflog is the only
+/// record of commits that a reset or a checkout leaves behind.
 const REFLOG_CONFIG: &str = "core.logAllRefUpdates=true";
 
 impl WorktreeProposal {
@@ -115,9 +115,9 @@ fn is_complete(record: &WorktreeRecord, environment: &GitEnvironment) -> Result<
     record.git(environment).with_programs().succeeds("check the worktree", &arguments)
 }
 
-/// Removes what a failed creation has left: the worktree's directory if it is empty, the directory for
-/// worktrees if it is empty then, and the branch. If git has created files, it has removed them again, with the
-/// directory or without it.
+/// Removes what a failed creation has left: the branch, the worktree's directory, and the directory
+/// for worktrees, if it is empty then. Does nothing if the worktree's directory has files. Usually
+/// it has none, because git removes the files that it has created.
 fn undo(record: &WorktreeRecord, environment: &GitEnvironment) {
     if !matches!(record.state(), Ok(WorktreeState::Empty | WorktreeState::Missing)) {
         return;

@@ -57,8 +57,8 @@ pub(crate) fn worktree_on_branch(git: &Git<'_>, branch: &str) -> Result<Option<P
     Ok((!worktree.is_empty()).then(|| worktree.into()))
 }
 
-/// Returns the name that the branch of a discarded worktree gets. `trash` is the directory in which the
-/// worktree was saved.
+/// Returns the new name of a branch whose worktree is discarded (removed with unsaved work that was
+/// saved before). `trash` is the directory in which the work was saved.
 pub(crate) fn trash_branch(trash: &Path) -> String {
     let name = trash.file_name().unwrap_or_default().to_string_lossy();
     format!("{TRASH_BRANCHES}{name}")

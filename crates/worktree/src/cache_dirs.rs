@@ -1,4 +1,4 @@
-//! Finds ignored files that need not be saved, because they are in cache directories.
+//! Finds files that git ignores and that need not be saved, because they are in cache directories.
 //!
 //! A cache directory has a `CACHEDIR.TAG` file, as <https://bford.info/cachedir/> describes. For
 //! example, Cargo's `target` is a cache directory. Ignored files in any other directory count as

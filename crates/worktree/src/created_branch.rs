@@ -1,5 +1,8 @@
-//! The branch that is created for a worktree. It is deleted with the worktree if it is merged, and renamed
-//! if its commits are discarded, so that the next worktree gets the branch of the same name.
+//! The branch that is created for a worktree.
+//!
+//! When the worktree is removed, a merged branch is deleted. If the worktree is removed with
+//! unsaved work, a branch that is not merged is renamed. So the next worktree can use the name of
+//! the branch.
 
 use crate::branch::{branch_ref, worktree_on_branch};
 use crate::error::Error;
@@ -7,9 +10,8 @@ use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
 use crate::local_commits::{count_only_in_branch_log, count_unmerged};
 use crate::record::WorktreeRecord;
 
-/// Creates the branch. A separate git command does this, because the command fails if a branch of
-/// this name exists. The first entry in the branch's reflog names the worktree that the branch was
-/// created for.
+/// Creates the branch with `git update-ref`, which fails if a branch of this name exists. The first
+/// entry in the branch's reflog names the worktree that the branch was created for.
 pub(crate) fn create_branch(record: &WorktreeRecord, git: &Git<'_>) -> Result<(), Error> {
     let (action, message, branch) =
         ("create the branch", branch_log_message(record), branch_ref(&record.branch));
@@ -34,9 +36,9 @@ fn was_created_for(record: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error
     Ok(reflog.is_success() && first == Some(branch_log_message(record).as_bytes()))
 }
 
-/// Deletes the branch if it was created for this worktree and is merged: each of its commits is in a branch
-/// of another name, local or remote. A commit that only the reflog of the branch has keeps the branch too.
-/// Returns whether git has deleted the branch.
+/// Deletes the branch if it was created for this worktree and is merged: each of its commits is in
+/// a branch of another name, local or remote. The branch is kept if its reflog has a commit that no
+/// branch and no tag has. Returns whether git has deleted the branch.
 pub(crate) fn delete_merged_branch(
     record: &WorktreeRecord,
     environment: &GitEnvironment,
@@ -48,15 +50,15 @@ pub(crate) fn delete_merged_branch(
     {
         return Ok(false);
     }
-    // Without `--force`, git deletes only what is merged into its HEAD. With it, git still keeps a branch
-    // that is checked out.
+    // Without `--force`, git deletes only a branch that is merged into HEAD. Even with `--force`,
+    // git keeps a branch that is checked out.
     let arguments = ["branch", "--delete", "--force", "--quiet", "--", &record.branch];
     git.succeeds("remove the branch", &arguments)
 }
 
-/// Renames the branch of a discarded worktree to `new_name`, if it was created for this worktree. So nothing
-/// merges the discarded commits by the name of the branch. A branch that is checked out elsewhere keeps its
-/// name.
+/// Renames the branch of a discarded worktree to `new_name`, if it was created for this worktree.
+/// Under the old name, a person or script could merge the discarded commits by mistake. A branch
+/// that is checked out elsewhere keeps its name.
 pub(crate) fn rename_discarded_branch(
     record: &WorktreeRecord,
     new_name: &str,

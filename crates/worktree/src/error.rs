@@ -37,7 +37,7 @@ pub enum Error {
         /// The worktree in which it is checked out.
         worktree: PathBuf,
     },
-    /// One of the two branches has the name of a directory of the other, and git has no such pair.
+    /// Another branch prevents the new one: git cannot have the branches `a` and `a/b` at once.
     #[error("cannot create the branch {branch}: there is a branch {obstacle}, and git cannot have both")]
     BranchBlocked {
         /// The branch that cannot be created.

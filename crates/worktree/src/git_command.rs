@@ -3,9 +3,10 @@
 //! The output goes into files in memory, not into pipes. If a git hook started a background
 //! process, that process could keep a pipe open, and reading would never end.
 //!
-//! Of the caller's variables whose names begin with `GIT_`, git gets only settings
-//! ([`is_passed_to_git`]). Git never prompts, and its messages are in English. Unless [`Git::with_programs`] says
-//! otherwise, git runs no programs that the configuration of the repository names.
+//! Git gets the caller's environment, but of the `GIT_` variables only settings, not those that
+//! select a repository ([`is_passed_to_git`]). Git never prompts, and its messages are in English.
+//! Git runs no programs that the repository's configuration names, except after
+//! [`Git::with_programs`].
 
 use crate::error::{Error, io_error};
 use crate::program_settings::{LOOK_VARIABLES, look_arguments};
@@ -44,8 +45,8 @@ impl std::fmt::Debug for GitEnvironment {
 }
 
 impl GitEnvironment {
-    /// Takes the variables in `variables`. Of those whose names begin with `GIT_`, takes only settings of
-    /// the user (docs/environment.md).
+    /// Takes all of `variables`, except those that begin with `GIT_` and are not settings of the
+    /// user (docs/environment.md).
     pub fn from_vars<K: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> GitEnvironment {
@@ -64,8 +65,9 @@ impl GitEnvironment {
         GitEnvironment::from_vars(std::env::vars_os())
     }
 
-    /// Replaces all variables that begin with `GIT_` by those of a caller, and the others that the caller has.
-    /// Without variables of a caller, nothing changes.
+    /// Returns this environment with the `variables` of a caller added, such as those of a client
+    /// of the daemon. They replace all `GIT_` variables and other variables of the same names. If
+    /// `variables` is empty, nothing changes.
     #[must_use]
     pub fn with_caller(self, variables: &BTreeMap<String, String>) -> GitEnvironment {
         let is_replaced = |name: &OsStr| {
@@ -114,8 +116,8 @@ impl<'a> Git<'a> {
         Git::at(vec!["-C".into(), directory.into()], environment)
     }
 
-    /// Returns git for the repository whose git directory is `directory`. Programs of the repository do
-    /// not run.
+    /// Returns git for the repository whose git directory is `directory`. Programs that the
+    /// repository's configuration names do not run.
     pub(crate) fn with_git_dir(directory: &Path, environment: &'a GitEnvironment) -> Git<'a> {
         let mut git_dir = OsString::from("--git-dir=");
         git_dir.push(directory);
@@ -289,8 +291,8 @@ impl<'a> Git<'a> {
         command
     }
 
-    /// Adds the overriding settings after those that the user has in the environment. An argument `-c` could
-    /// not hold a key with `=`.
+    /// Passes the overrides in `GIT_CONFIG_*` variables, numbered after those that the environment
+    /// already has. The argument `-c KEY=VALUE` is not used, because a key may contain `=`.
     fn add_overrides(&self, command: &mut Command) {
         let count = self.environment.setting_count();
         for (n, (key, value)) in (count..).zip(&self.overrides) {
@@ -317,8 +319,9 @@ impl GitOutput {
         if self.is_success() { Ok(self.stdout) } else { Err(self.to_error(action)) }
     }
 
-    /// Returns the error for a failure of git. The error names a program that is missing, or contains the last
-    /// three lines of standard error that are not blank, or the exit status if there are no such lines.
+    /// Returns the error for a failure of git. If git did not find a program, the error names this
+    /// program. Otherwise it has the last three lines of standard error that are not blank, or the
+    /// exit status if there are none.
     pub(crate) fn to_error(&self, action: &str) -> Error {
         if let Some(program) = self.stderr.lines().find_map(missing_program) {
             return Error::ProgramMissing { action: action.to_owned(), program: program.to_owned() };

@@ -21,8 +21,8 @@ pub enum KeepReason {
     IgnoredByStatus(Vec<PathBuf>),
     /// Number of commits on the worktree's branches that no other branch has, local or remote.
     Unpushed(u64),
-    /// A remote of which the clone does not track every branch, so that commits that were pushed there count as
-    /// [`KeepReason::Unpushed`].
+    /// The name of a remote of which this repository does not track every branch. Commits that were
+    /// pushed to an untracked branch count as [`KeepReason::Unpushed`].
     NarrowRemote(String),
     /// Number of commits of a detached HEAD that no branch and no tag has.
     Detached(u64),

@@ -51,8 +51,8 @@ impl HeadState {
     }
 }
 
-/// Counts the commits that were made since the base commit on the worktree's branches, and that no
-/// other branch has, local or remote.
+/// Counts the commits that were made on the worktree's branches since the worktree was created, and
+/// that no other branch has, local or remote.
 ///
 /// # Errors
 ///
@@ -73,9 +73,9 @@ pub(crate) fn count_unpushed(
     git.output_number("count the commits", &arguments, b"")
 }
 
-/// Counts the commits since the base commit on the branch that the worktree was created for, that no branch
-/// of another name has, local or remote. A branch of the same name at a remote does not count, because the
-/// branch was only pushed there, and not merged.
+/// Counts the unmerged commits on the branch that the worktree was created for: those that no
+/// branch of another name has, local or remote. A remote branch of the same name does not count,
+/// because it shows only that the branch was pushed. Commits up to the base commit are left out.
 ///
 /// # Errors
 ///

@@ -1,8 +1,10 @@
-//! Programs that a repository's configuration names under a name of its own choice: filters and hooks.
+//! Settings that name programs and have a free part in their key: filters (`filter.NAME.clean`) and
+//! hooks (`hook.NAME.command`).
 //!
-//! A filter that the user's own configuration defines, such as that of git-lfs, runs in a look too, because
-//! without it unchanged files would look changed. The same filter of the repository's configuration does not
-//! run. [`crate::KeepReason::FilterNotRun`] says so.
+//! Except to create a worktree, teamd runs git without the programs of the repository's
+//! configuration, which an agent can change. Filters of the user's own configuration, such as
+//! git-lfs, do run, because without them unchanged files would look changed. If only the repository
+//! defines a filter, it does not run, and [`crate::KeepReason::FilterNotRun`] tells the user.
 
 use crate::error::Error;
 use crate::git_command::{Git, Overrides, READ_TIMEOUT, os_string, split_nul};
@@ -34,8 +36,8 @@ impl NamedPrograms {
         Ok(NamedPrograms::parse(&git.run("read the settings", &arguments, b"", READ_TIMEOUT)?.stdout))
     }
 
-    /// Parses the output of `git config --show-scope --null --get-regexp`: the scope and the entry in turns. An
-    /// entry is a key, and a value in the next line unless the key stands alone.
+    /// Parses the output of `git config --show-scope --null --get-regexp`: scopes and entries,
+    /// alternating. An entry is a key, or a key, a newline and a value.
     fn parse(output: &[u8]) -> NamedPrograms {
         let mut programs = NamedPrograms::default();
         let mut entries = output.split(|byte| *byte == 0);
@@ -59,8 +61,9 @@ impl NamedPrograms {
         }
     }
 
-    /// Whether a filter of the repository runs with the user's settings. With `process`, even an empty one, git
-    /// ignores `clean`. So the user's `clean` cannot be restored.
+    /// Whether a filter that the repository defines can run with the user's settings instead. If
+    /// the repository sets `process`, this needs a `process` of the user. An override can only make
+    /// `process` empty, and even then git ignores the user's `clean`.
     fn runs_as_users(&self, name: &[u8], repository_settings: &BTreeSet<Vec<u8>>) -> bool {
         let has = |setting: &str| self.user_filters.contains_key(&join_key(name, setting));
         has("process") || (has("clean") && !repository_settings.contains(b"process".as_slice()))
@@ -72,7 +75,7 @@ impl NamedPrograms {
         filters.filter(|(name, settings)| !self.runs_as_users(name, settings)).map(|(name, _)| name)
     }
 
-    /// The settings of one filter, and their values in a look.
+    /// The settings of one filter, and the values that override those of the repository.
     fn filter_values(&self, name: &[u8], repository_settings: &BTreeSet<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
         let as_users = self.runs_as_users(name, repository_settings);
         let value = |(setting, off): (&str, &str)| {

@@ -1,5 +1,6 @@
-//! Finds a remote of which the clone does not track every branch, as after `git clone --single-branch`. Commits
-//! that were pushed to another branch then look as if they were only local.
+//! Finds a remote of which the clone does not track every branch, as after `git clone
+//! --single-branch`. Commits that were pushed to an untracked branch of the remote look as if they
+//! were only local.
 
 use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT, split_nul};
@@ -19,8 +20,8 @@ pub(crate) fn find_narrow_remote(git: &Git<'_>) -> Result<Option<String>, Error>
     Ok(narrow_remote(&git.run("read the remotes", &arguments, b"", READ_TIMEOUT)?.stdout))
 }
 
-/// Returns the remote from the output of `git config --null --get-regexp`. An entry is a key, and a fetch rule in
-/// the next line.
+/// Returns the first remote without a fetch rule for all branches. `output` is printed by `git
+/// config --null --get-regexp`: each entry is a key, a newline and a fetch rule.
 fn narrow_remote(output: &[u8]) -> Option<String> {
     let mut tracks_all: BTreeMap<String, bool> = BTreeMap::new();
     for entry in split_nul(output).map(String::from_utf8_lossy) {

@@ -1,31 +1,34 @@
-//! The settings of git that run a program or use the network, and what keeps each of them from doing so while
-//! teamd only looks at a repository.
+//! Lists git's settings that run a program or use the network, and says how teamd disables each of
+//! them. A git command for which they are disabled is called a look.
 //!
-//! A member can write to the configuration of its repository. A program that is named there would run outside
-//! of the member's processes, also after the member has ended. Only the creation of a worktree runs programs,
-//! as it does for the user.
+//! A member can change the configuration of its repository, and so could make teamd's git run any
+//! program, even after the member has ended. So every git command of this crate is a look, with one
+//! exception: to create a worktree, git runs filters and hooks as it does for the user.
 //!
 //! Invariant: no look at a repository runs a program that the repository's configuration names. The test
 //! `no_look_runs_a_program_of_the_repository` checks this, and `documented_settings_are_classified` compares
 //! the list with the documentation of the installed git.
 
-/// What keeps a setting from having an effect in a look.
+/// Why a setting has no effect in a look, a git command that must run no programs of the
+/// repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guard {
-    /// Each look overrides it by this value.
+    /// Each look overrides the setting by this value.
     Value(&'static str),
-    /// A look overrides it for each name that the configuration has (`named_programs`).
+    /// A look overrides the setting for each name that the configuration has (`named_programs`).
     PerName,
-    /// Only a transfer uses it, and [`LOOK_VARIABLES`] forbid all transfers.
+    /// Only a transfer uses the setting, and [`LOOK_VARIABLES`] forbid all transfers.
     NoTransfer,
-    /// The commands that would use it get options against it.
+    /// The commands that would use the setting get options that switch it off.
     Option,
-    /// No look runs a command of git that uses it: an editor, a signature, a merge, a mail, a tool for people.
+    /// Only git commands that teamd never runs in a look use the setting, such as those with an
+    /// editor or a merge.
     OtherCommands,
 }
 
-/// Environment variables of each look. They forbid all transfers: a partial clone is not completed, and no
-/// protocol can be used.
+/// Environment variables with which git cannot use the network, for commands that must run no
+/// programs of the repository (looks). git then does not fetch missing objects of a partial clone,
+/// and uses no transfer protocol.
 pub(crate) const LOOK_VARIABLES: [(&str, &str); 2] =
     [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 

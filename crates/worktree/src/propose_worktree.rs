@@ -133,8 +133,8 @@ struct BranchChooser<'a> {
 }
 
 impl BranchChooser<'_> {
-    /// Returns the branch that the options name. If they name none, returns the first default
-    /// branch that does not exist yet.
+    /// Returns the branch that the options name. If they name none, returns a new branch:
+    /// `default_branch`, or the first `default_branch-N` that does not exist yet.
     ///
     /// # Errors
     ///
@@ -165,9 +165,8 @@ impl BranchChooser<'_> {
         }
     }
 
-    /// Checks that git can have the new branch `branch` beside the others: no branch has the name of
-    /// a directory of `branch`, such as `teamd` for `teamd/survey/ann`, and `branch` is no directory
-    /// of another branch.
+    /// Checks that no other branch prevents the new branch `branch`. For example, git cannot have
+    /// both `teamd` and `teamd/survey/ann`.
     ///
     /// # Errors
     ///
@@ -218,8 +217,8 @@ fn numbered_names(name: &str) -> impl Iterator<Item = String> {
     (1..=MAX_NAME_ATTEMPTS).map(move |n| if n == 1 { name.to_owned() } else { format!("{name}-{n}") })
 }
 
-/// Checks that `directory` is a directory of this user in which no other user can create or replace files. Agents
-/// run in the worktrees in it.
+/// Checks that `directory` belongs to this user and that no other user can create or replace files
+/// in it. Otherwise another user could replace the worktrees in which agents run.
 ///
 /// # Errors
 ///

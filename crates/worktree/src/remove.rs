@@ -1,9 +1,11 @@
 //! Removes worktrees and their merged branches.
 //!
 //! Only a recorded worktree is removed, with `git worktree remove`. `--force` is used in two cases:
-//! the worktree has submodules, which were checked for unsaved work, or its unsaved work has just
-//! been copied into the trash. A branch that was created for the worktree is deleted if it is merged. If it is
-//! not, it keeps its name, or gets another one if the worktree was discarded.
+//! the worktree has submodules, which were checked for unsaved work, or its unsaved work was just
+//! saved.
+//!
+//! A branch that was created for the worktree is deleted if it is merged. Otherwise it is kept. If
+//! the worktree was discarded (removed with unsaved work), the kept branch gets a new name.
 
 use crate::branch::trash_branch;
 use crate::created_branch::{delete_merged_branch, rename_discarded_branch};
@@ -58,8 +60,9 @@ impl WorktreeRecord {
         self.remove_parent_and_branch(environment)
     }
 
-    /// Removes the worktree with its unsaved work. `saved` proves that the work was saved before. If the
-    /// branch was created for the worktree and is not merged, it gets the name that the saved README says.
+    /// Removes the worktree with its unsaved work. `saved` proves that the work was saved before. A
+    /// branch that was created for the worktree and is not merged is renamed; the saved README has
+    /// its new name.
     ///
     /// # Errors
     ///

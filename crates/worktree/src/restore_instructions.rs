@@ -50,8 +50,9 @@ impl SavedPart {
 }
 
 impl WorktreeRecord {
-    /// Returns the text of the README in the directory `trash`. `parts` has the worktree first, then its
-    /// submodules. Each submodule comes after the submodule that contains it.
+    /// Returns the text of the README. It is written to `trash`, the directory in which the
+    /// worktree is saved. `parts` has the worktree first, then its submodules. Each submodule comes
+    /// after the submodule that contains it.
     ///
     /// Only the lines that begin with `git `, `cd ` or `tar ` are commands.
     pub(crate) fn restore_readme(&self, head_state: &HeadState, parts: &[SavedPart], trash: &Path) -> String {

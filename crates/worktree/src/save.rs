@@ -48,7 +48,7 @@ impl WorktreeRecord {
     /// command.
     pub fn save(&self, directory: &Path, environment: &GitEnvironment) -> Result<SavedWorktree, Error> {
         let worktree = self.open(environment)?;
-        // The worktree can't be removed after it was saved, so the caller learns this first.
+        // With a mounted file system, the worktree could not be removed later, so nothing is saved.
         check_no_mount_point(&self.path)?;
         create_private_dir(directory)?;
         worktree.save_parts(directory).inspect_err(|error| {
@@ -118,8 +118,8 @@ impl Worktree<'_> {
         self.save_part(path, fingerprint, directory, None)
     }
 
-    /// Saves the commits and the changes of the working tree `path`. [`write_bundle`] explains
-    /// `base`.
+    /// Saves the commits and the changes of the working tree `path`. The commits that `base` has
+    /// are not saved. `None` saves all commits of the repository.
     fn save_part(
         &self,
         path: &Path,

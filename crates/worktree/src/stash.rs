@@ -1,8 +1,8 @@
 //! Finds the stashes that were made in a worktree.
 //!
-//! Stashes belong to the repository, so they stay when a worktree is removed. But without the
-//! worktree it is not known which member made a stash. Each stash names the branch and the commit
-//! on which it was made.
+//! Stashes belong to the repository, so they stay when a worktree is removed. But once the worktree
+//! is gone, nothing shows who made a stash in it. Each stash names the branch and the commit on
+//! which it was made.
 
 use crate::error::Error;
 use crate::git_command::Git;

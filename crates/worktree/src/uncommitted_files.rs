@@ -99,8 +99,9 @@ fn files_in_empty_submodules(tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>,
     Ok(links.filter(|link| !tree.join(link).join(".git").exists() && has_files(&tree.join(link))).collect())
 }
 
-/// Returns existing files that git was told not to check for changes. A sparse checkout marks files
-/// in the same way, but these files do not exist.
+/// Returns the files that git was told not to check for changes (assume-unchanged or
+/// skip-worktree). Only existing files are returned: a sparse checkout marks the files that it
+/// leaves out in the same way.
 fn ignored_by_status(tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
     let all = git.output_of("list the files", &["ls-files", "-v", "-z"])?;
     let marked = split_nul(&all).filter(|entry| entry[0] == b'S' || entry[0].is_ascii_lowercase());

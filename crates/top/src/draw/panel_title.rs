@@ -62,9 +62,10 @@ fn hidden_items_text(layout: &PanelLayout, count: usize) -> String {
     }
 }
 
-/// Writes each heading above the start of its column, or to the right of the title if the title is there. A
-/// heading that does not fit above its column is left out. The first cell of a row marks the selection, so
-/// the first column begins at the second cell.
+/// Writes each heading above the start of its column. If the panel's title is there, the heading is
+/// written to the right of the title. A heading that does not fit above its column is left out.
+///
+/// The first column begins at the second cell, because the first cell of a row marks the selection.
 fn write_headings(cells: &mut [char], title_end: usize, headings: &[(&str, usize)]) {
     let mut column = 1;
     for (heading, width) in headings {

@@ -12,8 +12,8 @@ use ratatui::text::Span;
 
 // The widths of columns, without the blank after each column.
 
-/// Width of a member's name. The first column of each panel has at least this width, so that the panel's
-/// title covers the heading of no other column.
+/// Width of a member's name. The first column of each panel has at least this width. So the panel's
+/// title, which stands above this column, does not cover the headings of the next columns.
 const NAME_WIDTH: usize = 12;
 /// Width of a member's state, such as `active!shutdown`.
 const STATE_WIDTH: usize = 15;
@@ -111,8 +111,9 @@ impl<'a> RowFormatter<'a> {
         has_usage.then_some(USAGE_WIDTH)
     }
 
-    /// The task takes two fifths of what the other columns leave, and the last line takes the rest. `None`
-    /// if no member has a task, or if the screen is too narrow.
+    /// The width of the task column: two fifths of what the other columns leave. The last line of
+    /// the member's output gets the rest. `None` if no member has a task, or if the screen is too
+    /// narrow.
     fn member_task_width(&self) -> Option<usize> {
         let usage = self.usage_width().map_or(0, |width| width + 1);
         // The first column marks the selection, and each of the four other columns ends with a blank.
