@@ -116,9 +116,8 @@ fn after_help(examples: &str) -> String {
     )
 }
 
-/// Warnings for the user about the profile of a spawn request: that the profile was never tried,
-/// and that the agent gets no messages until a person begins a turn in its pane. Empty if neither is
-/// so.
+/// Warnings for the user about the profile of a spawn request. One says that the profile was never
+/// tried. The other says that the agent gets no messages until a person begins a turn in its pane.
 pub fn profile_warnings(request: &control::SpawnRequest) -> Vec<String> {
     let profile =
         request.env.get("TEAMD_PROFILE").and_then(|name| ProfileRegistry::for_user().profile(name).ok());
@@ -136,8 +135,8 @@ pub fn profile_warnings(request: &control::SpawnRequest) -> Vec<String> {
 /// Builds the spawn request for the daemon. Everything that can be checked without the daemon is
 /// checked here.
 ///
-/// `config` is `None` if the team does not exist yet. If the user's prompt was `-`, the caller must
-/// have replaced it by standard input before.
+/// `config` is `None` if the team does not exist yet. A prompt `-` stands for standard input; the
+/// caller must replace it by the text before the call.
 ///
 /// # Errors
 ///
@@ -218,8 +217,8 @@ fn search_path(requested_env: &BTreeMap<String, String>) -> String {
     requested_env.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default()
 }
 
-/// The model of the new member: from the options, or else from the agent type, or else the team's
-/// model.
+/// The model of the new member: the model in the options. If they have none, the model of the agent
+/// type, and if that has none, the model of the team.
 fn choose_model(
     options: &SpawnOptions,
     definition: Option<&AgentType>,
@@ -344,9 +343,9 @@ fn launch_command(options: &SpawnOptions) -> Result<Launch, ErrorReport> {
     Ok(Launch { argv: options.command.clone(), delivery: Delivery::Pull, ..Launch::default() })
 }
 
-/// Creates a random placeholder for the member's name in arguments, for a member whose name the
-/// daemon chooses. The placeholder has the maximum length of a name, so an argument does not become
-/// longer when the daemon replaces the placeholder.
+/// Creates a random placeholder for a name that the daemon will choose. It stands in the member's
+/// arguments until the daemon replaces it. It has the maximum length of a name, so no argument
+/// becomes longer then.
 fn placeholder_name() -> AgentName {
     AgentName::new_unchecked(&format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
 }

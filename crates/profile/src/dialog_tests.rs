@@ -80,9 +80,9 @@ const OTHER_SCREENS: [&str; 6] = [
     " ❯ No\n ● Esc: to stop me press Esc. Would you like to proceed? I would.\n 1. count the lines",
 ];
 
-/// Complete screens of the real programs, with the stems of their files
-/// `screens/PROGRAM-NAME-COLUMNSxROWS.txt`. The version of claude is 2.1.332 unless the name has
-/// another one, the version of codex is 0.169.0.
+/// Complete screens of the real programs, each with the name of its file
+/// `screens/PROGRAM-NAME-COLUMNSxROWS.txt` without `.txt`. They are from claude 2.1.332, unless the
+/// name has another version, and from codex 0.169.0.
 fn recorded_screens() -> Vec<(String, String)> {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/screens");
     let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());

@@ -289,8 +289,8 @@ fn driver_command(
     let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
     let bypass = PermissionMode::BypassPermissions;
     // The value of `--unrestricted-mode` is the session mode that bypasses permissions. If the
-    // sessions have no such mode but the program was started in it, the value is empty. An empty
-    // value stands for the program's default session mode.
+    // profile has no such session mode, but the member is spawned in that permission mode, the
+    // value is empty. An empty value stands for the program's default session mode.
     let anywhere =
         modes.get(bypass.as_str()).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
     let anywhere = anywhere.into_iter().flat_map(|mode| ["--unrestricted-mode".to_owned(), mode]);

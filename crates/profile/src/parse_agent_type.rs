@@ -14,8 +14,9 @@ pub struct AgentType {
 }
 
 impl AgentType {
-    /// The model that the agent type's file names. `None` if it names no model, or if `program`
-    /// cannot know that model: only Claude Code knows the models `opus`, `sonnet` and `haiku`.
+    /// The model that the agent type's file names. `None` if the file names no model, or if
+    /// `program` cannot know the model: only Claude Code knows the names `opus`, `sonnet` and
+    /// `haiku`.
     pub fn model_for(&self, program: Option<&str>) -> Option<String> {
         let claude = program.is_some_and(|program| program.rsplit('/').next() == Some("claude"));
         let own_word = |model: &&String| ["opus", "sonnet", "haiku"].contains(&model.as_str());
@@ -53,8 +54,8 @@ pub fn parse_agent_type(text: &str) -> AgentType {
     AgentType { model, tools, body: body.trim().to_owned() }
 }
 
-/// The values of `key` in front matter. They are on the key's own line, separated by commas and
-/// optionally in brackets, or on the lines below, each after a dash.
+/// The values of `key` in front matter. Values on the key's own line are separated by commas,
+/// optionally in brackets. Values on the lines below the key each follow a dash.
 fn front_matter_values(front: &str, key: &str) -> Vec<String> {
     let mut lines = front.lines().skip_while(|line| line.split(':').next() != Some(key));
     let Some((_, inline)) = lines.next().and_then(|line| line.split_once(':')) else { return Vec::new() };

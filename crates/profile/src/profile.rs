@@ -88,8 +88,8 @@ pub(crate) enum InstructionDelivery {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplySource {
-    /// The key in the turn-end event whose value is the path of a file of JSON lines with the
-    /// reply. `None` if the reply is in the event itself.
+    /// The key in the turn-end event (the JSON that the hook reads) whose value is the path of a
+    /// file. The file has the reply, as JSON lines. `None` if the event itself has the reply.
     #[serde(default)]
     pub file_key: Option<String>,
     /// The key whose value is the reply. If the key occurs more than once, the last string counts.
@@ -107,8 +107,7 @@ pub struct UsageFile {
 /// How a program with one process for each turn is started, and what its output has.
 #[derive(Debug, PartialEq)]
 pub(crate) struct TurnDelivery {
-    /// The arguments of all turns after the first. Empty if they are the same as the program's
-    /// `args`.
+    /// The arguments of all turns after the first. Empty if all turns have the arguments `args`.
     pub(crate) resume_args: Vec<String>,
     pub(crate) session: SessionSource,
     /// The key of the reply in the JSON lines of the output.
@@ -149,8 +148,8 @@ pub struct HookDelivery {
     pub reply_source: Option<ReplySource>,
     /// Where the session's usage is. `None` if the program does not report it.
     pub usage_file: Option<UsageFile>,
-    /// The key in the turn-end event that says whether this turn was started by the hook's previous
-    /// answer. `None` if the program does not report that.
+    /// The key in the turn-end event that says whether the hook's previous answer started the turn
+    /// that now ends. `None` if the program does not report that.
     pub continued_key: Option<String>,
 }
 

@@ -33,9 +33,9 @@ impl Profile {
         })
     }
 
-    /// Whether a person must type a prompt before the agent gets its first message. This is so if
-    /// hooks deliver the messages at the end of each turn, and no argument of the program starts a
-    /// first turn.
+    /// Whether a person must type a prompt before the agent gets its first message. This is the
+    /// case if hooks deliver the messages at the end of each turn, and no argument of the program
+    /// starts a first turn.
     pub fn needs_typed_prompt(&self) -> bool {
         let program = self.program_spec();
         program.is_some_and(|program| {

@@ -96,9 +96,9 @@ impl ProfileRegistry {
         Ok(read_if_present(&path)?.map(|text| (path, text)))
     }
 
-    /// The profile of a member whose spawn request names no profile. This is the profile in the
-    /// user's configuration. If the configuration names none, it is `claude`, provided that
-    /// `program_exists` finds that program.
+    /// The profile of a member whose spawn request names no profile: the profile that the user's
+    /// configuration names. If the configuration names none, this is `claude`, provided that
+    /// `program_exists` finds the program `claude`.
     pub fn default_profile(&self, program_exists: impl Fn(&str) -> bool) -> Result<Profile, ErrorReport> {
         if let Some(name) = self.configured_default()? {
             return self.profile(&name);
@@ -116,8 +116,9 @@ impl ProfileRegistry {
         )))
     }
 
-    /// Whether [`ProfileRegistry::default_profile`] can choose a profile. Also true if the user's
-    /// configuration cannot be read: the caller then spawns the member and gets that error.
+    /// Whether [`ProfileRegistry::default_profile`] can choose a profile. Also `true` if the user's
+    /// configuration cannot be read: the caller then calls `default_profile`, which returns the
+    /// error.
     pub fn has_default_profile(&self, program_exists: impl Fn(&str) -> bool) -> bool {
         !matches!(self.configured_default(), Ok(None)) || program_exists("claude")
     }

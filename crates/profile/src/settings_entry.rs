@@ -28,8 +28,8 @@ pub struct SettingsEntry {
     /// The path: `~/…`, or relative to the project's directory.
     pub file: String,
     pub format: SettingsFormat,
-    /// Environment variables that change where the file is. Each has the directory that its value
-    /// replaces.
+    /// Environment variables that move the settings file, each with the directory that its value
+    /// replaces. For example, `CODEX_HOME` replaces `~/.codex`.
     #[serde(default)]
     pub relocated_by: BTreeMap<String, String>,
     /// The values to merge into the settings file. Tables are merged, elements that a list lacks

@@ -51,8 +51,8 @@ impl TomlTable<'_> {
         value.try_into().map(Some).map_err(|_| self.invalid_key(key, &format!("must be {wanted}")))
     }
 
-    /// Removes `key` and returns its value, a list of texts. The texts may contain `variables`, and
-    /// the template variables that are allowed in every text.
+    /// Removes `key` and returns its value, a list of texts. The texts may contain the template
+    /// variables in `variables` and in [`SPAWN_VARIABLES`].
     pub(crate) fn take_templates(
         &mut self,
         key: &str,
@@ -72,8 +72,8 @@ impl TomlTable<'_> {
         }
     }
 
-    /// Checks that `texts` contain no other template variables than `variables` and those that are
-    /// allowed in every text.
+    /// Checks that `texts` contain no template variables except those in `variables` and in
+    /// [`SPAWN_VARIABLES`].
     pub(crate) fn check_variables(
         &self,
         key: &str,

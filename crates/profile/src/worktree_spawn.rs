@@ -1,5 +1,6 @@
-//! Spawns a member in a git worktree. First the daemon creates the worktree. Then the spawn request
-//! is built again for the directory in the worktree.
+//! Builds the requests that spawn a member in a git worktree. First the daemon creates the
+//! worktree. Then the spawn request is built again with the directory in the worktree as working
+//! directory.
 
 use crate::build_spawn_request::{SpawnOptions, build_spawn_request};
 use protocol::control::{self, WorktreeReply, WorktreeRequest};
@@ -43,16 +44,17 @@ pub fn rebuild_for_worktree(
     Ok(control::SpawnRequest { worktree: Some(worktree.path), ..again })
 }
 
-/// The variables of this process on which git depends: where it finds programs and settings, and the settings
-/// that it takes from the environment. A variable that is not UTF-8 is left out.
+/// The environment variables of this process that git needs: those that say where git finds
+/// programs and settings, and those that are settings of git. A variable that is not UTF-8 is left
+/// out.
 pub fn git_variables() -> BTreeMap<String, String> {
     let all = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     all.filter(|(name, _)| is_callers_for_git(name)).collect()
 }
 
-/// The warning for a new worktree of the repository that contains `cwd`, if the repository has
-/// submodules: git does not check them out in a new worktree.
+/// The warning that a new worktree of the repository that contains `cwd` will lack the submodules,
+/// because git does not check them out. `None` if the repository has no submodules.
 pub fn submodule_warning(cwd: &Path) -> Option<String> {
     let repository = cwd.ancestors().find(|directory| directory.join(".git").exists())?;
     repository.join(".gitmodules").is_file().then(|| {

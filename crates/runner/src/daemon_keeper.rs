@@ -1,10 +1,10 @@
-//! The daemon that a run uses: the daemon that is already running, or a new one. If the daemon dies
-//! during the run, it is started again.
+//! Calls the daemon for a run. Uses the daemon that is already running, or starts one. If the
+//! daemon dies during the run, starts a new daemon.
 //!
-//! Only a refused connection proves that the daemon is dead. A pidfd of the daemon's process wakes
-//! the run when that process exits, and the run then calls the daemon to find out. A daemon that a
-//! person stopped is not started again. The event log shows whether the daemon was stopped or has
-//! crashed.
+//! The daemon counts as dead only if a connection to its control socket is refused. A pidfd wakes
+//! the run when the daemon's process exits; the run then calls the daemon, and the connection
+//! succeeds or is refused. A daemon that a person stopped is not started again. The last daemon
+//! event in the event log shows whether the daemon was stopped or has crashed.
 
 use crate::observer::RunObserver;
 use crate::task_times;
@@ -21,7 +21,8 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// How often a daemon that dies is started again within [`START_WINDOW`]. After that the run fails.
+/// How many times the run starts a daemon within [`START_WINDOW`] at most. If the daemon dies once
+/// more in that time, the run fails.
 const MAX_STARTS: usize = 5;
 /// The time within which [`MAX_STARTS`] counts.
 const START_WINDOW: Duration = Duration::from_secs(60);
@@ -34,8 +35,8 @@ pub(crate) struct DaemonKeeper<'a> {
     notifier: WatchNotifier,
     /// When this run started a daemon, oldest first.
     recent_starts: VecDeque<Instant>,
-    /// Where a new daemon is started: on the tmux server of the previous daemon, which has the
-    /// panes.
+    /// The tmux server on which a new daemon is started. Once a daemon has replied, this is the
+    /// server of that daemon, because the members' panes are there.
     tmux_target: TmuxTarget,
     /// The process of the last daemon that replied.
     daemon_pidfd: Option<OwnedFd>,
@@ -71,8 +72,8 @@ impl<'a> DaemonKeeper<'a> {
         Ok(daemon)
     }
 
-    /// Sends a request to the daemon. If the daemon dies before it replies, the same request is
-    /// sent to the next daemon. So a request that is carried out twice must do no harm.
+    /// Sends a request to the daemon. If the daemon dies before it replies, starts a new daemon and
+    /// sends the same request to it. So callers send only requests that may be carried out twice.
     pub(crate) fn call(&mut self, request: &Request) -> Result<Reply, ErrorReport> {
         loop {
             match self.team_context.call_daemon(request.clone()) {
@@ -108,9 +109,9 @@ impl<'a> DaemonKeeper<'a> {
                         "cannot start teamd: it has said why above",
                     ));
                 }
-                // The new daemon died before it replied. If a daemon has run before on this tmux
-                // server, the start is tried again. Otherwise another start would probably fail
-                // too.
+                // The new daemon died before it replied. If this run has used a daemon before, it
+                // tries the start again. Otherwise the cause is probably permanent, and the error
+                // is returned.
                 Err(error)
                     if error.kind == ErrorKind::NoDaemon
                         && matches!(self.tmux_target, TmuxTarget::Socket(_)) =>

@@ -1,5 +1,6 @@
-//! Examines a team that existed before the run. Determines whether the team belongs to the run
-//! file, what is left to do, and how the team's tasks differ from the file's. Changes nothing.
+//! Examines a team that existed before the run, without changing it. Determines whether the run
+//! file created the team, what is left to do, and how the team's tasks differ from the tasks in the
+//! file.
 
 use crate::run_decision::{MemberState, MemberStates, RetryRules, TaskFate, evaluate, run_file_key};
 use crate::run_file::{RunFile, TaskSpec};
@@ -82,8 +83,8 @@ fn team_exists_error(file: &RunFile, existing: &ExistingTeam) -> ErrorReport {
         .with_help(help)
 }
 
-/// The text that says how to retry failed tasks. It contains the task ids, because the table of
-/// results shows only the tasks' keys.
+/// The text that says how to retry failed tasks. It contains the tasks' ids, which `teamctl task
+/// release` takes, because the printed results show only the tasks' keys.
 pub(crate) fn retry_help(team: &str, failed: &[TaskId]) -> String {
     let ids: Vec<String> = failed.iter().map(ToString::to_string).collect();
     let ids = if ids.is_empty() { String::new() } else { format!(" ({})", ids.join(", ")) };
@@ -99,7 +100,8 @@ fn foreign_team_error(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Op
     let is_in_file =
         |task: &Task| run_file_key(task).is_some_and(|key| file.tasks.iter().any(|spec| spec.key == key));
     let mut members = config.members.iter().filter(|member| !member.name.is_lead()).peekable();
-    // A person may have added members to the team of this file. Only a team with none of its members is foreign.
+    // A person may have added members or tasks to this file's team. So one member or task that is
+    // in the file is enough.
     let foreign = match (tasks.peek().is_some(), members.peek().is_some()) {
         (true, _) => (!tasks.any(is_in_file)).then_some("tasks"),
         (false, true) => (!members.any(|member| spec_of(file, &member.name).is_some())).then_some("members"),
@@ -116,9 +118,9 @@ fn spec_of<'a>(file: &'a RunFile, name: &AgentName) -> Option<&'a SpawnRequest> 
     file.members.iter().find(|member| member.name == *name)
 }
 
-/// Whether every task of the run file exists, and all tasks of the team are final. All members
-/// count as running here, although they have ended. So a task that a member could still do is not
-/// final.
+/// Whether the team has every task of the run file, and no task of the team is left to do. Every
+/// member counts as running, even if it has ended. So a task counts as left to do if a member could
+/// do it after a new start.
 pub(crate) fn is_complete(file: &RunFile, tasks: &[Task]) -> bool {
     let decision = evaluate(&RetryRules::from_file(file), tasks, &all_running(file));
     has_all_tasks(file, tasks)
@@ -144,8 +146,9 @@ pub(crate) fn difference_warnings(file: &RunFile, config: &TeamConfig, tasks: &[
     members.filter_map(|member| member_warning(file, member)).chain(task_warnings(file, tasks)).collect()
 }
 
-/// The warning for a member of the team that differs from the file, or that the file does not have. A member
-/// that has ended is on the team no more, and is spawned from the file.
+/// The warning for a member of the team that differs from the run file or is not in it. `None` if
+/// the member does not differ. Members that have ended are no longer in the team's config. The run
+/// spawns them again as the file says.
 fn member_warning(file: &RunFile, member: &Member) -> Option<String> {
     let (name, team) = (&member.name, &file.name);
     let Some(spec) = spec_of(file, name) else {
@@ -178,8 +181,8 @@ fn task_warnings(file: &RunFile, tasks: &[Task]) -> Vec<String> {
 pub(crate) fn rules_for_existing(file: &RunFile, tasks: &[Task]) -> RetryRules {
     let mut rules = RetryRules::from_file(file);
     for (spec, task) in matched_tasks(file, tasks).filter(|(spec, task)| has_other_owner(spec, task)) {
-        // A started task has an owner because a member claimed it. Other members may do the task
-        // too.
+        // A pending task is reserved for its owner. A started task has as owner the member that
+        // claimed it, so after a release any member may do it.
         match task.owner.clone().filter(|_| task.status == TaskStatus::Pending) {
             Some(owner) => rules.owners.insert(spec.key.clone(), owner),
             None => rules.owners.remove(&spec.key),
@@ -206,9 +209,9 @@ fn changed_fields(spec: &TaskSpec, task: &Task) -> Vec<&'static str> {
     fields.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
 }
 
-/// Whether the team's task has another owner than the run file says. For a started task without an
-/// owner in the file every owner is allowed, because the member that claims a task becomes its
-/// owner.
+/// Whether the team's task has another owner than the run file says. If the file names no owner, a
+/// started task may have any owner, because the member that claims a task becomes its owner. Always
+/// `false` for a completed or deleted task.
 fn has_other_owner(spec: &TaskSpec, task: &Task) -> bool {
     match (&task.status, &spec.owner) {
         (TaskStatus::Completed | TaskStatus::Deleted, _) => false,

@@ -1,10 +1,10 @@
-//! Runs a team from a file until the team's tasks are done. The run creates the team, spawns its
-//! members, creates its tasks, follows their progress, and shuts the team down.
+//! Runs the team that a run file describes until the team's tasks are done. The run creates the
+//! team, spawns its members, creates its tasks, follows their progress, and shuts the team down.
 //!
-//! After each change the run reads the task list again and asks the daemon for the members' states.
-//! A run keeps nothing in memory that could not be read again, so another run can resume a run that
-//! was killed. The crate prints nothing: it reports progress to a [`RunObserver`] and returns a
-//! [`RunReport`].
+//! After each change of the team's files, the run reads the task list again and asks the daemon for
+//! the members' states. The run can read all of its state from the files and the daemon, so another
+//! run can resume a run that was killed. The crate prints nothing: it reports progress to a
+//! [`RunObserver`] and returns a [`RunReport`].
 
 mod daemon_keeper;
 mod existing_team;

@@ -105,7 +105,7 @@ fn run_from(
         }
         ResumePoint::Work(team) => {
             let mut state = open_team(run, root, team)?;
-            // A note that is newer than the team belongs to it.
+            // Written again, because `interrupted_run` ignores a note that is older than the team.
             let note = lock.previous_note();
             lock.write_note(note, &run.command.absolute_path())?;
             let end = run_loop::run_to_end(run, &mut state)?;
@@ -128,8 +128,8 @@ impl From<AfterRun> for RunNote {
     }
 }
 
-/// The retry rules for a run. For a resumed run, they have the owners of the existing tasks, and
-/// each member or task that differs from the run file causes a warning.
+/// The retry rules for a run. In a resumed run, existing tasks keep their present owners. A warning
+/// is shown for each member or task that differs from the run file.
 fn retry_rules(
     resume_point: &ResumePoint,
     file: &RunFile,

@@ -1,7 +1,8 @@
-//! Decides from the task list and the members' states what the run does: which tasks it releases,
-//! and whether it still waits for a task.
+//! Decides from the task list and the members' states what the run does: which tasks it releases
+//! (makes pending again), and whether it waits for a task.
 //!
-//! The decision is a pure function of the last snapshot. Other modules read and change the files.
+//! The decision is a pure function of the last snapshot of the team. Other modules read and change
+//! the files.
 
 use crate::metadata_keys::{ABANDONED_KEY, RETRIES_KEY};
 use crate::run_file::{RunFile, TaskSpec};
@@ -208,15 +209,16 @@ fn evaluate_task(rules: &RetryRules, task: &Task, members: &MemberStates) -> (Ta
             }
         },
         (TaskStatus::Pending, _) => (pending_fate(task, members), None),
-        // A program may be writing the task's file. If the file stays damaged, the stall detector
-        // ends the run.
+        // The task's file cannot be parsed. Another program may be writing it, so the run waits. If
+        // the file stays damaged, the stall detector ends the run.
         (TaskStatus::Other(status), _) if status == UNREADABLE_STATUS => (TaskFate::Waiting, None),
         (TaskStatus::Other(status), _) => (TaskFate::Unreachable(format!("its file says {status}")), None),
     }
 }
 
-/// Decides for a task that has failed or lost its owner. The task is released if a member can claim
-/// it, at most `max_releases` times. Otherwise the task has failed.
+/// Decides for a task that has failed or whose owner has exited. If a member can claim the task,
+/// the task is released, but at most `max_releases` times. If its owner is respawning or suspended,
+/// the run waits for the owner. Otherwise the task has failed.
 fn release_or_fail(
     release: TaskRelease,
     max_releases: u32,
@@ -231,8 +233,8 @@ fn release_or_fail(
     match claimer {
         _ if release.count > max_releases => (TaskFate::Failed(failure.to_owned()), None),
         MemberState::Running => (TaskFate::Waiting, Some(release)),
-        // The task waits for its owner. It is not released now, because only a current member can
-        // become the owner of a released task.
+        // The task's owner does not run at present. The task is released when the owner runs again,
+        // because the task list accepts only a current member as owner.
         MemberState::Respawning | MemberState::Suspended => (TaskFate::Waiting, None),
         MemberState::Gone => (TaskFate::Failed(failure.to_owned()), None),
     }
@@ -252,8 +254,8 @@ fn pending_fate(task: &Task, members: &MemberStates) -> TaskFate {
 fn propagate_failures(tasks: &[Task], fates: &mut BTreeMap<TaskId, TaskFate>) {
     let mut blocked_by: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
     for task in tasks {
-        // A link between two tasks is stored in both tasks. Both are read, because after a crash
-        // only one of them may have the link.
+        // The link from a blocker to the task that it blocks is stored in both tasks. Both are
+        // read, because after a crash only one of them may have the link.
         task.blocked_by.iter().for_each(|blocker| blocked_by.entry(*blocker).or_default().push(task.id));
         blocked_by.entry(task.id).or_default().extend(&task.blocks);
     }

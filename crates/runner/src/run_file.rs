@@ -47,7 +47,8 @@ pub struct RunFile {
     /// The spawn requests of the members.
     pub members: Vec<control::SpawnRequest>,
     /// The options of each member that works in a worktree. When the daemon has created the
-    /// worktree, the member's spawn request is built again from these options.
+    /// worktree, the member's spawn request is built again from these options for the directory of
+    /// the worktree.
     pub(crate) worktree_members: BTreeMap<AgentName, build_spawn_request::SpawnOptions>,
     /// The tasks, in the file's order.
     pub(crate) tasks: Vec<TaskSpec>,

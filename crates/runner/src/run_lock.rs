@@ -1,10 +1,11 @@
-//! The lock that allows only one run of a team at a time. Two runs would release each other's
-//! tasks.
+//! The lock that allows only one run of a team at a time. Two runs at a time would release each
+//! other's tasks.
 //!
-//! The kernel releases the lock when the process exits. The lock file stays. Its first line is a note for
-//! a later run with `--resume`: whether the run deletes its team, and its exit code once the
-//! deletion has begun. The second line has the path of the run file, until the run has done everything. So
-//! `status` and `why` know a run that was killed ([`interrupted_run`]).
+//! The kernel releases the lock when the process exits, but the lock file stays. Its first line is
+//! a note for a later run with `--resume`: whether the run deletes its team, and its exit code once
+//! the deletion has begun. The second line is the path of the run file. A run that has done
+//! everything removes both lines. So a second line in an unlocked file shows `teamctl status` and
+//! `teamctl why` that a run was killed ([`interrupted_run`]).
 
 use client::team_view::InterruptedRun;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -38,8 +39,9 @@ pub(crate) enum RunNote {
 }
 
 impl RunNote {
-    /// Parses the first line of the lock file, which is the note of the last run. If that run was
-    /// killed while it wrote, the rest of an older, longer note may follow.
+    /// Parses the first line of the lock file, which is the note of the last run. The other lines
+    /// are ignored. They may be the end of an older, longer note, if that run was killed while it
+    /// wrote.
     fn parse(text: &str) -> RunNote {
         let line = text.split_inclusive('\n').next().unwrap_or_default();
         let code = line.strip_prefix(DELETING_PREFIX).and_then(|code| code.trim_end().parse().ok());
@@ -104,7 +106,7 @@ pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, Erro
     let lock_error = |error: &dyn std::fmt::Display| ErrorReport::from_io("lock", &path, error);
     let mut options = File::options();
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-    // A reader of `interrupted_run` holds a shared lock only for a moment.
+    // `interrupted_run` in another process may hold a shared lock, but only for a moment.
     match lock_between_readers(file.map_err(|error| lock_error(&error))?) {
         Ok(lock) => Ok(RunLock { lock, path }),
         Err(TryLockError::WouldBlock) => {
@@ -120,12 +122,12 @@ fn lock_path(state: &Path, team: &TeamName) -> PathBuf {
     state.join(format!("run-{team}.lock"))
 }
 
-/// The run of the team that was killed, and that no other run has continued since. `state` is the state
-/// directory. `None` if there is none, or if this cannot be found out.
+/// The run of `team` that was killed and that no other run has continued since. `None` if there is
+/// no such run, or if the lock file cannot be read. `state` is teamd's state directory.
 pub fn interrupted_run(state: &Path, team: &Team) -> Option<InterruptedRun> {
     let mut file = File::open(lock_path(state, team.name())).ok()?;
     let run = run_of_note(&mut file)?;
-    // A run holds its lock as long as it lives.
+    // The run still holds its lock if a shared lock is refused.
     file.try_lock_shared().ok()?;
     file.unlock().ok();
     let written_at = file.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;

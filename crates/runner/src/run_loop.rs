@@ -1,6 +1,7 @@
-//! The main loop of a run. In each step the loop takes a snapshot of the team, decides what to do,
-//! does so and waits for a change. The loop ends when every task is final or when a person stops
-//! the run.
+//! The main loop of a run. In each step the loop reads the state of the team, releases the tasks
+//! that should be tried again, and waits for a change. The loop ends when no task is left to do, or
+//! the team makes no progress. It also ends when the budget is exhausted, at the deadline, or when
+//! a person stops the run.
 
 use crate::run_context::RunContext;
 use crate::run_decision::{ReleaseReason, TaskFate};
@@ -9,14 +10,15 @@ use crate::{team_setup, team_shutdown, team_snapshot};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::time::{Duration, Instant};
 
-/// The length of the pause after a snapshot, as a multiple of the time that the snapshot took. If
-/// the task list is long, snapshots take long, and this pause leaves the processor to the agents.
+/// The length of the pause after a step, as a multiple of the time that the step took. With a long
+/// task list each step takes long, and the pause leaves processor time to the agents.
 const PAUSE_FACTOR: u32 = 4;
 /// The longest pause that follows from [`PAUSE_FACTOR`].
 const MAX_PAUSE: Duration = Duration::from_millis(200);
 
-/// Spawns the members, creates the tasks, and then runs the main loop until the run ends. If the
-/// members or tasks cannot be created, the team is removed, provided that this run has created it.
+/// Spawns the members, creates the tasks, and then runs the main loop until the run ends. If
+/// spawning or creating fails, a team that this run has created is removed, unless the daemon is
+/// gone.
 pub(crate) fn run_to_end(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorReport> {
     let filled = set_policy_of_existing_team(run, state).and_then(|()| team_setup::populate(run, state));
     match filled {
@@ -80,8 +82,8 @@ fn run_loop(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorR
 enum NextStep {
     /// Take the next snapshot at once, because the step has changed something.
     RepeatNow,
-    /// Take the next snapshot after a pause, because a change of a task failed. No file event may
-    /// arrive when the change becomes possible.
+    /// Take the next snapshot after [`TICK`], because a task could not be released. The run does
+    /// not wait for a file event, because no file may change before the release becomes possible.
     RetrySoon,
     /// Take the next snapshot after the next event.
     Wait,

@@ -41,8 +41,8 @@ pub(crate) fn exit_code(end: &RunEnd, tasks: &[TaskResult]) -> u8 {
     }
 }
 
-/// The error that says why the run ended before all tasks were final, with the command to type next. `None`
-/// if it did not. `command` is the command of the run.
+/// The error that says why the run ended before all tasks were final, with the command to type
+/// next. `None` if all tasks are final. `command` is the command with which the run was started.
 pub(crate) fn early_end(
     name: &TeamName,
     end: &RunEnd,

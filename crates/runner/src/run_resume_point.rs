@@ -20,15 +20,15 @@ pub(crate) enum ResumePoint {
     Work(Option<Team>),
     /// Only the deletion of the team, whose members have ended.
     DeleteTeam(Team),
-    /// Only the rest of the deletion. The earlier run was killed while it deleted the team; it had
-    /// stored its exit code before. `team` is `None` if some of the team's files are already
-    /// deleted.
+    /// Only the rest of the deletion. The earlier run stored its exit code, began to delete the
+    /// team, and was then killed. `team` is `None` if some of the team's files are already deleted.
     FinishDeletion { team: Option<Team>, exit_code: u8 },
 }
 
 impl ResumePoint {
     /// Decides from the existing team, the note of the earlier run, and the option `after_run`.
-    /// `Break` is a finished team that stays: nothing is left to do.
+    /// Returns `Break` with the team if the team is finished and is kept, so that nothing is left
+    /// to do.
     pub(crate) fn determine(
         existing: ExistingTeam,
         note: RunNote,

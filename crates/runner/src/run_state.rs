@@ -27,7 +27,7 @@ pub(crate) const TICK: Duration = Duration::from_secs(1);
 pub(crate) enum RunEnd {
     /// The members are shut down.
     Over(EndReason),
-    /// Members are suspended, or the budget is exhausted, and the team stays as it is. The error
+    /// The team stays as it is, because members are suspended or the budget is exhausted. The error
     /// says what a person can do.
     Suspended(ErrorReport),
 }
@@ -93,8 +93,8 @@ impl<'a> RunState<'a> {
 
     /// Prepares the end of a run whose team has no work left.
     ///
-    /// All members count as running, although they have ended. Otherwise the results would give
-    /// their end as the reason for tasks that are not completed.
+    /// All members count as running, although they have ended. Otherwise the results would say of
+    /// each open task that its owner is gone, which is not why the task is open.
     pub(crate) fn finish_without_work(&mut self, file: &RunFile) -> Result<RunEnd, ErrorReport> {
         self.snapshot.members = all_running(file);
         self.remember_tasks(&self.team.tasks().list()?);
@@ -123,14 +123,14 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Called after a step without an error. The next error is then reported even if it is the same
-    /// as the last one.
+    /// Called after a step without an error, so that the next error is reported even if it equals
+    /// the last one.
     pub(crate) fn forget_last_error(&mut self) {
         self.last_error = None;
     }
 
-    /// Records that the run is ending, and why. A live screen shows this reason until the program
-    /// ends; otherwise the reason is reported as a line.
+    /// Records that the run is ending, and why. If progress is shown on a live screen, the screen
+    /// shows this reason until the program ends. Otherwise the reason is reported as a line.
     pub(crate) fn begin_ending(&mut self, reason: String) {
         if !self.observer.is_live() {
             self.report(&reason);
@@ -145,8 +145,8 @@ impl<'a> RunState<'a> {
         self.snapshot = snapshot;
     }
 
-    /// Stores a new snapshot that was taken during the shutdown. For the decision, members that ran
-    /// before the shutdown still count as running.
+    /// Stores a new snapshot that was taken during the shutdown. The decision still counts members
+    /// as running that ran before the shutdown. Otherwise their open tasks would count as failed.
     pub(crate) fn update_while_ending(&mut self, rules: &RetryRules, snapshot: TeamSnapshot) {
         self.decide_at_end(rules, &snapshot.tasks);
         let members = std::mem::take(&mut self.snapshot.members);
@@ -182,8 +182,8 @@ impl<'a> RunState<'a> {
         tasks.into_iter().filter(|id| !has_failed(id)).collect()
     }
 
-    /// Whether every task is final. A run of a team without tasks is finished when all members are
-    /// idle.
+    /// Whether every task is final. A team without tasks is finished when all running members are
+    /// idle and no member is about to respawn.
     pub(crate) fn is_finished(&self) -> bool {
         let is_idle = |agent: &MemberStatus| agent.activity == Activity::Idle;
         let has_ended = !self.decision.fates.is_empty()
@@ -198,8 +198,8 @@ impl<'a> RunState<'a> {
         !self.is_finished() && self.stall_deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    /// Why the daemon spawns no more members, if this ends the run. `None` while members are
-    /// running, or if no tasks are open.
+    /// Why the budget of the team is exhausted, if that ends the run. `None` if the budget is not
+    /// exhausted, while members are running, or if no task is left to do.
     pub(crate) fn exhausted_budget(&self, file: &RunFile) -> Option<String> {
         let reason = self.snapshot.exhausted_budget.clone().filter(|_| self.snapshot.running.is_empty())?;
         let finished = self.is_finished() && is_complete(file, &self.snapshot.tasks);

@@ -1,5 +1,5 @@
-//! Detects a stalled team: nothing happens although tasks are open. Without this, the run would
-//! never end.
+//! Detects a stalled team: nothing happens although tasks are open. Without this check, the run
+//! would wait for the open tasks forever.
 //!
 //! For example, a team stalls if no agent claims a task that another agent has released. It also
 //! stalls if an agent forgets a task that it has claimed, or if members are suspended because their
@@ -30,7 +30,8 @@ struct IdlePeriod {
     since: Instant,
 }
 
-/// The part of an open task that is compared. If it changes, the team does not count as stalled.
+/// The parts of an open task that are compared between two snapshots. If one of them changes, the
+/// team does not count as stalled.
 #[derive(Debug, PartialEq, Eq)]
 struct OpenTask {
     id: TaskId,
@@ -65,9 +66,9 @@ fn open_tasks(snapshot: &TeamSnapshot) -> Vec<OpenTask> {
         .collect()
 }
 
-/// Whether the member is idle, and neither an answer to its plan or permission request nor the end of
-/// a pause makes it continue. A program that reads its inbox itself may work on while it counts as
-/// idle.
+/// Whether the member is idle and will not continue by itself. A member continues when its plan or
+/// permission request is answered, or when a pause of its turns ends. `false` for delivery `pull`,
+/// because a program that reads its inbox itself may still work when it is reported as idle.
 fn is_idle_for_good(member: &MemberStatus) -> bool {
     let continues = |flag: &MemberFlag| match flag {
         MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission => true,
@@ -78,15 +79,16 @@ fn is_idle_for_good(member: &MemberStatus) -> bool {
     is_idle && !member.flags.iter().any(continues)
 }
 
-/// Whether the member pauses an exchange with another member for longer than the team may be idle. After
-/// the pause, the two would only answer each other again.
+/// Whether the member waits because it and another member have answered each other too often, with
+/// a limit over more than [`STALL_TIMEOUT`]. After such a pause, the two would only answer each
+/// other again, so the run does not wait.
 fn is_in_long_exchange(member: &MemberStatus) -> bool {
     let is_long = |pause: &ExchangePause| Duration::from_millis(pause.within_ms) > STALL_TIMEOUT;
     matches!(&member.turn_pause, Some(TurnPause::Exchange(pause)) if is_long(pause))
 }
 
-/// Whether the lead owns an open task. Such a team never counts as stalled, because the lead may be
-/// a person, who may take any time for the task.
+/// Whether the lead owns an open task. A team with such a task never counts as stalled, because the
+/// lead may be a person, who may take any time for the task.
 fn has_lead_task(open_tasks: &[OpenTask]) -> bool {
     open_tasks.iter().any(|task| task.owner.as_ref().is_some_and(AgentName::is_lead))
 }

@@ -101,8 +101,9 @@ fn task_result(task: &Task, fate: Option<&TaskFate>, times: &TaskTimes) -> TaskR
     }
 }
 
-/// Gives `reason` to those of the tasks `cut_off` that are not completed: their members were working on them
-/// when the run ended. Does nothing without a reason.
+/// Sets the outcome `NotDone` and `reason` for those of the tasks `cut_off` that are open or
+/// failed. Members were working on these tasks when the run ended. Does nothing if `reason` is
+/// `None`.
 pub(crate) fn tell_cut_off_tasks(results: &mut [TaskResult], cut_off: &[TaskId], reason: Option<String>) {
     let Some(reason) = reason else { return };
     let is_open = |outcome| matches!(outcome, TaskOutcome::NotDone | TaskOutcome::Failed);

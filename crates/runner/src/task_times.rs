@@ -1,9 +1,9 @@
 //! Follows the event log during a run. The module returns the lines to show to people, and computes
 //! how long agents worked on each task.
 //!
-//! Events from before the run are not shown. They are read because a resumed run must know how long
-//! its tasks have taken. If the event log has nothing about a task, its times are taken from the
-//! snapshots.
+//! Events from before the run are not shown. They are read nevertheless, because a resumed run must
+//! know how long its tasks have taken. If the event log has no events of a task, the task's times
+//! are taken from the snapshots of the task list.
 
 use client::event_log::event_line;
 use client::file_tail::FileTail;

@@ -1,8 +1,8 @@
 //! The start of a run: creates the team, spawns its members and creates its tasks. Steps that were
 //! done by an earlier run are skipped, so a run that was killed during its start can be resumed.
 //!
-//! Members are spawned before the tasks are created, because only a member can own a task. A task
-//! that was created before its owner could be claimed by another member.
+//! Members are spawned before the tasks are created, because only a current member can be made the
+//! owner of a task. A task that is created without an owner could be claimed by any other member.
 
 use crate::run_context::RunContext;
 use crate::run_decision::{MemberState, MemberStates, ReleaseReason, TaskRelease, run_file_key};
@@ -66,8 +66,9 @@ pub(crate) fn set_policy(run: &mut RunContext) -> Result<(), ErrorReport> {
 
 /// Resumes suspended members, spawns missing members and creates missing tasks.
 pub(crate) fn populate(run: &mut RunContext, state: &mut RunState) -> Result<(), ErrorReport> {
-    // A new daemon suspends the members that ended with the machine, the container or tmux. Before it has seen
-    // that, it counts them as disconnected.
+    // If the machine, the container or tmux was stopped, a new daemon suspends the members that
+    // ended with it. Until the daemon has noticed their end, it reports these members as
+    // disconnected.
     wait_until_settled(run, &state.team)?;
     // Suspended members are resumed first, so that they keep their sessions and are not spawned anew.
     run.daemon
@@ -94,9 +95,9 @@ fn populate_once(run: &mut RunContext, state: &mut RunState) -> Result<(), Error
     create_missing_tasks(&state.team.tasks(), &run.file.tasks, &tasks)
 }
 
-/// Waits until no member is starting, stopping, disconnected or exited and not removed yet, or until
-/// [`SETTLE_TIMEOUT`] has passed. After the daemon was restarted, members are disconnected until their shims have
-/// reconnected.
+/// Waits until every member either runs or is removed or suspended, at most for [`SETTLE_TIMEOUT`]
+/// or until a person stops the run. After a restart of the daemon, members are disconnected until
+/// their shims have reconnected.
 fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, ErrorReport> {
     let deadline = Instant::now() + SETTLE_TIMEOUT;
     loop {
@@ -110,11 +111,12 @@ fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot,
     }
 }
 
-/// The tasks in progress whose owners exited after an earlier run and before this one. They are to
-/// be released.
+/// The releases of the tasks in progress that have no owner, or whose owner has exited since an
+/// earlier run.
 ///
-/// Tasks of an owner whose turns the daemon knows are not included. Such a member continues its own
-/// tasks when it is spawned again, so another member must not do these tasks too.
+/// A task is not released if its owner is in the run file and the daemon knows the owner's turns.
+/// The run spawns this owner again, and it continues its own tasks, so no other member must do them
+/// too.
 fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> Vec<TaskRelease> {
     let will_continue = |owner: &AgentName| {
         let knows_turns = |member: &SpawnRequest| member.turns.is_some() || member.delivery == Delivery::Hook;

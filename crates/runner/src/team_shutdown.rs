@@ -24,8 +24,8 @@ use store::Team;
 const DELETE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Shuts down the members, deletes the team unless it is kept, and reports the results. If the run
-/// ends with suspended members, nothing is shut down, because only a suspended member can be
-/// resumed later.
+/// ends as [`RunEnd::Suspended`], no member is shut down and the team is kept, so that another run
+/// can resume it.
 pub(crate) fn end_run(
     run: &mut RunContext,
     mut state: RunState,
@@ -46,8 +46,8 @@ pub(crate) fn end_run(
     });
     let deletion = match (&end, &shutdown, &results) {
         (RunEnd::Over(_), Ok(_), Ok(tasks)) if lock.previous_note() == RunNote::DeleteTeam => lock
-            // The exit code is stored first: without the team's files, a run that resumes the
-            // deletion could not compute it.
+            // The exit code is stored before the deletion. A run that resumes the deletion could
+            // not compute it, because the team's task files may be gone.
             .write_note(RunNote::Deleting(exit_code(&end, tasks)), &run.command.absolute_path())
             .and_then(|()| delete_team(run)),
         _ => Ok(TeamRest::Kept),
@@ -148,7 +148,7 @@ fn results_of_ended_team(
 }
 
 /// Removes a team after an error at the start of the run. If the removal fails, only a warning is
-/// shown, because the caller returns the first error.
+/// shown, because the caller returns the error from the start.
 pub(crate) fn remove_unfilled_team(run: &mut RunContext, state: &mut RunState) {
     let removal = shut_down_members(run, state, EndReason::Stopped).and_then(|_| delete_team(run));
     if removal.is_err() {
@@ -263,8 +263,8 @@ fn final_results(run: &RunContext, state: &mut RunState) -> Result<Vec<TaskResul
     Ok(task_results(&run.file, &state.all_tasks, &state.decision, &state.task_times))
 }
 
-/// Deletes the team. It is no error if the team is already deleted. If the daemon keeps the team
-/// because a worktree has unsaved work, the daemon's error is shown, and the run continues.
+/// Deletes the team. It is no error if the team is already deleted. If the daemon refuses the
+/// deletion because a worktree has unsaved work, the daemon's error is shown, and the team is kept.
 fn delete_team(run: &mut RunContext) -> Result<TeamRest, ErrorReport> {
     let request = Request::DeleteTeam(DeleteTeamRequest {
         git_env: git_variables(),

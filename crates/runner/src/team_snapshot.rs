@@ -23,8 +23,9 @@ pub(crate) struct TeamSnapshot {
     pub(crate) exhausted_budget: Option<String>,
 }
 
-/// Takes a snapshot. The tasks are read before the members. So a member that has exited according
-/// to the snapshot can't have started a task after the tasks were read.
+/// Takes a snapshot. The tasks are read before the members. In the opposite order, a member could
+/// start and claim a task between the two reads. That task would then seem to have an owner that
+/// does not run.
 pub(crate) fn take(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, ErrorReport> {
     let tasks = team.tasks().list()?;
     let mut states = added_members(run, team)?;

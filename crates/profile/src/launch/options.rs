@@ -1,8 +1,9 @@
 //! The arguments that replace `{options}` in a profile: those for the team, agent type, model,
 //! permission mode and tools.
 //!
-//! A spawn request is refused if it asks for something for which the profile has no argument.
-//! Otherwise the program would run without a limit that the caller asked for.
+//! A spawn request is refused if the profile lacks the arguments for its read-only agent type,
+//! permission mode or allowed tools. Otherwise the program would run without a limit that the
+//! caller asked for.
 
 use super::facts::{LaunchFacts, fill_facts, variable_value};
 use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProgramSpec};
@@ -47,9 +48,9 @@ impl Profile {
         Ok(options)
     }
 
-    /// The arguments for the agent type and the permission mode. For a read-only agent type there
-    /// are no arguments for the mode. If they contradicted the arguments of the type, the result
-    /// would depend on the program.
+    /// The arguments for the agent type and the permission mode. A read-only agent type gets no
+    /// arguments for the mode. If a program got arguments for both that contradict each other, the
+    /// effect would depend on the program.
     fn type_and_mode_arguments<'a>(
         &self,
         program: &'a ProgramSpec,
@@ -174,8 +175,8 @@ fn default_mode<'a>(program: &'a ProgramSpec, facts: &LaunchFacts<'_>) -> Option
 }
 
 impl ProgramSpec {
-    /// Whether each turn gets the arguments of the permission mode that the member is in at that
-    /// time. For a read-only agent type the mode never changes.
+    /// Whether each turn gets the arguments of the permission mode that the member has when the
+    /// turn starts. `false` for a read-only agent type, because its mode never changes.
     fn has_runtime_modes(&self, facts: &LaunchFacts<'_>) -> bool {
         matches!(self.delivery, DeliverySpec::Turn(_))
             && !self.modes.is_empty()

@@ -155,8 +155,9 @@ fn parse_reply_source(keys: &TomlTable<'_>, value: Value) -> Result<ReplySource,
     source.ok_or_else(|| keys.invalid_key("reply", &format!("must be {REPLY_FORMAT}")))
 }
 
-/// Parses `{ scope = "turn" }` or `{ scope = "session" }`. The profile must say which usage its
-/// program reports, because the Agent Client Protocol does not define that.
+/// Parses `{ scope = "turn" }` or `{ scope = "session" }`: whether the program reports the usage of
+/// its last turn or of its whole session. The Agent Client Protocol does not say which, so the
+/// profile must.
 fn parse_usage_scope(keys: &TomlTable<'_>, value: &Value) -> Result<UsageScope, ErrorReport> {
     let table = value.as_table().filter(|table| table.len() == 1);
     let scope = table.and_then(|table| table.get("scope")).and_then(Value::as_str);
@@ -176,8 +177,8 @@ fn parse_usage_paths(keys: &TomlTable<'_>, value: Value) -> Result<UsagePaths, E
     usage.ok_or_else(|| keys.invalid_key("usage", &format!("must be {USAGE_FORMAT}")))
 }
 
-/// Parses where a program with hooks reports usage. The scope is always the whole session, because
-/// the file is always read as a whole.
+/// Parses where a program with hooks reports usage. The scope is the whole session, because the
+/// usage is summed over the whole file each time.
 fn parse_usage_file(keys: &TomlTable<'_>, mut value: Value) -> Result<UsageFile, ErrorReport> {
     let path_key = value.as_table_mut().and_then(|table| table.remove("file_key"));
     let path_key = path_key.and_then(|key| key.as_str().map(str::to_owned)).filter(|key| !key.is_empty());
@@ -187,8 +188,8 @@ fn parse_usage_file(keys: &TomlTable<'_>, mut value: Value) -> Result<UsageFile,
     Ok(UsageFile { path_key, usage_paths })
 }
 
-/// Parses the answer with which a turn-end hook delivers a text. If the profile has no such key,
-/// the answer has Claude Code's format.
+/// Parses the answer with which a turn-end hook delivers a text. If the profile has no key
+/// `hook_response`, the answer has Claude Code's format.
 fn parse_hook_response(keys: &TomlTable<'_>, value: Option<Value>) -> Result<Map<String, Json>, ErrorReport> {
     let Some(value) = value else { return Ok(HookDelivery::default().response_template) };
     match serde_json::to_value(&value).unwrap_or_default() {

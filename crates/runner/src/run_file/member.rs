@@ -15,8 +15,9 @@ use store::MESSAGE_LIMIT;
 /// A member whose table is valid.
 pub(crate) struct RunMember {
     pub(crate) request: SpawnRequest,
-    /// The options of a member that works in a worktree. When the daemon has created the worktree,
-    /// the spawn request is built again from these options. `None` for any other member.
+    /// The options of a member that works in a worktree, `None` for any other member. When the
+    /// daemon has created the worktree, the spawn request is built again from these options for the
+    /// directory of the worktree.
     pub(crate) worktree_spawn: Option<SpawnOptions>,
 }
 
@@ -77,8 +78,8 @@ pub(crate) fn parse_member(
     (name.is_some() && cwd.is_some()).then_some(resolved)
 }
 
-/// Parses the options that do not depend on other keys. Name, command and directory are parsed
-/// elsewhere.
+/// Parses the options that do not depend on other keys. [`parse_member`] parses the name, the
+/// command and the directory.
 fn parse_options(
     member: &TableReader,
     defaults: &MemberDefaults,
@@ -207,9 +208,9 @@ fn resolve_program(
         return None;
     }
     options.cwd = Some(cwd.to_owned());
-    // Variables without a name are removed, because an error was already added for them. Otherwise
-    // the spawn request would be refused because of them, and errors of the program would not be
-    // found.
+    // Variables without a name are removed; [`parse_env`] has added an error for each. If they
+    // stayed, building the request would fail because of them, and an error of the program would
+    // not be found.
     options.env.retain(|pair| !pair.starts_with('='));
     let worktree_spawn = options.worktree.is_some().then(|| options.clone());
     let request =
@@ -249,8 +250,8 @@ fn check_profile_exists(
     exists
 }
 
-/// An error with its help, as one line. Names of `teamctl spawn` options become keys of the run
-/// file.
+/// An error with its help, as one line. Options of `teamctl spawn` are replaced by keys of the run
+/// file: `--allow` becomes `allow`.
 fn error_text(error: &ErrorReport) -> String {
     let help = error.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
     let text = format!("{}{help}", error.message).replace('\n', " ");

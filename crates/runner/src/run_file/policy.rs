@@ -150,8 +150,7 @@ fn saturate_u32(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Parses the duration at `key`. `wanted` is the text for the error that describes the allowed
-/// values.
+/// Parses the duration at `key`. `wanted` describes the allowed values in an error.
 fn parse_duration(
     table: TableReader,
     key: &str,

@@ -1,8 +1,8 @@
 //! Checks the names in a run file. It finds duplicate names and keys, owners and blockers that do
 //! not exist, and dependency cycles.
 //!
-//! This check reads the tables itself and does not use the parsed tasks. A task with an error in
-//! another key would be missing there.
+//! The check reads the TOML tables itself, because the list of parsed tasks lacks every task with
+//! an error. References to such a task would seem to be wrong.
 
 use crate::run_file::table_reader::TableReader;
 use crate::run_file::validation_errors::{Located, ValidationErrors, nearest_help};

@@ -45,7 +45,7 @@ impl<'a> TableReader<'a> {
         self.text(key, "a string", errors)
     }
 
-    /// Reads a string. `wanted` is the text for the error that describes the allowed values.
+    /// Reads a string. `wanted` describes the allowed values in an error.
     pub(crate) fn text(
         &self,
         key: &str,
@@ -150,8 +150,8 @@ impl<'a> TableReader<'a> {
         found.value.parse().map_err(push).ok()
     }
 
-    /// Reads a string that must be one of `choices`, and returns the value that `choices` has for
-    /// it.
+    /// Reads a string that must be one of the names in `choices`, and returns the value of that
+    /// choice.
     pub(crate) fn one_of<T: Copy>(
         &self,
         key: &str,

@@ -46,8 +46,9 @@ pub(crate) fn parse_tasks(tasks: &[TableReader], errors: &mut ValidationErrors) 
     tasks.iter().filter_map(|task| parse_task(task, &indexes, errors)).collect()
 }
 
-/// Checks that every task which only workers can claim has a command. Workers only run commands, so
-/// a worker would mark a task without a command as failed.
+/// Checks that every task which only built-in workers can claim has a command. A built-in worker
+/// runs the command of a task and nothing else, so it would mark a task without a command as
+/// failed.
 pub(crate) fn check_worker_commands(
     tasks: &[TableReader],
     members: &[SpawnRequest],
