@@ -112,10 +112,10 @@ fn member_without_pane_has_no_dialog_flag() {
 
 /// A stopped tmux server. It is continued on drop, so that the output of a failed test can show its
 /// panes.
-struct PausedTmuxServer(u32);
+pub(crate) struct PausedTmuxServer(u32);
 
 impl PausedTmuxServer {
-    fn new(env: &TestEnv) -> PausedTmuxServer {
+    pub(crate) fn new(env: &TestEnv) -> PausedTmuxServer {
         let pid = env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap();
         signal(pid, rustix::process::Signal::STOP);
         PausedTmuxServer(pid)

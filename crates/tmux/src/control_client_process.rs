@@ -19,17 +19,20 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::Receiver;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tmux_interface::{NewSession, RunShell, SetOption, TmuxCommand};
 
+use crate::Error;
 use crate::command_list::CommandList;
+use crate::read_pipes::read_pipes;
 use crate::server_address::TmuxEndpoint;
-use crate::{Error, subprocess};
 
 /// The name of a hidden session begins with this. The process id and a number follow.
 pub(crate) const CONTROL_SESSION_PREFIX: &str = "_teamd-control-";
+
+/// How long [`ControlClient::kill`] waits for the watcher.
+const KILL_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Whether tmux starts a server if none is running.
 #[derive(Debug, Clone, Copy)]
@@ -51,8 +54,6 @@ pub(crate) struct ControlClient {
     /// This process's end of a socket pair. The other end is the standard error of watcher and
     /// client.
     watcher_socket: UnixStream,
-    /// Receives what watcher and client printed on standard error, once both have closed it.
-    stderr: Receiver<Vec<u8>>,
 }
 
 /// Shell script that starts the watcher in the background and then becomes the control client.
@@ -104,13 +105,11 @@ impl ControlClient {
             command.arg("-N");
         }
         let (watcher_socket, stderr_socket) = UnixStream::pair()?;
-        let stderr_reader = watcher_socket.try_clone()?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(OwnedFd::from(stderr_socket));
         let mut child = command.arg("-C").args(words).spawn()?;
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (stdin, stdout) = pipes.ok_or(io::ErrorKind::BrokenPipe)?;
-        let stderr = subprocess::read_in_thread(Some(stderr_reader));
-        Ok(StartedClient { client: ControlClient { child, watcher_socket, stderr }, stdin, stdout })
+        Ok(StartedClient { client: ControlClient { child, watcher_socket }, stdin, stdout })
     }
 
     /// Kills the client and the idle pane of its session. Returns what the client printed on standard error.
@@ -119,7 +118,9 @@ impl ControlClient {
         drop(self.watcher_socket.shutdown(Shutdown::Write));
         drop(self.child.kill());
         // The watcher exits at once, unless a signal has stopped it.
-        let printed = self.stderr.recv_timeout(Duration::from_millis(500)).unwrap_or_default();
+        let socket = self.watcher_socket.try_clone().ok();
+        let printed = socket.and_then(|socket| read_pipes([socket.into()], Instant::now() + KILL_TIMEOUT));
+        let printed = printed.map(|[printed]| printed).unwrap_or_default();
         drop(self.child.wait());
         String::from_utf8_lossy(&printed).trim().to_owned()
     }
@@ -196,7 +197,6 @@ fn new_session_name() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
 
     /// The test reaps the client before the watcher runs, so the watcher's `kill` fails.
     #[test]

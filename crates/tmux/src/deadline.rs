@@ -38,6 +38,11 @@ impl Deadline {
         Deadline { at: Instant::now() + Duration::from_secs(seconds), seconds, action }
     }
 
+    /// Returns when the call must have ended.
+    pub(crate) fn at(self) -> Instant {
+        self.at
+    }
+
     /// Returns the time until the deadline. It is zero after the deadline.
     pub(crate) fn remaining_time(self) -> Duration {
         self.at.saturating_duration_since(Instant::now())

@@ -44,6 +44,7 @@ mod pane_tag;
 mod person_window;
 mod pipe_pane;
 mod quote;
+mod read_pipes;
 mod reply;
 mod server;
 mod server_address;

@@ -4,14 +4,13 @@
 //! be smaller than 16 KB. The process never starts a tmux server. A process that still runs at the
 //! deadline is killed and reaped.
 
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::process::{Child, Command};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
 
 use crate::Error;
 use crate::command_list::CommandList;
 use crate::deadline::Deadline;
+use crate::read_pipes::read_pipes;
 use crate::reply::CommandReply;
 use crate::server_address::TmuxEndpoint;
 
@@ -71,27 +70,9 @@ pub(crate) fn run_process(
 
 /// Reads standard output and standard error to their ends.
 fn collect_output(child: &mut Child, deadline: Deadline) -> Result<(Vec<u8>, Vec<u8>), Error> {
-    let stdout = read_in_thread(child.stdout.take());
-    let stderr = read_in_thread(child.stderr.take());
-    let wait = |pipe: Receiver<Vec<u8>>| {
-        pipe.recv_timeout(deadline.remaining_time()).map_err(|_| deadline.timeout_error())
+    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Ok((Vec::new(), Vec::new()));
     };
-    Ok((wait(stdout)?, wait(stderr)?))
-}
-
-/// Reads `pipe` to its end on a new thread. The returned receiver gets one value with all bytes.
-///
-/// If `pipe` is `None`, the value is empty. If reading fails, the value has only the bytes that
-/// were read before the failure; the exit status of the process shows that something failed.
-pub(crate) fn read_in_thread(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
-    let (sender, receiver) = channel();
-    let read = move || {
-        let mut bytes = Vec::new();
-        drop(pipe.map(|mut pipe| pipe.read_to_end(&mut bytes)));
-        // This fails only if the receiver was dropped because the deadline had passed.
-        drop(sender.send(bytes));
-    };
-    // If the thread can't start, the sender is dropped and the caller returns `Timeout`.
-    drop(thread::Builder::new().name("tmux output".to_owned()).spawn(read));
-    receiver
+    let output = read_pipes([stdout.into(), stderr.into()], deadline.at());
+    output.map(|[stdout, stderr]| (stdout, stderr)).ok_or_else(|| deadline.timeout_error())
 }
