@@ -77,7 +77,7 @@ bench: build
 	cd tests/compat/writers && npm ci --silent --ignore-scripts --no-audit --no-fund
 	$(CARGO) build --release -p teamd-tests --bins --locked
 	$(IN_MEMORY) $(TARGET)/release/bench $(ROWS)
-	[ -n "$(ROWS)" ] || $(IN_MEMORY) $(CARGO) bench -q -p teamd-store --bench store --locked
+	[ -n "$(ROWS)" ] || $(IN_MEMORY) $(CARGO) bench -q -p teamd-store --bench operations --locked
 
 # Builds docs/ as a book below target/book, with every file that its pages link to at the same relative path.
 BOOK  = README.md CONTRIBUTING.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs examples packaging
