@@ -80,7 +80,7 @@ bench: build
 	[ -n "$(ROWS)" ] || $(IN_MEMORY) $(CARGO) bench -q -p teamd-store --bench operations --locked
 
 # Builds docs/ as a book below target/book, with every file that its pages link to at the same relative path.
-BOOK  = README.md CONTRIBUTING.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs examples packaging
+BOOK  = README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE-APACHE LICENSE-MIT docs examples packaging
 PAGES = $(TARGET)/book-source
 book:
 	scripts/need mdbook
