@@ -18,8 +18,8 @@ pub(super) struct DeleteTaskArgs {
 }
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &DeleteTaskArgs) -> Result<(), ErrorReport> {
-    args.force.end_turn(context, team, &args.id)?;
-    let task = context.caller_in(team.clone()).delete_task(&args.id, now())?;
+    let caller = context.caller_in(team.clone());
+    let task = args.force.change(context, team, &args.id, || caller.delete_task(&args.id, now()))?;
     print_task(context, &task, &format!("Task {} is deleted: {}", task.id, task.subject));
     Ok(())
 }

@@ -3,9 +3,12 @@
 use crate::context::CommandContext;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::control::{InterruptReply, MemberAddress, Request};
-use protocol::error::ErrorReport;
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use store::Team;
+
+/// How many turns are ended that begin while the task is changed.
+const MAX_ATTEMPTS: u32 = 20;
 
 /// The option `--force`.
 #[derive(Debug, clap::Args)]
@@ -21,25 +24,37 @@ impl ForceArg {
         if self.force { AllowedCallers::LeadOrPerson } else { AllowedCallers::Everyone }
     }
 
-    /// If `--force` is given, ends the turn that works on the task `id`, if there is one, and waits
-    /// until the turn has ended.
+    /// Changes the task `id` with `change`. With `--force`, first ends the turn that works on the task. If
+    /// the task's owner begins a turn on the task meanwhile, that turn is ended too.
     ///
     /// # Errors
     ///
-    /// The errors of the request to the daemon.
-    pub(super) fn end_turn(
+    /// `Refused` if the owner begins a turn again and again; the errors of `change`, and of the request to
+    /// the daemon.
+    pub(super) fn change<T>(
         &self,
         context: &CommandContext,
         team: &Team,
         id: &TaskId,
-    ) -> Result<(), ErrorReport> {
-        if !self.force {
-            return Ok(());
+        change: impl Fn() -> Result<T, ErrorReport>,
+    ) -> Result<T, ErrorReport> {
+        let attempts = if self.force { MAX_ATTEMPTS } else { 0 };
+        for _ in 0..attempts {
+            match end_turn(context, team, id).and_then(|()| change()) {
+                // A turn on the task has begun since the last turn ended, or is about to begin.
+                Err(error) if error.kind == ErrorKind::Refused && team.task_holder(id)?.is_some() => {}
+                result => return result,
+            }
         }
-        if let Some(holder) = team.task_holder(id)? {
-            let member = MemberAddress { team: team.name().clone(), name: holder.member.to_string() };
-            context.request::<InterruptReply>(Request::Interrupt(member))?;
-        }
-        Ok(())
+        change()
     }
+}
+
+/// Ends the turn that works on the task `id`, if there is one. Returns when the turn has ended.
+fn end_turn(context: &CommandContext, team: &Team, id: &TaskId) -> Result<(), ErrorReport> {
+    if let Some(holder) = team.task_holder(id)? {
+        let member = MemberAddress { team: team.name().clone(), name: holder.member.to_string() };
+        context.request::<InterruptReply>(Request::Interrupt(member))?;
+    }
+    Ok(())
 }

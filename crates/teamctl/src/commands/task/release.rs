@@ -20,8 +20,8 @@ pub(super) struct ReleaseTaskArgs {
 }
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &ReleaseTaskArgs) -> Result<(), ErrorReport> {
-    args.force.end_turn(context, team, &args.id)?;
-    let task = context.caller_in(team.clone()).release_task(&args.id, now())?;
+    let caller = context.caller_in(team.clone());
+    let task = args.force.change(context, team, &args.id, || caller.release_task(&args.id, now()))?;
     print_task(context, &task, &format!("Task {} is pending again: {}", task.id, task.subject));
     Ok(())
 }

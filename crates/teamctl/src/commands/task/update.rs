@@ -77,8 +77,9 @@ impl From<StatusArg> for TaskStatus {
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &UpdateTaskArgs) -> Result<(), ErrorReport> {
     let update = requested_changes(team, args)?;
-    args.force.end_turn(context, team, &args.id)?;
-    let task = context.caller_in(team.clone()).update_task(&args.id, update, now())?;
+    let caller = context.caller_in(team.clone());
+    let change = || caller.update_task(&args.id, update.clone(), now());
+    let task = args.force.change(context, team, &args.id, change)?;
     print_task(context, &task, &format!("Task {} is {}: {}", task.id, task.status, task.subject));
     Ok(())
 }
