@@ -259,7 +259,7 @@ fn status_without_daemon_suggests_up() {
     let env = TestEnv::with_team();
     env.kill_process(env.daemon_pid());
     let error = env.teamctl(["status"]).expect_failure(69);
-    assert!(error.contains("this is what the files say") && error.contains("teamctl up"), "{error}");
+    assert!(error.contains("the lines above are from the files") && error.contains("teamctl up"), "{error}");
     env.start_daemon();
     env.shut_down();
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No daemon listens on the socket.
-    #[error("cannot reach teamd at {}: {source}", path.display())]
+    #[error("cannot reach teamd at {}: {}", path.display(), unreachable_reason(source))]
     NotRunning {
         /// Path of the socket.
         path: PathBuf,
@@ -32,6 +32,16 @@ pub enum Error {
     /// The process at the other end sent data that is not part of the protocol.
     #[error(transparent)]
     Frame(#[from] framing::FrameError),
+}
+
+/// Why nothing answers at the socket. Without a socket, or with one that nobody listens at, no daemon runs.
+fn unreachable_reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => {
+            "it is not running".to_owned()
+        }
+        _ => error.to_string(),
+    }
 }
 
 impl From<Error> for ErrorReport {

@@ -118,7 +118,7 @@ fn to_tool_result(result: Result<Value, ErrorReport>) -> CallToolResult {
 /// The text of an error result: what failed, why, and what to do next.
 fn error_text(error: &ErrorReport) -> String {
     match &error.help {
-        Some(help) => format!("{}.\nNext: {help}.", error.message),
+        Some(help) => format!("{}.\nNext: {help}", error.message),
         None => format!("{}.", error.message),
     }
 }

@@ -334,14 +334,15 @@ fn build_worker_launch(facts: &LaunchFacts<'_>) -> Result<Launch, ErrorReport> {
     if facts.mode == Some(plan_approval_launch::PLAN) {
         let message =
             "cannot start worker in the mode plan: it runs the commands of tasks, and makes no plans";
-        return Err(ErrorReport::new(ErrorKind::Usage, message));
+        let help = "leave out --mode, or choose a profile with a mode plan: teamctl profiles";
+        return Err(ErrorReport::new(ErrorKind::Usage, message).with_help(help));
     }
     if let Some(agent_type) = facts.agent_type.filter(|_| facts.is_read_only()) {
         return Err(read_only_unsupported("worker", agent_type));
     }
     if !facts.allow.is_empty() || !facts.deny.is_empty() {
         let message = "cannot start worker with --allow or --deny: it runs the commands of tasks as they are";
-        return Err(ErrorReport::new(ErrorKind::Usage, message));
+        return Err(ErrorReport::new(ErrorKind::Usage, message).with_help("leave out these options"));
     }
     let turns = Some(TurnProgram::Worker(Worker::default()));
     Ok(Launch { turns, delivery: Delivery::Turn, ..Launch::default() })

@@ -22,6 +22,7 @@ pub fn program_exists(program: &str, cwd: &Path, path: &str) -> bool {
 
 /// The error for a program that was not found.
 pub fn program_not_found(program: &str) -> ErrorReport {
-    ErrorReport::new(ErrorKind::MissingPath, format!("cannot start {program}: no such program"))
-        .with_help("is it installed, and in the PATH?")
+    ErrorReport::new(ErrorKind::MissingPath, format!("cannot start {program}: no such program")).with_help(
+        "install it, or add its directory to your PATH; profiles and their programs: teamctl profiles check",
+    )
 }

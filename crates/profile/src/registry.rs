@@ -108,12 +108,11 @@ impl ProfileRegistry {
         }
         Err(ErrorReport::new(
             ErrorKind::Usage,
-            "cannot spawn without an agent: none is configured, and claude is not in the PATH",
+            "cannot spawn without a profile: no default_profile is configured, and the default, claude, is not installed",
         )
-        .with_help(format!(
-            "say --profile PROFILE, or name a program: teamctl spawn NAME -- PROGRAM; {}",
-            self.profile_list()
-        )))
+        .with_help(
+            "name one, such as: teamctl spawn NAME --profile worker; which can start here: teamctl profiles check",
+        ))
     }
 
     /// Whether [`ProfileRegistry::default_profile`] can choose a profile. Also `true` if the user's

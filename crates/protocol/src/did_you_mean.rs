@@ -10,6 +10,7 @@ pub fn nearest_names<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<
         .filter(|(distance, name)| is_near(wanted, name, *distance))
         .collect();
     ranked.sort();
+    ranked.dedup();
     ranked.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
@@ -17,7 +18,7 @@ pub fn nearest_names<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<
 /// if no candidate is similar to `wanted`.
 pub fn did_you_mean<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<Item = S>) -> Option<String> {
     let near = nearest_names(wanted, candidates);
-    (!near.is_empty()).then(|| format!("did you mean {}?", near.join(", ")))
+    (!near.is_empty()).then(|| format!("did you mean {}?", near.join(" or ")))
 }
 
 /// Whether two names are similar: their first three characters are the same, or at most two edits

@@ -240,7 +240,7 @@ fn parse_policy(text: &str, directory: &Path) -> Result<TeamPolicy, Vec<Validati
     file.check_keys(&RUN_FILE_KEYS, &mut errors);
     let policy_table = file.table("policy", "the policy", &mut errors);
     if policy_table.is_none() {
-        errors.push_missing(0, "a policy file needs a table [policy]");
+        errors.push_missing(0, "a policy file needs a table [policy] (see: teamctl help policy)");
     }
     let policy = policy_table.map(|table| policy::parse_policy_table(table, directory, &mut errors));
     let errors = errors.into_sorted();

@@ -189,7 +189,7 @@ pub enum Error {
         cause: Box<Error>,
     },
     /// No open request has this id or an id that begins with it.
-    #[error("cannot answer {id}: {}", if open.is_empty() { "no request is open" } else { "there is no such request" })]
+    #[error("cannot answer {id}: {}", if open.is_empty() { "no request waits for an answer" } else { "there is no such request" })]
     NoSuchRequest {
         /// The requested id.
         id: String,
@@ -349,7 +349,7 @@ impl Error {
             Error::AlreadyExists { .. } => "take another name, or let --unique choose one".to_owned(),
             Error::ReadOnly(_) => "make one of your own with: teamctl create NAME".to_owned(),
             Error::UnknownFiles { .. } => "move them away and delete the team again".to_owned(),
-            Error::NoSuchTask { .. } => "those there are: teamctl task list".to_owned(),
+            Error::NoSuchTask { .. } => "list them with: teamctl task list".to_owned(),
             Error::TaskClaimed { .. } => "take another: teamctl task list --available".to_owned(),
             Error::AlreadyInProgress { id, .. } => {
                 format!("go on with it, or give it back with: teamctl task release {id}")
@@ -390,8 +390,8 @@ fn io_help(cause: io::ErrorKind, path: &Path) -> Option<String> {
 /// Lists the most similar names. If there are none, names the command that lists all.
 fn nearest_help(names: &[String], all: &str) -> String {
     match names {
-        [] => format!("those there are: {all}"),
-        names => format!("there is: {}", names.join(", ")),
+        [] => format!("list them with: {all}"),
+        names => format!("did you mean {}?", names.join(" or ")),
     }
 }
 

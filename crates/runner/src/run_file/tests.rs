@@ -382,7 +382,7 @@ fn cycle_of_20000_tasks_is_found() {
 fn missing_programs_profiles_and_directories_are_reported() {
     assert_member_error(
         "command = ['no-such-program-here', 'x']\n",
-        "7:1: cannot start no-such-program-here: no such program; is it installed, and in the PATH?",
+        "7:1: cannot start no-such-program-here: no such program; install it, or add its directory to your PATH; profiles and their programs: teamctl profiles check",
     );
     assert_member_error(
         "cwd = '/no/such/place'\nprofile = 'worker'\n",

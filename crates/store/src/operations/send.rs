@@ -202,7 +202,7 @@ fn resolve_recipient(
     let plain = strip_team(address, team.name());
     if plain.trim().is_empty() {
         let error = ErrorReport::new(ErrorKind::Usage, "cannot send: the recipient is empty");
-        return Err(error.with_help("name a member; those there are: teamctl status"));
+        return Err(error.with_help("name a member; list them with: teamctl status"));
     }
     match config.and_then(|config| team.find_member(&config, address)) {
         Ok(member) => Ok((member.name, member.color)),

@@ -23,7 +23,8 @@ impl Caller {
         check_not_internal(new.metadata.as_ref())?;
         self.check_command_allowed(new.metadata.as_ref())?;
         if new.subject.trim().is_empty() {
-            return Err(ErrorReport::new(ErrorKind::Usage, "cannot create a task: its subject is empty"));
+            let error = ErrorReport::new(ErrorKind::Usage, "cannot create a task: its subject is empty");
+            return Err(error.with_help("say what to do: teamctl task create TEXT"));
         }
         Ok(self.team.tasks().create(new)?)
     }

@@ -57,7 +57,7 @@ fn unknown_recipients_and_protocol_texts_are_rejected() {
     let ann = caller(&env, "ann");
     assert_eq!(kind(ann.send(" ", "x".into(), None, 5)), ErrorKind::Usage);
     let error = ann.send("bobb", "x".into(), None, 5).unwrap_err();
-    assert_eq!((error.kind, error.help.as_deref()), (ErrorKind::NotFound, Some("there is: bob")));
+    assert_eq!((error.kind, error.help.as_deref()), (ErrorKind::NotFound, Some("did you mean bob?")));
     assert_eq!(kind(ann.send("bob", "x".repeat((256 << 10) + 1), None, 5)), ErrorKind::Usage);
     assert_eq!(kind(ann.send_as_user("bob", "x".into(), None, 5)), ErrorKind::NotPermitted);
     for forged in PROTOCOL_MESSAGE_TYPES

@@ -72,9 +72,12 @@ fn a_root_is_current_while_its_path_leads_to_its_directories() {
 fn errors_for_unknown_names_list_the_nearest() {
     let env = TestRoot::new();
     let error = env.root.team(&TeamName::parse("orchid").unwrap()).unwrap_err();
-    assert_eq!((error.kind(), error.help().unwrap().as_str()), (ErrorKind::NotFound, "there is: orchard"));
+    assert_eq!(
+        (error.kind(), error.help().unwrap().as_str()),
+        (ErrorKind::NotFound, "did you mean orchard?")
+    );
     let error = env.team.member("anna").unwrap_err();
-    assert!(error.help().unwrap().starts_with("there is: ann"), "{error}");
+    assert!(error.help().unwrap().starts_with("did you mean ann"), "{error}");
     assert_eq!(env.team.member("ANN@orchard").unwrap().name.as_str(), "ann");
     assert!(env.team.member("ann@other").is_err());
 }

@@ -44,6 +44,10 @@ pub(crate) fn add_tips(error: &mut clap::Error, arguments: &[String], mut root: 
         ErrorKind::UnknownArgument if command.get_name() == "spawn" => suggest_program(error, arguments),
         ErrorKind::MissingRequiredArgument => {
             let usage = command.clone().render_usage();
+            if ["approve", "deny"].contains(&command.get_name()) {
+                let tip = "requests and their IDs: teamctl requests".into();
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+            }
             error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
         }
         _ => {}
@@ -104,6 +108,7 @@ mod tests {
         );
         let create = error_text("task create");
         assert!(create.contains("Usage: teamctl task create [OPTIONS] <SUBJECT>"), "{create}");
+        assert!(error_text("approve").contains("tip: requests and their IDs: teamctl requests"));
     }
 
     #[test]

@@ -76,7 +76,8 @@ pub(crate) fn run(context: &CommandContext, args: &StatusArgs) -> Result<ExitCod
     }
     let Err(error) = status else { return Ok(ExitCode::SUCCESS) };
     let help = error.help.as_ref().map(|help| format!("\n  {}", rewrite_commands(context, help)));
-    print_warning(&format!("{}; this is what the files say{}", error.message, help.unwrap_or_default()));
+    let shown = if teams.is_empty() { "" } else { "; the lines above are from the files" };
+    print_warning(&format!("{}{shown}{}", error.message, help.unwrap_or_default()));
     Ok(ExitCode::from(error.kind.exit_code()))
 }
 
@@ -204,7 +205,7 @@ fn keep_member(teams: &mut Vec<TeamView>, name: &str) -> Result<(), ErrorReport>
     }
     let near = did_you_mean(name, all.iter().map(String::as_str));
     Err(ErrorReport::new(ErrorKind::NotFound, format!("cannot find {name}: no such member"))
-        .with_help(near.unwrap_or_else(|| "those there are: teamctl status".to_owned())))
+        .with_help(near.unwrap_or_else(|| "list them with: teamctl status".to_owned())))
 }
 
 fn print_teams(
@@ -228,7 +229,9 @@ fn print_teams(
     }
     if teams.is_empty() {
         let create = suggested_commands(context).command(&["create", "NAME"]);
-        print_line(&format!("No teams. Make one with: {create}"));
+        // Without a daemon, the first step is to start one: an error says so.
+        let next = status.map_or_else(String::new, |_| format!(" Create one: {create}"));
+        print_line(&format!("No teams.{next}"));
         print_session_teams_hint(context)?;
     }
     Ok(())

@@ -161,5 +161,5 @@ fn unknown_member(evidence: &Evidence) -> ErrorReport {
         evidence.name, evidence.team
     );
     ErrorReport::new(ErrorKind::NotFound, message)
-        .with_help(near.unwrap_or_else(|| "those there are: teamctl status".to_owned()))
+        .with_help(near.unwrap_or_else(|| "list them with: teamctl status".to_owned()))
 }

@@ -77,7 +77,7 @@ fn check_needs_no_command(
     let message = format!("cannot give {owner} a task without a command: a worker runs only commands");
     let subject = shell_quote(subject);
     Err(ErrorReport::new(ErrorKind::Usage, message)
-        .with_help(format!("teamctl task create {subject} --owner {owner} --command 'make test'")))
+        .with_help(format!("say which one: teamctl task create {subject} --owner {owner} --command COMMAND")))
 }
 
 /// Returns the object of `--metadata`, with the text of `--command` as its key `command`.

@@ -61,8 +61,10 @@ pub(crate) fn choose_free_name(
     held: Option<&AgentName>,
 ) -> Result<AgentName, ErrorReport> {
     if wanted.is_reserved() {
-        let reserved =
-            ErrorReport::new(ErrorKind::Usage, format!("cannot spawn {wanted}: the name is reserved"));
+        let reserved = ErrorReport::new(
+            ErrorKind::Usage,
+            format!("cannot spawn {wanted}: the name is reserved for the lead"),
+        );
         return Err(reserved.with_help("take another name"));
     }
     let holds = |name: &AgentName| Some(name) != held && is_name_held(state, team, name);
