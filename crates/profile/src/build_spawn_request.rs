@@ -22,74 +22,77 @@ use std::path::{Path, PathBuf};
 use store::own_program;
 use uuid::Uuid;
 
-/// Start a teammate, and return when its agent runs
+/// Start an agent as a member of a team
 ///
-/// A profile says how the agent program runs: one process for each turn, or one process for all turns. With `-- CMD`
-/// the command itself is the agent, and the agent ends when the command ends. A name is free again as soon as its
-/// member has ended.
+/// Example: teamctl spawn ann --profile worker
+///
+/// The command returns when the agent runs. A profile says how the agent program runs: one process for each turn, or
+/// one process for all turns. With `-- CMD`, the command itself is the agent, and the agent ends when the command ends.
+/// A name is free again when its member has ended.
 #[derive(Debug, Default, Clone)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[cfg_attr(feature = "clap", command(
-    after_help = after_help("Examples:\n  teamctl spawn ann --profile worker\n  teamctl spawn bob --profile claude-turn --mode plan --prompt 'Review src/'\n  teamctl spawn eve --profile codex-turn --backend in-process --restart on-failure\n  teamctl spawn dan --profile codex --worktree\n  teamctl spawn cat --cwd ~/src/project --env RUST_LOG=debug -- ./agent.sh")
+    after_help = after_help("Examples:\n  teamctl spawn bob --profile claude-turn --mode plan --prompt 'Review src/'\n  teamctl spawn eve --profile codex-turn --backend in-process --restart on-failure\n  teamctl spawn dan --profile codex --worktree\n  teamctl spawn cat --cwd ~/src/project --env RUST_LOG=debug -- ./agent.sh")
 ))]
 pub struct SpawnOptions {
-    /// The name of the member: at most 64 letters, digits, - and _
+    /// Name of the member: at most 64 letters, digits, - and _
     pub name: String,
-    /// The profile of the agent program: built in, or your own in ~/.config/teamd/profiles/NAME.toml; list them with
-    /// teamctl profiles [default: default_profile in config.toml, else claude]
+    /// Profile of the agent program: built in, or your own in ~/.config/teamd/profiles/NAME.toml [default:
+    /// default_profile in config.toml, else claude]
     #[cfg_attr(feature = "clap", arg(long, value_name = "PROFILE", conflicts_with = "command"))]
     pub profile: Option<String>,
-    /// The first message; - reads it from standard input
+    /// First message; - reads standard input
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "P", conflicts_with = "prompt_file", allow_hyphen_values = true)
     )]
     pub prompt: Option<String>,
-    /// A file with the first message
+    /// File with the first message
     #[cfg_attr(feature = "clap", arg(long, value_name = "F"))]
     pub prompt_file: Option<PathBuf>,
-    /// The agent type. Explore and Plan are read-only. ROOT/agents/TYPE.md defines any other type [default:
+    /// Agent type. Explore and Plan are read-only. ROOT/agents/TYPE.md defines any other type [default:
     /// general-purpose]
     #[cfg_attr(feature = "clap", arg(long, value_name = "T"))]
     pub agent_type: Option<String>,
-    /// The model
+    /// Model of the agent
     #[cfg_attr(feature = "clap", arg(long, value_name = "M"))]
     pub model: Option<String>,
-    /// The permission mode
+    /// Permission mode of the agent
     #[cfg_attr(feature = "clap", arg(long, value_name = "MODE", value_parser = one_of(PermissionMode::ALL.map(|mode| (mode.as_str(), mode)))))]
     pub mode: Option<PermissionMode>,
-    /// The directory in which the agent works [default: the current directory]
+    /// Directory in which the agent works [default: the current directory]
     #[cfg_attr(feature = "clap", arg(long, value_name = "D"))]
     pub cwd: Option<PathBuf>,
-    /// Work in a separate git worktree beside the repository. BRANCH is checked out if it exists and is not in use, and
-    /// created otherwise. Without BRANCH, the branch is teamd/TEAM/NAME, from HEAD. A member that had a worktree keeps
-    /// it. The repository's post-checkout hook runs, as for every worktree
+    /// Work in a separate git worktree beside the repository. BRANCH is created if it does not exist. No other worktree
+    /// may have it checked out. Without BRANCH, the branch is teamd/TEAM/NAME, from HEAD. A member that had a worktree
+    /// keeps it. The repository's post-checkout hook runs, as for every worktree
     #[cfg_attr(feature = "clap", arg(long, value_name = "BRANCH", num_args = 0..=1))]
     pub worktree: Option<Option<String>>,
     /// Where the agent runs: in a pane of the team's windows (tmux), in a separate window (window), or without a pane
-    /// (in-process); then its output goes only into its log [default: tmux]
+    /// (in-process). Without a pane, its output goes only into its log [default: tmux]
     #[cfg_attr(feature = "clap", arg(long, value_parser = one_of(Backend::ALL.map(|backend| (backend.as_str(), backend)))))]
     pub backend: Option<Backend>,
-    /// A tool that the agent may use without asking; may be repeated
+    /// Tool that the agent may use without asking; may be repeated
     #[cfg_attr(feature = "clap", arg(long, value_name = "TOOL"))]
     pub allow: Vec<String>,
-    /// A tool that the agent may not use; may be repeated
+    /// Tool that the agent may not use; may be repeated
     #[cfg_attr(feature = "clap", arg(long, value_name = "TOOL"))]
     pub deny: Vec<String>,
-    /// Whether the member respawns if its agent fails: a crash, or an exit code other than 0. The respawns come after
-    /// 0.5 s, 1 s, 2 s and so on up to 5 minutes, at most N times in an hour (12 without N) [default: never]
+    /// Whether the member is started again after its agent crashes, or exits with a code other than 0. The starts
+    /// follow after 0.5 s, 1 s, 2 s and so on, up to 5 minutes. There are at most N starts in an hour (12 without N)
+    /// [default: never]
     #[cfg_attr(feature = "clap", arg(long, value_name = "never|on-failure|on-failure:N"))]
     pub restart: Option<RestartPolicy>,
-    /// Mark unread messages to an earlier member of this name read; without it, the new member gets them
+    /// Mark the unread messages of an earlier member of this name as read. Otherwise the new member gets them
     #[cfg_attr(feature = "clap", arg(long))]
     pub fresh: bool,
-    /// A variable for the agent's environment, which also has the caller's variables; may be repeated
+    /// Variable for the agent, which also gets the caller's environment; may be repeated
     #[cfg_attr(feature = "clap", arg(long, value_name = "K=V"))]
     pub env: Vec<String>,
-    /// Use NAME-2, NAME-3 and so on if the name is taken
+    /// If the name is taken, use NAME-2, NAME-3 and so on
     #[cfg_attr(feature = "clap", arg(long))]
     pub unique: bool,
-    /// The agent's program and its arguments
+    /// Program of the agent, and its arguments
     #[cfg_attr(feature = "clap", arg(last = true, value_name = "CMD"))]
     pub command: Vec<String>,
 }

@@ -3,6 +3,7 @@
 
 mod allowed_callers;
 mod cli_command;
+pub(crate) mod help_layout;
 #[cfg(test)]
 mod help_tests;
 mod missing_value;
@@ -12,21 +13,25 @@ pub(crate) use cli_command::{CliCommand, IntegrationCommand};
 
 use crate::commands;
 use crate::context::{CommandContext, GlobalArgs};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
-/// Drive teams of coding agents in tmux
-///
-/// teamctl run FILE runs a team from a file. To do it by hand: up, create, spawn, task create,
-/// status; at the end shutdown, delete, down. In an agent, team and sender are known. Elsewhere you
-/// act as the lead.
+/// Run teams of coding agents in tmux
 #[derive(Debug, Parser)]
 #[command(
     name = "teamctl",
     version,
     max_term_width = 100,
-    after_help = "Examples:\n  teamctl run survey.toml\n  teamctl up\n  teamctl create survey\n  teamctl spawn ann --profile worker\n  teamctl help spawn"
+    disable_help_subcommand = true,
+    after_help = "\
+Without a file:\n  teamctl up\n  teamctl create survey\n  teamctl spawn ann --profile worker\n  \
+teamctl task create 'count the lines' --command 'wc -l *.md'\n  teamctl status\n  \
+teamctl shutdown --all\n  teamctl delete survey\n  teamctl down\n\n\
+TEAMD_ROOT, TEAMD_SOCKET and TEAMD_TEAM in the environment replace --root, --socket and -t.\n\
+An agent that runs teamctl acts as itself; anyone else acts as the team's lead.\n\
+`teamctl help COMMAND` explains a command.\n\
+`teamctl help --all` lists all commands."
 )]
 pub(crate) struct CommandLine<C: Subcommand> {
     #[command(flatten)]
@@ -47,7 +52,12 @@ pub(crate) fn parse_command_line() -> Result<Cli, clap::Error> {
     missing_value::check_text_values(std::env::args_os().skip(1), Cli::command)?;
     parse_quickly::<FrequentCommand>()
         .or_else(parse_quickly::<TaskCommandOnly>)
-        .map_or_else(Cli::try_parse, Ok)
+        .map_or_else(|| Cli::from_arg_matches(&full_parser().try_get_matches()?), Ok)
+}
+
+/// The parser of all commands, which reports errors and prints help.
+pub(crate) fn full_parser() -> Command {
+    Cli::command().defer(help_layout::list_frequent_commands)
 }
 
 /// Parses the arguments with a parser that has only the commands of `C`. Returns `None` if this
@@ -143,6 +153,7 @@ fn dispatch_integration(
         IntegrationCommand::Instructions(args) => commands::instructions::run(context, &args),
         IntegrationCommand::Lead(args) => commands::lead::run(context, &args),
         IntegrationCommand::Notify(args) => commands::notify::run(&args),
+        IntegrationCommand::Help(args) => commands::help::run(&args, Cli::command()),
         IntegrationCommand::Completions(args) => commands::completions::run(&args, &Cli::command()),
         IntegrationCommand::Man(args) => commands::man::run(&args, Cli::command()),
     }
@@ -182,6 +193,7 @@ mod tests {
     fn command_names_are_those_of_the_parser() {
         let command = Cli::command();
         let names = command.get_subcommands().flat_map(|command| command.get_name_and_visible_aliases());
+        let names = names.filter(|name| *name != "help");
         let mut names: Vec<&str> = names.collect();
         names.sort_unstable();
         assert_eq!(names, crate::suggested_command_options::COMMAND_NAMES);

@@ -9,13 +9,13 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
-    /// The directory with teams/ and tasks/ [default: $CLAUDE_CONFIG_DIR, else ~/.claude]
-    #[arg(long, global = true, env = "TEAMD_ROOT", value_name = "DIR", hide_env_values = true)]
+    /// Directory of teams/ and tasks/ [default: $CLAUDE_CONFIG_DIR or ~/.claude]
+    #[arg(long, global = true, env = "TEAMD_ROOT", value_name = "DIR", hide_env = true)]
     pub(crate) root: Option<PathBuf>,
-    /// The daemon's control socket [default: in the runtime directory, one per root]
-    #[arg(long, global = true, env = "TEAMD_SOCKET", value_name = "PATH", hide_env_values = true)]
+    /// Control socket of teamd [default: the one for this root]
+    #[arg(long, global = true, env = "TEAMD_SOCKET", value_name = "PATH", hide_env = true)]
     pub(crate) socket: Option<PathBuf>,
-    /// The team; not needed if there is only one, or only one with the member
+    /// Team; not needed if there is only one, or only one with the member
     // A value of `-t` may begin with a dash, because a team that another program created may have a
     // name such as `-x`.
     #[arg(
@@ -24,11 +24,11 @@ pub(crate) struct GlobalArgs {
         global = true,
         env = "TEAMD_TEAM",
         value_name = "TEAM",
-        hide_env_values = true,
+        hide_env = true,
         allow_hyphen_values = true
     )]
     pub(crate) team: Option<String>,
-    /// Print one JSON object (streams: one per line)
+    /// Print one JSON object; with a stream, one per line
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Print only errors

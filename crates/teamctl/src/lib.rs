@@ -62,8 +62,7 @@ fn usage_report(error: &clap::Error) -> ErrorReport {
 /// as if the user had typed them. Returns `None` if the command line is valid without the
 /// variables: then a variable's value is invalid.
 fn usage_error_without_environment() -> Option<clap::Error> {
-    use clap::CommandFactory;
-    let command = cli::Cli::command().mut_args(|arg| arg.env(clap::builder::Resettable::Reset));
+    let command = cli::full_parser().mut_args(|arg| arg.env(clap::builder::Resettable::Reset));
     command.try_get_matches().err()
 }
 

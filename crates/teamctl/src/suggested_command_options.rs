@@ -11,8 +11,9 @@ use store::env_var;
 const COMMANDS_WITHOUT_TEAM: [&str; 10] =
     ["create", "delete", "doctor", "down", "export", "lead", "profiles", "run", "setup", "up"];
 
-/// The names and aliases of all commands. Invariant: the command-line parser accepts exactly these
-/// names; `cli::tests::command_names_are_those_of_the_parser` checks this.
+/// The names and aliases of all commands but `help`, which needs no options. Invariant: the
+/// command-line parser accepts exactly these names and `help`;
+/// `cli::tests::command_names_are_those_of_the_parser` checks this.
 pub(crate) const COMMAND_NAMES: [&str; 44] = [
     "answer-shutdown",
     "approve",

@@ -20,11 +20,11 @@ fn commands(text: &str, verbs: &[String]) -> Vec<Vec<String>> {
     commands.collect()
 }
 
-/// The commands that `teamctl --help` lists.
+/// The commands that `teamctl help --all` lists.
 fn list_commands(env: &TestEnv) -> Vec<String> {
-    let help = env.teamctl(["--help"]).expect_success();
-    let (_, list) = help.split_once("Commands:\n").unwrap();
-    list.lines().map_while(|line| Some(line.split_whitespace().next()?.to_owned())).collect()
+    let help = env.teamctl(["help", "--all"]).expect_success();
+    let lines = help.lines().take_while(|line| *line != "Options:");
+    lines.filter_map(|line| Some(line.strip_prefix("  ")?.split(' ').next()?.to_owned())).collect()
 }
 
 /// The command whose help describes `words`: `task` and `profiles` with their subcommand, any other

@@ -114,10 +114,10 @@ const UNTESTED_COMMANDS: [&str; 4] = ["attach", "top", "mcp", "down"];
 #[test]
 fn every_command_is_tested() {
     let env = TestEnv::new();
-    let help = env.teamctl(["--help"]).stdout;
-    let commands =
-        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let commands: BTreeSet<&str> = commands.map(|line| line.split_whitespace().next().unwrap()).collect();
+    let help = env.teamctl(["help", "--all"]).stdout;
+    let lines = help.lines().take_while(|line| *line != "Options:");
+    let commands = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let commands: BTreeSet<&str> = commands.collect();
     let listed = COMMANDS.iter().map(|(args, ..)| args[0]).chain(UNTESTED_COMMANDS);
     assert_eq!(commands, listed.collect());
     env.shut_down();

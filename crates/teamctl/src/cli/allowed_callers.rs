@@ -55,6 +55,7 @@ impl IntegrationCommand {
             IntegrationCommand::Profiles(_)
             | IntegrationCommand::Mcp(_)
             | IntegrationCommand::Instructions(_)
+            | IntegrationCommand::Help(_)
             | IntegrationCommand::Notify(_)
             | IntegrationCommand::Completions(_)
             | IntegrationCommand::Man(_) => AllowedCallers::Everyone,

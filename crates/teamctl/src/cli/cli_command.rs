@@ -54,6 +54,7 @@ pub(crate) enum IntegrationCommand {
     Mcp(commands::mcp::McpArgs),
     Instructions(commands::instructions::InstructionsArgs),
     Lead(commands::lead::LeadArgs),
+    Help(commands::help::HelpArgs),
     Notify(commands::notify::NotifyArgs),
     Completions(commands::completions::CompletionsArgs),
     Man(commands::man::ManArgs),

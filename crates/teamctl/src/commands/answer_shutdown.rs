@@ -7,25 +7,27 @@ use protocol::id::RequestId;
 use std::process::ExitCode;
 use store::{ShutdownDecision, now};
 
-/// Answer a shutdown request, as the teammate that got it
+/// Answer a shutdown request
 ///
-/// After --approve the agent must exit, or it is stopped.
+/// Example: teamctl answer-shutdown shutdown-1770977144590@ann --approve
+///
+/// An agent that approves must exit. Otherwise teamd stops it.
 #[derive(Debug, clap::Args)]
 #[command(
     group(clap::ArgGroup::new("answer").required(true).args(["approve", "reject"])),
-    after_help = "Examples:\n  teamctl answer-shutdown shutdown-1770977144590@ann --approve\n  teamctl answer-shutdown shutdown-1770977144590@ann --reject --reason 'the tests still run'"
+    after_help = "Examples:\n  teamctl answer-shutdown shutdown-1770977144590@ann --reject --reason 'the tests still run'"
 )]
 pub(crate) struct AnswerShutdownArgs {
-    /// Id of the request, as given in the request
+    /// Id of the request, which is in the message
     #[arg(value_name = "ID")]
     request: RequestId,
-    /// Approve: the agent will exit
+    /// Approve; you must exit
     #[arg(long)]
     approve: bool,
     /// Reject; needs --reason
     #[arg(long, requires = "reason")]
     reject: bool,
-    /// Why the request is rejected
+    /// Why you reject the request
     #[arg(long, value_name = "R", conflicts_with = "approve", allow_hyphen_values = true)]
     reason: Option<String>,
 }

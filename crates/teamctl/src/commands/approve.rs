@@ -8,25 +8,27 @@ use protocol::permission_mode::PermissionMode;
 use serde_json::Value;
 use std::process::ExitCode;
 
-/// Approve a member's request: its plan, or the use of a tool
+/// Approve a member's plan, or its use of a tool
 ///
-/// Exit code 73: the request was answered already. 67: there is no such request, or its member has
-/// exited. 76: the member's program does not have the mode, or takes no other input.
+/// Example: teamctl approve perm-1770977144590-x3k9a0b
+///
+/// Exit code 67: there is no such request, or its member has exited. 73: the request has an answer
+/// already. 76: the member's program does not support the mode or the other input.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl approve plan_approval-1770977144590@ann@survey --mode acceptEdits\n  teamctl approve perm-1770977144590-x3k9a0b\n  teamctl approve perm-17 --input '{\"command\": \"ls\"}'"
+    after_help = "Examples:\n  teamctl approve perm-17 --input '{\"command\": \"ls\"}'\n  teamctl approve plan_approval-1770977144590@ann@survey --mode acceptEdits"
 )]
 pub(crate) struct ApproveArgs {
-    /// Id of the request, or its beginning; see: teamctl requests
+    /// Id of the request from `teamctl requests`, or its beginning
     #[arg(value_name = "ID")]
     request: String,
-    /// Permission mode for carrying out the plan [default: the lead's own, else default]
+    /// Permission mode for carrying out the plan [default: the lead's mode, else default]
     #[arg(long, value_name = "M")]
     mode: Option<PermissionMode>,
-    /// Input for the tool, instead of the requested one
+    /// Input for the tool, instead of the requested input
     #[arg(long, value_name = "JSON", value_parser = parse_tool_input)]
     input: Option<Value>,
-    /// Also apply the permissions that the request suggests, from now on
+    /// Also grant the permissions that the request suggests, from now on
     #[arg(long)]
     always: bool,
 }

@@ -17,11 +17,18 @@ use std::process::{Command, ExitCode};
 use store::env_var;
 use tmux_view::{AttachedClient, PaneLocation, client_of_pane, end_left_views, end_view};
 
-/// Go to a member's pane, or follow its output if it has none
+/// Go to a member's pane, or follow its output
+///
+/// Example: teamctl attach ann
+///
+/// Inside tmux, your terminal switches to the pane; prefix L returns. Outside tmux, the command
+/// attaches to tmux; prefix d detaches. A hidden pane is shown first. The output of a member
+/// without a pane is printed until you press Ctrl-C.
+///
+/// Each terminal gets its own tmux session, which ends when you detach. A pane that would be
+/// smaller than 60x10 is zoomed if no other terminal shows its window. Prefix z shows all panes
+/// again.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  teamctl attach ann\n\nInside tmux the client switches to the pane (back with: prefix L); outside, tmux attaches (leave with: prefix d). Each terminal gets a tmux session of its own, which ends when you detach. A pane that would be smaller than 60x10 is zoomed if no other terminal shows its window (all panes again: prefix z). A hidden pane is shown first. What a member without a pane prints comes until you interrupt it."
-)]
 pub(crate) struct AttachArgs {
     /// The member
     name: String,

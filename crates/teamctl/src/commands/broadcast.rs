@@ -13,17 +13,17 @@ use store::{FailedRecipient, message_id, now};
 
 /// Send a message to every other member
 ///
-/// Exit code 0: the message is in every inbox. 1: it is not, and the output names the members
-/// without it.
+/// Example: teamctl broadcast 'main is frozen until noon'
+///
+/// Exit code 0: the message is in every inbox. 1: some inboxes do not have it; the output names
+/// their members.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  teamctl broadcast 'main is frozen until noon' --summary 'code freeze'\n  teamctl broadcast - < news.txt"
-)]
+#[command(after_help = "Examples:\n  teamctl broadcast - --summary news < news.txt")]
 pub(crate) struct BroadcastArgs {
-    /// The text; - reads it from standard input
+    /// Text of the message; - reads standard input
     #[arg(allow_hyphen_values = true)]
     text: String,
-    /// A summary in a few words
+    /// Summary in a few words
     #[arg(long, value_name = "S", allow_hyphen_values = true)]
     summary: Option<String>,
 }

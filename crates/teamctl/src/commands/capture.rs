@@ -7,12 +7,14 @@ use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
 /// Print the screen of a member's pane
+///
+/// Example: teamctl capture ann
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl capture ann\n  teamctl capture ann --lines 500")]
+#[command(after_help = "Examples:\n  teamctl capture ann --lines 500")]
 pub(crate) struct CaptureArgs {
     /// The member
     pub(crate) name: String,
-    /// The last N lines of history and screen [default: the screen]
+    /// Print the last N lines of history and screen [default: the screen]
     #[arg(long, value_name = "N")]
     lines: Option<u32>,
 }

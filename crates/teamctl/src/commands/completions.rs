@@ -1,16 +1,18 @@
 //! `teamctl completions`: prints the completion script of a shell.
 
+use crate::suggested_command_options::COMMAND_NAMES;
 use clap::Command;
+use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Print the completions for a shell
+/// Print the completion script of a shell
+///
+/// Example: teamctl completions bash > ~/.local/share/bash-completion/completions/teamctl
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  teamctl completions bash > ~/.local/share/bash-completion/completions/teamctl\n  teamctl completions fish > ~/.config/fish/completions/teamctl.fish"
-)]
+#[command(after_help = "Examples:\n  teamctl completions fish > ~/.config/fish/completions/teamctl.fish")]
 pub(crate) struct CompletionsArgs {
     /// The shell
     shell: Shell,
@@ -28,13 +30,17 @@ fn completion_script(shell: Shell, command: &Command) -> Vec<u8> {
     script
 }
 
-/// A copy of the parser without hidden commands, which the generator would offer.
+/// A copy of the parser without hidden commands, which the generator would offer. Unlike the parser,
+/// it says that the argument of `help` is the name of a command.
 fn visible_commands(parser: &Command) -> Command {
     let visible = parser.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let names = PossibleValuesParser::new(COMMAND_NAMES);
     Command::new("teamctl")
         .version(env!("CARGO_PKG_VERSION"))
         .args(parser.get_arguments().cloned())
+        .disable_help_subcommand(true)
         .subcommands(visible)
+        .mut_subcommand("help", |help| help.mut_arg("command", |command| command.value_parser(names)))
 }
 
 /// Writes bytes to standard output. A reader that closes the pipe early is no error.

@@ -15,37 +15,39 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Create a team
+///
+/// Example: teamctl create survey --description 'count the lines of each file'
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl create survey --description 'counts and builds'\n  teamctl create survey --unique\n  teamctl create survey --policy policy.toml --lead-mode delegate\n  teamctl create survey --here"
+    after_help = "Examples:\n  teamctl create survey --unique\n  teamctl create survey --policy policy.toml --lead-mode delegate\n  teamctl create survey --here"
 )]
 pub(crate) struct CreateArgs {
-    /// The team's name: at most 64 of a-z, 0-9 and - [default: the name of the current directory, with a
-    /// number if it is taken]
+    /// Name: at most 64 of a-z, 0-9 and - [default: name of the current directory, with a number if
+    /// it is taken]
     #[arg(value_name = "TEAM")]
     name: Option<String>,
-    /// The team's purpose; - reads it from standard input
+    /// Purpose of the team; - reads standard input
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     description: Option<String>,
-    /// The lead's agent type
+    /// Agent type of the lead
     #[arg(long, value_name = "T")]
     agent_type: Option<String>,
-    /// The model of members without a model
+    /// Model of members that are started without a model
     #[arg(long, value_name = "M")]
     model: Option<String>,
-    /// Use NAME-2, NAME-3 and so on if the name is taken
+    /// If the name is taken, use NAME-2, NAME-3 and so on
     #[arg(long)]
     unique: bool,
-    /// The lead's permission mode, which a member gets when its plan is approved; with delegate a
-    /// leading program can only lead
+    /// Permission mode of the lead, and of members whose plan is approved. In mode delegate, an
+    /// agent that leads can only coordinate
     #[arg(long, value_name = "MODE")]
     lead_mode: Option<PermissionMode>,
-    /// The policy, which says who answers the requests of members: a TOML file with a table
-    /// `policy` (docs/requests.md) [default: a person or the lead answers]
+    /// TOML file with the table `policy`: who answers requests, and the budget (docs/requests.md)
+    /// [default: the lead or a person answers]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// Open the members' panes beside this pane, which keeps PERCENT of its width, while there is
-    /// space
+    /// Open the members' panes beside this pane, while there is space. This pane keeps PERCENT of
+    /// its width (30 without PERCENT)
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_KEPT_PERCENT, value_parser = clap::value_parser!(u8).range(10..=90))]
     here: Option<u8>,
 }

@@ -10,29 +10,33 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use store::agent_log_dir;
 
-/// Delete a team: its configuration, inboxes, tasks and worktrees
+/// Delete a team with its inboxes, tasks and worktrees
 ///
-/// Refused (76) while members run; --force ends them first. Members that another program runs are
-/// not ended: with --force they run on without a team. Also refused, and then nothing is
-/// deleted, while a worktree has work that would be lost. Such work is: changes, untracked and
-/// ignored files, commits that no other branch has, stashes, an unfinished rebase, a lock, a
-/// process in the directory. The error names the worktree and the command that discards it. A
-/// discarded worktree goes into the trash, and the output says how to restore it. A branch that was
-/// created for a worktree goes with it when it is merged, and is renamed when the worktree is
-/// discarded. The output logs of the members stay, and the output names them. So do the team's lines
-/// in the event log and in the daemon's own log.
+/// Example: teamctl delete survey
+///
+/// The command is refused (76) while members run. With --force, it ends them first. It does not end
+/// members that another program started; they run on without a team.
+///
+/// The command is also refused while a worktree has work that would be lost. Such work is: changes,
+/// untracked or ignored files, commits on no other branch, stashes, an unfinished rebase, a lock,
+/// or a process in the directory. Then nothing is deleted, and the error names the worktree and the
+/// command that discards it. A discarded worktree moves into the trash; the output says how to
+/// restore it.
+///
+/// A branch that was created for a worktree is deleted if it is merged, and renamed if the worktree
+/// is discarded. The members' output logs and the event log stay.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl delete survey\n  teamctl delete survey --force\n  teamctl delete survey --discard ~/project.worktrees/survey-ann"
+    after_help = "Examples:\n  teamctl delete survey --force\n  teamctl delete survey --discard ~/project.worktrees/survey-ann"
 )]
 pub(crate) struct DeleteArgs {
-    /// The team to delete [default: the only one]
+    /// The team [default: the only one]
     #[arg(value_name = "TEAM")]
     name: Option<String>,
-    /// End the team's members first
+    /// End the members first
     #[arg(long)]
     force: bool,
-    /// A worktree to discard although it has unsaved work; may be repeated
+    /// Worktree to discard with its unsaved work; may be repeated
     #[arg(long, value_name = "PATH")]
     discard: Vec<PathBuf>,
 }

@@ -6,15 +6,17 @@ use protocol::error::ErrorReport;
 use protocol::member_request::Answer;
 use std::process::ExitCode;
 
-/// Deny a member's request: its plan, or the use of a tool
+/// Deny a member's plan, or its use of a tool
 ///
-/// The member gets the reason. For a plan it should say what to change.
+/// Example: teamctl deny perm-17 --reason 'not on this branch'
+///
+/// The member gets the reason. For a plan, the reason should say what to change.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl deny plan_approval-1770977144590@ann@survey --reason 'leave the tests alone'\n  teamctl deny perm-17 --reason 'not on this branch'"
+    after_help = "Examples:\n  teamctl deny plan_approval-1770977144590@ann@survey --reason 'leave the tests alone'"
 )]
 pub(crate) struct DenyArgs {
-    /// Id of the request, or its beginning; see: teamctl requests
+    /// Id of the request from `teamctl requests`, or its beginning
     #[arg(value_name = "ID")]
     request: String,
     /// Why, and what to do instead

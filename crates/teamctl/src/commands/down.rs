@@ -11,15 +11,19 @@ use protocol::control::{AgentExit, ExitsReply, Reply, Request};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
-/// Shut down the agents of all teams, then stop teamd
+/// Shut down all agents and stop teamd
 ///
-/// Agents are asked first. An agent that has not answered after 10 s is ended. Teams and their
-/// files stay. With --suspend the members are suspended: teamctl up --resume starts them again with
-/// their tasks and worktrees. A member also keeps its session if its program can resume one.
+/// Example: teamctl down
+///
+/// teamd asks the agents to shut down, and ends an agent that has not answered after 10 s. Teams
+/// and their files stay.
+///
+/// With --suspend, `teamctl up --resume` starts the members again with their tasks and worktrees. A
+/// member also keeps its session if its program can resume one.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl down\n  teamctl down --suspend")]
+#[command(after_help = "Examples:\n  teamctl down --suspend")]
 pub(crate) struct DownArgs {
-    /// Suspend the members; teamctl up --resume starts them again
+    /// Suspend the members; `teamctl up --resume` starts them again
     #[arg(long)]
     suspend: bool,
 }

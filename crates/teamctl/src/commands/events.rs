@@ -17,16 +17,18 @@ use std::cell::Cell;
 use std::process::ExitCode;
 use store::now;
 
-/// Show the event log: what happened to teams, members, messages and tasks
+/// Show the event log of teams, members, messages and tasks
 ///
-/// With -t only the events of that team and those of the daemon. With --json each event is an
-/// object on a line of its own, as in the log; docs/events.md lists the kinds.
+/// Example: teamctl events -f --since 10m
+///
+/// With -t, only events of that team and of the daemon are shown. With --json, each event is a JSON
+/// object on its own line, as in the log. docs/events.md lists the kinds.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl events\n  teamctl events -f\n  teamctl events -f --since 10m\n  teamctl events --since 10m --json\n  teamctl events --member ann --kind task_failed,member_exited\n  teamctl events --since 2026-02-13T10:00:00Z"
+    after_help = "Examples:\n  teamctl events --member ann --kind task_failed,member_exited\n  teamctl events --since 2026-02-13T10:00:00Z --json"
 )]
 pub(crate) struct EventsArgs {
-    /// Show the events from now on, until interrupted; with --since also earlier ones
+    /// Show new events until interrupted; with --since, also earlier ones
     #[arg(short, long)]
     follow: bool,
     /// Only events since then: a duration before now, or a date or time in UTC
@@ -35,7 +37,7 @@ pub(crate) struct EventsArgs {
     /// Only events of this member: NAME or NAME@TEAM
     #[arg(long, value_name = "NAME", value_parser = parse_member)]
     member: Option<MemberFilter>,
-    /// Only events of these kinds, such as task_failed; several with commas
+    /// Only events of these kinds, separated by commas
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = parse_kind)]
     kind: Vec<String>,
 }

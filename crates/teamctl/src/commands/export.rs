@@ -17,17 +17,17 @@ use tar::{Builder, Header};
 /// The archive's entry for the team's policy, which is a file outside the root.
 pub(super) const POLICY_ENTRY: &str = "teamd/policy.json";
 
-/// Pack a team's config, inboxes, tasks and policy into a tar archive
+/// Save a team in a tar archive
 ///
-/// The paths in the archive are relative to the root. teamctl import creates a team from it, on
-/// this machine under another name or on another machine. The archive has no worktrees and no
-/// sessions of agent programs.
+/// Example: teamctl export survey
+///
+/// The archive has the team's configuration, inboxes, tasks and policy, with paths relative to the
+/// root. It has no worktrees and no sessions of agent programs. `teamctl import` creates a team
+/// from it: on another machine, or on this one under another name.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  teamctl export survey\n  teamctl export survey --output - | ssh host teamctl import -"
-)]
+#[command(after_help = "Examples:\n  teamctl export survey --output - | ssh host teamctl import -")]
 pub(crate) struct ExportArgs {
-    /// The team to export [default: the only one]
+    /// The team [default: the only one]
     #[arg(value_name = "TEAM")]
     name: Option<String>,
     /// The archive, as with --output

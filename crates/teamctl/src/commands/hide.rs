@@ -9,10 +9,11 @@ use std::process::ExitCode;
 
 /// Hide a member's pane; its agent keeps running
 ///
-/// The agent gets messages and can be captured, interrupted and stopped as before. `show` and
-/// `attach` show the pane again.
+/// Example: teamctl hide ann
+///
+/// The agent still gets messages, and `capture`, `interrupt` and `shutdown` work as before. `show`
+/// and `attach` show the pane again.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl hide ann\n  teamctl show ann")]
 pub(crate) struct HideArgs {
     /// The member
     name: String,

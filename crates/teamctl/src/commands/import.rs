@@ -28,22 +28,27 @@ const MAX_ARCHIVE_BYTES: u64 = 1 << 30;
 /// padding.
 const MAX_HEADER_BYTES: u64 = 64 << 10;
 
-/// Create a team from an archive of teamctl export
+/// Create a team from an exported archive
 ///
-/// The team gets the inboxes, tasks and policy of the archive. The output shows the policy and the
-/// former members. Former members are not started: spawn them yourself. For a member that is
-/// spawned with a former name, the messages in the archive count as read. The team's name must be
-/// free; -t sets another name. An archive with other or invalid files is refused (65), and nothing
-/// is created. An archive with tasks that have commands, which a worker runs, or with a policy that
-/// lets every member add such commands, is shown and refused (76) without --yes.
+/// Example: teamctl import survey.tar
+///
+/// The team gets the inboxes, tasks and policy of the archive. Its name must be free; -t sets
+/// another name. The output shows the policy and the former members.
+///
+/// Former members are not started; use `teamctl spawn`. For a new member with a former name, the
+/// messages in the archive count as read.
+///
+/// An archive with other or invalid files is rejected (65), and nothing is created. An archive
+/// whose tasks have commands is shown, and refused (76) without --yes. So is one whose policy lets
+/// every member add commands.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl import survey.tar\n  teamctl import survey.tar -t survey-2\n  ssh host teamctl export survey --output - | teamctl import -"
+    after_help = "Examples:\n  teamctl import survey.tar -t survey-2\n  ssh host teamctl export survey --output - | teamctl import -"
 )]
 pub(crate) struct ImportArgs {
-    /// The archive; - reads it from standard input
+    /// The archive; - reads standard input
     file: PathBuf,
-    /// Import the team although its tasks have commands, or its policy lets members add them
+    /// Import although tasks have commands, or the policy lets members add them
     #[arg(long)]
     yes: bool,
 }

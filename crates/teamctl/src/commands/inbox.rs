@@ -23,29 +23,31 @@ use std::collections::VecDeque;
 use std::process::ExitCode;
 use store::{EntrySelection, Inbox, Team, message_id};
 
-/// Show an inbox: your own, or as the lead that of any member
+/// Show your inbox, or that of a member
 ///
-/// The messages stay unread without --mark-read. A message that a member repeats, with no other
-/// message of its own in between, is shown once: at its last place, with the number of repeats.
-/// --json and --follow show every message. With --follow and --json each message is an object on a
-/// line of its own.
+/// Example: teamctl inbox --unread --mark-read
+///
+/// Only the lead and a person may show the inbox of another member. Messages stay unread without
+/// --mark-read.
+///
+/// A message that a member repeats, with no other message of its own in between, is shown once,
+/// with the number of repeats. --json and --follow show every message. With both, each message is a
+/// JSON object on its own line.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  teamctl inbox\n  teamctl inbox ann --unread\n  teamctl inbox --unread --mark-read\n  teamctl inbox --follow --json"
-)]
+#[command(after_help = "Examples:\n  teamctl inbox ann --unread\n  teamctl inbox --follow --json")]
 pub(crate) struct InboxArgs {
     /// Owner of the inbox [default: you]
     name: Option<String>,
-    /// Only unread messages
+    /// Show only unread messages
     #[arg(long)]
     unread: bool,
-    /// Wait for more, until interrupted
+    /// Wait for new messages until interrupted
     #[arg(short, long)]
     follow: bool,
     /// Mark the shown messages as read; only in your own inbox
     #[arg(long)]
     mark_read: bool,
-    /// Only the last N of the present messages
+    /// Show only the last N of the present messages
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }

@@ -12,16 +12,18 @@ use protocol::name::AgentName;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Print the instructions about the team for an agent
+/// Print the instructions for an agent of the team
 ///
-/// The text contains the agent's name, the lead, the members, the rules of the team, and how to
-/// send messages and work on tasks. In an agent the text is for that agent, elsewhere for a lead.
+/// Example: teamctl instructions
+///
+/// The text names the agent, the lead, the members and the rules of the team. It says how to send
+/// messages and work on tasks. An agent gets its own text. Anyone else gets the text of the lead.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl instructions\n  teamctl instructions --for lead --non-interactive\n  codex exec \"$(teamctl instructions --non-interactive) Count the lines of src/\""
+    after_help = "Examples:\n  teamctl instructions --for lead --non-interactive\n  codex exec \"$(teamctl instructions --non-interactive) Count the lines of src/\""
 )]
 pub(crate) struct InstructionsArgs {
-    /// The agent that the text is for [default: the caller]
+    /// Agent that the text is for. A teammate is unnamed without $TEAMD_MEMBER [default: the caller]
     #[arg(long = "for", value_enum, value_name = "AUDIENCE")]
     audience: Option<Audience>,
     /// For a lead without a person between its turns: it must end its team before it answers
@@ -29,12 +31,10 @@ pub(crate) struct InstructionsArgs {
     non_interactive: bool,
 }
 
-/// The values of `--for`.
+/// The values of `--for`. Doc comments on them would become part of the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Audience {
-    /// The lead of the team
     Lead,
-    /// A teammate; without $TEAMD_MEMBER an unnamed one
     Teammate,
 }
 

@@ -8,11 +8,13 @@ use std::process::ExitCode;
 
 /// End a member's current turn; the member keeps running
 ///
-/// The processes of the turn get INT, after 2 s TERM, after 2 s more KILL. The command returns when
-/// they have ended. The task of the turn fails; make it pending again with: teamctl task release
-/// ID. Not possible (76) for a program that is not started for each turn.
+/// Example: teamctl interrupt ann
+///
+/// The processes of the turn get SIGINT, after 2 s SIGTERM, and after 2 s more SIGKILL. The command
+/// returns when they have ended. The task of the turn fails; `teamctl task release ID` makes it
+/// pending again. Exit code 76: the program is not started for each turn, so its turn cannot be
+/// ended.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl interrupt ann")]
 pub(crate) struct InterruptArgs {
     /// The member
     name: String,

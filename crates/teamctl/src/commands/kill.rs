@@ -6,11 +6,14 @@ use protocol::control::{ExitsReply, MemberSelection, Request};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
-/// Kill members and all processes that they started: TERM, then KILL
+/// Kill members and all processes that they started
+///
+/// Example: teamctl kill ann bob
+///
+/// The processes get SIGTERM, then SIGKILL.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl kill ann\n  teamctl kill ann bob")]
 pub(crate) struct KillArgs {
-    /// The members to kill
+    /// Members to kill
     #[arg(required = true)]
     names: Vec<String>,
 }

@@ -7,14 +7,16 @@ use protocol::control::{self, Request, SetLayoutReply, SetLayoutRequest};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
-/// Set the layout of a team's windows, also of later ones
+/// Set the layout of a team's windows
 ///
-/// With main-vertical and main-horizontal the first pane gets 60 % of the window. Exit code 76: a
-/// window has no room for so many panes. Windows that a person created are not changed, even if a
-/// pane of the team was moved there. A zoomed window keeps its zoom; it gets the layout when the
-/// next pane is opened or closed.
+/// Example: teamctl layout main-vertical
+///
+/// Windows that open later get the same layout. In main-vertical and main-horizontal, the first
+/// pane gets 60 % of the window. Exit code 76: a window has no room for so many panes.
+///
+/// Windows that a person created are not changed, even if a pane of the team was moved there. A
+/// zoomed window gets the layout when the next pane opens or closes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl layout main-vertical\n  teamctl layout tiled -t survey")]
 pub(crate) struct LayoutArgs {
     /// Name of the layout
     #[arg(value_parser = layout_names())]

@@ -18,16 +18,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use store::env_var;
 
-/// Make the session in this pane the lead of a team
+/// Make this pane's session the lead of a team
 ///
-/// Creates the team if it does not exist. From then on `teamctl` in this pane works on that team.
-/// An agent program in this pane whose hooks run `teamd-shim hook` gets the lead's messages when
-/// its turn ends and while it is idle. The session leads until --release, or until the first
-/// process of this terminal exits. A team has one lead, and a session leads one team.
+/// Example: teamctl lead survey
+///
+/// The command creates the team if it does not exist. From then on, `teamctl` in this pane works on
+/// that team. The session leads until --release, or until the first process of this terminal exits.
+/// A team has one lead, and a session leads one team.
+///
+/// If the hooks of an agent program in this pane run `teamd-shim hook`, the program gets the lead's
+/// messages. It gets them when its turn ends, and while it is idle.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  teamctl lead survey\n  teamctl lead survey --here=40\n  teamctl lead --release"
-)]
+#[command(after_help = "Examples:\n  teamctl lead survey --here=40\n  teamctl lead --release")]
 pub(crate) struct LeadArgs {
     /// The team [default: the team of this pane, else the only one]
     #[arg(value_name = "TEAM", conflicts_with = "release")]
@@ -35,8 +37,8 @@ pub(crate) struct LeadArgs {
     /// Stop leading; the team stays
     #[arg(long)]
     release: bool,
-    /// Open the members' panes beside this pane, which keeps PERCENT of its width, while there is
-    /// space
+    /// Open the members' panes beside this pane, while there is space. This pane keeps PERCENT of
+    /// its width (30 without PERCENT)
     #[arg(long, conflicts_with = "release", value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_KEPT_PERCENT, value_parser = clap::value_parser!(u8).range(10..=90))]
     here: Option<u8>,
 }

@@ -18,21 +18,21 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use store::agent_log_dir;
 
-/// Print the output of a member's program, also after its end
+/// Print the output of a member's program
 ///
-/// Prints what the member's current or last spawn has printed, and with --all-spawns also the output of
-/// earlier spawns of a member with this name. The bytes are printed unchanged, with escape sequences,
-/// because they are the agent's terminal output. To view them safely: teamctl logs NAME | less. A log
-/// that reaches 10 MiB is rotated, and one older log is kept; both are printed. With --json each piece
-/// is an object on a line of its own.
+/// Example: teamctl logs -f ann
+///
+/// The output is that of the member's current or last spawn: one start of its program. Escape
+/// sequences are printed unchanged. To view them safely, pipe the output into `less`.
+///
+/// A log that reaches 10 MiB is rotated. One older log is kept, and both are printed. With --json,
+/// each piece is a JSON object on its own line.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  teamctl logs ann\n  teamctl logs ann -f\n  teamctl logs ann --all-spawns | less -R"
-)]
+#[command(after_help = "Examples:\n  teamctl logs ann --all-spawns | less -R")]
 pub(crate) struct LogsArgs {
     /// The member
     pub(crate) name: String,
-    /// Wait for more, until interrupted
+    /// Wait for more output until interrupted
     #[arg(short, long)]
     follow: bool,
     /// Also print the output of earlier spawns, each below a line with its time

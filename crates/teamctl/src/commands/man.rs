@@ -10,11 +10,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Write the man pages into a directory, or all of them to standard output
+/// Write the man pages into a directory, or print them
+///
+/// Example: teamctl man ~/.local/share/man/man1
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl man ~/.local/share/man/man1\n  teamctl man | man -l -")]
+#[command(after_help = "Examples:\n  teamctl man | man -l -")]
 pub(crate) struct ManArgs {
-    /// The directory, which is created if it is missing [default: standard output]
+    /// Directory, which is created if it is missing [default: standard output]
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
 }
@@ -54,7 +56,7 @@ fn add_pages(command: &Command, name: &str, pages: &mut Vec<ManPage>) {
     let rendered = Generator::new(command.clone().display_name(name.to_owned())).render(&mut roff);
     rendered.expect("writing into memory does not fail");
     pages.push(ManPage { name: name.to_owned(), roff });
-    let commands = command.get_subcommands().filter(|each| !each.is_hide_set() && each.get_name() != "help");
+    let commands = command.get_subcommands().filter(|each| !each.is_hide_set());
     commands.for_each(|each| add_pages(each, &format!("{name}-{}", each.get_name()), pages));
 }
 
@@ -65,7 +67,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn every_command_has_a_page_with_examples() {
+    fn every_command_has_a_page_with_an_example() {
         let hidden = Command::new("internal").hide(true);
         let pages = all_pages(Cli::command().subcommand(hidden));
         let command = Cli::command();
@@ -73,7 +75,7 @@ mod tests {
         {
             let page = pages.iter().find(|page| page.name == format!("teamctl-{name}"));
             let text = page.map(|page| String::from_utf8_lossy(&page.roff).into_owned()).unwrap_or_default();
-            assert!(text.contains("Examples:"), "{name}");
+            assert!(text.contains("Example: "), "{name}");
         }
         let page = |name: &str| pages.iter().find(|page| page.name == name);
         let text = |name: &str| page(name).map(|page| String::from_utf8_lossy(&page.roff).into_owned());
@@ -81,6 +83,6 @@ mod tests {
             text("teamctl-spawn").is_some_and(|text| text.contains("Claude Code as a teammate of its own"))
         );
         assert!(text("teamctl-task-create").is_some() && text("teamctl-notify").is_some());
-        assert!(page("teamctl-internal").is_none() && page("teamctl-help").is_none());
+        assert!(page("teamctl-internal").is_none());
     }
 }

@@ -21,20 +21,23 @@ use store::{env_var, own_program};
 /// The file name of the server.
 const SERVER_PROGRAM: &str = "teamd-mcp";
 
-/// Serve the team's tools on standard input and output, for agents (MCP)
+/// Serve the team's tools to an agent over MCP
 ///
-/// The tools: SendMessage, TeamCreate, TeamDelete, SpawnTeammate, TaskCreate, TaskGet, TaskList,
-/// TaskUpdate, ReadInbox, MarkRead, Wait, Requests, Approve, Deny. All calls are made as one
-/// member. The member is named by --member, or by the environment of this process or of a parent
-/// process. Without --team a lead works on the team that the session in this terminal leads
-/// (teamctl lead), else on the team that it creates. Exit code 67: there is no such member. See
-/// docs/mcp.md.
+/// Example: claude mcp add team -- teamctl mcp
+///
+/// The server uses standard input and output. docs/mcp.md describes its tools: SendMessage,
+/// TeamCreate, TeamDelete, SpawnTeammate, TaskCreate, TaskGet, TaskList, TaskUpdate, ReadInbox,
+/// MarkRead, Wait, Requests, Approve, Deny.
+///
+/// One member makes all calls. The option --member names it, or else the environment of this
+/// process or of a parent process. Exit code 67: there is no such member.
+///
+/// A lead without --team works on the team that the session in this terminal leads (`teamctl
+/// lead`). If there is none, the lead works on the team that it creates.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  teamctl mcp\n  teamctl mcp --member ann@survey\n  claude mcp add team -- teamctl mcp\n  codex mcp add team -- teamctl mcp"
-)]
+#[command(after_help = "Examples:\n  codex mcp add team -- teamctl mcp\n  teamctl mcp --member ann@survey")]
 pub(crate) struct McpArgs {
-    /// The member that makes the calls; must equal $TEAMD_MEMBER if that is set [default:
+    /// Member that makes the calls; must equal $TEAMD_MEMBER if that is set [default:
     /// $TEAMD_MEMBER, else the lead]
     #[arg(long, value_name = "NAME@TEAM")]
     member: Option<String>,

@@ -13,6 +13,7 @@ pub(crate) mod diagnose;
 pub(crate) mod down;
 pub(crate) mod events;
 pub(crate) mod export;
+pub(crate) mod help;
 pub(crate) mod hide;
 pub(crate) mod import;
 pub(crate) mod inbox;

@@ -7,17 +7,21 @@ use protocol::error::ErrorReport;
 use protocol::permission_mode::PermissionMode;
 use std::process::ExitCode;
 
-/// Set the permission mode of a running member or of the lead
+/// Set the permission mode of a member or the lead
+///
+/// Example: teamctl mode ann acceptEdits
 ///
 /// A program that is started for each turn uses the mode from its next turn on. Claude Code as a
-/// teammate, and programs that speak the Agent Client Protocol, switch as soon as they read the new
-/// mode. Not possible (76) for a member in plan mode, whose mode only changes when its plan is
-/// approved, and for a program that takes a mode only when it starts. The mode of team-lead is what
-/// a member gets when its plan is approved. With delegate a leading program can only lead.
+/// teammate, and programs that speak the Agent Client Protocol, switch when they read the new mode.
+/// Exit code 76: the program takes a mode only when it starts, or the member waits in plan mode for
+/// the approval of its plan.
+///
+/// The mode of team-lead is what a member gets when its plan is approved. In mode delegate, an
+/// agent that leads can only coordinate.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl mode ann acceptEdits\n  teamctl mode team-lead delegate")]
+#[command(after_help = "Examples:\n  teamctl mode team-lead delegate")]
 pub(crate) struct ModeArgs {
-    /// The member; team-lead is the lead
+    /// The member, or team-lead
     name: String,
     /// The mode: default, acceptEdits, bypassPermissions, plan, delegate, dontAsk, auto
     mode: PermissionMode,

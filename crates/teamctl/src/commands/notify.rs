@@ -21,18 +21,18 @@ enum CommandOutput {
 /// How long the command may take.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Send a notification with your notification command
+/// Send a notification with your notify command
 ///
-/// The command is `notify_command` in ~/.config/teamd/config.toml. teamd runs it when a request
-/// waits, and for the other events in docs/requests.md. Call it by hand to test your command.
-/// Without a command it fails (78).
+/// Example: teamctl notify 'this is a test'
+///
+/// Your command is `notify_command` in ~/.config/teamd/config.toml. teamd runs it when a request
+/// waits, and for the other events in docs/requests.md. Exit code 78: no command is configured.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl notify 'a word to try it'")]
 pub(crate) struct NotifyArgs {
-    /// The text of the notification
+    /// Text of the notification
     #[arg(allow_hyphen_values = true)]
     text: String,
-    /// Discard the output of your command, and succeed if there is none. teamd uses this
+    /// Discard the output of your command, and succeed if there is none; teamd uses this option
     #[arg(long)]
     quiet: bool,
 }

@@ -15,15 +15,17 @@ use std::process::ExitCode;
 
 /// Show or replace a team's policy
 ///
-/// The policy says who answers the requests of members, and how many turns, tokens, dollars and
-/// hours the team may use. A new policy applies to open requests too. If a larger budget replaces
-/// an exhausted one, resume the members with: teamctl up --resume.
+/// Example: teamctl policy policy.toml
+///
+/// A policy says who answers the requests of members, and how many turns, tokens, dollars and hours
+/// the team may use. A new policy applies to open requests too. If it raises an exhausted budget,
+/// resume the members with `teamctl up --resume`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl policy\n  teamctl policy policy.toml -t survey\n\nA whole file:\n  [policy]\n  plans = \"auto\"\n  max_turns = 200\n  max_time = \"8h\""
+    after_help = "A whole file:\n  [policy]\n  plans = \"auto\"\n  max_turns = 200\n  max_time = \"8h\""
 )]
 pub(crate) struct PolicyArgs {
-    /// A TOML file with the table policy (docs/requests.md)
+    /// TOML file with the table `policy` (docs/requests.md) [default: show the policy]
     file: Option<PathBuf>,
 }
 

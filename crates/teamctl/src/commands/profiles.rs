@@ -12,14 +12,14 @@ use protocol::error::ErrorReport;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// List or show profiles, or check the installed programs
+/// List, show or check the profiles of agent programs
 ///
-/// A profile says how an agent program is started and how it gets messages. Profiles are built in
-/// or files in ~/.config/teamd/profiles.
+/// Example: teamctl profiles show codex
+///
+/// A profile says how an agent program is started, and how messages reach it (its delivery).
+/// Profiles are built in, or files in ~/.config/teamd/profiles.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  teamctl profiles\n  teamctl profiles show codex\n  teamctl profiles check"
-)]
+#[command(after_help = "Examples:\n  teamctl profiles\n  teamctl profiles check")]
 pub(crate) struct ProfilesArgs {
     #[command(subcommand)]
     command: Option<ProfilesCommand>,
@@ -28,21 +28,24 @@ pub(crate) struct ProfilesArgs {
 /// The default is `list`.
 #[derive(Debug, clap::Subcommand)]
 enum ProfilesCommand {
-    /// List all profiles with their delivery and the paths of their programs
-    #[command(after_help = "Examples:\n  teamctl profiles list\n  teamctl profiles list --json")]
+    /// List the profiles with their delivery and programs
+    ///
+    /// Example: teamctl profiles list
     List,
     /// Show a profile: its text, command lines and delivery
-    #[command(after_help = "Examples:\n  teamctl profiles show codex")]
+    ///
+    /// Example: teamctl profiles show codex
     Show {
         /// The profile
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Check that a program is installed, and that its help and settings fit the profile
+    /// Check that installed programs fit their profiles
+    ///
+    /// Example: teamctl profiles check claude
     ///
     /// Exit code 72: the program is missing. 78: its help does not mention an option that the
     /// profile uses, its settings are incomplete, or the profile is invalid.
-    #[command(after_help = "Examples:\n  teamctl profiles check\n  teamctl profiles check claude")]
     Check {
         /// The profile [default: those of all installed programs]
         #[arg(value_name = "NAME")]

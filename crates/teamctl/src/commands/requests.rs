@@ -14,14 +14,13 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::{Root, now};
 
-/// List requests that wait for your answer: plans and permissions
+/// List requests that wait for your answer
 ///
-/// Each is shown in full, with the id for approve and deny. Without --team the requests of all
-/// teams are listed.
+/// Example: teamctl requests
+///
+/// Members ask for the approval of plans, and for permission to use tools. Each request is shown in
+/// full, with the id for `approve` and `deny`. Without -t, the requests of all teams are listed.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  teamctl requests\n  teamctl requests -t survey --json\n  teamctl approve perm-1770977144590-x3k9a0b"
-)]
 pub(crate) struct RequestsArgs {}
 
 pub(crate) fn run(context: &CommandContext, _: &RequestsArgs) -> Result<ExitCode, ErrorReport> {

@@ -24,20 +24,23 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use store::env_var;
 
-/// Run a whole team from a file, to its end
+/// Run a team from a file until it is done
+///
+/// Example: teamctl run survey.toml
 ///
 /// An invalid file is rejected (65) before anything starts. Each error names its line and column.
-/// The command uses the running teamd or starts one. teamd keeps running; stop it with teamctl
-/// down. Ctrl-C asks the members to shut down, a second Ctrl-C kills them. Exit code 0: every task
-/// is completed. 1: some are not, the run was stopped, or the team's budget is exhausted and the
-/// team stays. 73: there is a team with that name. 75: the work took longer than --timeout.
-/// docs/run.md lists the keys of the file.
+/// The command uses the running teamd, or starts one, which keeps running. Ctrl-C asks the members
+/// to shut down; a second Ctrl-C kills them.
+///
+/// Exit code 0: every task is completed. 1: some tasks are not, the run was stopped, or the team's
+/// budget is exhausted and the team stays. 73: a team with that name exists. 75: the work took
+/// longer than --timeout. docs/run.md lists the keys of the file.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl run survey.toml\n  teamctl run survey.toml --timeout 1h --json\n  teamctl run survey.toml --keep-team\n  teamctl run survey.toml --resume\n\nA whole file:\n  name = \"survey\"\n  [[member]]\n  name = \"ann\"\n  profile = \"worker\"\n  [[task]]\n  key = \"count\"\n  subject = \"count the lines\"\n  command = \"wc -l *.md\""
+    after_help = "Examples:\n  teamctl run survey.toml --timeout 1h --json\n  teamctl run survey.toml --resume\n\nA whole file:\n  name = \"survey\"\n  [[member]]\n  name = \"ann\"\n  profile = \"worker\"\n  [[task]]\n  key = \"count\"\n  subject = \"count the lines\"\n  command = \"wc -l *.md\""
 )]
 pub(crate) struct RunArgs {
-    /// The file: TOML, with the team's members and tasks
+    /// TOML file with the team's members and tasks
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Keep the team's files at the end of the run
@@ -46,12 +49,12 @@ pub(crate) struct RunArgs {
     /// Resume a run of this file that was killed; if there is none, start a new one
     #[arg(long)]
     resume: bool,
-    /// The time limit for the work, such as 500ms, 5s, 10m or 2h; the shutdown takes up to the
-    /// grace period more [default: no limit]
+    /// Time limit for the work, such as 500ms, 5s, 10m or 2h. The shutdown takes up to the grace
+    /// period more [default: no limit]
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     timeout: Option<Duration>,
-    /// Open the members' panes beside this pane, which keeps PERCENT of its width, while there is
-    /// space
+    /// Open the members' panes beside this pane, while there is space. This pane keeps PERCENT of
+    /// its width (30 without PERCENT)
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_KEPT_PERCENT, value_parser = clap::value_parser!(u8).range(10..=90))]
     here: Option<u8>,
 }

@@ -10,22 +10,25 @@ use store::{Team, message_id, now};
 
 /// Send a message to a member
 ///
-/// Exit code 0: the message is stored in the inbox, once and in order. It need not be read yet.
+/// Example: teamctl send ann 'the build is red'
+///
+/// Exit code 0: the message is stored in the inbox, once and in order. The member may not have read
+/// it yet.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl send ann 'the build is red' --summary 'red build'\n  git diff | teamctl send ann -\n  teamctl send team-lead 'done, see report.md'"
+    after_help = "Examples:\n  git diff | teamctl send ann - --summary 'my changes'\n  teamctl send team-lead 'done, see report.md'"
 )]
 pub(crate) struct SendArgs {
     /// The recipient: NAME or NAME@TEAM
     name: String,
-    /// The text; - reads it from standard input
+    /// Text of the message; - reads standard input
     #[arg(allow_hyphen_values = true)]
     text: String,
-    /// A summary in a few words
+    /// Summary in a few words
     #[arg(long, value_name = "S", allow_hyphen_values = true)]
     summary: Option<String>,
-    /// Deliver the text as if a person typed it to the agent: unchanged, before all other messages;
-    /// for the lead or a person
+    /// Deliver the text as if a person typed it: unchanged, before all other messages. Only the
+    /// lead and a person may do this
     #[arg(long)]
     as_user: bool,
 }

@@ -20,19 +20,21 @@ use std::process::ExitCode;
 
 /// Show or write the settings that a program needs
 ///
-/// For programs that take hooks and MCP servers only from their settings. Without --write nothing
-/// is changed. With --write everything else in the file stays unchanged, and a backup of the file
-/// is kept next to it.
+/// Example: teamctl setup codex
+///
+/// Some programs take hooks and MCP servers only from their settings. Without --write, the command
+/// shows what would change. With --write, it keeps a backup next to each changed file; other
+/// settings stay unchanged.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl setup codex\n  teamctl setup gemini --write")]
+#[command(after_help = "Examples:\n  teamctl setup gemini --write")]
 pub(crate) struct SetupArgs {
-    /// The profile of the program; see teamctl profiles list
+    /// Profile of the program; `teamctl profiles` lists them
     #[arg(value_name = "PROFILE")]
     profile: String,
     /// Write the changes
     #[arg(long)]
     write: bool,
-    /// The project's directory, for programs with settings per project [default: the current
+    /// Directory of the project, for programs with settings per project [default: the current
     /// directory]
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,

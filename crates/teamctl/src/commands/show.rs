@@ -8,10 +8,11 @@ use std::process::ExitCode;
 
 /// Show a hidden member's pane again
 ///
-/// The pane is placed next to the panes of its team if there is room, else in a new window. A pane
-/// that is not hidden stays where it is.
+/// Example: teamctl show ann
+///
+/// The pane opens beside the panes of its team if there is room, else in a new window. A pane that
+/// is not hidden stays where it is.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl show ann")]
 pub(crate) struct ShowArgs {
     /// The member
     name: String,

@@ -13,23 +13,26 @@ use std::time::Duration;
 
 /// Ask members to shut down, and wait for them
 ///
-/// Exit code 0: all have ended. 1: a member refused, or has ended but is still on the team. 75: a member did not answer within the grace
-/// period and still runs. With --force such a member is killed: TERM, then KILL.
+/// Example: teamctl shutdown --all
+///
+/// Exit code 0: all members have ended. 1: a member refused, or has ended but left its pane or its
+/// entry in the team. 75: a member did not answer within the grace period and still runs. With
+/// --force, such a member gets SIGTERM, then SIGKILL.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl shutdown ann\n  teamctl shutdown --all --reason 'done, thank you'\n  teamctl shutdown ann --grace 5s --force"
+    after_help = "Examples:\n  teamctl shutdown ann --reason 'done, thank you'\n  teamctl shutdown ann --grace 5s --force"
 )]
 pub(crate) struct ShutdownArgs {
-    /// The members
+    /// Members to shut down
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     names: Vec<String>,
-    /// All members of the team
+    /// Shut down all members of the team
     #[arg(long)]
     all: bool,
-    /// The reason, which the agent sees; - reads it from standard input
+    /// Reason, which the agents see; - reads standard input
     #[arg(long, value_name = "R", allow_hyphen_values = true)]
     reason: Option<String>,
-    /// The grace period: how long an answer may take
+    /// Grace period: how long an answer may take
     #[arg(long, value_name = "D", default_value = "30s", value_parser = duration::parse)]
     grace: Duration,
     /// Kill members that do not answer in time

@@ -19,42 +19,42 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 use store::Root;
 
-/// Show teams and members: state, activity, task, unread, pane
+/// Show teams and members with state, task and unread messages
 ///
-/// With a name also the member's process, and why it counts as active or idle. A member that has
-/// exited is shown with how it exited. A task that it left in progress is shown with what to do.
+/// Example: teamctl status
 ///
-/// Exit code 0: teamd answers. 69: no teamd is running; then only the files and the suspended
-/// members are shown.
+/// `teamctl ps` is the same command. With a name, it also shows the member's process, and why the
+/// member counts as active or idle. For a member that has exited, it shows how. For a task that
+/// such a member left in progress, it shows what to do.
 ///
-/// With --format tmux it is a segment for tmux's status line: for each team how many of its members
-/// are active, behind ! how many wait for a person, behind x how many have failed, behind z how
-/// many are suspended. With a name and --format branch it is only the branch of the member's git
-/// worktree, for scripts.
+/// Exit code 0: teamd answers. 69: no teamd runs; only the files and the suspended members are
+/// shown.
+///
+/// --format tmux prints a segment for tmux's status line, such as `survey 2/5 !1 x1 z1`. Two of
+/// five members are active, one waits for a person, one has failed, one is suspended.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl status\n  teamctl ps ann\n  teamctl status --json\n  git merge \"$(teamctl status ann --format branch)\"\n  tmux set -ag status-right ' #(teamctl status --format tmux)'"
+    after_help = "Examples:\n  teamctl ps ann\n  git merge \"$(teamctl status ann --format branch)\"\n  tmux set -ag status-right ' #(teamctl status --format tmux)'"
 )]
 pub(crate) struct StatusArgs {
-    /// Only this member, with details
+    /// Show only this member, with details
     name: Option<String>,
-    /// Also the teams of Claude Code's own sessions
+    /// Also show the teams of Claude Code's own sessions
     #[arg(long)]
     all: bool,
-    /// With a name, also the member's environment
+    /// With a name, also show the member's environment
     #[arg(short, long, requires = "name")]
     verbose: bool,
-    /// Print only one line, for other programs
+    /// Print one line for other programs: a segment for tmux's status line, or the branch of the
+    /// worktree of the member NAME
     #[arg(long, value_enum, conflicts_with = "all")]
     format: Option<StatusFormat>,
 }
 
-/// The values of `--format`.
+/// The values of `--format`. Doc comments on them would become part of the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum StatusFormat {
-    /// A segment for a status line, with tmux's styles
     Tmux,
-    /// The branch of the worktree of the member NAME
     Branch,
 }
 

@@ -8,18 +8,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use store::now;
 
-/// Submit your plan, as a teammate in plan mode
+/// Submit your plan for approval
 ///
-/// The plan is written to plans/ in the root, and the lead is asked to approve it. The answer comes
-/// as a message. Only needed for programs whose last message teamd can't read; for others teamd
-/// submits the plan itself. Exit code 76: you are not in plan mode, or your last plan has no answer
-/// yet.
+/// Example: teamctl submit-plan plan.md
+///
+/// Only agents whose last message teamd cannot read need this command; for others, teamd submits
+/// the plan. The plan is written to plans/ in the root. The answer comes as a message. Exit code
+/// 76: you are not in plan mode, or your last plan has no answer yet.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  teamctl submit-plan plan.md\n  printf '1. read\\n2. write\\n' | teamctl submit-plan -"
-)]
+#[command(after_help = "Examples:\n  printf '1. read\\n2. write\\n' | teamctl submit-plan -")]
 pub(crate) struct SubmitPlanArgs {
-    /// The file with the plan; without it, or with -, standard input is read
+    /// File with the plan; - reads standard input, which is the default
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 }

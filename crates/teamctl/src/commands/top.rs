@@ -37,18 +37,21 @@ const POPUP_VARIABLES: [&str; 13] = [
 
 /// Watch and control a team on one screen
 ///
-/// The screen shows the members with their activity, task, unread messages and last line of output;
-/// requests, tasks with their blockers, and messages. The first line counts what needs attention:
-/// requests, failed tasks, and unread messages to the lead. The line above each list names its columns
-/// and counts the rows that do not fit. From 160 columns on, the lists are in two columns. Enter shows details: of a member also why it
-/// makes no progress, and its pane. y and n answer a request after you have read it to its end. s
-/// sends a message, x asks to shut down, K kills after a question, a goes to the pane, / filters, ?
-/// lists all keys, q quits. The screen works without colors (NO_COLOR), in ASCII (LANG=C), from 40
-/// columns and 10 lines on, and without the daemon. With several teams and no -t, one key chooses
-/// the team.
+/// Example: teamctl top
+///
+/// The screen shows members, requests, tasks and messages. The first line counts what needs
+/// attention: requests, failed tasks, and unread messages to the lead. With several teams and no
+/// -t, one key chooses the team.
+///
+/// ? lists all keys. Enter shows details, of a member also why it makes no progress. y and n answer
+/// a request after you have read it to its end. s sends a message, x asks a member to shut down, K
+/// kills it after a question. a goes to its pane, / filters, q quits.
+///
+/// The screen works from 40 columns and 10 lines on, without colors (NO_COLOR), in ASCII (LANG=C),
+/// and without the daemon. From 160 columns on, the lists are in two columns.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl top\n  teamctl top -t survey\n  teamctl top --popup\n  tmux bind-key t run-shell -b 'teamctl top --popup 2>&1'"
+    after_help = "Examples:\n  teamctl top --popup\n  tmux bind-key t run-shell -b 'teamctl top --popup 2>&1'"
 )]
 pub(crate) struct TopArgs {
     /// Open the screen in a popup of tmux

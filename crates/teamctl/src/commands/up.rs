@@ -26,18 +26,22 @@ const MAX_NAMED_MEMBERS: usize = 10;
 
 /// Start teamd in a detached tmux session, unless it runs
 ///
-/// The tmux server is that of $TMUX, else one named teamd. The session is named teamd. If teamd has
-/// crashed, the command starts it again on the same server, where its panes still are. The command
-/// returns when teamd is ready. With --resume it also starts the members that down --suspend or a
-/// reboot has suspended, and returns when these members run. Each continues its tasks in its worktree, and its session
+/// Example: teamctl up
+///
+/// The command returns when teamd is ready. The session is named teamd. Its tmux server is that of
+/// $TMUX, else one named teamd. After a crash, teamd starts again on the same server, where its
+/// panes still are.
+///
+/// With --resume, the command also starts the members that `teamctl down --suspend` or a reboot has
+/// suspended, and waits until they run. Each continues its tasks in its worktree, and its session
 /// if its program can resume one. It does not get its first prompt again.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl up\n  teamctl up --resume\n  teamctl up --root ~/work/.claude")]
+#[command(after_help = "Examples:\n  teamctl up --resume\n  teamctl up --root ~/work/.claude")]
 pub(crate) struct UpArgs {
     /// Start the suspended members of all teams, or of the team of -t
     #[arg(long)]
     resume: bool,
-    /// The tmux server's name if $TMUX is not set [default: teamd]
+    /// Name of the tmux server if $TMUX is not set [default: teamd]
     #[arg(short = 'L', value_name = "NAME")]
     tmux_name: Option<String>,
 }

@@ -15,23 +15,25 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Wait for a message, for idle or gone members, or for completed tasks
+/// Wait for messages, idle or exited members, or completed tasks
 ///
-/// Exit code 0: the condition holds, maybe already. 1: tasks have failed or wait for each
-/// other, and no other task can be done, or the name of a task file is not a number. 75: the condition
-/// did not hold within the timeout. No message is marked as read. An agent with the delivery pull is idle
-/// while it waits for a message.
+/// Example: teamctl wait --for tasks-done --timeout 2h
+///
+/// Exit code 0: the condition holds. 1: tasks have failed or wait for each other, and no other task
+/// can run, or a task file has an invalid name. 75: the timeout has expired.
+///
+/// No message is marked as read. An agent with the delivery `pull` counts as idle while it waits
+/// for a message.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  teamctl wait --timeout 10m\n  teamctl wait --for message ann\n  teamctl wait --for idle ann bob\n  teamctl wait --for exit\n  teamctl wait --for tasks-done --timeout 2h"
-)]
+#[command(after_help = "Examples:\n  teamctl wait --for message ann\n  teamctl wait --for idle ann bob")]
 pub(crate) struct WaitArgs {
-    /// What to wait for
+    /// What to wait for: an unread message in your inbox, idle members, exited members, or the
+    /// completion of every task
     #[arg(long = "for", value_enum, default_value_t = WaitFor::Message, value_name = "WHAT")]
     what: WaitFor,
-    /// Members [default: for a message any sender, else every teammate]
+    /// Members; for a message, its senders [default: every teammate; for a message, any sender]
     names: Vec<String>,
-    /// How long to wait at most, such as 500ms, 5s, 10m or 2h [default: forever]
+    /// Longest wait, such as 500ms, 5s, 10m or 2h [default: forever]
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     timeout: Option<Duration>,
     /// Exit when the reader of the output is gone

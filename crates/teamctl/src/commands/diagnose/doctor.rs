@@ -32,15 +32,19 @@ use store::Root;
 
 /// Check for problems; repair what is safe with --fix
 ///
-/// Exit code 0: no check failed, though there may be warnings. 1: a check failed. --fix makes
-/// teamd's own files and directories private, takes the write access of groups and other users from
-/// the root and its teams and tasks, and completes half-written links between tasks. It ends processes of agents that no roster knows. It
-/// removes what killed programs left behind: locks after ten seconds, temporary files and empty
-/// directories for worktrees after an hour. Anything that is at the path of a lock and is not an
-/// empty directory stays, and is reported with the reason. A pane of an agent that no roster knows
-/// stays too, and is reported with the command that closes it.
+/// Example: teamctl doctor
+///
+/// Exit code 0: no check failed; there may be warnings. 1: a check failed.
+///
+/// --fix makes teamd's own files and directories private. It takes the write access of groups and
+/// other users from the root, its teams and tasks. It completes half-written links between tasks.
+/// It ends agent processes that teamd has no record of. It removes stale files of killed programs:
+/// locks after ten seconds, temporary files and empty worktree directories after an hour.
+///
+/// --fix only reports a pane of an agent that teamd has no record of, with the command that closes
+/// it. It also only reports anything at the path of a lock that is not an empty directory.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl doctor\n  teamctl doctor --fix\n  teamctl doctor --json")]
+#[command(after_help = "Examples:\n  teamctl doctor --fix")]
 pub(crate) struct DoctorArgs {
     /// Repair what is safe to repair
     #[arg(long)]

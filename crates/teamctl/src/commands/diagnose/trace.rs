@@ -18,17 +18,18 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::now;
 
-/// Show how far a message got: stored, delivered, read, answered
+/// Show how far a message got
 ///
-/// MSG is an id as `send` and `inbox` print it with --json (message_id), or its beginning; `last`
-/// is the last message that you sent. A message to several members is shown for each. Times are
-/// those at which teamd noticed the event, but for the time of sending.
+/// Example: teamctl trace last
+///
+/// A message is stored, delivered, read and answered. A message to several members is shown for
+/// each of them. Each time is when teamd noticed the step, except for the time of sending.
+///
+/// `send --json` and `inbox --json` print the id of a message as `message_id`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  teamctl trace last\n  teamctl trace 5c1f2a07\n  teamctl trace last --json"
-)]
+#[command(after_help = "Examples:\n  teamctl trace 5c1f2a07")]
 pub(crate) struct TraceArgs {
-    /// Id of the message, or its beginning, or last
+    /// Id of the message, or its beginning; `last` is the last message that you sent
     #[arg(value_name = "MSG")]
     message: String,
 }

@@ -51,21 +51,23 @@ use store::Team;
 use team_causes::TeamDiagnosis;
 use team_evidence::TeamEvidence;
 
-/// Explain why a member or a team makes no progress
+/// Explain why a member makes no progress
 ///
-/// Without a name, why shows each member that makes no progress, with its strongest cause. With a name, it shows all
-/// causes, the strongest first. Each cause comes with evidence and with commands to type next. A member may wait for an
-/// answer, for another member's task, or at a dialog. Its process may be stopped, its turns may fail, its inbox may be
-/// locked. teamd or tmux may not answer. If there is no cause, why shows what the member does. For a member that has
-/// exited, it shows how and when.
+/// Example: teamctl why ann
+///
+/// Without a name, the command shows each member that makes no progress, with its strongest cause.
+/// With a name, it shows all causes, the strongest first. Each cause comes with evidence and with
+/// commands to type next.
+///
+/// Causes are, for example, an open request, a blocking task, a dialog, a stopped process, failing
+/// turns, or a locked inbox. If there is no cause, the command shows what the member does. For a
+/// member that has exited, it shows how and when.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  teamctl why\n  teamctl why ann\n  teamctl why ann --json\n  teamctl why ann --no-output-after 30s"
-)]
+#[command(after_help = "Examples:\n  teamctl why\n  teamctl why ann --no-output-after 30s")]
 pub(crate) struct WhyArgs {
-    /// The member; also NAME@TEAM [default: every member of the team]
+    /// The member: NAME or NAME@TEAM [default: every member of the team]
     name: Option<String>,
-    /// How long a turn may write nothing before that is reported
+    /// Report a turn that has printed nothing for this long
     #[arg(long, value_name = "D", default_value = "5m", value_parser = duration::parse)]
     no_output_after: Duration,
 }

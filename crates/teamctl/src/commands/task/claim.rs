@@ -7,12 +7,14 @@ use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use store::Team;
 
-/// Claim a task: become its owner and set it in progress
+/// Claim a task: own it and set it in progress
+///
+/// Example: teamctl task claim
 ///
 /// Exit code 67: no task is available. 73: the task has an owner. 76: the task waits for another
-/// one.
+/// task.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl task claim\n  teamctl task claim 3 --json")]
+#[command(after_help = "Examples:\n  teamctl task claim 3")]
 pub(super) struct ClaimTaskArgs {
     /// Id of the task [default: the first of your own that can start, else the lowest available]
     id: Option<TaskId>,

@@ -13,11 +13,14 @@ use store::{NewTask, Team};
 
 /// Add a task
 ///
-/// The built-in worker runs the command of a task. Only the lead or a person may set a command, unless the
-/// policy of the team has commands = "any". A task without an owner is claimed by the first idle member.
+/// Example: teamctl task create 'count the lines'
+///
+/// The first idle member claims a task without an owner. The built-in worker runs the command of a
+/// task. Only the lead or a person may set a command, unless the team's policy has commands =
+/// "any".
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl task create 'count the lines'\n  teamctl task create 'write the report' --blocked-by 1 --blocked-by 2 --owner ann\n  teamctl task create 'run the tests' --command 'make test'"
+    after_help = "Examples:\n  teamctl task create 'run the tests' --command 'make test'\n  teamctl task create 'write the report' --blocked-by 1 --blocked-by 2 --owner ann"
 )]
 pub(super) struct CreateTaskArgs {
     /// What to do, in the imperative
@@ -26,16 +29,16 @@ pub(super) struct CreateTaskArgs {
     /// What to do, in detail
     #[arg(long, value_name = "D", default_value = "", allow_hyphen_values = true)]
     description: String,
-    /// What is shown while the task is in progress: "counting the lines"
+    /// Text while the task is in progress, such as "counting the lines"
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     active_form: Option<String>,
-    /// A task that must be completed first; may be given several times
+    /// Task that must be completed first; may be repeated
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     blocked_by: Vec<TaskId>,
-    /// The member who owns the task; gets a message
+    /// Member that owns the task, and gets a message
     #[arg(long, value_name = "N")]
     owner: Option<String>,
-    /// The command that a worker runs for the task
+    /// Command that a worker runs for the task
     #[arg(long, value_name = "CMD", allow_hyphen_values = true)]
     command: Option<String>,
     /// Further fields, as a JSON object

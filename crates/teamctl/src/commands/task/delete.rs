@@ -7,9 +7,12 @@ use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use store::{Team, now};
 
-/// Remove a task and all links to it; its id is not used again
+/// Delete a task and all links to it
+///
+/// Example: teamctl task delete 3
+///
+/// The id of the task is not used again.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl task delete 3\n  teamctl task delete 3 --force")]
 pub(super) struct DeleteTaskArgs {
     /// Id of the task
     id: TaskId,

@@ -6,9 +6,12 @@ use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use store::{Team, now};
 
-/// Complete a task; no error if it is completed already
+/// Mark a task as completed
+///
+/// Example: teamctl task done 3
+///
+/// Nothing changes if the task is completed already.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl task done 3")]
 pub(super) struct DoneTaskArgs {
     /// Id of the task
     id: TaskId,

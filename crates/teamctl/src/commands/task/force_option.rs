@@ -13,7 +13,7 @@ const MAX_ATTEMPTS: u32 = 20;
 /// The option `--force`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ForceArg {
-    /// If a process runs the task now, end its turn first, as `teamctl interrupt` does
+    /// If a process works on the task, end its turn first, as `teamctl interrupt` does
     #[arg(long)]
     force: bool,
 }

@@ -10,9 +10,10 @@ use serde_json::json;
 use store::Team;
 use worktree::GitEnvironment;
 
-/// Show one task in full
+/// Show a task in full
+///
+/// Example: teamctl task get 3
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl task get 3\n  teamctl task get 3 --json")]
 pub(super) struct GetTaskArgs {
     /// Id of the task
     id: TaskId,

@@ -9,16 +9,17 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use store::Team;
 
-/// Show the tasks
+/// List the tasks
+///
+/// Example: teamctl task list --available
 ///
 /// A task is available if it is pending, has no owner, and waits for no other task.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl task list\n  teamctl task list --available --json")]
 pub(super) struct ListTasksArgs {
-    /// Also the tasks that track agents
+    /// Also list the tasks that track agents
     #[arg(long)]
     all: bool,
-    /// Only tasks that can be claimed now
+    /// List only available tasks
     #[arg(long)]
     available: bool,
 }

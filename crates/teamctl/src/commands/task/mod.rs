@@ -19,10 +19,10 @@ use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
 /// Show and change the task list
+///
+/// Example: teamctl task create 'count the lines' --command 'wc -l src/*.rs'
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  teamctl task create 'count the lines' --command 'wc -l src/*.rs'\n  teamctl task list\n  teamctl task claim\n  teamctl task done 3"
-)]
+#[command(after_help = "Examples:\n  teamctl task list\n  teamctl task claim\n  teamctl task done 3")]
 pub(crate) struct TaskArgs {
     #[command(subcommand)]
     verb: TaskSubcommand,

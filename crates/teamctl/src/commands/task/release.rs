@@ -9,9 +9,10 @@ use store::{Team, now};
 
 /// Make a task pending again
 ///
-/// The task has then no owner. But if its run file names an owner, that member owns it again.
+/// Example: teamctl task release 3
+///
+/// The task then has no owner. But if its run file names an owner, that member owns it again.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl task release 3\n  teamctl task release 3 --force")]
 pub(super) struct ReleaseTaskArgs {
     /// Id of the task
     id: TaskId,

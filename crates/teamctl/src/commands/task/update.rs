@@ -13,37 +13,39 @@ use store::{TaskUpdate, Team, now};
 
 /// Change a task
 ///
-/// A task that is set in progress and has no owner becomes the caller's. Metadata is merged; null
-/// removes a key.
+/// Example: teamctl task update 3 --owner ann
+///
+/// If a task without an owner is set in progress, the caller becomes its owner. Metadata is merged;
+/// null removes a key.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl task update 3 --owner ann\n  teamctl task update 3 --status in_progress\n  teamctl task update 3 --add-blocked-by 1 --metadata '{\"priority\": 2}'"
+    after_help = "Examples:\n  teamctl task update 3 --status in_progress\n  teamctl task update 3 --add-blocked-by 1 --metadata '{\"priority\": 2}'"
 )]
 pub(super) struct UpdateTaskArgs {
     /// Id of the task
     id: TaskId,
-    /// What to do
+    /// What to do, in the imperative
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     subject: Option<String>,
     /// What to do, in detail
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     description: Option<String>,
-    /// What is shown while the task is in progress
+    /// Text while the task is in progress
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     active_form: Option<String>,
-    /// The new status; pending releases the task, deleted removes it
+    /// New status; pending releases the task, deleted removes it
     #[arg(long, value_enum, value_name = "S")]
     status: Option<StatusArg>,
-    /// The member who owns the task; gets a message
+    /// Member that owns the task, and gets a message
     #[arg(long, value_name = "N")]
     owner: Option<String>,
-    /// A task that must wait for this one; may be given several times
+    /// Task that must wait for this one; may be repeated
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     add_blocks: Vec<TaskId>,
-    /// A task that this one must wait for; may be given several times
+    /// Task that this one must wait for; may be repeated
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     add_blocked_by: Vec<TaskId>,
-    /// A task that this one waits for no more; may be given several times
+    /// Task that this one no longer waits for; may be repeated
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     remove_blocked_by: Vec<TaskId>,
     /// Further fields, as a JSON object

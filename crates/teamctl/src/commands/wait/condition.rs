@@ -11,16 +11,12 @@ use protocol::team_config::TeamConfig;
 use std::path::PathBuf;
 use store::{Error, Inbox, Team, UNREADABLE_STATUS};
 
-/// The values of `--for`.
+/// The values of `--for`. Doc comments on them would become part of the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum WaitFor {
-    /// An unread message in your own inbox
     Message,
-    /// The members are idle
     Idle,
-    /// The members have left the team
     Exit,
-    /// Every task is completed
     TasksDone,
 }
 

@@ -1,0 +1,123 @@
+//! The layout of the help texts. `teamctl help` lists the commands below headings, each with its
+//! summary. clap has no headings for subcommands, so this list replaces clap's own in the help
+//! template.
+
+use clap::Command;
+use clap::builder::Resettable;
+use std::fmt::Write;
+
+/// A heading, and the names of the commands below it, in the order of the help.
+type Heading = (&'static str, &'static [&'static str]);
+
+/// The commands that `teamctl help` lists.
+const FREQUENT_COMMANDS: [Heading; 7] = [
+    ("Start and stop", &["run", "up", "down"]),
+    (
+        "Teams and members",
+        &["create", "spawn", "lead", "policy", "mode", "interrupt", "shutdown", "kill", "delete"],
+    ),
+    ("Watch", &["status", "top", "attach", "logs"]),
+    ("Messages and tasks", &["send", "broadcast", "inbox", "wait", "task"]),
+    ("Requests", &["requests", "approve", "deny"]),
+    ("When something is wrong", &["why", "trace", "events", "doctor"]),
+    ("Set up", &["profiles", "setup"]),
+];
+
+/// The commands that only `teamctl help --all` lists.
+const OTHER_COMMANDS: [Heading; 4] = [
+    ("Panes", &["capture", "hide", "show", "layout"]),
+    ("Archives", &["export", "import"]),
+    ("For agents", &["mcp", "instructions", "submit-plan", "answer-shutdown"]),
+    ("Other", &["notify", "completions", "man", "help"]),
+];
+
+/// Lists the frequent commands in the help of `teamctl`.
+pub(crate) fn list_frequent_commands(teamctl: Command) -> Command {
+    let list = render_list(&teamctl, &FREQUENT_COMMANDS);
+    with_command_list(teamctl, &list)
+}
+
+/// Lists all commands in the help of `teamctl`.
+pub(crate) fn list_all_commands(teamctl: Command) -> Command {
+    let list = render_list(&teamctl, &[&FREQUENT_COMMANDS[..], &OTHER_COMMANDS].concat());
+    with_command_list(teamctl, &list)
+}
+
+fn render_list(teamctl: &Command, headings: &[Heading]) -> String {
+    let header = teamctl.get_styles().get_header();
+    let mut list = String::new();
+    for (heading, names) in headings {
+        write!(list, "{header}{heading}:{header:#}\n{}\n", render_lines(teamctl, names)).ok();
+    }
+    list
+}
+
+/// A line for each command.
+fn render_lines(teamctl: &Command, names: &[&str]) -> String {
+    let literal = teamctl.get_styles().get_literal();
+    let commands = names.iter().filter_map(|name| teamctl.find_subcommand(name));
+    let line = |command: &Command| {
+        let summary = command.get_about().map(ToString::to_string).unwrap_or_default();
+        format!("  {literal}{:<15}{literal:#}  {summary}\n", command.get_name())
+    };
+    commands.map(line).collect()
+}
+
+fn with_command_list(teamctl: Command, list: &str) -> Command {
+    let header = *teamctl.get_styles().get_header();
+    let teamctl = teamctl.mut_subcommands(|command| command.defer(with_short_layout));
+    teamctl.help_template(format!(
+        "{{about-with-newline}}\nExample: teamctl run survey.toml\n\n{{usage-heading}} {{usage}}\n\n\
+         {list}{header}Options:{header:#}\n{{options}}{{after-help}}"
+    ))
+}
+
+/// Shows the whole description of a command also in its short help. If a command has a separate long
+/// description, clap puts each option of the help on lines of its own.
+fn with_short_layout(command: Command) -> Command {
+    let description = command.get_long_about().or(command.get_about()).cloned().unwrap_or_default();
+    let command = command.about(description).long_about(Resettable::Reset);
+    command.mut_subcommands(|subcommand| subcommand.defer(with_short_layout))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, full_parser};
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_command_is_below_one_heading() {
+        let headings = FREQUENT_COMMANDS.iter().chain(&OTHER_COMMANDS);
+        let mut listed: Vec<&str> = headings.flat_map(|(_, names)| names.iter().copied()).collect();
+        listed.sort_unstable();
+        let teamctl = Cli::command();
+        let mut names: Vec<&str> = teamctl.get_subcommands().map(Command::get_name).collect();
+        names.sort_unstable();
+        assert_eq!(listed, names);
+    }
+
+    #[test]
+    fn help_of_a_command_begins_with_summary_and_example() {
+        for (words, page) in [
+            ("show --help", "Show a hidden member's pane again\n\nExample: teamctl show ann\n\nThe pane "),
+            ("task get -h", "Show a task in full\n\nExample: teamctl task get 3\n\nUsage: teamctl task get "),
+        ] {
+            let help = full_parser().try_get_matches_from(format!("teamctl {words}").split(' ')).unwrap_err();
+            assert!(help.to_string().starts_with(page), "{help}");
+            assert!(help.to_string().contains("\n      --json  "), "{help}");
+        }
+    }
+
+    #[test]
+    fn help_names_the_full_list_in_its_last_line() {
+        let help = list_frequent_commands(Cli::command()).render_help().to_string();
+        assert!(
+            help.trim_end().lines().last().is_some_and(|line| line.contains("teamctl help --all")),
+            "{help}"
+        );
+        assert!(help.contains("\nRequests:\n  requests ") && !help.contains("\n  man "), "{help}");
+        let help = list_all_commands(Cli::command()).render_help().to_string();
+        assert!(help.contains("\nRequests:\n  requests ") && help.contains("\n  man "), "{help}");
+    }
+}
