@@ -31,6 +31,7 @@ check:
 	$(CARGO) fetch --locked --quiet
 	$(CARGO) deny --offline check licenses bans sources
 	scripts/check-advisories
+	scripts/check-spelling
 
 # Runs every test: with the real tmux, real foreign writers, the fault tests at their usual size, and every parser under
 # libFuzzer for some seconds. Installs what the tests need. What they tried is written below target/figures.
