@@ -89,7 +89,10 @@ book:
 	mkdir -p $(PAGES)/src
 	cp docs/book.toml $(PAGES)
 	cp -R $(BOOK) $(PAGES)/src
-	sed -e 's|](\.\./|](|' -e t -e 's|](|](docs/|' docs/SUMMARY.md >$(PAGES)/src/SUMMARY.md
+	$(CARGO) build -p teamd-agents --bin teamctl --locked
+	scripts/commands-page $(TARGET)/debug/teamctl >$(PAGES)/src/docs/commands.md
+	sed -e 's|](\.\./|](|' -e t -e 's|](|](docs/|' docs/SUMMARY.md | \
+	    sed 's|^- \[Run files\]|- [Commands](docs/commands.md)\n&|' >$(PAGES)/src/SUMMARY.md
 	mdbook build $(PAGES)
 
 # Not for people: man pages and completions, written by the teamctl that was built.
