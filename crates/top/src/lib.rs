@@ -8,6 +8,7 @@
 
 mod agent_log;
 mod args;
+mod attached_client;
 mod clock_time;
 mod draw;
 mod effect_threads;
@@ -28,7 +29,6 @@ mod terminal;
 mod terminal_capabilities;
 #[cfg(test)]
 mod tests;
-mod tmux_client;
 mod ui_event;
 mod update;
 

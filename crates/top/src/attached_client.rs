@@ -1,4 +1,5 @@
-//! The tmux client that shows this pane.
+//! The terminal (tmux client) in which the person sees `top`: which session and window it shows, and how it
+//! goes to a member's pane and back.
 
 use std::process::{Command, Stdio};
 
