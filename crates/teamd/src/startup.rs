@@ -248,9 +248,9 @@ fn add_unknown_teams(root: &Root, roster: &mut Roster) {
 pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut Roster) {
     let running = roster.records.iter().map(|record| &record.request.team);
     let pending = roster.pending_respawns.iter().map(|pending| &pending.request.team);
-    let with_members: BTreeSet<TeamName> = running.chain(pending).cloned().collect();
+    let teams_with_members: BTreeSet<TeamName> = running.chain(pending).cloned().collect();
     let is_deleted = |name: &TeamName| {
-        !with_members.contains(name)
+        !teams_with_members.contains(name)
             && roster.worktrees.get(name).is_none_or(Vec::is_empty)
             && matches!(root.open_team_without_config(name), Ok(None))
     };
@@ -270,7 +270,7 @@ pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut R
 /// roster. Then another program created the newer team.
 fn keep_newer_teams(root: &Root, roster: &mut Roster) {
     roster.deletions.retain(|deletion| {
-        let team = root.team(&deletion.order.team).ok();
+        let team = root.team(&deletion.request.team).ok();
         let config = team.and_then(|team| team.config_if_valid());
         config.is_none_or(|config| config.created_at <= deletion.accepted_at)
     });
@@ -289,9 +289,9 @@ fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
         .filter(|name| name.contains(".tmp.") && prefixes.iter().any(|prefix| name.starts_with(prefix)));
     temp_files.for_each(|file| state.remove(file).unwrap_or_else(|error| tracing::warn!("{error}")));
     environments::remove_unreferenced(state, roster).unwrap_or_else(|error| tracing::warn!("{error}"));
-    let known =
-        |file: &str| roster.records.iter().any(|agent| members::exit_report_file(&agent.spawn_id) == file);
-    let stale_reports = names.iter().filter(|file| file.starts_with("exit-") && !known(file));
+    let is_current_report =
+        |file: &str| roster.records.iter().any(|record| members::exit_report_file(&record.spawn_id) == file);
+    let stale_reports = names.iter().filter(|file| file.starts_with("exit-") && !is_current_report(file));
     stale_reports.for_each(|file| state.remove(file).unwrap_or_else(|error| tracing::warn!("{error}")));
     for team in roster.joined_counts.keys().filter_map(|name| root.team(name).ok()) {
         let removed = team.remove_config_temp_files().and_then(|()| team.remove_abandoned());
@@ -342,15 +342,15 @@ fn find_shim_program() -> Result<PathBuf, ErrorReport> {
 ///
 /// The result includes the daemon's own pane if the daemon runs in a pane of the chosen server.
 fn tmux_location(args: &Args) -> TmuxLocation {
-    let var = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
-    let inside = var("TMUX").and_then(|tmux| tmux.split(',').next().map(PathBuf::from));
+    let env_var = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+    let current_socket = env_var("TMUX").and_then(|tmux| tmux.split(',').next().map(PathBuf::from));
     let requested = match (&args.tmux_socket, &args.tmux_name) {
         (Some(path), _) => Some(ServerAddress::Path(path.clone())),
         (_, Some(name)) => Some(ServerAddress::Name(name.clone())),
         _ => None,
     };
-    let pane = var("TMUX_PANE").and_then(|pane| pane.parse().ok());
-    match (requested, inside) {
+    let pane = env_var("TMUX_PANE").and_then(|pane| pane.parse().ok());
+    match (requested, current_socket) {
         (None, Some(socket)) => {
             TmuxLocation { address: ServerAddress::Path(socket), pane, is_optional: false }
         }
@@ -415,8 +415,8 @@ mod tests {
         let root = Root::open(&path, dir.path(), Durability::Process).unwrap();
         let is_kept = |accepted_at: u64| {
             let team = TeamName::parse("survey").unwrap();
-            let order = DeleteTeamRequest::forced(team);
-            let deletions = vec![AcceptedDeletion { order, accepted_at }];
+            let request = DeleteTeamRequest::forced(team);
+            let deletions = vec![AcceptedDeletion { request, accepted_at }];
             let mut roster = Roster { deletions, ..Roster::default() };
             keep_newer_teams(&root, &mut roster);
             !roster.deletions.is_empty()

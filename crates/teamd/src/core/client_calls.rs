@@ -1,5 +1,6 @@
 //! Handles calls of clients on the control socket. Checks the protocol version, the lengths of the
-//! texts and the caller's permission, detects repeated calls, and passes each new call to its handler.
+//! texts and the caller's permission, detects repeated calls, and passes each new call to its
+//! handler.
 
 use crate::core::context::{Context, error_reply, send_reply};
 use crate::core::effect::{Effect, Effects};
@@ -21,11 +22,11 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 
 pub(crate) fn handle_call(context: &mut Context, client: ConnId, call: Call) {
-    let checked = check_version(&call)
+    let result = check_version(&call)
         .and_then(|()| call.check_text_lengths().map_err(ErrorReport::from))
         .and_then(|()| check_root(&context.state.settings, &call))
         .and_then(|()| check_permission(context.state, &call));
-    if let Err(error) = checked {
+    if let Err(error) = result {
         return context.effects.push(error_reply(client, error));
     }
     let start = match &call.idempotency_key {
@@ -40,10 +41,15 @@ pub(crate) fn handle_call(context: &mut Context, client: ConnId, call: Call) {
 }
 
 /// Replies to a call that can't be parsed.
-pub(crate) fn handle_invalid_call(client: ConnId, version: Option<u32>, why: &str, effects: &mut Effects) {
+pub(crate) fn handle_invalid_call(
+    client: ConnId,
+    version: Option<u32>,
+    parse_error: &str,
+    effects: &mut Effects,
+) {
     let error = match version {
         Some(other) if other != PROTOCOL_VERSION => version_error(other),
-        _ => ErrorReport::new(ErrorKind::Usage, format!("cannot understand the request: {why}"))
+        _ => ErrorReport::new(ErrorKind::Usage, format!("cannot understand the request: {parse_error}"))
             .with_help(VERSION_MISMATCH_HELP),
     };
     effects.push(error_reply(client, error));
@@ -70,7 +76,7 @@ pub(crate) fn handle_team_found(
     waiting: Option<WaitingCall>,
 ) {
     let is_known = context.state.teams.contains_key(&team);
-    let mut damage = None;
+    let mut find_error = None;
     match member_count {
         Ok(Some(count)) => adopt::adopt_team(context, team, count),
         _ if is_known => {}
@@ -80,13 +86,13 @@ pub(crate) fn handle_team_found(
         {
             adopt::adopt_team(context, team, 0);
         }
-        found => {
-            damage = found.err();
+        result => {
+            find_error = result.err();
             // This also ends the files thread that was started to look for the team.
             context.effects.push(Effect::UnwatchTeam { team });
         }
     }
-    match (waiting, damage) {
+    match (waiting, find_error) {
         (None, _) => {}
         (Some(WaitingCall { client, .. }), Some(error)) => context.effects.push(error_reply(client, error)),
         (Some(WaitingCall { client, call }), None) => handle_request(context, client, *call),
@@ -97,22 +103,26 @@ fn handle_request(context: &mut Context, client: ConnId, call: Call) {
     match call.request {
         Request::Status => read_only_calls::reply_status(context, client, &DialogCheck::NotChecked),
         Request::StatusWithScreens => status_with_dialogs::query_status_with_screens(context, client),
-        Request::CreateTeam(create) => create::create(context, client, create),
-        Request::CreateWorktree(order) => create_worktree::create_worktree(context, client, order),
-        Request::Spawn(order) => spawn::spawn(context, client, order),
-        Request::Shutdown(order) => shutdown::request_member_shutdown(context, client, &order),
-        Request::Kill(targets) => shutdown::kill(context, client, &targets),
-        Request::DeleteTeam(order) => delete::delete(context, client, order),
-        Request::SetMode(order) => permission_mode::set_permission_mode(context, client, order),
-        Request::SetPolicy(order) => policy::set_policy(context, client, order),
-        Request::Interrupt(who) => interrupts::interrupt(context, client, &who),
-        Request::LocatePane(locate) => read_only_calls::locate(context, client, &locate),
-        Request::CapturePane(capture) => read_only_calls::capture(context, client, &capture),
-        Request::HidePane(who) => visibility::set_visibility(context, client, &who, PaneVisibility::Hidden),
-        Request::ShowPane(who) => visibility::set_visibility(context, client, &who, PaneVisibility::Shown),
-        Request::SetLayout(order) => set_layout::set_layout(context, client, &order),
-        Request::SetPersonPane(order) => set_person_pane::set_person_pane(context, client, order),
-        Request::NextTask(asked) => next_task::query_next_task(context, client, asked),
+        Request::CreateTeam(request) => create::create(context, client, request),
+        Request::CreateWorktree(request) => create_worktree::create_worktree(context, client, request),
+        Request::Spawn(request) => spawn::spawn(context, client, request),
+        Request::Shutdown(request) => shutdown::request_member_shutdown(context, client, &request),
+        Request::Kill(selection) => shutdown::kill(context, client, &selection),
+        Request::DeleteTeam(request) => delete::delete(context, client, request),
+        Request::SetMode(request) => permission_mode::set_permission_mode(context, client, request),
+        Request::SetPolicy(request) => policy::set_policy(context, client, request),
+        Request::Interrupt(address) => interrupts::interrupt(context, client, &address),
+        Request::LocatePane(address) => read_only_calls::locate(context, client, &address),
+        Request::CapturePane(request) => read_only_calls::capture(context, client, &request),
+        Request::HidePane(address) => {
+            visibility::set_visibility(context, client, &address, PaneVisibility::Hidden);
+        }
+        Request::ShowPane(address) => {
+            visibility::set_visibility(context, client, &address, PaneVisibility::Shown);
+        }
+        Request::SetLayout(request) => set_layout::set_layout(context, client, &request),
+        Request::SetPersonPane(request) => set_person_pane::set_person_pane(context, client, request),
+        Request::NextTask(request) => next_task::query_next_task(context, client, request),
         Request::ReportActivity(activity) => {
             activity::report_own_activity(context, client, call.token.as_deref(), activity);
         }
@@ -122,10 +132,10 @@ fn handle_request(context: &mut Context, client: ConnId, call: Call) {
         Request::LongPoll(request) => {
             hooks::start_long_poll(context, client, call.token.as_deref(), &request);
         }
-        Request::SetLead(order) => lead_session::handle_lead_order(context, client, order),
+        Request::SetLead(request) => lead_session::set_lead(context, client, request),
         Request::StopDaemon => shutdown::shut_down_daemon(context, client, DaemonShutdown::Terminate),
         Request::StopDaemonAndSuspend => shutdown::shut_down_daemon(context, client, DaemonShutdown::Suspend),
-        Request::ResumeMembers(order) => resume_members::resume_members(context, client, &order),
+        Request::ResumeMembers(request) => resume_members::resume_members(context, client, &request),
         Request::ConnectShim(_) => {
             send_reply(
                 context,

@@ -11,23 +11,25 @@ use protocol::name::TeamName;
 
 /// Handles a scan of config.json. While the file was damaged, exited members could not be removed
 /// from it. If the scan has repaired the file, these members are removed now.
-pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, seen: ConfigSnapshot) {
-    let again = context.state.teams.get_mut(team).is_some_and(|known| known.config_scan.finish());
-    for (name, activity) in activity::take_config_activity_changes(context.state, team, &seen.activities) {
-        if seen.repaired.is_none() {
+pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, snapshot: ConfigSnapshot) {
+    let is_rescan_needed =
+        context.state.teams.get_mut(team).is_some_and(|team_state| team_state.config_scan.finish());
+    for (name, activity) in activity::take_config_activity_changes(context.state, team, &snapshot.activities)
+    {
+        if snapshot.repaired.is_none() {
             activity::apply_native_activity(context, team, &name, activity);
         }
     }
-    if seen.has_restored_members || seen.repaired.is_some() {
+    if snapshot.has_restored_members || snapshot.repaired.is_some() {
         // Scans have ignored the requests of a member that config.json lacked.
         schedule_request_scan(context, team);
     }
-    permission_mode::store_config_modes(context.state, team, &seen.modes);
-    if let Some(why) = seen.repaired {
-        context.effects.push(Effect::log_team(team, EventKind::Error { message: why }));
+    permission_mode::store_config_modes(context.state, team, &snapshot.modes);
+    if let Some(reason) = snapshot.repaired {
+        context.effects.push(Effect::log_team(team, EventKind::Error { message: reason }));
         cleanup::retry_failed_cleanups(context);
     }
-    if again {
+    if is_rescan_needed {
         schedule_config_scan(context, team);
     }
 }

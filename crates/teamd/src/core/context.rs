@@ -31,7 +31,7 @@ pub(crate) enum FollowUp {
     /// cleanup of the member that had the name has failed, and the call gets an error.
     RetryForName(NameWaiter),
     /// Continues a deletion, because all members of the team have exited.
-    DeleteTeam { client: Option<ConnId>, order: DeleteTeamRequest },
+    DeleteTeam { client: Option<ConnId>, request: DeleteTeamRequest },
 }
 
 impl Context<'_> {
@@ -52,8 +52,8 @@ pub(crate) fn send_reply(context: &mut Context, client: ConnId, result: Result<R
         Ok(reply) => Response::Done(Box::new(reply)),
         Err(error) => Response::Failed(error),
     };
-    for repeated in context.state.retry_cache.finish(client, &response) {
-        context.effects.push(Effect::Reply { client: repeated, response: response.clone() });
+    for repeating_client in context.state.retry_cache.finish(client, &response) {
+        context.effects.push(Effect::Reply { client: repeating_client, response: response.clone() });
     }
     context.effects.push(Effect::Reply { client, response });
 }

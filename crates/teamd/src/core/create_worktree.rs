@@ -15,7 +15,7 @@ use crate::core::state::daemon::State;
 use crate::core::state::lookup::{going_down_error, no_such_team_error, supervised_team};
 use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_holder};
 use crate::core::state::team::NameReservation;
-use crate::core::state::worktree_holds::{check_not_deleting, expire_holds, forget_worktrees};
+use crate::core::state::worktree_holds::{check_not_deleting, expire_reservations, forget_worktrees};
 use protocol::control::{Reply, WorktreeReply, WorktreeRequest};
 use protocol::error::ErrorReport;
 use protocol::name::{AgentName, TeamName};
@@ -25,48 +25,60 @@ use worktree::{GitEnvironment, WorktreeOptions};
 /// How long a worktree reserves the name of its member, in milliseconds.
 const RESERVATION_TIMEOUT: u64 = 30_000;
 
-pub(crate) fn create_worktree(context: &mut Context, client: ConnId, order: WorktreeRequest) {
-    expire_holds(context.state, &order.team, context.now);
-    let choice = name_choice(&order);
-    if let Some(gone) = exiting_holder(context.state, &order.team, &order.name, choice) {
-        return gone.name_waiters.push(NameWaiter { client, call: NameCall::Worktree(order) });
+pub(crate) fn create_worktree(context: &mut Context, client: ConnId, request: WorktreeRequest) {
+    expire_reservations(context.state, &request.team, context.now);
+    let choice = name_choice(&request);
+    if let Some(exited) = exiting_holder(context.state, &request.team, &request.name, choice) {
+        return exited.name_waiters.push(NameWaiter { client, call: NameCall::Worktree(request) });
     }
-    let name = match check_request(context.state, &order) {
+    let name = match check_request(context.state, &request) {
         Ok(name) => name,
         Err(error) => return send_reply(context, client, Err(error)),
     };
-    let Some(team) = context.state.teams.get_mut(&order.team) else { return };
+    let Some(team) = context.state.teams.get_mut(&request.team) else { return };
     team.reserved_names.insert(name.clone(), NameReservation::Creating);
-    let wanted = WorktreeOptions {
-        cwd: order.cwd,
-        name: format!("{}-{name}", order.team),
-        branch: order.branch,
-        default_branch: format!("teamd/{}/{name}", order.team),
-        previous: team.worktrees.iter().filter(|it| it.member == name).map(|it| it.record.clone()).collect(),
+    let options = WorktreeOptions {
+        cwd: request.cwd,
+        name: format!("{}-{name}", request.team),
+        branch: request.branch,
+        default_branch: format!("teamd/{}/{name}", request.team),
+        previous: team
+            .worktrees
+            .iter()
+            .filter(|worktree| worktree.member == name)
+            .map(|worktree| worktree.record.clone())
+            .collect(),
     };
-    let environment = GitEnvironment::from_vars(order.env);
+    let environment = GitEnvironment::from_vars(request.env);
     context.effects.push(Effect::Worktree(WorktreeJob::Propose {
         client,
-        team: order.team,
+        team: request.team,
         name,
-        wanted,
+        options,
         environment,
     }));
 }
 
 /// Checks the request. Returns the name of the member.
-fn check_request(state: &State, order: &WorktreeRequest) -> Result<AgentName, ErrorReport> {
+fn check_request(state: &State, request: &WorktreeRequest) -> Result<AgentName, ErrorReport> {
     if state.daemon_shutdown.is_in_progress() {
         return Err(going_down_error("make a worktree", "teamctl up"));
     }
-    let team = supervised_team(state, &order.team)?;
-    check_not_deleting(&order.team, team)?;
+    let team = supervised_team(state, &request.team)?;
+    check_not_deleting(&request.team, team)?;
     // A client that was killed before it got the reply may be run again, and asks for the same
     // worktree. So a name counts as free if it is reserved for a complete worktree whose member is
     // not spawned yet. If two clients ask for the same name, the first spawn gets it.
-    let is_made = matches!(team.reserved_names.get(&order.name), Some(NameReservation::ReservedUntil(_)))
-        && !order.unique;
-    choose_free_name(state, &order.team, &order.name, name_choice(order), is_made.then_some(&order.name))
+    let has_unused_worktree =
+        matches!(team.reserved_names.get(&request.name), Some(NameReservation::ReservedUntil(_)))
+            && !request.unique;
+    choose_free_name(
+        state,
+        &request.team,
+        &request.name,
+        name_choice(request),
+        has_unused_worktree.then_some(&request.name),
+    )
 }
 
 fn name_choice(request: &WorktreeRequest) -> NameChoice {
@@ -108,9 +120,9 @@ pub(crate) fn finish_creation(
     result: Result<PathBuf, ErrorReport>,
     path: WorktreePath,
 ) {
-    let tree = &creation.proposal.record;
+    let worktree = &creation.proposal.record;
     if path == WorktreePath::Missing {
-        forget_worktrees(context.state, &creation.team, std::slice::from_ref(&tree.path));
+        forget_worktrees(context.state, &creation.team, std::slice::from_ref(&worktree.path));
     }
     let cwd = match result {
         Ok(cwd) => cwd,
@@ -124,8 +136,8 @@ pub(crate) fn finish_creation(
     }
     let reply = WorktreeReply {
         name: creation.name.clone(),
-        path: tree.path.clone(),
-        branch: tree.branch.clone(),
+        path: worktree.path.clone(),
+        branch: worktree.branch.clone(),
         cwd,
         is_reused: creation.proposal.exists,
     };

@@ -14,12 +14,12 @@ use protocol::error::{ErrorKind, ErrorReport};
 
 /// When the event loop must wake at the latest, in milliseconds on the monotonic clock.
 pub(crate) fn next_deadline(state: &State) -> u64 {
-    let pending = state.pending_respawns.iter().filter_map(|pending| pending.start.deadline());
+    let respawn_deadlines = state.pending_respawns.iter().filter_map(|pending| pending.start.deadline());
     state
         .agents
         .values()
         .filter_map(agent_deadline)
-        .chain(pending)
+        .chain(respawn_deadlines)
         .chain(approvals::next_answer_deadline(state))
         .chain(status_with_dialogs::next_reply_deadline(state))
         .chain(budget::next_time_limit(state))
@@ -42,7 +42,7 @@ pub(crate) fn handle_deadline(context: &mut Context) {
         .state
         .agents
         .values()
-        .filter(|agent| agent_deadline(agent).is_some_and(|at| at <= context.now.mono))
+        .filter(|agent| agent_deadline(agent).is_some_and(|deadline| deadline <= context.now.mono))
         .map(|agent| agent.record.spawn_id.clone())
         .collect();
     for id in due {

@@ -44,9 +44,9 @@ use protocol::event::{EventKind, REQUESTED_STOP_REASON};
 /// run.
 pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec<Effect> {
     let mut context = Context::new(state, now);
-    BEFORE.iter().for_each(|prepare| prepare(&mut context));
+    BEFORE.iter().for_each(|step| step(&mut context));
     dispatch(&mut context, event);
-    AFTER.iter().for_each(|follow| follow(&mut context));
+    AFTER.iter().for_each(|step| step(&mut context));
     context.effects.into_vec()
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn run_follow_ups(context: &mut Context) {
                 NameCall::Spawn(request) => spawn::spawn(context, client, request),
                 NameCall::Worktree(request) => create_worktree::create_worktree(context, client, request),
             },
-            FollowUp::DeleteTeam { client, order } => delete::remove_worktrees(context, client, order),
+            FollowUp::DeleteTeam { client, request } => delete::remove_worktrees(context, client, request),
         }
     }
 }
@@ -100,16 +100,16 @@ fn save_roster_if_changed(context: &mut Context) {
 fn dispatch(context: &mut Context, event: CoreEvent) {
     match event {
         CoreEvent::ClientCall { client, call } => client_calls::handle_call(context, client, *call),
-        CoreEvent::InvalidCall { client, version, error: why } => {
-            client_calls::handle_invalid_call(client, version, &why, &mut context.effects);
+        CoreEvent::InvalidCall { client, version, error } => {
+            client_calls::handle_invalid_call(client, version, &error, &mut context.effects);
         }
         CoreEvent::ShimStarted { spawn, result } => {
             start_steps::handle_shim_started(context, &spawn, result);
         }
-        CoreEvent::ShimConnected { conn, hello, peer: process } => {
-            shims::handle_shim_connected(context, conn, &hello, process);
+        CoreEvent::ShimConnected { conn, hello, peer } => {
+            shims::handle_shim_connected(context, conn, &hello, peer);
         }
-        CoreEvent::ShimReported { conn, report: said } => shims::handle_shim_report(context, conn, said),
+        CoreEvent::ShimReported { conn, report } => shims::handle_shim_report(context, conn, report),
         CoreEvent::ConnectionClosed { conn } => handle_connection_closed(context, conn),
         CoreEvent::ProcessDied { watch: WatchId::Shim(spawn) } => exit::handle_shim_died(context, &spawn),
         CoreEvent::ProcessDied { watch: WatchId::Lead { team, process } } => {
@@ -126,13 +126,13 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
         CoreEvent::BarrierFailed => next_task::answer_all_unknown(context),
         CoreEvent::WatchesAdded(purpose) => rescan::handle_watches_added(context, purpose),
         CoreEvent::WatchFailed => rescan::handle_watch_failed(context),
-        CoreEvent::RootReopened(opened) => rescan::handle_root_reopened(context, opened),
+        CoreEvent::RootReopened(result) => rescan::handle_root_reopened(context, result),
         CoreEvent::WatcherOverflow => rescan::handle_overflow(context),
         CoreEvent::SocketDirectoryChanged => context.effects.push(Effect::CheckSocket),
-        CoreEvent::FileJobDone(done) => handle_file_result(context, done),
-        CoreEvent::PaneJobDone(done) => handle_pane_result(context, done),
+        CoreEvent::FileJobDone(result) => handle_file_result(context, result),
+        CoreEvent::PaneJobDone(result) => handle_pane_result(context, result),
         CoreEvent::OwnTmuxSessionsUsed => context.effects.push(Effect::Pane(PaneJob::MoveOutForeigners)),
-        CoreEvent::WorktreeJobDone(done) => handle_worktree_result(context, done),
+        CoreEvent::WorktreeJobDone(result) => handle_worktree_result(context, result),
         CoreEvent::DeadlineReached => deadlines::handle_deadline(context),
         CoreEvent::NotificationFailed { reason } => {
             context.effects.push(Effect::log_daemon(EventKind::NotificationFailed { reason }));
@@ -147,8 +147,8 @@ fn handle_connection_closed(context: &mut Context, conn: ConnId) {
     next_task::drop_query(context.state, conn);
 }
 
-fn handle_file_result(context: &mut Context, done: FileResult) {
-    match done {
+fn handle_file_result(context: &mut Context, file_result: FileResult) {
+    match file_result {
         FileResult::TeamCreated { creation, result } => {
             create::handle_team_created(context, *creation, result);
         }
@@ -157,11 +157,13 @@ fn handle_file_result(context: &mut Context, done: FileResult) {
         FileResult::MemberDeregistered { spawn, approval, error } => {
             handle_member_deregistered(context, &spawn, approval, error);
         }
-        FileResult::ExitReportRead { spawn, ended } => exit::handle_exit_report_read(context, &spawn, ended),
+        FileResult::ExitReportRead { spawn, report } => {
+            exit::handle_exit_report_read(context, &spawn, report);
+        }
         FileResult::TasksScanned { team, members, result, queries } => {
             task_scan_results::handle_tasks_scanned(context, &team, &members, result, queries);
         }
-        FileResult::OutputTimes { written } => no_output::handle_output_times(context, written),
+        FileResult::OutputTimes { times } => no_output::handle_output_times(context, times),
         FileResult::ReplyReady { client, reply } => reply_and_stop(context, client, *reply),
         FileResult::RosterNotSaved(error) => handle_roster_not_saved(context, error),
         FileResult::InboxScanned { team, inbox, result } => {
@@ -172,8 +174,8 @@ fn handle_file_result(context: &mut Context, done: FileResult) {
             approvals::handle_answer_written(context, &team, &from, &request, result);
         }
         FileResult::ModeSet { client, change, result } => handle_mode_set(context, client, change, result),
-        FileResult::PolicySaved { client, order, result } => {
-            policy::handle_policy_saved(context, client, order, result);
+        FileResult::PolicySaved { client, request, result } => {
+            policy::handle_policy_saved(context, client, request, result);
         }
         FileResult::ShutdownAnswers { team, answers } => handle_shutdown_answers(context, &team, answers),
         FileResult::ConfigChecked { team, snapshot } => handle_config_checked(context, &team, snapshot),
@@ -183,8 +185,8 @@ fn handle_file_result(context: &mut Context, done: FileResult) {
         FileResult::WorktreeRecorded { creation, result } => {
             handle_worktree_recorded(context, creation, result);
         }
-        FileResult::DeletableChecked { client, order, result } => {
-            delete::handle_deletion_checked(context, client, order, result);
+        FileResult::DeletableChecked { client, request, result } => {
+            delete::handle_deletion_checked(context, client, request, result);
         }
         FileResult::TeamDeleted { client, team, result, worktrees } => {
             delete::handle_team_deleted(context, client, &team, result, worktrees);
@@ -207,11 +209,13 @@ fn reply_and_stop(context: &mut Context, client: ConnId, reply: Reply) {
     stop_after_reply(context, client);
 }
 
-fn handle_pane_result(context: &mut Context, done: PaneResult) {
-    match done {
+fn handle_pane_result(context: &mut Context, pane_result: PaneResult) {
+    match pane_result {
         PaneResult::PaneOpened { spawn, result } => start_steps::handle_pane_opened(context, &spawn, result),
-        PaneResult::PaneInspected { spawn, seen } => exit::handle_pane_inspected(context, &spawn, seen),
-        PaneResult::PaneClosed { spawn, error: left } => cleanup::handle_pane_closed(context, &spawn, left),
+        PaneResult::PaneInspected { spawn, presence } => {
+            exit::handle_pane_inspected(context, &spawn, presence);
+        }
+        PaneResult::PaneClosed { spawn, error } => cleanup::handle_pane_closed(context, &spawn, error),
         PaneResult::PaneMoved { client, spawn, visibility, result } => {
             visibility::handle_pane_moved(context, client, &spawn, visibility, result);
         }
@@ -222,7 +226,7 @@ fn handle_pane_result(context: &mut Context, done: PaneResult) {
         PaneResult::PaneCaptured { client, result } => {
             read_only_calls::handle_pane_captured(context, client, result);
         }
-        PaneResult::DialogsFound { open } => status_with_dialogs::handle_dialogs_found(context, open),
+        PaneResult::DialogsFound { dialogs } => status_with_dialogs::handle_dialogs_found(context, dialogs),
         PaneResult::AttachedNotified { unseen } => handle_notice_shown(context, unseen),
     }
 }
@@ -250,7 +254,11 @@ fn stop_after_reply(context: &mut Context, client: ConnId) {
     if context.state.final_reply_to == Some(client) {
         // The next daemon may start much later, so all notices are shown now.
         context.effects.extend(
-            context.state.notices.take_all().map(|word| show_notice_outside_tmux(context.state, word.text)),
+            context
+                .state
+                .notices
+                .take_all()
+                .map(|notice| show_notice_outside_tmux(context.state, notice.text)),
         );
         context
             .effects
@@ -259,8 +267,8 @@ fn stop_after_reply(context: &mut Context, client: ConnId) {
     }
 }
 
-fn handle_worktree_result(context: &mut Context, done: WorktreeResult) {
-    match done {
+fn handle_worktree_result(context: &mut Context, worktree_result: WorktreeResult) {
+    match worktree_result {
         WorktreeResult::Proposed { client, team, name, result } => match result {
             Ok(creation) => record_proposal(context, creation),
             Err(error) => fail_creation(context, client, &team, &name, error),
@@ -268,20 +276,20 @@ fn handle_worktree_result(context: &mut Context, done: WorktreeResult) {
         WorktreeResult::Filled { creation, result, path } => {
             finish_creation(context, &creation, result, path);
         }
-        WorktreeResult::UnsavedChecked { client, order, result: Ok(()) } => {
-            delete::kill_members(context, client, order);
+        WorktreeResult::UnsavedChecked { client, request, result: Ok(()) } => {
+            delete::kill_members(context, client, request);
         }
-        WorktreeResult::UnsavedChecked { client, order, result: Err(error) } => {
+        WorktreeResult::UnsavedChecked { client, request, result: Err(error) } => {
             delete::handle_team_deleted(
                 context,
                 client,
-                &order.team,
+                &request.team,
                 Err(error),
                 RemovedWorktrees::default(),
             );
         }
-        WorktreeResult::RemovedAll { client, order, removed_worktrees: news, result } => {
-            handle_worktrees_removed(context, client, order, news, result);
+        WorktreeResult::RemovedAll { client, request, removed_worktrees, result } => {
+            handle_worktrees_removed(context, client, request, removed_worktrees, result);
         }
     }
 }

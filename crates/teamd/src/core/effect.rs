@@ -135,18 +135,18 @@ impl Effect {
     }
 
     /// Logs an event of the daemon.
-    pub(crate) fn log_daemon(what: EventKind) -> Effect {
-        Effect::Log(Event::for_daemon(what))
+    pub(crate) fn log_daemon(kind: EventKind) -> Effect {
+        Effect::Log(Event::for_daemon(kind))
     }
 
     /// Logs an event of a team.
-    pub(crate) fn log_team(team: &TeamName, what: EventKind) -> Effect {
-        Effect::Log(Event::for_team(team, what))
+    pub(crate) fn log_team(team: &TeamName, kind: EventKind) -> Effect {
+        Effect::Log(Event::for_team(team, kind))
     }
 
     /// Logs an event of a member.
-    pub(crate) fn log_member(record: &AgentRecord, what: EventKind) -> Effect {
-        Effect::Log(Event::for_member(&record.request.team, &record.request.name, what))
+    pub(crate) fn log_member(record: &AgentRecord, kind: EventKind) -> Effect {
+        Effect::Log(Event::for_member(&record.request.team, &record.request.name, kind))
     }
 }
 

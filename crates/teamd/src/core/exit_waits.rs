@@ -22,65 +22,63 @@ pub(crate) enum WaitOutcome {
 }
 
 /// Records for each waiting client what became of an agent.
-pub(crate) fn report_to_waiters(state: &mut State, id: &SpawnId, how: &str, outcome: WaitOutcome) {
+pub(crate) fn report_to_waiters(state: &mut State, id: &SpawnId, description: &str, outcome: WaitOutcome) {
     let Some(agent) = state.agents.get(id) else { return };
     let request_id = agent.record.lifecycle.shutdown_ids().first().map(ToString::to_string);
     let (name, team) = (agent.record.request.name.clone(), agent.record.request.team.clone());
-    let ended = AgentExit {
+    let agent_exit = AgentExit {
         name,
         team,
-        description: how.to_owned(),
+        description: description.to_owned(),
         has_exited: outcome != WaitOutcome::StillRunning,
         cleanup_error: match outcome {
-            WaitOutcome::CleanupFailed(why) => Some(why),
+            WaitOutcome::CleanupFailed(error) => Some(error),
             WaitOutcome::Gone | WaitOutcome::StillRunning => None,
         },
         is_suspended: false,
         request_id,
     };
-    for waiting in &mut state.exit_waiters {
-        if waiting.pending.remove(id) {
-            waiting.ended.push(ended.clone());
+    for waiter in &mut state.exit_waiters {
+        if waiter.pending.remove(id) {
+            waiter.exits.push(agent_exit.clone());
         }
     }
 }
 
 /// Replies to the clients that no longer wait for any agent.
 pub(crate) fn reply_to_finished_waiters(context: &mut Context) {
-    let (done, pending) =
-        std::mem::take(&mut context.state.exit_waiters).into_iter().partition(|w| w.pending.is_empty());
+    let (finished, pending) = std::mem::take(&mut context.state.exit_waiters)
+        .into_iter()
+        .partition(|waiter| waiter.pending.is_empty());
     context.state.exit_waiters = pending;
-    for mut waiting in done {
-        match waiting.after.clone() {
-            AfterExits::Reply(client) => context.effects.push(reply_exits(client, waiting.ended)),
-            AfterExits::Delete(client, order) => {
-                context.follow_ups.push_back(FollowUp::DeleteTeam { client, order });
+    for mut waiter in finished {
+        match waiter.after.clone() {
+            AfterExits::Reply(client) => context.effects.push(reply_exits(client, waiter.exits)),
+            AfterExits::Delete(client, request) => {
+                context.follow_ups.push_back(FollowUp::DeleteTeam { client, request });
             }
             AfterExits::StopDaemon(client) => {
-                mark_suspended(context.state, &mut waiting.ended);
+                mark_suspended(context.state, &mut waiter.exits);
                 context.state.final_reply_to = Some(client);
-                context.effects.push(reply_exits(client, waiting.ended));
+                context.effects.push(reply_exits(client, waiter.exits));
             }
         }
     }
 }
 
 /// Marks the suspended members in the reply to the client that stops the daemon.
-pub(crate) fn mark_suspended(state: &State, ended: &mut [AgentExit]) {
-    for agent in ended {
-        let is_it = |pending: &PendingRespawn| {
-            pending.is_suspended() && is_of_member(pending, &agent.team, agent.name.as_str())
+pub(crate) fn mark_suspended(state: &State, exits: &mut [AgentExit]) {
+    for exit in exits {
+        let is_same_member = |pending: &PendingRespawn| {
+            pending.is_suspended() && is_of_member(pending, &exit.team, exit.name.as_str())
         };
-        agent.is_suspended = state.pending_respawns.iter().any(is_it);
+        exit.is_suspended = state.pending_respawns.iter().any(is_same_member);
     }
 }
 
 /// The effect that replies to a client that waits for exits. The reply is sent only after the
 /// roster was saved with these exits. For a spawn whose program was never started, no shim reports
 /// the exit, so the saved roster is its only record.
-pub(crate) fn reply_exits(client: ConnId, ended: Vec<AgentExit>) -> Effect {
-    Effect::File(FileJob::ReplyWhenSaved {
-        client,
-        reply: Box::new(Reply::Exits(ExitsReply { exits: ended })),
-    })
+pub(crate) fn reply_exits(client: ConnId, exits: Vec<AgentExit>) -> Effect {
+    Effect::File(FileJob::ReplyWhenSaved { client, reply: Box::new(Reply::Exits(ExitsReply { exits })) })
 }

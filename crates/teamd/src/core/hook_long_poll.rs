@@ -9,30 +9,30 @@ use protocol::control::{LongPollEnd, Reply, Response};
 /// Holds the long poll of a hook until there is work, and ends an earlier long poll of the same
 /// program. If work came before the long poll, answers at once, so that the hook reads the files
 /// again, and returns false.
-pub(crate) fn hold_long_poll(hooks: &mut LongPollState, client: ConnId, effects: &mut Effects) -> bool {
-    release_long_poll(hooks, LongPollEnd::Superseded, effects);
-    if std::mem::take(&mut hooks.has_pending_check) {
+pub(crate) fn hold_long_poll(long_poll: &mut LongPollState, client: ConnId, effects: &mut Effects) -> bool {
+    release_long_poll(long_poll, LongPollEnd::Superseded, effects);
+    if std::mem::take(&mut long_poll.has_pending_check) {
         effects.push(release_reply(client, LongPollEnd::WorkMayWait));
         return false;
     }
-    hooks.waiting = Some(client);
+    long_poll.waiting = Some(client);
     true
 }
 
 /// Ends the long poll, if there is one.
-pub(crate) fn release_long_poll(hooks: &mut LongPollState, why: LongPollEnd, effects: &mut Effects) {
-    effects.extend(hooks.waiting.take().map(|client| release_reply(client, why)));
+pub(crate) fn release_long_poll(long_poll: &mut LongPollState, end: LongPollEnd, effects: &mut Effects) {
+    effects.extend(long_poll.waiting.take().map(|client| release_reply(client, end)));
 }
 
-pub(crate) fn release_reply(client: ConnId, why: LongPollEnd) -> Effect {
-    Effect::Reply { client, response: Response::Done(Box::new(Reply::LongPoll(why))) }
+pub(crate) fn release_reply(client: ConnId, end: LongPollEnd) -> Effect {
+    Effect::Reply { client, response: Response::Done(Box::new(Reply::LongPoll(end))) }
 }
 
 /// Ends the long poll because of new work. If no long poll is held, the next one ends at once.
-pub(crate) fn wake_long_poll(hooks: &mut LongPollState, effects: &mut Effects) {
-    match hooks.waiting {
-        Some(_) => release_long_poll(hooks, LongPollEnd::WorkMayWait, effects),
-        None => hooks.has_pending_check = true,
+pub(crate) fn wake_long_poll(long_poll: &mut LongPollState, effects: &mut Effects) {
+    match long_poll.waiting {
+        Some(_) => release_long_poll(long_poll, LongPollEnd::WorkMayWait, effects),
+        None => long_poll.has_pending_check = true,
     }
 }
 

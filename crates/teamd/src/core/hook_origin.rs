@@ -25,10 +25,13 @@ pub(crate) fn agent_hook_session(record: &AgentRecord, report: &HookReport) -> H
     if record.request.delivery != Delivery::Hook {
         return HookSession::OtherProgram;
     }
-    let holds =
-        |pid: Option<u32>| pid.is_some_and(|pid| report.ancestors.iter().any(|above| above.pid == pid));
+    let ran_below =
+        |pid: Option<u32>| pid.is_some_and(|pid| report.ancestors.iter().any(|ancestor| ancestor.pid == pid));
     let process = record.lifecycle.process();
-    if holds(process.shim.map(|shim| shim.pid)) && process.agent_pid.is_some() && !holds(process.agent_pid) {
+    if ran_below(process.shim.map(|shim| shim.pid))
+        && process.agent_pid.is_some()
+        && !ran_below(process.agent_pid)
+    {
         // The hook ran below the shim, but not below the agent's process. So the agent started
         // another program in a shell, and that shell has ended. The program became a child of the
         // shim, which adopts orphans, and then ran this hook.
@@ -38,49 +41,53 @@ pub(crate) fn agent_hook_session(record: &AgentRecord, report: &HookReport) -> H
 }
 
 /// How a hook report for a lead session relates to the lead.
-pub(crate) fn lead_hook_session(leading: &LeadSession, report: &HookReport) -> HookSession {
-    identify_session(&leading.hook_state, leading.lead.session_id.as_deref(), report)
+pub(crate) fn lead_hook_session(lead_session: &LeadSession, report: &HookReport) -> HookSession {
+    identify_session(&lead_session.hook_state, lead_session.lead.session_id.as_deref(), report)
 }
 
-fn identify_session(heard: &HookState, session: Option<&str>, report: &HookReport) -> HookSession {
-    let is_first = heard.ancestors.is_empty();
+fn identify_session(hook_state: &HookState, session: Option<&str>, report: &HookReport) -> HookSession {
+    let is_first = hook_state.ancestors.is_empty();
     match &report.session_id {
-        Some(theirs) if session == Some(theirs) => HookSession::SameSession,
-        _ if !is_first && is_nested(&report.ancestors, &heard.ancestors) => HookSession::OtherProgram,
+        Some(reported) if session == Some(reported) => HookSession::SameSession,
+        _ if !is_first && is_nested(&report.ancestors, &hook_state.ancestors) => HookSession::OtherProgram,
         None => HookSession::SameSession,
         // A program changes its session at its start, or with the next input of its user.
-        Some(theirs)
+        Some(reported)
             if is_first
                 || matches!(report.event, HookEvent::SessionStarted | HookEvent::TurnStarted { .. }) =>
         {
-            HookSession::NewSession(theirs.clone())
+            HookSession::NewSession(reported.clone())
         }
         // The report comes from a subagent with a session of its own.
         Some(_) => HookSession::OtherProgram,
     }
 }
 
-/// Whether a hook belongs to a program that runs inside the known program. `above` are the
-/// ancestors of this hook, and `heard` those of the first hook of the known program, both with the
-/// nearest process first. A program runs its hooks directly or through one shell. So the ancestors
-/// of a nested program's hook include all of `heard`, or all but that shell. If another program has
-/// replaced the known program, the hooks have fewer ancestors in common.
-fn is_nested(above: &[Process], heard: &[Process]) -> bool {
-    let same = above.iter().rev().zip(heard.iter().rev()).take_while(|(one, other)| one == other).count();
-    above.len() > heard.len() && heard.len() - same <= 1
+/// Whether a hook belongs to a program that runs inside the known program. `ancestors` are the
+/// ancestors of this hook, and `known_ancestors` those of the first hook of the known program, both
+/// with the nearest process first. A program runs its hooks directly or through one shell. So the
+/// ancestors of a nested program's hook include all of `known_ancestors`, or all but that shell. If
+/// another program has replaced the known program, the hooks have fewer ancestors in common.
+fn is_nested(ancestors: &[Process], known_ancestors: &[Process]) -> bool {
+    let common_count = ancestors
+        .iter()
+        .rev()
+        .zip(known_ancestors.iter().rev())
+        .take_while(|(one, other)| one == other)
+        .count();
+    ancestors.len() > known_ancestors.len() && known_ancestors.len() - common_count <= 1
 }
 
 /// The reply to a hook of another program.
-pub(crate) fn ignored_reply(since: u64) -> HookReply {
-    let handed = Vec::new();
+pub(crate) fn ignored_reply(turn_started_at: u64) -> HookReply {
     HookReply {
         delivers_by_hook: false,
-        turn_started_at: since,
+        turn_started_at,
         is_first_report: false,
         task: None,
         prompt_in_args: None,
         approval_in_args: false,
-        delivered_ids: handed,
+        delivered_ids: Vec::new(),
     }
 }
 

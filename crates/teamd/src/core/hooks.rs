@@ -147,15 +147,15 @@ fn record_dialog(context: &mut Context, id: &SpawnId, text: String) {
 /// Records that a turn has started, and ends the long poll of the program's hooks. Two hooks can
 /// report the same turn: the one that delivered the messages, and the one that runs when a turn
 /// starts. Such a turn counts once.
-fn start_turn(context: &mut Context, id: &SpawnId, about: String) {
+fn start_turn(context: &mut Context, id: &SpawnId, summary: String) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);
     release_long_poll(&mut agent.long_poll, LongPollEnd::PersonTyped, &mut context.effects);
-    let open =
+    let is_turn_running =
         agent.activity == Activity::Active && !agent.long_poll.has_reported_turn_end && agent.turn.is_some();
-    if !open {
+    if !is_turn_running {
         agent.long_poll.has_reported_turn_end = false;
-        let turn = next_turn_state(agent, Activity::Active, about, context.now);
+        let turn = next_turn_state(agent, Activity::Active, summary, context.now);
         activity::apply_turn_state(context, id, Some(turn));
     }
 }
@@ -164,17 +164,17 @@ fn build_reply(agent: &Agent) -> HookReply {
     let task = agent.turn.as_ref().and_then(TurnStatus::task);
     // Messages that arrive before a handover are for the next spawn.
     let delivers_by_hook = !plan_approval_respawn::is_handover_pending(&agent.record.lifecycle);
-    let approved = agent.record.approval_delivery == ApprovalDelivery::InArguments;
-    let given = unread_prompt(&agent.record);
-    let handed = agent.record.hook_state.delivered_ids.clone();
+    let approval_in_args = agent.record.approval_delivery == ApprovalDelivery::InArguments;
+    let prompt_in_args = unread_prompt(&agent.record);
+    let delivered_ids = agent.record.hook_state.delivered_ids.clone();
     HookReply {
         delivers_by_hook,
         turn_started_at: agent.activity_since,
         is_first_report: false,
         task,
-        prompt_in_args: given,
-        approval_in_args: approved,
-        delivered_ids: handed,
+        prompt_in_args,
+        approval_in_args,
+        delivered_ids,
     }
 }
 
@@ -183,16 +183,16 @@ fn unread_prompt(record: &AgentRecord) -> Option<String> {
     (record.prompt_delivery == PromptDelivery::InArguments).then(|| record.request.prompt.clone())
 }
 
-fn next_turn_state(agent: &Agent, activity: Activity, about: String, now: Now) -> TurnStatus {
+fn next_turn_state(agent: &Agent, activity: Activity, summary: String, now: Now) -> TurnStatus {
     let number = agent.turn.as_ref().map_or(0, |turn| turn.turn_number);
-    let active = activity == Activity::Active;
+    let is_active = activity == Activity::Active;
     TurnStatus {
         activity,
         since: now.wall,
-        turn_number: if active { number + 1 } else { number },
-        summary: about,
+        turn_number: if is_active { number + 1 } else { number },
+        summary,
         pid: None,
-        idle_reason: (!active && agent.long_poll.has_reported_turn_end).then_some(IdleReason::Available),
+        idle_reason: (!is_active && agent.long_poll.has_reported_turn_end).then_some(IdleReason::Available),
         session_id: agent.record.session.clone(),
         usage: None,
         shutdown_requested: false,
@@ -210,11 +210,11 @@ pub(crate) fn start_long_poll(
     token: Option<&str>,
     request: &LongPollRequest,
 ) {
-    let target = match &request.leads_team {
+    let result = match &request.leads_team {
         Some(team) => lead_session::hold_lead_poll(context, team, client),
         None => agent_of_token(context.state, token).map(|id| wait_for_agent(context, &id, client)),
     };
-    if let Err(error) = target {
+    if let Err(error) = result {
         send_reply(context, client, Err(error));
     }
 }
@@ -227,7 +227,7 @@ fn wait_for_agent(context: &mut Context, id: &SpawnId, client: ConnId) {
         plan_approval_respawn::end_handover_grace(agent);
         return context.effects.push(release_reply(client, LongPollEnd::AgentExited));
     }
-    let waits = hold_long_poll(&mut agent.long_poll, client, &mut context.effects);
+    let is_held = hold_long_poll(&mut agent.long_poll, client, &mut context.effects);
     let team = agent.record.request.team.clone();
     // Only the long poll of a hook shows that the program is idle. So the agent counts as idle from
     // now on, even if the long poll was answered at once.
@@ -235,7 +235,7 @@ fn wait_for_agent(context: &mut Context, id: &SpawnId, client: ConnId) {
         agent.long_poll.has_reported_turn_end = true;
         let turn = next_turn_state(agent, Activity::Idle, String::new(), context.now);
         activity::apply_turn_state(context, id, Some(turn));
-    } else if waits && agent.offered_task.is_none() {
+    } else if is_held && agent.offered_task.is_none() {
         // A task may have been added while the hook read the files.
         schedule_task_scan(context, &team);
     }
@@ -244,8 +244,8 @@ fn wait_for_agent(context: &mut Context, id: &SpawnId, client: ConnId) {
 /// Ends the long poll of a hook that was killed or gave up.
 pub(crate) fn drop_long_poll(state: &mut State, conn: ConnId) {
     let agents = state.agents.values_mut().map(|agent| &mut agent.long_poll);
-    for hooks in agents.chain(state.lead_sessions.values_mut().map(|lead| &mut lead.long_poll)) {
-        hooks.waiting.take_if(|waiting| *waiting == conn);
+    for long_poll in agents.chain(state.lead_sessions.values_mut().map(|session| &mut session.long_poll)) {
+        long_poll.waiting.take_if(|client| *client == conn);
     }
 }
 

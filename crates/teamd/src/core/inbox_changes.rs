@@ -28,15 +28,16 @@ pub(crate) fn handle_inbox_changed(context: &mut Context, team: &TeamName, inbox
     schedule_inbox_scan(context, team, inbox);
 }
 
-/// Schedules a scan of an inbox, unless one runs. Any number of changes during a scan cause one more.
+/// Schedules a scan of an inbox, unless one runs. Any number of changes during a scan cause one
+/// more.
 pub(crate) fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox: &str) {
-    let guard = restore_rule(context.state, team, &AgentName::new_unchecked(inbox));
-    let Some(known) = context.state.watched_team_mut(team) else { return };
-    if known.inbox_scans.entry(inbox.to_owned()).or_default().try_start() {
+    let restore_rule = restore_rule(context.state, team, &AgentName::new_unchecked(inbox));
+    let Some(watched_team) = context.state.watched_team_mut(team) else { return };
+    if watched_team.inbox_scans.entry(inbox.to_owned()).or_default().try_start() {
         context.effects.push(Effect::File(FileJob::ScanInbox {
             team: team.clone(),
             inbox: inbox.to_owned(),
-            restore_rule: guard,
+            restore_rule,
         }));
     }
 }
@@ -68,19 +69,19 @@ pub(crate) fn handle_inbox_scanned(
     inbox: &str,
     result: Result<InboxScanResult, ErrorReport>,
 ) {
-    let Some(known) = context.state.watched_team_mut(team) else { return };
-    let again = known.inbox_scans.remove(inbox) == Some(ScanState::RunningRescanNeeded);
-    let more = result.as_ref().is_ok_and(|mail| mail.has_more);
+    let Some(watched_team) = context.state.watched_team_mut(team) else { return };
+    let is_rescan_needed = watched_team.inbox_scans.remove(inbox) == Some(ScanState::RunningRescanNeeded);
+    let has_more = result.as_ref().is_ok_and(|scan_result| scan_result.has_more);
     match result {
         Err(error) => {
             context.effects.push(Effect::log_team(team, EventKind::Error { message: error.message }));
         }
-        Ok(mail) => apply_scan(context, team, &AgentName::new_unchecked(inbox), mail),
+        Ok(scan_result) => apply_scan(context, team, &AgentName::new_unchecked(inbox), scan_result),
     }
-    if again {
+    if is_rescan_needed {
         // The owner was woken for each change already.
         handle_inbox_changed(context, team, inbox, Wake::Done);
-    } else if more {
+    } else if has_more {
         // The next part of the inbox is scanned after the events of this part are written.
         // Otherwise, on a slow disk, the events of a large inbox would pile up in memory.
         let job = FileJob::AwaitLogged { team: team.clone(), inbox: inbox.to_owned() };
@@ -88,30 +89,30 @@ pub(crate) fn handle_inbox_scanned(
     }
 }
 
-fn apply_scan(context: &mut Context, team: &TeamName, owner: &AgentName, mail: InboxScanResult) {
-    approvals::apply_messages(context, team, owner, &mail);
-    for message in mail.new {
+fn apply_scan(context: &mut Context, team: &TeamName, owner: &AgentName, scan_result: InboxScanResult) {
+    approvals::apply_messages(context, team, owner, &scan_result);
+    for message in scan_result.new {
         if owner.is_lead() && matches!(message.payload, Some(Payload::IdleNotification(_))) {
             activity::apply_native_activity(context, team, &message.from, Activity::Idle);
         }
-        let what = EventKind::MessageStored {
+        let event_kind = EventKind::MessageStored {
             index: message.index,
             from: message.from.to_string(),
             kind: message.payload.as_ref().map_or("text", Payload::type_name).to_owned(),
             summary: message.summary,
         };
-        context.effects.push(Effect::Log(Event::for_member(team, owner, what)));
+        context.effects.push(Effect::Log(Event::for_member(team, owner, event_kind)));
     }
-    for message in mail.restored {
+    for message in scan_result.restored {
         let kind = message.payload.as_ref().map_or("text", Payload::type_name).to_owned();
-        let what = EventKind::MessageRestored {
+        let event_kind = EventKind::MessageRestored {
             from: message.from.to_string(),
             kind,
             summary: message.summary.clone(),
         };
-        context.effects.push(Effect::Log(Event::for_member(team, owner, what)));
+        context.effects.push(Effect::Log(Event::for_member(team, owner, event_kind)));
     }
-    if let Some(unread) = mail.unread {
+    if let Some(unread) = scan_result.unread {
         context.effects.push(Effect::Log(Event::for_member(team, owner, EventKind::MessageRead { unread })));
     }
 }

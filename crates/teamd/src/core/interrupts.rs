@@ -11,20 +11,25 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 
 /// Interrupts the turn of an agent. The reply comes once the turn has ended.
-pub(crate) fn interrupt(context: &mut Context, client: ConnId, who: &MemberAddress) {
-    let found = find_member(context.state, &who.team, &who.name);
-    let reached = found.and_then(|agent| match (agent.record.has_turns(), agent.record.lifecycle.conn()) {
-        _ if agent.record.lifecycle.is_starting() => Err(not_started_error(who)),
-        (true, Some(conn)) => Ok((agent.record.spawn_id.clone(), conn)),
-        (true, None) => Err(not_connected_error(who)),
-        (false, _) => Err(no_turns_error(who)),
-    });
-    match reached {
+pub(crate) fn interrupt(context: &mut Context, client: ConnId, address: &MemberAddress) {
+    match find_turn_target(context.state, address) {
         Err(error) => send_reply(context, client, Err(error)),
         Ok((spawn, conn)) => {
             context.state.interrupt_waiters.push(InterruptWaiter { client, spawn });
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Interrupt });
         }
+    }
+}
+
+/// The spawn of the member, and the connection of its shim. An error if its turns cannot be
+/// interrupted now.
+fn find_turn_target(state: &State, address: &MemberAddress) -> Result<(SpawnId, ConnId), ErrorReport> {
+    let agent = find_member(state, &address.team, &address.name)?;
+    match (agent.record.has_turns(), agent.record.lifecycle.conn()) {
+        _ if agent.record.lifecycle.is_starting() => Err(not_started_error(address)),
+        (true, Some(conn)) => Ok((agent.record.spawn_id.clone(), conn)),
+        (true, None) => Err(not_connected_error(address)),
+        (false, _) => Err(no_turns_error(address)),
     }
 }
 
@@ -62,15 +67,15 @@ pub(crate) fn handle_interrupted(context: &mut Context, id: &SpawnId, reply: &In
 /// Fails the interrupts of an agent whose shim is no longer connected.
 pub(crate) fn fail_interrupt_waiters(context: &mut Context, id: &SpawnId) {
     let Some(record) = context.state.agents.get(id).map(|agent| &agent.record) else { return };
-    let who = MemberAddress { team: record.request.team.clone(), name: record.request.name.to_string() };
+    let address = MemberAddress { team: record.request.team.clone(), name: record.request.name.to_string() };
     for client in take_interrupt_waiters(context.state, id) {
-        send_reply(context, client, Err(not_connected_error(&who)));
+        send_reply(context, client, Err(not_connected_error(&address)));
     }
 }
 
 fn take_interrupt_waiters(state: &mut State, id: &SpawnId) -> Vec<ConnId> {
-    let all = std::mem::take(&mut state.interrupt_waiters);
-    let (waiting, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|waiter| waiter.spawn == *id);
+    let waiters = std::mem::take(&mut state.interrupt_waiters);
+    let (waiting, others): (Vec<_>, Vec<_>) = waiters.into_iter().partition(|waiter| waiter.spawn == *id);
     state.interrupt_waiters = others;
     waiting.into_iter().map(|waiter| waiter.client).collect()
 }

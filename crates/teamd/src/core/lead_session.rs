@@ -19,12 +19,12 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 use protocol::name::TeamName;
 
-pub(crate) fn handle_lead_order(context: &mut Context, client: ConnId, order: SetLeadRequest) {
-    let done = match order {
+pub(crate) fn set_lead(context: &mut Context, client: ConnId, request: SetLeadRequest) {
+    let result = match request {
         SetLeadRequest::Take(lead) => take_lead(context, lead),
         SetLeadRequest::Release(team) => release_ended_or_current_lead(context, &team),
     };
-    match done {
+    match result {
         Err(error) => send_reply(context, client, Err(error)),
         // The reply waits for the roster, from which the leads file is written.
         Ok(()) => context
@@ -35,30 +35,30 @@ pub(crate) fn handle_lead_order(context: &mut Context, client: ConnId, order: Se
 
 fn take_lead(context: &mut Context, lead: LeadProcess) -> Result<(), ErrorReport> {
     supervised_team(context.state, &lead.team)?;
-    let same = |other: &LeadProcess| (other.pid, other.start_time) == (lead.pid, lead.start_time);
-    let leads = || context.state.lead_sessions.values().map(|leading| &leading.lead);
-    if let Some(other) = leads().find(|other| same(other) && other.team != lead.team) {
+    let is_same_session = |other: &LeadProcess| (other.pid, other.start_time) == (lead.pid, lead.start_time);
+    let lead_processes = || context.state.lead_sessions.values().map(|lead_session| &lead_session.lead);
+    if let Some(other) = lead_processes().find(|other| is_same_session(other) && other.team != lead.team) {
         let message = format!("cannot lead {}: this session leads {} already", lead.team, other.team);
         return Err(ErrorReport::new(ErrorKind::AlreadyExists, message)
             .with_help(format!("leave that first: teamctl lead --release -t {}", other.team)));
     }
-    if let Some(other) = leads().find(|other| other.team == lead.team && !same(other)) {
+    if let Some(other) = lead_processes().find(|other| other.team == lead.team && !is_same_session(other)) {
         let place = other.pane.as_ref().map_or(String::new(), |pane| format!(" in pane {pane}"));
         let message = format!("cannot lead {}: another session does{place}, pid {}", lead.team, other.pid);
         return Err(ErrorReport::new(ErrorKind::AlreadyExists, message)
             .with_help(format!("there: teamctl lead --release -t {}", lead.team)));
     }
-    if let Some(leading) = context.state.lead_sessions.get_mut(&lead.team) {
+    if let Some(lead_session) = context.state.lead_sessions.get_mut(&lead.team) {
         // The next program in the terminal session that sends a hook report becomes the lead.
-        leading.hook_state = HookState::default();
+        lead_session.hook_state = HookState::default();
     } else {
         context.state.has_roster_changed = true;
-        let leading = LeadSession::new(lead);
-        context.effects.push(leading.watch_effect());
-        if let Some(known) = context.state.teams.get_mut(&leading.lead.team) {
-            known.lead_session_ended_at = None;
+        let lead_session = LeadSession::new(lead);
+        context.effects.push(lead_session.watch_effect());
+        if let Some(team_state) = context.state.teams.get_mut(&lead_session.lead.team) {
+            team_state.lead_session_ended_at = None;
         }
-        context.state.lead_sessions.insert(leading.lead.team.clone(), leading);
+        context.state.lead_sessions.insert(lead_session.lead.team.clone(), lead_session);
     }
     Ok(())
 }
@@ -66,8 +66,8 @@ fn take_lead(context: &mut Context, lead: LeadProcess) -> Result<(), ErrorReport
 /// Releases a team from its lead session. If the process of that session has ended already, only
 /// clears the time of its end, which `status` shows.
 fn release_ended_or_current_lead(context: &mut Context, team: &TeamName) -> Result<(), ErrorReport> {
-    let known = context.state.teams.get_mut(team);
-    if known.is_some_and(|known| known.lead_session_ended_at.take().is_some()) {
+    let team_state = context.state.teams.get_mut(team);
+    if team_state.is_some_and(|team_state| team_state.lead_session_ended_at.take().is_some()) {
         context.state.has_roster_changed = true;
         return Ok(());
     }
@@ -76,13 +76,13 @@ fn release_ended_or_current_lead(context: &mut Context, team: &TeamName) -> Resu
 
 /// Ends the lead session of a team. An error if there is none.
 pub(crate) fn release_lead(context: &mut Context, team: &TeamName) -> Result<(), ErrorReport> {
-    let missing = || {
+    let no_lead_error = || {
         ErrorReport::new(ErrorKind::NotFound, format!("cannot leave {team}: no session leads it"))
             .with_help(format!("lead it from here with: teamctl lead {team}"))
     };
-    let mut leading = context.state.lead_sessions.remove(team).ok_or_else(missing)?;
-    release_long_poll(&mut leading.long_poll, LongPollEnd::AgentExited, &mut context.effects);
-    context.effects.push(Effect::UnwatchProcess { watch: leading.watch_id() });
+    let mut lead_session = context.state.lead_sessions.remove(team).ok_or_else(no_lead_error)?;
+    release_long_poll(&mut lead_session.long_poll, LongPollEnd::AgentExited, &mut context.effects);
+    context.effects.push(Effect::UnwatchProcess { watch: lead_session.watch_id() });
     context.state.has_roster_changed = true;
     Ok(())
 }
@@ -90,12 +90,12 @@ pub(crate) fn release_lead(context: &mut Context, team: &TeamName) -> Result<(),
 /// Ends the lead session of a team, because its process has died. Ignored if another process leads
 /// the team by now.
 pub(crate) fn handle_lead_died(context: &mut Context, team: &TeamName, process: Process) {
-    if context.state.lead_sessions.get(team).is_some_and(|leading| leading.process() == process) {
+    if context.state.lead_sessions.get(team).is_some_and(|lead_session| lead_session.process() == process) {
         release_lead(context, team).ok();
         context.effects.push(Effect::log_team(team, EventKind::LeadSessionEnded));
         context.state.notices.add_lead_session_ended(team);
-        if let Some(known) = context.state.teams.get_mut(team) {
-            known.lead_session_ended_at = Some(context.now.wall);
+        if let Some(team_state) = context.state.teams.get_mut(team) {
+            team_state.lead_session_ended_at = Some(context.now.wall);
         }
     }
 }
@@ -105,29 +105,28 @@ pub(crate) fn handle_lead_hook(
     team: &TeamName,
     report: &HookReport,
 ) -> Result<HookReply, ErrorReport> {
-    let leading = context.state.lead_sessions.get_mut(team).ok_or_else(unknown_caller_error)?;
-    let handed = leading.hook_state.delivered_ids.clone();
-    let reply =
-        HookReply { delivers_by_hook: true, delivered_ids: handed, ..ignored_reply(leading.turn_since) };
-    match lead_hook_session(leading, report) {
-        HookSession::OtherProgram => return Ok(ignored_reply(leading.turn_since)),
+    let lead_session = context.state.lead_sessions.get_mut(team).ok_or_else(unknown_caller_error)?;
+    let delivered_ids = lead_session.hook_state.delivered_ids.clone();
+    let reply = HookReply { delivers_by_hook: true, delivered_ids, ..ignored_reply(lead_session.turn_since) };
+    match lead_hook_session(lead_session, report) {
+        HookSession::OtherProgram => return Ok(ignored_reply(lead_session.turn_since)),
         HookSession::NewSession(session) => {
-            leading.hook_state.ancestors.clone_from(&report.ancestors);
-            leading.lead.session_id = Some(session.clone());
+            lead_session.hook_state.ancestors.clone_from(&report.ancestors);
+            lead_session.lead.session_id = Some(session.clone());
             context.state.has_roster_changed = true;
             context.effects.push(Effect::File(FileJob::WriteLeadSession { team: team.clone(), session }));
         }
         HookSession::SameSession => {}
     }
     match &report.event {
-        HookEvent::TurnStarted { delivered_ids: handed, .. } => {
-            if !handed.is_empty() {
-                leading.hook_state.delivered_ids.clone_from(handed);
+        HookEvent::TurnStarted { delivered_ids, .. } => {
+            if !delivered_ids.is_empty() {
+                lead_session.hook_state.delivered_ids.clone_from(delivered_ids);
             }
-            leading.turn_since = context.now.wall;
-            release_long_poll(&mut leading.long_poll, LongPollEnd::PersonTyped, &mut context.effects);
+            lead_session.turn_since = context.now.wall;
+            release_long_poll(&mut lead_session.long_poll, LongPollEnd::PersonTyped, &mut context.effects);
         }
-        HookEvent::TurnEnded => leading.long_poll.has_pending_check = false,
+        HookEvent::TurnEnded => lead_session.long_poll.has_pending_check = false,
         _ => {}
     }
     Ok(reply)
@@ -138,15 +137,15 @@ pub(crate) fn hold_lead_poll(
     team: &TeamName,
     client: ConnId,
 ) -> Result<(), ErrorReport> {
-    let leading = context.state.lead_sessions.get_mut(team).ok_or_else(unknown_caller_error)?;
-    hold_long_poll(&mut leading.long_poll, client, &mut context.effects);
+    let lead_session = context.state.lead_sessions.get_mut(team).ok_or_else(unknown_caller_error)?;
+    hold_long_poll(&mut lead_session.long_poll, client, &mut context.effects);
     Ok(())
 }
 
 /// Wakes the lead session, because its inbox has changed.
 pub(crate) fn wake_lead(context: &mut Context, team: &TeamName) {
-    if let Some(leading) = context.state.lead_sessions.get_mut(team) {
-        wake_long_poll(&mut leading.long_poll, &mut context.effects);
+    if let Some(lead_session) = context.state.lead_sessions.get_mut(team) {
+        wake_long_poll(&mut lead_session.long_poll, &mut context.effects);
     }
 }
 

@@ -93,13 +93,19 @@ pub(crate) struct NoticeText {
 
 impl NoticeQueue {
     /// The notices that the last daemon did not show.
-    pub(crate) fn from_saved(untold: impl Iterator<Item = Notice>) -> NoticeQueue {
-        NoticeQueue { waiting: untold.collect(), ..NoticeQueue::default() }
+    pub(crate) fn from_saved(notices: impl Iterator<Item = Notice>) -> NoticeQueue {
+        NoticeQueue { waiting: notices.collect(), ..NoticeQueue::default() }
     }
 
     /// Adds a notice about a member. `pane` is where the cause can be seen.
-    pub(crate) fn add(&mut self, team: &TeamName, who: &AgentName, pane: Option<PaneId>, kind: NoticeKind) {
-        self.push(Notice { team: team.clone(), member: Some(who.clone()), kind, pane });
+    pub(crate) fn add(
+        &mut self,
+        team: &TeamName,
+        member: &AgentName,
+        pane: Option<PaneId>,
+        kind: NoticeKind,
+    ) {
+        self.push(Notice { team: team.clone(), member: Some(member.clone()), kind, pane });
     }
 
     /// Adds a notice that all tasks of a team are completed.
@@ -142,24 +148,24 @@ impl NoticeQueue {
         if self.next_due().is_none_or(|due| now < due) {
             return None;
         }
-        let collects = self.waiting.iter().any(|notice| notice.kind == NoticeKind::Suspended);
-        if collects && self.collects_until.is_none() {
+        let has_suspensions = self.waiting.iter().any(|notice| notice.kind == NoticeKind::Suspended);
+        if has_suspensions && self.collects_until.is_none() {
             self.collects_until = Some(now + COLLECT_INTERVAL);
             return None;
         }
         self.collects_until = None;
         self.quiet_until = now + MIN_INTERVAL;
         let waiting = std::mem::take(&mut self.waiting);
-        let word = NoticeText::from_notices(&waiting);
+        let text = NoticeText::from_notices(&waiting);
         self.being_shown.push_back(waiting);
-        Some(word)
+        Some(text)
     }
 
     /// Takes all notices as one text, whether due or not, because the daemon ends.
     pub(crate) fn take_all(&mut self) -> Option<NoticeText> {
-        let untold = self.pending();
-        *self = NoticeQueue { has_changed: !untold.is_empty(), ..NoticeQueue::default() };
-        (!untold.is_empty()).then(|| NoticeText::from_notices(&untold))
+        let notices = self.pending();
+        *self = NoticeQueue { has_changed: !notices.is_empty(), ..NoticeQueue::default() };
+        (!notices.is_empty()).then(|| NoticeText::from_notices(&notices))
     }
 
     /// Confirms that the oldest text was shown.
@@ -189,43 +195,47 @@ impl NoticeText {
 type SummaryRule = (&'static str, &'static str, fn(&NoticeKind) -> bool);
 
 const SUMMARY_RULES: [SummaryRule; 10] = [
-    ("request waits for an answer", "requests wait for an answer", |n| {
-        matches!(n, NoticeKind::RequestWaiting(_))
+    ("request waits for an answer", "requests wait for an answer", |kind| {
+        matches!(kind, NoticeKind::RequestWaiting(_))
     }),
-    ("member is at a dialog", "members are at dialogs", |n| matches!(n, NoticeKind::AtDialog)),
-    ("member has ended", "members have ended", |n| matches!(n, NoticeKind::Exited)),
-    ("member is suspended", "members are suspended", |n| matches!(n, NoticeKind::Suspended)),
-    ("member has written nothing", "members have written nothing", |n| matches!(n, NoticeKind::NoOutput(_))),
-    ("member fails turn after turn", "members fail turn after turn", |n| {
-        matches!(n, NoticeKind::TurnsFailed { .. })
+    ("member is at a dialog", "members are at dialogs", |kind| matches!(kind, NoticeKind::AtDialog)),
+    ("member has ended", "members have ended", |kind| matches!(kind, NoticeKind::Exited)),
+    ("member is suspended", "members are suspended", |kind| matches!(kind, NoticeKind::Suspended)),
+    ("member has written nothing", "members have written nothing", |kind| {
+        matches!(kind, NoticeKind::NoOutput(_))
     }),
-    ("exchange of members is paused", "exchanges of members are paused", |n| {
-        matches!(n, NoticeKind::ExchangePaused { .. })
+    ("member fails turn after turn", "members fail turn after turn", |kind| {
+        matches!(kind, NoticeKind::TurnsFailed { .. })
     }),
-    ("budget is used up", "budgets are used up", |n| matches!(n, NoticeKind::BudgetExhausted)),
-    ("team has lost its lead", "teams have lost their leads", |n| matches!(n, NoticeKind::LeadSessionEnded)),
-    ("team is done", "teams are done", |n| matches!(n, NoticeKind::AllTasksDone(_))),
+    ("exchange of members is paused", "exchanges of members are paused", |kind| {
+        matches!(kind, NoticeKind::ExchangePaused { .. })
+    }),
+    ("budget is used up", "budgets are used up", |kind| matches!(kind, NoticeKind::BudgetExhausted)),
+    ("team has lost its lead", "teams have lost their leads", |kind| {
+        matches!(kind, NoticeKind::LeadSessionEnded)
+    }),
+    ("team is done", "teams are done", |kind| matches!(kind, NoticeKind::AllTasksDone(_))),
 ];
 
 /// Composes the text for one or more notices. In the names of members, characters with a meaning
 /// for terminals, tmux or shells are replaced.
-fn compose_text(waiting: &[Notice]) -> String {
-    match waiting {
-        [one] => describe(one),
-        several if several.iter().all(|waiting| waiting.kind == NoticeKind::Suspended) => {
+fn compose_text(notices: &[Notice]) -> String {
+    match notices {
+        [notice] => describe(notice),
+        several if several.iter().all(|notice| notice.kind == NoticeKind::Suspended) => {
             describe_suspended(several)
         }
         several => {
-            let verb =
-                match several.iter().all(|waiting| matches!(waiting.kind, NoticeKind::RequestWaiting(_))) {
-                    true => "requests",
-                    false => "status",
-                };
-            let parts = SUMMARY_RULES.iter().filter_map(|(one, many, is)| {
-                match several.iter().filter(|waiting| is(&waiting.kind)).count() {
+            let verb = match several.iter().all(|notice| matches!(notice.kind, NoticeKind::RequestWaiting(_)))
+            {
+                true => "requests",
+                false => "status",
+            };
+            let parts = SUMMARY_RULES.iter().filter_map(|(singular, plural, is_counted)| {
+                match several.iter().filter(|notice| is_counted(&notice.kind)).count() {
                     0 => None,
-                    1 => Some(format!("1 {one}")),
-                    count => Some(format!("{count} {many}")),
+                    1 => Some(format!("1 {singular}")),
+                    count => Some(format!("{count} {plural}")),
                 }
             });
             let parts = parts.collect::<Vec<_>>().join(", ");
@@ -235,43 +245,43 @@ fn compose_text(waiting: &[Notice]) -> String {
 }
 
 /// The names of suspended members, and the command that resumes them.
-fn describe_suspended(waiting: &[Notice]) -> String {
+fn describe_suspended(notices: &[Notice]) -> String {
     let names: Vec<String> =
-        waiting.iter().filter_map(|waiting| Some(sanitize_name(waiting.member.as_ref()?.as_str()))).collect();
-    let (shown, more) = names.split_at(names.len().min(MAX_NAMED));
-    let more = if more.is_empty() { String::new() } else { format!(" and {} others", more.len()) };
-    let teams = list_teams(waiting);
+        notices.iter().filter_map(|notice| Some(sanitize_name(notice.member.as_ref()?.as_str()))).collect();
+    let (shown, others) = names.split_at(names.len().min(MAX_NAMED));
+    let others = if others.is_empty() { String::new() } else { format!(" and {} others", others.len()) };
+    let teams = list_teams(notices);
     let option = if teams.contains(' ') { String::new() } else { format!(" -t {teams}") };
-    format!("{}{more} of {teams} are suspended: teamctl up --resume{option}", shown.join(", "))
+    format!("{}{others} of {teams} are suspended: teamctl up --resume{option}", shown.join(", "))
 }
 
-fn list_teams(waiting: &[Notice]) -> String {
-    let mut teams: Vec<&str> = waiting.iter().map(|waiting| waiting.team.as_str()).collect();
+fn list_teams(notices: &[Notice]) -> String {
+    let mut teams: Vec<&str> = notices.iter().map(|notice| notice.team.as_str()).collect();
     teams.sort_unstable();
     teams.dedup();
-    let more = if teams.len() > MAX_TEAMS { " and others" } else { "" };
+    let others = if teams.len() > MAX_TEAMS { " and others" } else { "" };
     teams.truncate(MAX_TEAMS);
-    format!("{}{more}", teams.join(" or "))
+    format!("{}{others}", teams.join(" or "))
 }
 
-fn describe(one: &Notice) -> String {
-    let team = &one.team;
-    let name = one.member.as_ref().map(|who| sanitize_name(who.as_str())).unwrap_or_default();
+fn describe(notice: &Notice) -> String {
+    let team = &notice.team;
+    let name = notice.member.as_ref().map(|member| sanitize_name(member.as_str())).unwrap_or_default();
     // A changed name could be mistaken for that of another member.
-    let known = one.member.as_ref().is_some_and(|who| who.as_str() == name);
-    let next = |verb: &str| match known {
+    let is_name_unchanged = notice.member.as_ref().is_some_and(|member| member.as_str() == name);
+    let command = |verb: &str| match is_name_unchanged {
         true => format!("teamctl {verb} {name} -t {team}"),
         false => format!("teamctl status -t {team}"),
     };
-    match &one.kind {
+    match &notice.kind {
         NoticeKind::RequestWaiting(MemberRequestKind::Plan) => {
             format!("{name}@{team} submits a plan: teamctl requests -t {team}")
         }
         NoticeKind::RequestWaiting(MemberRequestKind::Permission) => {
             format!("{name}@{team} asks for permission: teamctl requests -t {team}")
         }
-        NoticeKind::AtDialog => format!("{name}@{team} waits at a dialog: {}", next("attach")),
-        NoticeKind::Exited => format!("{name}@{team} has ended: {}", next("why")),
+        NoticeKind::AtDialog => format!("{name}@{team} waits at a dialog: {}", command("attach")),
+        NoticeKind::Exited => format!("{name}@{team} has ended: {}", command("why")),
         NoticeKind::Suspended => format!("{name}@{team} is suspended: teamctl up --resume -t {team}"),
         NoticeKind::NoOutput(ms) => {
             let time = match *ms {
@@ -279,21 +289,21 @@ fn describe(one: &Notice) -> String {
                 ms @ 1_000..60_000 => format!("{} s", ms / 1_000),
                 ms => format!("{} min", ms / 60_000),
             };
-            format!("{name}@{team} has written nothing for {time}: {}", next("why"))
+            format!("{name}@{team} has written nothing for {time}: {}", command("why"))
         }
         NoticeKind::TurnsFailed { count, reason } => {
             let reason = sanitize_reason(reason);
-            format!("{name}@{team} fails: {count} turns in a row ({reason}): {}", next("why"))
+            format!("{name}@{team} fails: {count} turns in a row ({reason}): {}", command("why"))
         }
         NoticeKind::ExchangePaused { with, turns } => {
             let with = sanitize_name(with.as_str());
             format!(
                 "{name}@{team} has answered {with} in {turns} turns, messages of {with} wait: {}",
-                next("why")
+                command("why")
             )
         }
-        NoticeKind::BudgetExhausted if one.member.is_some() => {
-            format!("{name}@{team} has used its share of the budget: {}", next("why"))
+        NoticeKind::BudgetExhausted if notice.member.is_some() => {
+            format!("{name}@{team} has used its share of the budget: {}", command("why"))
         }
         NoticeKind::BudgetExhausted => format!("the budget of {team} is used up: teamctl status -t {team}"),
         NoticeKind::LeadSessionEnded => {
@@ -307,16 +317,16 @@ fn describe(one: &Notice) -> String {
 
 /// The beginning of `text`. Characters with a meaning for tmux or shells are replaced.
 fn sanitize_reason(text: &str) -> String {
-    let safe_char = |c: char| if c.is_ascii_alphanumeric() || " :,-".contains(c) { c } else { '_' };
-    text.chars().map(safe_char).take(MAX_REASON).collect()
+    let to_safe_char = |c: char| if c.is_ascii_alphanumeric() || " :,-".contains(c) { c } else { '_' };
+    text.chars().map(to_safe_char).take(MAX_REASON).collect()
 }
 
 fn sanitize_name(name: &str) -> String {
-    let safe_char = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
+    let to_safe_char = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
     // tmux would take a text that begins with a dash for an option.
-    let plain: String =
-        name.chars().map(safe_char).skip_while(|c| !c.is_ascii_alphanumeric()).take(MAX_NAME).collect();
-    if plain.is_empty() { "unknown".to_owned() } else { plain }
+    let sanitized: String =
+        name.chars().map(to_safe_char).skip_while(|c| !c.is_ascii_alphanumeric()).take(MAX_NAME).collect();
+    if sanitized.is_empty() { "unknown".to_owned() } else { sanitized }
 }
 
 #[cfg(test)]

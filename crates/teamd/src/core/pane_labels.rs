@@ -15,7 +15,7 @@ pub(crate) fn label(agent: &Agent) -> BorderLabel {
         (Lifecycle::Running(_), _) if agent.dialog_text().is_some() => "at-dialog",
         (Lifecycle::Running(_), Activity::Active) => "active",
         (Lifecycle::Running(_), Activity::Idle) => "idle",
-        (phase, _) => phase.as_str(),
+        (lifecycle, _) => lifecycle.as_str(),
     };
     BorderLabel {
         name: agent.record.request.name.to_string(),

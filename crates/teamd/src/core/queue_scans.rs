@@ -11,19 +11,17 @@ use protocol::name::TeamName;
 /// Schedules a scan of the team's requests. If requests change during a scan, however often, one
 /// more scan follows.
 pub(crate) fn schedule_request_scan(context: &mut Context, team: &TeamName) {
-    let Some(known) = context.state.watched_team_mut(team) else { return };
-    if known.request_scan.try_start() {
+    let Some(watched_team) = context.state.watched_team_mut(team) else { return };
+    if watched_team.request_scan.try_start() {
         context.effects.push(Effect::File(FileJob::ScanRequests { team: team.clone() }));
     }
 }
 
 /// Schedules a request scan if one is needed or the team has open requests.
 pub(crate) fn schedule_request_scan_if_open(context: &mut Context, team: &TeamName) {
-    if context
-        .state
-        .watched_team_mut(team)
-        .is_some_and(|known| known.is_request_scan_needed || !known.open_requests.is_empty())
-    {
+    if context.state.watched_team_mut(team).is_some_and(|watched_team| {
+        watched_team.is_request_scan_needed || !watched_team.open_requests.is_empty()
+    }) {
         schedule_request_scan(context, team);
     }
 }
@@ -44,8 +42,9 @@ pub(crate) fn schedule_config_scan(context: &mut Context, team: &TeamName) {
         return;
     }
     // The scan would restore the config.json of a team whose deletion has removed it.
-    let needs_scan =
-        |known: &mut TeamState| known.accepted_deletion().is_none() && known.config_scan.try_start();
+    let needs_scan = |team_state: &mut TeamState| {
+        team_state.accepted_deletion().is_none() && team_state.config_scan.try_start()
+    };
     if context.state.teams.get_mut(team).is_some_and(needs_scan) {
         scan_config(context, team);
     }
@@ -53,27 +52,23 @@ pub(crate) fn schedule_config_scan(context: &mut Context, team: &TeamName) {
 
 fn scan_config(context: &mut Context, team: &TeamName) {
     let members = context.state.members(team);
-    let living = members.iter().filter(|agent| agent.record.lifecycle.is_registered());
-    let living =
-        living.map(|agent| RegisteredMember { record: agent.record.clone(), activity: agent.activity });
-    let ours = RosterMembers {
-        registered: living.collect(),
+    let registered = members.iter().filter(|agent| agent.record.lifecycle.is_registered());
+    let registered =
+        registered.map(|agent| RegisteredMember { record: agent.record.clone(), activity: agent.activity });
+    let roster_members = RosterMembers {
+        registered: registered.collect(),
         all_names: members.iter().map(|agent| agent.record.request.name.clone()).collect(),
     };
-    context.effects.push(Effect::File(FileJob::CheckConfig { team: team.clone(), members: ours }));
+    context.effects.push(Effect::File(FileJob::CheckConfig { team: team.clone(), members: roster_members }));
     context.effects.extend(restore_hidden_panes(context.state, team));
 }
 
 /// Schedules a scan of the team's tasks. Any number of changes during a scan cause one more scan.
 pub(crate) fn schedule_task_scan(context: &mut Context, team: &TeamName) {
-    let Some(known) = context.state.watched_team_mut(team) else { return };
-    if known.task_scan.try_start() {
-        let which = known.unscanned_tasks.take_all();
-        let queries = std::mem::take(&mut known.next_task_queries);
-        context.effects.push(Effect::File(FileJob::ScanTasks {
-            team: team.clone(),
-            selection: which,
-            queries,
-        }));
+    let Some(watched_team) = context.state.watched_team_mut(team) else { return };
+    if watched_team.task_scan.try_start() {
+        let selection = watched_team.unscanned_tasks.take_all();
+        let queries = std::mem::take(&mut watched_team.next_task_queries);
+        context.effects.push(Effect::File(FileJob::ScanTasks { team: team.clone(), selection, queries }));
     }
 }

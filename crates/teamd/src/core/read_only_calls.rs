@@ -24,19 +24,19 @@ use protocol::id::AgentId;
 use protocol::member_request::MemberRequestKind;
 
 pub(crate) fn reply_status(context: &mut Context, client: ConnId, dialogs: &DialogCheck) {
-    let teams = context.state.teams.iter().map(|(team, known)| TeamStatus {
+    let teams = context.state.teams.iter().map(|(team, team_state)| TeamStatus {
         name: team.clone(),
         members: context
             .state
             .members(team)
             .into_iter()
-            .filter(|a| !a.record.lifecycle.is_exited())
+            .filter(|agent| !agent.record.lifecycle.is_exited())
             .map(|agent| member_status(agent, dialogs))
             .collect(),
-        past_members: known.past_members.clone(),
-        worktrees: known.worktrees.iter().map(worktree_reply).collect(),
-        budget: budget_status(known),
-        lead_session_ended_at: known.lead_session_ended_at,
+        past_members: team_state.past_members.clone(),
+        worktrees: team_state.worktrees.iter().map(worktree_reply).collect(),
+        budget: budget_status(team_state),
+        lead_session_ended_at: team_state.lead_session_ended_at,
     });
     let daemon = DaemonStatus {
         pid: context.state.settings.pid,
@@ -68,8 +68,8 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
         is_hidden: record.is_hidden,
         pid: record.lifecycle.process().agent_pid,
         backend: record.request.backend.as_str().to_owned(),
-        worktree: record.worktree.as_ref().map(|tree| tree.path.clone()),
-        branch: record.worktree.as_ref().map(|tree| tree.branch.clone()),
+        worktree: record.worktree.as_ref().map(|worktree| worktree.path.clone()),
+        branch: record.worktree.as_ref().map(|worktree| worktree.branch.clone()),
         state: protocol_state(agent).to_owned(),
         dialog: flags.contains(&MemberFlag::AtDialog).then(|| agent.dialog_text().cloned()).flatten(),
         flags,
@@ -88,11 +88,11 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
 /// must ask for its messages (`OnPull`).
 fn delivery_point(agent: &Agent) -> DeliveryPoint {
     let delivery = agent.record.request.delivery;
-    let reached = match agent.activity {
+    let is_reached = match agent.activity {
         Activity::Active => agent.has_reported_activity,
         Activity::Idle => agent.long_poll.waiting.is_some(),
     };
-    if delivery == Delivery::Hook && !reached { DeliveryPoint::OnPull } else { delivery.delivery_point() }
+    if delivery == Delivery::Hook && !is_reached { DeliveryPoint::OnPull } else { delivery.delivery_point() }
 }
 
 /// The state of a current member, as clients spell it.
@@ -101,17 +101,17 @@ fn protocol_state(agent: &Agent) -> &'static str {
 }
 
 fn flags(agent: &Agent, dialogs: &DialogCheck) -> Vec<MemberFlag> {
-    let asked = agent.record.lifecycle.awaits_shutdown_answer();
-    let waits = agent.turn.as_ref().is_some_and(|turn| turn.shutdown_requested);
-    let asks = agent.open_requests.iter().map(|kind| match kind {
+    let is_asked = agent.record.lifecycle.awaits_shutdown_answer();
+    let is_asked_in_turn = agent.turn.as_ref().is_some_and(|turn| turn.shutdown_requested);
+    let request_flags = agent.open_requests.iter().map(|kind| match kind {
         MemberRequestKind::Plan => MemberFlag::AwaitingPlanApproval,
         MemberRequestKind::Permission => MemberFlag::AwaitingPermission,
     });
     let dialog = dialog_flag(agent, dialogs);
-    // If the screen was read and shows a dialog, or tmux did not show it, that says more.
-    let quiet = (dialog.is_none() && is_quiet(agent)).then_some(MemberFlag::NoOutput);
-    let shutdown = (asked || waits).then_some(MemberFlag::ShutdownRequested);
-    asks.chain(shutdown).chain(dialog).chain(quiet).chain(pause_flag(agent)).collect()
+    // Both dialog flags explain missing output, so only one of the flags is shown.
+    let no_output = (dialog.is_none() && is_quiet(agent)).then_some(MemberFlag::NoOutput);
+    let shutdown = (is_asked || is_asked_in_turn).then_some(MemberFlag::ShutdownRequested);
+    request_flags.chain(shutdown).chain(dialog).chain(no_output).chain(pause_flag(agent)).collect()
 }
 
 /// The evidence for the agent's activity, as a sentence.
@@ -159,8 +159,8 @@ fn turn_evidence(turn: &TurnStatus) -> String {
     }
 }
 
-pub(crate) fn locate(context: &mut Context, client: ConnId, locate: &MemberAddress) {
-    let result = find_member(context.state, &locate.team, &locate.name)
+pub(crate) fn locate(context: &mut Context, client: ConnId, address: &MemberAddress) {
+    let result = find_member(context.state, &address.team, &address.name)
         .and_then(|agent| find_location(context.state, agent));
     send_reply(context, client, result.map(Reply::LocatePane));
 }
@@ -180,8 +180,8 @@ fn find_location(state: &State, agent: &Agent) -> Result<LocatePaneReply, ErrorR
     Ok(LocatePaneReply::Pane { pane: pane.id.clone(), tmux, is_hidden: record.is_hidden })
 }
 
-pub(crate) fn capture(context: &mut Context, client: ConnId, capture: &CapturePaneRequest) {
-    match pane_and_tag(context.state, &capture.team, &capture.name, "capture") {
+pub(crate) fn capture(context: &mut Context, client: ConnId, request: &CapturePaneRequest) {
+    match pane_and_tag(context.state, &request.team, &request.name, "capture") {
         Err(error) => send_reply(context, client, Err(error)),
         Ok((pane, owner)) => match pane.id() {
             Some(pane) => {
@@ -189,10 +189,10 @@ pub(crate) fn capture(context: &mut Context, client: ConnId, capture: &CapturePa
                     client,
                     pane,
                     owner,
-                    lines: capture.lines,
+                    lines: request.lines,
                 }));
             }
-            None => send_reply(context, client, Err(no_pane_error(&capture.team, &capture.name, "capture"))),
+            None => send_reply(context, client, Err(no_pane_error(&request.team, &request.name, "capture"))),
         },
     }
 }

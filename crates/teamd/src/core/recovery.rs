@@ -49,12 +49,12 @@ fn recover_all(context: &mut Context) {
         .state
         .lead_sessions
         .iter()
-        .filter_map(|(team, leading)| Some((team, leading.lead.session_id.as_ref()?)));
-    let written = |(team, session): (&TeamName, &String)| FileJob::WriteLeadSession {
+        .filter_map(|(team, lead_session)| Some((team, lead_session.lead.session_id.as_ref()?)));
+    let write_job = |(team, session): (&TeamName, &String)| FileJob::WriteLeadSession {
         team: team.clone(),
         session: session.clone(),
     };
-    context.effects.extend(sessions.map(written).map(Effect::File));
+    context.effects.extend(sessions.map(write_job).map(Effect::File));
     rescan::rescan_all(context);
     // The roster must be saved before all other effects run. The saved file must already have every
     // shutdown request, and every team that was added or removed.

@@ -40,8 +40,8 @@ pub(crate) fn handle_probe_seen(state: &mut State, now: Now) {
 
 /// Postpones the next rescan to the regular interval.
 fn postpone_rescan(state: &mut State, now: Now) {
-    let soon = state.last_rescan.map_or(0, |last| last + MIN_RESCAN_INTERVAL);
-    if state.rescan_at > soon {
+    let earliest = state.last_rescan.map_or(0, |last| last + MIN_RESCAN_INTERVAL);
+    if state.rescan_at > earliest {
         state.rescan_at = now.mono + state.watcher_state.rescan_interval_ms();
     }
 }
@@ -57,23 +57,19 @@ pub(crate) fn handle_watch_failed(context: &mut Context) {
 
 /// Handles the result of opening the root again, after the root was moved or removed. If the root
 /// can't be opened, this daemon ends, and the agents run on.
-pub(crate) fn handle_root_reopened(context: &mut Context, opened: Result<(), ErrorReport>) {
-    let shown = context.state.settings.root.display().to_string();
-    match opened {
+pub(crate) fn handle_root_reopened(context: &mut Context, result: Result<(), ErrorReport>) {
+    let root = context.state.settings.root.display().to_string();
+    match result {
         Ok(()) => {
-            let why = format!("directories of {shown} were removed or moved away: opened anew");
-            context
-                .effects
-                .extend([Effect::log_daemon(EventKind::Error { message: why }), Effect::WatchRoot]);
+            let message = format!("directories of {root} were removed or moved away: opened anew");
+            context.effects.extend([Effect::log_daemon(EventKind::Error { message }), Effect::WatchRoot]);
             (context.state.watcher_state, context.state.probe_at) =
                 (WatcherState::Unproven, context.now.mono);
             handle_overflow(context);
         }
         Err(error) => {
-            let why = format!("{shown} was removed or moved away; the agents go on; {}", error.message);
-            context
-                .effects
-                .extend([Effect::log_daemon(EventKind::DaemonStopped { reason: why }), Effect::Exit]);
+            let reason = format!("{root} was removed or moved away; the agents go on; {}", error.message);
+            context.effects.extend([Effect::log_daemon(EventKind::DaemonStopped { reason }), Effect::Exit]);
             context.state.root_error = Some(error);
         }
     }
@@ -161,17 +157,17 @@ pub(crate) fn handle_teams_listed(context: &mut Context, teams: Vec<TeamName>) {
     update_session_teams(context, &sessions);
 }
 
-/// Updates the session teams. `there` are the ones that exist now.
-fn update_session_teams(context: &mut Context, there: &[TeamName]) {
-    let gone: Vec<TeamName> =
-        context.state.session_teams.keys().filter(|team| !there.contains(team)).cloned().collect();
-    for team in gone {
+/// Updates the session teams. `existing` are the ones that exist now.
+fn update_session_teams(context: &mut Context, existing: &[TeamName]) {
+    let deleted: Vec<TeamName> =
+        context.state.session_teams.keys().filter(|team| !existing.contains(team)).cloned().collect();
+    for team in deleted {
         next_task::drop_team_queries(context, &team);
         context.state.session_teams.remove(&team);
         context.effects.push(Effect::UnwatchTeam { team });
     }
     let mut is_new = false;
-    for team in there {
+    for team in existing {
         if !context.state.session_teams.contains_key(team) {
             let cursor = &mut context.state.previous_cursor;
             let watched = WatchedTeam::with_logged_state(cursor, team);

@@ -12,25 +12,20 @@ use protocol::control::{FromShim, InterruptReply, Process, ShimHello, ToShim};
 use protocol::error::ErrorReport;
 use protocol::event::EventKind;
 
-/// Handles the first message of a shim. `process` is the process at the other end of the
+/// Handles the first message of a shim. `peer` is the process at the other end of the
 /// connection, as the kernel reports it.
-pub(crate) fn handle_shim_connected(
-    context: &mut Context,
-    conn: ConnId,
-    hello: &ShimHello,
-    process: Process,
-) {
+pub(crate) fn handle_shim_connected(context: &mut Context, conn: ConnId, hello: &ShimHello, peer: Process) {
     let id = SpawnId::from_peer(&hello.spawn_id);
     let Some(agent) = context.state.agents.get_mut(&id) else {
         context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
         return context.effects.push(Effect::CloseConnection { conn });
     };
-    if agent.record.lifecycle.process().shim.is_some_and(|known| known != process) {
+    if agent.record.lifecycle.process().shim.is_some_and(|shim| shim != peer) {
         return context.effects.push(Effect::CloseConnection { conn });
     }
-    agent.record.lifecycle.process_mut().shim = Some(process);
+    agent.record.lifecycle.process_mut().shim = Some(peer);
     let (team, name) = (agent.record.request.team.clone(), agent.record.request.name.clone());
-    context.effects.push(Effect::SuperviseShim { conn, spawn: id.clone(), team, name, process });
+    context.effects.push(Effect::SuperviseShim { conn, spawn: id.clone(), team, name, process: peer });
     if !agent.record.lifecycle.is_exited() {
         agent.record.lifecycle.process_mut().conn = Some(conn);
     }
@@ -86,11 +81,11 @@ fn record_agent_pid(context: &mut Context, id: &SpawnId, pid: Option<u32>) {
 /// ended before it told the shim to start one. Such a spawn is given up, because the client that
 /// asked for it has lost its connection. If the spawn was a respawn, another respawn is scheduled.
 fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
-    let Some(known) = context.state.agents.get(id) else { return };
-    match known.record.lifecycle.process().agent_pid {
+    let Some(agent) = context.state.agents.get(id) else { return };
+    match agent.record.lifecycle.process().agent_pid {
         Some(pid) => {
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Adopted });
-            context.effects.push(Effect::log_member(&known.record, EventKind::MemberAdopted { pid }));
+            context.effects.push(Effect::log_member(&agent.record, EventKind::MemberAdopted { pid }));
             context.effects.wake_agent(id, Wake::Needed);
         }
         None => {
@@ -108,13 +103,13 @@ fn give_up_stopped_start(context: &mut Context, id: &SpawnId, conn: ConnId) {
     cleanup::start_cleanup(context, id, None);
 }
 
-pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, said: FromShim) {
+pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, report: FromShim) {
     let Some(agent) = context.state.agent_by_conn(conn) else {
         // The spawn was given up, so the shim need not leave an exit report.
         return context.effects.push(Effect::SendToShim { conn, message: ToShim::ExitRecorded });
     };
     let id = agent.record.spawn_id.clone();
-    match said {
+    match report {
         FromShim::Started { pid } => start_steps::handle_agent_started(context, &id, pid),
         FromShim::Failed(error) => start_steps::fail_start(context, &id, error),
         FromShim::TurnStatus(turn) => activity::apply_turn_state(context, &id, Some(turn)),
@@ -122,9 +117,9 @@ pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, said: From
             let reply = InterruptReply { name: agent.record.request.name.clone(), was_in_turn };
             interrupts::handle_interrupted(context, &id, &reply);
         }
-        FromShim::Exited(how) => {
+        FromShim::Exited(exit_report) => {
             context.effects.push(Effect::File(FileJob::AcknowledgeExit { conn }));
-            exit::handle_exit_report(context, &id, how);
+            exit::handle_exit_report(context, &id, exit_report);
         }
     }
 }

@@ -35,6 +35,6 @@ pub(crate) fn handle_notice_shown(context: &mut Context, unseen: Option<String>)
 
 /// The effect that shows a notice in the daemon's terminal and by the user's notify command.
 pub(crate) fn show_notice_outside_tmux(state: &State, text: String) -> Effect {
-    let words = ["notify", "--quiet", "--", &text].map(str::to_owned);
-    Effect::ShowNotice { argv: [state.settings.teamctl_path()].into_iter().chain(words).collect(), text }
+    let args = ["notify", "--quiet", "--", &text].map(str::to_owned);
+    Effect::ShowNotice { argv: [state.settings.teamctl_path()].into_iter().chain(args).collect(), text }
 }

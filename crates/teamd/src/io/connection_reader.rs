@@ -101,17 +101,17 @@ impl ConnectionReader {
     async fn receive(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.stream
             .async_io(Interest::READABLE, || {
-                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-                let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+                let mut buffer_space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+                let mut ancillary = RecvAncillaryBuffer::new(&mut buffer_space);
                 let flags = RecvFlags::CMSG_CLOEXEC;
-                let got = recvmsg(&*self.stream, &mut [IoSliceMut::new(buffer)], &mut ancillary, flags)?;
+                let received = recvmsg(&*self.stream, &mut [IoSliceMut::new(buffer)], &mut ancillary, flags)?;
                 for message in ancillary.drain() {
                     if let RecvAncillaryMessage::ScmRights(descriptors) = message {
                         let mut sockets = self.wake_sockets.lock().unwrap_or_else(PoisonError::into_inner);
                         sockets.extend(descriptors.map(|descriptor| (self.conn, descriptor)));
                     }
                 }
-                Ok(got.bytes)
+                Ok(received.bytes)
             })
             .await
     }

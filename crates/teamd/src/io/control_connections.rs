@@ -50,8 +50,8 @@ enum Outgoing {
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     writers: HashMap<ConnId, ConnectionWriter>,
-    /// The connections that the daemon closes: the pid of the client or shim, and the write task, which
-    /// may still write replies.
+    /// The connections that the daemon closes: the pid of the client or shim, and the write task,
+    /// which may still write replies.
     closing: Vec<(u32, JoinHandle<()>)>,
     /// Wake sockets that were received from shims and are not assigned to an agent yet.
     pending_wake_sockets: PendingWakeSockets,
@@ -98,13 +98,14 @@ impl ConnectionWriter {
 }
 
 /// The error for a client that gets no connection.
-fn too_many_clients_error(pid: u32, of_process: usize, clients: usize) -> ErrorReport {
-    let (message, help) = if of_process >= MAX_CLIENTS_OF_PROCESS {
+fn too_many_clients_error(pid: u32, process_count: usize, client_count: usize) -> ErrorReport {
+    let (message, help) = if process_count >= MAX_CLIENTS_OF_PROCESS {
         let message =
-            format!("cannot connect to teamd: the process {pid} has {of_process} connections already");
+            format!("cannot connect to teamd: the process {pid} has {process_count} connections already");
         (message, "let it close some of them".to_owned())
     } else {
-        let message = format!("cannot connect to teamd: {clients} connections of clients are open already");
+        let message =
+            format!("cannot connect to teamd: {client_count} connections of clients are open already");
         (message, "end programs that use teamd; those of teamctl: pgrep -a teamctl".to_owned())
     };
     ErrorReport::new(ErrorKind::Timeout, message).with_help(help)
@@ -161,22 +162,22 @@ impl Connections {
         if self.writers.len() + self.closing.len() < MAX_CLIENTS_OF_PROCESS {
             return Ok(());
         }
-        let (members, others): (Vec<_>, Vec<_>) =
+        let (members, non_members): (Vec<_>, Vec<_>) =
             self.writers.iter().partition(|(_, writer)| writer.is_member());
         let member_pids: HashSet<u32> = members.iter().map(|(_, writer)| writer.pid).collect();
         let is_client = |writer: &ConnectionWriter| !member_pids.contains(&writer.pid);
         let closing_count = self.closing.iter().filter(|(pid, _)| !member_pids.contains(pid)).count();
-        let client_count = others.iter().filter(|(_, writer)| is_client(writer)).count() + closing_count;
-        let of_process = others.iter().filter(|(_, writer)| writer.pid == pid).count();
+        let client_count = non_members.iter().filter(|(_, writer)| is_client(writer)).count() + closing_count;
+        let process_count = non_members.iter().filter(|(_, writer)| writer.pid == pid).count();
         let is_full = !member_pids.contains(&pid) && client_count >= MAX_CLIENTS;
-        if !is_full && of_process < MAX_CLIENTS_OF_PROCESS {
+        if !is_full && process_count < MAX_CLIENTS_OF_PROCESS {
             return Ok(());
         }
-        let closable = |(_, writer): &&(&ConnId, &ConnectionWriter)| {
+        let is_closable = |(_, writer): &&(&ConnId, &ConnectionWriter)| {
             writer.kind() == PeerKind::Unknown && if is_full { is_client(writer) } else { writer.pid == pid }
         };
-        let oldest = others.iter().filter(closable).map(|(conn, _)| **conn).min();
-        let oldest = oldest.ok_or_else(|| too_many_clients_error(pid, of_process, client_count))?;
+        let oldest = non_members.iter().filter(is_closable).map(|(conn, _)| **conn).min();
+        let oldest = oldest.ok_or_else(|| too_many_clients_error(pid, process_count, client_count))?;
         if let Some(writer) = self.writers.remove(&oldest) {
             tracing::warn!(conn = oldest, pid = writer.pid, "closed an idle connection: there are too many");
             writer.close_at_once();

@@ -70,8 +70,8 @@ impl EffectRunner {
             Effect::UnwatchProcess { watch } => self.unwatch_process(&watch),
             Effect::RetryProcessWatches => {
                 self.children.reap();
-                let again: Vec<_> = self.unwatched_processes.drain().collect();
-                again.into_iter().for_each(|(watch, process)| self.watch_process(watch, process));
+                let failed_watches: Vec<_> = self.unwatched_processes.drain().collect();
+                failed_watches.into_iter().for_each(|(watch, process)| self.watch_process(watch, process));
             }
             Effect::WakeAgent { spawn, wake: Wake::Needed } => self.wake_sockets.wake(&spawn),
             Effect::WakeAgent { wake: Wake::Done, .. } => {}

@@ -4,21 +4,21 @@
 use protocol::error::{ErrorKind, ErrorReport};
 use rustix::process::{Resource, getrlimit};
 
-/// The report for `error`, which the kernel returned for the start of `what`.
-pub(crate) fn start_error(what: &str, error: &str) -> ErrorReport {
-    let message = format!("cannot start {what}: {error}");
+/// The report for `error`, which the kernel returned for the start of `subject`.
+pub(crate) fn start_error(subject: &str, error: &str) -> ErrorReport {
+    let message = format!("cannot start {subject}: {error}");
     match store::reached_process_limit() {
         Some(limit) => limit.to_error(&message),
         None => ErrorReport::new(ErrorKind::Io, message).with_help("see: teamctl doctor"),
     }
 }
 
-/// The error report for `what`, which was not started because the daemon has too few free
+/// The error report for `subject`, which was not started because the daemon has too few free
 /// descriptors. The daemon needs three for each member, and keeps some free for the calls of
 /// people.
-pub(crate) fn descriptors_error(what: &str) -> ErrorReport {
+pub(crate) fn descriptors_error(subject: &str) -> ErrorReport {
     let allowed = getrlimit(Resource::Nofile).current.map_or("all".to_owned(), |limit| limit.to_string());
-    let message = format!("cannot start {what}: too few of the {allowed} descriptors of teamd are free");
+    let message = format!("cannot start {subject}: too few of the {allowed} descriptors of teamd are free");
     ErrorReport::new(ErrorKind::Io, message).with_help(store::MORE_DESCRIPTORS_HELP)
 }
 

@@ -105,10 +105,10 @@ impl ProcessWatcher {
     pub(crate) fn start(events: UnboundedSender<CoreEvent>) -> io::Result<ProcessWatcher> {
         let epoll = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let watched: Arc<Mutex<HashMap<u64, WatchId>>> = Arc::default();
-        let (sleeper, names) = (epoll.clone(), watched.clone());
+        let (thread_epoll, thread_watched) = (epoll.clone(), watched.clone());
         std::thread::Builder::new()
             .name("processes".into())
-            .spawn(move || report_deaths(&sleeper, &names, &events))?;
+            .spawn(move || report_deaths(&thread_epoll, &thread_watched, &events))?;
         Ok(ProcessWatcher { epoll, watched, pidfds: HashMap::new(), next: 0 })
     }
 
@@ -143,8 +143,8 @@ impl ProcessWatcher {
     fn add_to_epoll(&mut self, watch: &WatchId, pidfd: OwnedFd) -> io::Result<()> {
         self.next += 1;
         self.names().insert(self.next, watch.clone());
-        let once = EventFlags::IN | EventFlags::ONESHOT;
-        epoll::add(&*self.epoll, &pidfd, EventData::new_u64(self.next), once)?;
+        let flags = EventFlags::IN | EventFlags::ONESHOT;
+        epoll::add(&*self.epoll, &pidfd, EventData::new_u64(self.next), flags)?;
         self.pidfds.insert(watch.clone(), pidfd);
         Ok(())
     }
@@ -169,15 +169,19 @@ impl ProcessWatcher {
 }
 
 /// The thread's loop: sends [`CoreEvent::ProcessDied`] for each process that exits.
-fn report_deaths(epoll: &OwnedFd, names: &Mutex<HashMap<u64, WatchId>>, events: &UnboundedSender<CoreEvent>) {
+fn report_deaths(
+    epoll: &OwnedFd,
+    watched: &Mutex<HashMap<u64, WatchId>>,
+    events: &UnboundedSender<CoreEvent>,
+) {
     let mut ready = Vec::with_capacity(16);
     loop {
         // If a signal interrupts the wait, the next call returns the pending events.
         epoll::wait(epoll, spare_capacity(&mut ready), None).ok();
         for event in ready.drain(..) {
             failpoint::hit("process.died");
-            let name = names.lock().unwrap_or_else(PoisonError::into_inner).remove(&event.data.u64());
-            if let Some(watch) = name
+            let watch = watched.lock().unwrap_or_else(PoisonError::into_inner).remove(&event.data.u64());
+            if let Some(watch) = watch
                 && events.send(CoreEvent::ProcessDied { watch }).is_err()
             {
                 return;

@@ -57,19 +57,20 @@ impl InstanceLock {
     /// `NoDaemon` (exit code 69) with the pid of the other daemon if that daemon does not exit, and
     /// `Io`.
     pub(crate) fn acquire(path: &Path, root: &Path, socket: &Path) -> Result<InstanceLock, ErrorReport> {
-        let io = |verb: &str, error: &std::io::Error| ErrorReport::from_io(verb, path, error);
-        let open = File::options().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
-        let mut file = open.map_err(|error| io("open", &error))?;
-        let mut locked = file.try_lock();
-        if matches!(locked, Err(TryLockError::WouldBlock))
+        let to_error = |verb: &str, error: &std::io::Error| ErrorReport::from_io(verb, path, error);
+        let open_result =
+            File::options().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
+        let mut file = open_result.map_err(|error| to_error("open", &error))?;
+        let mut lock_result = file.try_lock();
+        if matches!(lock_result, Err(TryLockError::WouldBlock))
             && has_holder_exited(read_holder_pid(&mut file), socket)
         {
-            locked = file.try_lock();
+            lock_result = file.try_lock();
         }
-        match locked {
+        match lock_result {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(already_running_error(&mut file, root, socket)),
-            Err(TryLockError::Error(error)) => return Err(io("lock", &error)),
+            Err(TryLockError::Error(error)) => return Err(to_error("lock", &error)),
         }
         failpoint::hit("instance.locked");
         let lock = InstanceLock { path: path.to_owned(), file };
@@ -90,8 +91,8 @@ impl InstanceLock {
         written.map_err(|error| ErrorReport::from_io("write", &self.path, &error))
     }
 
-    /// The path of the socket that a running daemon binds if its own socket was removed and cannot be
-    /// bound again.
+    /// The path of the socket that a running daemon binds if its own socket was removed and cannot
+    /// be bound again.
     pub(crate) fn fallback_socket(&self) -> PathBuf {
         self.path.with_file_name("control.sock")
     }
@@ -228,15 +229,15 @@ pub(crate) fn check_socket_directory(socket: &Path) -> Result<(), ErrorReport> {
 /// Binds the control socket with mode 0600. Only the socket of a dead daemon is replaced.
 pub(crate) fn bind(path: &Path) -> Result<(UnixListener, BoundSocket), ErrorReport> {
     check_socket_directory(path)?;
-    let io = |error: std::io::Error| ErrorReport::from_io("listen on", path, &error);
+    let to_error = |error: std::io::Error| ErrorReport::from_io("listen on", path, &error);
     failpoint::hit("instance.listen");
     remove_stale_socket(path)?;
     failpoint::hit("instance.bind");
-    let listener = UnixListener::bind(path).map_err(io)?;
+    let listener = UnixListener::bind(path).map_err(to_error)?;
     failpoint::hit("instance.bound");
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(io)?;
-    listener.set_nonblocking(true).map_err(io)?;
-    let meta = std::fs::symlink_metadata(path).map_err(io)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(to_error)?;
+    listener.set_nonblocking(true).map_err(to_error)?;
+    let meta = std::fs::symlink_metadata(path).map_err(to_error)?;
     Ok((listener, BoundSocket { path: path.to_owned(), device: meta.dev(), inode: meta.ino() }))
 }
 
@@ -269,12 +270,12 @@ fn remove_stale_socket(path: &Path) -> Result<(), ErrorReport> {
 /// In `/tmp`, for example, another user may have created it first. `Io` if the directory cannot be
 /// created.
 fn make_private_directory(path: &Path) -> Result<(), ErrorReport> {
-    let io = |error: std::io::Error| ErrorReport::from_io("make", path, &error);
+    let to_error = |error: std::io::Error| ErrorReport::from_io("make", path, &error);
     store::check_not_replaceable(path)?;
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(to_error)?;
     // The parent may have been created since the first check.
     store::check_not_replaceable(path)?;
-    let meta = std::fs::symlink_metadata(path).map_err(io)?;
+    let meta = std::fs::symlink_metadata(path).map_err(to_error)?;
     let is_private =
         meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o077 == 0;
     if is_private {

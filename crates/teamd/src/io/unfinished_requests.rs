@@ -32,10 +32,10 @@ impl UnfinishedRequests {
     pub(super) fn reserve(&self, share: &mut UnfinishedBytes, bytes: usize) -> Result<(), TryAcquireError> {
         let reserved = share.0.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let missing = u32::try_from(bytes.saturating_sub(reserved)).unwrap_or(u32::MAX);
-        let more = self.0.clone().try_acquire_many_owned(missing)?;
+        let permit = self.0.clone().try_acquire_many_owned(missing)?;
         match &mut share.0 {
-            Some(share) => share.merge(more),
-            none => *none = Some(more),
+            Some(share) => share.merge(permit),
+            empty => *empty = Some(permit),
         }
         Ok(())
     }

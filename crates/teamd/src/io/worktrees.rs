@@ -56,12 +56,14 @@ impl WorktreeJob {
                 result: Err(error),
                 path: WorktreePath::Present,
             },
-            WorktreeJob::CheckUnsaved { client, order, .. } => {
-                WorktreeResult::UnsavedChecked { client: *client, order: order.clone(), result: Err(error) }
-            }
-            WorktreeJob::RemoveAll { client, order, .. } => {
-                let (order, removed_worktrees) = (order.clone(), RemovedWorktrees::default());
-                WorktreeResult::RemovedAll { client: *client, order, removed_worktrees, result: Err(error) }
+            WorktreeJob::CheckUnsaved { client, request, .. } => WorktreeResult::UnsavedChecked {
+                client: *client,
+                request: request.clone(),
+                result: Err(error),
+            },
+            WorktreeJob::RemoveAll { client, request, .. } => {
+                let (request, removed_worktrees) = (request.clone(), RemovedWorktrees::default());
+                WorktreeResult::RemovedAll { client: *client, request, removed_worktrees, result: Err(error) }
             }
         }
     }
@@ -69,13 +71,13 @@ impl WorktreeJob {
 
 fn run_job(job: &WorktreeJob) -> WorktreeResult {
     match job {
-        WorktreeJob::Propose { client, team, name, wanted, environment } => {
+        WorktreeJob::Propose { client, team, name, options, environment } => {
             let (client, team, name) = (*client, team.clone(), name.clone());
             let to_creation = |proposal| {
                 let (team, name, environment) = (team.clone(), name.clone(), environment.clone());
                 Box::new(WorktreeCreation { client, team, name, proposal, environment })
             };
-            let result = propose_worktree(wanted, environment).map(to_creation).map_err(to_error);
+            let result = propose_worktree(options, environment).map(to_creation).map_err(to_error);
             WorktreeResult::Proposed { client, team, name, result }
         }
         WorktreeJob::Fill(creation) => {
@@ -86,18 +88,20 @@ fn run_job(job: &WorktreeJob) -> WorktreeResult {
             };
             WorktreeResult::Filled { creation: creation.clone(), result, path }
         }
-        WorktreeJob::CheckUnsaved { client, order, worktrees, shim_pids } => WorktreeResult::UnsavedChecked {
-            client: *client,
-            order: order.clone(),
-            result: check_unsaved(order, worktrees, shim_pids),
-        },
-        WorktreeJob::RemoveAll { client, order, worktrees, trash } => {
-            let mut removed = RemovedWorktrees::default();
-            let result = remove_all(order, worktrees, trash, &mut removed);
+        WorktreeJob::CheckUnsaved { client, request, worktrees, shim_pids } => {
+            WorktreeResult::UnsavedChecked {
+                client: *client,
+                request: request.clone(),
+                result: check_unsaved(request, worktrees, shim_pids),
+            }
+        }
+        WorktreeJob::RemoveAll { client, request, worktrees, trash } => {
+            let mut removed_worktrees = RemovedWorktrees::default();
+            let result = remove_all(request, worktrees, trash, &mut removed_worktrees);
             WorktreeResult::RemovedAll {
                 client: *client,
-                order: order.clone(),
-                removed_worktrees: removed,
+                request: request.clone(),
+                removed_worktrees,
                 result,
             }
         }
@@ -111,11 +115,11 @@ fn run_job(job: &WorktreeJob) -> WorktreeResult {
 ///
 /// `Refused` if the worktree is missing or another directory is at its path.
 pub(crate) fn check_ownership(record: &AgentRecord) -> Result<(), ErrorReport> {
-    let Some(tree) = &record.worktree else { return Ok(()) };
-    match tree.state() {
+    let Some(worktree) = &record.worktree else { return Ok(()) };
+    match worktree.state() {
         Ok(WorktreeState::Present(_)) => Ok(()),
         Ok(_) => {
-            let path = tree.path.display();
+            let path = worktree.path.display();
             let message = format!("cannot start {} in its worktree {path}: it is gone", record.request.name);
             Err(ErrorReport::new(ErrorKind::Refused, message)
                 .with_help("spawn it again with --worktree for another one"))
@@ -136,12 +140,12 @@ struct UnsavedWork<'a> {
 /// The check skips the worktrees that the request discards. It also skips a worktree if another
 /// directory is at its path now. `shim_pids` has the pids of the team's shims.
 fn check_unsaved(
-    order: &DeleteTeamRequest,
+    request: &DeleteTeamRequest,
     worktrees: &[MemberWorktree],
     shim_pids: &BTreeSet<u32>,
 ) -> Result<(), ErrorReport> {
-    let environment = GitEnvironment::from_process().with_caller(&order.git_env);
-    let kept = worktrees.iter().filter(|worktree| !order.discard_worktrees.contains(&worktree.record.path));
+    let environment = GitEnvironment::from_process().with_caller(&request.git_env);
+    let kept = worktrees.iter().filter(|worktree| !request.discard_worktrees.contains(&worktree.record.path));
     let checked = kept.filter_map(|worktree| {
         let reasons = unsaved_reasons(worktree, &environment).ok()?;
         Some(UnsavedWork { worktree, reasons: exclude_members(reasons, shim_pids) })
@@ -150,7 +154,7 @@ fn check_unsaved(
     if unsaved.is_empty() {
         Ok(())
     } else {
-        Err(unsaved_work_error(order, &unsaved.iter().collect::<Vec<_>>()))
+        Err(unsaved_work_error(request, &unsaved.iter().collect::<Vec<_>>()))
     }
 }
 
@@ -174,68 +178,74 @@ fn exclude_members(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -> Vec<K
 /// Removes the worktrees of a team. A worktree with unsaved work that the request discards is moved
 /// to `trash`. All worktrees are checked before the first one is changed.
 ///
-/// `removed` receives the result for each worktree, even if the function returns an error.
+/// `removed_worktrees` receives the result for each worktree, even if the function returns an
+/// error.
 ///
 /// # Errors
 ///
 /// `Refused` if a worktree has unsaved work and the request does not discard it.
 fn remove_all(
-    order: &DeleteTeamRequest,
+    request: &DeleteTeamRequest,
     worktrees: &[MemberWorktree],
     trash: &Path,
-    removed: &mut RemovedWorktrees,
+    removed_worktrees: &mut RemovedWorktrees,
 ) -> Result<(), ErrorReport> {
-    let environment = GitEnvironment::from_process().with_caller(&order.git_env);
+    let environment = GitEnvironment::from_process().with_caller(&request.git_env);
     let mut checked = Vec::new();
     for worktree in worktrees {
         match unsaved_reasons(worktree, &environment) {
             Ok(reasons) => checked.push(UnsavedWork { worktree, reasons }),
-            Err(foreign) => removed.kept.push(foreign.to_string()),
+            Err(foreign) => removed_worktrees.kept.push(foreign.to_string()),
         }
     }
     let (clean, unsaved): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) =
         checked.iter().partition(|work| work.reasons.is_empty());
     let (discarded, kept): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) =
-        unsaved.into_iter().partition(|work| order.discard_worktrees.contains(&work.worktree.record.path));
+        unsaved.into_iter().partition(|work| request.discard_worktrees.contains(&work.worktree.record.path));
     if !kept.is_empty() {
-        return Err(unsaved_work_error(order, &kept));
+        return Err(unsaved_work_error(request, &kept));
     }
     let (missing, discarded): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) = discarded
         .into_iter()
         .partition(|work| matches!(work.worktree.record.state(), Ok(WorktreeState::Missing)));
-    for (tree, saved) in save_to_trash(order, &discarded, trash, &environment)? {
-        tree.discard(&saved, &environment).map_err(to_error)?;
-        removed.trashed.push(TrashedWorktree { path: tree.path.clone(), trash_dir: saved.directory });
+    for (record, saved_worktree) in save_to_trash(request, &discarded, trash, &environment)? {
+        record.discard(&saved_worktree, &environment).map_err(to_error)?;
+        removed_worktrees
+            .trashed
+            .push(TrashedWorktree { path: record.path.clone(), trash_dir: saved_worktree.directory });
     }
     for work in clean {
-        let tree = &work.worktree.record;
-        match tree.remove(&environment).map_err(to_error)? {
+        let record = &work.worktree.record;
+        match record.remove(&environment).map_err(to_error)? {
             RemoveOutcome::Kept(reasons) => {
-                return Err(unsaved_work_error(order, &[&UnsavedWork { worktree: work.worktree, reasons }]));
+                return Err(unsaved_work_error(
+                    request,
+                    &[&UnsavedWork { worktree: work.worktree, reasons }],
+                ));
             }
-            RemoveOutcome::AlreadyGone => removed.missing.push(tree.path.clone()),
+            RemoveOutcome::AlreadyGone => removed_worktrees.missing.push(record.path.clone()),
             RemoveOutcome::Removed | RemoveOutcome::RemovedKeptBranch => {
-                removed.removed.push(tree.path.clone());
+                removed_worktrees.removed.push(record.path.clone());
             }
         }
     }
     // A discarded worktree that is missing has nothing to save or remove.
-    removed.missing.extend(missing.into_iter().map(|work| work.worktree.record.path.clone()));
+    removed_worktrees.missing.extend(missing.into_iter().map(|work| work.worktree.record.path.clone()));
     Ok(())
 }
 
 /// Saves all `discarded` worktrees to the trash. The caller removes no worktree before all of them
 /// are saved.
 fn save_to_trash<'a>(
-    order: &DeleteTeamRequest,
+    request: &DeleteTeamRequest,
     discarded: &[&UnsavedWork<'a>],
     trash: &Path,
     environment: &GitEnvironment,
 ) -> Result<Vec<(&'a WorktreeRecord, SavedWorktree)>, ErrorReport> {
     let save = |work: &&UnsavedWork<'a>| {
-        let (tree, directory) =
-            (&work.worktree.record, trash_directory(trash, &order.team, &work.worktree.member));
-        tree.save(&directory, environment).map(|saved| (tree, saved)).map_err(to_error)
+        let (record, directory) =
+            (&work.worktree.record, trash_directory(trash, &request.team, &work.worktree.member));
+        record.save(&directory, environment).map(|saved| (record, saved)).map_err(to_error)
     };
     discarded.iter().map(save).collect()
 }
@@ -262,18 +272,19 @@ fn unsaved_reasons(
 /// Returns the error for a team deletion that is refused because of unsaved work. The error lists
 /// each worktree with its reasons. If all of these worktrees can go to the trash, the error
 /// contains the command that moves them there.
-fn unsaved_work_error(order: &DeleteTeamRequest, kept: &[&UnsavedWork]) -> ErrorReport {
+fn unsaved_work_error(request: &DeleteTeamRequest, kept: &[&UnsavedWork]) -> ErrorReport {
     let lines = kept.iter().map(|work| {
         let reasons: Vec<String> = work.reasons.iter().map(ToString::to_string).collect();
         let path = escape_controls(&work.worktree.record.path.display().to_string());
         format!("{path} ({}): {}", work.worktree.member, reasons.join("; "))
     });
     let lines: Vec<String> = lines.collect();
-    let paths = order.discard_worktrees.iter().chain(kept.iter().map(|work| &work.worktree.record.path));
+    let paths = request.discard_worktrees.iter().chain(kept.iter().map(|work| &work.worktree.record.path));
     let options: Vec<String> =
         paths.map(|path| format!("--discard {}", shell_quote(&path.display().to_string()))).collect();
-    let message = format!("cannot delete {}: there is unsaved work\n{}", order.team, lines.join("\n"));
-    // A worktree in which something is mounted, or which git cannot check, cannot go into the trash either.
+    let message = format!("cannot delete {}: there is unsaved work\n{}", request.team, lines.join("\n"));
+    // A worktree in which something is mounted, or which git cannot check, cannot go into the trash
+    // either.
     let help = kept.iter().flat_map(|work| &work.reasons).find_map(|reason| match reason {
         KeepReason::MountPoint(path) => Some(unmount_help(path)),
         KeepReason::ProgramMissing(program) => Some(install_help(program)),
@@ -282,8 +293,8 @@ fn unsaved_work_error(order: &DeleteTeamRequest, kept: &[&UnsavedWork]) -> Error
     if let Some(help) = help {
         return ErrorReport::new(ErrorKind::Refused, message).with_help(help);
     }
-    let force = if order.force { " --force" } else { "" };
-    let command = format!("teamctl delete {}{force} {}", order.team, options.join(" "));
+    let force = if request.force { " --force" } else { "" };
+    let command = format!("teamctl delete {}{force} {}", request.team, options.join(" "));
     ErrorReport::new(ErrorKind::Refused, message)
         .with_help(format!("commit and push it, or merge it; to put it into the trash instead: {command}"))
 }

@@ -293,8 +293,8 @@ fn shim_report_name(report: &FromShim) -> &'static str {
     }
 }
 
-fn hook_event_name(report: &HookEvent) -> &'static str {
-    match report {
+fn hook_event_name(event: &HookEvent) -> &'static str {
+    match event {
         HookEvent::SessionStarted => "HookEvent::SessionStarted",
         HookEvent::TurnStarted { .. } => "HookEvent::TurnStarted",
         HookEvent::PromptRead => "HookEvent::PromptRead",

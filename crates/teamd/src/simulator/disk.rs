@@ -123,7 +123,7 @@ impl SimulatedDisk {
             job => {
                 let changed_team = match &job {
                     FileJob::CreateTeam(creation) => Some(creation.name.clone()),
-                    FileJob::DeleteTeam { order, .. } => Some(order.team.clone()),
+                    FileJob::DeleteTeam { request, .. } => Some(request.team.clone()),
                     _ => None,
                 };
                 results.extend(self.run_plain_job(job).map(CoreEvent::FileJobDone));
@@ -162,7 +162,7 @@ impl SimulatedDisk {
             }
             FileJob::DeregisterMember { record } => self.deregister(&record),
             FileJob::ReadExitReport { spawn, .. } => {
-                FileResult::ExitReportRead { ended: self.exit_reports.remove(&spawn), spawn }
+                FileResult::ExitReportRead { report: self.exit_reports.remove(&spawn), spawn }
             }
             FileJob::ScanRequests { team } => {
                 let result = self.team(&team).map(|files| files.scan_requests());
@@ -177,11 +177,11 @@ impl SimulatedDisk {
                 let result = self.set_mode(&change, route, at);
                 FileResult::ModeSet { client, change, result }
             }
-            FileJob::SavePolicy { client, order } => {
+            FileJob::SavePolicy { client, request } => {
                 let writable = self.check_writable();
-                let files = writable.and_then(|()| self.team(&order.team));
-                let result = files.map(|files| files.policy = order.policy.clone());
-                FileResult::PolicySaved { client, order, result }
+                let files = writable.and_then(|()| self.team(&request.team));
+                let result = files.map(|files| files.policy = request.policy.clone());
+                FileResult::PolicySaved { client, request, result }
             }
             FileJob::CheckConfig { team, members } => {
                 let snapshot = self.check_config(&team, members);
@@ -204,7 +204,7 @@ impl SimulatedDisk {
                 FileResult::TeamFound { team, member_count: Ok(member_count), waiting }
             }
             FileJob::ReadOutputTimes { logs } => {
-                FileResult::OutputTimes { written: logs.into_iter().map(|(spawn, _)| (spawn, 0)).collect() }
+                FileResult::OutputTimes { times: logs.into_iter().map(|(spawn, _)| (spawn, 0)).collect() }
             }
             FileJob::ReplyWhenSaved { client, reply } => FileResult::ReplyReady { client, reply },
             FileJob::AcknowledgeExit { conn } => {
@@ -213,10 +213,10 @@ impl SimulatedDisk {
             FileJob::ConfirmWorktreeRecorded { creation } => {
                 FileResult::WorktreeRecorded { creation, result: self.check_saved() }
             }
-            FileJob::CheckDeletable { client, order } => {
-                FileResult::DeletableChecked { client, order, result: self.check_writable() }
+            FileJob::CheckDeletable { client, request } => {
+                FileResult::DeletableChecked { client, request, result: self.check_writable() }
             }
-            FileJob::DeleteTeam { client, order: DeleteTeamRequest { team, .. }, removed_worktrees } => {
+            FileJob::DeleteTeam { client, request: DeleteTeamRequest { team, .. }, removed_worktrees } => {
                 let result = self.check_writable().and_then(|()| self.check_saved());
                 if result.is_ok() {
                     self.teams.remove(&team);

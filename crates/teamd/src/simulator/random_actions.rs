@@ -31,8 +31,8 @@ const MAX_IDLE_STEPS: usize = 20_000;
 pub(super) fn run_scenario(simulation: &mut Simulation) {
     simulation.start();
     TEAMS.into_iter().for_each(|team| {
-        let order = create_request(simulation, TeamName::parse(team).expect("the name is valid"));
-        simulation.send_call(order);
+        let request = create_request(simulation, TeamName::parse(team).expect("the name is valid"));
+        simulation.send_call(request);
     });
     for _ in 0..simulation.rng.usize(20..MAX_STEPS) {
         random_action(simulation);

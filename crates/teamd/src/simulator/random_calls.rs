@@ -156,21 +156,21 @@ impl Simulation {
         let backend = [Backend::Tmux, Backend::Window, Backend::InProcess][self.rng.usize(0..3)];
         let restart = if self.rng.bool() { RestartPolicy::OnFailure(None) } else { RestartPolicy::Never };
         let dialog = if self.rng.bool() { vec!["Proceed?".to_owned()] } else { Vec::new() };
-        let mut order = default_request(team, name);
-        order.unique = worktree.is_none() && self.rng.bool();
-        (order.backend, order.restart, order.dialog_patterns) = (backend, restart, dialog);
-        self.choose_delivery(&mut order, &request_id);
-        order.env.insert(REQUEST_ID_VARIABLE.to_owned(), request_id);
+        let mut request = default_request(team, name);
+        request.unique = worktree.is_none() && self.rng.bool();
+        (request.backend, request.restart, request.dialog_patterns) = (backend, restart, dialog);
+        self.choose_delivery(&mut request, &request_id);
+        request.env.insert(REQUEST_ID_VARIABLE.to_owned(), request_id);
         if let Some(worktree) = worktree {
-            (order.worktree, order.cwd) = (Some(worktree.path.clone()), worktree.cwd.clone());
+            (request.worktree, request.cwd) = (Some(worktree.path.clone()), worktree.cwd.clone());
         }
-        Request::Spawn(order)
+        Request::Spawn(request)
     }
 }
 
 impl Simulation {
     /// Chooses the delivery of a new member, and whether the member must plan first.
-    fn choose_delivery(&mut self, order: &mut SpawnRequest, request_id: &str) {
+    fn choose_delivery(&mut self, request: &mut SpawnRequest, request_id: &str) {
         let deliveries = [
             Delivery::Turn,
             Delivery::Turn,
@@ -179,24 +179,24 @@ impl Simulation {
             Delivery::Pull,
             Delivery::Native,
         ];
-        order.delivery = deliveries[self.rng.usize(0..deliveries.len())];
-        let must_plan = order.delivery != Delivery::Native && self.rng.u8(..) < 90;
-        order.prompt_in_args = order.delivery == Delivery::Hook;
-        if order.delivery == Delivery::Turn {
+        request.delivery = deliveries[self.rng.usize(0..deliveries.len())];
+        let must_plan = request.delivery != Delivery::Native && self.rng.u8(..) < 90;
+        request.prompt_in_args = request.delivery == Delivery::Hook;
+        if request.delivery == Delivery::Turn {
             let modes = ["plan", "default", "acceptEdits"].map(|mode| (mode.to_owned(), Vec::new()));
             let agent = PerTurnProgram {
-                first_argv: order.argv.clone(),
+                first_argv: request.argv.clone(),
                 mode_args: modes.into(),
                 ..PerTurnProgram::default()
             };
-            order.turns = Some(TurnProgram::PerTurn(agent));
+            request.turns = Some(TurnProgram::PerTurn(agent));
         } else if must_plan {
             let launch = |mode: &str| LaunchArgv { argv: vec![mode.to_owned()], resume_argv: None };
-            order.approved = ["default", "acceptEdits"].map(|mode| (mode.to_owned(), launch(mode))).into();
-            order.argv = vec!["plan".to_owned()];
+            request.approved = ["default", "acceptEdits"].map(|mode| (mode.to_owned(), launch(mode))).into();
+            request.argv = vec!["plan".to_owned()];
         }
         if must_plan {
-            order.mode = Some(PermissionMode::Plan);
+            request.mode = Some(PermissionMode::Plan);
             self.planning_spawns.insert(request_id.to_owned());
         }
     }

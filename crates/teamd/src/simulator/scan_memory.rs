@@ -91,7 +91,7 @@ impl ScanMemory {
                 let unread = has_read_messages(logged, earlier).then_some(unread);
                 InboxScanResult {
                     new: headers(messages, logged),
-                    known: headers(&messages[..logged], 0),
+                    logged: headers(&messages[..logged], 0),
                     unread,
                     ..InboxScanResult::default()
                 }
@@ -99,7 +99,7 @@ impl ScanMemory {
             // Entries were removed, so all remaining ones are known.
             Some((count, _)) if count > messages.len() => InboxScanResult {
                 unread: Some(unread),
-                known: headers(messages, 0),
+                logged: headers(messages, 0),
                 ..InboxScanResult::default()
             },
             Some((count, unread_before)) => {

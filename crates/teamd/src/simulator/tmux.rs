@@ -108,7 +108,7 @@ impl SimulatedTmux {
                 }
             },
             PaneJob::InspectPane { spawn, pane } => {
-                PaneResult::PaneInspected { spawn, seen: self.inspect(&pane.server_epoch, &pane.id) }
+                PaneResult::PaneInspected { spawn, presence: self.inspect(&pane.server_epoch, &pane.id) }
             }
             PaneJob::ClosePane { spawn, pane, owner, .. } => {
                 assert_eq!(owner, spawn.pane_tag(), "a pane is closed with the tag of its own spawn");
@@ -139,12 +139,12 @@ impl SimulatedTmux {
                 let is_open = |dialog_pane: &DialogPane| {
                     !self.is_hung && self.panes.contains_key(&pane_number(&dialog_pane.pane.to_string()))
                 };
-                let open = panes
+                let dialogs = panes
                     .into_iter()
                     .filter(is_open)
                     .map(|dialog_pane| (dialog_pane.spawn, Some("Sure?".to_owned())))
                     .collect();
-                PaneResult::DialogsFound { open }
+                PaneResult::DialogsFound { dialogs }
             }
             PaneJob::CheckHiddenPanes { panes } => {
                 let is_visible = |(_, pane, owner): &(SpawnId, PaneId, PaneTag)| {

@@ -43,17 +43,17 @@ impl Worktrees {
             .is_some_and(|worktree| worktree.is_filled && worktree.record == *record)
     }
 
-    fn propose_worktree(&mut self, wanted: &WorktreeOptions) -> WorktreeProposal {
-        let (subdirectory, cwd) = (PathBuf::from("sub"), wanted.cwd.clone());
-        if let Some(record) = wanted.previous.iter().find(|record| self.exists(record)) {
+    fn propose_worktree(&mut self, options: &WorktreeOptions) -> WorktreeProposal {
+        let (subdirectory, cwd) = (PathBuf::from("sub"), options.cwd.clone());
+        if let Some(record) = options.previous.iter().find(|record| self.exists(record)) {
             return WorktreeProposal { record: record.clone(), exists: true, subdirectory, cwd };
         }
         self.inodes += 1;
-        let paths = (1..).map(|number| PathBuf::from(format!("/repo.worktrees/{}-{number}", wanted.name)));
+        let paths = (1..).map(|number| PathBuf::from(format!("/repo.worktrees/{}-{number}", options.name)));
         let path = paths.into_iter().find(|path| !self.present.contains_key(path)).expect("a path is free");
         let record = WorktreeRecord {
             path: path.clone(),
-            branch: wanted.default_branch.clone(),
+            branch: options.default_branch.clone(),
             branch_created: true,
             common_git_dir: "/repo/.git".into(),
             base_commit: "0".into(),
@@ -74,23 +74,23 @@ impl Worktrees {
     }
 
     /// Whether a deletion would lose unsaved work that the request does not discard.
-    fn has_unsaved(&self, order: &DeleteTeamRequest, worktrees: &[MemberWorktree]) -> bool {
+    fn has_unsaved(&self, request: &DeleteTeamRequest, worktrees: &[MemberWorktree]) -> bool {
         worktrees.iter().map(|worktree| &worktree.record).any(|record| {
             let present = self.present.get(&record.path).filter(|present| present.record == *record);
             present.is_some_and(|present| present.has_unsaved_work)
-                && !order.discard_worktrees.contains(&record.path)
+                && !request.discard_worktrees.contains(&record.path)
         })
     }
 
     /// Removes worktrees after a check of all of them. Fails after `max_removed` worktrees.
     fn remove_all(
         &mut self,
-        order: &DeleteTeamRequest,
+        request: &DeleteTeamRequest,
         worktrees: &[MemberWorktree],
         max_removed: usize,
         removed_worktrees: &mut RemovedWorktrees,
     ) -> Result<(), ErrorReport> {
-        if self.has_unsaved(order, worktrees) {
+        if self.has_unsaved(request, worktrees) {
             return Err(refused_error("there is unsaved work"));
         }
         for (removed_count, worktree) in worktrees.iter().enumerate() {
@@ -107,7 +107,7 @@ impl Worktrees {
                     match present.has_unsaved_work {
                         true => {
                             assert!(
-                                order.discard_worktrees.contains(&path),
+                                request.discard_worktrees.contains(&path),
                                 "unsaved work in {path:?} is removed without a request"
                             );
                             self.trash.insert(worktree.record.inode);
@@ -130,7 +130,7 @@ impl SimulatedDisk {
     fn apply_worktree_job(&mut self, rng: &mut fastrand::Rng, job: WorktreeJob) -> WorktreeResult {
         let fails = rng.u8(..) < 30;
         match job {
-            WorktreeJob::Propose { client, team, name, wanted, environment } => {
+            WorktreeJob::Propose { client, team, name, options, environment } => {
                 let creation = |proposal| {
                     let (team, name) = (team.clone(), name.clone());
                     Box::new(WorktreeCreation { client, team, name, proposal, environment })
@@ -138,7 +138,7 @@ impl SimulatedDisk {
                 let result = if fails {
                     Err(refused_error("no repository"))
                 } else {
-                    Ok(creation(self.worktrees.propose_worktree(&wanted)))
+                    Ok(creation(self.worktrees.propose_worktree(&options)))
                 };
                 WorktreeResult::Proposed { client, team, name, result }
             }
@@ -158,20 +158,20 @@ impl SimulatedDisk {
                 };
                 WorktreeResult::Filled { creation, result, path }
             }
-            WorktreeJob::CheckUnsaved { client, order, worktrees, .. } => {
-                let result = if self.worktrees.has_unsaved(&order, &worktrees) {
+            WorktreeJob::CheckUnsaved { client, request, worktrees, .. } => {
+                let result = if self.worktrees.has_unsaved(&request, &worktrees) {
                     Err(refused_error("unsaved work"))
                 } else {
                     Ok(())
                 };
-                WorktreeResult::UnsavedChecked { client, order, result }
+                WorktreeResult::UnsavedChecked { client, request, result }
             }
-            WorktreeJob::RemoveAll { client, order, worktrees, .. } => {
+            WorktreeJob::RemoveAll { client, request, worktrees, .. } => {
                 let (max_removed, mut removed_worktrees) =
                     (if fails { rng.usize(0..2) } else { usize::MAX }, RemovedWorktrees::default());
                 let result =
-                    self.worktrees.remove_all(&order, &worktrees, max_removed, &mut removed_worktrees);
-                WorktreeResult::RemovedAll { client, order, removed_worktrees, result }
+                    self.worktrees.remove_all(&request, &worktrees, max_removed, &mut removed_worktrees);
+                WorktreeResult::RemovedAll { client, request, removed_worktrees, result }
             }
         }
     }

@@ -68,7 +68,7 @@ pub(crate) enum FileJob {
     /// Apply a new permission mode of a member or lead.
     ApplyModeChange { client: ConnId, change: ModeChange, route: ModeRoute, at: u64 },
     /// Save the policy of a team, if the team exists.
-    SavePolicy { client: ConnId, order: SetPolicyRequest },
+    SavePolicy { client: ConnId, request: SetPolicyRequest },
     /// Write the permission mode of a member to config.json.
     WriteMode { team: TeamName, name: AgentName, mode: PermissionMode },
     /// Write `isActive` of a member to config.json.
@@ -103,10 +103,10 @@ pub(crate) enum FileJob {
     /// Check that the roster is saved, so that git may fill the worktree that it names.
     ConfirmWorktreeRecorded { creation: Box<WorktreeCreation> },
     /// Check whether the files of a team can be deleted, before its worktrees are removed.
-    CheckDeletable { client: Option<ConnId>, order: DeleteTeamRequest },
+    CheckDeletable { client: Option<ConnId>, request: DeleteTeamRequest },
     /// Delete the files of a team whose worktrees are removed already. Fails unless the roster on
     /// disk records the deletion.
-    DeleteTeam { client: Option<ConnId>, order: DeleteTeamRequest, removed_worktrees: RemovedWorktrees },
+    DeleteTeam { client: Option<ConnId>, request: DeleteTeamRequest, removed_worktrees: RemovedWorktrees },
 }
 
 /// A team that a client wants to create.
@@ -139,7 +139,7 @@ pub(crate) struct WaitingCall {
 impl WaitingCall {
     /// Whether the call deletes its team in any case, even one whose files are damaged.
     pub(crate) fn is_forced_deletion(&self) -> bool {
-        matches!(&self.call.request, Request::DeleteTeam(order) if order.force)
+        matches!(&self.call.request, Request::DeleteTeam(request) if request.force)
     }
 }
 
@@ -226,7 +226,7 @@ impl TaskSelection {
 pub(crate) enum FileResult {
     /// When each log grew last, in milliseconds since the epoch. 0 for a missing log.
     OutputTimes {
-        written: Vec<(SpawnId, u64)>,
+        times: Vec<(SpawnId, u64)>,
     },
     /// The reply of a job `ReplyWhenSaved` can be sent now.
     ReplyReady {
@@ -260,7 +260,7 @@ pub(crate) enum FileResult {
     },
     ExitReportRead {
         spawn: SpawnId,
-        ended: Option<ExitReport>,
+        report: Option<ExitReport>,
     },
     /// `members` are all members in config.json. The list is empty unless a task is in progress.
     TasksScanned {
@@ -285,7 +285,7 @@ pub(crate) enum FileResult {
     },
     PolicySaved {
         client: ConnId,
-        order: SetPolicyRequest,
+        request: SetPolicyRequest,
         result: Result<(), ErrorReport>,
     },
     RequestsScanned {
@@ -330,7 +330,7 @@ pub(crate) enum FileResult {
     },
     DeletableChecked {
         client: Option<ConnId>,
-        order: DeleteTeamRequest,
+        request: DeleteTeamRequest,
         result: Result<(), ErrorReport>,
     },
     TeamDeleted {
@@ -349,7 +349,7 @@ pub(crate) struct InboxScanResult {
     /// Messages that the event log has already. The first scan after the daemon's start returns
     /// them, because it reads the whole inbox. So does the scan of an inbox file that was
     /// rewritten.
-    pub(crate) known: Vec<MessageHeader>,
+    pub(crate) logged: Vec<MessageHeader>,
     /// How many messages are unread. `None` if no message was read since the last scan.
     pub(crate) unread: Option<usize>,
     /// Messages that another program removed, and that are restored.

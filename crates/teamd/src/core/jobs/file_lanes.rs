@@ -38,8 +38,8 @@ impl FileJob {
             }
             FileJob::CreateTeam(creation) => &creation.name,
             FileJob::ApplyModeChange { change, .. } => &change.team,
-            FileJob::SavePolicy { order, .. } => &order.team,
-            FileJob::CheckDeletable { order, .. } | FileJob::DeleteTeam { order, .. } => &order.team,
+            FileJob::SavePolicy { request, .. } => &request.team,
+            FileJob::CheckDeletable { request, .. } | FileJob::DeleteTeam { request, .. } => &request.team,
             FileJob::SendShutdownRequest { team, .. }
             | FileJob::ReadShutdownAnswers { team, .. }
             | FileJob::ScanTasks { team, .. }
@@ -80,20 +80,20 @@ pub(crate) fn collect_batch(
     first: FileJob,
     mut next_if: impl FnMut(&dyn Fn(&FileJob) -> bool) -> Option<FileJob>,
 ) -> Vec<FileJob> {
-    let mut all = vec![first];
-    while let Some(job) = next_if(&|job| belongs_to_batch(&all, job)) {
-        all.push(job);
+    let mut batch = vec![first];
+    while let Some(job) = next_if(&|job| belongs_to_batch(&batch, job)) {
+        batch.push(job);
     }
-    all
+    batch
 }
 
-fn belongs_to_batch(all: &[FileJob], job: &FileJob) -> bool {
-    let same_kind =
-        all.first().is_some_and(|first| std::mem::discriminant(first) == std::mem::discriminant(job));
+fn belongs_to_batch(batch: &[FileJob], job: &FileJob) -> bool {
+    let is_same_kind =
+        batch.first().is_some_and(|first| std::mem::discriminant(first) == std::mem::discriminant(job));
     let has_same_name = |record: &AgentRecord| {
-        all.iter().filter_map(member_of).any(|other| other.request.name == record.request.name)
+        batch.iter().filter_map(member_of).any(|other| other.request.name == record.request.name)
     };
-    same_kind && member_of(job).is_some_and(|record| !has_same_name(record))
+    is_same_kind && member_of(job).is_some_and(|record| !has_same_name(record))
 }
 
 /// The member that the job registers or deregisters.

@@ -23,7 +23,8 @@ pub(crate) enum PaneJob {
     ClosePane { spawn: SpawnId, pane: PaneId, owner: PaneTag, window: Option<WindowId> },
     /// Show a text to the attached tmux clients.
     NotifyAttached { text: String, panes: Vec<PaneId> },
-    /// Hide the pane of a member, or show it again. `client` gets the reply; `None` if no client asked.
+    /// Hide the pane of a member, or show it again. `client` gets the reply; `None` if no client
+    /// asked.
     MovePane { client: Option<ConnId>, pane_move: Box<PaneMove> },
     /// Find hidden panes that a person has moved back.
     CheckHiddenPanes { panes: Vec<(SpawnId, PaneId, PaneTag)> },
@@ -47,7 +48,8 @@ pub(crate) struct PaneMove {
     pub(crate) pane: PaneId,
     pub(crate) owner: PaneTag,
     pub(crate) visibility: PaneVisibility,
-    /// The panes of the team in joining order, this one among them unless it has a window of its own.
+    /// The panes of the team in joining order, this one among them unless it has a window of its
+    /// own.
     pub(crate) neighbors: Vec<PaneTag>,
     pub(crate) layout: Layout,
     /// The pane beside which this pane is shown, as long as there is space.
@@ -88,7 +90,7 @@ pub(crate) enum PaneResult {
     },
     PaneInspected {
         spawn: SpawnId,
-        seen: PanePresence,
+        presence: PanePresence,
     },
     /// `error`: why the pane may still exist.
     PaneClosed {
@@ -101,8 +103,8 @@ pub(crate) enum PaneResult {
         visibility: PaneVisibility,
         result: Result<(), ErrorReport>,
     },
-    /// The text of a notice was shown to the attached tmux clients. `unseen` is that text, or `None`
-    /// if the clients already display all panes that the notice is about.
+    /// The text of a notice was shown to the attached tmux clients. `unseen` is that text, or
+    /// `None` if the clients already display all panes that the notice is about.
     AttachedNotified {
         unseen: Option<String>,
     },
@@ -125,7 +127,7 @@ pub(crate) enum PaneResult {
     /// question is not found. `None` for a pane without a dialog. Panes that could not be captured
     /// are missing.
     DialogsFound {
-        open: BTreeMap<SpawnId, Option<String>>,
+        dialogs: BTreeMap<SpawnId, Option<String>>,
     },
 }
 

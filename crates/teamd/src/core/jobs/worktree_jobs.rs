@@ -27,7 +27,7 @@ pub(crate) enum WorktreeJob {
         client: ConnId,
         team: TeamName,
         name: AgentName,
-        wanted: WorktreeOptions,
+        options: WorktreeOptions,
         environment: GitEnvironment,
     },
     /// Let git fill a worktree. The saved roster names it.
@@ -37,7 +37,7 @@ pub(crate) enum WorktreeJob {
     /// `shim_pids` do not count, because they end with the members.
     CheckUnsaved {
         client: Option<ConnId>,
-        order: DeleteTeamRequest,
+        request: DeleteTeamRequest,
         worktrees: Vec<MemberWorktree>,
         shim_pids: BTreeSet<u32>,
     },
@@ -46,7 +46,7 @@ pub(crate) enum WorktreeJob {
     /// worktree is moved below the directory `trash`.
     RemoveAll {
         client: Option<ConnId>,
-        order: DeleteTeamRequest,
+        request: DeleteTeamRequest,
         worktrees: Vec<MemberWorktree>,
         trash: PathBuf,
     },
@@ -74,11 +74,11 @@ pub(crate) enum WorktreeResult {
     Filled { creation: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, path: WorktreePath },
     /// `result` is an error if a worktree can't be removed. The members still run during this
     /// check, so after `Ok` the removal can still fail.
-    UnsavedChecked { client: Option<ConnId>, order: DeleteTeamRequest, result: Result<(), ErrorReport> },
+    UnsavedChecked { client: Option<ConnId>, request: DeleteTeamRequest, result: Result<(), ErrorReport> },
     /// `removed_worktrees` says what became of each worktree, even after an error.
     RemovedAll {
         client: Option<ConnId>,
-        order: DeleteTeamRequest,
+        request: DeleteTeamRequest,
         removed_worktrees: RemovedWorktrees,
         result: Result<(), ErrorReport>,
     },

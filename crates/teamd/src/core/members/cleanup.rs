@@ -29,21 +29,22 @@ pub(crate) fn start_cleanup(context: &mut Context, id: &SpawnId, exit: Option<Ex
     let pane_cleanup = if pane.is_none() { Cleanup::Done } else { Cleanup::Pending };
     *lifecycle = Lifecycle::Exited(Exited { pane_cleanup, ..Exited::new(process, shutdown, exit) });
     context.effects.push(Effect::File(FileJob::DeregisterMember { record: agent.record.clone() }));
-    let hidden = std::mem::take(&mut agent.record.is_hidden).then(|| agent.record.request.team.clone());
+    let team_with_hidden_pane =
+        std::mem::take(&mut agent.record.is_hidden).then(|| agent.record.request.team.clone());
     if let Some(pane) = pane {
         context.effects.push(close_pane(id, pane));
     }
     context.state.has_roster_changed = true;
-    if let Some(team) = hidden {
+    if let Some(team) = team_with_hidden_pane {
         context.effects.push(write_hidden_panes(context.state, &team, None));
     }
 }
 
 /// Handles the result of closing a pane. There is an error if the pane may still be there.
 pub(crate) fn handle_pane_closed(context: &mut Context, id: &SpawnId, error: Option<ErrorReport>) {
-    let state = if error.is_some() { Cleanup::Failed } else { Cleanup::Done };
+    let cleanup = if error.is_some() { Cleanup::Failed } else { Cleanup::Done };
     let failure = error.map(|error| format!("its pane is not closed yet: {}", error.message));
-    finish_cleanup_step(context, id, failure, |exited| exited.pane_cleanup = state);
+    finish_cleanup_step(context, id, failure, |exited| exited.pane_cleanup = cleanup);
     finish_cleanup(context, id);
 }
 
@@ -58,12 +59,12 @@ pub(crate) fn handle_member_deregistered(
     let Some(team) = context.state.agents.get(id).map(|agent| agent.record.request.team.clone()) else {
         return;
     };
-    let state = if error.is_some() { Cleanup::Failed } else { Cleanup::Done };
+    let cleanup = if error.is_some() { Cleanup::Failed } else { Cleanup::Done };
     if error.is_none() {
         settle_approval(context, id, approval);
     }
     let failure = error.map(|error| format!("it is still on the team: {}", error.message));
-    finish_cleanup_step(context, id, failure, |exited| exited.file_cleanup = state);
+    finish_cleanup_step(context, id, failure, |exited| exited.file_cleanup = cleanup);
     finish_cleanup(context, id);
     // The member's open requests need no answer any more.
     schedule_request_scan_if_open(context, &team);
@@ -77,11 +78,11 @@ fn finish_cleanup_step(
     context: &mut Context,
     id: &SpawnId,
     failure: Option<String>,
-    set: impl FnOnce(&mut Exited),
+    set_cleanup: impl FnOnce(&mut Exited),
 ) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Lifecycle::Exited(exited) = &mut agent.record.lifecycle else { return };
-    set(exited);
+    set_cleanup(exited);
     let description = exited.description.clone();
     if let Some(failure) = failure {
         let name_waiters = std::mem::take(&mut exited.name_waiters);
@@ -116,10 +117,10 @@ fn settle_approval(context: &mut Context, id: &SpawnId, approval: ShutdownApprov
     let record = agent.record.clone();
     context.effects.push(exit_event(&record, outcome, &description));
     let team = context.state.teams.get_mut(&record.request.team);
-    for past in team.into_iter().flat_map(|team| &mut team.past_members) {
-        if past.name == record.request.name {
-            outcome.as_str().clone_into(&mut past.outcome);
-            past.description.clone_from(&description);
+    for past_member in team.into_iter().flat_map(|team| &mut team.past_members) {
+        if past_member.name == record.request.name {
+            outcome.as_str().clone_into(&mut past_member.outcome);
+            past_member.description.clone_from(&description);
         }
     }
     context.state.has_roster_changed = true;
@@ -141,15 +142,15 @@ pub(crate) fn retry_failed_cleanups(context: &mut Context) {
         }
         let pane = agent.record.pane.as_ref().and_then(AgentPane::pane_and_window);
         let Lifecycle::Exited(exited) = &mut agent.record.lifecycle else { continue };
-        let failed_files = exited.file_cleanup == Cleanup::Failed;
-        if failed_files {
+        let has_failed_files = exited.file_cleanup == Cleanup::Failed;
+        if has_failed_files {
             exited.file_cleanup = Cleanup::Pending;
         }
         let failed_pane = pane.filter(|_| exited.pane_cleanup == Cleanup::Failed);
         if failed_pane.is_some() {
             exited.pane_cleanup = Cleanup::Pending;
         }
-        if failed_files {
+        if has_failed_files {
             context.effects.push(Effect::File(FileJob::DeregisterMember { record: agent.record.clone() }));
         }
         context.effects.extend(failed_pane.map(|pane| close_pane(id, pane)));
@@ -167,7 +168,11 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     report_to_waiters(context.state, id, &description, WaitOutcome::Gone);
     let record = context.state.agents.remove(id).map(|agent| agent.record);
     record.iter().for_each(|record| {
-        pending_respawns::name_freed(context.state, &record.request.team, &record.request.name);
+        pending_respawns::start_respawn_of_free_name(
+            context.state,
+            &record.request.team,
+            &record.request.name,
+        );
     });
     let team = record.map(|record| record.request.team.clone());
     context.state.has_roster_changed = true;

@@ -23,32 +23,32 @@ use protocol::control::{ExitReport, SpawnRequest};
 
 /// Handles the exit report of a shim. If the terminal went away or the shim was killed, the daemon
 /// first asks tmux whether the whole tmux server has ended.
-pub(crate) fn handle_exit_report(context: &mut Context, id: &SpawnId, how: ExitReport) {
+pub(crate) fn handle_exit_report(context: &mut Context, id: &SpawnId, report: ExitReport) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    agent.record.lifecycle.process_mut().exit_report = Some(how.clone());
+    agent.record.lifecycle.process_mut().exit_report = Some(report.clone());
     context.state.has_roster_changed = true;
-    match (&how, &agent.record.pane) {
+    match (&report, &agent.record.pane) {
         (ExitReport::TerminalGone | ExitReport::ShimKilled, Some(pane)) => {
             context
                 .effects
                 .push(Effect::Pane(PaneJob::InspectPane { spawn: id.clone(), pane: pane.clone() }));
         }
-        _ => record_exit(context, id, how),
+        _ => record_exit(context, id, report),
     }
 }
 
-/// Records the exit of an agent whose terminal went away, or whose shim was killed. `seen` is what
-/// tmux reports about the pane.
-pub(crate) fn handle_pane_inspected(context: &mut Context, id: &SpawnId, seen: PanePresence) {
+/// Records the exit of an agent whose terminal went away, or whose shim was killed. `presence` is
+/// what tmux reports about the pane.
+pub(crate) fn handle_pane_inspected(context: &mut Context, id: &SpawnId, presence: PanePresence) {
     let Some(agent) = context.state.agents.get(id) else { return };
     let report = agent.record.lifecycle.process().exit_report.clone().unwrap_or(ExitReport::TerminalGone);
-    let how = match (report, seen) {
+    let report = match (report, presence) {
         // A kernel without memory kills the shims together with their tmux server.
         (_, PanePresence::ServerGone) => ExitReport::TmuxServerGone,
         (ExitReport::TerminalGone, PanePresence::Absent) => ExitReport::PaneClosed,
         (report, _) => report,
     };
-    record_exit(context, id, how);
+    record_exit(context, id, report);
 }
 
 /// Handles the death of a shim. The files thread reads the exit report that the shim may have left
@@ -114,18 +114,18 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, report: ExitRepor
     if summary.report_to != ReportTo::LeadUnlessApproved {
         context.effects.push(exit_event(&record, summary.outcome, &summary.description));
     }
-    let next = start_next_spawn(context, &record, cause, &report);
+    let next_spawn = start_next_spawn(context, &record, cause, &report);
     let SpawnRequest { team, name, .. } = &*record.request;
-    let notice = exit_notice(&report, &next).filter(|_| record.lifecycle.is_running());
+    let notice = exit_notice(&report, &next_spawn).filter(|_| record.lifecycle.is_running());
     notice.into_iter().for_each(|notice| context.state.notices.add(team, name, None, notice));
     let exit = ExitRecord {
         description: summary.description,
         outcome: summary.outcome,
-        next_step: next.describe_for_lead(team),
+        next_step: next_spawn.describe_for_lead(team),
         ended_at: context.now.wall,
         report_to: summary.report_to,
     };
-    context.state.add_past_member(team, next.past_member(&record, &exit));
+    context.state.add_past_member(team, next_spawn.past_member(&record, &exit));
     interrupts::fail_interrupt_waiters(context, id);
     start_cleanup(context, id, Some(exit));
 }
@@ -214,18 +214,18 @@ fn start_next_spawn(
             NextSpawn::NoRespawn if *report == ExitReport::Rebooted || process.agent_pid.is_none() => {
                 pending_respawns::suspend(context, record)
             }
-            next => next,
+            next_spawn => next_spawn,
         },
         ExitCause::TmuxGone => match pending_respawns::respawn_after_failure(context, record) {
             NextSpawn::NoRespawn | NextSpawn::GivenUp(_) => pending_respawns::suspend(context, record),
-            next => next,
+            next_spawn => next_spawn,
         },
         ExitCause::Other => NextSpawn::NoRespawn,
     }
 }
 
-fn classify_exit(how: &ExitReport) -> ExitOutcome {
-    match how {
+fn classify_exit(report: &ExitReport) -> ExitOutcome {
+    match report {
         ExitReport::Exit(0) => ExitOutcome::Completed,
         ExitReport::PaneClosed => ExitOutcome::Killed,
         _ => ExitOutcome::Failed,
@@ -234,10 +234,10 @@ fn classify_exit(how: &ExitReport) -> ExitOutcome {
 
 /// The notice for an exit that nobody requested. `None` if people need no notice, for example
 /// because a person closed the pane or the member is respawned.
-fn exit_notice(how: &ExitReport, next: &NextSpawn) -> Option<NoticeKind> {
-    match (how, next) {
+fn exit_notice(report: &ExitReport, next_spawn: &NextSpawn) -> Option<NoticeKind> {
+    match (report, next_spawn) {
         (ExitReport::TerminalGone, NextSpawn::NoRespawn) => Some(NoticeKind::Exited),
-        (_, NextSpawn::NoRespawn | NextSpawn::GivenUp(_)) => is_failure(how).then_some(NoticeKind::Exited),
+        (_, NextSpawn::NoRespawn | NextSpawn::GivenUp(_)) => is_failure(report).then_some(NoticeKind::Exited),
         (ExitReport::Rebooted | ExitReport::TmuxServerGone, NextSpawn::Suspended) => {
             Some(NoticeKind::Suspended)
         }
@@ -248,8 +248,8 @@ fn exit_notice(how: &ExitReport, next: &NextSpawn) -> Option<NoticeKind> {
 /// Whether the exit is a failure, after which the restart policy may respawn the member. A closed
 /// pane is no failure, because a person closed it on purpose. The end of the tmux server is no
 /// failure here, because `ExitCause::TmuxGone` handles it.
-fn is_failure(how: &ExitReport) -> bool {
-    match how {
+fn is_failure(report: &ExitReport) -> bool {
+    match report {
         ExitReport::Exit(code) => *code != 0,
         ExitReport::Signal(_)
         | ExitReport::ShimKilled
@@ -263,10 +263,11 @@ fn is_failure(how: &ExitReport) -> bool {
 /// started an agent, the roster can have a spawn whose agent never ran. Such a spawn has no exit
 /// report, because a shim leaves a report only after its agent has ended. A respawn always counts
 /// as run.
-fn has_run(record: &AgentRecord, how: &ExitReport) -> bool {
+fn has_run(record: &AgentRecord, report: &ExitReport) -> bool {
     let process = record.lifecycle.process();
-    // tmux may have said more than the shim.
-    let report = process.exit_report.as_ref().unwrap_or(how);
-    let unseen = matches!(report, ExitReport::ShimKilled | ExitReport::Rebooted);
-    process.agent_pid.is_some() || !unseen || record.is_respawn()
+    // `report` may come from tmux. Only the report from before tmux was asked shows whether the
+    // shim has left an exit report.
+    let shim_report = process.exit_report.as_ref().unwrap_or(report);
+    let lacks_exit_status = matches!(shim_report, ExitReport::ShimKilled | ExitReport::Rebooted);
+    process.agent_pid.is_some() || !lacks_exit_status || record.is_respawn()
 }

@@ -1,7 +1,7 @@
 //! The restart policy: whether and when a member is respawned after a failure. The delay before the
-//! respawn (the backoff) doubles with each failure, up to five minutes. After too many failures in an
-//! hour the member is no longer respawned. A member that was killed, or asked to shut down, is not
-//! respawned either.
+//! respawn (the backoff) doubles with each failure, up to five minutes. After too many failures in
+//! an hour the member is no longer respawned. A member that was killed, or asked to shut down, is
+//! not respawned either.
 //!
 //! Suspended members are also kept as pending respawns. They keep their tasks, worktrees and
 //! environments until `teamctl up --resume` respawns them.
@@ -41,7 +41,7 @@ pub(crate) enum NextSpawn {
     NoRespawn,
     Respawn {
         attempt: u32,
-        after: u64,
+        delay_ms: u64,
     },
     GivenUp(String),
     /// The member waits for a client to resume it.
@@ -53,8 +53,8 @@ impl NextSpawn {
     pub(crate) fn describe_for_lead(&self, team: &TeamName) -> Option<String> {
         match self {
             NextSpawn::NoRespawn => None,
-            NextSpawn::Respawn { after, .. } => Some(format!("it is started again in {after} ms")),
-            NextSpawn::GivenUp(why) => Some(format!("it is not started again: {why}")),
+            NextSpawn::Respawn { delay_ms, .. } => Some(format!("it is started again in {delay_ms} ms")),
+            NextSpawn::GivenUp(reason) => Some(format!("it is not started again: {reason}")),
             NextSpawn::Suspended => {
                 Some(format!("it is suspended; resume it with: teamctl up --resume -t {team}"))
             }
@@ -70,7 +70,7 @@ impl NextSpawn {
             description: exit.description.clone(),
             ended_at: exit.ended_at,
             respawns_at: match self {
-                NextSpawn::Respawn { after, .. } => Some(exit.ended_at + after),
+                NextSpawn::Respawn { delay_ms, .. } => Some(exit.ended_at + delay_ms),
                 NextSpawn::NoRespawn | NextSpawn::GivenUp(_) | NextSpawn::Suspended => None,
             },
             is_suspended: *self == NextSpawn::Suspended,
@@ -94,10 +94,10 @@ impl NextSpawn {
     fn event_kind(&self) -> Option<EventKind> {
         match self {
             NextSpawn::NoRespawn => None,
-            NextSpawn::Respawn { attempt, after } => {
-                Some(EventKind::MemberRespawnScheduled { attempt: *attempt, delay_ms: *after })
+            NextSpawn::Respawn { attempt, delay_ms } => {
+                Some(EventKind::MemberRespawnScheduled { attempt: *attempt, delay_ms: *delay_ms })
             }
-            NextSpawn::GivenUp(why) => Some(EventKind::MemberRespawnsExhausted { reason: why.clone() }),
+            NextSpawn::GivenUp(reason) => Some(EventKind::MemberRespawnsExhausted { reason: reason.clone() }),
             NextSpawn::Suspended => Some(EventKind::MemberSuspended),
         }
     }
@@ -111,20 +111,20 @@ pub(crate) fn respawn_after_failure(context: &mut Context, record: &AgentRecord)
     }
     let max_failures = max.map_or(RestartPolicy::DEFAULT_MAX, NonZeroU16::get);
     let mut respawn = RespawnRecord { is_handover: false, ..record.respawn.clone() };
-    respawn.failed_at.retain(|at| context.now.wall.saturating_sub(*at) < FAILURE_WINDOW);
+    respawn.failed_at.retain(|failed_at| context.now.wall.saturating_sub(*failed_at) < FAILURE_WINDOW);
     respawn.failed_at.push(context.now.wall);
-    let next = next_attempt(&respawn, max_failures);
-    context.effects.extend(next.event_kind().map(|what| Effect::log_member(record, what)));
-    if let NextSpawn::Respawn { after, .. } = next {
+    let next_spawn = next_attempt(&respawn, max_failures);
+    context.effects.extend(next_spawn.event_kind().map(|kind| Effect::log_member(record, kind)));
+    if let NextSpawn::Respawn { delay_ms, .. } = next_spawn {
         context.state.pending_respawns.push(PendingRespawn {
             request: record.request.clone(),
             respawn,
-            respawn_at: context.now.wall + after,
-            start: RespawnStart::At(context.now.mono + after),
+            respawn_at: context.now.wall + delay_ms,
+            start: RespawnStart::At(context.now.mono + delay_ms),
         });
         context.state.has_roster_changed = true;
     }
-    next
+    next_spawn
 }
 
 /// Suspends the member, and forgets its failures. `NoRespawn` if the member can't be respawned.
@@ -139,7 +139,7 @@ pub(crate) fn suspend(context: &mut Context, record: &AgentRecord) -> NextSpawn 
         start: RespawnStart::WhenResumed,
     });
     context.state.has_roster_changed = true;
-    context.effects.extend(NextSpawn::Suspended.event_kind().map(|what| Effect::log_member(record, what)));
+    context.effects.extend(NextSpawn::Suspended.event_kind().map(|kind| Effect::log_member(record, kind)));
     NextSpawn::Suspended
 }
 
@@ -147,9 +147,9 @@ pub(crate) fn suspend(context: &mut Context, record: &AgentRecord) -> NextSpawn 
 /// these members are suspended, otherwise their respawns are cancelled. Members that were suspended
 /// before are not changed. Returns an entry for each stopped respawn, for the reply to the client.
 pub(crate) fn stop_respawns(context: &mut Context) -> Vec<AgentExit> {
-    let between = context.state.pending_respawns.iter().filter(|pending| !pending.is_suspended());
-    let between: Vec<_> = between.map(|pending| &pending.request).collect();
-    let between: Vec<_> = between.iter().map(|order| (order.team.clone(), order.name.clone())).collect();
+    let pending = context.state.pending_respawns.iter().filter(|pending| !pending.is_suspended());
+    let requests = pending.map(|pending| &pending.request);
+    let stopped: Vec<_> = requests.map(|request| (request.team.clone(), request.name.clone())).collect();
     if context.state.daemon_shutdown == DaemonShutdown::Suspend {
         context
             .state
@@ -157,12 +157,12 @@ pub(crate) fn stop_respawns(context: &mut Context) -> Vec<AgentExit> {
             .iter_mut()
             .filter(|pending| !pending.is_suspended())
             .for_each(suspend_pending);
-        for past in context.state.teams.values_mut().flat_map(|team| &mut team.past_members) {
-            past.is_suspended |= past.respawns_at.take().is_some();
+        for past_member in context.state.teams.values_mut().flat_map(|team| &mut team.past_members) {
+            past_member.is_suspended |= past_member.respawns_at.take().is_some();
         }
-        return between.into_iter().map(|(team, name)| ended_entry(&team, name, BETWEEN_SPAWNS)).collect();
+        return stopped.into_iter().map(|(team, name)| exit_entry(&team, name, BETWEEN_SPAWNS)).collect();
     }
-    between
+    stopped
         .into_iter()
         .flat_map(|(team, name)| cancel_and_report(context, &team, &[name.to_string()]))
         .collect()
@@ -173,11 +173,11 @@ pub(crate) fn update_past_member(
     state: &mut State,
     team: &TeamName,
     name: &AgentName,
-    again_at: Option<u64>,
+    respawns_at: Option<u64>,
 ) {
-    let past = state.teams.get_mut(team).into_iter().flat_map(|team| &mut team.past_members);
-    for past in past.filter(|past| past.name == *name) {
-        (past.respawns_at, past.is_suspended) = (again_at, again_at.is_none());
+    let past_members = state.teams.get_mut(team).into_iter().flat_map(|team| &mut team.past_members);
+    for past_member in past_members.filter(|past_member| past_member.name == *name) {
+        (past_member.respawns_at, past_member.is_suspended) = (respawns_at, respawns_at.is_none());
     }
 }
 
@@ -200,8 +200,8 @@ fn next_attempt(respawn: &RespawnRecord, max_failures: u16) -> NextSpawn {
         return NextSpawn::GivenUp(format!("it failed {failures} times in an hour"));
     }
     let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX);
-    let after = INITIAL_BACKOFF.saturating_mul(2_u64.saturating_pow(doublings)).min(MAX_BACKOFF);
-    NextSpawn::Respawn { attempt: respawn.respawns + 1, after }
+    let delay_ms = INITIAL_BACKOFF.saturating_mul(2_u64.saturating_pow(doublings)).min(MAX_BACKOFF);
+    NextSpawn::Respawn { attempt: respawn.respawns + 1, delay_ms }
 }
 
 /// Schedules another respawn for a member whose last respawn was interrupted by the end of the
@@ -220,8 +220,8 @@ pub(crate) fn retry_interrupted_start(context: &mut Context, id: &SpawnId) {
         report_to: ReportTo::Nobody,
     };
     let respawns = record.respawn.respawns - 1;
-    let next = NextSpawn::Respawn { attempt: respawns + 1, after: 0 };
-    context.state.add_past_member(&record.request.team, next.past_member(&record, &exit));
+    let next_spawn = NextSpawn::Respawn { attempt: respawns + 1, delay_ms: 0 };
+    context.state.add_past_member(&record.request.team, next_spawn.past_member(&record, &exit));
     context.state.pending_respawns.push(PendingRespawn {
         request: record.request.clone(),
         respawn: RespawnRecord { respawns, ..record.respawn.clone() },
@@ -232,36 +232,42 @@ pub(crate) fn retry_interrupted_start(context: &mut Context, id: &SpawnId) {
 }
 
 /// Lets the pending respawn start that waited for this name to be free.
-pub(crate) fn name_freed(state: &mut State, team: &TeamName, name: &AgentName) {
-    let waits = |pending: &&mut PendingRespawn| {
+pub(crate) fn start_respawn_of_free_name(state: &mut State, team: &TeamName, name: &AgentName) {
+    let waits_for_name = |pending: &&mut PendingRespawn| {
         pending.start == RespawnStart::WhenNameFree && is_of_member(pending, team, name.as_str())
     };
-    state.pending_respawns.iter_mut().filter(waits).for_each(|pending| pending.start = RespawnStart::At(0));
+    state
+        .pending_respawns
+        .iter_mut()
+        .filter(waits_for_name)
+        .for_each(|pending| pending.start = RespawnStart::At(0));
 }
 
 /// Cancels the pending respawns of the members `names`, or of the whole team if `names` is empty.
 /// Returns the names of the members whose respawns were cancelled.
 pub(crate) fn cancel_respawns(context: &mut Context, team: &TeamName, names: &[String]) -> Vec<AgentName> {
-    let meant = |pending: &PendingRespawn| {
+    let is_selected = |pending: &PendingRespawn| {
         pending.request.team == *team
             && (names.is_empty() || names.iter().any(|name| is_of_member(pending, team, name)))
     };
     let (cancelled, rest): (Vec<_>, Vec<_>) =
-        std::mem::take(&mut context.state.pending_respawns).into_iter().partition(meant);
+        std::mem::take(&mut context.state.pending_respawns).into_iter().partition(is_selected);
     context.state.pending_respawns = rest;
     context.state.has_roster_changed |= !cancelled.is_empty();
     let cancelled: Vec<AgentName> =
         cancelled.into_iter().map(|pending| pending.request.name.clone()).collect();
     if let Some(team) = context.state.teams.get_mut(team) {
-        let ended = team.past_members.iter_mut().filter(|past| cancelled.contains(&past.name));
-        ended.for_each(|past| (past.respawns_at, past.is_suspended) = (None, false));
+        let past_members =
+            team.past_members.iter_mut().filter(|past_member| cancelled.contains(&past_member.name));
+        past_members
+            .for_each(|past_member| (past_member.respawns_at, past_member.is_suspended) = (None, false));
     }
     for name in &cancelled {
-        let why = "it was ended, or its name was taken".to_owned();
+        let reason = "it was ended, or its name was taken".to_owned();
         context.effects.push(Effect::Log(Event::for_member(
             team,
             name,
-            EventKind::MemberRespawnsExhausted { reason: why },
+            EventKind::MemberRespawnsExhausted { reason },
         )));
     }
     if !cancelled.is_empty() {
@@ -273,16 +279,18 @@ pub(crate) fn cancel_respawns(context: &mut Context, team: &TeamName, names: &[S
 
 /// Cancels pending respawns. Returns an entry of the shutdown reply for each.
 pub(crate) fn cancel_and_report(context: &mut Context, team: &TeamName, names: &[String]) -> Vec<AgentExit> {
-    let how = format!("{BETWEEN_SPAWNS}, and is not started again");
-    cancel_respawns(context, team, names).into_iter().map(|name| ended_entry(team, name, &how)).collect()
+    let description = format!("{BETWEEN_SPAWNS}, and is not started again");
+    cancel_respawns(context, team, names)
+        .into_iter()
+        .map(|name| exit_entry(team, name, &description))
+        .collect()
 }
 
-fn ended_entry(team: &TeamName, name: AgentName, how: &str) -> AgentExit {
-    let (team, how) = (team.clone(), how.to_owned());
+fn exit_entry(team: &TeamName, name: AgentName, description: &str) -> AgentExit {
     AgentExit {
         name,
-        team,
-        description: how,
+        team: team.clone(),
+        description: description.to_owned(),
         has_exited: true,
         cleanup_error: None,
         is_suspended: false,
@@ -300,14 +308,17 @@ mod tests {
 
     #[test]
     fn delays_double_up_to_a_limit_until_no_respawn_follows() {
-        let after = |failures, max| match next_attempt(&new_respawn(failures), max) {
-            NextSpawn::Respawn { after, .. } => Some(after),
+        let delay_ms = |failures, max| match next_attempt(&new_respawn(failures), max) {
+            NextSpawn::Respawn { delay_ms, .. } => Some(delay_ms),
             _ => None,
         };
-        let seconds: Vec<_> = (2..=13).map(|failures| after(failures, 12).map(|ms| ms / 1_000)).collect();
+        let seconds: Vec<_> = (2..=13).map(|failures| delay_ms(failures, 12).map(|ms| ms / 1_000)).collect();
         let expected = [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300].map(Some);
         assert_eq!((&seconds[..11], seconds[11]), (&expected[..], None));
-        assert_eq!((after(1, 1), after(2, 1), after(90, u16::MAX)), (Some(500), None, Some(MAX_BACKOFF)));
-        assert_eq!(next_attempt(&new_respawn(1), 12), NextSpawn::Respawn { attempt: 8, after: 500 });
+        assert_eq!(
+            (delay_ms(1, 1), delay_ms(2, 1), delay_ms(90, u16::MAX)),
+            (Some(500), None, Some(MAX_BACKOFF))
+        );
+        assert_eq!(next_attempt(&new_respawn(1), 12), NextSpawn::Respawn { attempt: 8, delay_ms: 500 });
     }
 }

@@ -18,33 +18,28 @@ use protocol::name::{AgentName, TeamName, strip_team};
 use protocol::permission_mode::{PermissionMode, is_read_only_type};
 use std::collections::HashMap;
 
-pub(crate) fn set_permission_mode(context: &mut Context, client: ConnId, order: SetModeRequest) {
+pub(crate) fn set_permission_mode(context: &mut Context, client: ConnId, request: SetModeRequest) {
     let target =
-        supervised_team(context.state, &order.team).and_then(|_| resolve_target(context.state, &order));
+        supervised_team(context.state, &request.team).and_then(|_| resolve_target(context.state, &request));
     match target {
         Err(error) => send_reply(context, client, Err(error)),
-        Ok((name, telling)) => {
-            let change = ModeChange { team: order.team, name, mode: order.mode };
+        Ok((name, route)) => {
+            let change = ModeChange { team: request.team, name, mode: request.mode };
             let at = context.now.wall;
-            context.effects.push(Effect::File(FileJob::ApplyModeChange {
-                client,
-                change,
-                route: telling,
-                at,
-            }));
+            context.effects.push(Effect::File(FileJob::ApplyModeChange { client, change, route, at }));
         }
     }
 }
 
 /// The name as the team spells it, and how the change reaches the member.
-fn resolve_target(state: &State, order: &SetModeRequest) -> Result<(AgentName, ModeRoute), ErrorReport> {
-    let named = AgentName::new_unchecked(strip_team(&order.name, &order.team));
-    if named.is_lead() {
+fn resolve_target(state: &State, request: &SetModeRequest) -> Result<(AgentName, ModeRoute), ErrorReport> {
+    let bare_name = AgentName::new_unchecked(strip_team(&request.name, &request.team));
+    if bare_name.is_lead() {
         return Ok((AgentName::lead(), ModeRoute::InConfig));
     }
-    let agent = find_member(state, &order.team, &order.name)?;
+    let agent = find_member(state, &request.team, &request.name)?;
     let name = agent.record.request.name.clone();
-    check_allowed(agent, order.mode)?;
+    check_allowed(agent, request.mode)?;
     match agent.record.request.delivery {
         Delivery::Native | Delivery::Turn | Delivery::Acp => Ok((name, ModeRoute::ByMessage)),
         Delivery::Hook | Delivery::Pull => Err(fixed_mode_error(&agent.record.request)),
@@ -58,18 +53,17 @@ fn check_allowed(agent: &Agent, mode: PermissionMode) -> Result<(), ErrorReport>
         let hint = format!("wait until it runs, see: teamctl status {name} -t {}", record.request.team);
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(hint));
     }
-    let plans = agent.turn.as_ref().is_some_and(|turn| turn.plan_stage.is_some());
-    if plans || record.awaits_plan_approval() {
+    let is_planning = agent.turn.as_ref().is_some_and(|turn| turn.plan_stage.is_some());
+    if is_planning || record.awaits_plan_approval() {
         let message =
             format!("cannot set the mode of {name}: it plans, and leaves that by the approval of its plan");
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(plan_mode_help(agent)));
     }
-    let reads = record
-        .request
-        .agent_type
-        .as_deref()
-        .filter(|of| is_read_only_type(of) && record.request.delivery != Delivery::Native);
-    if let Some(agent_type) = reads.filter(|_| mode != PermissionMode::Plan) {
+    let read_only_type =
+        record.request.agent_type.as_deref().filter(|agent_type| {
+            is_read_only_type(agent_type) && record.request.delivery != Delivery::Native
+        });
+    if let Some(agent_type) = read_only_type.filter(|_| mode != PermissionMode::Plan) {
         let message =
             format!("cannot set the mode of {name} to {mode}: it is of type {agent_type}, and only reads");
         return Err(ErrorReport::new(ErrorKind::Refused, message)
@@ -77,11 +71,11 @@ fn check_allowed(agent: &Agent, mode: PermissionMode) -> Result<(), ErrorReport>
     }
     let modes = record.turn_modes();
     if matches!(record.request.delivery, Delivery::Turn | Delivery::Acp)
-        && !modes.iter().any(|known| known == mode.as_str())
+        && !modes.iter().any(|supported| supported == mode.as_str())
     {
-        let known = if modes.is_empty() { "none".to_owned() } else { modes.join(", ") };
+        let mode_list = if modes.is_empty() { "none".to_owned() } else { modes.join(", ") };
         let message = format!("cannot set the mode of {name} to {mode}: its profile has no such mode");
-        return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(format!("it has: {known}")));
+        return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(format!("it has: {mode_list}")));
     }
     Ok(())
 }
@@ -136,12 +130,12 @@ pub(crate) fn store_config_modes(state: &mut State, team: &TeamName, modes: &[(A
 /// stores it in the agent's record, writes it to config.json, and returns true.
 pub(crate) fn apply_turn_mode(
     agent: &mut Agent,
-    before: Option<&TurnStatus>,
+    previous_turn: Option<&TurnStatus>,
     turn: &TurnStatus,
     effects: &mut Effects,
 ) -> bool {
-    let changed = before.is_some_and(|before| before.mode != turn.mode);
-    let Some(mode) = turn.mode.filter(|_| changed) else { return false };
+    let has_changed = previous_turn.is_some_and(|previous_turn| previous_turn.mode != turn.mode);
+    let Some(mode) = turn.mode.filter(|_| has_changed) else { return false };
     agent.record.config_mode = Some(mode.to_string());
     let (team, name) = (agent.record.request.team.clone(), agent.record.request.name.clone());
     effects.push(Effect::log_member(&agent.record, EventKind::ModeSet { mode }));

@@ -38,9 +38,9 @@ const SUBMIT_GRACE: u64 = 500;
 /// runs.
 pub(crate) fn schedule_handover(agent: &mut Agent, mode: PermissionMode, now: Now) {
     let record = &agent.record;
-    let launches = &record.request.approved;
-    if record.can_respawn() && !launches.is_empty() && record.respawn.approved_mode.is_none() {
-        let mode = if launches.contains_key(mode.as_str()) { mode } else { PermissionMode::Default };
+    let approved_launches = &record.request.approved;
+    if record.can_respawn() && !approved_launches.is_empty() && record.respawn.approved_mode.is_none() {
+        let mode = if approved_launches.contains_key(mode.as_str()) { mode } else { PermissionMode::Default };
         agent.record.respawn.approved_mode = Some(mode);
         let grace =
             if agent.record.request.delivery == Delivery::Hook { HOOK_WRITE_GRACE } else { SUBMIT_GRACE };
@@ -48,9 +48,10 @@ pub(crate) fn schedule_handover(agent: &mut Agent, mode: PermissionMode, now: No
     }
 }
 
-/// When an agent is ended for its respawn in the approved mode, in milliseconds on the monotonic
-/// clock. 0 (at once) while a hook waits in a long poll, because the program writes no files then.
-/// `None` if no such respawn is pending.
+/// The time at which an agent is ended for its respawn in the approved mode, in milliseconds on the
+/// monotonic clock. The delay after the approval lets the program finish its turn, so that no hook
+/// is killed while it writes a file. 0 (at once) while a hook waits in a long poll, because the
+/// program writes no files then. `None` if no such respawn is pending.
 pub(crate) fn handover_deadline(agent: &Agent) -> Option<u64> {
     let handover = agent.record.lifecycle.process().handover?;
     Some(if agent.long_poll.waiting.is_some() { 0 } else { handover.deadline })
@@ -100,7 +101,7 @@ pub(crate) fn respawn_for_plan(context: &mut Context, record: &AgentRecord) -> N
         return NextSpawn::NoRespawn;
     }
     let attempt = record.respawn.respawns + 1;
-    let next = NextSpawn::Respawn { attempt, after: 0 };
+    let next_spawn = NextSpawn::Respawn { attempt, delay_ms: 0 };
     context
         .effects
         .push(Effect::log_member(record, EventKind::MemberRespawnScheduled { attempt, delay_ms: 0 }));
@@ -111,7 +112,7 @@ pub(crate) fn respawn_for_plan(context: &mut Context, record: &AgentRecord) -> N
         start: RespawnStart::WhenNameFree,
     });
     context.state.has_roster_changed = true;
-    next
+    next_spawn
 }
 
 /// How the approval of a plan reaches the new spawn. If hooks deliver messages and the session is

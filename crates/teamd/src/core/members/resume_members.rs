@@ -15,24 +15,26 @@ use std::collections::BTreeMap;
 
 /// Resumes suspended members. The client gets its reply before the members have started. Each start
 /// is logged in the same way as a respawn after a failure.
-pub(crate) fn resume_members(context: &mut Context, client: ConnId, order: &ResumeMembersRequest) {
-    if let Some(Err(error)) = order.team.as_ref().map(|team| supervised_team(context.state, team)) {
+pub(crate) fn resume_members(context: &mut Context, client: ConnId, request: &ResumeMembersRequest) {
+    if let Some(Err(error)) = request.team.as_ref().map(|team| supervised_team(context.state, team)) {
         return send_reply(context, client, Err(error));
     }
     if context.state.daemon_shutdown.is_in_progress() {
         let error = going_down_error("resume members", "teamctl up --resume");
         return send_reply(context, client, Err(error));
     }
-    if let Some(error) = order.team.as_ref().and_then(|team| exhausted_error(context.state, team)) {
+    if let Some(error) = request.team.as_ref().and_then(|team| exhausted_error(context.state, team)) {
         return send_reply(context, client, Err(error));
     }
-    let spent: Vec<TeamName> =
+    let exhausted_teams: Vec<TeamName> =
         context.state.teams.keys().filter(|team| is_exhausted(context.state, team)).cloned().collect();
-    let meant =
-        |team: &TeamName| order.team.as_ref().is_none_or(|wanted| wanted == team) && !spent.contains(team);
+    let is_selected = |team: &TeamName| {
+        request.team.as_ref().is_none_or(|selected_team| selected_team == team)
+            && !exhausted_teams.contains(team)
+    };
     let pending = context.state.pending_respawns.iter_mut();
     let mut resumed: Vec<&mut PendingRespawn> =
-        pending.filter(|r| r.is_suspended() && meant(&r.request.team)).collect();
+        pending.filter(|pending| pending.is_suspended() && is_selected(&pending.request.team)).collect();
     resumed.sort_by_key(|pending| pending.respawn.first_spawned_at);
     let mut members: BTreeMap<TeamName, Vec<AgentName>> = BTreeMap::new();
     for pending in resumed {
@@ -51,25 +53,27 @@ pub(crate) fn resume_members(context: &mut Context, client: ConnId, order: &Resu
 pub(crate) fn start_due_respawns(context: &mut Context) {
     let (mut due, rest): (Vec<PendingRespawn>, _) = std::mem::take(&mut context.state.pending_respawns)
         .into_iter()
-        .partition(|r: &PendingRespawn| r.start.deadline().is_some_and(|at| at <= context.now.mono));
+        .partition(|pending: &PendingRespawn| {
+            pending.start.deadline().is_some_and(|deadline| deadline <= context.now.mono)
+        });
     context.state.pending_respawns = rest;
     // The panes of resumed members stand in joining order again.
     due.sort_by_key(|pending| pending.respawn.first_spawned_at);
     for mut pending in due {
-        let order = &pending.request;
-        let holder = context.state.member(&order.team, &order.name);
+        let request = &pending.request;
+        let holder = context.state.member(&request.team, &request.name);
         // The name may be free soon if its holder exits or is still starting.
-        let passing = holder.map(|agent| !agent.record.lifecycle.has_agent());
-        match passing.or_else(|| is_deletion_undecided(context.state, &order.team)) {
+        let is_soon_free = holder.map(|agent| !agent.record.lifecycle.has_agent());
+        match is_soon_free.or_else(|| is_deletion_undecided(context.state, &request.team)) {
             // Another member has taken the name.
             Some(false) => {}
             Some(true) => {
                 pending.start = RespawnStart::At(context.now.mono + NAME_BUSY_RETRY);
                 context.state.pending_respawns.push(pending);
             }
-            None if is_exhausted(context.state, &order.team) => suspend_again(context, pending),
+            None if is_exhausted(context.state, &request.team) => suspend_again(context, pending),
             None if has_used_share(context.state, &pending) => suspend_again(context, pending),
-            None if context.state.teams.get(&order.team).is_none_or(|team| team.deletion.is_some()) => {}
+            None if context.state.teams.get(&request.team).is_none_or(|team| team.deletion.is_some()) => {}
             None => spawn::respawn(context, pending),
         }
         context.state.has_roster_changed = true;
@@ -78,8 +82,10 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
 
 /// Whether the member has used its share of the team's budget.
 fn has_used_share(state: &State, pending: &PendingRespawn) -> bool {
-    let known = state.teams.get(&pending.request.team);
-    known.is_some_and(|known| used_share_reason(&known.policy, pending.respawn.usage.usage).is_some())
+    let team_state = state.teams.get(&pending.request.team);
+    team_state.is_some_and(|team_state| {
+        used_share_reason(&team_state.policy, pending.respawn.usage.usage).is_some()
+    })
 }
 
 /// Keeps a member suspended that may not be started now.
@@ -87,17 +93,18 @@ fn suspend_again(context: &mut Context, mut pending: PendingRespawn) {
     suspend_pending(&mut pending);
     let SpawnRequest { team, name, .. } = &*pending.request;
     update_past_member(context.state, team, name, None);
-    if let Some(known) = context.state.teams.get_mut(team)
-        && let Some(reason) = used_share_reason(&known.policy, pending.respawn.usage.usage)
-        && let Some(past) = known.past_members.iter_mut().rfind(|past| past.name == *name)
+    if let Some(team_state) = context.state.teams.get_mut(team)
+        && let Some(reason) = used_share_reason(&team_state.policy, pending.respawn.usage.usage)
+        && let Some(past_member) =
+            team_state.past_members.iter_mut().rfind(|past_member| past_member.name == *name)
     {
-        past.description = format!("{reason}; give it more with: teamctl policy FILE -t {team}");
+        past_member.description = format!("{reason}; give it more with: teamctl policy FILE -t {team}");
     }
     context.state.pending_respawns.push(pending);
 }
 
 /// `Some(true)` while the daemon checks whether the team can be deleted.
 fn is_deletion_undecided(state: &State, team: &TeamName) -> Option<bool> {
-    let looking = state.teams.get(team).is_some_and(|team| team.deletion == Some(Deletion::Checking));
-    looking.then_some(true)
+    let is_checking = state.teams.get(team).is_some_and(|team| team.deletion == Some(Deletion::Checking));
+    is_checking.then_some(true)
 }

@@ -66,47 +66,57 @@ impl ShutdownTerms {
     }
 }
 
-pub(crate) fn request_member_shutdown(context: &mut Context, client: ConnId, order: &ShutdownMembersRequest) {
-    match resolve_targets(context.state, &order.targets) {
+pub(crate) fn request_member_shutdown(
+    context: &mut Context,
+    client: ConnId,
+    request: &ShutdownMembersRequest,
+) {
+    match resolve_targets(context.state, &request.targets) {
         Err(error) => send_reply(context, client, Err(error)),
         Ok(ids) => {
             cancel_suspend(context.state, &ids);
-            let rested =
-                pending_respawns::cancel_and_report(context, &order.targets.team, &order.targets.names);
-            let question = ShutdownTerms {
-                reason: order.reason.clone(),
-                grace_ms: order.grace_ms,
-                without_approval: if order.force {
+            let cancelled_respawns =
+                pending_respawns::cancel_and_report(context, &request.targets.team, &request.targets.names);
+            let terms = ShutdownTerms {
+                reason: request.reason.clone(),
+                grace_ms: request.grace_ms,
+                without_approval: if request.force {
                     WithoutApproval::Terminate
                 } else {
                     WithoutApproval::KeepRunning
                 },
             };
-            if order.no_wait {
-                let asked = ids.iter().map(|id| request_without_wait(context, id, &question));
-                let ended = rested.into_iter().chain(asked.flatten().collect::<Vec<_>>()).collect();
-                return context.effects.push(reply_exits(client, ended));
+            if request.no_wait {
+                let requested = ids.iter().map(|id| request_without_wait(context, id, &terms));
+                let exits =
+                    cancelled_respawns.into_iter().chain(requested.flatten().collect::<Vec<_>>()).collect();
+                return context.effects.push(reply_exits(client, exits));
             }
-            request_and_wait(context, ExitWaiter::new(&ids, rested, AfterExits::Reply(client)), &question);
+            request_and_wait(
+                context,
+                ExitWaiter::new(&ids, cancelled_respawns, AfterExits::Reply(client)),
+                &terms,
+            );
         }
     }
 }
 
-pub(crate) fn kill(context: &mut Context, client: ConnId, order: &MemberSelection) {
-    match resolve_targets(context.state, order) {
+pub(crate) fn kill(context: &mut Context, client: ConnId, selection: &MemberSelection) {
+    match resolve_targets(context.state, selection) {
         Err(error) => send_reply(context, client, Err(error)),
         Ok(ids) => {
             cancel_suspend(context.state, &ids);
-            let rested = pending_respawns::cancel_and_report(context, &order.team, &order.names);
-            kill_and_wait(context, ExitWaiter::new(&ids, rested, AfterExits::Reply(client)));
+            let cancelled_respawns =
+                pending_respawns::cancel_and_report(context, &selection.team, &selection.names);
+            kill_and_wait(context, ExitWaiter::new(&ids, cancelled_respawns, AfterExits::Reply(client)));
         }
     }
 }
 
 /// Kills the agents for which the client waits.
-pub(crate) fn kill_and_wait(context: &mut Context, waiting: ExitWaiter) {
-    let ids = waiting.pending.clone();
-    context.state.exit_waiters.push(waiting);
+pub(crate) fn kill_and_wait(context: &mut Context, waiter: ExitWaiter) {
+    let ids = waiter.pending.clone();
+    context.state.exit_waiters.push(waiter);
     for id in &ids {
         termination::terminate(context, id);
         abort_if_starting(context, id);
@@ -133,26 +143,30 @@ fn abort_if_starting(context: &mut Context, id: &SpawnId) {
 }
 
 /// Shuts down all agents, terminates those that do not approve, and then ends the daemon.
-pub(crate) fn shut_down_daemon(context: &mut Context, client: ConnId, closing: DaemonShutdown) {
-    context.state.daemon_shutdown = closing;
-    let between = pending_respawns::stop_respawns(context);
+pub(crate) fn shut_down_daemon(context: &mut Context, client: ConnId, mode: DaemonShutdown) {
+    context.state.daemon_shutdown = mode;
+    let stopped_respawns = pending_respawns::stop_respawns(context);
     context.state.has_roster_changed = true;
     // The agents of teams that were deleted are included.
     let living = context.state.agents.values().filter(|agent| !agent.record.lifecycle.has_failed_cleanup());
-    let all: BTreeSet<SpawnId> = living.map(|agent| agent.record.spawn_id.clone()).collect();
-    if closing == DaemonShutdown::Suspend {
-        suspend_on_exit(context.state, &all);
+    let ids: BTreeSet<SpawnId> = living.map(|agent| agent.record.spawn_id.clone()).collect();
+    if mode == DaemonShutdown::Suspend {
+        suspend_on_exit(context.state, &ids);
     }
-    let question = ShutdownTerms::forced("teamd is going down", DOWN_GRACE);
-    request_and_wait(context, ExitWaiter::new(&all, between, AfterExits::StopDaemon(client)), &question);
+    let terms = ShutdownTerms::forced("teamd is going down", DOWN_GRACE);
+    request_and_wait(
+        context,
+        ExitWaiter::new(&ids, stopped_respawns, AfterExits::StopDaemon(client)),
+        &terms,
+    );
 }
 
 /// Requests the shutdown of members, to suspend them. No client waits for it.
-pub(crate) fn request_suspension(context: &mut Context, ids: &BTreeSet<SpawnId>, why: &str) {
-    let question = ShutdownTerms::forced(why, BUDGET_GRACE);
+pub(crate) fn request_suspension(context: &mut Context, ids: &BTreeSet<SpawnId>, reason: &str) {
+    let terms = ShutdownTerms::forced(reason, BUDGET_GRACE);
     suspend_on_exit(context.state, ids);
     for id in ids {
-        request_shutdown(context, id, &question);
+        request_shutdown(context, id, &terms);
     }
 }
 
@@ -191,19 +205,20 @@ fn cancel_suspend(state: &mut State, ids: &BTreeSet<SpawnId>) {
 
 /// Requests the shutdown of an agent for a client that does not wait for the exit. Returns the
 /// agent's entry for the reply to the client. `None` for an unknown agent.
-fn request_without_wait(context: &mut Context, id: &SpawnId, question: &ShutdownTerms) -> Option<AgentExit> {
+fn request_without_wait(context: &mut Context, id: &SpawnId, terms: &ShutdownTerms) -> Option<AgentExit> {
     let record = &context.state.agents.get(id)?.record;
     let (name, team) = (record.request.name.clone(), record.request.team.clone());
-    request_shutdown(context, id, question);
-    let asked = context.state.agents.get(id).filter(|agent| !agent.record.lifecycle.has_failed_cleanup());
-    let (how, gone) = if asked.is_some() { ("asked", false) } else { (STOPPED_WHILE_STARTING, true) };
+    request_shutdown(context, id, terms);
+    let agent = context.state.agents.get(id).filter(|agent| !agent.record.lifecycle.has_failed_cleanup());
+    let (description, has_exited) =
+        if agent.is_some() { ("asked", false) } else { (STOPPED_WHILE_STARTING, true) };
     let request_id =
-        asked.and_then(|agent| agent.record.lifecycle.shutdown_ids().last()).map(ToString::to_string);
+        agent.and_then(|agent| agent.record.lifecycle.shutdown_ids().last()).map(ToString::to_string);
     Some(AgentExit {
         name,
         team,
-        description: how.to_owned(),
-        has_exited: gone,
+        description: description.to_owned(),
+        has_exited,
         cleanup_error: None,
         is_suspended: false,
         request_id,
@@ -213,11 +228,11 @@ fn request_without_wait(context: &mut Context, id: &SpawnId, question: &Shutdown
 /// Requests the shutdown of agents for a client that waits for their exits. The client is added to
 /// the waiting clients before the requests are sent. An agent that is still starting is stopped at
 /// once, and the client must learn of that, too.
-fn request_and_wait(context: &mut Context, waiting: ExitWaiter, question: &ShutdownTerms) {
-    let ids = waiting.pending.clone();
-    context.state.exit_waiters.push(waiting);
+fn request_and_wait(context: &mut Context, waiter: ExitWaiter, terms: &ShutdownTerms) {
+    let ids = waiter.pending.clone();
+    context.state.exit_waiters.push(waiter);
     for id in &ids {
-        request_shutdown(context, id, question);
+        request_shutdown(context, id, terms);
     }
     reply_to_finished_waiters(context);
 }
@@ -232,24 +247,24 @@ fn resolve_targets(state: &State, targets: &MemberSelection) -> Result<BTreeSet<
         .names
         .iter()
         .filter(|name| !is_between_spawns(state, &targets.team, name))
-        .map(|name| find_member(state, &targets.team, name).map(|a| a.record.spawn_id.clone()))
+        .map(|name| find_member(state, &targets.team, name).map(|agent| agent.record.spawn_id.clone()))
         .collect()
 }
 
 /// Requests the shutdown of an agent. If the agent has an unanswered shutdown request already, no
 /// second one is sent. Instead, the earlier of the two deadlines applies, and the agent is
 /// terminated after it if one of the two requests is forced.
-fn request_shutdown(context: &mut Context, id: &SpawnId, question: &ShutdownTerms) {
-    let until = context.now.mono.saturating_add(question.grace_ms);
+fn request_shutdown(context: &mut Context, id: &SpawnId, terms: &ShutdownTerms) {
+    let deadline = context.now.mono.saturating_add(terms.grace_ms);
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     match &mut agent.record.lifecycle {
         Lifecycle::Starting(_) => return abort_if_starting(context, id),
         Lifecycle::Running(process) => {
             let pending = PendingShutdown {
-                reason: question.reason.clone(),
-                deadline: until,
+                reason: terms.reason.clone(),
+                deadline,
                 resend_at: context.now.mono,
-                without_approval: question.without_approval,
+                without_approval: terms.without_approval,
             };
             agent.record.lifecycle = Lifecycle::Stopping(Stopping {
                 process: std::mem::take(process),
@@ -258,7 +273,7 @@ fn request_shutdown(context: &mut Context, id: &SpawnId, question: &ShutdownTerm
             });
         }
         Lifecycle::Stopping(stopping) => {
-            context.state.has_roster_changed |= tighten_stop(stopping, question, until, context.now);
+            context.state.has_roster_changed |= tighten_stop(stopping, terms, deadline, context.now);
             return;
         }
         Lifecycle::Exited(_) => return,
@@ -269,11 +284,11 @@ fn request_shutdown(context: &mut Context, id: &SpawnId, question: &ShutdownTerm
 
 /// Applies a further shutdown request to an agent that is already shutting down. Returns whether
 /// the roster must be saved because of that.
-fn tighten_stop(stopping: &mut Stopping, terms: &ShutdownTerms, until: u64, now: Now) -> bool {
+fn tighten_stop(stopping: &mut Stopping, terms: &ShutdownTerms, deadline: u64, now: Now) -> bool {
     match &mut stopping.stage {
         StopStage::Requested(pending) => {
             pending.without_approval = pending.without_approval.max(terms.without_approval);
-            pending.deadline = pending.deadline.min(until);
+            pending.deadline = pending.deadline.min(deadline);
             false
         }
         // The agent is being terminated already, for the respawn in another mode. The request only
@@ -290,9 +305,9 @@ fn tighten_stop(stopping: &mut Stopping, terms: &ShutdownTerms, until: u64, now:
 /// Sends the shutdown request of an agent, each time under a new id. The files thread skips the
 /// request if the agent has not read an earlier one yet.
 pub(crate) fn resend_request(context: &mut Context, id: &SpawnId) {
-    let ms = context.state.request_ids.next(context.now.wall);
+    let id_ms = context.state.request_ids.next(context.now.wall);
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    let request = RequestId::shutdown(ms, &agent.record.request.name);
+    let request = RequestId::shutdown(id_ms, &agent.record.request.name);
     let Lifecycle::Stopping(Stopping { shutdown, stage: StopStage::Requested(pending), .. }) =
         &mut agent.record.lifecycle
     else {
@@ -335,8 +350,8 @@ pub(crate) fn handle_request_sent(context: &mut Context, id: &SpawnId, result: R
         Ok(()) => context.effects.wake_agent(id, Wake::Needed),
         Err(error) => {
             let Some(agent) = context.state.agents.get(id) else { return };
-            let why = format!("cannot ask for a shutdown: {}", error.message);
-            context.effects.push(Effect::log_member(&agent.record, EventKind::Error { message: why }));
+            let message = format!("cannot ask for a shutdown: {}", error.message);
+            context.effects.push(Effect::log_member(&agent.record, EventKind::Error { message }));
         }
     }
 }
@@ -347,11 +362,11 @@ pub(crate) fn read_shutdown_answers(context: &mut Context, team: &TeamName) {
     let awaits_answer = |agent: &&Agent| {
         agent.record.request.team == *team && agent.record.lifecycle.awaits_shutdown_answer()
     };
-    let asked = context.state.agents.values().filter(awaits_answer);
+    let agents = context.state.agents.values().filter(awaits_answer);
     let requests: BTreeSet<RequestId> =
-        asked.flat_map(|agent| agent.record.lifecycle.shutdown_ids().to_vec()).collect();
-    let Some(supervised) = context.state.teams.get_mut(team).filter(|_| !requests.is_empty()) else { return };
-    if supervised.shutdown_answer_scan.try_start() {
+        agents.flat_map(|agent| agent.record.lifecycle.shutdown_ids().to_vec()).collect();
+    let Some(team_state) = context.state.teams.get_mut(team).filter(|_| !requests.is_empty()) else { return };
+    if team_state.shutdown_answer_scan.try_start() {
         context.effects.push(Effect::File(FileJob::ReadShutdownAnswers { team: team.clone(), requests }));
     }
 }
@@ -368,25 +383,25 @@ pub(crate) fn handle_shutdown_answers(
             context.effects.push(Effect::log_team(team, EventKind::Error { message: error.message }));
         }
     }
-    let supervised = context.state.teams.get_mut(team);
-    if supervised.is_some_and(|team| team.shutdown_answer_scan.finish()) {
+    let team_state = context.state.teams.get_mut(team);
+    if team_state.is_some_and(|team_state| team_state.shutdown_answer_scan.finish()) {
         read_shutdown_answers(context, team);
     }
 }
 
 fn apply_answers(context: &mut Context, team: &TeamName, answers: Vec<ShutdownAnswer>) {
-    let is_asked = |agent: &&Agent| {
+    let awaits_answer = |agent: &&Agent| {
         agent.record.request.team == *team && agent.record.lifecycle.awaits_shutdown_answer()
     };
-    let asked: BTreeMap<AgentName, SpawnId> = context
+    let ids_by_name: BTreeMap<AgentName, SpawnId> = context
         .state
         .agents
         .values()
-        .filter(is_asked)
+        .filter(awaits_answer)
         .map(|agent| (agent.record.request.name.clone(), agent.record.spawn_id.clone()))
         .collect();
     for answer in answers {
-        if let Some(id) = asked.get(&answer.from) {
+        if let Some(id) = ids_by_name.get(&answer.from) {
             apply_answer(context, id, answer);
         }
     }
@@ -442,15 +457,15 @@ pub(crate) fn recover_shutdown(agent: &mut Agent, now: Now, effects: &mut Effect
             pending.resend_at = now.mono + RESEND_INTERVAL;
             // The last daemon may have died before it wrote the request.
             let (ids, reason) = (stopping.shutdown.ids.clone(), pending.reason.clone());
-            let last = ids.last().cloned();
-            effects.extend(last.map(|last| shutdown_request_effect(record, last, reason, ids, now)));
+            let last_id = ids.last().cloned();
+            effects.extend(last_id.map(|last_id| shutdown_request_effect(record, last_id, reason, ids, now)));
         }
     }
 }
 
 /// Lets an agent run on that has rejected its shutdown, or has not answered.
-pub(crate) fn keep_running(context: &mut Context, id: &SpawnId, how: &str) {
-    report_to_waiters(context.state, id, how, WaitOutcome::StillRunning);
+pub(crate) fn keep_running(context: &mut Context, id: &SpawnId, description: &str) {
+    report_to_waiters(context.state, id, description, WaitOutcome::StillRunning);
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Lifecycle::Stopping(stopping) = &mut agent.record.lifecycle else { return };
     let mut process = std::mem::take(&mut stopping.process);
@@ -459,9 +474,10 @@ pub(crate) fn keep_running(context: &mut Context, id: &SpawnId, how: &str) {
     }
     agent.record.lifecycle = Lifecycle::Running(process);
     context.effects.extend(update_label(agent));
-    context
-        .effects
-        .push(Effect::log_member(&agent.record, EventKind::ShutdownRejected { reason: how.to_owned() }));
+    context.effects.push(Effect::log_member(
+        &agent.record,
+        EventKind::ShutdownRejected { reason: description.to_owned() },
+    ));
     context.state.has_roster_changed = true;
     reply_to_finished_waiters(context);
 }

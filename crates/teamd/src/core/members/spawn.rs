@@ -17,7 +17,9 @@ use crate::core::state::lookup::{
     going_down_error, pane_neighbors, person_pane, supervised_team, team_layout,
 };
 use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_holder};
-use crate::core::state::worktree_holds::{check_worktree, expire_holds, recorded_worktree, release_name};
+use crate::core::state::worktree_holds::{
+    check_worktree, expire_reservations, recorded_worktree, release_name,
+};
 use protocol::control::Backend;
 use protocol::control::SpawnRequest;
 use protocol::control::shim_subcommands;
@@ -33,22 +35,22 @@ pub(crate) const START_DEADLINE: u64 = 15_000;
 /// counts as running, in milliseconds. The agent's driver (`teamd-acp`) gives up sooner.
 pub(crate) const SESSION_START_DEADLINE: u64 = 45_000;
 
-pub(crate) fn spawn(context: &mut Context, client: ConnId, mut order: Box<SpawnRequest>) {
-    expire_holds(context.state, &order.team, context.now);
-    let choice = name_choice(&order);
-    if let Some(gone) = exiting_holder(context.state, &order.team, &order.name, choice) {
-        return gone.name_waiters.push(NameWaiter { client, call: NameCall::Spawn(order) });
+pub(crate) fn spawn(context: &mut Context, client: ConnId, mut request: Box<SpawnRequest>) {
+    expire_reservations(context.state, &request.team, context.now);
+    let choice = name_choice(&request);
+    if let Some(exited) = exiting_holder(context.state, &request.team, &request.name, choice) {
+        return exited.name_waiters.push(NameWaiter { client, call: NameCall::Spawn(request) });
     }
-    match check_request(context.state, &order) {
+    match check_request(context.state, &request) {
         Err(error) => {
             // The wanted name may be held by a failed cleanup, which may succeed now.
             cleanup::retry_failed_cleanups(context);
             return send_reply(context, client, Err(error));
         }
-        Ok(name) => order.set_name(name),
+        Ok(name) => request.set_name(name),
     }
-    release_name(context.state, &order);
-    open_spawn(context, Some(client), Arc::from(order), RespawnRecord::default());
+    release_name(context.state, &request);
+    open_spawn(context, Some(client), Arc::from(request), RespawnRecord::default());
 }
 
 /// Starts the next spawn of a member that failed, whose plan is approved, or that is resumed.
@@ -94,21 +96,21 @@ fn open_spawn(
 }
 
 /// Checks the request. Returns the name of the member.
-fn check_request(state: &State, order: &SpawnRequest) -> Result<AgentName, ErrorReport> {
+fn check_request(state: &State, request: &SpawnRequest) -> Result<AgentName, ErrorReport> {
     if state.daemon_shutdown.is_in_progress() {
         return Err(going_down_error("spawn", "teamctl up"));
     }
-    supervised_team(state, &order.team)?;
-    if let Some(error) = exhausted_error(state, &order.team) {
+    supervised_team(state, &request.team)?;
+    if let Some(error) = exhausted_error(state, &request.team) {
         return Err(error);
     }
-    if order.backend != Backend::InProcess && state.settings.tmux_socket.is_none() {
-        return Err(no_tmux_error(&order.name));
+    if request.backend != Backend::InProcess && state.settings.tmux_socket.is_none() {
+        return Err(no_tmux_error(&request.name));
     }
-    check_worktree(state, order)?;
+    check_worktree(state, request)?;
     // A name that is reserved for a worktree is free for the spawn in that worktree.
-    let held = order.worktree.as_ref().map(|_| &order.name);
-    choose_free_name(state, &order.team, &order.name, name_choice(order), held)
+    let own_reservation = request.worktree.as_ref().map(|_| &request.name);
+    choose_free_name(state, &request.team, &request.name, name_choice(request), own_reservation)
 }
 
 fn name_choice(request: &SpawnRequest) -> NameChoice {
@@ -166,7 +168,7 @@ fn new_agent(
 }
 
 fn shim_argv(state: &State, id: &SpawnId) -> Vec<String> {
-    let words = [
+    let argv = [
         state.settings.shim_program.to_string_lossy().into_owned(),
         shim_subcommands::RUN.to_owned(),
         id.as_str().to_owned(),
@@ -175,13 +177,13 @@ fn shim_argv(state: &State, id: &SpawnId) -> Vec<String> {
         "--state-dir".to_owned(),
         state.settings.state_dir.to_string_lossy().into_owned(),
     ];
-    words.into()
+    argv.into()
 }
 
 fn headless_shim_argv(state: &State, id: &SpawnId, log: &Path) -> Vec<String> {
-    let mut words = shim_argv(state, id);
-    words.extend(["--headless".to_owned(), log.to_string_lossy().into_owned()]);
-    words
+    let mut argv = shim_argv(state, id);
+    argv.extend(["--headless".to_owned(), log.to_string_lossy().into_owned()]);
+    argv
 }
 
 /// The command into which tmux pipes the output of a pane.

@@ -64,8 +64,8 @@ pub(crate) fn handle_pane_opened(
                     starting.deadline = context.now.mono + START_DEADLINE;
                 }
                 // The start has failed meanwhile, and its cleanup is under way.
-                Lifecycle::Exited(gone) => {
-                    gone.pane_cleanup = Cleanup::Pending;
+                Lifecycle::Exited(exited) => {
+                    exited.pane_cleanup = Cleanup::Pending;
                     return context.effects.push(close_pane(spawn, (opened.pane, Some(opened.window))));
                 }
                 Lifecycle::Running(_) | Lifecycle::Stopping(_) => {}
@@ -106,8 +106,8 @@ pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
     else {
         return;
     };
-    let (Some(first), Some(join)) = (*shim_pid, process.shim) else { return };
-    if first != join.pid {
+    let (Some(started_pid), Some(connected_shim)) = (*shim_pid, process.shim) else { return };
+    if started_pid != connected_shim.pid {
         let error = ErrorReport::new(
             ErrorKind::NotPermitted,
             "cannot spawn: unexpected process connected for the new pane",
@@ -125,17 +125,17 @@ pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
 /// panes are still being opened, but at most until the first spawn in the queue has waited for
 /// `BATCH_DELAY`.
 pub(crate) fn register_batch(context: &mut Context) {
-    let Some(due) = batch_deadline(context.state) else { return };
-    if context.now.mono < due
+    let Some(deadline) = batch_deadline(context.state) else { return };
+    if context.now.mono < deadline
         && context.state.agents.values().any(|agent| agent.record.lifecycle.awaits_shim())
     {
         return;
     }
-    let mut all = std::mem::take(&mut context.state.registration_queue);
-    all.sort_by_cached_key(|queued| {
+    let mut batch = std::mem::take(&mut context.state.registration_queue);
+    batch.sort_by_cached_key(|queued| {
         context.state.agents.get(&queued.spawn).map(|agent| agent.record.request.team.clone())
     });
-    all.iter().for_each(|queued| register_member(context, &queued.spawn));
+    batch.iter().for_each(|queued| register_member(context, &queued.spawn));
 }
 
 /// When the next batch must be registered, in milliseconds on the monotonic clock.
@@ -172,28 +172,31 @@ pub(crate) fn handle_member_registered(
     spawn: &SpawnId,
     result: Result<Registration, ErrorReport>,
 ) {
-    let lead_session = result.as_ref().map_or("", |enrolled| &enrolled.lead_session);
-    let Some(go) = start_agent_message(context.state, spawn, lead_session) else { return };
+    let lead_session = result.as_ref().map_or("", |registration| &registration.lead_session);
+    let Some(start_message) = start_agent_message(context.state, spawn, lead_session) else { return };
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     let record: &mut AgentRecord = &mut agent.record;
     let Lifecycle::Starting(starting) = &mut record.lifecycle else { return };
     match (result, starting.process.conn) {
         (Err(error), _) => fail_start(context, spawn, error),
         (Ok(_), None) => fail_start(context, spawn, shim_exited_error()),
-        (Ok(enrolled), Some(conn)) => {
+        (Ok(registration), Some(conn)) => {
             starting.stage = StartStage::Launching;
-            let opens = record.request.delivery == Delivery::Acp;
+            let opens_session = record.request.delivery == Delivery::Acp;
             starting.deadline =
-                context.now.mono + if opens { SESSION_START_DEADLINE } else { START_DEADLINE };
-            record.tracking_task = Some(enrolled.tracking_task);
-            context.effects.push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(go)) });
+                context.now.mono + if opens_session { SESSION_START_DEADLINE } else { START_DEADLINE };
+            record.tracking_task = Some(registration.tracking_task);
+            context
+                .effects
+                .push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(start_message)) });
             // Scans ignore requests of members that config.json lacks. Now that this member is
             // registered, a scan must read its older requests in the lead's inbox again. They come
             // from an earlier spawn of the member, or, if the clock was set back, from an earlier
             // member of the same name.
-            let has_asked = agent.record.is_respawn() || context.state.latest_wall_ms > context.now.wall;
-            let back = has_asked.then(|| agent.record.request.team.clone());
-            back.iter().for_each(|team| schedule_request_scan(context, team));
+            let may_have_requests =
+                agent.record.is_respawn() || context.state.latest_wall_ms > context.now.wall;
+            let team_to_scan = may_have_requests.then(|| agent.record.request.team.clone());
+            team_to_scan.iter().for_each(|team| schedule_request_scan(context, team));
         }
     }
 }
@@ -244,10 +247,10 @@ fn append_to_path(path: &mut String, directory: &str) {
 /// permission mode of the member's last spawn. `None` if the shim runs no turns.
 fn turn_program(record: &AgentRecord) -> Option<TurnProgram> {
     let mut program = record.request.turns.clone()?;
-    let other = record.respawn.mode.filter(|mode| record.request.mode != Some(*mode));
-    if let (TurnProgram::Driven(driven), Some(mode)) = (&mut program, other) {
-        let known = driven.mode_ids.get(mode.as_str()).cloned();
-        driven.initial_mode = known.or_else(|| driven.initial_mode.take());
+    let changed_mode = record.respawn.mode.filter(|mode| record.request.mode != Some(*mode));
+    if let (TurnProgram::Driven(driven), Some(mode)) = (&mut program, changed_mode) {
+        let mode_id = driven.mode_ids.get(mode.as_str()).cloned();
+        driven.initial_mode = mode_id.or_else(|| driven.initial_mode.take());
     }
     Some(program)
 }
@@ -257,24 +260,24 @@ fn turn_program(record: &AgentRecord) -> Option<TurnProgram> {
 fn launch_argv(record: &AgentRecord, lead_session: &str) -> Vec<String> {
     let request = &record.request;
     let session = record.respawn.session.as_deref();
-    let (first, resume) = match record.respawn.approved_launch(request) {
+    let (first_argv, resume_launch) = match record.respawn.approved_launch(request) {
         Some(launch) => (&launch.argv, launch.resume_argv.as_ref()),
         None => (&request.argv, request.resume_argv.as_ref()),
     };
-    let resume = resume.filter(|_| session.is_some() && record.is_respawn());
-    if resume.is_none() && !request.has_deferred_variables {
-        return first.clone();
+    let resume_launch = resume_launch.filter(|_| session.is_some() && record.is_respawn());
+    if resume_launch.is_none() && !request.has_deferred_variables {
+        return first_argv.clone();
     }
     let color = color_name(record);
-    let value = |variable: &str| match variable {
+    let variable_value = |variable: &str| match variable {
         "color" => Some(color.as_str()),
         "lead_session" => Some(lead_session),
         // A new session is named after the spawn that opens it.
         "session" => Some(session.unwrap_or(record.spawn_id.as_str())),
         _ => None,
     };
-    let argv = resume.map_or(first, |resume| &resume.argv);
-    argv.iter().map(|argument| deferred_variables::fill(argument, value)).collect()
+    let argv = resume_launch.map_or(first_argv, |resume_launch| &resume_launch.argv);
+    argv.iter().map(|argument| deferred_variables::fill(argument, variable_value)).collect()
 }
 
 /// The permission mode of the previous spawn, or else of the spawn request.
@@ -291,7 +294,7 @@ fn initial_plan_stage(record: &AgentRecord) -> Option<PlanStage> {
 
 /// The environment variables that tell an agent about itself.
 fn agent_variables(state: &State, record: &AgentRecord) -> Vec<(String, String)> {
-    let pairs = [
+    let variables = [
         ("TEAMD_ROOT", state.settings.root.to_string_lossy().into_owned()),
         ("TEAMD_SOCKET", state.settings.socket.to_string_lossy().into_owned()),
         ("TEAMD_TEAM", record.request.team.to_string()),
@@ -299,8 +302,8 @@ fn agent_variables(state: &State, record: &AgentRecord) -> Vec<(String, String)>
         ("TEAMD_TOKEN", record.token.clone()),
         ("TEAMD_SPAWN", record.spawn_id.as_str().to_owned()),
     ];
-    let branch = record.worktree.as_ref().map(|tree| ("TEAMD_BRANCH", tree.branch.clone()));
-    pairs.into_iter().chain(branch).map(|(key, value)| (key.to_owned(), value)).collect()
+    let branch = record.worktree.as_ref().map(|worktree| ("TEAMD_BRANCH", worktree.branch.clone()));
+    variables.into_iter().chain(branch).map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// Handles the shim's report that its agent runs. The client that asked for the spawn gets its
@@ -316,8 +319,8 @@ pub(crate) fn handle_agent_started(context: &mut Context, spawn: &SpawnId, pid: 
     agent.activity_since = context.now.wall;
     context.state.has_roster_changed = true;
     let (team, name) = (agent.record.request.team.clone(), agent.record.request.name.to_string());
-    let what = EventKind::MemberSpawned { pid, pane: reply.pane.clone() };
-    context.effects.push(Effect::log_member(&agent.record, what));
+    let event_kind = EventKind::MemberSpawned { pid, pane: reply.pane.clone() };
+    context.effects.push(Effect::log_member(&agent.record, event_kind));
     context.effects.extend(update_label(agent));
     schedule_config_scan(context, &team);
     pending_respawns::cancel_respawns(context, &team, &[name]);
@@ -408,26 +411,26 @@ pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, error: ErrorRep
 /// is notified. `None` if the lead is not notified: because another respawn is scheduled, the
 /// member is being suspended, or the daemon shuts down.
 fn fail_respawn(context: &mut Context, record: &SharedRecord, error: &ErrorReport) -> Option<ExitRecord> {
-    let next = match pending_respawns::respawn_after_failure(context, record) {
+    let next_spawn = match pending_respawns::respawn_after_failure(context, record) {
         // The cause of the failure may go away later. A client can then resume the member.
         NextSpawn::NoRespawn | NextSpawn::GivenUp(_) if record.can_respawn() => {
             pending_respawns::suspend(context, record)
         }
-        next => next,
+        next_spawn => next_spawn,
     };
     let exit = ExitRecord {
         description: error.message.clone(),
         outcome: ExitOutcome::Failed,
-        next_step: next.describe_for_lead(&record.request.team),
+        next_step: next_spawn.describe_for_lead(&record.request.team),
         ended_at: context.now.wall,
         report_to: ReportTo::Lead,
     };
-    context.state.add_past_member(&record.request.team, next.past_member(record, &exit));
+    context.state.add_past_member(&record.request.team, next_spawn.past_member(record, &exit));
     schedule_task_scan(context, &record.request.team);
     // A member that is suspended with its team needs no notice.
     let is_suspending = record.lifecycle.process().on_exit == OnExit::Suspend;
     let notice =
-        next.notice().filter(|_| !is_suspending && !context.state.daemon_shutdown.is_in_progress())?;
+        next_spawn.notice().filter(|_| !is_suspending && !context.state.daemon_shutdown.is_in_progress())?;
     context.state.notices.add(&record.request.team, &record.request.name, None, notice);
     Some(exit)
 }

@@ -44,9 +44,9 @@ fn dialog_pane(agent: &Agent) -> Option<DialogPane> {
 pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFlag> {
     let is_unknown = match check {
         DialogCheck::NotChecked => false,
-        DialogCheck::Found(open) => {
+        DialogCheck::Found(dialogs) => {
             let is_expected = !agent.record.request.dialog_patterns.is_empty();
-            is_expected && !open.contains_key(&agent.record.spawn_id) && dialog_pane(agent).is_some()
+            is_expected && !dialogs.contains_key(&agent.record.spawn_id) && dialog_pane(agent).is_some()
         }
     };
     match agent.dialog_text() {
@@ -74,7 +74,7 @@ pub(crate) fn record_screen_dialogs(
             }
             continue;
         };
-        let is_known = agent.screen_dialog.as_ref().is_some_and(|known| is_same_dialog(known, text));
+        let is_known = agent.screen_dialog.as_ref().is_some_and(|old_text| is_same_dialog(old_text, text));
         let is_new = !is_known && agent.record.hook_state.dialog.is_none();
         agent.screen_dialog = Some(text.clone());
         if !is_known {
@@ -103,7 +103,8 @@ pub(crate) fn report_dialog(context: &mut Context, id: &SpawnId, text: &str) {
     context.state.notices.add(team, name, pane, NoticeKind::AtDialog);
 }
 
-/// Forgets the dialogs that a hook and the screen have shown. Returns whether the record has changed.
+/// Forgets the dialogs that a hook and the screen have shown. Returns whether the record has
+/// changed.
 pub(crate) fn forget_dialog(agent: &mut Agent, effects: &mut Effects) -> bool {
     let had_dialog = agent.dialog_text().is_some();
     agent.forget_screen_dialog();

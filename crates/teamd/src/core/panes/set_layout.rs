@@ -11,17 +11,17 @@ use protocol::name::TeamName;
 
 /// Sets the layout of a team's windows. Once tmux has applied the layout, the daemon keeps it and
 /// uses it for new windows of the team.
-pub(crate) fn set_layout(context: &mut Context, client: ConnId, order: &SetLayoutRequest) {
-    if let Err(error) = supervised_team(context.state, &order.team) {
+pub(crate) fn set_layout(context: &mut Context, client: ConnId, request: &SetLayoutRequest) {
+    if let Err(error) = supervised_team(context.state, &request.team) {
         return send_reply(context, client, Err(error));
     }
     let owners = context
         .state
-        .members(&order.team)
+        .members(&request.team)
         .into_iter()
         .map(|agent| agent.record.spawn_id.pane_tag())
         .collect();
-    let (team, layout) = (order.team.clone(), order.layout);
+    let (team, layout) = (request.team.clone(), request.layout);
     context.effects.push(Effect::Pane(PaneJob::ApplyLayout { client, team, owners, layout }));
 }
 

@@ -6,12 +6,12 @@ use crate::core::state::lookup::no_such_team_error;
 use protocol::control::{Reply, SetPersonPaneRequest};
 
 /// Keeps the pane for the team's next panes. Panes that are open stay where they are.
-pub(crate) fn set_person_pane(context: &mut Context, client: ConnId, order: SetPersonPaneRequest) {
-    let Some(team) = context.state.teams.get_mut(&order.team) else {
-        let error = no_such_team_error(context.state, &order.team);
+pub(crate) fn set_person_pane(context: &mut Context, client: ConnId, request: SetPersonPaneRequest) {
+    let Some(team) = context.state.teams.get_mut(&request.team) else {
+        let error = no_such_team_error(context.state, &request.team);
         return send_reply(context, client, Err(error));
     };
-    team.person_pane = Some(order.person_pane);
+    team.person_pane = Some(request.person_pane);
     context.state.has_roster_changed = true;
     send_reply(context, client, Ok(Reply::Ack));
 }

@@ -48,20 +48,20 @@ fn start_capture(context: &mut Context, waiters: Vec<ScreenWaiter>) {
     context.effects.push(Effect::Pane(PaneJob::FindDialogs { panes: dialog_panes(context.state) }));
 }
 
-pub(crate) fn handle_dialogs_found(context: &mut Context, open: BTreeMap<SpawnId, Option<String>>) {
-    let waiting = context.state.screen_waiters.current.take().unwrap_or_default();
-    record_screen_dialogs(context, &open);
-    let dialogs = DialogCheck::Found(open);
-    waiting.iter().for_each(|waiter| read_only_calls::reply_status(context, waiter.client, &dialogs));
-    let next = std::mem::take(&mut context.state.screen_waiters.queued);
-    if !next.is_empty() {
-        start_capture(context, next);
+pub(crate) fn handle_dialogs_found(context: &mut Context, dialogs: BTreeMap<SpawnId, Option<String>>) {
+    let waiters = context.state.screen_waiters.current.take().unwrap_or_default();
+    record_screen_dialogs(context, &dialogs);
+    let check = DialogCheck::Found(dialogs);
+    waiters.iter().for_each(|waiter| read_only_calls::reply_status(context, waiter.client, &check));
+    let queued = std::mem::take(&mut context.state.screen_waiters.queued);
+    if !queued.is_empty() {
+        start_capture(context, queued);
     }
 }
 
 pub(crate) fn next_reply_deadline(state: &State) -> impl Iterator<Item = u64> {
-    let now = state.screen_waiters.current.iter().flatten();
-    now.chain(&state.screen_waiters.queued).map(|waiter| waiter.deadline)
+    let current = state.screen_waiters.current.iter().flatten();
+    current.chain(&state.screen_waiters.queued).map(|waiter| waiter.deadline)
 }
 
 /// Replies without dialogs to the clients whose timeout has passed. The capture that is under way
@@ -71,8 +71,8 @@ pub(crate) fn reply_to_overdue_clients(context: &mut Context) {
     let is_due = |waiter: &mut ScreenWaiter| waiter.deadline <= context.now.mono;
     let mut due: Vec<ScreenWaiter> = context.state.screen_waiters.queued.extract_if(.., is_due).collect();
     due.extend(
-        context.state.screen_waiters.current.iter_mut().flat_map(|waiting| waiting.extract_if(.., is_due)),
+        context.state.screen_waiters.current.iter_mut().flat_map(|waiters| waiters.extract_if(.., is_due)),
     );
-    let nothing = DialogCheck::Found(BTreeMap::new());
-    due.iter().for_each(|waiter| read_only_calls::reply_status(context, waiter.client, &nothing));
+    let no_dialogs = DialogCheck::Found(BTreeMap::new());
+    due.iter().for_each(|waiter| read_only_calls::reply_status(context, waiter.client, &no_dialogs));
 }

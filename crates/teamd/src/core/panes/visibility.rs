@@ -19,10 +19,10 @@ use tmux::{PaneId, PaneTag};
 pub(crate) fn set_visibility(
     context: &mut Context,
     client: ConnId,
-    who: &MemberAddress,
+    address: &MemberAddress,
     visibility: PaneVisibility,
 ) {
-    match pane_move(context.state, who, visibility) {
+    match pane_move(context.state, address, visibility) {
         Err(error) => send_reply(context, client, Err(error)),
         Ok(pane_move) => {
             let pane_move = Box::new(pane_move);
@@ -38,9 +38,9 @@ pub(crate) fn hide_again(context: &mut Context, spawn: &SpawnId) {
         return;
     }
     let SpawnRequest { team, name, .. } = &*record.request;
-    let who = MemberAddress { team: team.clone(), name: name.to_string() };
+    let address = MemberAddress { team: team.clone(), name: name.to_string() };
     // A member without a pane has nothing to hide.
-    if let Ok(pane_move) = pane_move(context.state, &who, PaneVisibility::Hidden) {
+    if let Ok(pane_move) = pane_move(context.state, &address, PaneVisibility::Hidden) {
         let pane_move = Box::new(pane_move);
         context.effects.push(Effect::Pane(PaneJob::MovePane { client: None, pane_move }));
     }
@@ -48,20 +48,20 @@ pub(crate) fn hide_again(context: &mut Context, spawn: &SpawnId) {
 
 fn pane_move(
     state: &State,
-    who: &MemberAddress,
+    address: &MemberAddress,
     visibility: PaneVisibility,
 ) -> Result<PaneMove, ErrorReport> {
-    let what = if visibility == PaneVisibility::Hidden { "hide" } else { "show" };
-    let (pane, owner) = pane_and_tag(state, &who.team, &who.name, what)?;
-    let record = &find_member(state, &who.team, &who.name)?.record;
+    let verb = if visibility == PaneVisibility::Hidden { "hide" } else { "show" };
+    let (pane, owner) = pane_and_tag(state, &address.team, &address.name, verb)?;
+    let record = &find_member(state, &address.team, &address.name)?.record;
     Ok(PaneMove {
         spawn: record.spawn_id.clone(),
-        team: who.team.clone(),
-        pane: pane.id().ok_or_else(|| no_pane_error(&who.team, &who.name, what))?,
+        team: address.team.clone(),
+        pane: pane.id().ok_or_else(|| no_pane_error(&address.team, &address.name, verb))?,
         owner,
         visibility,
-        neighbors: pane_neighbors(state, &who.team),
-        layout: team_layout(state, &who.team),
+        neighbors: pane_neighbors(state, &address.team),
+        layout: team_layout(state, &address.team),
         person_pane: person_pane(state, &record.request),
     })
 }
@@ -74,8 +74,8 @@ pub(crate) fn handle_pane_moved(
     visibility: PaneVisibility,
     result: Result<(), ErrorReport>,
 ) {
-    let moved = result.and_then(|()| context.state.agents.get_mut(spawn).ok_or_else(member_ended_error));
-    match moved {
+    let agent = result.and_then(|()| context.state.agents.get_mut(spawn).ok_or_else(member_ended_error));
+    match agent {
         Err(error) => client.into_iter().for_each(|client| send_reply(context, client, Err(error.clone()))),
         Ok(agent) => {
             agent.record.is_hidden = visibility == PaneVisibility::Hidden;
@@ -105,9 +105,10 @@ pub(crate) fn handle_hidden_panes_written(
     reply: VisibilityReply,
     result: Result<(), ErrorReport>,
 ) {
-    let done = if reply.is_hidden { "hidden" } else { "shown" };
+    let visibility = if reply.is_hidden { "hidden" } else { "shown" };
     let result = result.map_err(|error| {
-        let message = format!("{}'s pane is {done}, but config.json lacks it: {}", reply.name, error.message);
+        let message =
+            format!("{}'s pane is {visibility}, but config.json lacks it: {}", reply.name, error.message);
         ErrorReport { message, ..error }
     });
     send_reply(context, client, result.map(|()| Reply::Visibility(reply)));

@@ -57,7 +57,8 @@ pub(crate) struct Roster {
 /// The deletion of a team that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AcceptedDeletion {
-    pub(crate) order: DeleteTeamRequest,
+    #[serde(rename = "order")]
+    pub(crate) request: DeleteTeamRequest,
     /// In milliseconds since the epoch. A team of the same name that was created later is not
     /// deleted.
     pub(crate) accepted_at: u64,
@@ -123,8 +124,8 @@ impl Roster {
         if self.pid_origin.is_gone(&now) {
             for record in &mut self.records {
                 let record: &mut AgentRecord = record;
-                let above = record.hook_state.ancestors.iter_mut();
-                above
+                let ancestors = record.hook_state.ancestors.iter_mut();
+                ancestors
                     .chain(&mut record.lifecycle.process_mut().shim)
                     .for_each(|process| process.start_time = UNKNOWN_START);
             }
@@ -169,13 +170,13 @@ mod tests {
 
     #[test]
     fn environment_is_stored_in_its_own_file_and_not_in_the_roster() {
-        let order: SpawnRequest = serde_json::from_value(serde_json::json!({
+        let request: SpawnRequest = serde_json::from_value(serde_json::json!({
             "team": "survey", "name": "ann", "unique": false, "argv": ["x"], "cwd": "/", "env": {"KEY": "secret"},
             "prompt": "", "delivery": "pull"
         }))
         .unwrap();
         let pending = vec![PendingRespawn {
-            request: Arc::new(order),
+            request: Arc::new(request),
             respawn: RespawnRecord { environment_file: "7.json".to_owned(), ..RespawnRecord::default() },
             respawn_at: 0,
             start: RespawnStart::At(0),

@@ -201,16 +201,16 @@ impl Deref for SharedRecord {
 
 impl DerefMut for SharedRecord {
     fn deref_mut(&mut self) -> &mut AgentRecord {
-        let spelled = Arc::make_mut(&mut self.0);
-        spelled.json.take();
-        &mut spelled.record
+        let inner = Arc::make_mut(&mut self.0);
+        inner.json.take();
+        &mut inner.record
     }
 }
 
 impl Serialize for SharedRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let spelled = || to_raw_value(&self.0.record).expect("a record has nothing that JSON cannot hold");
-        self.0.json.get_or_init(spelled).serialize(serializer)
+        let to_json = || to_raw_value(&self.0.record).expect("a record has nothing that JSON cannot hold");
+        self.0.json.get_or_init(to_json).serialize(serializer)
     }
 }
 

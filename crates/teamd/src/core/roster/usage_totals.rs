@@ -24,21 +24,22 @@ impl UsageTotals {
     /// The usage that the member would have, if that is more than `limit`. The report is not added
     /// then.
     pub(crate) fn add_report(&mut self, report: UsageReport, limit: Usage) -> Result<Usage, Usage> {
-        let known = self.last_reports.iter().position(|told| told.session_id == report.session_id);
-        let before = known.map(|at| self.last_reports[at].usage).unwrap_or_default();
-        let used = before.max_each(report.usage);
-        let new = used.saturating_sub(before);
-        let total = self.usage.saturating_add(new);
+        let index =
+            self.last_reports.iter().position(|last_report| last_report.session_id == report.session_id);
+        let before = index.map(|index| self.last_reports[index].usage).unwrap_or_default();
+        let session_usage = before.max_each(report.usage);
+        let increase = session_usage.saturating_sub(before);
+        let total = self.usage.saturating_add(increase);
         if total.max_each(limit) != limit {
             return Err(total);
         }
-        if let Some(at) = known {
-            self.last_reports.remove(at);
+        if let Some(index) = index {
+            self.last_reports.remove(index);
         }
-        self.last_reports.push(UsageReport { usage: used, ..report });
-        let over = self.last_reports.len().saturating_sub(MAX_SESSIONS);
-        self.last_reports.drain(..over);
+        self.last_reports.push(UsageReport { usage: session_usage, ..report });
+        let excess = self.last_reports.len().saturating_sub(MAX_SESSIONS);
+        self.last_reports.drain(..excess);
         self.usage = total;
-        Ok(new)
+        Ok(increase)
     }
 }

@@ -10,13 +10,13 @@ use protocol::policy::Policy;
 use protocol::usage::{Usage, format_count, format_dollars};
 
 pub(crate) fn is_exhausted(state: &State, team: &TeamName) -> bool {
-    state.teams.get(team).is_some_and(|known| known.usage.exhausted_reason.is_some())
+    state.teams.get(team).is_some_and(|team_state| team_state.usage.exhausted_reason.is_some())
 }
 
 /// The error for a spawn in a team whose budget is exhausted.
 pub(crate) fn exhausted_error(state: &State, team: &TeamName) -> Option<ErrorReport> {
-    let why = state.teams.get(team)?.usage.exhausted_reason.as_ref()?;
-    let message = format!("cannot start a member of {team}: {why}");
+    let reason = state.teams.get(team)?.usage.exhausted_reason.as_ref()?;
+    let message = format!("cannot start a member of {team}: {reason}");
     Some(
         ErrorReport::new(ErrorKind::Refused, message)
             .with_help(format!("give it more with: teamctl policy FILE -t {team}")),
@@ -24,22 +24,23 @@ pub(crate) fn exhausted_error(state: &State, team: &TeamName) -> Option<ErrorRep
 }
 
 /// The budget for `status`. `None` for a team without limits and without reported usage.
-pub(crate) fn budget_status(known: &TeamState) -> Option<BudgetStatus> {
-    let (policy, spent) = (&known.policy, &known.usage);
+pub(crate) fn budget_status(team_state: &TeamState) -> Option<BudgetStatus> {
+    let (policy, team_usage) = (&team_state.policy, &team_state.usage);
     let limits = [policy.max_turns, policy.max_time_ms, policy.max_tokens, policy.max_microdollars];
-    (limits.iter().any(Option::is_some) || !spent.usage.is_zero()).then(|| BudgetStatus {
-        turns: spent.turns,
+    (limits.iter().any(Option::is_some) || !team_usage.usage.is_zero()).then(|| BudgetStatus {
+        turns: team_usage.turns,
         max_turns: policy.max_turns,
-        usage: spent.usage,
+        usage: team_usage.usage,
         max_tokens: policy.max_tokens,
         max_microdollars: policy.max_microdollars,
-        started_at: spent.started_at,
+        started_at: team_usage.started_at,
         max_time_ms: policy.max_time_ms,
-        exhausted_reason: spent.exhausted_reason.clone(),
+        exhausted_reason: team_usage.exhausted_reason.clone(),
     })
 }
 
-/// The usage at which a member has used its share of the budget. `None` if the policy sets no share.
+/// The usage at which a member has used its share of the budget. `None` if the policy sets no
+/// share.
 pub(crate) fn member_limit(policy: &Policy) -> Option<Usage> {
     let percent = u64::from(policy.member_share?);
     let share = |limit: Option<u64>| {
@@ -52,31 +53,32 @@ pub(crate) fn member_limit(policy: &Policy) -> Option<Usage> {
 /// used its share of the budget.
 pub(crate) fn used_share_reason(policy: &Policy, usage: Usage) -> Option<String> {
     let limit = member_limit(policy)?;
-    let words = match usage {
+    let amount = match usage {
         usage if usage.tokens >= limit.tokens => format!("{} tokens", format_count(limit.tokens)),
         usage if usage.microdollars >= limit.microdollars => format_dollars(limit.microdollars),
         _ => return None,
     };
-    Some(format!("its share of the budget, {words}, is used up"))
+    Some(format!("its share of the budget, {amount}, is used up"))
 }
 
-pub(crate) fn exhausted_reason(known: &TeamState, left_ms: Option<u64>) -> Option<String> {
-    let (policy, spent) = (&known.policy, &known.usage);
-    let counts = [
-        (policy.max_turns, spent.turns, policy.max_turns.map(|most| format!("{most} turns"))),
+pub(crate) fn exhausted_reason(team_state: &TeamState, left_ms: Option<u64>) -> Option<String> {
+    let (policy, team_usage) = (&team_state.policy, &team_state.usage);
+    let limits = [
+        (policy.max_turns, team_usage.turns, policy.max_turns.map(|limit| format!("{limit} turns"))),
         (
             policy.max_tokens,
-            spent.usage.tokens,
-            policy.max_tokens.map(|most| format!("{} tokens", format_count(most))),
+            team_usage.usage.tokens,
+            policy.max_tokens.map(|limit| format!("{} tokens", format_count(limit))),
         ),
-        (policy.max_microdollars, spent.usage.microdollars, policy.max_microdollars.map(format_dollars)),
+        (policy.max_microdollars, team_usage.usage.microdollars, policy.max_microdollars.map(format_dollars)),
     ];
-    let over = counts.into_iter().find(|(most, count, _)| most.is_some_and(|most| *count >= most));
-    let over = over.and_then(|(_, _, words)| words).map(|words| format!("its budget of {words} is used up"));
-    over.or_else(|| (left_ms == Some(0)).then(|| "its time is used up".to_owned()))
+    let exceeded = limits.into_iter().find(|(limit, used, _)| limit.is_some_and(|limit| *used >= limit));
+    let exceeded =
+        exceeded.and_then(|(_, _, amount)| amount).map(|amount| format!("its budget of {amount} is used up"));
+    exceeded.or_else(|| (left_ms == Some(0)).then(|| "its time is used up".to_owned()))
 }
 
 /// How much of the team's time is left, in milliseconds. `None` without a time limit.
-pub(crate) fn remaining_ms(known: &TeamState, now: Now) -> Option<u64> {
-    Some(known.policy.max_time_ms?.saturating_sub(now.wall.saturating_sub(known.usage.started_at)))
+pub(crate) fn remaining_ms(team_state: &TeamState, now: Now) -> Option<u64> {
+    Some(team_state.policy.max_time_ms?.saturating_sub(now.wall.saturating_sub(team_state.usage.started_at)))
 }

@@ -148,14 +148,14 @@ impl State {
 
     /// Loads the policies of all teams.
     pub(crate) fn load_policies(&mut self, policy: impl Fn(&TeamName) -> Policy) {
-        self.teams.iter_mut().for_each(|(team, known)| known.policy = policy(team));
+        self.teams.iter_mut().for_each(|(team, team_state)| team_state.policy = policy(team));
     }
 
     /// A supervised team or a session team.
     pub(crate) fn watched_team_mut(&mut self, team: &TeamName) -> Option<&mut WatchedTeam> {
         match team.is_claude_session() {
             true => self.session_teams.get_mut(team),
-            false => self.teams.get_mut(team).map(|known| &mut known.watched),
+            false => self.teams.get_mut(team).map(|team_state| &mut team_state.watched),
         }
     }
 
@@ -202,9 +202,12 @@ impl State {
         let Some(team) = self.teams.get_mut(team) else { return };
         team.past_members.retain(|other| other.name != past.name);
         // Members that are to be respawned are kept, however many there are.
-        let gone = team.past_members.iter().filter(|past| !past.has_respawn()).count();
-        if let Some(oldest) =
-            team.past_members.iter().position(|past| !past.has_respawn()).filter(|_| gone >= MAX_PAST_MEMBERS)
+        let ended_count = team.past_members.iter().filter(|past| !past.has_respawn()).count();
+        if let Some(oldest) = team
+            .past_members
+            .iter()
+            .position(|past| !past.has_respawn())
+            .filter(|_| ended_count >= MAX_PAST_MEMBERS)
         {
             team.past_members.remove(oldest);
         }
@@ -231,8 +234,8 @@ impl State {
             records: self
                 .agents
                 .values()
-                .filter(|a| !a.record.lifecycle.is_opening())
-                .map(|a| a.record.clone())
+                .filter(|agent| !agent.record.lifecycle.is_opening())
+                .map(|agent| agent.record.clone())
                 .collect(),
             past_members: self
                 .teams
@@ -248,7 +251,11 @@ impl State {
             worktrees: self.teams.iter().map(|(name, team)| (name.clone(), team.worktrees.clone())).collect(),
             usage: self.teams.iter().map(|(name, team)| (name.clone(), team.usage.clone())).collect(),
             deletions: self.teams.values().filter_map(TeamState::accepted_deletion).cloned().collect(),
-            lead_sessions: self.lead_sessions.values().map(|leading| leading.lead.clone()).collect(),
+            lead_sessions: self
+                .lead_sessions
+                .values()
+                .map(|lead_session| lead_session.lead.clone())
+                .collect(),
             ended_lead_sessions: self
                 .teams
                 .iter()
@@ -290,7 +297,7 @@ fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<T
 }
 
 fn restore_deletion(saved: &[AcceptedDeletion], team: &TeamName) -> Option<Deletion> {
-    let accepted = saved.iter().find(|accepted| accepted.order.team == *team)?.clone();
+    let accepted = saved.iter().find(|accepted| accepted.request.team == *team)?.clone();
     Some(Deletion::Accepted { accepted, killed: Vec::new(), joined: Vec::new() })
 }
 

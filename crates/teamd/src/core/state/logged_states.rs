@@ -54,11 +54,12 @@ pub(crate) struct LoggedRequests {
 }
 
 impl LoggedRequests {
-    /// Forgets closed requests that are in no file any more. `named` are the requests in the files.
-    pub(crate) fn forget_closed(&mut self, named: &BTreeSet<RequestId>) {
+    /// Forgets closed requests that are in no file any more. `ids_in_files` are the requests in the
+    /// files.
+    pub(crate) fn forget_closed(&mut self, ids_in_files: &BTreeSet<RequestId>) {
         let closed = &self.closed;
-        self.opened.retain(|request| named.contains(request) || !closed.contains(request));
-        self.closed.retain(|request| named.contains(request));
+        self.opened.retain(|request| ids_in_files.contains(request) || !closed.contains(request));
+        self.closed.retain(|request| ids_in_files.contains(request));
     }
 }
 
@@ -76,7 +77,7 @@ impl EventLogCursor {
             (EventKind::TeamDeleted | EventKind::TeamCreated, _) => {
                 self.tasks.remove(&team);
                 self.requests.remove(&team);
-                self.inboxes.retain(|(of, _), _| *of != team);
+                self.inboxes.retain(|(inbox_team, _), _| *inbox_team != team);
             }
             (EventKind::MessageStored { index, .. }, Some(agent)) => {
                 self.inboxes.insert((team, agent), index + 1);
@@ -91,30 +92,30 @@ impl EventLogCursor {
             ) => {
                 self.requests.entry(team).or_default().closed.extend(RequestId::parse(&request).ok());
             }
-            (what, _) => apply_task_event(self.tasks.entry(team).or_default(), what),
+            (kind, _) => apply_task_event(self.tasks.entry(team).or_default(), kind),
         }
     }
 }
 
-fn apply_task_event(tasks: &mut BTreeMap<TaskId, LoggedTask>, what: EventKind) {
-    let mut put = |task, stage, subject, owner, left| {
-        tasks.insert(task, LoggedTask { state: stage, subject, owner, is_abandoned: left, task: None });
+fn apply_task_event(tasks: &mut BTreeMap<TaskId, LoggedTask>, kind: EventKind) {
+    let mut insert = |task, state, subject, owner, is_abandoned| {
+        tasks.insert(task, LoggedTask { state, subject, owner, is_abandoned, task: None });
     };
-    match what {
+    match kind {
         EventKind::TaskCreated { task, subject } | EventKind::TaskReleased { task, subject } => {
-            put(task, LoggedTaskState::Pending, subject, None, false);
+            insert(task, LoggedTaskState::Pending, subject, None, false);
         }
         EventKind::TaskStarted { task, subject, owner } => {
-            put(task, LoggedTaskState::Started, subject, owner, false);
+            insert(task, LoggedTaskState::Started, subject, owner, false);
         }
         EventKind::TaskCompleted { task, subject, owner } => {
-            put(task, LoggedTaskState::Completed, subject, owner, false);
+            insert(task, LoggedTaskState::Completed, subject, owner, false);
         }
         EventKind::TaskFailed { task, subject, owner, .. } => {
-            put(task, LoggedTaskState::Failed, subject, owner, false);
+            insert(task, LoggedTaskState::Failed, subject, owner, false);
         }
         EventKind::TaskAbandoned { task, subject, owner } => {
-            put(task, LoggedTaskState::Started, subject, Some(owner), true);
+            insert(task, LoggedTaskState::Started, subject, Some(owner), true);
         }
         EventKind::TaskUpdated { task, subject, owner } => {
             if let Some(logged) = tasks.get_mut(&task) {
@@ -129,55 +130,55 @@ fn apply_task_event(tasks: &mut BTreeMap<TaskId, LoggedTask>, what: EventKind) {
 /// The events that must be logged for a task, in the order in which they must have happened.
 /// `logged` is the state of the task in the event log, or `None` for a new task.
 pub(crate) fn new_events(logged: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<EventKind> {
-    let now = LoggedTask::from_task(task);
-    let (id, subject, owner) = (task.id, now.subject.clone(), now.owner.clone());
+    let scanned = LoggedTask::from_task(task);
+    let (id, subject, owner) = (task.id, scanned.subject.clone(), scanned.owner.clone());
     let created = || EventKind::TaskCreated { task: id, subject: subject.clone() };
     let started = || EventKind::TaskStarted { task: id, subject: subject.clone(), owner: owner.clone() };
-    let mut what = Vec::new();
-    let before = match logged {
+    let mut events = Vec::new();
+    let previous_state = match logged {
         Some(logged) => logged.state,
         None => {
-            what.push(created());
+            events.push(created());
             LoggedTaskState::Pending
         }
     };
     // The task was started and completed between two scans.
-    if before == LoggedTaskState::Pending
+    if previous_state == LoggedTaskState::Pending
         && owner.is_some()
-        && matches!(now.state, LoggedTaskState::Failed | LoggedTaskState::Completed)
+        && matches!(scanned.state, LoggedTaskState::Failed | LoggedTaskState::Completed)
     {
-        what.push(started());
+        events.push(started());
     }
-    match now.state {
+    match scanned.state {
         // An unreadable task or an unknown status causes no event.
         _ if logged.is_some() && matches!(task.status, TaskStatus::Other(_)) => {}
-        stage if stage == before => {
-            if logged.is_some_and(|logged| logged.differs_from(&now)) {
-                what.push(EventKind::TaskUpdated { task: id, subject, owner });
+        state if state == previous_state => {
+            if logged.is_some_and(|logged| logged.differs_from(&scanned)) {
+                events.push(EventKind::TaskUpdated { task: id, subject, owner });
             }
         }
-        LoggedTaskState::Pending => what.push(EventKind::TaskReleased { task: id, subject }),
-        LoggedTaskState::Started => what.push(started()),
-        LoggedTaskState::Completed => what.push(EventKind::TaskCompleted { task: id, subject, owner }),
+        LoggedTaskState::Pending => events.push(EventKind::TaskReleased { task: id, subject }),
+        LoggedTaskState::Started => events.push(started()),
+        LoggedTaskState::Completed => events.push(EventKind::TaskCompleted { task: id, subject, owner }),
         LoggedTaskState::Failed => {
-            let why = task.failure().unwrap_or_default().to_owned();
-            what.push(EventKind::TaskFailed { task: id, subject, owner, reason: why });
+            let reason = task.failure().unwrap_or_default().to_owned();
+            events.push(EventKind::TaskFailed { task: id, subject, owner, reason });
         }
     }
-    what
+    events
 }
 
 impl LoggedTask {
     /// A task as a scan found it.
     pub(crate) fn from_task(task: &Arc<Task>) -> LoggedTask {
-        let stage = match task.status {
+        let state = match task.status {
             TaskStatus::Completed => LoggedTaskState::Completed,
             TaskStatus::InProgress if task.failure().is_some() => LoggedTaskState::Failed,
             TaskStatus::InProgress => LoggedTaskState::Started,
             _ => LoggedTaskState::Pending,
         };
         LoggedTask {
-            state: stage,
+            state,
             subject: shorten(task.subject.clone()),
             owner: task.owner.clone(),
             is_abandoned: false,
@@ -190,9 +191,10 @@ impl LoggedTask {
         self.task.as_ref().is_some_and(|logged| Arc::ptr_eq(logged, task))
     }
 
-    fn differs_from(&self, now: &LoggedTask) -> bool {
-        let rest = self.task.as_ref().zip(now.task.as_ref()).is_some_and(|(before, now)| before != now);
-        rest || self.subject != now.subject || self.owner != now.owner
+    fn differs_from(&self, other: &LoggedTask) -> bool {
+        let has_other_content =
+            self.task.as_ref().zip(other.task.as_ref()).is_some_and(|(before, other)| before != other);
+        has_other_content || self.subject != other.subject || self.owner != other.owner
     }
 }
 
@@ -200,9 +202,9 @@ impl LoggedTask {
 mod tests {
     use super::*;
 
-    fn task(status: &str, more: &str) -> Arc<Task> {
+    fn task(status: &str, more_fields: &str) -> Arc<Task> {
         let text = &(format!(
-            r#"{{"id":"3","subject":"count","description":"","status":"{status}","blocks":[],"blockedBy":[]{more}}}"#
+            r#"{{"id":"3","subject":"count","description":"","status":"{status}","blocks":[],"blockedBy":[]{more_fields}}}"#
         ));
         Arc::new(Task::parse(text).unwrap())
     }

@@ -12,11 +12,11 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, strip_team};
 use std::collections::BTreeSet;
 
-/// The error for a call while the daemon shuts down. `then` is the command to run once the daemon
-/// has ended.
-pub(crate) fn going_down_error(what: &str, then: &str) -> ErrorReport {
-    let message = format!("cannot {what}: teamd is going down");
-    ErrorReport::new(ErrorKind::Refused, message).with_help(format!("once it has ended: {then}"))
+/// The error for a call while the daemon shuts down. `next_command` is the command to run once the
+/// daemon has ended.
+pub(crate) fn going_down_error(action: &str, next_command: &str) -> ErrorReport {
+    let message = format!("cannot {action}: teamd is going down");
+    ErrorReport::new(ErrorKind::Refused, message).with_help(format!("once it has ended: {next_command}"))
 }
 
 pub(crate) fn living_ids(state: &State, team: &TeamName) -> BTreeSet<SpawnId> {
@@ -36,29 +36,35 @@ pub(crate) fn find_member<'a>(
     name: &str,
 ) -> Result<&'a Agent, ErrorReport> {
     supervised_team(state, team)?;
-    let bare = strip_team(name, team);
-    AgentName::parse(bare)
+    let bare_name = strip_team(name, team);
+    AgentName::parse(bare_name)
         .ok()
         .and_then(|name| state.member(team, &name))
-        .filter(|a| !a.record.lifecycle.has_failed_cleanup())
+        .filter(|agent| !agent.record.lifecycle.has_failed_cleanup())
         .ok_or_else(|| {
             let members = state.members(team);
-            let message = format!("cannot find {bare} in {team}: teamd runs no member of that name");
-            let near = did_you_mean(bare, members.iter().map(|a| a.record.request.name.as_str()));
-            let all = || {
+            let message = format!("cannot find {bare_name} in {team}: teamd runs no member of that name");
+            let suggestion = did_you_mean(bare_name, members.iter().map(|agent| agent.record.request.name.as_str()));
+            let members_help = || {
                 format!("see its members with: teamctl status -t {team}; an unsupervised member is ended by the program that started it")
             };
-            ErrorReport::new(ErrorKind::NotFound, message).with_help(near.unwrap_or_else(all))
+            ErrorReport::new(ErrorKind::NotFound, message).with_help(suggestion.unwrap_or_else(members_help))
         })
 }
 
 /// The tags of the panes that share windows, in joining order. A new pane is opened beside them.
 pub(crate) fn pane_neighbors(state: &State, team: &TeamName) -> Vec<tmux::PaneTag> {
-    let sharing = |agent: &&Agent| agent.record.request.backend == Backend::Tmux;
-    state.members(team).into_iter().filter(sharing).map(|agent| agent.record.spawn_id.pane_tag()).collect()
+    let shares_windows = |agent: &&Agent| agent.record.request.backend == Backend::Tmux;
+    state
+        .members(team)
+        .into_iter()
+        .filter(shares_windows)
+        .map(|agent| agent.record.spawn_id.pane_tag())
+        .collect()
 }
 
-/// The pane beside which the member's pane is opened or shown. `None` for a member with a window of its own.
+/// The pane beside which the member's pane is opened or shown. `None` for a member with a window of
+/// its own.
 pub(crate) fn person_pane(state: &State, request: &SpawnRequest) -> Option<PersonPane> {
     let team = state.teams.get(&request.team).filter(|_| request.backend == Backend::Tmux);
     team?.person_pane.clone()
@@ -81,25 +87,25 @@ pub(crate) fn no_such_team_error(state: &State, team: &TeamName) -> ErrorReport 
         return ErrorReport::new(ErrorKind::NotPermitted, message)
             .with_help("it can be looked at with status and inbox, and its members can be sent messages");
     }
-    let near = did_you_mean(team.as_str(), state.teams.keys().map(TeamName::as_str));
+    let suggestion = did_you_mean(team.as_str(), state.teams.keys().map(TeamName::as_str));
     ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {team}"))
-        .with_help(near.unwrap_or_else(|| format!("make it with: teamctl create {team}")))
+        .with_help(suggestion.unwrap_or_else(|| format!("make it with: teamctl create {team}")))
 }
 
-/// The pane of a member, and its tag. `what` completes the error "cannot …".
+/// The pane of a member, and its tag. `verb` completes the error "cannot …".
 pub(crate) fn pane_and_tag(
     state: &State,
     team: &TeamName,
     name: &str,
-    what: &str,
+    verb: &str,
 ) -> Result<(AgentPane, tmux::PaneTag), ErrorReport> {
     let agent = find_member(state, team, name)?;
-    let pane = agent.record.pane.clone().ok_or_else(|| no_pane_error(team, name, what))?;
+    let pane = agent.record.pane.clone().ok_or_else(|| no_pane_error(team, name, verb))?;
     Ok((pane, agent.record.spawn_id.pane_tag()))
 }
 
-pub(crate) fn no_pane_error(team: &TeamName, name: &str, what: &str) -> ErrorReport {
-    ErrorReport::new(ErrorKind::NotFound, format!("cannot {what} {name}: it has no pane"))
+pub(crate) fn no_pane_error(team: &TeamName, name: &str, verb: &str) -> ErrorReport {
+    ErrorReport::new(ErrorKind::NotFound, format!("cannot {verb} {name}: it has no pane"))
         .with_help(format!("its output: teamctl logs {name} -t {team}"))
 }
 

@@ -3,7 +3,7 @@
 use crate::core::lifecycle::{Exited, Lifecycle};
 use crate::core::roster::respawn_record::PendingRespawn;
 use crate::core::state::daemon::State;
-use crate::core::state::worktree_holds::is_name_held;
+use crate::core::state::worktree_holds::is_name_reserved;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, strip_team};
 
@@ -28,8 +28,8 @@ pub(crate) fn names_between_spawns(state: &State, team: &TeamName) -> Vec<String
 }
 
 pub(crate) fn is_of_member(pending: &PendingRespawn, team: &TeamName, name: &str) -> bool {
-    let order = &pending.request;
-    order.team == *team && order.name.as_str().eq_ignore_ascii_case(strip_team(name, team))
+    let request = &pending.request;
+    request.team == *team && request.name.as_str().eq_ignore_ascii_case(strip_team(name, team))
 }
 
 /// The spawn that has exited and holds the wanted name until its cleanup is done. `None` if there
@@ -41,8 +41,8 @@ pub(crate) fn exiting_holder<'s>(
     choice: NameChoice,
 ) -> Option<&'s mut Exited> {
     // A member that waits for its respawn keeps its name.
-    let wanted = choice == NameChoice::Exact && !is_between_spawns(state, team, name.as_str());
-    let holder = state.member(team, name).filter(|_| wanted)?;
+    let is_awaited = choice == NameChoice::Exact && !is_between_spawns(state, team, name.as_str());
+    let holder = state.member(team, name).filter(|_| is_awaited)?;
     let holder = (!holder.record.lifecycle.has_failed_cleanup()).then(|| holder.record.spawn_id.clone())?;
     match &mut state.agents.get_mut(&holder)?.record.lifecycle {
         Lifecycle::Exited(exited) => Some(exited),
@@ -51,14 +51,14 @@ pub(crate) fn exiting_holder<'s>(
 }
 
 /// Chooses the name of a member. If the wanted name is taken and the caller accepts a numbered
-/// name, the wanted name gets the first free number. `held` is a name that is reserved for this
-/// caller.
+/// name, the wanted name gets the first free number. `own_reservation` is a name that is reserved
+/// for this caller.
 pub(crate) fn choose_free_name(
     state: &State,
     team: &TeamName,
     wanted: &AgentName,
     choice: NameChoice,
-    held: Option<&AgentName>,
+    own_reservation: Option<&AgentName>,
 ) -> Result<AgentName, ErrorReport> {
     if wanted.is_reserved() {
         let reserved = ErrorReport::new(
@@ -67,16 +67,17 @@ pub(crate) fn choose_free_name(
         );
         return Err(reserved.with_help("take another name"));
     }
-    let holds = |name: &AgentName| Some(name) != held && is_name_held(state, team, name);
-    let free = |name: &AgentName| state.member(team, name).is_none() && !holds(name);
+    let is_reserved_by_other =
+        |name: &AgentName| Some(name) != own_reservation && is_name_reserved(state, team, name);
+    let is_free = |name: &AgentName| state.member(team, name).is_none() && !is_reserved_by_other(name);
     // A caller that wants exactly this name takes it from a member with a pending respawn.
     let may_differ = choice == NameChoice::Numbered;
-    if free(wanted) && !(may_differ && is_between_spawns(state, team, wanted.as_str())) {
+    if is_free(wanted) && !(may_differ && is_between_spawns(state, team, wanted.as_str())) {
         return Ok(wanted.clone());
     }
-    let taken = || {
-        let gone = state.member(team, wanted).is_some_and(|agent| agent.record.lifecycle.is_exited());
-        let hint = match gone {
+    let name_taken_error = || {
+        let has_exited = state.member(team, wanted).is_some_and(|agent| agent.record.lifecycle.is_exited());
+        let hint = match has_exited {
             true => format!(
                 "it has exited, but is not removed from the team yet: try again, or see: teamctl events -t {team}"
             ),
@@ -87,10 +88,10 @@ pub(crate) fn choose_free_name(
         ErrorReport::new(ErrorKind::AlreadyExists, message).with_help(hint)
     };
     if !may_differ {
-        return Err(taken());
+        return Err(name_taken_error());
     }
     (2..1000)
         .filter_map(|n| AgentName::parse(&format!("{wanted}-{n}")).ok())
-        .find(|name| free(name) && !is_between_spawns(state, team, name.as_str()))
-        .ok_or_else(taken)
+        .find(|name| is_free(name) && !is_between_spawns(state, team, name.as_str()))
+        .ok_or_else(name_taken_error)
 }

@@ -36,8 +36,9 @@ impl NextTaskQueue {
     pub(crate) fn take_ready(&mut self, barrier: u64) -> Vec<NextTaskQuery> {
         // A higher number is a barrier of another daemon.
         self.reached = self.reached.max(barrier.min(self.created));
-        let all = std::mem::take(&mut self.waiting);
-        let (ready, waiting) = all.into_iter().partition(|queued: &QueuedQuery| queued.barrier <= barrier);
+        let queries = std::mem::take(&mut self.waiting);
+        let (ready, waiting) =
+            queries.into_iter().partition(|queued: &QueuedQuery| queued.barrier <= barrier);
         self.waiting = waiting;
         Vec::into_iter(ready).map(|queued| queued.query).collect()
     }

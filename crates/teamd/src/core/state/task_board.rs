@@ -37,14 +37,14 @@ impl TaskBoard {
         self.replace_changed(&changes, found);
         let changed: Vec<TaskId> = changes.iter().filter_map(TaskChange::id).collect();
         changes.into_iter().for_each(|change| self.index(change));
-        let waiting = changed.iter().filter_map(|id| self.dependents.get(id)).flatten();
-        let concerned: Vec<TaskId> = changed.iter().chain(waiting).copied().collect();
-        concerned.into_iter().for_each(|id| self.update_startable(id));
+        let dependents = changed.iter().filter_map(|id| self.dependents.get(id)).flatten();
+        let affected: Vec<TaskId> = changed.iter().chain(dependents).copied().collect();
+        affected.into_iter().for_each(|id| self.update_startable(id));
         changed
     }
 
     pub(crate) fn task(&self, id: TaskId) -> Option<&Arc<Task>> {
-        self.tasks.binary_search_by_key(&id, |task| task.id).ok().map(|at| &self.tasks[at])
+        self.tasks.binary_search_by_key(&id, |task| task.id).ok().map(|index| &self.tasks[index])
     }
 
     /// How many tasks there are, without tracking tasks (internal tasks, one for each member).
@@ -73,13 +73,14 @@ impl TaskBoard {
     /// The task that the member should claim next. The first choice is a task that the member has
     /// in progress, if the query includes such tasks. The second choice is a startable task that
     /// the member owns, and the third a startable task without an owner.
-    pub(crate) fn next(&self, asked: &NextTaskRequest) -> NextTaskHint {
-        let back = asked.include_in_progress.then(|| self.resumable(&asked.owner)).flatten();
-        let of = |owner: Option<&AgentName>| {
-            self.startable.iter().find(|(_, its)| its.as_ref() == owner).map(|(id, _)| *id)
+    pub(crate) fn next(&self, request: &NextTaskRequest) -> NextTaskHint {
+        let resumed_task = request.include_in_progress.then(|| self.resumable(&request.owner)).flatten();
+        let startable_of = |owner: Option<&AgentName>| {
+            self.startable.iter().find(|(_, task_owner)| task_owner.as_ref() == owner).map(|(id, _)| *id)
         };
-        back.or_else(|| of(Some(&asked.owner)))
-            .or_else(|| of(None))
+        resumed_task
+            .or_else(|| startable_of(Some(&request.owner)))
+            .or_else(|| startable_of(None))
             .map_or(NextTaskHint::NoTask, NextTaskHint::Task)
     }
 
@@ -96,9 +97,9 @@ impl TaskBoard {
             self.tasks = found.to_vec();
             return;
         }
-        for now in changes.iter().filter_map(|change| change.now.as_ref()) {
-            if let Ok(at) = self.tasks.binary_search_by_key(&now.id, |task| task.id) {
-                self.tasks[at] = Arc::clone(now);
+        for task in changes.iter().filter_map(|change| change.now.as_ref()) {
+            if let Ok(index) = self.tasks.binary_search_by_key(&task.id, |task| task.id) {
+                self.tasks[index] = Arc::clone(task);
             }
         }
     }
@@ -123,10 +124,10 @@ impl TaskBoard {
     }
 
     fn unindex_blocker(&mut self, blocker: TaskId, task: TaskId) {
-        if let Entry::Occupied(mut waiting) = self.dependents.entry(blocker) {
-            waiting.get_mut().remove(&task);
-            if waiting.get().is_empty() {
-                waiting.remove();
+        if let Entry::Occupied(mut dependents) = self.dependents.entry(blocker) {
+            dependents.get_mut().remove(&task);
+            if dependents.get().is_empty() {
+                dependents.remove();
             }
         }
     }
@@ -150,7 +151,7 @@ impl TaskChange {
 fn diff(before: &[Arc<Task>], now: &[Arc<Task>]) -> Vec<TaskChange> {
     let (mut changes, mut old, mut new) = (Vec::new(), before.iter().peekable(), now.iter().peekable());
     loop {
-        let order = match (old.peek(), new.peek()) {
+        let ordering = match (old.peek(), new.peek()) {
             (None, None) => return changes,
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
@@ -161,8 +162,8 @@ fn diff(before: &[Arc<Task>], now: &[Arc<Task>]) -> Vec<TaskChange> {
             }
             (Some(before), Some(now)) => before.id.cmp(&now.id),
         };
-        let before = if order.is_le() { old.next().cloned() } else { None };
-        let now = if order.is_ge() { new.next().cloned() } else { None };
+        let before = if ordering.is_le() { old.next().cloned() } else { None };
+        let now = if ordering.is_ge() { new.next().cloned() } else { None };
         changes.push(TaskChange { before, now });
     }
 }

@@ -46,8 +46,8 @@ pub(crate) struct TeamState {
     pub(crate) lead_session_ended_at: Option<u64>,
 }
 
-/// The files of one team at the last scan. The daemon has these for the teams that it supervises and
-/// for session teams.
+/// The files of one team at the last scan. The daemon has these for the teams that it supervises
+/// and for session teams.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedTeam {
     pub(crate) task_scan: ScanState,
@@ -117,8 +117,8 @@ impl TeamState {
 }
 
 impl WatchedTeam {
-    /// Creates the state of a team before its first scan. Moves the team's logged tasks and requests
-    /// out of `cursor`.
+    /// Creates the state of a team before its first scan. Moves the team's logged tasks and
+    /// requests out of `cursor`.
     pub(crate) fn with_logged_state(cursor: &mut EventLogCursor, team: &TeamName) -> WatchedTeam {
         WatchedTeam {
             logged_tasks: cursor.tasks.remove(team).unwrap_or_default(),
@@ -136,7 +136,7 @@ impl WatchedTeam {
 impl TrackedRequest {
     pub(crate) fn deadline(&self) -> Option<u64> {
         match self.stage {
-            RequestStage::Waiting { until } => until,
+            RequestStage::Waiting { deadline } => deadline,
             RequestStage::Answering(_) | RequestStage::WriteFailed => None,
         }
     }
@@ -145,9 +145,9 @@ impl TrackedRequest {
 /// What is done about an open request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestStage {
-    /// The lead or a person must answer. At the time `until`, in milliseconds on the monotonic
+    /// The lead or a person must answer. At the time `deadline`, in milliseconds on the monotonic
     /// clock, the policy answers instead. `None`: the policy never answers.
-    Waiting { until: Option<u64> },
+    Waiting { deadline: Option<u64> },
     /// The files thread writes the policy's answer.
     Answering(GivenAnswer),
     /// The answer could not be written. The next scan retries it.

@@ -1,4 +1,5 @@
-//! Clients whose reply comes later: after exits, after a turn, or after screens were captured.
+//! Clients whose reply comes later: after exits, after a turn, or after screens were captured. Also
+//! spawns that wait until the other members of their batch can be registered, too.
 
 use crate::core::id::{ConnId, SpawnId};
 use protocol::control::{AgentExit, DeleteTeamRequest};
@@ -8,14 +9,14 @@ use std::collections::BTreeSet;
 #[derive(Debug)]
 pub(crate) struct ExitWaiter {
     pub(crate) pending: BTreeSet<SpawnId>,
-    pub(crate) ended: Vec<AgentExit>,
+    pub(crate) exits: Vec<AgentExit>,
     pub(crate) after: AfterExits,
 }
 
 impl ExitWaiter {
-    /// Waits for `ids`. `ended` are reply entries that need no wait.
-    pub(crate) fn new(ids: &BTreeSet<SpawnId>, ended: Vec<AgentExit>, after: AfterExits) -> ExitWaiter {
-        ExitWaiter { pending: ids.clone(), ended, after }
+    /// Waits for `ids`. `exits` are reply entries that need no wait.
+    pub(crate) fn new(ids: &BTreeSet<SpawnId>, exits: Vec<AgentExit>, after: AfterExits) -> ExitWaiter {
+        ExitWaiter { pending: ids.clone(), exits, after }
     }
 }
 

@@ -12,26 +12,26 @@ use std::path::PathBuf;
 use worktree::WorktreeRecord;
 
 /// Frees reserved names whose member was not spawned in time.
-pub(crate) fn expire_holds(state: &mut State, team: &TeamName, now: Now) {
+pub(crate) fn expire_reservations(state: &mut State, team: &TeamName, now: Now) {
     let Some(team) = state.teams.get_mut(team) else { return };
     team.reserved_names
-        .retain(|_, held| !matches!(held, NameReservation::ReservedUntil(until) if *until <= now.mono));
+        .retain(|_, reservation| !matches!(reservation, NameReservation::ReservedUntil(deadline) if *deadline <= now.mono));
 }
 
 /// Whether the name is reserved for a worktree.
-pub(crate) fn is_name_held(state: &State, team: &TeamName, name: &AgentName) -> bool {
+pub(crate) fn is_name_reserved(state: &State, team: &TeamName, name: &AgentName) -> bool {
     state.teams.get(team).is_some_and(|team| team.reserved_names.contains_key(name))
 }
 
 /// Checks the worktree of a spawn request, if it has one.
-pub(crate) fn check_worktree(state: &State, order: &SpawnRequest) -> Result<(), ErrorReport> {
-    let team = supervised_team(state, &order.team)?;
-    check_not_deleting(&order.team, team)?;
-    let Some(path) = &order.worktree else { return Ok(()) };
-    match recorded_worktree(state, order) {
-        Some(tree) if order.cwd.starts_with(&tree.path) => Ok(()),
+pub(crate) fn check_worktree(state: &State, request: &SpawnRequest) -> Result<(), ErrorReport> {
+    let team = supervised_team(state, &request.team)?;
+    check_not_deleting(&request.team, team)?;
+    let Some(path) = &request.worktree else { return Ok(()) };
+    match recorded_worktree(state, request) {
+        Some(worktree) if request.cwd.starts_with(&worktree.path) => Ok(()),
         _ => {
-            let (name, path) = (&order.name, path.display());
+            let (name, path) = (&request.name, path.display());
             let message = format!("cannot spawn {name} in {path}: no worktree was made there for it");
             Err(ErrorReport::new(ErrorKind::Refused, message).with_help("let spawn --worktree make one"))
         }
@@ -40,18 +40,18 @@ pub(crate) fn check_worktree(state: &State, order: &SpawnRequest) -> Result<(), 
 
 /// The roster's entry of the worktree in a spawn request. `None` if the request names no worktree,
 /// or an unknown one.
-pub(crate) fn recorded_worktree(state: &State, order: &SpawnRequest) -> Option<WorktreeRecord> {
-    let path = order.worktree.as_ref()?;
-    let worktrees = &state.teams.get(&order.team)?.worktrees;
-    let its =
-        worktrees.iter().find(|worktree| worktree.member == order.name && worktree.record.path == *path);
-    its.map(|worktree| worktree.record.clone())
+pub(crate) fn recorded_worktree(state: &State, request: &SpawnRequest) -> Option<WorktreeRecord> {
+    let path = request.worktree.as_ref()?;
+    let worktrees = &state.teams.get(&request.team)?.worktrees;
+    let own_worktree =
+        worktrees.iter().find(|worktree| worktree.member == request.name && worktree.record.path == *path);
+    own_worktree.map(|worktree| worktree.record.clone())
 }
 
 /// Frees a reserved name, because its member is spawned now.
-pub(crate) fn release_name(state: &mut State, order: &SpawnRequest) {
-    if let (Some(team), Some(_)) = (state.teams.get_mut(&order.team), &order.worktree) {
-        team.reserved_names.remove(&order.name);
+pub(crate) fn release_name(state: &mut State, request: &SpawnRequest) {
+    if let (Some(team), Some(_)) = (state.teams.get_mut(&request.team), &request.worktree) {
+        team.reserved_names.remove(&request.name);
     }
 }
 

@@ -35,12 +35,12 @@ pub(crate) fn handle_barrier_reached(context: &mut Context, barrier: u64) {
         let team = query.request.team.clone();
         match context.state.watched_team_mut(&team) {
             None => reply_next_task(context, query.client, NextTaskHint::Unknown),
-            Some(known) if known.is_task_scan_current() => {
-                let next = known.task_board.next(&query.request);
+            Some(watched_team) if watched_team.is_task_scan_current() => {
+                let next = watched_team.task_board.next(&query.request);
                 reply_next_task(context, query.client, next);
             }
-            Some(known) => {
-                known.next_task_queries.push(query);
+            Some(watched_team) => {
+                watched_team.next_task_queries.push(query);
                 schedule_task_scan(context, &team);
             }
         }
@@ -62,8 +62,11 @@ pub(crate) fn answer_unknown(context: &mut Context, queries: Vec<NextTaskQuery>)
 
 /// Answers the queries of a deleted team.
 pub(crate) fn drop_team_queries(context: &mut Context, team: &TeamName) {
-    let asks = context.state.watched_team_mut(team).map(|known| std::mem::take(&mut known.next_task_queries));
-    answer_unknown(context, asks.unwrap_or_default());
+    let queries = context
+        .state
+        .watched_team_mut(team)
+        .map(|watched_team| std::mem::take(&mut watched_team.next_task_queries));
+    answer_unknown(context, queries.unwrap_or_default());
 }
 
 /// Answers all queries, because the watcher has failed or lost events.

@@ -24,8 +24,8 @@ use std::sync::Arc;
 
 /// Schedules a scan of a changed task.
 pub(crate) fn handle_task_changed(context: &mut Context, team: &TeamName, task: TaskId) {
-    if let Some(known) = context.state.watched_team_mut(team) {
-        known.unscanned_tasks.add(task);
+    if let Some(watched_team) = context.state.watched_team_mut(team) {
+        watched_team.unscanned_tasks.add(task);
     }
     schedule_task_scan(context, team);
 }
@@ -38,19 +38,19 @@ pub(crate) fn handle_tasks_scanned(
     result: Result<Arc<Vec<Arc<Task>>>, ErrorReport>,
     queries: Vec<NextTaskQuery>,
 ) {
-    let Some(known) = context.state.watched_team_mut(team) else {
+    let Some(watched_team) = context.state.watched_team_mut(team) else {
         return next_task::answer_unknown(context, queries);
     };
-    let again = known.task_scan.finish();
+    let is_rescan_needed = watched_team.task_scan.finish();
     match result {
         Err(error) => {
-            known.unscanned_tasks = TaskSelection::All;
+            watched_team.unscanned_tasks = TaskSelection::All;
             next_task::answer_unknown(context, queries);
             log_scan_error(context, team, error.message);
         }
         Ok(tasks) => apply_tasks(context, team, members, tasks, queries),
     }
-    if again {
+    if is_rescan_needed {
         schedule_task_scan(context, team);
     }
 }
@@ -62,10 +62,10 @@ fn apply_tasks(
     tasks: Arc<Vec<Arc<Task>>>,
     queries: Vec<NextTaskQuery>,
 ) {
-    let Some(known) = context.state.watched_team_mut(team) else { return };
-    known.task_scan_error = None;
-    let was_done = are_all_completed(&known.logged_tasks);
-    let mut board = std::mem::take(&mut known.task_board);
+    let Some(watched_team) = context.state.watched_team_mut(team) else { return };
+    watched_team.task_scan_error = None;
+    let were_all_completed = are_all_completed(&watched_team.logged_tasks);
+    let mut board = std::mem::take(&mut watched_team.task_board);
     let changed = board.update(&tasks);
     // The files thread can change the list in place once the core has dropped its reference.
     drop(tasks);
@@ -73,21 +73,21 @@ fn apply_tasks(
     next_task::answer_from_board(context, &board, queries);
     wake_for_tasks(context, team, &board);
     log_changes(context, team, members, &board, changed);
-    if !was_done {
+    if !were_all_completed {
         notify_if_all_done(context.state, team);
     }
     update_task_labels(context, team, &board);
-    if let Some(known) = context.state.watched_team_mut(team) {
-        known.task_board = board;
+    if let Some(watched_team) = context.state.watched_team_mut(team) {
+        watched_team.task_board = board;
     }
 }
 
 /// Logs the error of a scan once. Rescans repeat the scan, and may repeat the error.
-fn log_scan_error(context: &mut Context, team: &TeamName, why: String) {
-    let Some(known) = context.state.watched_team_mut(team) else { return };
-    if known.task_scan_error.as_ref() != Some(&why) {
-        known.task_scan_error = Some(why.clone());
-        context.effects.push(Effect::log_team(team, EventKind::Error { message: why }));
+fn log_scan_error(context: &mut Context, team: &TeamName, message: String) {
+    let Some(watched_team) = context.state.watched_team_mut(team) else { return };
+    if watched_team.task_scan_error.as_ref() != Some(&message) {
+        watched_team.task_scan_error = Some(message.clone());
+        context.effects.push(Effect::log_team(team, EventKind::Error { message }));
     }
 }
 
@@ -97,12 +97,12 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
     if context.state.members(team).iter().all(|agent| agent.activity == Activity::Active) {
         return;
     }
-    let mut offered: Vec<TaskId> = Vec::new();
+    let mut offered_tasks: Vec<TaskId> = Vec::new();
     for agent in context.state.agents.values_mut().filter(|agent| agent.record.request.team == *team) {
         agent.offered_task = agent.offered_task.filter(|id| board.is_startable(*id));
-        offered.extend(agent.offered_task);
+        offered_tasks.extend(agent.offered_task);
     }
-    for task in board.startable().filter(|task| !offered.contains(&task.id)) {
+    for task in board.startable().filter(|task| !offered_tasks.contains(&task.id)) {
         if let Some(id) = find_idle_taker(context.state, team, task) {
             if let Some(agent) = context.state.agents.get_mut(&id) {
                 agent.offered_task = Some(task.id);
@@ -113,27 +113,28 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
     if board.startable().next().is_some() {
         // Only agents whose turns are reported neither by a shim nor by hooks are woken here. The
         // loop above has offered tasks to the others.
-        let own_turns = |agent: &&&Agent| {
+        let is_idle_without_reports = |agent: &&&Agent| {
             !agent.record.has_turns()
                 && agent.record.request.delivery != Delivery::Hook
                 && agent.activity == Activity::Idle
         };
         let members = context.state.members(team);
-        let pulling = members.iter().filter(own_turns);
-        pulling.for_each(|agent| context.effects.wake_agent(&agent.record.spawn_id, Wake::Needed));
+        let unreported = members.iter().filter(is_idle_without_reports);
+        unreported.for_each(|agent| context.effects.wake_agent(&agent.record.spawn_id, Wake::Needed));
     }
 }
 
 fn find_idle_taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnId> {
-    let free = |agent: &&Agent| {
+    let is_free = |agent: &&Agent| {
         (agent.record.has_turns() || agent.long_poll.waiting.is_some())
             // An owned task is offered to its owner, even if another task was offered before.
             && (agent.offered_task.is_none() || task.owner.is_some())
             && agent.activity == Activity::Idle
             && agent.record.lifecycle.is_running()
     };
-    let may = |agent: &&Agent| task.owner.as_ref().is_none_or(|owner| *owner == agent.record.request.name);
-    state.members(team).into_iter().filter(free).find(may).map(|agent| agent.record.spawn_id.clone())
+    let may_take =
+        |agent: &&Agent| task.owner.as_ref().is_none_or(|owner| *owner == agent.record.request.name);
+    state.members(team).into_iter().filter(is_free).find(may_take).map(|agent| agent.record.spawn_id.clone())
 }
 
 /// Logs the changes of tasks, and started tasks whose owner is no longer a member.
@@ -144,51 +145,52 @@ fn log_changes(
     board: &TaskBoard,
     changed: Vec<TaskId>,
 ) {
-    let living: Vec<AgentName> =
+    let member_names: Vec<AgentName> =
         members.iter().cloned().chain(current_members(context.state, team)).collect();
-    let Some(known) = context.state.watched_team_mut(team) else { return };
-    let looked: BTreeSet<TaskId> = board.in_progress().map(|task| task.id).chain(changed).collect();
-    let looked = looked.into_iter().filter_map(|id| board.task(id));
-    for task in looked.filter(|task| !task.is_internal()) {
-        let logged = known.logged_tasks.get_mut(&task.id);
+    let Some(watched_team) = context.state.watched_team_mut(team) else { return };
+    let ids: BTreeSet<TaskId> = board.in_progress().map(|task| task.id).chain(changed).collect();
+    let tasks = ids.into_iter().filter_map(|id| board.task(id));
+    for task in tasks.filter(|task| !task.is_internal()) {
+        let logged = watched_team.logged_tasks.get_mut(&task.id);
         // A task that can't be read now counts as unchanged.
         if logged.is_some() && matches!(task.status, TaskStatus::Other(_)) {
             continue;
         }
         if let Some(logged) = logged.filter(|logged| logged.is_same_read(task)) {
-            log_if_abandoned(team, task, logged, &living, &mut context.effects);
+            log_if_abandoned(team, task, logged, &member_names, &mut context.effects);
             continue;
         }
         context.effects.extend(
-            new_events(known.logged_tasks.get(&task.id), task)
+            new_events(watched_team.logged_tasks.get(&task.id), task)
                 .into_iter()
-                .map(|what| Effect::log_team(team, what)),
+                .map(|kind| Effect::log_team(team, kind)),
         );
-        let mut now = LoggedTask::from_task(task);
-        now.is_abandoned = known.logged_tasks.get(&task.id).is_some_and(|logged| logged.is_abandoned);
-        log_if_abandoned(team, task, &mut now, &living, &mut context.effects);
-        known.logged_tasks.insert(task.id, now);
+        let mut scanned = LoggedTask::from_task(task);
+        scanned.is_abandoned =
+            watched_team.logged_tasks.get(&task.id).is_some_and(|logged| logged.is_abandoned);
+        log_if_abandoned(team, task, &mut scanned, &member_names, &mut context.effects);
+        watched_team.logged_tasks.insert(task.id, scanned);
     }
     log_deleted_tasks(context, team, board);
 }
 
 fn log_deleted_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
-    let Some(known) = context.state.watched_team_mut(team) else { return };
-    if known.logged_tasks.len() > board.visible_count() {
-        let there: BTreeSet<TaskId> = board.ids().collect();
-        let gone = known.logged_tasks.keys().filter(|id| !there.contains(*id));
+    let Some(watched_team) = context.state.watched_team_mut(team) else { return };
+    if watched_team.logged_tasks.len() > board.visible_count() {
+        let existing: BTreeSet<TaskId> = board.ids().collect();
+        let deleted = watched_team.logged_tasks.keys().filter(|id| !existing.contains(*id));
         context
             .effects
-            .extend(gone.map(|task| Effect::log_team(team, EventKind::TaskDeleted { task: *task })));
-        known.logged_tasks.retain(|id, _| there.contains(id));
+            .extend(deleted.map(|task| Effect::log_team(team, EventKind::TaskDeleted { task: *task })));
+        watched_team.logged_tasks.retain(|id, _| existing.contains(id));
     }
 }
 
 /// Adds a notice if all tasks of the team are completed. The caller must have checked that this was
 /// not so at the scan before. So the notice is shown once.
 fn notify_if_all_done(state: &mut State, team: &TeamName) {
-    let Some(known) = state.teams.get(team) else { return };
-    let tasks = &known.watched.logged_tasks;
+    let Some(team_state) = state.teams.get(team) else { return };
+    let tasks = &team_state.watched.logged_tasks;
     if are_all_completed(tasks) {
         state.notices.add_all_tasks_done(team, tasks.len());
     }
@@ -204,41 +206,41 @@ fn log_if_abandoned(
     team: &TeamName,
     task: &Task,
     logged: &mut LoggedTask,
-    living: &[AgentName],
+    member_names: &[AgentName],
     effects: &mut Effects,
 ) {
     // The members of session teams are unknown to the daemon.
-    let left = !team.is_claude_session() && is_abandoned(logged, living);
-    if left
+    let is_abandoned = !team.is_claude_session() && is_abandoned(logged, member_names);
+    if is_abandoned
         && !logged.is_abandoned
         && let Some(owner) = logged.owner.clone()
     {
-        let what = EventKind::TaskAbandoned { task: task.id, subject: logged.subject.clone(), owner };
-        effects.push(Effect::log_team(team, what));
+        let event_kind = EventKind::TaskAbandoned { task: task.id, subject: logged.subject.clone(), owner };
+        effects.push(Effect::log_team(team, event_kind));
     }
-    logged.is_abandoned = left;
+    logged.is_abandoned = is_abandoned;
 }
 
 /// The names of all members, including those with a pending respawn, and the lead.
 fn current_members(state: &State, team: &TeamName) -> Vec<AgentName> {
     let members = state.members(team).into_iter().map(|agent| agent.record.request.name.clone());
     let pending = state.pending_respawns.iter().map(|pending| &pending.request);
-    let pending = pending.filter(|order| order.team == *team).map(|order| order.name.clone());
+    let pending = pending.filter(|request| request.team == *team).map(|request| request.name.clone());
     members.chain(pending).chain([AgentName::lead()]).collect()
 }
 
-fn is_abandoned(logged: &LoggedTask, living: &[AgentName]) -> bool {
+fn is_abandoned(logged: &LoggedTask, member_names: &[AgentName]) -> bool {
     logged.state == LoggedTaskState::Started
-        && logged.owner.as_ref().is_some_and(|owner| !living.contains(owner))
+        && logged.owner.as_ref().is_some_and(|owner| !member_names.contains(owner))
 }
 
 fn update_task_labels(context: &mut Context, team: &TeamName, board: &TaskBoard) {
-    let mut working: BTreeMap<&AgentName, &str> = BTreeMap::new();
+    let mut titles: BTreeMap<&AgentName, &str> = BTreeMap::new();
     for task in board.in_progress().filter(|task| task.failure().is_none()) {
-        task.owner.as_ref().map(|owner| working.entry(owner).or_insert(task.title()));
+        task.owner.as_ref().map(|owner| titles.entry(owner).or_insert(task.title()));
     }
     for agent in context.state.agents.values_mut().filter(|agent| agent.record.request.team == *team) {
-        let task = working.get(&agent.record.request.name).copied();
+        let task = titles.get(&agent.record.request.name).copied();
         if agent.task_subject.as_deref() != task {
             agent.task_subject = task.map(str::to_owned);
             context.effects.extend(update_label(agent));

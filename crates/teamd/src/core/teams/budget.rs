@@ -31,9 +31,9 @@ const USAGE_PER_SECOND: u64 = 1_000_000;
 /// daemon can count twice.
 pub(crate) fn count_started_turns(context: &mut Context) {
     for team in std::mem::take(&mut context.started_turns) {
-        let Some(known) = context.state.teams.get_mut(&team) else { continue };
-        known.usage.turns += 1;
-        context.state.has_roster_changed |= known.policy.max_turns.is_some();
+        let Some(team_state) = context.state.teams.get_mut(&team) else { continue };
+        team_state.usage.turns += 1;
+        context.state.has_roster_changed |= team_state.policy.max_turns.is_some();
         check(context, &team);
     }
 }
@@ -49,7 +49,7 @@ pub(crate) fn add_usage(context: &mut Context, id: &SpawnId, report: UsageReport
     let team = agent.record.request.team.clone();
     let before = agent.record.respawn.usage.usage;
     match agent.record.respawn.usage.add_report(report, limit) {
-        Ok(new) if new.is_zero() => return,
+        Ok(increase) if increase.is_zero() => return,
         Ok(_) => {}
         Err(total) => {
             let reason = format!("{total} is more than a program can use in its time");
@@ -58,15 +58,16 @@ pub(crate) fn add_usage(context: &mut Context, id: &SpawnId, report: UsageReport
     }
     let after = agent.record.respawn.usage.usage;
     context.state.has_roster_changed = true;
-    if let Some(known) = context.state.teams.get_mut(&team) {
-        let new = counted(&known.policy, after).saturating_sub(counted(&known.policy, before));
-        known.usage.usage = known.usage.usage.saturating_add(new);
+    if let Some(team_state) = context.state.teams.get_mut(&team) {
+        let increase = counted_usage(&team_state.policy, after)
+            .saturating_sub(counted_usage(&team_state.policy, before));
+        team_state.usage.usage = team_state.usage.usage.saturating_add(increase);
         check(context, &team);
     }
 }
 
 /// The part of a member's usage that counts for the team.
-fn counted(policy: &Policy, usage: Usage) -> Usage {
+fn counted_usage(policy: &Policy, usage: Usage) -> Usage {
     member_limit(policy).map_or(usage, |limit| usage.min_each(limit))
 }
 
@@ -74,17 +75,17 @@ fn counted(policy: &Policy, usage: Usage) -> Usage {
 /// share has not counted for the team. The part that is within the member's share under `next`
 /// counts from now on.
 pub(crate) fn count_usage_over_old_share(state: &mut State, team: &TeamName, next: &Policy) {
-    let Some(known) = state.teams.get_mut(team) else { return };
-    if known.policy.member_share.is_none() {
+    let Some(team_state) = state.teams.get_mut(team) else { return };
+    if team_state.policy.member_share.is_none() {
         return;
     }
-    let of_living = state.agents.values().map(|agent| (&agent.record.request, &agent.record.respawn));
-    let of_suspended = state.pending_respawns.iter().map(|pending| (&pending.request, &pending.respawn));
-    let of_team = of_living.chain(of_suspended).filter(|(request, _)| request.team == *team);
-    for (_, respawn) in of_team {
+    let agents = state.agents.values().map(|agent| (&agent.record.request, &agent.record.respawn));
+    let suspended = state.pending_respawns.iter().map(|pending| (&pending.request, &pending.respawn));
+    let members = agents.chain(suspended).filter(|(request, _)| request.team == *team);
+    for (_, respawn) in members {
         let usage = respawn.usage.usage;
-        let new = counted(next, usage).saturating_sub(counted(&known.policy, usage));
-        known.usage.usage = known.usage.usage.saturating_add(new);
+        let increase = counted_usage(next, usage).saturating_sub(counted_usage(&team_state.policy, usage));
+        team_state.usage.usage = team_state.usage.usage.saturating_add(increase);
     }
 }
 
@@ -113,40 +114,41 @@ pub(crate) fn refuse_usage(context: &mut Context, id: &SpawnId, reason: &str) {
 /// Checks the team's budget under the present policy, and sets the deadline of the time limit. When
 /// the budget becomes exhausted, all members of the team get a shutdown request.
 pub(crate) fn check(context: &mut Context, team: &TeamName) {
-    let Some(known) = context.state.teams.get_mut(team) else { return };
-    let left = remaining_ms(known, context.now);
-    let why = exhausted_reason(known, left);
-    known.time_limit_at = left.filter(|_| why.is_none()).map(|left| context.now.mono.saturating_add(left));
-    let is_news = why.is_some() && known.usage.exhausted_reason.is_none();
-    context.state.has_roster_changed |= known.usage.exhausted_reason != why;
-    known.usage.exhausted_reason.clone_from(&why);
-    if let Some(why) = why.filter(|_| is_news) {
-        context.effects.push(Effect::log_team(team, EventKind::BudgetExhausted { reason: why.clone() }));
+    let Some(team_state) = context.state.teams.get_mut(team) else { return };
+    let left_ms = remaining_ms(team_state, context.now);
+    let reason = exhausted_reason(team_state, left_ms);
+    team_state.time_limit_at =
+        left_ms.filter(|_| reason.is_none()).map(|left_ms| context.now.mono.saturating_add(left_ms));
+    let is_newly_exhausted = reason.is_some() && team_state.usage.exhausted_reason.is_none();
+    context.state.has_roster_changed |= team_state.usage.exhausted_reason != reason;
+    team_state.usage.exhausted_reason.clone_from(&reason);
+    if let Some(reason) = reason.filter(|_| is_newly_exhausted) {
+        context.effects.push(Effect::log_team(team, EventKind::BudgetExhausted { reason: reason.clone() }));
         context.state.notices.add_budget_exhausted(team);
         let all = living_ids(context.state, team);
-        shutdown::request_suspension(context, &all, &why);
+        shutdown::request_suspension(context, &all, &reason);
     }
     suspend_members_over_share(context, team);
 }
 
 /// Suspends the members that have used their share of the team's budget.
 fn suspend_members_over_share(context: &mut Context, team: &TeamName) {
-    let Some(known) = context.state.teams.get(team) else { return };
-    if known.policy.member_share.is_none() {
+    let Some(team_state) = context.state.teams.get(team) else { return };
+    if team_state.policy.member_share.is_none() {
         return;
     }
-    let over = living_ids(context.state, team).into_iter().filter_map(|id| {
+    let over_share = living_ids(context.state, team).into_iter().filter_map(|id| {
         let record = &context.state.agents.get(&id)?.record;
         let is_running_on = record.lifecycle.process().on_exit == OnExit::ApplyRestartPolicy;
-        let why = used_share_reason(&known.policy, record.usage()).filter(|_| is_running_on)?;
-        Some((id, record.request.name.clone(), why))
+        let reason = used_share_reason(&team_state.policy, record.usage()).filter(|_| is_running_on)?;
+        Some((id, record.request.name.clone(), reason))
     });
-    for (id, name, why) in over.collect::<Vec<_>>() {
+    for (id, name, reason) in over_share.collect::<Vec<_>>() {
         let Some(agent) = context.state.agents.get(&id) else { continue };
-        let event = EventKind::BudgetExhausted { reason: why.clone() };
+        let event = EventKind::BudgetExhausted { reason: reason.clone() };
         context.effects.push(Effect::log_member(&agent.record, event));
         context.state.notices.add(team, &name, None, NoticeKind::BudgetExhausted);
-        shutdown::request_suspension(context, &BTreeSet::from([id]), &why);
+        shutdown::request_suspension(context, &BTreeSet::from([id]), &reason);
     }
 }
 
@@ -154,18 +156,21 @@ fn suspend_members_over_share(context: &mut Context, team: &TeamName) {
 /// deadlines are set on the monotonic clock, which stands still while the machine sleeps. After a
 /// sleep, a deadline alone would come too late.
 pub(crate) fn check_time_limits(context: &mut Context) {
-    let timed = context.state.teams.iter().filter(|(_, known)| known.policy.max_time_ms.is_some());
+    let timed = context.state.teams.iter().filter(|(_, team_state)| team_state.policy.max_time_ms.is_some());
     let timed: Vec<TeamName> = timed.map(|(team, _)| team.clone()).collect();
     timed.iter().for_each(|team| check(context, team));
 }
 
 /// Checks the teams whose time limit is reached.
 pub(crate) fn check_due(context: &mut Context) {
-    let over = |known: &TeamState| known.time_limit_at.is_some_and(|at| at <= context.now.mono);
-    let teams = context.state.teams.iter().filter(|(_, known)| over(known)).map(|(team, _)| team.clone());
+    let is_due = |team_state: &TeamState| {
+        team_state.time_limit_at.is_some_and(|time_limit| time_limit <= context.now.mono)
+    };
+    let teams =
+        context.state.teams.iter().filter(|(_, team_state)| is_due(team_state)).map(|(team, _)| team.clone());
     teams.collect::<Vec<_>>().iter().for_each(|team| check(context, team));
 }
 
 pub(crate) fn next_time_limit(state: &State) -> impl Iterator<Item = u64> {
-    state.teams.values().filter_map(|known| known.time_limit_at)
+    state.teams.values().filter_map(|team_state| team_state.time_limit_at)
 }

@@ -21,13 +21,13 @@ use protocol::name::TeamName;
 /// How many names are tried for a new team if the client accepts any free name.
 const MAX_NAME_ATTEMPTS: u32 = 1_000;
 
-pub(crate) fn create(context: &mut Context, client: ConnId, create: CreateTeamRequest) {
-    if create.team.is_claude_session() {
-        let message = format!("cannot create {}: names in session-* belong to Claude Code", create.team);
+pub(crate) fn create(context: &mut Context, client: ConnId, request: CreateTeamRequest) {
+    if request.team.is_claude_session() {
+        let message = format!("cannot create {}: names in session-* belong to Claude Code", request.team);
         let error = ErrorReport::new(ErrorKind::NotPermitted, message).with_help("take another name");
         return send_reply(context, client, Err(error));
     }
-    let creation = TeamCreation::new(client, create, context.now.wall);
+    let creation = TeamCreation::new(client, request, context.now.wall);
     queue_creation(context, creation);
 }
 
@@ -87,10 +87,14 @@ pub(crate) fn handle_team_created(
         pending_respawns::cancel_respawns(context, &reply.team_name, &[]);
         // Worktrees of an earlier team of that name stay in the roster.
         next_task::drop_team_queries(context, &reply.team_name);
-        let before = context.state.teams.remove(&reply.team_name).map(|team| team.worktrees);
-        let spent = TeamUsage { started_at: context.now.wall, ..TeamUsage::default() };
-        let team =
-            TeamState { policy, worktrees: before.unwrap_or_default(), usage: spent, ..TeamState::default() };
+        let earlier_worktrees = context.state.teams.remove(&reply.team_name).map(|team| team.worktrees);
+        let usage = TeamUsage { started_at: context.now.wall, ..TeamUsage::default() };
+        let team = TeamState {
+            policy,
+            worktrees: earlier_worktrees.unwrap_or_default(),
+            usage,
+            ..TeamState::default()
+        };
         context.state.teams.insert(reply.team_name.clone(), team);
         budget::check(context, &reply.team_name);
         context.state.has_roster_changed = true;

@@ -23,32 +23,32 @@ use protocol::event::EventKind;
 use protocol::name::TeamName;
 use std::path::PathBuf;
 
-pub(crate) fn delete(context: &mut Context, client: ConnId, order: DeleteTeamRequest) {
-    if join_same_deletion(context.state, client, &order) {
+pub(crate) fn delete(context: &mut Context, client: ConnId, request: DeleteTeamRequest) {
+    if join_same_deletion(context.state, client, &request) {
         return;
     }
-    if let Err(error) = check_deletable(context.state, &order) {
+    if let Err(error) = check_deletable(context.state, &request) {
         return send_reply(context, client, Err(error));
     }
-    let names = remaining_members(context.state, &order.team);
+    let names = remaining_members(context.state, &request.team);
     if names.is_empty() {
-        return kill_members(context, Some(client), order);
+        return kill_members(context, Some(client), request);
     }
-    if !order.force {
-        return send_reply(context, client, Err(has_members_error(&order.team, &names)));
+    if !request.force {
+        return send_reply(context, client, Err(has_members_error(&request.team, &names)));
     }
     // No member is spawned from now on, because it would outlive the team.
-    if let Some(team) = context.state.teams.get_mut(&order.team) {
+    if let Some(team) = context.state.teams.get_mut(&request.team) {
         team.deletion = Some(Deletion::Checking);
     }
-    context.effects.push(Effect::File(FileJob::CheckDeletable { client: Some(client), order }));
+    context.effects.push(Effect::File(FileJob::CheckDeletable { client: Some(client), request }));
 }
 
 /// Lets the client wait for a deletion that was accepted for the same request. So a client whose
 /// daemon died can send its request again. Returns false if there is no such deletion.
 fn join_same_deletion(state: &mut State, client: ConnId, request: &DeleteTeamRequest) -> bool {
     match state.teams.get_mut(&request.team).and_then(|team| team.deletion.as_mut()) {
-        Some(Deletion::Accepted { accepted, joined, .. }) if accepted.order.deletes_same(request) => {
+        Some(Deletion::Accepted { accepted, joined, .. }) if accepted.request.deletes_same(request) => {
             joined.push(client);
             true
         }
@@ -59,8 +59,8 @@ fn join_same_deletion(state: &mut State, client: ConnId, request: &DeleteTeamReq
 /// Completes the deletions that an earlier daemon had accepted.
 pub(crate) fn resume_deletions(context: &mut Context) {
     let accepted = context.state.teams.values().filter_map(TeamState::accepted_deletion);
-    for order in accepted.map(|accepted| accepted.order.clone()).collect::<Vec<_>>() {
-        kill_members(context, None, order);
+    for request in accepted.map(|accepted| accepted.request.clone()).collect::<Vec<_>>() {
+        kill_members(context, None, request);
     }
 }
 
@@ -72,28 +72,28 @@ fn remaining_members(state: &State, team: &TeamName) -> Vec<String> {
 
 /// Accepts the deletion of a team, and kills the team's members. Once they have exited, the
 /// worktrees and files are checked again, because something may prevent the deletion by then.
-pub(crate) fn kill_members(context: &mut Context, client: Option<ConnId>, order: DeleteTeamRequest) {
-    let killed = remaining_members(context.state, &order.team);
-    if let Some(team) = context.state.teams.get_mut(&order.team) {
+pub(crate) fn kill_members(context: &mut Context, client: Option<ConnId>, request: DeleteTeamRequest) {
+    let killed = remaining_members(context.state, &request.team);
+    if let Some(team) = context.state.teams.get_mut(&request.team) {
         let by_earlier_daemon = team.accepted_deletion().cloned();
         let accepted = by_earlier_daemon
-            .unwrap_or_else(|| AcceptedDeletion { order: order.clone(), accepted_at: context.now.wall });
+            .unwrap_or_else(|| AcceptedDeletion { request: request.clone(), accepted_at: context.now.wall });
         team.deletion = Some(Deletion::Accepted { accepted, killed, joined: Vec::new() });
         context.state.has_roster_changed = true;
     }
-    pending_respawns::cancel_respawns(context, &order.team, &[]);
-    let ids = living_ids(context.state, &order.team);
-    kill_and_wait(context, ExitWaiter::new(&ids, Vec::new(), AfterExits::Delete(client, order)));
+    pending_respawns::cancel_respawns(context, &request.team, &[]);
+    let ids = living_ids(context.state, &request.team);
+    kill_and_wait(context, ExitWaiter::new(&ids, Vec::new(), AfterExits::Delete(client, request)));
 }
 
 /// Deletes the files of a team that has no worktrees left.
 pub(crate) fn delete_files(
     client: Option<ConnId>,
-    order: DeleteTeamRequest,
+    request: DeleteTeamRequest,
     removed_worktrees: RemovedWorktrees,
     effects: &mut Effects,
 ) {
-    effects.push(Effect::File(FileJob::DeleteTeam { client, order, removed_worktrees }));
+    effects.push(Effect::File(FileJob::DeleteTeam { client, request, removed_worktrees }));
 }
 
 /// Handles the end of a deletion, or its failure.
@@ -104,9 +104,9 @@ pub(crate) fn handle_team_deleted(
     result: Result<(), ErrorReport>,
     removed_worktrees: RemovedWorktrees,
 ) {
-    let was = context.state.teams.get_mut(team).and_then(|team| team.deletion.take());
+    let deletion = context.state.teams.get_mut(team).and_then(|team| team.deletion.take());
     let result = accept_missing_files(client, result);
-    context.state.has_roster_changed |= was.is_some();
+    context.state.has_roster_changed |= deletion.is_some();
     if result.is_ok() {
         pending_respawns::cancel_respawns(context, team, &[]);
         next_task::drop_team_queries(context, team);
@@ -116,8 +116,8 @@ pub(crate) fn handle_team_deleted(
         context.effects.push(Effect::UnwatchTeam { team: team.clone() });
         context.effects.push(Effect::log_team(team, EventKind::TeamDeleted));
     }
-    let clients: Vec<ConnId> = client.into_iter().chain(joined_clients(was.as_ref())).collect();
-    let result = result.map_err(|error| add_partial_effects(error, &removed_worktrees, was));
+    let clients: Vec<ConnId> = client.into_iter().chain(joined_clients(deletion.as_ref())).collect();
+    let result = result.map_err(|error| add_partial_effects(error, &removed_worktrees, deletion));
     let message = format!("Cleaned up directories and worktrees for team \"{team}\"");
     let reply = result.map(|()| {
         let team_name = team.clone();
@@ -150,9 +150,9 @@ fn joined_clients(deletion: Option<&Deletion>) -> Vec<ConnId> {
 fn add_partial_effects(
     error: ErrorReport,
     removed_worktrees: &RemovedWorktrees,
-    was: Option<Deletion>,
+    deletion: Option<Deletion>,
 ) -> ErrorReport {
-    let ended = match was {
+    let ended = match deletion {
         Some(Deletion::Accepted { killed, .. }) if !killed.is_empty() => {
             Some(format!("{} ended", killed.join(", ")))
         }
@@ -160,30 +160,31 @@ fn add_partial_effects(
     };
     let removed = removed_worktrees.removed.iter().map(|path| format!("{} is removed", path.display()));
     let trashed = removed_worktrees.trashed.iter().map(ToString::to_string);
-    let news: Vec<String> = ended.into_iter().chain(trashed).chain(removed).collect();
-    if news.is_empty() {
+    let partial_effects: Vec<String> = ended.into_iter().chain(trashed).chain(removed).collect();
+    if partial_effects.is_empty() {
         return error;
     }
-    let message = format!("{}\nBefore that: {}", error.message, news.join("\n"));
+    let message = format!("{}\nBefore that: {}", error.message, partial_effects.join("\n"));
     ErrorReport { message, ..error }
 }
 
 /// Checks whether a team can be deleted, before any member is killed.
-pub(crate) fn check_deletable(state: &State, order: &DeleteTeamRequest) -> Result<(), ErrorReport> {
-    let team = supervised_team(state, &order.team)?;
-    check_not_deleting(&order.team, team)?;
-    if team.reserved_names.values().any(|held| *held == NameReservation::Creating) {
-        let message = format!("cannot delete {}: a worktree is being made for it", order.team);
+pub(crate) fn check_deletable(state: &State, request: &DeleteTeamRequest) -> Result<(), ErrorReport> {
+    let team = supervised_team(state, &request.team)?;
+    check_not_deleting(&request.team, team)?;
+    if team.reserved_names.values().any(|reservation| *reservation == NameReservation::Creating) {
+        let message = format!("cannot delete {}: a worktree is being made for it", request.team);
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help("try again in a moment"));
     }
     let is_own = |path: &&PathBuf| team.worktrees.iter().any(|worktree| worktree.record.path == **path);
-    match order.discard_worktrees.iter().find(|path| !is_own(path)) {
+    match request.discard_worktrees.iter().find(|path| !is_own(path)) {
         None => Ok(()),
-        Some(other) => {
-            let message = format!("cannot discard {}: it is no worktree of {}", other.display(), order.team);
-            let all: Vec<String> =
-                team.worktrees.iter().map(|it| it.record.path.display().to_string()).collect();
-            let hint = if all.is_empty() { "it has none".to_owned() } else { all.join(", ") };
+        Some(unknown_path) => {
+            let message =
+                format!("cannot discard {}: it is no worktree of {}", unknown_path.display(), request.team);
+            let paths: Vec<String> =
+                team.worktrees.iter().map(|worktree| worktree.record.path.display().to_string()).collect();
+            let hint = if paths.is_empty() { "it has none".to_owned() } else { paths.join(", ") };
             Err(ErrorReport::new(ErrorKind::Usage, message).with_help(format!("its worktrees: {hint}")))
         }
     }
@@ -191,12 +192,12 @@ pub(crate) fn check_deletable(state: &State, order: &DeleteTeamRequest) -> Resul
 
 /// Removes the worktrees of a team that has no members left, and then the team's files. The files
 /// thread first checks whether the files can be deleted.
-pub(crate) fn remove_worktrees(context: &mut Context, client: Option<ConnId>, order: DeleteTeamRequest) {
-    match context.state.teams.get(&order.team) {
+pub(crate) fn remove_worktrees(context: &mut Context, client: Option<ConnId>, request: DeleteTeamRequest) {
+    match context.state.teams.get(&request.team) {
         Some(team) if !team.worktrees.is_empty() => {
-            context.effects.push(Effect::File(FileJob::CheckDeletable { client, order }));
+            context.effects.push(Effect::File(FileJob::CheckDeletable { client, request }));
         }
-        _ => delete_files(client, order, RemovedWorktrees::default(), &mut context.effects),
+        _ => delete_files(client, request, RemovedWorktrees::default(), &mut context.effects),
     }
 }
 
@@ -204,26 +205,26 @@ pub(crate) fn remove_worktrees(context: &mut Context, client: Option<ConnId>, or
 pub(crate) fn handle_deletion_checked(
     context: &mut Context,
     client: Option<ConnId>,
-    order: DeleteTeamRequest,
+    request: DeleteTeamRequest,
     result: Result<(), ErrorReport>,
 ) {
     // A team whose files are gone may still have worktrees to remove.
     if let Err(error) = accept_missing_files(client, result) {
-        return handle_team_deleted(context, client, &order.team, Err(error), RemovedWorktrees::default());
+        return handle_team_deleted(context, client, &request.team, Err(error), RemovedWorktrees::default());
     }
-    let Some(team) = context.state.teams.get(&order.team) else { return };
+    let Some(team) = context.state.teams.get(&request.team) else { return };
     let worktrees = team.worktrees.clone();
     match (&team.deletion, worktrees.is_empty()) {
-        (Some(Deletion::Checking), true) => kill_members(context, client, order),
+        (Some(Deletion::Checking), true) => kill_members(context, client, request),
         (Some(Deletion::Checking), false) => {
-            let members = context.state.members(&order.team);
+            let members = context.state.members(&request.team);
             let shim_pids = members
                 .iter()
                 .filter_map(|agent| Some(agent.record.lifecycle.process().shim.as_ref()?.pid))
                 .collect();
             context.effects.push(Effect::Worktree(WorktreeJob::CheckUnsaved {
                 client,
-                order,
+                request,
                 worktrees,
                 shim_pids,
             }));
@@ -232,7 +233,7 @@ pub(crate) fn handle_deletion_checked(
             let trash = context.state.settings.state_dir.join("trash");
             context.effects.push(Effect::Worktree(WorktreeJob::RemoveAll {
                 client,
-                order,
+                request,
                 worktrees,
                 trash,
             }));
@@ -246,16 +247,16 @@ pub(crate) fn handle_deletion_checked(
 pub(crate) fn handle_worktrees_removed(
     context: &mut Context,
     client: Option<ConnId>,
-    order: DeleteTeamRequest,
+    request: DeleteTeamRequest,
     removed_worktrees: RemovedWorktrees,
     result: Result<(), ErrorReport>,
 ) {
-    let trashed = removed_worktrees.trashed.iter().map(|it| &it.path);
-    let done_with: Vec<PathBuf> =
+    let trashed = removed_worktrees.trashed.iter().map(|worktree| &worktree.path);
+    let gone_paths: Vec<PathBuf> =
         trashed.chain(&removed_worktrees.removed).chain(&removed_worktrees.missing).cloned().collect();
-    forget_worktrees(context.state, &order.team, &done_with);
+    forget_worktrees(context.state, &request.team, &gone_paths);
     match result {
-        Ok(()) => delete_files(client, order, removed_worktrees, &mut context.effects),
-        Err(error) => handle_team_deleted(context, client, &order.team, Err(error), removed_worktrees),
+        Ok(()) => delete_files(client, request, removed_worktrees, &mut context.effects),
+        Err(error) => handle_team_deleted(context, client, &request.team, Err(error), removed_worktrees),
     }
 }

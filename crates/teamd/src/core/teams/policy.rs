@@ -12,11 +12,12 @@ use protocol::control::{Reply, SetPolicyRequest};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 
-pub(crate) fn set_policy(context: &mut Context, client: ConnId, order: SetPolicyRequest) {
-    match supervised_team(context.state, &order.team).map(|known| known.policy == order.policy) {
+pub(crate) fn set_policy(context: &mut Context, client: ConnId, request: SetPolicyRequest) {
+    match supervised_team(context.state, &request.team).map(|team_state| team_state.policy == request.policy)
+    {
         Err(error) => send_reply(context, client, Err(error)),
         Ok(true) => send_reply(context, client, Ok(Reply::Ack)),
-        Ok(false) => context.effects.push(Effect::File(FileJob::SavePolicy { client, order })),
+        Ok(false) => context.effects.push(Effect::File(FileJob::SavePolicy { client, request })),
     }
 }
 
@@ -24,17 +25,17 @@ pub(crate) fn set_policy(context: &mut Context, client: ConnId, order: SetPolicy
 pub(crate) fn handle_policy_saved(
     context: &mut Context,
     client: ConnId,
-    order: SetPolicyRequest,
+    request: SetPolicyRequest,
     result: Result<(), ErrorReport>,
 ) {
     if result.is_ok() {
-        budget::count_usage_over_old_share(context.state, &order.team, &order.policy);
-        if let Some(known) = context.state.teams.get_mut(&order.team) {
-            known.policy = order.policy;
+        budget::count_usage_over_old_share(context.state, &request.team, &request.policy);
+        if let Some(team_state) = context.state.teams.get_mut(&request.team) {
+            team_state.policy = request.policy;
         }
-        wake_paused_members(context, &order.team);
-        budget::check(context, &order.team);
-        approvals::reapply_policy(context, &order.team);
+        wake_paused_members(context, &request.team);
+        budget::check(context, &request.team);
+        approvals::reapply_policy(context, &request.team);
     }
     send_reply(context, client, result.map(|()| Reply::Ack));
 }

@@ -245,13 +245,13 @@ fn failed_write_of_an_answer_is_retried_unless_the_request_has_an_answer() {
 
 /// Requests another policy, and handles the result of saving it.
 fn replace_policy(state: &mut State, policy: Policy) -> Vec<Effect> {
-    let order = SetPolicyRequest { team: survey_team(), policy };
-    let effects = send_call(state, 7, Request::SetPolicy(order.clone()));
+    let request = SetPolicyRequest { team: survey_team(), policy };
+    let effects = send_call(state, 7, Request::SetPolicy(request.clone()));
     let writes = |effect: &Effect| matches!(effect, Effect::File(FileJob::SavePolicy { .. }));
     assert!(effects.iter().any(writes), "{effects:?}");
     handle_event(
         state,
-        CoreEvent::FileJobDone(FileResult::PolicySaved { client: 7, order, result: Ok(()) }),
+        CoreEvent::FileJobDone(FileResult::PolicySaved { client: 7, request, result: Ok(()) }),
         now_at(1_000),
     )
 }
@@ -283,14 +283,14 @@ fn new_policy_decides_open_requests_without_announcing_them_again() {
 #[test]
 fn policy_that_could_not_be_saved_changes_nothing() {
     let mut state = state_with_policy(Policy::default());
-    let order = SetPolicyRequest {
+    let request = SetPolicyRequest {
         team: survey_team(),
         policy: Policy { plan_approver: Approver::Auto, ..Policy::default() },
     };
     let result = Err(ErrorReport::new(ErrorKind::Io, "full"));
     let effects = handle_event(
         &mut state,
-        CoreEvent::FileJobDone(FileResult::PolicySaved { client: 7, order, result }),
+        CoreEvent::FileJobDone(FileResult::PolicySaved { client: 7, request, result }),
         NOW,
     );
     assert!(
@@ -348,7 +348,7 @@ fn rewritten_inbox_causes_a_request_scan_and_a_failed_scan_is_repeated() {
     let mut state = state_with_policy(Policy { permission_approver: Approver::Auto, ..Policy::default() });
     let payload = Payload::parse(PERMISSION);
     let header = MessageHeader { index: 0, from: AgentName::new_unchecked("ann"), summary: None, payload };
-    let scan = InboxScanResult { unread: Some(1), known: vec![header], ..InboxScanResult::default() };
+    let scan = InboxScanResult { unread: Some(1), logged: vec![header], ..InboxScanResult::default() };
     let scanned =
         FileResult::InboxScanned { team: survey_team(), inbox: "team-lead".into(), result: Ok(scan) };
     assert_eq!(request_scan_count(&handle_event(&mut state, CoreEvent::FileJobDone(scanned), NOW)), 1);
@@ -449,9 +449,13 @@ fn withdrawn_request_is_logged_once_by_this_or_the_next_daemon() {
         scan_withdrawal(&mut state).is_empty()
             && state.teams[&survey_team()].watched.open_requests.is_empty()
     );
-    let mut next = state_with_policy(Policy::default());
-    next.teams.get_mut(&survey_team()).unwrap().watched.logged_requests.opened.insert(ann.1.clone());
-    assert_eq!(scan_withdrawal(&mut next), ["request_withdrawn"], "an earlier daemon logged the request");
+    let mut next_state = state_with_policy(Policy::default());
+    next_state.teams.get_mut(&survey_team()).unwrap().watched.logged_requests.opened.insert(ann.1.clone());
+    assert_eq!(
+        scan_withdrawal(&mut next_state),
+        ["request_withdrawn"],
+        "an earlier daemon logged the request"
+    );
 }
 
 #[test]

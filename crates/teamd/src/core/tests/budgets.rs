@@ -51,10 +51,10 @@ fn shutdown_request_count(effects: &[Effect]) -> usize {
 }
 
 fn save_policy(state: &mut State, policy: Policy) {
-    let order = SetPolicyRequest { team: survey_team(), policy };
+    let request = SetPolicyRequest { team: survey_team(), policy };
     handle_event(
         state,
-        CoreEvent::FileJobDone(FileResult::PolicySaved { client: 9, order, result: Ok(()) }),
+        CoreEvent::FileJobDone(FileResult::PolicySaved { client: 9, request, result: Ok(()) }),
         NOW,
     );
 }
@@ -103,10 +103,10 @@ fn time_limit_is_reported_once_by_this_or_the_next_daemon() {
         "the passed time limit is not a deadline any more"
     );
     let roster = serde_json::from_value(serde_json::to_value(state.to_roster()).unwrap()).unwrap();
-    let mut next = State::new(state.settings.clone(), roster, EventLogCursor::default());
-    next.teams.get_mut(&survey_team()).unwrap().policy =
+    let mut next_state = State::new(state.settings.clone(), roster, EventLogCursor::default());
+    next_state.teams.get_mut(&survey_team()).unwrap().policy =
         Policy { max_time_ms: Some(8_000), ..Policy::default() };
-    let effects = recovery::recover(&mut next, at(9_000));
+    let effects = recovery::recover(&mut next_state, at(9_000));
     assert!(!logs_exhausted(&effects), "the earlier daemon logged it");
     let roster = serde_json::from_value(serde_json::to_value(roster_before).unwrap()).unwrap();
     let mut recovered = State::new(state.settings.clone(), roster, EventLogCursor::default());
@@ -125,7 +125,7 @@ fn time_limit_is_reported_once_by_this_or_the_next_daemon() {
         "the roster is saved before the shutdown request is sent"
     );
     assert_eq!(
-        error_kind(&send_call(&mut next, 8, worker_request("cat", |_| {})), 8),
+        error_kind(&send_call(&mut next_state, 8, worker_request("cat", |_| {})), 8),
         Some(ErrorKind::Refused)
     );
 }
@@ -163,20 +163,21 @@ fn killed_member_is_not_suspended_when_the_budget_is_exhausted() {
 #[test]
 fn killed_member_is_not_suspended_if_recovery_finds_the_time_limit_passed() {
     let policy = Policy { max_time_ms: Some(5_000), ..Policy::default() };
-    let mut before = state_with_policy(policy.clone());
-    let restarted = |name| worker_request(name, |order| order.restart = RestartPolicy::OnFailure(None));
-    let ann = start_member_with(&mut before, restarted("ann"), 50);
-    let bob = start_member_with(&mut before, restarted("bob"), 51);
+    let mut old_state = state_with_policy(policy.clone());
+    let with_restarts =
+        |name| worker_request(name, |request| request.restart = RestartPolicy::OnFailure(None));
+    let ann = start_member_with(&mut old_state, with_restarts("ann"), 50);
+    let bob = start_member_with(&mut old_state, with_restarts("bob"), 51);
     let kill = Request::Kill(MemberSelection { team: survey_team(), names: vec!["ann".into()] });
-    send_call(&mut before, 9, kill);
-    let mut state = next_daemon(&before);
+    send_call(&mut old_state, 9, kill);
+    let mut state = next_daemon(&old_state);
     state.teams.get_mut(&survey_team()).unwrap().policy = policy;
     let recovered_at = Now { wall: NOW.wall + 9_000, mono: NOW.mono + 9_000 };
     assert!(logs_exhausted(&recovery::recover(&mut state, recovered_at)));
     let mut report_killed = |spawn: &SpawnId| {
-        let ended = Some(ExitReport::Signal(9));
-        let report = FileResult::ExitReportRead { spawn: spawn.clone(), ended };
-        handle_event(&mut state, CoreEvent::FileJobDone(report), recovered_at);
+        let report = Some(ExitReport::Signal(9));
+        let result = FileResult::ExitReportRead { spawn: spawn.clone(), report };
+        handle_event(&mut state, CoreEvent::FileJobDone(result), recovered_at);
         state.pending_respawns.iter().map(|pending| pending.request.name.to_string()).collect::<Vec<_>>()
     };
     assert!(report_killed(&ann).is_empty(), "teamctl up --resume would start ann again");
@@ -189,7 +190,7 @@ fn pending_respawn_is_suspended_when_the_budget_is_exhausted() {
     let mut state = state_with_policy(Policy { max_turns: Some(1), ..Policy::default() });
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = protocol::control::RestartPolicy::OnFailure(None)),
+        worker_request("ann", |request| request.restart = protocol::control::RestartPolicy::OnFailure(None)),
         50,
     );
     start_member_with(&mut state, worker_request("bob", |_| {}), 51);
@@ -280,19 +281,21 @@ fn usage_is_counted_across_respawns_and_daemons() {
     for (session, tokens, expected) in [(None, 300, 900), (None, 700, 1_300), (Some("s"), 700, 700)] {
         let mut state = state_with_policy(Policy::default());
         let restart = protocol::control::RestartPolicy::OnFailure(None);
-        let ann = start_member_with(&mut state, worker_request("ann", |order| order.restart = restart), 50);
+        let ann =
+            start_member_with(&mut state, worker_request("ann", |request| request.restart = restart), 50);
         report_usage(&mut state, 50, session, 600);
         report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
         finish_cleanup(&mut state, &ann);
         assert_eq!(state.teams[&survey_team()].past_members[0].usage, usage_report(600));
         let roster = serde_json::from_value(serde_json::to_value(state.to_roster()).unwrap()).unwrap();
-        let mut next = State::new(state.settings.clone(), roster, EventLogCursor::default());
-        recovery::recover(&mut next, NOW);
-        let ann = started_spawn_id(&handle_event(&mut next, CoreEvent::DeadlineReached, now_at(10_000)));
-        start(&mut next, &ann, 52);
-        report_usage(&mut next, 52, session, tokens);
+        let mut next_state = State::new(state.settings.clone(), roster, EventLogCursor::default());
+        recovery::recover(&mut next_state, NOW);
+        let ann =
+            started_spawn_id(&handle_event(&mut next_state, CoreEvent::DeadlineReached, now_at(10_000)));
+        start(&mut next_state, &ann, 52);
+        report_usage(&mut next_state, 52, session, tokens);
         assert_eq!(
-            (counted_tokens(&next), next.agents[&ann].record.usage()),
+            (counted_tokens(&next_state), next_state.agents[&ann].record.usage()),
             (expected, usage_report(expected)),
             "{session:?} {tokens}"
         );
@@ -326,13 +329,13 @@ fn member_that_has_used_its_share_is_suspended_alone() {
     assert_eq!(state.teams[&survey_team()].usage.exhausted_reason, None);
     report_exit(&mut state, &ann, 50, ExitReport::Signal(15));
     finish_cleanup(&mut state, &ann);
-    let order = Request::ResumeMembers(ResumeMembersRequest { team: None });
-    send_call(&mut state, 8, order.clone());
+    let request = Request::ResumeMembers(ResumeMembersRequest { team: None });
+    send_call(&mut state, 8, request.clone());
     let past = &state.teams[&survey_team()].past_members[0];
     assert!(past.is_suspended && past.description.contains("its share of the budget"), "{past:?}");
     save_policy(&mut state, Policy { member_share: None, max_tokens: Some(2_000_000), ..policy });
     assert_eq!(counted_tokens(&state), 900_001, "without a share, all of ann's usage counts");
-    let effects = send_call(&mut state, 8, order);
+    let effects = send_call(&mut state, 8, request);
     assert!(
         state.members(&survey_team()).iter().any(|agent| agent.record.request.name.as_str() == "ann"),
         "{effects:?}"

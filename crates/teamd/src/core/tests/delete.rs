@@ -26,8 +26,8 @@ fn worktree_request(name: &str) -> Request {
 
 /// The result of the check whether the files of the team can be deleted.
 fn deletable_checked(client: u64, result: Result<(), ErrorReport>) -> CoreEvent {
-    let order = DeleteTeamRequest::forced(survey_team());
-    CoreEvent::FileJobDone(FileResult::DeletableChecked { client: Some(client), order, result })
+    let request = DeleteTeamRequest::forced(survey_team());
+    CoreEvent::FileJobDone(FileResult::DeletableChecked { client: Some(client), request, result })
 }
 
 fn sends_end(effects: &[Effect]) -> bool {
@@ -188,10 +188,10 @@ fn taken_name_gets_the_next_number_if_the_client_accepts_any_name() {
 fn acceptance_keeps_its_time_in_the_next_daemon() {
     let mut state = new_state();
     send_call(&mut state, 2, forced_delete_request());
-    let saved = state.to_roster().deletions;
+    let deletions = state.to_roster().deletions;
     let mut state = next_daemon(&state);
     recover(&mut state, Now { wall: NOW.wall + 60_000, ..NOW });
-    assert_eq!(state.to_roster().deletions, saved);
+    assert_eq!(state.to_roster().deletions, deletions);
 }
 
 fn deletes_files(effects: &[Effect]) -> bool {

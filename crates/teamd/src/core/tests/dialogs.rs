@@ -25,10 +25,12 @@ fn checked_pane_count(effects: &[Effect]) -> Option<usize> {
     })
 }
 
-fn dialogs_found(state: &mut State, open: &[(&SpawnId, bool)]) -> Vec<Effect> {
-    let open =
-        open.iter().map(|(spawn, open)| ((*spawn).clone(), open.then(|| "Sure?".to_owned()))).collect();
-    handle_event(state, CoreEvent::PaneJobDone(PaneResult::DialogsFound { open }), NOW)
+fn dialogs_found(state: &mut State, screens: &[(&SpawnId, bool)]) -> Vec<Effect> {
+    let dialogs = screens
+        .iter()
+        .map(|(spawn, is_open)| ((*spawn).clone(), is_open.then(|| "Sure?".to_owned())))
+        .collect();
+    handle_event(state, CoreEvent::PaneJobDone(PaneResult::DialogsFound { dialogs }), NOW)
 }
 
 /// The flags of all members, sorted by name. `None` if the client has no reply yet.
@@ -113,8 +115,8 @@ fn logged_dialogs(effects: &[Effect]) -> Vec<&str> {
 }
 
 fn screen_shows(state: &mut State, spawn: &SpawnId, text: Option<&str>) -> Vec<Effect> {
-    let open = [(spawn.clone(), text.map(str::to_owned))].into();
-    handle_event(state, CoreEvent::PaneJobDone(PaneResult::DialogsFound { open }), NOW)
+    let dialogs = [(spawn.clone(), text.map(str::to_owned))].into();
+    handle_event(state, CoreEvent::PaneJobDone(PaneResult::DialogsFound { dialogs }), NOW)
 }
 
 #[test]

@@ -168,8 +168,8 @@ fn layout_that_tmux_applied_is_used_for_later_panes() {
             result,
         })
     };
-    let order = SetLayoutRequest { team: survey_team(), layout: Layout::MainVertical };
-    let effects = send_call(&mut state, 9, Request::SetLayout(order));
+    let request = SetLayoutRequest { team: survey_team(), layout: Layout::MainVertical };
+    let effects = send_call(&mut state, 9, Request::SetLayout(request));
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::ApplyLayout { .. }))));
     let effects =
         handle_event(&mut state, layout_applied(Err(ErrorReport::new(ErrorKind::Refused, "no room"))), NOW);

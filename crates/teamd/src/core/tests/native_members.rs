@@ -171,18 +171,18 @@ fn failed_deregistration_is_repeated_after_config_was_repaired() {
 }
 
 fn native_spawn_request(restart: RestartPolicy) -> Request {
-    let Request::Spawn(mut order) = spawn_request("ann") else { panic!() };
+    let Request::Spawn(mut request) = spawn_request("ann") else { panic!() };
     let argv =
         |command: &str| ["c", "{color}", "{lead_session}", command, "{session}"].map(str::to_owned).to_vec();
-    *order = SpawnRequest {
+    *request = SpawnRequest {
         delivery: Delivery::Native,
         argv: argv("open"),
         has_deferred_variables: true,
         resume_argv: Some(protocol::control::ResumeArgv { argv: argv("resume") }),
         restart,
-        ..*order
+        ..*request
     };
-    Request::Spawn(order)
+    Request::Spawn(request)
 }
 
 fn start_agent_argv(effects: &[Effect]) -> Vec<String> {
@@ -267,8 +267,8 @@ fn read_only_agent_type_cannot_be_set_to_a_writing_mode() {
     record.request_mut().turns = Some(program_with_mode("plan"));
     let mut set_mode = |delivery, mode| {
         state.agents.get_mut(&ann).unwrap().record.request_mut().delivery = delivery;
-        let order = SetModeRequest { team: survey_team(), name: "ann".to_owned(), mode };
-        let effects = send_call(&mut state, 9, Request::SetMode(order));
+        let request = SetModeRequest { team: survey_team(), name: "ann".to_owned(), mode };
+        let effects = send_call(&mut state, 9, Request::SetMode(request));
         match reply(&effects, 9) {
             Some(Response::Failed(error)) => Some(error.message.clone()),
             _ => None,
@@ -294,8 +294,8 @@ fn mode_that_the_session_does_not_have_is_refused() {
     record.request_mut().delivery = Delivery::Acp;
     record.request_mut().turns = Some(program_with_mode("acceptEdits"));
     let mut set_mode = |mode| {
-        let order = SetModeRequest { team: survey_team(), name: "ann".to_owned(), mode };
-        match reply(&send_call(&mut state, 9, Request::SetMode(order)), 9) {
+        let request = SetModeRequest { team: survey_team(), name: "ann".to_owned(), mode };
+        match reply(&send_call(&mut state, 9, Request::SetMode(request)), 9) {
             Some(Response::Failed(error)) => error.help.clone(),
             _ => None,
         }
@@ -311,9 +311,9 @@ fn help_for_a_planning_member_depends_on_whether_it_has_submitted_a_plan() {
     state.agents.get_mut(&ann).unwrap().record.request_mut().mode = Some(PermissionMode::Plan);
     let mut help_text = |open_requests: &[MemberRequestKind]| {
         state.agents.get_mut(&ann).unwrap().open_requests = open_requests.iter().copied().collect();
-        let order =
+        let request =
             SetModeRequest { team: survey_team(), name: "ann".to_owned(), mode: PermissionMode::Default };
-        match reply(&send_call(&mut state, 9, Request::SetMode(order)), 9) {
+        match reply(&send_call(&mut state, 9, Request::SetMode(request)), 9) {
             Some(Response::Failed(error)) => error.help.clone().unwrap_or_default(),
             other => panic!("{other:?}"),
         }

@@ -28,7 +28,7 @@ fn shown_notices(effects: &[Effect]) -> Vec<String> {
 /// The number of notices after the exit of a member.
 fn exit_notice_count(exit: ExitReport, restart: RestartPolicy) -> usize {
     let mut state = new_state();
-    let ann = start_member_with(&mut state, worker_request("ann", |order| order.restart = restart), 50);
+    let ann = start_member_with(&mut state, worker_request("ann", |request| request.restart = restart), 50);
     shown_notices(&report_exit(&mut state, &ann, 50, exit)).len()
 }
 
@@ -66,7 +66,7 @@ fn closed_pane_causes_no_notice() {
     let exited = |exit| CoreEvent::ShimReported { conn: 50, report: FromShim::Exited(exit) };
     handle_event(&mut state, exited(ExitReport::TerminalGone), NOW);
     let inspected =
-        CoreEvent::PaneJobDone(PaneResult::PaneInspected { spawn: ann, seen: PanePresence::Absent });
+        CoreEvent::PaneJobDone(PaneResult::PaneInspected { spawn: ann, presence: PanePresence::Absent });
     assert!(shown_notices(&handle_event(&mut state, inspected, NOW)).is_empty());
 }
 
@@ -92,11 +92,11 @@ fn completion_of_all_tasks_causes_one_notice_and_none_by_the_next_daemon() {
         1,
         "a new completed task causes another notice"
     );
-    let mut next = State::new(state.settings.clone(), state.to_roster(), EventLogCursor::default());
-    next.teams.get_mut(&survey_team()).unwrap().watched.logged_tasks =
+    let mut next_state = State::new(state.settings.clone(), state.to_roster(), EventLogCursor::default());
+    next_state.teams.get_mut(&survey_team()).unwrap().watched.logged_tasks =
         state.teams[&survey_team()].watched.logged_tasks.clone();
     assert!(
-        shown_notices(&scan_tasks(&mut next, tasks_with(&["completed", "completed", "completed"])))
+        shown_notices(&scan_tasks(&mut next_state, tasks_with(&["completed", "completed", "completed"])))
             .is_empty()
     );
 }
@@ -125,10 +125,10 @@ fn turn_without_output_causes_one_notice() {
     let checked = checked_spawns(&handle_event(&mut state, CoreEvent::DeadlineReached, later));
     assert!(checked.contains(&ann) && checked.contains(&bob), "{checked:?}");
     assert!(!checked.contains(&cat), "turns of cat are not reported");
-    let written = vec![(ann.clone(), NOW.wall), (bob, later.wall - 1)];
+    let times = vec![(ann.clone(), NOW.wall), (bob, later.wall - 1)];
     let effects = handle_event(
         &mut state,
-        CoreEvent::FileJobDone(FileResult::OutputTimes { written: written.clone() }),
+        CoreEvent::FileJobDone(FileResult::OutputTimes { times: times.clone() }),
         later,
     );
     assert_eq!(
@@ -138,7 +138,7 @@ fn turn_without_output_causes_one_notice() {
     assert!(
         shown_notices(&handle_event(
             &mut state,
-            CoreEvent::FileJobDone(FileResult::OutputTimes { written }),
+            CoreEvent::FileJobDone(FileResult::OutputTimes { times }),
             later
         ))
         .is_empty()
@@ -148,10 +148,10 @@ fn turn_without_output_causes_one_notice() {
 /// The state of the next daemon after its recovery.
 fn restart_daemon(state: &State) -> State {
     let roster = serde_json::from_value(serde_json::to_value(state.to_roster()).unwrap()).unwrap();
-    let mut next = State::new(state.settings.clone(), roster, EventLogCursor::default());
-    recovery::recover(&mut next, now_at(800_000));
-    next.rescan_at = u64::MAX;
-    next
+    let mut next_state = State::new(state.settings.clone(), roster, EventLogCursor::default());
+    recovery::recover(&mut next_state, now_at(800_000));
+    next_state.rescan_at = u64::MAX;
+    next_state
 }
 
 #[test]
@@ -160,10 +160,10 @@ fn turn_without_output_causes_one_notice_across_daemons_once_its_shim_has_reconn
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     report_turn(&mut state, 50, turn_state(Activity::Active, 1));
     let notices_without_output = |state: &mut State, mono| {
-        let written = vec![(ann.clone(), NOW.wall)];
+        let times = vec![(ann.clone(), NOW.wall)];
         shown_notices(&handle_event(
             state,
-            CoreEvent::FileJobDone(FileResult::OutputTimes { written }),
+            CoreEvent::FileJobDone(FileResult::OutputTimes { times }),
             now_at(mono),
         ))
     };
@@ -188,17 +188,24 @@ fn turn_without_output_causes_one_notice_across_daemons_once_its_shim_has_reconn
             now_at(800_200),
         );
     };
-    let mut next = restart_daemon(&state);
-    reconnect_shim(&mut next, 1, NOW.wall);
-    assert!(notices_without_output(&mut next, 800_300).is_empty(), "the earlier daemon showed the notice");
+    let mut next_state = restart_daemon(&state);
+    reconnect_shim(&mut next_state, 1, NOW.wall);
+    assert!(
+        notices_without_output(&mut next_state, 800_300).is_empty(),
+        "the earlier daemon showed the notice"
+    );
     reconnect_shim(&mut next_before_notice, 1, NOW.wall);
     assert_eq!(
         notices_without_output(&mut next_before_notice, 800_300).len(),
         1,
         "no daemon had shown the notice"
     );
-    reconnect_shim(&mut next, 2, NOW.wall + 1);
-    assert_eq!(notices_without_output(&mut next, 800_300).len(), 1, "another turn causes another notice");
+    reconnect_shim(&mut next_state, 2, NOW.wall + 1);
+    assert_eq!(
+        notices_without_output(&mut next_state, 800_300).len(),
+        1,
+        "another turn causes another notice"
+    );
 }
 
 #[test]
@@ -214,8 +221,8 @@ fn sleep_of_the_machine_does_not_count_as_time_without_output() {
     };
     let wake_time = Now { wall: NOW.wall + 28_800_000, mono: 20_000 };
     assert!(!checks_output(&mut state, wake_time), "the machine has slept for eight hours");
-    let written = CoreEvent::FileJobDone(FileResult::OutputTimes { written: vec![(ann, NOW.wall)] });
-    assert!(shown_notices(&handle_event(&mut state, written, wake_time)).is_empty());
+    let times = CoreEvent::FileJobDone(FileResult::OutputTimes { times: vec![(ann, NOW.wall)] });
+    assert!(shown_notices(&handle_event(&mut state, times, wake_time)).is_empty());
     let after = |ms| Now { wall: wake_time.wall + ms, mono: wake_time.mono + ms };
     assert!(!checks_output(&mut state, after(599_000)));
     assert!(checks_output(&mut state, after(600_000)));
@@ -282,11 +289,11 @@ fn dialog_causes_one_notice_across_daemons() {
     let dialog = || HookEvent::DialogShown { text: "may it?".to_owned() };
     assert_eq!(shown_notices(&report_hook(&mut state, dialog())).len(), 1);
     handle_event(&mut state, CoreEvent::PaneJobDone(PaneResult::AttachedNotified { unseen: None }), NOW);
-    let mut next = restart_daemon(&state);
-    assert!(shown_notices(&report_hook(&mut next, dialog())).is_empty());
-    report_hook(&mut next, HookEvent::TurnEnded);
+    let mut next_state = restart_daemon(&state);
+    assert!(shown_notices(&report_hook(&mut next_state, dialog())).is_empty());
+    report_hook(&mut next_state, HookEvent::TurnEnded);
     assert_eq!(
-        shown_notices(&report_hook(&mut next, dialog())).len(),
+        shown_notices(&report_hook(&mut next_state, dialog())).len(),
         1,
         "another dialog causes another notice"
     );
@@ -298,7 +305,7 @@ fn notice_follows_when_all_respawns_have_failed() {
     state.rescan_at = u64::MAX;
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(NonZeroU16::new(5))),
+        worker_request("ann", |request| request.restart = RestartPolicy::OnFailure(NonZeroU16::new(5))),
         50,
     );
     assert!(

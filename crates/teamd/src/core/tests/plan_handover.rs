@@ -18,16 +18,17 @@ use protocol::roster_file::RosterFile;
 /// A spawn request with the command line `plan`, and `ask` or `edit` for an approved mode. The
 /// command line of a resumed session has the session id as its second argument.
 fn planner_request(delivery: Delivery) -> Request {
-    let Request::Spawn(mut order) = spawn_request("ann") else { unreachable!() };
+    let Request::Spawn(mut request) = spawn_request("ann") else { unreachable!() };
     let launch = |mode: &str| {
         let resume = ResumeArgv { argv: vec![mode.to_owned(), "{session}".to_owned()] };
         LaunchArgv { argv: vec![mode.to_owned()], resume_argv: Some(resume) }
     };
-    (order.argv, order.mode, order.delivery) = (vec!["plan".into()], Some(PermissionMode::Plan), delivery);
-    order.has_deferred_variables = true;
-    order.approved =
+    (request.argv, request.mode, request.delivery) =
+        (vec!["plan".into()], Some(PermissionMode::Plan), delivery);
+    request.has_deferred_variables = true;
+    request.approved =
         [("default".to_owned(), launch("ask")), ("acceptEdits".to_owned(), launch("edit"))].into();
-    Request::Spawn(order)
+    Request::Spawn(request)
 }
 
 /// Handles an inbox scan that finds the approval of ann's plan.

@@ -20,7 +20,7 @@ use std::num::NonZeroU16;
 fn start_respawn(state: &mut State) -> (SpawnId, SpawnId) {
     let ann = start_member_with(
         state,
-        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(NonZeroU16::new(5))),
+        worker_request("ann", |request| request.restart = RestartPolicy::OnFailure(NonZeroU16::new(5))),
         50,
     );
     report_exit(state, &ann, 50, ExitReport::Signal(9));
@@ -86,7 +86,7 @@ fn stop_of_the_daemon_cancels_pending_respawns() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None)),
+        worker_request("ann", |request| request.restart = RestartPolicy::OnFailure(None)),
         50,
     );
     report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
@@ -105,15 +105,15 @@ fn stop_of_the_daemon_cancels_pending_respawns() {
 /// reported the start.
 #[test]
 fn member_whose_respawn_was_interrupted_by_a_crash_is_in_status() {
-    let mut before = new_state();
-    let (_, respawn) = start_respawn(&mut before);
+    let mut old_state = new_state();
+    let (_, respawn) = start_respawn(&mut old_state);
     for event in
         [pane_opened(&respawn, 60), shim_connected(&respawn, 60, 60, None), member_registered(&respawn)]
     {
-        handle_event(&mut before, event, NOW);
+        handle_event(&mut old_state, event, NOW);
     }
-    let roster = serde_json::from_value(serde_json::to_value(before.to_roster()).unwrap()).unwrap();
-    let mut state = State::new(before.settings.clone(), roster, EventLogCursor::default());
+    let roster = serde_json::from_value(serde_json::to_value(old_state.to_roster()).unwrap()).unwrap();
+    let mut state = State::new(old_state.settings.clone(), roster, EventLogCursor::default());
     recovery::recover(&mut state, NOW);
     handle_event(&mut state, shim_connected(&respawn, 3, 60, None), NOW);
     assert_eq!(state.pending_respawns.len(), 1);
@@ -128,7 +128,7 @@ fn kill_cancels_a_pending_respawn_and_scans_the_tasks() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None)),
+        worker_request("ann", |request| request.restart = RestartPolicy::OnFailure(None)),
         50,
     );
     scan_tasks(&mut state, vec![new_task(1, "in_progress", r#","owner":"ann""#)]);
@@ -172,7 +172,7 @@ fn unique_name_that_would_be_too_long_is_refused_with_help() {
     let mut state = new_state();
     let longest = "a".repeat(64);
     start_member_with(&mut state, worker_request(&longest, |_| ()), 50);
-    let effects = send_call(&mut state, 9, worker_request(&longest, |order| order.unique = true));
+    let effects = send_call(&mut state, 9, worker_request(&longest, |request| request.unique = true));
     let Some(protocol::control::Response::Failed(error)) = reply(&effects, 9) else { panic!("{effects:?}") };
     assert!(error.help.as_ref().unwrap().starts_with("choose a shorter name"), "{error:?}");
 }
@@ -203,10 +203,10 @@ fn last_failed_start_of_a_respawn_is_reported_to_the_lead() {
     let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(500_000));
     let [exit] = &exits(&effects)[..] else { panic!("{effects:?}") };
     assert!(exit.next_step.as_ref().unwrap().contains("it is suspended"), "{exit:?}");
-    let closed = handle_event(&mut state, pane_opened(&respawn, 40), now_at(500_001));
+    let effects = handle_event(&mut state, pane_opened(&respawn, 40), now_at(500_001));
     assert!(
-        closed.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::ClosePane { .. }))),
-        "{closed:?}"
+        effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::ClosePane { .. }))),
+        "{effects:?}"
     );
     finish_cleanup(&mut state, &respawn);
 }
@@ -326,7 +326,7 @@ fn deletion_is_refused_while_a_respawn_is_pending() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None)),
+        worker_request("ann", |request| request.restart = RestartPolicy::OnFailure(None)),
         50,
     );
     report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
@@ -340,12 +340,12 @@ fn unique_does_not_take_the_name_of_a_pending_respawn() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None)),
+        worker_request("ann", |request| request.restart = RestartPolicy::OnFailure(None)),
         50,
     );
     report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
     finish_cleanup(&mut state, &ann);
-    send_call(&mut state, 9, worker_request("ann", |order| order.unique = true));
+    send_call(&mut state, 9, worker_request("ann", |request| request.unique = true));
     assert!(!state.pending_respawns.is_empty(), "--unique took the name of the pending respawn");
 }
 
@@ -409,7 +409,7 @@ fn only_a_spawn_whose_agent_had_started_is_respawned_after_a_crash() {
         let ann = started_spawn_id(&send_call(
             &mut state,
             1,
-            worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None)),
+            worker_request("ann", |request| request.restart = RestartPolicy::OnFailure(None)),
         ));
         handle_event(&mut state, pane_opened(&ann, 60), NOW);
         handle_event(&mut state, shim_connected(&ann, 60, 60, None), NOW);
@@ -422,8 +422,8 @@ fn only_a_spawn_whose_agent_had_started_is_respawned_after_a_crash() {
         let mut state = State::new(state.settings.clone(), roster, EventLogCursor::default());
         recovery::recover(&mut state, NOW);
         handle_event(&mut state, CoreEvent::ProcessDied { watch: WatchId::Shim(ann.clone()) }, NOW);
-        let seen = if is_server_gone { PanePresence::ServerGone } else { PanePresence::Absent };
-        report_killed_shim(&mut state, &ann, seen);
+        let presence = if is_server_gone { PanePresence::ServerGone } else { PanePresence::Absent };
+        report_killed_shim(&mut state, &ann, presence);
         assert_eq!(state.pending_respawns.is_empty(), agent_pid.is_none(), "{agent_pid:?} {is_server_gone}");
     }
 }

@@ -19,7 +19,7 @@ fn many_task_changes_cause_two_scans() {
             )
         })
         .map(|effects| {
-            effects.iter().filter(|e| matches!(e, Effect::File(FileJob::ScanTasks { .. }))).count()
+            effects.iter().filter(|effect| matches!(effect, Effect::File(FileJob::ScanTasks { .. }))).count()
         })
         .sum();
     assert_eq!(scan_count, 1);
@@ -195,8 +195,8 @@ fn session_teams_that_appear_during_a_watch_request_are_watched_by_the_next_requ
 #[test]
 fn rescans_are_frequent_until_the_watcher_reports_a_probe() {
     let mut state = new_state();
-    let rescan_count = |state: &mut State, until: u64| {
-        let results = (0..until)
+    let rescan_count = |state: &mut State, end_ms: u64| {
+        let results = (0..end_ms)
             .step_by(100)
             .map(|ms| handle_and_confirm_watches(state, CoreEvent::DeadlineReached, now_at(ms)));
         results

@@ -250,9 +250,9 @@ fn rejection_is_ignored_while_the_daemon_shuts_down() {
 fn longest_shutdown_timeout_does_not_overflow() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
-    let Request::Shutdown(mut order) = shutdown_request() else { panic!() };
-    order.grace_ms = u64::MAX;
-    send_call(&mut state, 9, Request::Shutdown(order));
+    let Request::Shutdown(mut request) = shutdown_request() else { panic!() };
+    request.grace_ms = u64::MAX;
+    send_call(&mut state, 9, Request::Shutdown(request));
     handle_event(&mut state, CoreEvent::DeadlineReached, now_at(1_000_000_000));
     assert_eq!(state.agents[&ann].record.lifecycle.as_str(), "stopping");
 }
@@ -261,9 +261,9 @@ fn longest_shutdown_timeout_does_not_overflow() {
 fn caller_that_does_not_wait_gets_its_reply_when_the_request_is_sent() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
-    let Request::Shutdown(mut order) = shutdown_request() else { panic!() };
-    order.no_wait = true;
-    let effects = send_call(&mut state, 9, Request::Shutdown(order));
+    let Request::Shutdown(mut request) = shutdown_request() else { panic!() };
+    request.no_wait = true;
+    let effects = send_call(&mut state, 9, Request::Shutdown(request));
     let request = shutdown_request_id(&effects);
     let effects = with_replies(&mut state, effects);
     assert_eq!(replied_exits(&effects, 9), [("asked".to_owned(), false)]);
@@ -304,10 +304,10 @@ fn spawn_waits_for_a_name_that_is_being_freed() {
         }
         let effects =
             handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, error), NOW);
-        let refused = (0..spawn_count)
+        let refused_count = (0..spawn_count)
             .filter(|client| error_kind(&effects, *client) == Some(ErrorKind::AlreadyExists))
             .count();
-        assert_eq!((usize::from(opens_pane(&effects)), refused), (opened_count, 1), "{effects:?}");
+        assert_eq!((usize::from(opens_pane(&effects)), refused_count), (opened_count, 1), "{effects:?}");
     }
 }
 
@@ -346,8 +346,8 @@ fn failed_deregistration_is_repeated_and_the_name_stays_taken() {
     let error = ErrorReport::new(ErrorKind::Io, "no space left");
     handle_event(&mut state, CoreEvent::FileJobDone(FileResult::RosterNotSaved(error.clone())), NOW);
     handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, Some(error)), NOW);
-    // A spawn of the name repeats the deregistration without waiting for the next rescan. The roster
-    // is saved first.
+    // A spawn of the name repeats the deregistration without waiting for the next rescan. The
+    // roster is saved first.
     let effects = send_call(&mut state, 10, spawn_request("ann"));
     assert_eq!((error_kind(&effects, 10), deregisters(&effects)), (Some(ErrorKind::AlreadyExists), true));
     assert!(matches!(effects[0], Effect::File(FileJob::SaveRoster(_))), "{effects:?}");
@@ -357,10 +357,10 @@ fn failed_deregistration_is_repeated_and_the_name_stays_taken() {
 
 #[test]
 fn shutdown_continues_after_a_crash() {
-    let mut before = new_state();
-    let ann = start_member(&mut before, "ann", 50);
-    let request = shutdown_request_id(&send_call(&mut before, 9, shutdown_request()));
-    let mut state = next_daemon(&before);
+    let mut old_state = new_state();
+    let ann = start_member(&mut old_state, "ann", 50);
+    let request = shutdown_request_id(&send_call(&mut old_state, 9, shutdown_request()));
+    let mut state = next_daemon(&old_state);
     recovery::recover(&mut state, NOW);
     handle_event(&mut state, shim_connected(&ann, 51, 50, Some(99)), NOW);
     handle_event(&mut state, shutdown_answers(&request, "ann", None), NOW);
@@ -369,23 +369,23 @@ fn shutdown_continues_after_a_crash() {
 }
 
 /// The state of the next daemon, which has only what the roster file has.
-pub(crate) fn next_daemon(before: &State) -> State {
-    let roster = serde_json::from_value(serde_json::to_value(before.to_roster()).unwrap()).unwrap();
-    State::new(before.settings.clone(), roster, EventLogCursor::default())
+pub(crate) fn next_daemon(old_state: &State) -> State {
+    let roster = serde_json::from_value(serde_json::to_value(old_state.to_roster()).unwrap()).unwrap();
+    State::new(old_state.settings.clone(), roster, EventLogCursor::default())
 }
 
 #[test]
 fn forced_shutdown_stays_forced_and_keeps_its_reason_after_a_crash() {
-    let mut before = new_state();
-    let ann = start_member(&mut before, "ann", 50);
-    let order = match shutdown_request() {
-        Request::Shutdown(order) => {
-            ShutdownMembersRequest { force: true, reason: Some("enough".into()), ..order }
+    let mut old_state = new_state();
+    let ann = start_member(&mut old_state, "ann", 50);
+    let request = match shutdown_request() {
+        Request::Shutdown(request) => {
+            ShutdownMembersRequest { force: true, reason: Some("enough".into()), ..request }
         }
         _ => unreachable!(),
     };
-    send_call(&mut before, 9, Request::Shutdown(order));
-    let mut state = next_daemon(&before);
+    send_call(&mut old_state, 9, Request::Shutdown(request));
+    let mut state = next_daemon(&old_state);
     let effects = recovery::recover(&mut state, NOW);
     let has_reason = |effect: &Effect| matches!(effect, Effect::File(FileJob::SendShutdownRequest { reason: Some(reason), .. }) if reason == "enough");
     assert!(effects.iter().any(has_reason), "{effects:?}");
@@ -397,10 +397,10 @@ fn forced_shutdown_stays_forced_and_keeps_its_reason_after_a_crash() {
 /// The daemon may have been killed after it saved the roster and before it sent the request.
 #[test]
 fn unanswered_shutdown_request_is_sent_again_at_once_after_a_crash() {
-    let mut before = new_state();
-    start_member(&mut before, "ann", 50);
-    let request = shutdown_request_id(&send_call(&mut before, 9, shutdown_request()));
-    let mut state = next_daemon(&before);
+    let mut old_state = new_state();
+    start_member(&mut old_state, "ann", 50);
+    let request = shutdown_request_id(&send_call(&mut old_state, 9, shutdown_request()));
+    let mut state = next_daemon(&old_state);
     let effects = recovery::recover(&mut state, NOW);
     let sends_again = |effect: &Effect| match effect {
         Effect::File(FileJob::SendShutdownRequest { request: second_request, unless_unread, .. }) => {
@@ -415,21 +415,21 @@ fn unanswered_shutdown_request_is_sent_again_at_once_after_a_crash() {
 #[test]
 fn killed_member_is_not_respawned_after_a_crash() {
     for ends_without_daemon in [true, false] {
-        let mut before = new_state();
+        let mut old_state = new_state();
         let ann = start_member_with(
-            &mut before,
-            worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None)),
+            &mut old_state,
+            worker_request("ann", |request| request.restart = RestartPolicy::OnFailure(None)),
             50,
         );
         let kill = Request::Kill(MemberSelection { team: survey_team(), names: vec!["ann".into()] });
-        let effects = send_call(&mut before, 9, kill);
+        let effects = send_call(&mut old_state, 9, kill);
         let is_saved = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::SaveRoster(_))));
         assert!(is_saved && sends_end(&effects), "{effects:?}");
-        let mut state = next_daemon(&before);
+        let mut state = next_daemon(&old_state);
         recovery::recover(&mut state, NOW);
         if ends_without_daemon {
             let report =
-                FileResult::ExitReportRead { spawn: ann.clone(), ended: Some(ExitReport::Signal(9)) };
+                FileResult::ExitReportRead { spawn: ann.clone(), report: Some(ExitReport::Signal(9)) };
             handle_event(&mut state, CoreEvent::FileJobDone(report), NOW);
         } else {
             assert!(sends_end(&handle_event(&mut state, shim_connected(&ann, 51, 50, Some(99)), NOW)));
@@ -489,12 +489,12 @@ fn recover_shutdown_changes_only_stopping_agents() {
 /// request.
 #[test]
 fn start_that_was_cut_off_is_given_up_when_it_is_asked_to_shut_down() {
-    let mut before = new_state();
-    let ann = opened_spawn_id(&send_call(&mut before, 1, spawn_request("ann")));
+    let mut old_state = new_state();
+    let ann = opened_spawn_id(&send_call(&mut old_state, 1, spawn_request("ann")));
     for event in [pane_opened(&ann, 50), shim_connected(&ann, 50, 50, None)] {
-        handle_event(&mut before, event, NOW);
+        handle_event(&mut old_state, event, NOW);
     }
-    let mut state = next_daemon(&before);
+    let mut state = next_daemon(&old_state);
     recovery::recover(&mut state, NOW);
     send_call(&mut state, 9, shutdown_request());
     let effects = handle_event(&mut state, shim_connected(&ann, 51, 50, None), NOW);

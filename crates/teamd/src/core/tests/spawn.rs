@@ -13,7 +13,10 @@ use protocol::error::ErrorReport;
 use protocol::permission_mode::PermissionMode;
 
 fn count_start_messages(effects: &[Effect]) -> usize {
-    effects.iter().filter(|e| matches!(e, Effect::SendToShim { message: ToShim::StartAgent(_), .. })).count()
+    effects
+        .iter()
+        .filter(|effect| matches!(effect, Effect::SendToShim { message: ToShim::StartAgent(_), .. }))
+        .count()
 }
 
 #[test]
@@ -25,10 +28,10 @@ fn agent_starts_after_its_registration_and_the_reply_follows_the_start() {
         if !pane_first {
             events.reverse();
         }
-        let second = events.pop().unwrap();
+        let last_event = events.pop().unwrap();
         let effects = handle_event(&mut state, events.pop().unwrap(), NOW);
         assert!(!has_file_job(&effects, |job| matches!(job, FileJob::RegisterMember { .. })));
-        let effects = handle_event(&mut state, second, NOW);
+        let effects = handle_event(&mut state, last_event, NOW);
         assert!(has_file_job(&effects, |job| matches!(job, FileJob::RegisterMember { .. })));
         assert!(
             matches!(effects[0], Effect::File(FileJob::SaveRoster(_))),

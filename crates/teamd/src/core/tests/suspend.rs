@@ -14,9 +14,9 @@ use protocol::control::RestartPolicy;
 use protocol::control::{CreateTeamReply, PastMember, ResumeMembersRequest};
 use protocol::error::ErrorReport;
 
-fn restart_daemon(before: &State) -> State {
-    let roster = serde_json::from_value(serde_json::to_value(before.to_roster()).unwrap()).unwrap();
-    let mut state = State::new(before.settings.clone(), roster, EventLogCursor::default());
+fn restart_daemon(old_state: &State) -> State {
+    let roster = serde_json::from_value(serde_json::to_value(old_state.to_roster()).unwrap()).unwrap();
+    let mut state = State::new(old_state.settings.clone(), roster, EventLogCursor::default());
     recovery::recover(&mut state, NOW);
     state
 }
@@ -28,7 +28,7 @@ fn suspended_state() -> State {
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     let bob = start_member_with(
         &mut state,
-        worker_request("bob", |order| order.restart = RestartPolicy::OnFailure(None)),
+        worker_request("bob", |request| request.restart = RestartPolicy::OnFailure(None)),
         51,
     );
     report_exit(&mut state, &bob, 51, ExitReport::Exit(1));
@@ -46,8 +46,8 @@ fn past_members(state: &State) -> Vec<(String, bool, bool)> {
 
 #[test]
 fn suspended_members_wait_until_a_client_of_the_next_daemon_resumes_them() {
-    let before = suspended_state();
-    let mut state = restart_daemon(&before);
+    let old_state = suspended_state();
+    let mut state = restart_daemon(&old_state);
     let suspended = |name: &str| (name.to_owned(), true, false);
     assert_eq!(past_members(&state), [suspended("bob"), suspended("ann")]);
     let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(3_600_000));
@@ -75,7 +75,7 @@ fn reply_to_the_suspend_request_lists_suspended_members_and_interrupted_starts()
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     let bob = start_member_with(
         &mut state,
-        worker_request("bob", |order| order.restart = RestartPolicy::OnFailure(None)),
+        worker_request("bob", |request| request.restart = RestartPolicy::OnFailure(None)),
         51,
     );
     report_exit(&mut state, &bob, 51, ExitReport::Exit(1));
@@ -147,24 +147,24 @@ fn member_that_could_not_be_resumed_stays_suspended() {
 /// After a reboot, no earlier process is alive, even if its pid is in use again.
 #[test]
 fn reboot_suspends_running_members_without_a_restart_policy() {
-    let mut before = new_state();
-    let ann = start_member_with(&mut before, worker_request("ann", |_| {}), 50);
+    let mut old_state = new_state();
+    let ann = start_member_with(&mut old_state, worker_request("ann", |_| {}), 50);
     let bob = start_member_with(
-        &mut before,
-        worker_request("bob", |order| order.restart = RestartPolicy::OnFailure(None)),
+        &mut old_state,
+        worker_request("bob", |request| request.restart = RestartPolicy::OnFailure(None)),
         51,
     );
-    let mut roster = before.to_roster();
+    let mut roster = old_state.to_roster();
     let origin = |boot: &str| PidOrigin { boot_id: Some(boot.to_owned()), pid_namespace: None };
     roster.pid_origin = origin("yesterday");
     roster.invalidate_after_restart(origin("today"));
-    let mut state = State::new(before.settings.clone(), roster, EventLogCursor::default());
+    let mut state = State::new(old_state.settings.clone(), roster, EventLogCursor::default());
     recovery::recover(&mut state, NOW);
     for spawn in [&ann, &bob] {
         handle_event(&mut state, CoreEvent::ProcessDied { watch: WatchId::Shim(spawn.clone()) }, NOW);
         handle_event(
             &mut state,
-            CoreEvent::FileJobDone(FileResult::ExitReportRead { spawn: spawn.clone(), ended: None }),
+            CoreEvent::FileJobDone(FileResult::ExitReportRead { spawn: spawn.clone(), report: None }),
             NOW,
         );
         finish_cleanup(&mut state, spawn);
@@ -197,7 +197,7 @@ fn suspending_state() -> (State, SpawnId) {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| drop(order.env.insert("KEY".into(), "x".into()))),
+        worker_request("ann", |request| drop(request.env.insert("KEY".into(), "x".into()))),
         50,
     );
     send_call(&mut state, 9, Request::StopDaemonAndSuspend);
@@ -206,8 +206,8 @@ fn suspending_state() -> (State, SpawnId) {
 
 #[test]
 fn member_is_suspended_if_the_next_daemon_receives_its_exit() {
-    let (before, ann) = suspending_state();
-    let mut state = restart_daemon(&before);
+    let (old_state, ann) = suspending_state();
+    let mut state = restart_daemon(&old_state);
     handle_event(&mut state, shim_connected(&ann, 3, 50, Some(50)), NOW);
     report_exit(&mut state, &ann, 3, ExitReport::Exit(0));
     assert!(state.pending_respawns[0].is_suspended(), "the request was lost with the earlier daemon");

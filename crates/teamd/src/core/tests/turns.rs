@@ -17,16 +17,16 @@ use protocol::task::Task;
 use std::sync::Arc;
 
 pub(crate) fn worker_request(name: &str, change: impl FnOnce(&mut SpawnRequest)) -> Request {
-    let Request::Spawn(mut order) = spawn_request(name) else { unreachable!() };
-    order.turns = Some(TurnProgram::Worker(Worker::default()));
-    change(&mut order);
-    Request::Spawn(order)
+    let Request::Spawn(mut request) = spawn_request(name) else { unreachable!() };
+    request.turns = Some(TurnProgram::Worker(Worker::default()));
+    change(&mut request);
+    Request::Spawn(request)
 }
 
 /// Starts the member of a spawn request. `conn` is the connection of its shim, and also the pid of
 /// the shim and of the agent.
-pub(crate) fn start_member_with(state: &mut State, order: Request, conn: u64) -> SpawnId {
-    let effects = send_call(state, 1, order);
+pub(crate) fn start_member_with(state: &mut State, request: Request, conn: u64) -> SpawnId {
+    let effects = send_call(state, 1, request);
     start(state, &started_spawn_id(&effects), conn)
 }
 
@@ -95,9 +95,9 @@ pub(crate) fn woken_spawns(effects: &[Effect]) -> Vec<SpawnId> {
     effects.iter().filter_map(wake).collect()
 }
 
-pub(crate) fn new_task(id: u32, status: &str, more: &str) -> Task {
+pub(crate) fn new_task(id: u32, status: &str, more_fields: &str) -> Task {
     let text = format!(
-        r#"{{"id":"{id}","subject":"x","description":"","status":"{status}","blocks":[],"blockedBy":[]{more}}}"#
+        r#"{{"id":"{id}","subject":"x","description":"","status":"{status}","blocks":[],"blockedBy":[]{more_fields}}}"#
     );
     Task::parse(&text).unwrap()
 }
@@ -202,7 +202,11 @@ fn interrupt_is_answered_after_the_turn() {
     start_member_with(&mut state, worker_request("ann", |_| ()), 50);
     let address = MemberAddress { team: survey_team(), name: "ann".into() };
     let effects = send_call(&mut state, 9, Request::Interrupt(address.clone()));
-    assert!(effects.iter().any(|e| matches!(e, Effect::SendToShim { conn: 50, message: ToShim::Interrupt })));
+    assert!(
+        effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::SendToShim { conn: 50, message: ToShim::Interrupt }))
+    );
     assert!(reply(&effects, 9).is_none());
     let report = FromShim::Interrupted { was_in_turn: true };
     let effects = handle_event(&mut state, CoreEvent::ShimReported { conn: 50, report }, NOW);
@@ -230,7 +234,7 @@ fn failed_spawn_is_respawned_with_its_session() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None)),
+        worker_request("ann", |request| request.restart = RestartPolicy::OnFailure(None)),
         50,
     );
     report_turn(
@@ -262,15 +266,15 @@ fn failed_spawn_is_respawned_with_its_session() {
 
 #[test]
 fn member_that_was_killed_or_did_not_fail_is_not_respawned() {
-    let order = || worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None));
+    let request = || worker_request("ann", |request| request.restart = RestartPolicy::OnFailure(None));
     for exit in [ExitReport::Exit(0), ExitReport::PaneClosed] {
         let mut state = new_state();
-        let ann = start_member_with(&mut state, order(), 50);
+        let ann = start_member_with(&mut state, request(), 50);
         report_exit(&mut state, &ann, 50, exit);
         assert!(state.pending_respawns.is_empty());
     }
     let mut state = new_state();
-    let ann = start_member_with(&mut state, order(), 50);
+    let ann = start_member_with(&mut state, request(), 50);
     send_call(
         &mut state,
         9,
@@ -284,7 +288,8 @@ fn member_that_was_killed_or_did_not_fail_is_not_respawned() {
 fn member_whose_tmux_server_has_ended_is_respawned_or_suspended() {
     for (restart, is_suspended) in [(RestartPolicy::Never, true), (RestartPolicy::OnFailure(None), false)] {
         let mut state = new_state();
-        let ann = start_member_with(&mut state, worker_request("ann", |order| order.restart = restart), 50);
+        let ann =
+            start_member_with(&mut state, worker_request("ann", |request| request.restart = restart), 50);
         report_exit(&mut state, &ann, 50, ExitReport::TmuxServerGone);
         let pending: Vec<bool> =
             state.pending_respawns.iter().map(|pending| pending.is_suspended()).collect();
@@ -298,15 +303,15 @@ fn shutdown_cancels_a_pending_respawn() {
     let mut state = new_state();
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = RestartPolicy::OnFailure(None)),
+        worker_request("ann", |request| request.restart = RestartPolicy::OnFailure(None)),
         50,
     );
     report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
     finish_cleanup(&mut state, &ann);
     let targets = MemberSelection { team: survey_team(), names: vec!["ann".into()] };
-    let order =
+    let request =
         ShutdownMembersRequest { targets, reason: None, grace_ms: 1_000, force: false, no_wait: false };
-    let effects = send_call(&mut state, 9, Request::Shutdown(order));
+    let effects = send_call(&mut state, 9, Request::Shutdown(request));
     let effects = with_replies(&mut state, effects);
     assert!(matches!(reply_value(&effects, 9), Some(Reply::Exits(_))), "{effects:?}");
     assert!(state.pending_respawns.is_empty());
@@ -339,8 +344,11 @@ fn agent_without_a_pane_needs_no_tmux() {
     assert!(
         matches!(reply(&effects, 1), Some(Response::Failed(error)) if error.kind == ErrorKind::MissingPath)
     );
-    let bob =
-        start_member_with(&mut state, worker_request("bob", |order| order.backend = Backend::InProcess), 50);
+    let bob = start_member_with(
+        &mut state,
+        worker_request("bob", |request| request.backend = Backend::InProcess),
+        50,
+    );
     assert!(state.agents[&bob].record.pane.is_none());
     let effects = send_call(
         &mut state,
@@ -373,7 +381,7 @@ fn shim_that_cannot_be_started_fails_the_spawn() {
     let spawn = started_spawn_id(&send_call(
         &mut state,
         1,
-        worker_request("bob", |order| order.backend = Backend::InProcess),
+        worker_request("bob", |request| request.backend = Backend::InProcess),
     ));
     let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "no"));
     let effects = handle_event(&mut state, CoreEvent::ShimStarted { spawn, result }, NOW);
@@ -388,11 +396,11 @@ pub(crate) fn report_exit(state: &mut State, spawn: &SpawnId, conn: u64, exit: E
 }
 
 /// Reports that the shim was killed, and what tmux says about its pane.
-pub(crate) fn report_killed_shim(state: &mut State, spawn: &SpawnId, seen: PanePresence) {
-    let read = FileResult::ExitReportRead { spawn: spawn.clone(), ended: None };
-    handle_event(state, CoreEvent::FileJobDone(read), NOW);
-    let inspected = PaneResult::PaneInspected { spawn: spawn.clone(), seen };
-    handle_event(state, CoreEvent::PaneJobDone(inspected), NOW);
+pub(crate) fn report_killed_shim(state: &mut State, spawn: &SpawnId, presence: PanePresence) {
+    let report_read = FileResult::ExitReportRead { spawn: spawn.clone(), report: None };
+    handle_event(state, CoreEvent::FileJobDone(report_read), NOW);
+    let pane_inspected = PaneResult::PaneInspected { spawn: spawn.clone(), presence };
+    handle_event(state, CoreEvent::PaneJobDone(pane_inspected), NOW);
 }
 
 /// Completes the cleanup of a spawn: its pane is closed and its member is deregistered.
@@ -474,10 +482,10 @@ fn quiet_turn_is_reported_once_and_flagged_until_the_next_output() {
     state.agents.get_mut(&ann).unwrap().has_reported_activity = true;
     let turn_start = state.agents[&ann].activity_since;
     let mut check_output = |at: u64, last_output: u64| {
-        let written = vec![(ann.clone(), last_output)];
+        let times = vec![(ann.clone(), last_output)];
         let now = Now { mono: NOW.mono + (at - NOW.wall), wall: at };
         let effects =
-            handle_event(&mut state, CoreEvent::FileJobDone(FileResult::OutputTimes { written }), now);
+            handle_event(&mut state, CoreEvent::FileJobDone(FileResult::OutputTimes { times }), now);
         (logged_event_kinds(&effects), crate::core::turns::no_output::is_quiet(&state.agents[&ann]))
     };
     assert_eq!(check_output(turn_start + 59_999, turn_start), (vec![], false));

@@ -73,8 +73,8 @@ fn worktree_filled(state: &mut State) -> Vec<Effect> {
 }
 
 fn spawn_request_in(path: &str, cwd: &str) -> Request {
-    let Request::Spawn(order) = spawn_request("ann") else { unreachable!() };
-    Request::Spawn(Box::new(SpawnRequest { worktree: Some(path.into()), cwd: cwd.into(), ..*order }))
+    let Request::Spawn(request) = spawn_request("ann") else { unreachable!() };
+    Request::Spawn(Box::new(SpawnRequest { worktree: Some(path.into()), cwd: cwd.into(), ..*request }))
 }
 
 fn saved_worktrees(state: &State) -> Vec<MemberWorktree> {
@@ -140,8 +140,10 @@ fn second_request_for_a_name_gets_the_worktree_of_the_first() {
     worktree_proposed(&mut state);
     worktree_filled(&mut state);
     let effects = send_call(&mut state, 2, worktree_request("ann"));
-    let [Effect::Worktree(WorktreeJob::Propose { wanted, .. })] = &effects[..] else { panic!("{effects:?}") };
-    assert_eq!(wanted.previous, [worktree_record()]);
+    let [Effect::Worktree(WorktreeJob::Propose { options, .. })] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(options.previous, [worktree_record()]);
     // The first client continues too. Only one of the two clients gets the name.
     opened_spawn_id(&send_call(
         &mut state,
@@ -215,7 +217,7 @@ fn team_is_deleted_after_its_worktrees_unless_a_removal_is_refused() {
     let effects = send_call(&mut state, 3, Request::DeleteTeam(delete("/home/u")));
     assert_eq!(error_kind(&effects, 3), Some(ErrorKind::Usage), "the path is not a worktree of the team");
     let deletable_checked =
-        |result| FileResult::DeletableChecked { client: Some(3), order: delete(""), result };
+        |result| FileResult::DeletableChecked { client: Some(3), request: delete(""), result };
     let refusal = || protocol::error::ErrorReport::new(ErrorKind::Refused, "unsaved");
     let effects = send_call(&mut state, 3, Request::DeleteTeam(delete("")));
     assert!(
@@ -242,7 +244,7 @@ fn team_is_deleted_after_its_worktrees_unless_a_removal_is_refused() {
     }
     let removed_worktrees = |removed_worktrees, result| WorktreeResult::RemovedAll {
         client: Some(3),
-        order: delete(""),
+        request: delete(""),
         removed_worktrees,
         result,
     };
@@ -265,18 +267,19 @@ fn deletion_refused_for_a_worktree_ends_no_agent_and_a_later_error_names_the_end
     send_call(&mut state, 1, worktree_request("ann"));
     worktree_proposed(&mut state);
     worktree_filled(&mut state);
-    let order = || DeleteTeamRequest::forced(survey_team());
+    let request = || DeleteTeamRequest::forced(survey_team());
     let is_running = |state: &State| matches!(state.agents[&bob].record.lifecycle, Lifecycle::Running(_));
     let check_deletion = |state: &mut State| {
         send_call(state, 3, forced_delete_request());
-        let deletable = FileResult::DeletableChecked { client: Some(3), order: order(), result: Ok(()) };
+        let deletable = FileResult::DeletableChecked { client: Some(3), request: request(), result: Ok(()) };
         let effects = handle_event(state, CoreEvent::FileJobDone(deletable), NOW);
         let checks_unsaved = |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::CheckUnsaved { shim_pids, .. }) if *shim_pids == [5].into());
         assert!(effects.iter().any(checks_unsaved) && is_running(state), "{effects:?}");
     };
     let unsaved = || Err(protocol::error::ErrorReport::new(ErrorKind::Refused, "unsaved"));
     check_deletion(&mut state);
-    let unsaved_checked = |result| WorktreeResult::UnsavedChecked { client: Some(3), order: order(), result };
+    let unsaved_checked =
+        |result| WorktreeResult::UnsavedChecked { client: Some(3), request: request(), result };
     let effects = handle_result(&mut state, unsaved_checked(unsaved()));
     assert!(error_kind(&effects, 3) == Some(ErrorKind::Refused) && is_running(&state), "{effects:?}");
     check_deletion(&mut state);
@@ -284,7 +287,7 @@ fn deletion_refused_for_a_worktree_ends_no_agent_and_a_later_error_names_the_end
     assert!(matches!(state.agents[&bob].record.lifecycle, Lifecycle::Stopping(..)));
     let removed_worktrees = WorktreeResult::RemovedAll {
         client: Some(3),
-        order: order(),
+        request: request(),
         removed_worktrees: RemovedWorktrees::default(),
         result: unsaved(),
     };
@@ -302,9 +305,9 @@ fn accepted_deletion_removes_worktrees_of_a_team_without_files() {
     send_call(&mut state, 3, forced_delete_request());
     let mut state = next_daemon(&state);
     recover(&mut state, NOW);
-    let order = DeleteTeamRequest::forced(survey_team());
+    let request = DeleteTeamRequest::forced(survey_team());
     let error = Err(protocol::error::ErrorReport::new(ErrorKind::NotFound, "no such team"));
-    let checked = FileResult::DeletableChecked { client: None, order, result: error };
+    let checked = FileResult::DeletableChecked { client: None, request, result: error };
     let effects = handle_event(&mut state, CoreEvent::FileJobDone(checked), NOW);
     let removes = |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::RemoveAll { .. }));
     assert!(effects.iter().any(removes), "{effects:?}");
@@ -316,12 +319,12 @@ fn worktrees_removed_before_a_failure_are_reported_and_forgotten() {
     send_call(&mut state, 1, worktree_request("ann"));
     worktree_proposed(&mut state);
     worktree_filled(&mut state);
-    let order = DeleteTeamRequest {
+    let request = DeleteTeamRequest {
         force: false,
         discard_worktrees: vec![worktree_record().path],
         ..DeleteTeamRequest::forced(survey_team())
     };
-    send_call(&mut state, 3, Request::DeleteTeam(order.clone()));
+    send_call(&mut state, 3, Request::DeleteTeam(request.clone()));
     let trashed = protocol::control::TrashedWorktree {
         path: worktree_record().path,
         trash_dir: "/state/trash/x".into(),
@@ -330,7 +333,7 @@ fn worktrees_removed_before_a_failure_are_reported_and_forgotten() {
     let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "cannot remove bob's"));
     let effects = handle_result(
         &mut state,
-        WorktreeResult::RemovedAll { client: Some(3), order, removed_worktrees, result },
+        WorktreeResult::RemovedAll { client: Some(3), request, removed_worktrees, result },
     );
     let Some(Response::Failed(error)) = reply(&effects, 3) else { panic!("{effects:?}") };
     assert!(
@@ -352,6 +355,6 @@ fn worktrees_stay_on_record_for_a_new_team_of_the_same_name() {
     };
     handle_event(&mut state, team_created(Ok(reply)), NOW);
     assert_eq!(saved_worktrees(&state).len(), 1);
-    let next = State::new(state.settings.clone(), state.to_roster(), EventLogCursor::default());
-    assert_eq!(saved_worktrees(&next).len(), 1, "the next daemon has the record too");
+    let next_state = State::new(state.settings.clone(), state.to_roster(), EventLogCursor::default());
+    assert_eq!(saved_worktrees(&next_state).len(), 1, "the next daemon has the record too");
 }

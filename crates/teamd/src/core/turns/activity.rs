@@ -1,4 +1,14 @@
 //! Turns and activity of agents, as shims, hooks, agents and config.json report them.
+//!
+//! Who decides that a member is idle depends on its delivery:
+//!
+//! - `turn` and `acp`: the shim, which runs each turn and reports its end (`apply_turn_state`).
+//! - `hook`: a hook that starts a long poll (`wait_for_agent` in `core/hooks`). The report that a
+//!   turn has ended is not enough, because the hook may still deliver a message and so continue.
+//!   A program that has started without a prompt is idle when its first hook reports.
+//! - `native`: the program itself, by `isActive` in config.json or by an `idle_notification` in the
+//!   lead's inbox (`apply_native_activity`).
+//! - `pull`: the agent itself, by `teamctl` (`report_own_activity`).
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects};
@@ -32,52 +42,54 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
     let (Some(agent), Some(turn)) = (context.state.agents.get_mut(id), turn) else { return };
     let was_offered = agent.offered_task.take().is_some();
     context.state.has_roster_changed |= record_turn(&mut agent.record, &turn);
-    let used = turn.usage.clone();
-    let before = agent.turn.replace(turn.clone());
+    let usage_report = turn.usage.clone();
+    let previous_turn = agent.turn.replace(turn.clone());
     context.state.has_roster_changed |=
-        permission_mode::apply_turn_mode(agent, before.as_ref(), &turn, &mut context.effects);
-    report_pause(agent, before.as_ref(), &mut context.state.notices, &mut context.effects);
-    let number = before.as_ref().map(|before| before.turn_number);
+        permission_mode::apply_turn_mode(agent, previous_turn.as_ref(), &turn, &mut context.effects);
+    report_pause(agent, previous_turn.as_ref(), &mut context.state.notices, &mut context.effects);
+    let previous_number = previous_turn.as_ref().map(|previous_turn| previous_turn.turn_number);
     match turn.activity {
         // A turn is logged even if it follows another turn without an idle time between them.
-        Activity::Active if number != Some(turn.turn_number) => {
+        Activity::Active if previous_number != Some(turn.turn_number) => {
             context.started_turns.push(agent.record.request.team.clone());
             context
                 .effects
                 .push(Effect::log_member(&agent.record, EventKind::MemberActive { summary: turn.summary }));
         }
-        Activity::Idle if before.is_none_or(|before| before.activity == Activity::Active) => {
+        Activity::Idle
+            if previous_turn.is_none_or(|previous_turn| previous_turn.activity == Activity::Active) =>
+        {
             context
                 .effects
                 .push(Effect::log_member(&agent.record, EventKind::MemberIdle { reason: turn.idle_reason }));
         }
         _ => {}
     }
-    let (team, idle) = (agent.record.request.team.clone(), turn.activity == Activity::Idle);
+    let (team, is_idle) = (agent.record.request.team.clone(), turn.activity == Activity::Idle);
     set_activity(agent, turn.activity, context.now, &mut context.effects);
     // `turn.since` is the actual start of the turn, which may be before the start of the daemon.
     agent.activity_since = turn.since;
     // Tasks must be offered again in two cases. A task may have been added after the agent read the
     // task list, and before the daemon knew that the agent is idle. Or the agent may do something
     // other than the task for which it was woken.
-    if idle || was_offered {
+    if is_idle || was_offered {
         schedule_task_scan(context, &team);
     }
-    used.into_iter().for_each(|report| budget::add_usage(context, id, report));
+    usage_report.into_iter().for_each(|report| budget::add_usage(context, id, report));
 }
 
 /// Records the parts of a turn's report that the next spawn needs. Returns whether any of them has
 /// changed.
 fn record_turn(record: &mut SharedRecord, turn: &TurnStatus) -> bool {
-    let known = &record.respawn;
+    let respawn = &record.respawn;
     // Mutable access copies a record that the files thread is saving. So an unchanged record is not
     // accessed mutably.
-    if (&known.session, known.mode, &known.plan) == (&turn.session_id, turn.mode, &turn.plan_stage) {
+    if (&respawn.session, respawn.mode, &respawn.plan) == (&turn.session_id, turn.mode, &turn.plan_stage) {
         return false;
     }
-    let known = &mut record.respawn;
-    known.session.clone_from(&turn.session_id);
-    (known.mode, known.plan) = (turn.mode, turn.plan_stage.clone());
+    let respawn = &mut record.respawn;
+    respawn.session.clone_from(&turn.session_id);
+    (respawn.mode, respawn.plan) = (turn.mode, turn.plan_stage.clone());
     true
 }
 
@@ -111,23 +123,26 @@ fn apply_activity(context: &mut Context, id: &SpawnId, activity: Activity) {
     set_activity(agent, activity, context.now, &mut context.effects);
 }
 
-/// Stores the activities from config.json, and returns the members whose entry has changed since the
-/// last scan. An unchanged entry is ignored, because a message to the lead may have reported a newer
-/// activity.
+/// Stores the activities from config.json, and returns the members whose entry has changed since
+/// the last scan. An unchanged entry is ignored, because a message to the lead may have reported a
+/// newer activity.
 pub(crate) fn take_config_activity_changes(
     state: &mut State,
     team: &TeamName,
-    active: &[(AgentName, bool)],
+    config_activities: &[(AgentName, bool)],
 ) -> Vec<(AgentName, Activity)> {
-    let said: HashMap<&AgentName, bool> = active.iter().map(|(name, active)| (name, *active)).collect();
-    let lives = |agent: &&mut Agent| agent.record.lifecycle.has_agent();
-    let members = state.agents.values_mut().filter(|agent| agent.record.request.team == *team).filter(lives);
-    let new = members.filter_map(|agent| {
-        let activity = if *said.get(&agent.record.request.name)? { Activity::Active } else { Activity::Idle };
+    let activities: HashMap<&AgentName, bool> =
+        config_activities.iter().map(|(name, is_active)| (name, *is_active)).collect();
+    let has_agent = |agent: &&mut Agent| agent.record.lifecycle.has_agent();
+    let members =
+        state.agents.values_mut().filter(|agent| agent.record.request.team == *team).filter(has_agent);
+    let changes = members.filter_map(|agent| {
+        let activity =
+            if *activities.get(&agent.record.request.name)? { Activity::Active } else { Activity::Idle };
         let is_new = agent.config_activity.replace(activity) != Some(activity);
         is_new.then(|| (agent.record.request.name.clone(), activity))
     });
-    new.collect()
+    changes.collect()
 }
 
 /// Applies the activity that a native program has written to config.json or reported to its lead.

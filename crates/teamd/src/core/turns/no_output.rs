@@ -15,33 +15,33 @@ use protocol::event::EventKind;
 
 /// Asks the files thread when the output logs of agents in long turns last grew.
 pub(crate) fn check_turns_without_output(context: &mut Context) {
-    let Some(patience) = context.state.settings.no_output_after_ms else { return };
-    let awake = context.state.sleep_clock.awake_since();
+    let Some(limit_ms) = context.state.settings.no_output_after_ms else { return };
+    let awake_since = context.state.sleep_clock.awake_since();
     let is_long = |agent: &&Agent| {
-        let is_due = elapsed_ms(agent.activity_since.max(awake), context.now) >= patience;
+        let is_due = elapsed_ms(agent.activity_since.max(awake_since), context.now) >= limit_ms;
         can_lack_output(agent) && (is_due || agent.quiet_turn.is_some())
     };
-    let quiet = context.state.agents.values().filter(is_long);
-    let log = |agent: &Agent| {
+    let agents = context.state.agents.values().filter(is_long);
+    let log_path = |agent: &Agent| {
         context.state.settings.output_log(&agent.record.request.team, &agent.record.request.name)
     };
-    let logs: Vec<_> = quiet.map(|agent| (agent.record.spawn_id.clone(), log(agent))).collect();
+    let logs: Vec<_> = agents.map(|agent| (agent.record.spawn_id.clone(), log_path(agent))).collect();
     if !logs.is_empty() {
         context.effects.push(Effect::File(FileJob::ReadOutputTimes { logs }));
     }
 }
 
-/// Marks the turns that have had no output for too long, and reports each of them once. `written`
+/// Marks the turns that have had no output for too long, and reports each of them once. `times`
 /// says when the output log of each agent last grew, in milliseconds since the epoch.
-pub(crate) fn handle_output_times(context: &mut Context, written: Vec<(SpawnId, u64)>) {
-    let Some(patience) = context.state.settings.no_output_after_ms else { return };
-    for (id, at) in written {
-        let awake = context.state.sleep_clock.awake_since();
+pub(crate) fn handle_output_times(context: &mut Context, times: Vec<(SpawnId, u64)>) {
+    let Some(limit_ms) = context.state.settings.no_output_after_ms else { return };
+    for (id, written_at) in times {
+        let awake_since = context.state.sleep_clock.awake_since();
         let Some(agent) = context.state.agents.get_mut(&id).filter(|agent| can_lack_output(agent)) else {
             continue;
         };
-        let quiet_ms = elapsed_ms(agent.activity_since.max(at).max(awake), context.now);
-        agent.quiet_turn = (quiet_ms >= patience).then_some(agent.activity_since);
+        let quiet_ms = elapsed_ms(agent.activity_since.max(written_at).max(awake_since), context.now);
+        agent.quiet_turn = (quiet_ms >= limit_ms).then_some(agent.activity_since);
         if agent.quiet_turn.is_some() && agent.record.no_output_turn != agent.quiet_turn {
             report_quiet_turn(context, &id, quiet_ms);
         }

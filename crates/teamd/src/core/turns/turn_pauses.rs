@@ -15,15 +15,16 @@ const REPORTED_FAILURES: u32 = 3;
 const REPORTED_EXCHANGE_MS: u64 = 10 * 60_000;
 
 /// Logs a new pause of the agent's turns, and notifies people if the pause is long or follows
-/// failures. `before` is the previous turn report. A pause that is in that report already is not
-/// new.
+/// failures. `previous_turn` is the previous turn report. A pause that is in that report already is
+/// not new.
 pub(crate) fn report_pause(
     agent: &Agent,
-    before: Option<&TurnStatus>,
+    previous_turn: Option<&TurnStatus>,
     notices: &mut NoticeQueue,
     effects: &mut Effects,
 ) {
-    let Some(pause) = pause(agent.turn.as_ref()).filter(|pause| self::pause(before) != Some(*pause)) else {
+    let Some(pause) = pause(agent.turn.as_ref()).filter(|pause| self::pause(previous_turn) != Some(*pause))
+    else {
         return;
     };
     if let Some(event) = event(pause) {

@@ -44,9 +44,17 @@ impl FilesThread {
             config = team.as_repairer().cached_config()?;
         }
         self.update_backup(name, &config, &roster.all_names);
-        let active = config.members.iter().filter_map(|m| Some((m.name.clone(), m.is_active?))).collect();
-        let modes = config.members.iter().filter_map(|m| Some((m.name.clone(), m.mode.clone()?))).collect();
-        Ok(ConfigSnapshot { activities: active, modes, repaired, has_restored_members })
+        let activities = config
+            .members
+            .iter()
+            .filter_map(|member| Some((member.name.clone(), member.is_active?)))
+            .collect();
+        let modes = config
+            .members
+            .iter()
+            .filter_map(|member| Some((member.name.clone(), member.mode.clone()?)))
+            .collect();
+        Ok(ConfigSnapshot { activities, modes, repaired, has_restored_members })
     }
 
     /// Reads config.json. If the file is damaged, repairs it and also returns the reason for the
@@ -86,15 +94,15 @@ impl FilesThread {
     /// A deregistered member is identified by its name and the time of its spawn, so a new member
     /// with the same name is not removed.
     fn remove_deregistered(&self, team: &Team, config: &TeamConfig) -> Result<bool, Error> {
-        let mut any = false;
+        let mut has_removed = false;
         for (_, name, spawned_at) in self.deregistered.iter().filter(|(other, ..)| other == team.name()) {
             if config.member(name).is_some_and(|member| member.joined_at == *spawned_at) {
                 tracing::warn!(member = %name, "config.json has an exited member again: removing it");
                 team.remove_member(name)?;
-                any = true;
+                has_removed = true;
             }
         }
-        Ok(any)
+        Ok(has_removed)
     }
 
     /// Remembers a deregistered member. `spawned_at` is in milliseconds since the epoch.

@@ -17,10 +17,11 @@ impl FilesThread {
     /// Removes the environment files that `roster` does not name. `roster` is the roster on disk.
     /// If a removal fails, the next call tries again.
     pub(super) fn remove_unused_environments(&mut self, roster: &Roster) -> Result<(), Error> {
-        let named: BTreeSet<String> = roster.environment_files().map(str::to_owned).collect();
-        let none_dropped = self.environments.as_ref().is_some_and(|before| before.is_subset(&named));
-        self.environments = Some(named);
-        if none_dropped {
+        let used_files: BTreeSet<String> = roster.environment_files().map(str::to_owned).collect();
+        let are_all_kept =
+            self.environments.as_ref().is_some_and(|old_files| old_files.is_subset(&used_files));
+        self.environments = Some(used_files);
+        if are_all_kept {
             return Ok(());
         }
         remove_unreferenced(&self.state, roster).inspect_err(|_| self.environments = None)
@@ -30,8 +31,8 @@ impl FilesThread {
 /// Removes all environment files that the roster does not name.
 pub(crate) fn remove_unreferenced(state: &StateDir, roster: &Roster) -> Result<(), Error> {
     let directory = state.open_subdir(ENVIRONMENTS_DIR)?;
-    let unknown = |file: &String| !roster.environment_files().any(|known| known == file);
-    directory.names()?.iter().filter(|file| unknown(file)).try_for_each(|file| directory.remove(file))
+    let is_unreferenced = |file: &String| !roster.environment_files().any(|used_file| used_file == file);
+    directory.names()?.iter().filter(|file| is_unreferenced(file)).try_for_each(|file| directory.remove(file))
 }
 
 /// Reads an environment. If the file cannot be read, logs the error and returns no variables.

@@ -69,15 +69,15 @@ fn keep_shares(log: &[u8], limit: usize) -> Vec<u8> {
 
 /// Gives the lines of deleted teams to the daemon, so that all deleted teams have one share.
 fn join_deleted_teams(lines: &mut [(Option<Cow<'_, str>>, &[u8])]) {
-    let mut deleted: BTreeSet<Cow<'_, str>> = BTreeSet::new();
-    let mut seen: BTreeSet<Cow<'_, str>> = BTreeSet::new();
+    let mut deleted_teams: BTreeSet<Cow<'_, str>> = BTreeSet::new();
+    let mut seen_teams: BTreeSet<Cow<'_, str>> = BTreeSet::new();
     for (team, line) in lines.iter_mut().rev() {
         let Some(name) = team.clone() else { continue };
         // Only the newest line of a team says whether the team exists.
-        if seen.insert(name.clone()) && is_team_deleted(line) {
-            deleted.insert(name.clone());
+        if seen_teams.insert(name.clone()) && is_team_deleted(line) {
+            deleted_teams.insert(name.clone());
         }
-        if deleted.contains(&name) {
+        if deleted_teams.contains(&name) {
             *team = None;
         }
     }
@@ -95,12 +95,12 @@ fn is_team_deleted(line: &[u8]) -> bool {
 fn split_into_shares<K: Ord>(sizes: BTreeMap<K, usize>, limit: usize) -> BTreeMap<K, usize> {
     let mut smallest_first: Vec<(K, usize)> = sizes.into_iter().collect();
     smallest_first.sort_by_key(|(_, size)| *size);
-    let (mut rest, mut teams) = (limit, smallest_first.len());
+    let (mut rest_bytes, mut team_count) = (limit, smallest_first.len());
     smallest_first
         .into_iter()
         .map(|(team, size)| {
-            let share = size.min(rest / teams);
-            (rest, teams) = (rest - share, teams - 1);
+            let share = size.min(rest_bytes / team_count);
+            (rest_bytes, team_count) = (rest_bytes - share, team_count - 1);
             (team, share)
         })
         .collect()

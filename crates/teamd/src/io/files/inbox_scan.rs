@@ -62,14 +62,14 @@ impl InboxScanner {
     ) -> Result<InboxScanResult, Error> {
         let name = AgentName::new_unchecked(inbox);
         let key = (team.name().clone(), name.clone());
-        let before = self.cursors.get(&key);
+        let old_cursor = self.cursors.get(&key);
         if matches!(restore_rule, RestoreRule::OwnDelivery | RestoreRule::ForeignProgram) {
             let journal = self.reconcilers.entry(team.name().clone()).or_default().read_journal(team);
             journal.unwrap_or_else(|error| log_journal_error(&error));
         }
-        let (entries, cursor) = team.inbox(&name).read_chunk_since(before)?;
+        let (entries, cursor) = team.inbox(&name).read_chunk_since(old_cursor)?;
         let mut scan = self.classify(&key, &entries, &cursor);
-        if before.is_none() || cursor.is_reset() || scan.unread.is_some() {
+        if old_cursor.is_none() || cursor.is_reset() || scan.unread.is_some() {
             *self.rewritten.entry(key.clone()).or_default() |= scan.unread.is_some();
         }
         let unread = cursor.unread_count();
@@ -78,16 +78,16 @@ impl InboxScanner {
             return Ok(InboxScanResult { unread: None, ..scan });
         }
         self.logged_counts.remove(&key);
-        let rewritten = self.rewritten.get_mut(&key);
+        let is_rewritten = self.rewritten.get_mut(&key);
         let change =
-            if rewritten.is_some() { InboxChange::Rewritten } else { InboxChange::Appended(&entries) };
-        scan.unread = rewritten.is_some_and(std::mem::take).then_some(unread);
+            if is_rewritten.is_some() { InboxChange::Rewritten } else { InboxChange::Appended(&entries) };
+        scan.unread = is_rewritten.is_some_and(std::mem::take).then_some(unread);
         match self.restore_missing(team, &name, change, restore_rule) {
             Ok(restored) => {
                 self.rewritten.remove(&key);
                 scan.restored = restored;
             }
-            // The inbox stays in `rewritten`, so the next scan compares it again.
+            // The inbox stays in `is_rewritten`, so the next scan compares it again.
             Err(error) => log_journal_error(&error),
         }
         Ok(scan)
@@ -103,25 +103,25 @@ impl InboxScanner {
         let has_more = cursor.has_more();
         // The cursor is reset if the owner of the inbox has removed read messages, or if another
         // program has rewritten the inbox. After a reset it is unknown which entries are new, so
-        // all of them count as known.
+        // all of them count as logged already.
         if cursor.is_reset() {
             return InboxScanResult {
-                known: summarize_all(entries),
+                logged: summarize_all(entries),
                 unread: Some(cursor.unread_count()),
                 has_more,
                 ..InboxScanResult::default()
             };
         }
-        let logged = self.logged_counts.get(key).copied().unwrap_or(0);
-        let (earlier, new) = entries.split_at(entries.partition_point(|entry| entry.index < logged));
+        let logged_count = self.logged_counts.get(key).copied().unwrap_or(0);
+        let (earlier, new) = entries.split_at(entries.partition_point(|entry| entry.index < logged_count));
         // For this comparison a new message counts as unread, even if it was read before this scan.
-        let was_unread = self.cursors.get(key).map_or(0, InboxCursor::unread_count)
+        let unread_before = self.cursors.get(key).map_or(0, InboxCursor::unread_count)
             + earlier.iter().filter(|entry| entry.unread().is_some()).count()
             + new.iter().filter(|entry| entry.message.is_ok()).count();
-        let unread = (cursor.unread_count() < was_unread).then_some(cursor.unread_count());
+        let unread = (cursor.unread_count() < unread_before).then_some(cursor.unread_count());
         InboxScanResult {
             new: summarize_all(new),
-            known: summarize_all(earlier),
+            logged: summarize_all(earlier),
             unread,
             has_more,
             ..InboxScanResult::default()

@@ -69,9 +69,9 @@ impl FilesThread {
 
     /// Deregisters members of one team.
     fn deregister_all(&mut self, records: &[SharedRecord]) -> Vec<FileResult> {
-        let given = to_error(self.read_approvals(records));
-        let approval = |record: &SharedRecord| match &given {
-            Ok(given) => Ok(given.get(&record.request.name).copied().unwrap_or_default()),
+        let given_approvals = to_error(self.read_approvals(records));
+        let approval = |record: &SharedRecord| match &given_approvals {
+            Ok(given_approvals) => Ok(given_approvals.get(&record.request.name).copied().unwrap_or_default()),
             Err(error) if has_open_request(record) => Err(error.clone()),
             Err(_) => Ok(ShutdownApproval::NotGiven),
         };
@@ -88,14 +88,15 @@ impl FilesThread {
             })
             .collect();
         let mut removed = self.remove_from_team(&removable).into_iter();
-        let all = records.iter().zip(approvals).zip(saved);
-        all.map(|((record, approval), saved)| {
-            let removed =
-                saved.and_then(|()| to_error(removed.next().expect("one result per removable member")));
-            let result = removed.and(approval.clone().map(drop));
-            self.finish_deregistration(record, approval.unwrap_or_default(), result.err())
-        })
-        .collect()
+        let records_with_results = records.iter().zip(approvals).zip(saved);
+        records_with_results
+            .map(|((record, approval), saved)| {
+                let removed =
+                    saved.and_then(|()| to_error(removed.next().expect("one result per removable member")));
+                let result = removed.and(approval.clone().map(drop));
+                self.finish_deregistration(record, approval.unwrap_or_default(), result.err())
+            })
+            .collect()
     }
 
     /// Removes members of one team. If the team cannot be opened, tries again for each member
@@ -176,12 +177,15 @@ fn remove_members(team: &Team, members: &[Deregistration]) -> Vec<Result<(), Err
     results.collect()
 }
 
-/// Calls `act` once with all items. If that call fails, calls `act` for each item alone, so that
-/// each item has its own result. A single item is tried twice too, because a second failure is
+/// Calls `action` once with all items. If that call fails, calls `action` for each item alone, so
+/// that each item has its own result. A single item is tried twice too, because a second failure is
 /// reported to the clients that wait for the exit.
-fn run_together_or_each<T>(items: &[T], act: impl Fn(&[T]) -> Result<(), Error>) -> Vec<Result<(), Error>> {
-    match if items.is_empty() { Ok(()) } else { act(items) } {
+fn run_together_or_each<T>(
+    items: &[T],
+    action: impl Fn(&[T]) -> Result<(), Error>,
+) -> Vec<Result<(), Error>> {
+    match if items.is_empty() { Ok(()) } else { action(items) } {
         Ok(()) => items.iter().map(|_| Ok(())).collect(),
-        Err(_) => items.iter().map(|item| act(std::slice::from_ref(item))).collect(),
+        Err(_) => items.iter().map(|item| action(std::slice::from_ref(item))).collect(),
     }
 }

@@ -104,7 +104,9 @@ impl FilesThread {
             return Ok(());
         }
         let is_pending = |entry: &InboxEntry| {
-            entry.unread().is_some_and(|m| unless_unread.iter().any(|id| m.text.contains(id.as_str())))
+            entry
+                .unread()
+                .is_some_and(|message| unless_unread.iter().any(|id| message.text.contains(id.as_str())))
         };
         if !unless_unread.is_empty() && inbox.read_unread()?.iter().any(is_pending) {
             return Ok(());
@@ -202,10 +204,10 @@ impl FilesThread {
         &self,
         records: &[SharedRecord],
     ) -> Result<BTreeMap<AgentName, ShutdownApproval>, Error> {
-        let asked = records.iter().filter(|record| has_open_request(record));
+        let stopped_records = records.iter().filter(|record| has_open_request(record));
         let requests: BTreeSet<RequestId> =
-            asked.clone().flat_map(|record| record.lifecycle.shutdown_ids().to_vec()).collect();
-        let Some(first) = asked.clone().next() else { return Ok(BTreeMap::new()) };
+            stopped_records.clone().flat_map(|record| record.lifecycle.shutdown_ids().to_vec()).collect();
+        let Some(first) = stopped_records.clone().next() else { return Ok(BTreeMap::new()) };
         let answers = match self.read_shutdown_answers(&first.request.team, &requests) {
             Err(Error::NoSuchTeam { .. }) => Vec::new(),
             answers => answers?,
@@ -217,8 +219,8 @@ impl FilesThread {
                     && record.lifecycle.shutdown_ids().contains(&answer.request)
             })
         };
-        let given = asked.filter(|record| is_given(record));
-        Ok(given.map(|record| (record.request.name.clone(), ShutdownApproval::Given)).collect())
+        let approved_records = stopped_records.filter(|record| is_given(record));
+        Ok(approved_records.map(|record| (record.request.name.clone(), ShutdownApproval::Given)).collect())
     }
 
     /// Reads the exit report that a shim has written for its agent. If there is no report, the shim
@@ -253,11 +255,13 @@ pub(crate) fn exit_report_file(spawn: &SpawnId) -> String {
     format!("exit-{}.json", spawn.as_str())
 }
 
-/// Marks the unread messages for which `is_meant` is true as read. They were for an earlier spawn.
-fn discard_unread(inbox: &Inbox, is_meant: impl Fn(&Message) -> bool) -> Result<(), Error> {
+/// Marks the unread messages for which `is_discarded` is true as read. They were for an earlier
+/// spawn.
+fn discard_unread(inbox: &Inbox, is_discarded: impl Fn(&Message) -> bool) -> Result<(), Error> {
     let unread = inbox.read_unread()?.into_iter();
-    let meant: Vec<InboxEntry> = unread.filter(|entry| entry.unread().is_some_and(&is_meant)).collect();
-    if meant.is_empty() { Ok(()) } else { inbox.mark_read(&meant) }
+    let discarded: Vec<InboxEntry> =
+        unread.filter(|entry| entry.unread().is_some_and(&is_discarded)).collect();
+    if discarded.is_empty() { Ok(()) } else { inbox.mark_read(&discarded) }
 }
 
 fn is_shutdown_request(message: &Message) -> bool {
@@ -314,7 +318,7 @@ pub(super) fn to_config_member(record: &AgentRecord, activity: Activity) -> Memb
         tmux_pane_id: record.pane_id_or_in_process(),
         cwd: record.request.cwd.to_string_lossy().into_owned(),
         backend_type: record.request.backend.backend_type().to_owned(),
-        worktree_path: record.worktree.as_ref().map(|tree| tree.path.to_string_lossy().into_owned()),
+        worktree_path: record.worktree.as_ref().map(|worktree| worktree.path.to_string_lossy().into_owned()),
     };
     let is_active = Some(activity == Activity::Active);
     Member { is_active, mode: record.config_mode.clone(), ..Member::teammate(&record.request.team, entry) }
@@ -366,10 +370,10 @@ pub(super) fn notify_lead(team: &Team, records: &[&AgentRecord]) -> Result<(), E
     // The texts are not compared: the list of unfinished tasks may have changed since the crash.
     let sent = inbox.fold(|sent: &mut HashSet<(String, String)>, entry| {
         let message = entry.message.ok();
-        let message = message.filter(|m| messages.iter().any(|new| new.timestamp == m.timestamp));
-        let exit =
-            message.filter(|m| matches!(Payload::parse(&m.text), Some(Payload::TeammateTerminated(_))));
-        sent.extend(exit.map(|m| (m.from, m.timestamp)));
+        let message = message.filter(|message| messages.iter().any(|new| new.timestamp == message.timestamp));
+        let exit = message
+            .filter(|message| matches!(Payload::parse(&message.text), Some(Payload::TeammateTerminated(_))));
+        sent.extend(exit.map(|message| (message.from, message.timestamp)));
     })?;
     let is_sent = |message: &Message| sent.contains(&(message.from.clone(), message.timestamp.clone()));
     let unsent: Vec<Message> = messages.into_iter().filter(|message| !is_sent(message)).collect();
@@ -400,9 +404,13 @@ fn list_unfinished_tasks(tasks: &[Arc<Task>], record: &AgentRecord) -> String {
             && task.failure().is_none()
             && task.owner.as_ref() == Some(&record.request.name)
     };
-    let left: Vec<String> =
+    let unfinished: Vec<String> =
         tasks.iter().filter(is_unfinished).map(|task| format!("{} ({})", task.id, task.subject)).collect();
-    if left.is_empty() { String::new() } else { format!("; left in progress: {}", left.join(", ")) }
+    if unfinished.is_empty() {
+        String::new()
+    } else {
+        format!("; left in progress: {}", unfinished.join(", "))
+    }
 }
 
 /// Whether the inbox has a message with this request, read or unread.

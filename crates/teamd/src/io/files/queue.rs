@@ -284,9 +284,9 @@ mod tests {
 
     fn waiting_lanes(shared: &Arc<SharedFiles>) -> (JobSender, WaitingLanes) {
         let queues = WaitingLanes::default();
-        let started = Arc::clone(&queues);
+        let started_queues = Arc::clone(&queues);
         let start = move |lane, queue, _| {
-            started.lock().unwrap().insert(lane, queue);
+            started_queues.lock().unwrap().insert(lane, queue);
             std::thread::Builder::new().spawn(|| {})
         };
         (JobSender::new(Arc::clone(shared), start), queues)
@@ -366,10 +366,13 @@ mod tests {
             jobs.push(job);
         }
         jobs.flush();
-        let mut first: Vec<String> = results.iter().take(3).collect();
-        assert!(first.iter().position(|job| job == "1") < first.iter().position(|job| job == "scan other"));
-        first.sort();
-        assert_eq!(first, ["1", "ProbeWatcher", "scan other"]);
+        let mut first_results: Vec<String> = results.iter().take(3).collect();
+        assert!(
+            first_results.iter().position(|job| job == "1")
+                < first_results.iter().position(|job| job == "scan other")
+        );
+        first_results.sort();
+        assert_eq!(first_results, ["1", "ProbeWatcher", "scan other"]);
         drop(release);
         jobs.finish();
         assert_eq!(results.iter().collect::<Vec<_>>(), ["scan stuck"]);

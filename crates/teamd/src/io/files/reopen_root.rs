@@ -33,9 +33,9 @@ impl FilesThread {
             self.events.send(CoreEvent::WatchFailed).ok();
             return;
         }
-        let opened = current.reopen();
+        let result = current.reopen();
         self.use_root(&current);
-        self.events.send(CoreEvent::RootReopened(opened)).ok();
+        self.events.send(CoreEvent::RootReopened(result)).ok();
     }
 
     fn use_root(&mut self, current: &CurrentRoot) {

@@ -23,13 +23,13 @@ impl RescanCache {
     /// Returns the events for all files that have changed since the last call. The first call
     /// returns an event for every file.
     pub(crate) fn diff(&mut self, root: &Path, teams: &[TeamName]) -> Vec<CoreEvent> {
-        let now: HashMap<PathBuf, CachedFileVersion> =
+        let files: HashMap<PathBuf, CachedFileVersion> =
             teams.iter().flat_map(|team| directories(root, team)).flat_map(list_files).collect();
-        let changed = now.iter().filter(|(path, version)| self.files.get(*path) != Some(*version));
-        let removed = self.files.keys().filter(|path| !now.contains_key(*path));
+        let changed = files.iter().filter(|(path, version)| self.files.get(*path) != Some(*version));
+        let removed = self.files.keys().filter(|path| !files.contains_key(*path));
         let paths = changed.map(|(path, _)| path).chain(removed);
         let events: Vec<CoreEvent> = paths.filter_map(|path| file_watcher::event_for(root, path)).collect();
-        self.files = now;
+        self.files = files;
         events
     }
 }

@@ -78,8 +78,9 @@ impl SharedFiles {
     /// Takes over the counts of a team.
     pub(super) fn take_logged_counts(&self, team: &TeamName) -> BTreeMap<(TeamName, AgentName), usize> {
         let mut counts = lock(&self.logged_counts);
-        let (taken, left) = std::mem::take(&mut *counts).into_iter().partition(|((of, _), _)| of == team);
-        *counts = left;
+        let (taken, others) =
+            std::mem::take(&mut *counts).into_iter().partition(|((owner_team, _), _)| owner_team == team);
+        *counts = others;
         taken
     }
 }

@@ -18,9 +18,9 @@ impl FilesThread {
     pub(super) fn create(&mut self, creation: &TeamCreation) -> Result<CreateTeamReply, Error> {
         let name = &creation.name;
         lock(&self.shared.creating).insert(name.clone());
-        let created = self.write_new_team(&creation.request, name, creation.created_at);
+        let result = self.write_new_team(&creation.request, name, creation.created_at);
         lock(&self.shared.creating).remove(name);
-        let team_file_path = created?.path().join("config.json");
+        let team_file_path = result?.path().join("config.json");
         // Forget what is known about an earlier team with the same name.
         self.teams.remove(name);
         self.inboxes.forget_team(name);
@@ -32,12 +32,12 @@ impl FilesThread {
     ///
     /// The policy and the config backup are written before the team, so that no team exists without
     /// them. The files of an existing team are not changed.
-    fn write_new_team(&self, create: &CreateTeamRequest, name: &TeamName, at: u64) -> Result<Team, Error> {
+    fn write_new_team(&self, request: &CreateTeamRequest, name: &TeamName, at: u64) -> Result<Team, Error> {
         if self.root.team(name).is_ok() {
             return Err(Error::AlreadyExists { what: format!("team {name}") });
         }
-        self.write_policy(name, &create.policy)?;
-        let config = initial_config(create, name, at);
+        self.write_policy(name, &request.policy)?;
+        let config = initial_config(request, name, at);
         self.save_backup(name, &config.to_text())?;
         self.root.create_team(&config)
     }
@@ -49,8 +49,8 @@ impl FilesThread {
     }
 
     /// Checks whether [`FilesThread::delete`] would refuse. Changes nothing.
-    pub(super) fn check_deletable(&self, order: &DeleteTeamRequest) -> Result<(), ErrorReport> {
-        self.open_deletable(order)?.check_deletable().map_err(ErrorReport::from)
+    pub(super) fn check_deletable(&self, request: &DeleteTeamRequest) -> Result<(), ErrorReport> {
+        self.open_deletable(request)?.check_deletable().map_err(ErrorReport::from)
     }
 
     /// Opens a team that is about to be deleted. A crash may have cut off an earlier deletion, so
@@ -60,27 +60,28 @@ impl FilesThread {
     ///
     /// If the request has no `force` and config.json has members besides the lead. Another program
     /// may have added these members, and they may still run.
-    fn open_deletable(&self, order: &DeleteTeamRequest) -> Result<Team, ErrorReport> {
-        let Some(team) = self.root.open_team_without_config(&order.team)? else {
-            return self.root.team(&order.team).map_err(ErrorReport::from);
+    fn open_deletable(&self, request: &DeleteTeamRequest) -> Result<Team, ErrorReport> {
+        let Some(team) = self.root.open_team_without_config(&request.team)? else {
+            return self.root.team(&request.team).map_err(ErrorReport::from);
         };
-        let config = match (!order.force).then(|| team.as_repairer().cached_config()) {
+        let config = match (!request.force).then(|| team.as_repairer().cached_config()) {
             None | Some(Err(Error::NoSuchTeam { .. })) => None,
             Some(config) => Some(config?),
         };
         let members = config.iter().flat_map(|config| &config.members);
-        let others: Vec<String> = members.filter(|m| !m.name.is_lead()).map(|m| m.name.to_string()).collect();
-        if !others.is_empty() {
-            return Err(has_unsupervised_members_error(&order.team, &others));
+        let member_names: Vec<String> =
+            members.filter(|member| !member.name.is_lead()).map(|member| member.name.to_string()).collect();
+        if !member_names.is_empty() {
+            return Err(has_unsupervised_members_error(&request.team, &member_names));
         }
         Ok(team)
     }
 
     /// Deletes the files of a team.
-    pub(super) fn delete(&mut self, order: &DeleteTeamRequest) -> Result<(), ErrorReport> {
+    pub(super) fn delete(&mut self, request: &DeleteTeamRequest) -> Result<(), ErrorReport> {
         // The roster on disk must have the deletion, so that the next daemon completes it.
         self.check_saved()?;
-        let (name, team) = (&order.team, self.open_deletable(order)?);
+        let (name, team) = (&request.team, self.open_deletable(request)?);
         team.delete().map_err(ErrorReport::from)?;
         self.teams.remove(name);
         self.inboxes.forget_team(name);
@@ -88,9 +89,9 @@ impl FilesThread {
         Ok(())
     }
 
-    /// Removes the policies and config backups of teams that do not exist, except teams in `known`.
-    /// Such files may be left after a team was deleted incompletely.
-    pub(super) fn remove_orphaned_files(&self, known: &[TeamName]) -> Result<(), Error> {
+    /// Removes the policies and config backups of teams that do not exist, except teams in
+    /// `known_teams`. Such files may be left after a team was deleted incompletely.
+    pub(super) fn remove_orphaned_files(&self, known_teams: &[TeamName]) -> Result<(), Error> {
         for file in self.state.names()? {
             let name = ["policy-", "config-backup-"]
                 .iter()
@@ -99,7 +100,7 @@ impl FilesThread {
             let exists = || !matches!(self.root.team(&team), Err(Error::NoSuchTeam { .. }));
             // While this lock is held, no other lane begins to create the team.
             let creating = lock(&self.shared.creating);
-            if !known.contains(&team) && !creating.contains(&team) && !exists() {
+            if !known_teams.contains(&team) && !creating.contains(&team) && !exists() {
                 self.state.remove(&file)?;
             }
         }
@@ -133,14 +134,14 @@ pub(crate) fn remove_team_files(state: &StateDir, name: &TeamName) -> Result<(),
 }
 
 /// The config of a new team, with the lead as its only member.
-fn initial_config(create: &CreateTeamRequest, name: &TeamName, at: u64) -> TeamConfig {
-    let model = create.model.clone().unwrap_or_default();
-    let cwd = create.cwd.to_string_lossy().into_owned();
-    let mut lead = Member::lead(name, create.agent_type.clone(), model, cwd, at);
-    lead.mode = create.lead_mode.map(|mode| mode.to_string());
+fn initial_config(request: &CreateTeamRequest, name: &TeamName, at: u64) -> TeamConfig {
+    let model = request.model.clone().unwrap_or_default();
+    let cwd = request.cwd.to_string_lossy().into_owned();
+    let mut lead = Member::lead(name, request.agent_type.clone(), model, cwd, at);
+    lead.mode = request.lead_mode.map(|mode| mode.to_string());
     TeamConfig {
         name: name.to_string(),
-        description: create.description.clone(),
+        description: request.description.clone(),
         created_at: at,
         lead_agent_id: lead.agent_id.clone(),
         lead_session_id: uuid::Uuid::new_v4().to_string(),

@@ -117,8 +117,8 @@ fn deregister(files: &mut FilesThread, record: AgentRecord) -> Option<ErrorRepor
 
 /// Creates the team `survey` with the roster member ann and the foreign member eve.
 fn team_with_ann(files: &mut FilesThread) -> (Team, RosterMembers) {
-    let described = CreateTeamRequest { description: Some("a survey".into()), ..create_request() };
-    files.create(&TeamCreation::new(1, described, 1)).unwrap();
+    let request = CreateTeamRequest { description: Some("a survey".into()), ..create_request() };
+    files.create(&TeamCreation::new(1, request, 1)).unwrap();
     let team = files.root.team(&survey_team()).unwrap();
     register(files, new_record("ann", 7));
     team.add_member(&members::to_config_member(&new_record("eve", 9), Activity::Idle)).unwrap();

@@ -232,7 +232,7 @@ impl FilesThread {
                 team,
             },
             FileJob::ReadExitReport { spawn, token } => {
-                FileResult::ExitReportRead { ended: self.read_exit_report(&spawn, &token), spawn }
+                FileResult::ExitReportRead { report: self.read_exit_report(&spawn, &token), spawn }
             }
             FileJob::ScanTasks { team, selection, queries } => {
                 let result = to_error(self.scan_tasks(&team, selection));
@@ -261,11 +261,11 @@ impl FilesThread {
                 let result = to_error(self.set_mode(&change, route, at));
                 FileResult::ModeSet { client, change, result }
             }
-            FileJob::SavePolicy { client, order } => {
-                let result = to_error(self.replace_policy(&order.team, &order.policy));
-                FileResult::PolicySaved { client, order, result }
+            FileJob::SavePolicy { client, request } => {
+                let result = to_error(self.replace_policy(&request.team, &request.policy));
+                FileResult::PolicySaved { client, request, result }
             }
-            FileJob::ReadOutputTimes { logs } => FileResult::OutputTimes { written: output_times(logs) },
+            FileJob::ReadOutputTimes { logs } => FileResult::OutputTimes { times: output_times(logs) },
             FileJob::ReplyWhenSaved { client, reply } => FileResult::ReplyReady { client, reply },
             FileJob::AcknowledgeExit { conn } => {
                 FileResult::ExitAcknowledged { conn, result: self.check_saved() }
@@ -273,13 +273,13 @@ impl FilesThread {
             FileJob::ConfirmWorktreeRecorded { creation } => {
                 FileResult::WorktreeRecorded { creation, result: self.check_saved() }
             }
-            FileJob::CheckDeletable { client, order } => {
-                let result = self.check_deletable(&order);
-                return Some(FileResult::DeletableChecked { client, order, result });
+            FileJob::CheckDeletable { client, request } => {
+                let result = self.check_deletable(&request);
+                return Some(FileResult::DeletableChecked { client, request, result });
             }
-            FileJob::DeleteTeam { client, order, removed_worktrees } => {
-                let result = self.delete(&order);
-                FileResult::TeamDeleted { client, result, team: order.team, worktrees: removed_worktrees }
+            FileJob::DeleteTeam { client, request, removed_worktrees } => {
+                let result = self.delete(&request);
+                FileResult::TeamDeleted { client, result, team: request.team, worktrees: removed_worktrees }
             }
         };
         Some(done)
@@ -289,9 +289,9 @@ impl FilesThread {
     pub(super) fn run_unanswered(
         &mut self,
         action: &str,
-        act: impl FnOnce(&mut FilesThread) -> Result<(), Error>,
+        job: impl FnOnce(&mut FilesThread) -> Result<(), Error>,
     ) -> Option<FileResult> {
-        let result = act(self);
+        let result = job(self);
         self.log_error(action, result);
         None
     }

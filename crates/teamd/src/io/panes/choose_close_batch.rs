@@ -15,14 +15,14 @@ const MAX_BATCH: usize = 4;
 /// queue.
 pub(super) fn choose_close_batch(waiting: &VecDeque<PaneJob>) -> Vec<(usize, PaneToKill)> {
     let mut windows = BTreeSet::new();
-    let closing = waiting.iter().map_while(|job| match job {
+    let close_jobs = waiting.iter().map_while(|job| match job {
         PaneJob::ClosePane { pane, owner, window, .. } => {
             Some(window.map(|window| PaneToKill { pane: *pane, tag: owner.clone(), window }))
         }
         _ => None,
     });
-    let known = closing.enumerate().filter_map(|(at, pane)| Some((at, pane?)));
-    known.filter(|(_, kill)| windows.insert(kill.window)).take(MAX_BATCH).collect()
+    let known_windows = close_jobs.enumerate().filter_map(|(index, pane)| Some((index, pane?)));
+    known_windows.filter(|(_, pane)| windows.insert(pane.window)).take(MAX_BATCH).collect()
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
         let mut waiting: VecDeque<PaneJob> =
             panes.into_iter().map(|(pane, window)| close_job(pane, window)).collect();
         let positions = |waiting: &VecDeque<PaneJob>| {
-            choose_close_batch(waiting).into_iter().map(|(at, _)| at).collect::<Vec<_>>()
+            choose_close_batch(waiting).into_iter().map(|(index, _)| index).collect::<Vec<_>>()
         };
         assert_eq!(positions(&waiting), [0, 3, 4, 5]);
         waiting.insert(4, PaneJob::CheckHiddenPanes { panes: Vec::new() });

@@ -122,11 +122,12 @@ impl PaneManager {
         layout: Layout,
     ) -> Result<Option<WindowId>, Error> {
         let mut batch = self.batch.take().filter(|batch| batch.team == *team);
-        if let Some(latest) = self.last_window.get(team).copied() {
-            let known =
-                batch.as_mut().and_then(|batch| batch.window.take_if(|(window, _)| *window == latest));
-            let rows =
-                known.map(|(_, rows)| rows).or_else(|| self.connect().ok()?.list_window_panes(latest).ok());
+        if let Some(last_window) = self.last_window.get(team).copied() {
+            let cached =
+                batch.as_mut().and_then(|batch| batch.window.take_if(|(window, _)| *window == last_window));
+            let rows = cached
+                .map(|(_, rows)| rows)
+                .or_else(|| self.connect().ok()?.list_window_panes(last_window).ok());
             if let Some(rows) = rows
                 && let Some(window) = window_with_space(&rows, neighbors, layout)
             {

@@ -12,8 +12,9 @@ use tmux::{CreatedPane, Error, PaneId, PanePlace, PaneRow, PaneTag, WindowId};
 const MIN_KEPT_COLUMNS: u32 = 40;
 
 impl PaneManager {
-    /// Opens a pane beside the person's pane of the team. Returns `None` if the team has no person's
-    /// pane, if that pane was on another tmux server, or if it cannot be split ([`choose_place`]).
+    /// Opens a pane beside the person's pane of the team. Returns `None` if the team has no
+    /// person's pane, if that pane was on another tmux server, or if it cannot be split
+    /// ([`choose_place`]).
     pub(super) fn open_beside_person(&mut self, opening: &PaneSpec) -> Result<Option<CreatedPane>, Error> {
         let Some(person) = &opening.person_pane else { return Ok(None) };
         let rows = self.list_panes()?;
@@ -42,24 +43,24 @@ impl PaneManager {
     pub(super) fn show_beside_person(
         &mut self,
         rows: &[PaneRow],
-        shown: &PaneMove,
+        pane_move: &PaneMove,
     ) -> Result<MoveOutcome, Error> {
-        let Some(person) = &shown.person_pane else { return Ok(MoveOutcome::NotMoved) };
+        let Some(person) = &pane_move.person_pane else { return Ok(MoveOutcome::NotMoved) };
         let server = self.connect()?;
         let place = Some(rows).filter(|_| server.epoch().pid == person.server_pid);
-        let Some((window, place)) = place.and_then(|rows| choose_place(rows, person, &shown.neighbors))
+        let Some((window, place)) = place.and_then(|rows| choose_place(rows, person, &pane_move.neighbors))
         else {
             return Ok(MoveOutcome::NotMoved);
         };
         let place = match place {
             PanePlace::RightOf { .. } => place,
-            last => place_in_joining_order(rows, window, shown).unwrap_or(last),
+            last => place_in_joining_order(rows, window, pane_move).unwrap_or(last),
         };
-        match server.join_person_window(window, place, shown.pane, &shown.owner) {
+        match server.join_person_window(window, place, pane_move.pane, &pane_move.owner) {
             // A person has just closed or shrunk the pane.
             Err(Error::NoSpace { .. } | Error::Rejected { .. }) => Ok(MoveOutcome::NotMoved),
             joined => joined.map(|()| {
-                self.person_windows.entry(window).or_default().insert(shown.pane);
+                self.person_windows.entry(window).or_default().insert(pane_move.pane);
                 MoveOutcome::Moved
             }),
         }
@@ -76,8 +77,8 @@ impl PaneManager {
         for window in std::mem::take(&mut self.untidy_windows) {
             let last_panes = self.person_windows.remove(&window).unwrap_or_default();
             match self.connect().and_then(|server| server.tidy_person_window(window, &last_panes)) {
-                Ok(own) if own.is_empty() => {}
-                Ok(own) => drop(self.person_windows.insert(window, own)),
+                Ok(own_panes) if own_panes.is_empty() => {}
+                Ok(own_panes) => drop(self.person_windows.insert(window, own_panes)),
                 Err(Error::Rejected { .. }) => tracing::debug!("cannot tidy {window}: it is gone"),
                 Err(error) => {
                     tracing::debug!("cannot tidy {window}: {error}");
@@ -109,9 +110,10 @@ fn choose_place(
     let (min_columns, min_lines) = MIN_PANE;
     let place = match column.last() {
         None => {
-            let kept = (anchor.pane_width * u32::from(person.kept_percent) / 100).max(MIN_KEPT_COLUMNS);
+            let kept_columns =
+                (anchor.pane_width * u32::from(person.kept_percent) / 100).max(MIN_KEPT_COLUMNS);
             // The border takes one column.
-            let columns = anchor.pane_width.checked_sub(kept + 1)?;
+            let columns = anchor.pane_width.checked_sub(kept_columns + 1)?;
             let fits = columns >= min_columns && anchor.pane_height >= min_lines;
             fits.then_some(PanePlace::RightOf { anchor: anchor.pane, columns })?
         }

@@ -126,9 +126,9 @@ impl PaneManager {
                 self.mark_person_windows_untidy();
             }
             failpoint::hit("panes.job");
-            if let Some(done) = self.run_job(job, waiting.front()) {
+            if let Some(result) = self.run_job(job, waiting.front()) {
                 failpoint::hit("panes.done");
-                self.events.send(CoreEvent::PaneJobDone(done)).ok();
+                self.events.send(CoreEvent::PaneJobDone(result)).ok();
             }
         }
     }
@@ -146,14 +146,14 @@ impl PaneManager {
         self.mark_person_windows_untidy();
         failpoint::hit("panes.job");
         let panes: Vec<_> = batch.iter().map(|(_, pane)| pane.clone()).collect();
-        let gone = match self.connect().and_then(|server| server.kill_panes(&panes)) {
+        let closed_panes = match self.connect().and_then(|server| server.kill_panes(&panes)) {
             Err(error) if !is_server_gone(&error) => Err(to_error(error)),
-            gone => Ok(gone.unwrap_or_default()),
+            closed_panes => Ok(closed_panes.unwrap_or_default()),
         };
-        for (nth, (at, _)) in batch.iter().enumerate().rev() {
-            let Some(PaneJob::ClosePane { spawn, window, .. }) = waiting.get_mut(*at) else { continue };
-            let error = match &gone {
-                Ok(gone) if gone.get(nth) == Some(&true) => None,
+        for (number, (index, _)) in batch.iter().enumerate().rev() {
+            let Some(PaneJob::ClosePane { spawn, window, .. }) = waiting.get_mut(*index) else { continue };
+            let error = match &closed_panes {
+                Ok(closed_panes) if closed_panes.get(number) == Some(&true) => None,
                 Ok(_) => {
                     *window = None;
                     continue;
@@ -162,7 +162,7 @@ impl PaneManager {
                 Err(error) => Some(error.clone()),
             };
             let spawn = spawn.clone();
-            waiting.remove(*at);
+            waiting.remove(*index);
             failpoint::hit("panes.done");
             self.events.send(CoreEvent::PaneJobDone(PaneResult::PaneClosed { spawn, error })).ok();
         }
@@ -192,13 +192,13 @@ impl PaneManager {
                 None
             }
             PaneJob::NotifyAttached { text, panes } => {
-                let shown = self.connect().and_then(|server| server.show_message(&text, &panes));
-                let shown =
-                    shown.inspect_err(|error| tracing::debug!("cannot notify attached clients: {error}"));
-                Some(PaneResult::AttachedNotified { unseen: (!shown.unwrap_or_default()).then_some(text) })
+                let is_shown = self.connect().and_then(|server| server.show_message(&text, &panes));
+                let is_shown =
+                    is_shown.inspect_err(|error| tracing::debug!("cannot notify attached clients: {error}"));
+                Some(PaneResult::AttachedNotified { unseen: (!is_shown.unwrap_or_default()).then_some(text) })
             }
             PaneJob::InspectPane { spawn, pane } => {
-                Some(PaneResult::PaneInspected { spawn, seen: self.inspect(&pane) })
+                Some(PaneResult::PaneInspected { spawn, presence: self.inspect(&pane) })
             }
             PaneJob::ClosePane { spawn, pane, owner, .. } => {
                 let error = self.close(pane, &owner).err().map(to_error);
@@ -243,7 +243,7 @@ impl PaneManager {
                 Some(PaneResult::PaneCaptured { client, result })
             }
             PaneJob::FindDialogs { panes } => {
-                Some(PaneResult::DialogsFound { open: self.find_dialogs(&panes) })
+                Some(PaneResult::DialogsFound { dialogs: self.find_dialogs(&panes) })
             }
         }
     }
@@ -286,7 +286,7 @@ impl PaneManager {
     pub(super) fn list_panes(&mut self) -> Result<Vec<PaneRow>, Error> {
         match self.connect()?.list_panes() {
             Err(error) if is_server_gone(&error) => self.reconnect()?.list_panes(),
-            listed => listed,
+            rows => rows,
         }
     }
 
@@ -307,12 +307,12 @@ impl PaneManager {
     /// Closes a pane that has the tag `owner`. If the pane does not exist or has another tag,
     /// nothing is done and the result is `Ok`.
     pub(super) fn close(&mut self, pane: PaneId, owner: &PaneTag) -> Result<(), Error> {
-        let killed = match self.connect().and_then(|server| server.kill(pane, owner)) {
+        let outcome = match self.connect().and_then(|server| server.kill(pane, owner)) {
             // The pane ended with its server.
             Err(error) if is_server_gone(&error) => KillOutcome::NotFound,
-            killed => killed?,
+            outcome => outcome?,
         };
-        match killed {
+        match outcome {
             KillOutcome::Killed | KillOutcome::NotFound => Ok(()),
             KillOutcome::NotOwned => {
                 tracing::warn!("did not close {pane}: it is not an agent's pane any more");

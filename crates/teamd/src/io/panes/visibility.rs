@@ -15,57 +15,57 @@ pub(super) enum MoveOutcome {
 
 impl PaneManager {
     /// Moves a pane to the tmux session of hidden panes.
-    pub(super) fn hide(&mut self, hidden: &PaneMove) -> Result<(), Error> {
+    pub(super) fn hide(&mut self, pane_move: &PaneMove) -> Result<(), Error> {
         let server = self.connect()?;
-        let row = server.list_panes()?.into_iter().find(|row| row.pane == hidden.pane);
-        server.hide(hidden.pane, &hidden.owner, hidden.team.as_str())?;
-        self.pending_layouts.extend(row.map(|row| (row.window, hidden.layout)));
+        let row = server.list_panes()?.into_iter().find(|row| row.pane == pane_move.pane);
+        server.hide(pane_move.pane, &pane_move.owner, pane_move.team.as_str())?;
+        self.pending_layouts.extend(row.map(|row| (row.window, pane_move.layout)));
         Ok(())
     }
 
     /// Moves a hidden pane back to a window of its team. The panes stay in the order in which their
     /// members joined the team. A visible pane stays where it is.
-    pub(super) fn show(&mut self, shown: &PaneMove) -> Result<(), Error> {
+    pub(super) fn show(&mut self, pane_move: &PaneMove) -> Result<(), Error> {
         let rows = self.connect()?.list_panes()?;
-        let row = rows.iter().find(|row| row.pane == shown.pane);
-        if !row.ok_or(Error::PaneNotFound { pane: shown.pane })?.is_hidden
-            || self.show_beside_person(&rows, shown)? == MoveOutcome::Moved
-            || self.show_in_team_window(&rows, shown)? == MoveOutcome::Moved
+        let row = rows.iter().find(|row| row.pane == pane_move.pane);
+        if !row.ok_or(Error::PaneNotFound { pane: pane_move.pane })?.is_hidden
+            || self.show_beside_person(&rows, pane_move)? == MoveOutcome::Moved
+            || self.show_in_team_window(&rows, pane_move)? == MoveOutcome::Moved
         {
             return Ok(());
         }
-        let window = self.move_to_own_window(shown)?;
-        self.pending_layouts.insert(window, shown.layout);
+        let window = self.move_to_own_window(pane_move)?;
+        self.pending_layouts.insert(window, pane_move.layout);
         Ok(())
     }
 
-    fn show_in_team_window(&mut self, rows: &[PaneRow], shown: &PaneMove) -> Result<MoveOutcome, Error> {
+    fn show_in_team_window(&mut self, rows: &[PaneRow], pane_move: &PaneMove) -> Result<MoveOutcome, Error> {
         // `neighbors` lacks the shown pane if its agent was spawned with a window of its own. Such
         // a pane must not share a window.
-        if !shown.neighbors.contains(&shown.owner) {
+        if !pane_move.neighbors.contains(&pane_move.owner) {
             return Ok(MoveOutcome::NotMoved);
         }
-        let window = window_with_space(rows, &shown.neighbors, shown.layout);
+        let window = window_with_space(rows, &pane_move.neighbors, pane_move.layout);
         let Some(window) = window else { return Ok(MoveOutcome::NotMoved) };
-        let Some(place) = place_in_joining_order(rows, window, shown) else {
+        let Some(place) = place_in_joining_order(rows, window, pane_move) else {
             return Ok(MoveOutcome::NotMoved);
         };
-        match self.connect()?.show_in_window(shown.pane, &shown.owner, window, place) {
+        match self.connect()?.show_in_window(pane_move.pane, &pane_move.owner, window, place) {
             // A pane that has just been closed or moved away cannot be split.
             Err(error @ (Error::NoSpace { .. } | Error::Rejected { .. })) => {
-                tracing::debug!("cannot show {} in {window}: {error}", shown.pane);
+                tracing::debug!("cannot show {} in {window}: {error}", pane_move.pane);
                 Ok(MoveOutcome::NotMoved)
             }
-            joined => joined.map(|()| {
-                self.pending_layouts.insert(window, shown.layout);
+            result => result.map(|()| {
+                self.pending_layouts.insert(window, pane_move.layout);
                 MoveOutcome::Moved
             }),
         }
     }
 
     /// Moves a hidden pane to a new window in the daemon's tmux session. Returns the window.
-    fn move_to_own_window(&mut self, shown: &PaneMove) -> Result<WindowId, Error> {
-        let PaneMove { team, pane, owner, .. } = shown;
+    fn move_to_own_window(&mut self, pane_move: &PaneMove) -> Result<WindowId, Error> {
+        let PaneMove { team, pane, owner, .. } = pane_move;
         if let Some(session) = self.daemon_tmux_session()? {
             match self.connect()?.show_in_session(*pane, owner, session, team.as_str()) {
                 Err(error @ Error::Rejected { .. }) => self.forget_ended_session(session, error)?,
@@ -86,14 +86,14 @@ impl PaneManager {
 pub(super) fn place_in_joining_order(
     rows: &[PaneRow],
     window: WindowId,
-    shown: &PaneMove,
+    pane_move: &PaneMove,
 ) -> Option<PanePlace> {
     let in_window = |tag: &tmux::PaneTag| -> Option<PaneId> {
         let is_tagged = |row: &&PaneRow| row.window == window && row.tag.as_deref() == Some(tag.as_str());
         rows.iter().find(is_tagged).map(|row| row.pane)
     };
-    let position = shown.neighbors.iter().position(|tag| *tag == shown.owner).unwrap_or(0);
-    let (before, after) = shown.neighbors.split_at(position);
+    let position = pane_move.neighbors.iter().position(|tag| *tag == pane_move.owner).unwrap_or(0);
+    let (before, after) = pane_move.neighbors.split_at(position);
     let below = before.iter().rev().find_map(in_window).map(PanePlace::Below);
     below.or_else(|| after.iter().find_map(in_window).map(PanePlace::Above))
 }

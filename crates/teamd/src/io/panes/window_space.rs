@@ -59,15 +59,15 @@ pub(super) fn check_fits(rows: &[PaneRow], window: WindowId, layout: Layout) -> 
 /// How many panes of at least `columns` × `rows` fit into a window of `width` × `height` with this
 /// layout. The border between two panes takes one column or row. The result is at least 1.
 fn capacity(layout: Layout, (width, height): (u32, u32), (columns, rows): (u32, u32)) -> u32 {
-    let across = ((width + 1) / (columns + 1)).max(1);
-    let down = ((height + 1) / (rows + 1)).max(1);
+    let columns_of_panes = ((width + 1) / (columns + 1)).max(1);
+    let rows_of_panes = ((height + 1) / (rows + 1)).max(1);
     match layout {
-        Layout::Tiled => across * down,
-        Layout::EvenHorizontal => across,
-        Layout::EvenVertical => down,
+        Layout::Tiled => columns_of_panes * rows_of_panes,
+        Layout::EvenHorizontal => columns_of_panes,
+        Layout::EvenVertical => rows_of_panes,
         // The main pane, and further panes if there is space beside it.
-        Layout::MainVertical if space_beside_main(width) >= columns => down + 1,
-        Layout::MainHorizontal if space_beside_main(height) >= rows => across + 1,
+        Layout::MainVertical if space_beside_main(width) >= columns => rows_of_panes + 1,
+        Layout::MainHorizontal if space_beside_main(height) >= rows => columns_of_panes + 1,
         Layout::MainVertical | Layout::MainHorizontal => 1,
     }
 }

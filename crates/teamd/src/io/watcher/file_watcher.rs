@@ -114,7 +114,8 @@ pub(crate) struct FileWatcher {
 }
 
 impl FileWatcher {
-    /// Starts to watch the root and the directory of the barrier files ([`Barriers`]), but no team yet.
+    /// Starts to watch the root and the directory of the barrier files ([`Barriers`]), but no team
+    /// yet.
     ///
     /// # Errors
     ///
@@ -155,10 +156,10 @@ impl FileWatcher {
     /// Adds watches for the directories of a team. Returns false if a directory exists but cannot
     /// be watched. A directory that does not exist yet gets its watch after a later rescan.
     pub(crate) fn watch_team(&mut self, team: &TeamName) -> bool {
-        let watched = directories(&self.root, team).map(|directory| self.watch_directory(&directory));
-        let all = watched.iter().all(|watched| *watched);
-        self.is_failure_logged |= !all;
-        all
+        let results = directories(&self.root, team).map(|directory| self.watch_directory(&directory));
+        let are_all_watched = results.iter().all(|results| *results);
+        self.is_failure_logged |= !are_all_watched;
+        are_all_watched
     }
 
     /// Adds a watch for a directory. Returns false if the directory exists but cannot be watched.

@@ -86,13 +86,13 @@ fn scan_lead_inbox(files: &mut FilesThread) -> InboxScanResult {
 }
 
 /// Scans the lead's inbox until there is no more. Returns the number of scans, the numbers of new,
-/// known and restored messages, and the last unread count.
+/// already logged and restored messages, and the last unread count.
 fn scan_counts(files: &mut FilesThread) -> (usize, [usize; 3], Option<usize>) {
     let (mut count, mut sums) = (0, [0; 3]);
     loop {
         let result = scan_lead_inbox(files);
         count += 1;
-        let found = [result.new.len(), result.known.len(), result.restored.len()];
+        let found = [result.new.len(), result.logged.len(), result.restored.len()];
         sums.iter_mut().zip(found).for_each(|(sum, found)| *sum += found);
         if !result.has_more {
             return (count, sums, result.unread);
@@ -209,7 +209,7 @@ fn the_output_time_of_a_missing_log_is_zero() {
     let mut output_time = || {
         let logs = vec![(new_record("ann", 7).spawn_id, log.clone())];
         match files.run_job(FileJob::ReadOutputTimes { logs }) {
-            Some(FileResult::OutputTimes { written }) => written[0].1,
+            Some(FileResult::OutputTimes { times }) => times[0].1,
             _ => panic!("no result"),
         }
     };
