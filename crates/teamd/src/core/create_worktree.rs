@@ -15,7 +15,7 @@ use crate::core::state::daemon::State;
 use crate::core::state::lookup::{going_down_error, no_such_team_error, supervised_team};
 use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_holder};
 use crate::core::state::team::NameReservation;
-use crate::core::state::worktree_holds::{check_not_deleting, expire_reservations, forget_worktrees};
+use crate::core::state::worktree_reservations::{check_not_deleting, expire_reservations, forget_worktrees};
 use protocol::control::{Reply, WorktreeReply, WorktreeRequest};
 use protocol::error::ErrorReport;
 use protocol::name::{AgentName, TeamName};

@@ -10,7 +10,7 @@ use crate::core::state::agent::Agent;
 use crate::core::state::budget_status::budget_status;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{find_member, no_pane_error, pane_and_tag, tmux_gone_error};
-use crate::core::state::worktree_holds::worktree_reply;
+use crate::core::state::worktree_reservations::worktree_reply;
 use crate::core::turns::no_output::is_quiet;
 use crate::core::turns::turn_pauses::pause_flag;
 use protocol::control::Backend;

@@ -33,7 +33,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const DAY: u64 = 86_400_000;
 /// Parts of log lines that are left out, because they are frequent and routine.
 const UNLOGGED: [&str; 6] =
-    ["Deadline", "files: Rescan", "files: Sessions", "files: Tasks", "Filed(Sessions", "Filed(Tasks"];
+    ["Deadline", "RescanFiles", "ListTeams", "TeamsListed", "ScanTasks", "TasksScanned"];
 /// How many log lines are kept with [`LogLevel::Tail`].
 const MAX_LOG_LINES: usize = 120;
 

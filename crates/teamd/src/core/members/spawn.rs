@@ -17,7 +17,7 @@ use crate::core::state::lookup::{
     going_down_error, pane_neighbors, person_pane, supervised_team, team_layout,
 };
 use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_holder};
-use crate::core::state::worktree_holds::{
+use crate::core::state::worktree_reservations::{
     check_worktree, expire_reservations, recorded_worktree, release_name,
 };
 use protocol::control::Backend;

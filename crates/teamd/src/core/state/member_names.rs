@@ -3,7 +3,7 @@
 use crate::core::lifecycle::{Exited, Lifecycle};
 use crate::core::roster::respawn_record::PendingRespawn;
 use crate::core::state::daemon::State;
-use crate::core::state::worktree_holds::is_name_reserved;
+use crate::core::state::worktree_reservations::is_name_reserved;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, strip_team};
 

@@ -13,4 +13,4 @@ pub(crate) mod sleep_clock;
 pub(crate) mod task_board;
 pub(crate) mod team;
 pub(crate) mod waiters;
-pub(crate) mod worktree_holds;
+pub(crate) mod worktree_reservations;

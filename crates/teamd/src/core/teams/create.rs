@@ -10,7 +10,7 @@ use crate::core::members::{pending_respawns, termination};
 use crate::core::request_watches::request_watches;
 use crate::core::roster::TeamUsage;
 use crate::core::state::team::TeamState;
-use crate::core::state::worktree_holds::check_not_deleting;
+use crate::core::state::worktree_reservations::check_not_deleting;
 use crate::core::tasks::next_task;
 use crate::core::teams::budget;
 use protocol::control::{CreateTeamReply, CreateTeamRequest, Reply};

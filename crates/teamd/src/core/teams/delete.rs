@@ -15,7 +15,7 @@ use crate::core::state::lookup::{has_members_error, living_ids, supervised_team}
 use crate::core::state::member_names::names_between_spawns;
 use crate::core::state::team::{Deletion, NameReservation, TeamState};
 use crate::core::state::waiters::{AfterExits, ExitWaiter};
-use crate::core::state::worktree_holds::{check_not_deleting, forget_worktrees};
+use crate::core::state::worktree_reservations::{check_not_deleting, forget_worktrees};
 use crate::core::tasks::next_task;
 use protocol::control::{DeleteTeamReply, DeleteTeamRequest, RemovedWorktrees, Reply};
 use protocol::error::{ErrorKind, ErrorReport};
