@@ -118,9 +118,9 @@ mod tests {
     #[test]
     fn names_with_a_leading_dash_follow_a_double_dash() {
         let commands = SuggestedCommands::default().for_team(&TeamName::parse("survey").unwrap());
-        let deny = |id: &str| commands.command_for_name("deny", id, &["--reason", "R"]);
-        assert_eq!(deny("perm-1"), "teamctl deny -t survey perm-1 --reason R");
-        assert_eq!(deny("-1"), "teamctl deny -t survey --reason R -- -1");
+        let deny = |id: &str| commands.command_for_name("deny", id, &["--reason", "TEXT"]);
+        assert_eq!(deny("perm-1"), "teamctl deny -t survey perm-1 --reason TEXT");
+        assert_eq!(deny("-1"), "teamctl deny -t survey --reason TEXT -- -1");
         let dash_team = SuggestedCommands::default().for_team(&TeamName::parse("-x").unwrap());
         assert_eq!(dash_team.command(&["status"]), "teamctl status -t -x");
     }

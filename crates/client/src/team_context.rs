@@ -434,7 +434,7 @@ fn missing_team_error(root: &Path, wanted: &str, teams: &[TeamName]) -> ErrorRep
     let existing =
         if own_teams.is_empty() { String::new() } else { format!("there is: {}; ", own_teams.join(", ")) };
     ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {wanted} in {}", root.display()))
-        .with_help(format!("{existing}make it with: teamctl create {wanted}"))
+        .with_help(format!("{existing}to make {wanted}: teamctl create {wanted}"))
 }
 
 /// The canonical path that `path` will have once its directory is created. Symbolic links in the

@@ -50,7 +50,7 @@ impl Capabilities {
                 let other = approval.input.as_ref().filter(|input| is_changed_input(&request.input, input));
                 other.filter(|_| self.input_is_fixed).map(|_| UnsupportedAnswer {
                     reason: format!("the program of {} takes no other input than its own", request.agent_id),
-                    help: "approve it unchanged, or say what to do instead: teamctl deny ID --reason R"
+                    help: "approve it unchanged, or say what to do instead: teamctl deny ID --reason TEXT"
                         .to_owned(),
                 })
             }

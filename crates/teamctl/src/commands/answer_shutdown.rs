@@ -28,7 +28,7 @@ pub(crate) struct AnswerShutdownArgs {
     #[arg(long, requires = "reason")]
     reject: bool,
     /// Why you reject the request
-    #[arg(long, value_name = "R", conflicts_with = "approve", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT", conflicts_with = "approve", allow_hyphen_values = true)]
     reason: Option<String>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct DenyArgs {
     #[arg(value_name = "ID")]
     request: String,
     /// Why, and what to do instead
-    #[arg(long, value_name = "R", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: String,
 }
 

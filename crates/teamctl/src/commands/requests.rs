@@ -95,7 +95,7 @@ fn print_requests(
     let texts: Vec<String> = open.iter().map(|request| request_text(request, sender, now)).collect();
     output::print_result(context, &json!({}), &texts.join("\n\n"));
     let approve = commands.command(&["approve", "ID"]);
-    let deny = commands.command(&["deny", "ID", "--reason", "R"]);
+    let deny = commands.command(&["deny", "ID", "--reason", "TEXT"]);
     output::print_result(context, &json!({}), &format!("\nAnswer with: {approve}, or: {deny}"));
 }
 

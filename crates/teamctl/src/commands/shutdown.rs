@@ -30,7 +30,7 @@ pub(crate) struct ShutdownArgs {
     #[arg(long)]
     all: bool,
     /// Reason, which the agents see; - reads standard input
-    #[arg(long, value_name = "R", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: Option<String>,
     /// Grace period: how long an answer may take
     #[arg(long, value_name = "D", default_value = "30s", value_parser = duration::parse)]

@@ -52,7 +52,7 @@ pub(super) fn answer_commands(request: &OpenRequestEvidence, evidence: &Evidence
     [
         evidence.commands.command(&["requests"]),
         evidence.commands.command_for_name("approve", &request.id, &[]),
-        evidence.commands.command_for_name("deny", &request.id, &["--reason", "R"]),
+        evidence.commands.command_for_name("deny", &request.id, &["--reason", "TEXT"]),
     ]
 }
 
