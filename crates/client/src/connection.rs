@@ -68,8 +68,8 @@ impl Connection {
     }
 
     fn from_stream(path: &Path, stream: UnixStream) -> Result<Connection, Error> {
-        let no_daemon = |source| Error::NotRunning { path: path.to_owned(), source };
-        let peer = getsockopt(&stream, PeerCredentials).map_err(|errno| no_daemon(errno.into()))?;
+        let not_running = |source| Error::NotRunning { path: path.to_owned(), source };
+        let peer = getsockopt(&stream, PeerCredentials).map_err(|errno| not_running(errno.into()))?;
         if peer.uid() != nix::unistd::geteuid().as_raw() {
             return Err(Error::WrongUser { path: path.to_owned(), uid: peer.uid() });
         }
@@ -116,7 +116,7 @@ impl Connection {
         use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
         let lines = framing::encode(value)?;
         let rights = [descriptor.as_raw_fd()];
-        let sent = sendmsg::<()>(
+        let sent_bytes = sendmsg::<()>(
             self.reader.get_ref().as_raw_fd(),
             &[IoSlice::new(&lines)],
             &[ControlMessage::ScmRights(&rights)],
@@ -124,7 +124,7 @@ impl Connection {
             None,
         )
         .map_err(|_| self.disconnect_error())?;
-        self.reader.get_mut().write_all(&lines[sent..]).map_err(|_| self.disconnect_error())
+        self.reader.get_mut().write_all(&lines[sent_bytes..]).map_err(|_| self.disconnect_error())
     }
 
     /// Waits for one object and returns it.
@@ -136,13 +136,13 @@ impl Connection {
         loop {
             let mut line = String::new();
             let limit = framing::MAX_LINE_BYTES as u64;
-            let read = self
+            let byte_count = self
                 .reader
                 .by_ref()
                 .take(limit)
                 .read_line(&mut line)
                 .map_err(|error| self.io_error(&error))?;
-            if read == 0 || !line.ends_with('\n') {
+            if byte_count == 0 || !line.ends_with('\n') {
                 return Err(self.disconnect_error());
             }
             if let Some(text) = self.assembler.push_line(line.trim_end_matches('\n'))? {
@@ -168,10 +168,11 @@ impl Connection {
     /// # Errors
     ///
     /// [`Error::Disconnected`] if the socket is closed.
-    pub fn set_timeout(&self, wait: Duration) -> Result<(), Error> {
+    pub fn set_timeout(&self, timeout: Duration) -> Result<(), Error> {
         let stream = self.reader.get_ref();
-        let set = stream.set_read_timeout(Some(wait)).and_then(|()| stream.set_write_timeout(Some(wait)));
-        set.map_err(|_| self.disconnect_error())
+        let result =
+            stream.set_read_timeout(Some(timeout)).and_then(|()| stream.set_write_timeout(Some(timeout)));
+        result.map_err(|_| self.disconnect_error())
     }
 
     /// The socket's file descriptor, for poll(2).

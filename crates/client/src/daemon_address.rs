@@ -38,19 +38,19 @@ impl DaemonAddress {
         self.open_with(|socket| Connection::open_within(socket, timeout))
     }
 
-    fn open_with(&self, open: impl Fn(&Path) -> Result<Connection, Error>) -> Result<Connection, Error> {
-        match open(&self.socket) {
-            Err(error @ Error::NotRunning { .. }) => self.open_at_lock_file(open).ok_or(error),
+    fn open_with(&self, connect: impl Fn(&Path) -> Result<Connection, Error>) -> Result<Connection, Error> {
+        match connect(&self.socket) {
+            Err(error @ Error::NotRunning { .. }) => self.open_at_lock_file(connect).ok_or(error),
             connection => connection,
         }
     }
 
     /// Connects to the socket that the lock file names. The file may be that of an ended daemon, so
     /// the process that listens must have the pid in the file.
-    fn open_at_lock_file(&self, open: impl Fn(&Path) -> Result<Connection, Error>) -> Option<Connection> {
+    fn open_at_lock_file(&self, connect: impl Fn(&Path) -> Result<Connection, Error>) -> Option<Connection> {
         let lock_file = std::fs::read(self.state_dir.join(LockHolder::FILE_NAME)).ok()?;
         let holder = LockHolder::parse(&lock_file)?;
-        let connection = open(&holder.socket).ok()?;
+        let connection = connect(&holder.socket).ok()?;
         (connection.peer_pid() == Some(holder.pid)).then_some(connection)
     }
 }

@@ -18,11 +18,11 @@ pub fn daemon_args(
 ) -> Result<Vec<String>, ErrorReport> {
     let path_text = |path: &Path| path.to_string_lossy().into_owned();
     let root = context.root_path()?;
-    let mut words = vec!["--socket".to_owned(), path_text(socket), "--root".to_owned(), path_text(&root)];
+    let mut args = vec!["--socket".to_owned(), path_text(socket), "--root".to_owned(), path_text(&root)];
     if let Some(duration) = no_output_after {
-        words.extend(["--no-output-after".to_owned(), duration.to_owned()]);
+        args.extend(["--no-output-after".to_owned(), duration.to_owned()]);
     }
-    Ok(words)
+    Ok(args)
 }
 
 /// Path of the program `teamd` in this installation. The PATH is not searched, because another

@@ -73,8 +73,8 @@ fn start_daemon(
 ) -> Result<DaemonStart, ErrorReport> {
     let directory = socket.parent().unwrap_or(Path::new("/")).to_owned();
     store::check_not_replaceable(&directory)?;
-    let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-    created.map_err(|error| {
+    let result = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+    result.map_err(|error| {
         ErrorReport::from_io("make", &directory, &error)
             .with_help("name a directory that you may write to in XDG_RUNTIME_DIR, or a path with --socket")
     })?;
@@ -82,11 +82,11 @@ fn start_daemon(
     if let Some((code, message)) = check_start(context, socket, no_output_after.as_deref())? {
         // The exit code of `NoDaemon` means that another daemon for this root holds the lock. A
         // person may have just started that daemon by hand, and it may reply soon.
-        let other = match code == ErrorKind::NoDaemon.exit_code() {
+        let other_daemon = match code == ErrorKind::NoDaemon.exit_code() {
             true => wait_for_daemon(context, &mut watcher, OTHER_DAEMON_TIMEOUT)?,
             false => None,
         };
-        return Ok(other.map_or(DaemonStart::Failed { code, message }, DaemonStart::AlreadyRunning));
+        return Ok(other_daemon.map_or(DaemonStart::Failed { code, message }, DaemonStart::AlreadyRunning));
     }
     // A tmux server that is started now would keep these descriptors open after this command.
     close_inherited_descriptors();

@@ -24,13 +24,13 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// `Io`, and `NoDaemon` if the lock was not free within 30 s.
 pub fn acquire(state: &StateDir) -> Result<File, ErrorReport> {
     let path = state.path().join("daemon-start.lock");
-    let open = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
-    let file = open.map_err(|error| ErrorReport::from_io("open", &path, &error))?;
+    let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
+    let file = file.map_err(|error| ErrorReport::from_io("open", &path, &error))?;
     let (sender, receiver) = channel();
     // If the receiver stops waiting, the thread stays blocked until the process exits.
     std::thread::spawn(move || sender.send(file.lock().map(|()| file)));
     match receiver.recv_timeout(LOCK_TIMEOUT) {
-        Ok(locked) => locked.map_err(|error| ErrorReport::from_io("lock", &path, &error)),
+        Ok(result) => result.map_err(|error| ErrorReport::from_io("lock", &path, &error)),
         Err(_) => {
             let message = "cannot start teamd: others have been starting it for 30 s";
             Err(ErrorReport::new(ErrorKind::NoDaemon, message)

@@ -54,7 +54,7 @@ pub struct DirectoryWatcher {
     /// Whether the channel contains a `Changed` that was not received yet. If so, further changes
     /// send nothing.
     change_pending: Arc<AtomicBool>,
-    armed: Vec<WatchedDirectory>,
+    directories: Vec<WatchedDirectory>,
 }
 
 /// Ends the waits of a [`DirectoryWatcher`] from another thread.
@@ -75,8 +75,8 @@ impl WatchNotifier {
         let Some(pidfd) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return };
         let notifier = self.clone();
         std::thread::spawn(move || {
-            let mut exited = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
-            while poll(&mut exited, PollTimeout::NONE).is_err() {}
+            let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
+            while poll(&mut fds, PollTimeout::NONE).is_err() {}
             notifier.notify();
         });
     }
@@ -115,8 +115,9 @@ impl DirectoryWatcher {
             Err(error) if is_limit(&error) => None,
             Err(error) => return Err(watch_error(Path::new("any directory"), &error)),
         };
-        let mut watcher = DirectoryWatcher { watcher, sender, events, change_pending, armed: Vec::new() };
-        watcher.armed = directories
+        let mut watcher =
+            DirectoryWatcher { watcher, sender, events, change_pending, directories: Vec::new() };
+        watcher.directories = directories
             .iter()
             .map(|wanted| WatchedDirectory { wanted: wanted.clone(), watched: None })
             .collect();
@@ -126,7 +127,7 @@ impl DirectoryWatcher {
 
     /// Whether changes in all directories end waits at once. Otherwise the system's limits prevent a watch.
     pub fn is_watching(&self) -> bool {
-        self.armed.iter().all(|armed| armed.watched.is_some())
+        self.directories.iter().all(|directory| directory.watched.is_some())
     }
 
     fn rescan_interval(&self) -> Duration {
@@ -172,7 +173,7 @@ impl DirectoryWatcher {
             && let Some(remaining) = earliest.checked_duration_since(Instant::now())
         {
             match self.events.recv_timeout(remaining) {
-                Ok(next) => event = next,
+                Ok(next_event) => event = next_event,
                 Err(_) => break,
             }
         }
@@ -201,19 +202,19 @@ impl DirectoryWatcher {
     /// `change_pending`, so that the next change sends a new event. In the reverse order, this
     /// function could discard that new event. Later changes would then send nothing, because
     /// `change_pending` would stay set.
-    fn drain(&self, first: WatchEvent) -> WatchEvent {
+    fn drain(&self, first_event: WatchEvent) -> WatchEvent {
         let is_closed = self.events.try_iter().any(|event| event == WatchEvent::OutputClosed);
         self.change_pending.store(false, Ordering::Release);
-        if is_closed { WatchEvent::OutputClosed } else { first }
+        if is_closed { WatchEvent::OutputClosed } else { first_event }
     }
 
     /// Updates which ancestors are watched. An update is needed if a directory on the path to a
     /// wanted directory was created, removed or replaced.
     fn update_watches(&mut self) -> Result<(), ErrorReport> {
         let Some(watcher) = &mut self.watcher else { return Ok(()) };
-        for armed in &mut self.armed {
-            if armed.watched.is_none() || nearest_directory(&armed.wanted) != armed.watched {
-                armed.watched = watch_nearest(watcher, &armed.wanted)?;
+        for directory in &mut self.directories {
+            if directory.watched.is_none() || nearest_directory(&directory.wanted) != directory.watched {
+                directory.watched = watch_nearest(watcher, &directory.wanted)?;
             }
         }
         Ok(())
@@ -240,11 +241,11 @@ fn watch_nearest(
         if let Some(parent) = nearest.path.parent() {
             watcher.watch(parent, RecursiveMode::NonRecursive).ok();
         }
-        let watched = watcher.watch(&nearest.path, RecursiveMode::NonRecursive);
+        let result = watcher.watch(&nearest.path, RecursiveMode::NonRecursive);
         if nearest_directory(wanted).as_ref() != Some(&nearest) {
             continue;
         }
-        return match watched {
+        return match result {
             Ok(()) => Ok(Some(nearest)),
             Err(error) if is_limit(&error) => Ok(None),
             Err(error) => Err(watch_error(&nearest.path, &error)),
@@ -254,8 +255,8 @@ fn watch_nearest(
 
 fn nearest_directory(wanted: &Path) -> Option<DirectoryId> {
     wanted.ancestors().find_map(|path| {
-        let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_dir)?;
-        Some(DirectoryId { path: path.to_owned(), device: found.dev(), inode: found.ino() })
+        let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_dir)?;
+        Some(DirectoryId { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() })
     })
 }
 
@@ -333,7 +334,7 @@ mod tests {
         let directory = dir.path().join("x/y");
         let mut watcher = DirectoryWatcher::new(std::slice::from_ref(&directory)).unwrap();
         let wait_until_watched = |watcher: &mut DirectoryWatcher, path: &Path| {
-            while watcher.armed[0].watched.as_ref().unwrap().path != path {
+            while watcher.directories[0].watched.as_ref().unwrap().path != path {
                 assert_eq!(watcher.wait(deadline()).unwrap(), WatchEvent::Changed);
             }
         };

@@ -51,9 +51,9 @@ pub fn event_time(event: &Event) -> u64 {
 /// Formats an event as one line for people. If this release does not know the kind of the event,
 /// all its fields are shown.
 pub fn event_line(line: &str, event: &Value) -> String {
-    let known: Option<Event> = serde_json::from_str(line).ok();
-    let text = match known {
-        Some(known) => format!("{} {}", known.time, known.to_text()),
+    let known_event: Option<Event> = serde_json::from_str(line).ok();
+    let text = match known_event {
+        Some(known_event) => format!("{} {}", known_event.time, known_event.to_text()),
         None => event_fields(event),
     };
     visible(&text.replace('\n', " "))
@@ -65,12 +65,14 @@ fn event_fields(event: &Value) -> String {
         (Some(agent), Some(team)) => Some(format!("{agent}@{team}")),
         (agent, team) => agent.or(team).map(str::to_owned),
     };
-    let shown = ["time", "team", "member", "event", "text"];
-    let rest = event.as_object().into_iter().flatten().filter(|(key, _)| !shown.contains(&key.as_str()));
-    let rest = rest.map(|(key, value)| match value.as_str() {
+    let leading_fields = ["time", "team", "member", "event", "text"];
+    let other_fields =
+        event.as_object().into_iter().flatten().filter(|(key, _)| !leading_fields.contains(&key.as_str()));
+    let other_fields = other_fields.map(|(key, value)| match value.as_str() {
         Some(text) => Some(format!("{key}={text}")),
         None => Some(format!("{key}={value}")),
     });
-    let words = [field("time"), subject, field("event"), field("text")].into_iter().chain(rest).flatten();
+    let words =
+        [field("time"), subject, field("event"), field("text")].into_iter().chain(other_fields).flatten();
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }

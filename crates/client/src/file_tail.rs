@@ -71,18 +71,18 @@ impl FileTail {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
-        let Some(open) = &mut self.file else {
+        let Some(open_file) = &mut self.file else {
             self.file = Some(current);
             return Ok(true);
         };
-        let (before, now) = (open.metadata()?, current.metadata()?);
-        if file_id(&before) != file_id(&now) {
+        let (open_metadata, current_metadata) = (open_file.metadata()?, current.metadata()?);
+        if file_id(&open_metadata) != file_id(&current_metadata) {
             self.file = Some(current);
             return Ok(true);
         }
-        let is_truncated = now.len() < open.stream_position()?;
+        let is_truncated = current_metadata.len() < open_file.stream_position()?;
         if is_truncated {
-            open.rewind()?;
+            open_file.rewind()?;
         }
         Ok(is_truncated)
     }

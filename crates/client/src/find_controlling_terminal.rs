@@ -33,25 +33,25 @@ pub fn controlling_terminal() -> ControllingTerminal {
 
 /// The ancestors of the calling process, its parent first. Empty if there is no /proc.
 pub fn ancestor_ids() -> Vec<control::Process> {
-    let to_id = |process: &ProcessStat| control::Process { pid: process.pid, start_time: process.start };
-    self_and_ancestors().iter().skip(1).map(to_id).collect()
+    let process_id = |process: &ProcessStat| control::Process { pid: process.pid, start_time: process.start };
+    self_and_ancestors().iter().skip(1).map(process_id).collect()
 }
 
-/// Finds the terminal. `all` has the calling process, its parent, and so on.
-fn from_ancestors(all: &[ProcessStat]) -> ControllingTerminal {
-    let tty = all.iter().map(|process| process.tty).find(|tty| *tty != 0);
-    let last = all.iter().rposition(|process| Some(process.tty) == tty);
-    let ancestors = match last {
-        Some(last) => all.get(1..=last.max(1)),
-        None => all.get(1..2),
+/// Finds the terminal. `processes` has the calling process, its parent, and so on.
+fn from_ancestors(processes: &[ProcessStat]) -> ControllingTerminal {
+    let tty = processes.iter().map(|process| process.tty).find(|tty| *tty != 0);
+    let outermost = processes.iter().rposition(|process| Some(process.tty) == tty);
+    let ancestors = match outermost {
+        Some(outermost) => processes.get(1..=outermost.max(1)),
+        None => processes.get(1..2),
     };
     ControllingTerminal { ancestors: ancestors.unwrap_or_default().to_vec(), device: tty.and_then(pts_path) }
 }
 
-/// Path of the pseudo-terminal with the device number `number`. `None` for other devices.
+/// Path of the pseudo-terminal with the device number `device`. `None` for other devices.
 /// Pseudo-terminals have the major device numbers 136 to 143, with 256 terminals for each.
-fn pts_path(number: u32) -> Option<PathBuf> {
-    let (major, minor) = ((number >> 8) & 0xfff, (number & 0xff) | ((number >> 12) & 0xf_ff00));
+fn pts_path(device: u32) -> Option<PathBuf> {
+    let (major, minor) = ((device >> 8) & 0xfff, (device & 0xff) | ((device >> 12) & 0xf_ff00));
     (136..=143).contains(&major).then(|| PathBuf::from(format!("/dev/pts/{}", (major - 136) * 256 + minor)))
 }
 

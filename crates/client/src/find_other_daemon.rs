@@ -16,17 +16,17 @@ use std::time::Duration;
 /// does not answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The socket at which the daemon of a root listens, other than `tried`. `root` is canonical, and
-/// `directories` are its directories. Looks at these places, in this order:
+/// The socket at which the daemon of a root listens, other than `excluded_socket`. `root` is
+/// canonical, and `directories` are its directories. Looks at these places, in this order:
 ///
 /// 1. the socket that the lock file in the state directory of this environment names;
 /// 2. the socket that a lock file of the root in another state directory names, if a process has
 ///    that file open.
-pub fn find_other_socket(root: &Path, directories: &Directories, tried: &Path) -> Option<PathBuf> {
+pub fn find_other_socket(root: &Path, directories: &Directories, excluded_socket: &Path) -> Option<PathBuf> {
     let lock_file = directories.state_dir.join(LockHolder::FILE_NAME);
-    let named = named_socket(&lock_file, root);
-    let other = named.or_else(|| socket_of_other_state_dir(&directories.state_dir, root));
-    other.filter(|socket| *socket != *tried)
+    let socket = named_socket(&lock_file, root);
+    let socket = socket.or_else(|| socket_of_other_state_dir(&directories.state_dir, root));
+    socket.filter(|socket| *socket != *excluded_socket)
 }
 
 /// The socket that a lock file names, if the daemon of `root` listens there. A daemon whose process
@@ -35,12 +35,12 @@ pub fn find_other_socket(root: &Path, directories: &Directories, tried: &Path) -
 /// because the daemon may be in another PID namespace.
 fn named_socket(lock_file: &Path, root: &Path) -> Option<PathBuf> {
     let holder = LockHolder::parse(&std::fs::read(lock_file).ok()?)?;
-    let listens = match Connection::open_without_blocking(&holder.socket) {
+    let is_listening = match Connection::open_without_blocking(&holder.socket) {
         Ok(connection) if connection.peer_pid() == Some(holder.pid) => true,
-        Ok(connection) => supervised_root(connection).is_none_or(|other| *other == *root),
+        Ok(connection) => supervised_root(connection).is_none_or(|other_root| *other_root == *root),
         Err(error) => matches!(error, Error::Unresponsive(_)),
     };
-    listens.then_some(holder.socket)
+    is_listening.then_some(holder.socket)
 }
 
 /// The root that the daemon at the other end supervises. `None` if it does not say.

@@ -16,9 +16,9 @@ impl TeamContext {
     ///
     /// `Usage` if several teams have such members, or if there are several teams and none has them.
     pub fn team_of_members(&self, root: &Root, addresses: &[String]) -> Result<TeamName, ErrorReport> {
-        let named = addresses.iter().filter_map(|address| address.rsplit_once('@'));
-        let named = named.filter_map(|(_, team)| TeamName::parse(team).ok()).next();
-        if let (None, Some(team)) = (&self.options().team, named) {
+        let named_team = addresses.iter().filter_map(|address| address.rsplit_once('@'));
+        let named_team = named_team.filter_map(|(_, team)| TeamName::parse(team).ok()).next();
+        if let (None, Some(team)) = (&self.options().team, named_team) {
             return Ok(team);
         }
         let candidates = self.candidate_teams(root)?;

@@ -53,7 +53,7 @@ fn reads_own_inbox(context: &TeamContext) -> bool {
         return false;
     };
     let status = context.token().and_then(|_| context.daemon_status().ok());
-    let teams = status.into_iter().flat_map(|status| status.teams).filter(|found| found.name == team);
+    let teams = status.into_iter().flat_map(|status| status.teams).filter(|candidate| candidate.name == team);
     let mut members = teams.flat_map(|team| team.members);
     members.any(|member| member.name == context.caller_name() && member.delivery == Delivery::Pull)
 }

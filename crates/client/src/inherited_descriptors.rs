@@ -10,8 +10,8 @@ const CLOSE_ON_EXEC: u32 = 0o2_000_000;
 /// Descriptors that this process has opened itself stay open, because they have the close-on-exec
 /// flag and are not inherited.
 pub(crate) fn close_inherited_descriptors() {
-    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let numbers: Vec<RawFd> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers: Vec<RawFd> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for fd in numbers.into_iter().filter(|fd| *fd > 2 && is_inheritable(*fd)) {
         nix::unistd::close(fd).ok();
     }

@@ -23,9 +23,9 @@ fn payload_text(payload: &Payload) -> String {
             let action = format!("asks for a shutdown, request {}", request.request_id);
             with_detail(&action, request.reason.as_deref().unwrap_or_default())
         }
-        P::ShutdownApproved(yes) => format!("approves the shutdown, request {}", yes.request_id),
-        P::ShutdownRejected(no) => {
-            with_detail(&format!("rejects the shutdown, request {}", no.request_id), &no.reason)
+        P::ShutdownApproved(approval) => format!("approves the shutdown, request {}", approval.request_id),
+        P::ShutdownRejected(rejection) => {
+            with_detail(&format!("rejects the shutdown, request {}", rejection.request_id), &rejection.reason)
         }
         P::PlanApprovalRequest(plan) => {
             format!("submits a plan, request {}\n{}", plan.request_id, plan.plan_content)
@@ -58,6 +58,6 @@ fn idle_details(idle: &IdleNotification) -> String {
     detail.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-fn with_detail(what: &str, detail: &str) -> String {
-    if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
+fn with_detail(action: &str, detail: &str) -> String {
+    if detail.is_empty() { action.to_owned() } else { format!("{action}: {detail}") }
 }

@@ -1,5 +1,6 @@
-//! Asks the daemon for a member's next task. For a long task list, asking the daemon is much faster
-//! than reading all task files.
+//! Asks the daemon for a member's next task. This is one short query: the daemon replies at once,
+//! also if there is no task, and the client does not wait for one. For a long task list, the query
+//! is much faster than reading all task files.
 //!
 //! The daemon's reply is a hint. If the daemon does not reply, the caller reads the task files.
 
@@ -9,7 +10,7 @@ use protocol::control::{Call, NextTaskHint, NextTaskRequest, Reply, Request, Res
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// Time to wait for the connection, and for a reply. A running daemon replies within a millisecond.
+/// The timeout of the connection, and of the reply. A running daemon replies within a millisecond.
 const TIMEOUT: Duration = Duration::from_secs(1);
 /// The same for a shim. After a broadcast, thousands of shims may ask at once. If they gave up
 /// early and read the task files instead, the machine would be busy for longer.
@@ -23,29 +24,29 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 pub struct NextTaskClient {
     daemon: DaemonAddress,
     timeout: Duration,
-    silent_until: Cell<Option<Instant>>,
+    retry_at: Cell<Option<Instant>>,
 }
 
 impl NextTaskClient {
     /// A client for the daemon at this address. The daemon need not be running.
     pub fn new(daemon: DaemonAddress) -> NextTaskClient {
-        NextTaskClient { daemon, timeout: TIMEOUT, silent_until: Cell::new(None) }
+        NextTaskClient { daemon, timeout: TIMEOUT, retry_at: Cell::new(None) }
     }
 
-    /// A client for a shim, which waits longer.
+    /// A client for a shim, with a longer timeout.
     pub fn for_shim(daemon: DaemonAddress) -> NextTaskClient {
         NextTaskClient { timeout: SHIM_TIMEOUT, ..NextTaskClient::new(daemon) }
     }
 
-    /// Asks the daemon for the next task. Returns `Unknown` if the daemon cannot be reached, does
-    /// not reply, or replies with an error.
+    /// Asks the daemon for the next task, without waiting for one. Returns `Unknown` if the daemon
+    /// cannot be reached, does not reply, or replies with an error.
     pub fn next_task(&self, request: NextTaskRequest) -> NextTaskHint {
-        if self.silent_until.get().is_some_and(|until| Instant::now() < until) {
+        if self.retry_at.get().is_some_and(|retry_at| Instant::now() < retry_at) {
             return NextTaskHint::Unknown;
         }
         self.send_request(request).unwrap_or_else(|error| {
             if matches!(error, Error::Unresponsive(_)) {
-                self.silent_until.set(Some(Instant::now() + RETRY_AFTER));
+                self.retry_at.set(Some(Instant::now() + RETRY_AFTER));
             }
             NextTaskHint::Unknown
         })
@@ -57,7 +58,7 @@ impl NextTaskClient {
         let call = Call::new(Request::NextTask(request));
         Ok(match connection.call(&call)? {
             Response::Done(reply) => match *reply {
-                Reply::NextTask(next) => next,
+                Reply::NextTask(hint) => hint,
                 _ => NextTaskHint::Unknown,
             },
             // The request can fail if, for example, the daemon is of another release.

@@ -53,17 +53,17 @@ impl CallerPane {
     ///
     /// `Refused` if it uses another server; `NoDaemon`.
     pub fn check_server(&self, context: &TeamContext) -> Result<(), ErrorReport> {
-        let used = context.daemon_status()?.daemon.tmux;
+        let used_socket = context.daemon_status()?.daemon.tmux;
         let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let is_same = |used: &Path| canonical(used) == canonical(&self.tmux_socket);
-        if used.as_deref().is_some_and(is_same) {
+        let is_same = |socket: &Path| canonical(socket) == canonical(&self.tmux_socket);
+        if used_socket.as_deref().is_some_and(is_same) {
             return Ok(());
         }
-        let used =
-            used.map_or("no tmux server".to_owned(), |used| format!("the tmux server {}", used.display()));
-        let here = self.tmux_socket.display();
+        let used_server = used_socket
+            .map_or("no tmux server".to_owned(), |socket| format!("the tmux server {}", socket.display()));
+        let own_socket = self.tmux_socket.display();
         let message = format!(
-            "cannot open panes beside this one: it is on the tmux server {here}, and teamd uses {used}"
+            "cannot open panes beside this one: it is on the tmux server {own_socket}, and teamd uses {used_server}"
         );
         Err(ErrorReport::new(ErrorKind::Refused, message)
             .with_help("start teamd from this pane: teamctl down --suspend, then teamctl up --resume"))

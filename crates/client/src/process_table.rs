@@ -33,7 +33,7 @@ impl ProcessStat {
 
     /// Whether the process is still in the table, running or as a zombie.
     pub fn exists(&self) -> bool {
-        ProcessStat::read(self.pid).is_some_and(|now| now.is_same(self))
+        ProcessStat::read(self.pid).is_some_and(|current| current.is_same(self))
     }
 
     /// Reads the entry of process `pid`. `None` if there is no such process or no /proc.
@@ -63,8 +63,8 @@ impl ProcessStat {
 /// be invalid UTF-8, because the kernel cuts long names after any byte.
 fn read_stat(pid: u32) -> Option<String> {
     let mut buffer = [0; STAT_BYTES];
-    let read = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut buffer).ok()?;
-    Some(String::from_utf8_lossy(&buffer[..read]).into_owned())
+    let byte_count = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut buffer).ok()?;
+    Some(String::from_utf8_lossy(&buffer[..byte_count]).into_owned())
 }
 
 /// Name of the program that process `pid` runs. The kernel truncates long names. `None` if there is
@@ -81,33 +81,33 @@ pub fn all_processes() -> Vec<ProcessStat> {
     pids.filter_map(ProcessStat::read).collect()
 }
 
-/// Returns the processes with the pids `roots` and all their descendants. `all` is the process
+/// Returns the processes with the pids `roots` and all their descendants. `table` is the process
 /// table. Each process comes after its parent.
-pub fn descendants_of(all: &[ProcessStat], roots: &[u32]) -> Vec<ProcessStat> {
-    let mut found: Vec<ProcessStat> =
-        all.iter().filter(|process| roots.contains(&process.pid)).copied().collect();
-    let mut next = 0;
-    while let Some(parent) = found.get(next).map(|process| process.pid) {
-        let is_new = |child: &&ProcessStat| child.parent == parent && !found.contains(child);
-        let children: Vec<ProcessStat> = all.iter().filter(is_new).copied().collect();
-        found.extend(children);
-        next += 1;
+pub fn descendants_of(table: &[ProcessStat], roots: &[u32]) -> Vec<ProcessStat> {
+    let mut processes: Vec<ProcessStat> =
+        table.iter().filter(|process| roots.contains(&process.pid)).copied().collect();
+    let mut next_index = 0;
+    while let Some(parent) = processes.get(next_index).map(|process| process.pid) {
+        let is_new = |child: &&ProcessStat| child.parent == parent && !processes.contains(child);
+        let children: Vec<ProcessStat> = table.iter().filter(is_new).copied().collect();
+        processes.extend(children);
+        next_index += 1;
     }
-    found
+    processes
 }
 
 /// The calling process, its parent, and so on, at most 64 processes. The limit prevents an endless
 /// loop if the processes change while they are read.
 pub fn self_and_ancestors() -> Vec<ProcessStat> {
-    let mut all: Vec<ProcessStat> = Vec::new();
-    let mut next = std::process::id();
-    while let Some(process) = ProcessStat::read(next).filter(|process| process.pid > 1)
-        && all.len() < 64
+    let mut processes: Vec<ProcessStat> = Vec::new();
+    let mut next_pid = std::process::id();
+    while let Some(process) = ProcessStat::read(next_pid).filter(|process| process.pid > 1)
+        && processes.len() < 64
     {
-        next = process.parent;
-        all.push(process);
+        next_pid = process.parent;
+        processes.push(process);
     }
-    all
+    processes
 }
 
 #[cfg(test)]
@@ -134,12 +134,15 @@ mod tests {
 
     #[test]
     fn own_entry_is_read() {
-        let own = ProcessStat::read(std::process::id()).unwrap();
-        assert_eq!(own.parent, std::os::unix::process::parent_id());
-        assert_eq!(own.session, nix::unistd::getsid(None).unwrap().as_raw().unsigned_abs());
-        assert!(own.start > 0 && !own.zombie, "{own:?}");
+        let own_process = ProcessStat::read(std::process::id()).unwrap();
+        assert_eq!(own_process.parent, std::os::unix::process::parent_id());
+        assert_eq!(own_process.session, nix::unistd::getsid(None).unwrap().as_raw().unsigned_abs());
+        assert!(own_process.start > 0 && !own_process.zombie, "{own_process:?}");
         assert_eq!(ProcessStat::read(0), None);
         // In a container this process can be pid 1, which `self_and_ancestors` omits.
-        assert_eq!(self_and_ancestors().first(), Some(&own).filter(|own| own.pid > 1));
+        assert_eq!(
+            self_and_ancestors().first(),
+            Some(&own_process).filter(|own_process| own_process.pid > 1)
+        );
     }
 }

@@ -27,11 +27,11 @@ pub fn program_output(
     arguments: &[String],
     env: &BTreeMap<String, String>,
 ) -> Result<String, String> {
-    let (read, write) = std::io::pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
-    let copy = write.try_clone().map_err(|error| format!("cannot make a pipe: {error}"))?;
+    let (output, stdout) = std::io::pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
+    let stderr = stdout.try_clone().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(env).process_group(0);
-    command.stdin(Stdio::null()).stdout(write).stderr(copy);
+    command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
     let child = command.spawn().map_err(|error| format!("cannot start {}: {error}", program.display()))?;
     // The command has copies of the pipe's write end. The pipe closes only after they are dropped.
     drop(command);
@@ -39,7 +39,7 @@ pub fn program_output(
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap_or_default());
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        read.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes).ok();
+        output.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes).ok();
         let is_complete = (bytes.len() as u64) < MAX_OUTPUT_BYTES;
         // With WNOWAIT, the exited process stays as a zombie and keeps its pid. So `kill_group`
         // cannot kill another process that got the same pid.

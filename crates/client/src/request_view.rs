@@ -33,9 +33,9 @@ pub fn open_requests(policy: &Policy, scan: RequestScanResult) -> Vec<RequestVie
 /// the moment when it noticed the request.
 fn policy_answer_at(policy: &Policy, request: &OpenRequest) -> Option<(u64, bool)> {
     let needs_answer = matches!(policy.decide(&request.request, &request.cwd), PolicyDecision::Ask(_));
-    let approved = matches!(policy.timeout_decision()?, PolicyDecision::Approve(_));
-    let at = request.last_asked_at.saturating_add(policy.answer_timeout_ms?);
-    (needs_answer && request.last_asked_at > 0).then_some((at, approved))
+    let is_approved = matches!(policy.timeout_decision()?, PolicyDecision::Approve(_));
+    let answer_at = request.last_asked_at.saturating_add(policy.answer_timeout_ms?);
+    (needs_answer && request.last_asked_at > 0).then_some((answer_at, is_approved))
 }
 
 /// The whole request, as text of several lines.

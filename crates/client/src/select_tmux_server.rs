@@ -43,10 +43,10 @@ impl TmuxTarget {
             let server = TmuxTarget::Socket(epoch.splitn(3, ':').nth(2)?.into());
             (server.epoch().as_ref() == Some(epoch)).then_some(server)
         };
-        let Some(other) = epochs.iter().find_map(running_server) else { return (self.clone(), None) };
-        let [_, socket] = other.address_args();
+        let Some(other_server) = epochs.iter().find_map(running_server) else { return (self.clone(), None) };
+        let [_, socket] = other_server.address_args();
         let warning = format!("agents run on the tmux server {socket}: teamd uses it");
-        (other, Some(warning))
+        (other_server, Some(warning))
     }
 
     /// A tmux command for this server, without arguments yet.
@@ -84,9 +84,9 @@ impl TmuxTarget {
 /// # Errors
 ///
 /// A text for people that describes why the command failed.
-pub fn tmux_output(server: &[String; 2], words: &[&str]) -> Result<String, String> {
-    let words = words.iter().map(|word| (*word).to_owned());
-    let words: Vec<String> = std::iter::once("-u".to_owned()).chain(server.clone()).chain(words).collect();
+pub fn tmux_output(server: &[String; 2], args: &[&str]) -> Result<String, String> {
+    let args = args.iter().map(|word| (*word).to_owned());
+    let args: Vec<String> = std::iter::once("-u".to_owned()).chain(server.clone()).chain(args).collect();
     let env = env_vars().filter(|(name, _)| name != "TMUX").collect();
-    program_output::program_output(Path::new("tmux"), &words, &env)
+    program_output::program_output(Path::new("tmux"), &args, &env)
 }

@@ -29,19 +29,19 @@ pub fn start_in_tmux_session(
 ) -> Result<Option<String>, ErrorReport> {
     let program = daemon_command(context, socket, no_output_after)?;
     let socket_path = socket.to_string_lossy();
-    let last = previous_tmux_session(server, &socket_path)?;
-    if let PreviousSession::Found(session) = &last {
-        let last = format!("{session}:{{end}}");
+    let previous_session = previous_tmux_session(server, &socket_path)?;
+    if let PreviousSession::Found(session) = &previous_session {
+        let last_window = format!("{session}:{{end}}");
         // If the session has ended in the meantime, a new session is started below.
-        if run_tmux(server, &new_window_args(&last, &program))?.status.success() {
+        if run_tmux(server, &new_window_args(&last_window, &program))?.status.success() {
             return Ok(None);
         }
     }
     let usual_name = "teamd".to_owned();
     for name in [usual_name.clone(), format!("{usual_name}-{}", std::process::id())] {
         // The server may have started or ended since the last look.
-        let previous = previous_tmux_session(server, &socket_path)?;
-        let output = run_tmux(server, &new_session_args(&name, &socket_path, &program, &previous))?;
+        let previous_session = previous_tmux_session(server, &socket_path)?;
+        let output = run_tmux(server, &new_session_args(&name, &socket_path, &program, &previous_session))?;
         let error = String::from_utf8_lossy(&output.stderr);
         match output.status.success() {
             true if name != usual_name => {
@@ -91,8 +91,8 @@ fn previous_tmux_session(server: &TmuxTarget, socket_path: &str) -> Result<Previ
     if !output.status.success() {
         return Ok(PreviousSession::NoServer);
     }
-    let listed = String::from_utf8_lossy(&output.stdout);
-    let mut sessions = listed.lines().filter_map(|line| line.split_once(' '));
+    let output = String::from_utf8_lossy(&output.stdout);
+    let mut sessions = output.lines().filter_map(|line| line.split_once(' '));
     let session = sessions.find(|(_, option)| *option == socket_path).map(|(id, _)| id.to_owned());
     Ok(session.map_or(PreviousSession::NotFound, PreviousSession::Found))
 }
@@ -107,18 +107,18 @@ fn daemon_command(
     socket: &Path,
     no_output_after: Option<&str>,
 ) -> Result<Vec<String>, ErrorReport> {
-    let mut words = Vec::new();
+    let mut args = Vec::new();
     let mut program = vec!["--".to_owned(), "env".to_owned()];
     for &name in DAEMON_VARIABLES {
         match env_var(name) {
-            Some(value) => words.extend(["-e".to_owned(), escape_for_tmux(&format!("{name}={value}"))]),
+            Some(value) => args.extend(["-e".to_owned(), escape_for_tmux(&format!("{name}={value}"))]),
             None => program.extend(["-u".to_owned(), name.to_owned()]),
         }
     }
-    words.append(&mut program);
-    words.push(escape_for_tmux(&daemon_path()?.to_string_lossy()));
-    words.extend(daemon_args(context, socket, no_output_after)?.iter().map(|word| escape_for_tmux(word)));
-    Ok(words)
+    args.append(&mut program);
+    args.push(escape_for_tmux(&daemon_path()?.to_string_lossy()));
+    args.extend(daemon_args(context, socket, no_output_after)?.iter().map(|arg| escape_for_tmux(arg)));
+    Ok(args)
 }
 
 fn new_session_args(
@@ -127,7 +127,7 @@ fn new_session_args(
     program: &[String],
     previous: &PreviousSession,
 ) -> Vec<String> {
-    let new = ["new-session", "-d", "-x", "200", "-y", "50", "-s", name];
+    let new_session = ["new-session", "-d", "-x", "200", "-y", "50", "-s", name];
     let target = format!("={name}:");
     let (socket_path, close_on_exit) = (escape_for_tmux(socket_path), close_on_exit_args(&target));
     // The option `destroy-unattached` is switched off in the same tmux command that creates the
@@ -143,7 +143,7 @@ fn new_session_args(
     };
     let set_socket = [";", "set-option", "-t", &target, SOCKET_OPTION, &socket_path];
     [
-        &new.map(str::to_owned)[..],
+        &new_session.map(str::to_owned)[..],
         program,
         &keep_unattached.map(str::to_owned),
         &keep_server.iter().map(|&word| word.to_owned()).collect::<Vec<_>>(),
@@ -153,10 +153,11 @@ fn new_session_args(
     .concat()
 }
 
-/// Arguments that open a window after the window `last`, without switching attached clients to it.
-fn new_window_args(last: &str, program: &[String]) -> Vec<String> {
-    let new = ["new-window", "-d", "-a", "-t", last];
-    [&new.map(str::to_owned)[..], program, &close_on_exit_args(last)].concat()
+/// Arguments that open a window after the window `last_window`, without switching attached clients
+/// to it.
+fn new_window_args(last_window: &str, program: &[String]) -> Vec<String> {
+    let new_window = ["new-window", "-d", "-a", "-t", last_window];
+    [&new_window.map(str::to_owned)[..], program, &close_on_exit_args(last_window)].concat()
 }
 
 /// tmux arguments that make a pane close when its program exits. Without them, the user's tmux
@@ -165,11 +166,11 @@ fn close_on_exit_args(window: &str) -> [String; 7] {
     [";", "set-option", "-w", "-t", window, "remain-on-exit", "off"].map(str::to_owned)
 }
 
-fn run_tmux(server: &TmuxTarget, words: &[String]) -> Result<Output, ErrorReport> {
+fn run_tmux(server: &TmuxTarget, args: &[String]) -> Result<Output, ErrorReport> {
     // A tmux server keeps the working directory of the command that starts it. The caller's
     // directory may be a worktree, which could then not be removed.
     let home = env_var("HOME").map(PathBuf::from).filter(|home| home.is_dir());
     let mut tmux = server.tmux_command();
     tmux.current_dir(home.as_deref().unwrap_or(Path::new("/")));
-    tmux.args(words).output().map_err(|error| tmux_failed(&error))
+    tmux.args(args).output().map_err(|error| tmux_failed(&error))
 }

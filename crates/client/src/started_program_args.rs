@@ -34,7 +34,7 @@ impl StartedProgramArgs {
         command: &'static str,
         kind: impl Fn(&str) -> Option<FlagKind>,
     ) -> Result<StartedProgramArgs, ErrorReport> {
-        let mut parsed = StartedProgramArgs { flags: Vec::new(), command };
+        let mut args = StartedProgramArgs { flags: Vec::new(), command };
         let mut arguments = arguments.into_iter();
         while let Some(flag) = arguments.next() {
             let flag = flag.to_string_lossy().into_owned();
@@ -43,10 +43,10 @@ impl StartedProgramArgs {
                 Some(FlagKind::Switch) => Some(OsString::new()),
                 None => None,
             };
-            let value = value.ok_or_else(|| parsed.invalid(&flag))?;
-            parsed.flags.push((flag, value));
+            let value = value.ok_or_else(|| args.invalid(&flag))?;
+            args.flags.push((flag, value));
         }
-        Ok(parsed)
+        Ok(args)
     }
 
     /// Whether the flag was passed.
@@ -60,8 +60,8 @@ impl StartedProgramArgs {
     ///
     /// `Usage` if the flag was not passed.
     pub fn require(&self, flag: &str) -> Result<OsString, ErrorReport> {
-        let found = self.flags.iter().rfind(|(name, _)| name == flag);
-        found.map(|(_, value)| value.clone()).ok_or_else(|| self.invalid(flag))
+        let flag_and_value = self.flags.iter().rfind(|(name, _)| name == flag);
+        flag_and_value.map(|(_, value)| value.clone()).ok_or_else(|| self.invalid(flag))
     }
 
     /// Returns the teams that the flag `--team` names, in the order of the arguments.
@@ -70,9 +70,9 @@ impl StartedProgramArgs {
     ///
     /// `Usage` if a name is not valid.
     pub fn teams(&self) -> Result<Vec<TeamName>, ErrorReport> {
-        let named = self.flags.iter().filter(|(name, _)| name == "--team");
+        let team_flags = self.flags.iter().filter(|(name, _)| name == "--team");
         let parse = |(_, value): &(String, OsString)| TeamName::parse(&value.to_string_lossy());
-        let teams: Result<Vec<TeamName>, _> = named.map(parse).collect();
+        let teams: Result<Vec<TeamName>, _> = team_flags.map(parse).collect();
         teams.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))
     }
 

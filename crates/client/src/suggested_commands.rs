@@ -54,10 +54,10 @@ impl SuggestedCommands {
     /// The command with these words. The first is the subcommand.
     pub fn command(&self, words: &[&str]) -> String {
         let team = self.team.iter().flat_map(|team| ["-t", team.as_str()]);
-        let all = std::iter::once("teamctl").chain(words[..1].iter().copied());
-        let all = all.chain(self.options.iter().map(String::as_str)).chain(team);
-        let all = all.chain(words[1..].iter().copied());
-        all.map(shell_quote).collect::<Vec<_>>().join(" ")
+        let command = std::iter::once("teamctl").chain(words[..1].iter().copied());
+        let command = command.chain(self.options.iter().map(String::as_str)).chain(team);
+        let command = command.chain(words[1..].iter().copied());
+        command.map(shell_quote).collect::<Vec<_>>().join(" ")
     }
 
     /// The command that removes one link of a cycle of tasks.
@@ -65,12 +65,12 @@ impl SuggestedCommands {
         self.command(&cycle.cut_command().each_ref().map(String::as_str))
     }
 
-    /// The command `verb` with a name or id as its argument. A name that looks like an option is
+    /// The subcommand with a name or id as its argument. A name that looks like an option is
     /// placed after `--`.
-    pub fn command_for_name(&self, verb: &str, name: &str, options: &[&str]) -> String {
+    pub fn command_for_name(&self, subcommand: &str, name: &str, options: &[&str]) -> String {
         match name.starts_with('-') {
-            true => self.command(&[&[verb], options, &["--", name]].concat()),
-            false => self.command(&[&[verb, name], options].concat()),
+            true => self.command(&[&[subcommand], options, &["--", name]].concat()),
+            false => self.command(&[&[subcommand, name], options].concat()),
         }
     }
 }
@@ -87,10 +87,10 @@ pub fn insert_options<'a>(
     let mut result = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
         let end = piece.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(piece.len());
-        let (verb, rest) = piece.split_at(end);
-        match options(verb, rest) {
-            Some(commands) => result += &commands.command(&[verb]),
-            None => result.extend(["teamctl ", verb]),
+        let (subcommand, rest) = piece.split_at(end);
+        match options(subcommand, rest) {
+            Some(commands) => result += &commands.command(&[subcommand]),
+            None => result.extend(["teamctl ", subcommand]),
         }
         result += rest;
     }

@@ -105,11 +105,11 @@ impl TeamContext {
     pub fn daemon_socket(&self) -> Result<PathBuf, ErrorReport> {
         let expected = self.socket()?;
         // A daemon that was killed leaves its socket.
-        let other = match Connection::open_without_blocking(&expected) {
+        let other_socket = match Connection::open_without_blocking(&expected) {
             Err(Error::NotRunning { .. }) => self.other_socket()?,
             _ => None,
         };
-        Ok(other.unwrap_or(expected))
+        Ok(other_socket.unwrap_or(expected))
     }
 
     /// The socket of a daemon that was started from another environment, or whose socket was
@@ -127,7 +127,7 @@ impl TeamContext {
     fn connect(&self) -> Result<Connection, ErrorReport> {
         match Connection::open(&self.socket()?) {
             Err(error @ Error::NotRunning { .. }) => match self.other_socket()? {
-                Some(other) => Ok(Connection::open(&other)?),
+                Some(other_socket) => Ok(Connection::open(&other_socket)?),
                 None => Err(error.into()),
             },
             connection => Ok(connection?),
@@ -210,8 +210,8 @@ impl TeamContext {
     ///
     /// As [`TeamContext::team_name`].
     pub fn team_name_for_deletion(&self, root: &Root) -> Result<TeamName, ErrorReport> {
-        let named = self.options.team.as_ref().and_then(|name| TeamName::parse(name).ok());
-        match named {
+        let named_team = self.options.team.as_ref().and_then(|name| TeamName::parse(name).ok());
+        match named_team {
             Some(name) if root.open_team_without_config(&name)?.is_some() => {
                 check_own_team(&name)?;
                 Ok(name)
@@ -396,19 +396,19 @@ fn check_own_root(root: &Path) -> Result<(), ErrorReport> {
 
 /// Finds the team `name`, which is sanitized if necessary.
 pub fn team_by_name(root: &Root, name: &str) -> Result<TeamName, ErrorReport> {
-    let wanted = TeamName::parse(name).or_else(|_| TeamName::sanitize(name));
-    let wanted = wanted.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
+    let team = TeamName::parse(name).or_else(|_| TeamName::sanitize(name));
+    let team = team.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
     let teams = root.teams()?;
-    if teams.contains(&wanted) {
-        return Ok(wanted);
+    if teams.contains(&team) {
+        return Ok(team);
     }
-    if !wanted.is_claude_session() && root.teams_without_config()?.contains(&wanted) {
-        return Err(missing_config_error(root, &wanted));
+    if !team.is_claude_session() && root.teams_without_config()?.contains(&team) {
+        return Err(missing_config_error(root, &team));
     }
-    let near = did_you_mean(wanted.as_str(), teams.iter().map(TeamName::as_str));
-    let error = missing_team_error(root.path(), wanted.as_str(), &teams);
-    Err(match near {
-        Some(near) => error.with_help(near),
+    let suggestion = did_you_mean(team.as_str(), teams.iter().map(TeamName::as_str));
+    let error = missing_team_error(root.path(), team.as_str(), &teams);
+    Err(match suggestion {
+        Some(suggestion) => error.with_help(suggestion),
         None => error,
     })
 }
@@ -428,22 +428,22 @@ fn missing_config_error(root: &Root, team: &TeamName) -> ErrorReport {
 }
 
 /// The error for a team that does not exist, with the teams that do.
-fn missing_team_error(root: &Path, wanted: &str, teams: &[TeamName]) -> ErrorReport {
+fn missing_team_error(root: &Path, name: &str, teams: &[TeamName]) -> ErrorReport {
     let own_teams = teams.iter().filter(|team| !team.is_claude_session()).map(TeamName::as_str);
     let own_teams: Vec<&str> = own_teams.collect();
-    let existing =
+    let existing_help =
         if own_teams.is_empty() { String::new() } else { format!("there is: {}; ", own_teams.join(", ")) };
-    ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {wanted} in {}", root.display()))
-        .with_help(format!("{existing}to make {wanted}: teamctl create {wanted}"))
+    ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {name} in {}", root.display()))
+        .with_help(format!("{existing_help}to make {name}: teamctl create {name}"))
 }
 
 /// The canonical path that `path` will have once its directory is created. Symbolic links in the
 /// nearest ancestor that exists are resolved.
 fn path_before_creation(path: &Path) -> PathBuf {
     let mut ancestors = path.ancestors().skip(1);
-    let found = ancestors
+    let resolved_path = ancestors
         .find_map(|ancestor| Some(ancestor.canonicalize().ok()?.join(path.strip_prefix(ancestor).ok()?)));
-    found.unwrap_or_else(|| path.to_owned())
+    resolved_path.unwrap_or_else(|| path.to_owned())
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, ErrorReport> {

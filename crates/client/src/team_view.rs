@@ -126,18 +126,20 @@ impl MemberView {
 
     /// Reads the agent's environment, if its file exists.
     pub fn load_environment(&mut self, state: &StateDir) {
-        let read = |file: &str| {
+        let read_file = |file: &str| {
             state
                 .open_subdir(store::ENVIRONMENTS_DIR)
                 .and_then(|directory| directory.read(file))
                 .ok()
                 .flatten()
         };
-        let bytes = Some(self.environment_file.as_str()).filter(|file| !file.is_empty()).and_then(read);
-        let all = bytes.and_then(|bytes| serde_json::from_slice::<BTreeMap<String, String>>(&bytes).ok());
-        self.environment = all.map(|all| {
-            let shown = all.iter().map(|(name, value)| (name.clone(), redact(name, value).to_owned()));
-            shown.collect()
+        let bytes = Some(self.environment_file.as_str()).filter(|file| !file.is_empty()).and_then(read_file);
+        let variables =
+            bytes.and_then(|bytes| serde_json::from_slice::<BTreeMap<String, String>>(&bytes).ok());
+        self.environment = variables.map(|variables| {
+            let redacted =
+                variables.iter().map(|(name, value)| (name.clone(), redact(name, value).to_owned()));
+            redacted.collect()
         });
     }
 }
@@ -228,13 +230,20 @@ pub fn open_team_view(team: &Team, source: StatusSource, unread: &mut UnreadCoun
     let name = team.name().clone();
     let status = source.team_status(&name);
     let supervised: &[MemberStatus] = status.map_or(&[], |team| &team.members);
-    let past = status.map(|team| team.past_members.clone()).unwrap_or_default();
+    let past_members = status.map(|team| team.past_members.clone()).unwrap_or_default();
     let mut members: Vec<MemberView> =
         supervised.iter().map(|agent| member_view(team, agent, unread)).collect();
     // Reading waits until a program that writes the config has finished, so it is read once.
     let config = team.config();
-    let listed = config.as_ref().map_or(&[][..], |config| &config.members);
-    members.extend(unsupervised_member_views(team, listed, supervised, &past, source, unread));
+    let config_members = config.as_ref().map_or(&[][..], |config| &config.members);
+    members.extend(unsupervised_member_views(
+        team,
+        config_members,
+        supervised,
+        &past_members,
+        source,
+        unread,
+    ));
     let tasks = team.tasks().list().unwrap_or_default();
     TeamView {
         abandoned_tasks: match &config {
@@ -259,14 +268,14 @@ fn config_error(error: store::Error) -> Option<String> {
 
 /// The view of a team whose files cannot be read.
 fn view_without_files(name: TeamName, status: Option<&TeamStatus>) -> TeamView {
-    let past = status.map(|team| team.past_members.clone()).unwrap_or_default();
+    let past_members = status.map(|team| team.past_members.clone()).unwrap_or_default();
     let worktrees = status.map(|team| team.worktrees.clone()).unwrap_or_default();
     let budget = status.and_then(|team| team.budget.clone());
     let (members, tasks) = (Vec::new(), TaskCounts::default());
     TeamView {
         name,
         members,
-        past_members: past,
+        past_members,
         worktrees,
         budget,
         lead_session_ended_at: status.and_then(|team| team.lead_session_ended_at),
@@ -321,22 +330,24 @@ fn has_no_hook_events(agent: &MemberStatus) -> bool {
 /// them.
 fn unsupervised_member_views(
     team: &Team,
-    listed: &[Member],
+    config_members: &[Member],
     supervised: &[MemberStatus],
-    past: &[PastMember],
+    past_members: &[PastMember],
     source: StatusSource,
     unread: &mut UnreadCounter,
 ) -> Vec<MemberView> {
     // A member that waits for its respawn is shown with the past members.
     let waits_for_respawn =
-        |member: &Member| past.iter().any(|past| past.name == member.name && past.has_respawn());
+        |member: &Member| past_members.iter().any(|past| past.name == member.name && past.has_respawn());
     // An ended member stays in config.json until the daemon has removed its entry, which a full
     // disk can delay. An entry that joined after the exit belongs to another member of the same
     // name.
     let has_ended = |member: &Member| {
-        past.iter().any(|past| past.name == member.name && (1..=past.ended_at).contains(&member.joined_at))
+        past_members
+            .iter()
+            .any(|past| past.name == member.name && (1..=past.ended_at).contains(&member.joined_at))
     };
-    let unsupervised = listed.iter().filter(|member| {
+    let unsupervised = config_members.iter().filter(|member| {
         !supervised.iter().any(|agent| agent.name == member.name) && !waits_for_respawn(member)
     });
     unsupervised
@@ -413,19 +424,19 @@ fn tasks_in_progress(tasks: &[Task]) -> impl Iterator<Item = &Task> {
 
 /// The tasks in progress whose owner is not one of `workers`. Failed tasks are listed separately.
 fn abandoned_tasks(tasks: &[Task], workers: &[AgentName]) -> Vec<AbandonedTask> {
-    let to_abandoned = |task: &Task| {
+    let to_abandoned_task = |task: &Task| {
         let owner = task.owner.clone().filter(|owner| !workers.contains(owner))?;
         Some(AbandonedTask { id: task.id, subject: task.subject.clone(), owner })
     };
-    tasks_in_progress(tasks).filter(|task| task.failure().is_none()).filter_map(to_abandoned).collect()
+    tasks_in_progress(tasks).filter(|task| task.failure().is_none()).filter_map(to_abandoned_task).collect()
 }
 
 fn failed_tasks(tasks: &[Task]) -> Vec<FailedTask> {
-    let to_failed = |task: &Task| {
+    let to_failed_task = |task: &Task| {
         let failure = task.failure()?.to_owned();
         Some(FailedTask { id: task.id, subject: task.subject.clone(), owner: task.owner.clone(), failure })
     };
-    tasks_in_progress(tasks).filter_map(to_failed).collect()
+    tasks_in_progress(tasks).filter_map(to_failed_task).collect()
 }
 
 #[cfg(test)]
@@ -467,7 +478,7 @@ mod tests {
             r#"{"name":"t","members":[{"name":"team-lead"},{"name":"bob"},{"name":"cy","joinedAt":5}]}"#;
         let config = TeamConfig::parse(text).unwrap();
         let team = root.create_team(&config).unwrap();
-        let past = |name: &str, respawns_at| PastMember {
+        let past_member = |name: &str, respawns_at| PastMember {
             name: AgentName::new_unchecked(name),
             outcome: "failed".into(),
             description: "exit 1".into(),
@@ -477,22 +488,23 @@ mod tests {
             gave_up_because: None,
             usage: Usage::default(),
         };
-        let past = vec![past("ann", None), past("bob", Some(9)), past("cy", None)];
-        let lifecycles = |past: &[PastMember]| -> Vec<String> {
-            let all = unsupervised_member_views(
+        let past_members =
+            vec![past_member("ann", None), past_member("bob", Some(9)), past_member("cy", None)];
+        let lifecycles = |past_members: &[PastMember]| -> Vec<String> {
+            let views = unsupervised_member_views(
                 &team,
                 &config.members,
                 &[],
-                past,
+                past_members,
                 StatusSource::Daemon(&[]),
                 &mut count_unread,
             )
             .into_iter();
-            all.map(|member| format!("{} {}", member.name, member.lifecycle)).collect()
+            views.map(|member| format!("{} {}", member.name, member.lifecycle)).collect()
         };
         assert_eq!(lifecycles(&[]), ["team-lead lead", "bob unsupervised", "cy unsupervised"]);
-        assert_eq!(lifecycles(&past), ["team-lead lead", "cy exited"], "bob waits for its respawn");
-        let earlier_exit = [PastMember { ended_at: 4, ..past[2].clone() }];
+        assert_eq!(lifecycles(&past_members), ["team-lead lead", "cy exited"], "bob waits for its respawn");
+        let earlier_exit = [PastMember { ended_at: 4, ..past_members[2].clone() }];
         assert_eq!(
             lifecycles(&earlier_exit)[2],
             "cy unsupervised",
@@ -501,7 +513,7 @@ mod tests {
         let status = TeamStatus {
             name: team.name().clone(),
             members: Vec::new(),
-            past_members: past,
+            past_members,
             worktrees: vec![],
             budget: None,
             lead_session_ended_at: None,

@@ -102,10 +102,10 @@ impl<'a> DaemonKeeper<'a> {
                     self.recent_starts.push_back(Instant::now());
                     break status;
                 }
-                Ok(DaemonStart::Failed { code, message }) => {
+                Ok(DaemonStart::Failed { code: exit_code, message }) => {
                     self.observer.show_daemon_failure(&message);
                     return Err(ErrorReport::new(
-                        error_kind_of_exit_code(code),
+                        error_kind_of_exit_code(exit_code),
                         "cannot start teamd: it has said why above",
                     ));
                 }
@@ -164,7 +164,7 @@ impl<'a> DaemonKeeper<'a> {
     }
 
     fn check_start_rate(&mut self) -> Result<(), ErrorReport> {
-        while self.recent_starts.front().is_some_and(|at| at.elapsed() > START_WINDOW) {
+        while self.recent_starts.front().is_some_and(|start| start.elapsed() > START_WINDOW) {
             self.recent_starts.pop_front();
         }
         if self.recent_starts.len() < MAX_STARTS {
@@ -178,8 +178,8 @@ impl<'a> DaemonKeeper<'a> {
 }
 
 /// The kind of error with this exit code. `Internal` for any other code.
-fn error_kind_of_exit_code(code: u8) -> ErrorKind {
+fn error_kind_of_exit_code(exit_code: u8) -> ErrorKind {
     use ErrorKind::{Config, InvalidData, Io, MissingPath, NoDaemon, NotPermitted, Refused, Timeout, Usage};
     let kinds = [Config, InvalidData, Io, MissingPath, NoDaemon, NotPermitted, Refused, Timeout, Usage];
-    kinds.into_iter().find(|kind| kind.exit_code() == code).unwrap_or(ErrorKind::Internal)
+    kinds.into_iter().find(|kind| kind.exit_code() == exit_code).unwrap_or(ErrorKind::Internal)
 }

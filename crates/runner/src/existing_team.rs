@@ -53,24 +53,24 @@ pub(crate) fn find_team(
     };
     let config = team.config()?;
     let tasks = team.tasks().list()?;
-    let foreign = foreign_team_error(file, &config, &tasks);
+    let foreign_error = foreign_team_error(file, &config, &tasks);
     let is_empty = config.members.iter().all(|member| member.name.is_lead());
-    let is_finished = foreign.is_none() && is_empty && is_complete(file, &tasks);
+    let is_finished = foreign_error.is_none() && is_empty && is_complete(file, &tasks);
     let is_incomplete = is_empty && !has_all_tasks(file, &tasks);
-    let existing = match is_finished {
+    let existing_team = match is_finished {
         true => ExistingTeam::Finished(team),
         false => ExistingTeam::Unfinished { team, is_incomplete },
     };
-    match foreign {
-        _ if if_team_exists == IfTeamExists::Fail => Err(team_exists_error(file, &existing)),
+    match foreign_error {
+        _ if if_team_exists == IfTeamExists::Fail => Err(team_exists_error(file, &existing_team)),
         Some(error) => Err(error),
-        None => Ok(existing),
+        None => Ok(existing_team),
     }
 }
 
-fn team_exists_error(file: &RunFile, existing: &ExistingTeam) -> ErrorReport {
+fn team_exists_error(file: &RunFile, existing_team: &ExistingTeam) -> ErrorReport {
     let name = &file.name;
-    let help = match existing {
+    let help = match existing_team {
         ExistingTeam::Finished(_) => format!(
             "nothing is left to do in it; {}; to begin anew: teamctl delete {name}",
             retry_help(name.as_str(), &[])
@@ -93,7 +93,7 @@ pub(crate) fn retry_help(team: &str, failed: &[TaskId]) -> String {
 
 /// The error for a team that another run file created. `None` if the team belongs to this file.
 fn foreign_team_error(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Option<ErrorReport> {
-    let refused = |reason: String| {
+    let refusal = |reason: String| {
         ErrorReport::new(ErrorKind::Refused, format!("cannot take up team {}: {reason}", file.name))
     };
     let mut tasks = tasks.iter().filter(|task| !task.is_internal()).peekable();
@@ -102,13 +102,14 @@ fn foreign_team_error(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Op
     let mut members = config.members.iter().filter(|member| !member.name.is_lead()).peekable();
     // A person may have added members or tasks to this file's team. So one member or task that is
     // in the file is enough.
-    let foreign = match (tasks.peek().is_some(), members.peek().is_some()) {
+    let foreign_entries = match (tasks.peek().is_some(), members.peek().is_some()) {
         (true, _) => (!tasks.any(is_in_file)).then_some("tasks"),
         (false, true) => (!members.any(|member| spec_of(file, &member.name).is_some())).then_some("members"),
         (false, false) => None,
     };
-    foreign.map(|what| {
-        let error = refused(format!("this file did not make it: none of its {what} is in the file"));
+    foreign_entries.map(|foreign_entries| {
+        let error =
+            refusal(format!("this file did not make it: none of its {foreign_entries} is in the file"));
         error.with_help("give the team in the file another name")
     })
 }
@@ -130,8 +131,8 @@ pub(crate) fn is_complete(file: &RunFile, tasks: &[Task]) -> bool {
 
 /// Whether every task of the run file exists in the team. `false` if the file has no tasks.
 fn has_all_tasks(file: &RunFile, tasks: &[Task]) -> bool {
-    let exists = |spec: &TaskSpec| tasks.iter().any(|task| run_file_key(task) == Some(&spec.key));
-    !file.tasks.is_empty() && file.tasks.iter().all(exists)
+    let is_in_team = |spec: &TaskSpec| tasks.iter().any(|task| run_file_key(task) == Some(&spec.key));
+    !file.tasks.is_empty() && file.tasks.iter().all(is_in_team)
 }
 
 /// Member states in which every member of the run file counts as running.

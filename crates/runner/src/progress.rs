@@ -44,7 +44,7 @@ pub struct MemberProgress {
     pub name: String,
     /// What the member does: `idle`, `paused`, `gave-up`, `active: TASK`, `needs-answer: TASK`, or
     /// a lifecycle such as `starting`.
-    pub doing: String,
+    pub activity: String,
     /// Whether the member has an open plan or permission request.
     pub is_awaiting_answer: bool,
 }
@@ -57,21 +57,21 @@ pub(crate) fn member_progress(file: &RunFile, running: &[MemberStatus]) -> Vec<M
 
 fn sort_members<'a>(file: &RunFile, running: &'a [MemberStatus]) -> Vec<&'a MemberStatus> {
     let position = |name: &AgentName| file.members.iter().position(|member| member.name == *name);
-    let mut sorted: Vec<&MemberStatus> = running.iter().collect();
-    sorted.sort_by_key(|agent| {
+    let mut members: Vec<&MemberStatus> = running.iter().collect();
+    members.sort_by_key(|agent| {
         (agent.activity == Activity::Idle, position(&agent.name).unwrap_or(file.members.len()))
     });
-    sorted
+    members
 }
 
 fn one_member(agent: &MemberStatus) -> MemberProgress {
-    let asks = agent
+    let is_awaiting_answer = agent
         .flags
         .iter()
         .any(|flag| matches!(flag, MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission));
-    let doing = match (agent.lifecycle.as_str(), agent.activity, &agent.task) {
-        ("running", _, Some(task)) if asks => format!("needs-answer: {task}"),
-        ("running", _, None) if asks => "needs-answer".to_owned(),
+    let activity = match (agent.lifecycle.as_str(), agent.activity, &agent.task) {
+        ("running", _, Some(task)) if is_awaiting_answer => format!("needs-answer: {task}"),
+        ("running", _, None) if is_awaiting_answer => "needs-answer".to_owned(),
         ("running", Activity::Idle, _) if agent.flags.contains(&MemberFlag::Paused) => "paused".to_owned(),
         ("running", Activity::Idle, _) if agent.flags.contains(&MemberFlag::GaveUp) => "gave-up".to_owned(),
         ("running", Activity::Idle, _) => "idle".to_owned(),
@@ -81,8 +81,8 @@ fn one_member(agent: &MemberStatus) -> MemberProgress {
     };
     MemberProgress {
         name: printable_line(agent.name.as_str()),
-        doing: printable_line(&doing),
-        is_awaiting_answer: asks,
+        activity: printable_line(&activity),
+        is_awaiting_answer,
     }
 }
 
@@ -100,10 +100,10 @@ mod tests {
         let agent = r#"{"name":"ann","agent_id":"","lifecycle":"running","activity":"active","activity_since":0,"delivery":"turn","backend":"","color":"","task":"x","flags":["awaiting_permission"]}"#;
         let mut agent: MemberStatus = serde_json::from_str(agent).unwrap();
         let progress = one_member(&agent);
-        assert_eq!((progress.doing.as_str(), progress.is_awaiting_answer), ("needs-answer: x", true));
+        assert_eq!((progress.activity.as_str(), progress.is_awaiting_answer), ("needs-answer: x", true));
         agent.flags.clear();
         let progress = one_member(&agent);
-        assert_eq!((progress.doing.as_str(), progress.is_awaiting_answer), ("active: x", false));
+        assert_eq!((progress.activity.as_str(), progress.is_awaiting_answer), ("active: x", false));
     }
 
     #[test]

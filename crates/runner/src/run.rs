@@ -58,8 +58,8 @@ pub fn run_team(
         IfTeamExists::Resume => lock.previous_note(),
         IfTeamExists::Fail => RunNote::KeepTeam,
     };
-    let existing = existing_team::find_team(&root, &request.file, request.if_team_exists)?;
-    let resume_point = match ResumePoint::determine(existing, note, request.after_run) {
+    let existing_team = existing_team::find_team(&root, &request.file, request.if_team_exists)?;
+    let resume_point = match ResumePoint::determine(existing_team, note, request.after_run) {
         ControlFlow::Continue(resume_point) => resume_point,
         ControlFlow::Break(finished_team) => {
             lock.clear_note()?;
@@ -145,15 +145,15 @@ fn retry_rules(
     Ok(existing_team::rules_for_existing(file, &tasks))
 }
 
-/// Opens the existing team, or creates the team if `existing` is `None`. Events in the log from
-/// before the run are read but not reported.
+/// Opens the existing team, or creates the team if `existing_team` is `None`. Events in the log
+/// from before the run are read but not reported.
 fn open_team<'a>(
     run: &mut RunContext<'a>,
     root: &Root,
-    existing: Option<Team>,
+    existing_team: Option<Team>,
 ) -> Result<RunState<'a>, ErrorReport> {
     let task_times = TaskTimes::open(run.team_context.state_dir()?.path(), &run.file.name)?;
-    let (team, origin) = match existing {
+    let (team, origin) = match existing_team {
         Some(team) => (team, TeamOrigin::Existing),
         None => (team_setup::create_team(run, root)?, TeamOrigin::Created),
     };

@@ -33,8 +33,8 @@ impl RunCommand {
     }
 
     fn with_options(&self, options: &[&str]) -> String {
-        let keep: &[&str] = if self.after_run == AfterRun::KeepTeam { &["--keep-team"] } else { &[] };
+        let keep_team: &[&str] = if self.after_run == AfterRun::KeepTeam { &["--keep-team"] } else { &[] };
         let path = self.path.display().to_string();
-        SuggestedCommands::default().command_for_name("run", &path, &[options, keep].concat())
+        SuggestedCommands::default().command_for_name("run", &path, &[options, keep_team].concat())
     }
 }

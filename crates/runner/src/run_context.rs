@@ -42,8 +42,10 @@ impl RunContext<'_> {
         }
         let names: Vec<&str> = running.iter().map(|member| member.name.as_str()).collect();
         let running = if names.is_empty() { "no member".to_owned() } else { names.join(", ") };
-        let next = format!("the team is left as it is ({running} may still run); go on with it: {resume}");
-        let help = error.help.as_ref().map_or_else(|| next.clone(), |help| format!("{help}; {next}"));
+        let next_step =
+            format!("the team is left as it is ({running} may still run); go on with it: {resume}");
+        let help =
+            error.help.as_ref().map_or_else(|| next_step.clone(), |help| format!("{help}; {next_step}"));
         error.with_help(help)
     }
 }

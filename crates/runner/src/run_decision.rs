@@ -252,12 +252,12 @@ fn pending_fate(task: &Task, members: &MemberStates) -> TaskFate {
 
 /// Marks every waiting task as unreachable that is blocked by a failed or unreachable task.
 fn propagate_failures(tasks: &[Task], fates: &mut BTreeMap<TaskId, TaskFate>) {
-    let mut blocked_by: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
+    let mut blocked_tasks: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
     for task in tasks {
         // The link from a blocker to the task that it blocks is stored in both tasks. Both are
         // read, because after a crash only one of them may have the link.
-        task.blocked_by.iter().for_each(|blocker| blocked_by.entry(*blocker).or_default().push(task.id));
-        blocked_by.entry(task.id).or_default().extend(&task.blocks);
+        task.blocked_by.iter().for_each(|blocker| blocked_tasks.entry(*blocker).or_default().push(task.id));
+        blocked_tasks.entry(task.id).or_default().extend(&task.blocks);
     }
     let keys: HashMap<TaskId, &str> =
         tasks.iter().filter_map(|task| Some((task.id, run_file_key(task)?))).collect();
@@ -266,7 +266,7 @@ fn propagate_failures(tasks: &[Task], fates: &mut BTreeMap<TaskId, TaskFate>) {
     let mut queue: Vec<TaskId> =
         fates.iter().filter(|(_, fate)| is_failure(fate)).map(|(id, _)| *id).collect();
     while let Some(blocker) = queue.pop() {
-        for id in blocked_by.get(&blocker).into_iter().flatten() {
+        for id in blocked_tasks.get(&blocker).into_iter().flatten() {
             if let Some(fate @ TaskFate::Waiting) = fates.get_mut(id) {
                 *fate = TaskFate::Unreachable(format!("it waits for {}", name(blocker)));
                 queue.push(*id);

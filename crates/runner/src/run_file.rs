@@ -151,7 +151,7 @@ fn parse_run_file(
     let members = file.tables("member", "a member", errors);
     let tasks = file.tables("task", "a task", errors).unwrap_or_default();
     if members.as_ref().is_some_and(Vec::is_empty) {
-        errors.push_missing(file.at, "a run file needs at least one [[member]]");
+        errors.push_missing(file.offset, "a run file needs at least one [[member]]");
     }
     let members = members.unwrap_or_default();
     references::check_references(&members, &tasks, errors);
@@ -181,12 +181,12 @@ fn parse_members(
     defaults: &MemberDefaults<'_>,
     errors: &mut ValidationErrors,
 ) -> RunMembers {
-    let parsed: Vec<RunMember> =
+    let run_members: Vec<RunMember> =
         members.iter().filter_map(|member| member::parse_member(*member, defaults, errors)).collect();
-    let all_are_valid = parsed.len() == members.len();
+    let all_are_valid = run_members.len() == members.len();
     let mut worktree_members = BTreeMap::new();
     let mut requests = Vec::new();
-    for RunMember { request, worktree_spawn } in parsed {
+    for RunMember { request, worktree_spawn } in run_members {
         worktree_members.extend(worktree_spawn.map(|options| (request.name.clone(), options)));
         requests.push(request);
     }
@@ -203,17 +203,17 @@ fn placeholder_team() -> TeamName {
 }
 
 fn team_name(name: &Located<String>, errors: &mut ValidationErrors) -> Option<TeamName> {
-    let parsed = TeamName::parse(&name.value);
-    match parsed {
+    let team = TeamName::parse(&name.value);
+    match team {
         Ok(team) if team.is_claude_session() => {
-            errors.push(name.at, format!("the name {team} belongs to a session of Claude Code"));
+            errors.push(name.offset, format!("the name {team} belongs to a session of Claude Code"));
             None
         }
         Ok(team) => Some(team),
         Err(error) => {
-            let instead = TeamName::sanitize(&name.value).ok();
-            let instead = instead.map(|team| format!("; {team} would do")).unwrap_or_default();
-            errors.push(name.at, format!("{error}{instead}"));
+            let suggestion = TeamName::sanitize(&name.value).ok();
+            let suggestion = suggestion.map(|team| format!("; {team} would do")).unwrap_or_default();
+            errors.push(name.offset, format!("{error}{suggestion}"));
             None
         }
     }

@@ -44,9 +44,10 @@ impl RunNote {
     /// wrote.
     fn parse(text: &str) -> RunNote {
         let line = text.split_inclusive('\n').next().unwrap_or_default();
-        let code = line.strip_prefix(DELETING_PREFIX).and_then(|code| code.trim_end().parse().ok());
-        match code {
-            Some(code) => RunNote::Deleting(code),
+        let exit_code =
+            line.strip_prefix(DELETING_PREFIX).and_then(|exit_code| exit_code.trim_end().parse().ok());
+        match exit_code {
+            Some(exit_code) => RunNote::Deleting(exit_code),
             None if line == DELETE_TEAM_LINE => RunNote::DeleteTeam,
             None => RunNote::KeepTeam,
         }
@@ -56,7 +57,7 @@ impl RunNote {
         match self {
             RunNote::KeepTeam => String::new(),
             RunNote::DeleteTeam => DELETE_TEAM_LINE.to_owned(),
-            RunNote::Deleting(code) => format!("{DELETING_PREFIX}{code}\n"),
+            RunNote::Deleting(exit_code) => format!("{DELETING_PREFIX}{exit_code}\n"),
         }
     }
 }
@@ -72,8 +73,8 @@ impl RunLock {
     pub(crate) fn previous_note(&mut self) -> RunNote {
         let mut bytes = Vec::new();
         let mut file = self.lock.file();
-        let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
-        read.map_or(RunNote::KeepTeam, |_| RunNote::parse(&String::from_utf8_lossy(&bytes)))
+        let result = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+        result.map_or(RunNote::KeepTeam, |_| RunNote::parse(&String::from_utf8_lossy(&bytes)))
     }
 
     /// Writes the note of this run, and the path of its run file.
@@ -89,8 +90,8 @@ impl RunLock {
 
     fn write(&mut self, text: &[u8]) -> Result<(), ErrorReport> {
         let mut file = self.lock.file();
-        let written = file.rewind().and_then(|()| file.write_all(text));
-        written
+        let result = file.rewind().and_then(|()| file.write_all(text));
+        result
             .and_then(|()| file.set_len(text.len() as u64))
             .map_err(|error| ErrorReport::from_io("write", &self.path, &error))
     }

@@ -20,8 +20,8 @@ const MAX_PAUSE: Duration = Duration::from_millis(200);
 /// spawning or creating fails, a team that this run has created is removed, unless the daemon is
 /// gone.
 pub(crate) fn run_to_end(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorReport> {
-    let filled = set_policy_of_existing_team(run, state).and_then(|()| team_setup::populate(run, state));
-    match filled {
+    let result = set_policy_of_existing_team(run, state).and_then(|()| team_setup::populate(run, state));
+    match result {
         Ok(()) => {}
         // The daemon spawns no members when the team's budget is exhausted. The run continues
         // nevertheless, because members that already run may complete the tasks.
@@ -95,13 +95,13 @@ fn run_step(run: &mut RunContext, state: &mut RunState) -> Result<NextStep, Erro
     state.report_new_events()?;
     let snapshot = team_snapshot::take(run, &state.team)?;
     state.update(&run.rules, snapshot);
-    if let Some(step) = release_tasks(state)? {
-        return Ok(step);
+    if let Some(next_step) = release_tasks(state)? {
+        return Ok(next_step);
     }
     state.report_progress(&run.file);
     if let Some(reason) = state.exhausted_budget(&run.file) {
-        let next = "give it more in [policy] of its file, then go on with it";
-        return Ok(NextStep::End(RunEnd::Suspended(suspended_error(run, &reason, next))));
+        let next_action = "give it more in [policy] of its file, then go on with it";
+        return Ok(NextStep::End(RunEnd::Suspended(suspended_error(run, &reason, next_action))));
     }
     if !state.is_stalled(Instant::now()) {
         return Ok(if state.is_finished() {
@@ -121,18 +121,18 @@ fn run_step(run: &mut RunContext, state: &mut RunState) -> Result<NextStep, Erro
 }
 
 /// The error of a run that ends with open tasks. The team stays until the run is resumed.
-fn suspended_error(run: &RunContext, reason: &str, next: &str) -> ErrorReport {
+fn suspended_error(run: &RunContext, reason: &str, next_action: &str) -> ErrorReport {
     let message = format!("cannot run team {} to its end: {reason}", run.file.name);
-    let help = format!("the team stays; {next}: {}", run.command.resume());
+    let help = format!("the team stays; {next_action}: {}", run.command.resume());
     ErrorReport::new(ErrorKind::Partial, message).with_help(help)
 }
 
 /// Makes the tasks pending again that the decision names. `None` if the decision names no task.
 fn release_tasks(state: &mut RunState) -> Result<Option<NextStep>, ErrorReport> {
-    let mut step = None;
+    let mut next_step = None;
     for release in std::mem::take(&mut state.decision.releases) {
         if !team_snapshot::release_task(&state.team, &release)? {
-            step.get_or_insert(NextStep::RetrySoon);
+            next_step.get_or_insert(NextStep::RetrySoon);
             continue;
         }
         let reason = match release.reason {
@@ -141,19 +141,19 @@ fn release_tasks(state: &mut RunState) -> Result<Option<NextStep>, ErrorReport> 
         };
         let times = if release.count == 1 { "once".to_owned() } else { format!("{} times", release.count) };
         state.report(&format!("task {} {reason}, and is given back ({times} so far)", release.id));
-        step = Some(NextStep::RepeatNow);
+        next_step = Some(NextStep::RepeatNow);
     }
-    Ok(step)
+    Ok(next_step)
 }
 
 /// Waits for an event or a deadline, but at least for the time `pause`.
 fn wait_for_change(run: &mut RunContext, state: &RunState, pause: Duration) -> Result<(), ErrorReport> {
-    let not_before = Instant::now() + pause;
+    let earliest_end = Instant::now() + pause;
     let has_running_task = state.decision.fates.values().any(|fate| *fate == TaskFate::Running);
     let tick = (has_running_task && run.observer.is_live()).then(|| Instant::now() + TICK);
     run.watcher.wait([tick, run.deadline, state.stall_deadline].into_iter().flatten().min())?;
-    while run.stop_requests.count() == 0 && Instant::now() < not_before {
-        run.watcher.wait(Some(not_before))?;
+    while run.stop_requests.count() == 0 && Instant::now() < earliest_end {
+        run.watcher.wait(Some(earliest_end))?;
     }
     Ok(())
 }

@@ -166,8 +166,8 @@ impl<'a> RunState<'a> {
     }
 
     fn remember_tasks(&mut self, tasks: &[Task]) {
-        let visible = tasks.iter().filter(|task| !task.is_internal());
-        self.all_tasks.extend(visible.map(|task| (task.id, task.clone())));
+        let visible_tasks = tasks.iter().filter(|task| !task.is_internal());
+        self.all_tasks.extend(visible_tasks.map(|task| (task.id, task.clone())));
     }
 
     /// The tasks on which members are working.
@@ -202,8 +202,8 @@ impl<'a> RunState<'a> {
     /// exhausted, while members are running, or if no task is left to do.
     pub(crate) fn exhausted_budget(&self, file: &RunFile) -> Option<String> {
         let reason = self.snapshot.exhausted_budget.clone().filter(|_| self.snapshot.running.is_empty())?;
-        let finished = self.is_finished() && is_complete(file, &self.snapshot.tasks);
-        (!finished).then_some(reason)
+        let is_finished = self.is_finished() && is_complete(file, &self.snapshot.tasks);
+        (!is_finished).then_some(reason)
     }
 
     /// Reports the state of all tasks and members, if a live screen shows progress.

@@ -27,7 +27,7 @@ pub(crate) struct StallDetector {
 #[derive(Debug)]
 struct IdlePeriod {
     open_tasks: Vec<OpenTask>,
-    since: Instant,
+    started_at: Instant,
 }
 
 /// The parts of an open task that are compared between two snapshots. If one of them changes, the
@@ -51,18 +51,19 @@ impl StallDetector {
             self.idle_since = None;
             return None;
         }
-        let since = match self.idle_since.take() {
-            Some(period) if period.open_tasks == open_tasks => period.since,
+        let started_at = match self.idle_since.take() {
+            Some(period) if period.open_tasks == open_tasks => period.started_at,
             _ => now,
         };
-        self.idle_since = Some(IdlePeriod { open_tasks, since });
-        Some(since + STALL_TIMEOUT)
+        self.idle_since = Some(IdlePeriod { open_tasks, started_at });
+        Some(started_at + STALL_TIMEOUT)
     }
 }
 
 fn open_tasks(snapshot: &TeamSnapshot) -> Vec<OpenTask> {
-    let open = snapshot.tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
-    open.map(|task| OpenTask { id: task.id, status: task.status.clone(), owner: task.owner.clone() })
+    let tasks = snapshot.tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
+    tasks
+        .map(|task| OpenTask { id: task.id, status: task.status.clone(), owner: task.owner.clone() })
         .collect()
 }
 
@@ -70,13 +71,13 @@ fn open_tasks(snapshot: &TeamSnapshot) -> Vec<OpenTask> {
 /// permission request is answered, or when a pause of its turns ends. `false` for delivery `pull`,
 /// because a program that reads its inbox itself may still work when it is reported as idle.
 fn is_idle_for_good(member: &MemberStatus) -> bool {
-    let continues = |flag: &MemberFlag| match flag {
+    let will_continue = |flag: &MemberFlag| match flag {
         MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission => true,
         MemberFlag::Paused => !is_in_long_exchange(member),
         _ => false,
     };
     let is_idle = member.activity == Activity::Idle && member.delivery != Delivery::Pull;
-    is_idle && !member.flags.iter().any(continues)
+    is_idle && !member.flags.iter().any(will_continue)
 }
 
 /// Whether the member waits because it and another member have answered each other too often, with

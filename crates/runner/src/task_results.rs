@@ -52,18 +52,18 @@ pub struct TaskResult {
 /// The results of all tasks. Tasks of the run file come first, in the order of the file, and tasks
 /// that agents added come last.
 ///
-/// `known` has every task that was in any snapshot of the run.
+/// `tasks` has every task that was in any snapshot of the run.
 pub(crate) fn task_results(
     file: &RunFile,
-    known: &BTreeMap<TaskId, Task>,
+    tasks: &BTreeMap<TaskId, Task>,
     decision: &RunDecision,
     times: &TaskTimes,
 ) -> Vec<TaskResult> {
-    let result = |task: &Task| task_result(task, decision.fates.get(&task.id), times);
-    let by_key: BTreeMap<&str, &Task> =
-        known.values().filter_map(|task| Some((run_file_key(task)?, task))).collect();
-    let planned = file.tasks.iter().map(|spec| match by_key.get(spec.key.as_str()) {
-        Some(task) => result(task),
+    let to_result = |task: &Task| task_result(task, decision.fates.get(&task.id), times);
+    let tasks_by_key: BTreeMap<&str, &Task> =
+        tasks.values().filter_map(|task| Some((run_file_key(task)?, task))).collect();
+    let planned_results = file.tasks.iter().map(|spec| match tasks_by_key.get(spec.key.as_str()) {
+        Some(task) => to_result(task),
         None => TaskResult {
             key: Some(spec.key.clone()),
             id: None,
@@ -76,7 +76,7 @@ pub(crate) fn task_results(
     });
     let is_planned =
         |task: &&Task| run_file_key(task).is_some_and(|key| file.tasks.iter().any(|spec| spec.key == key));
-    planned.chain(known.values().filter(|task| !is_planned(task)).map(result)).collect()
+    planned_results.chain(tasks.values().filter(|task| !is_planned(task)).map(to_result)).collect()
 }
 
 fn task_result(task: &Task, fate: Option<&TaskFate>, times: &TaskTimes) -> TaskResult {

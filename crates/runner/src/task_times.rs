@@ -21,7 +21,7 @@ use std::path::Path;
 pub(crate) struct TaskTimes {
     tail: FileTail,
     /// The beginning of the last line, if that line is not complete yet.
-    rest: Vec<u8>,
+    partial_line: Vec<u8>,
     team: TeamName,
     /// A text that every line about the team contains. Lines without this text are not parsed.
     team_pattern: String,
@@ -31,24 +31,24 @@ pub(crate) struct TaskTimes {
 /// When an agent worked on a task, in milliseconds since the epoch.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct WorkSpan {
-    started: Option<u64>,
-    ended: Option<u64>,
+    started_at: Option<u64>,
+    ended_at: Option<u64>,
 }
 
 impl TaskTimes {
     /// Opens the event log and reads the times of the tasks from the existing events.
     pub(crate) fn open(state: &Path, team: &TeamName) -> Result<TaskTimes, ErrorReport> {
-        let tail = |name| FileTail::new(state.join(name));
+        let log_file = |name| FileTail::new(state.join(name));
         let mut task_times = TaskTimes {
-            tail: tail("events.jsonl"),
-            rest: Vec::new(),
+            tail: log_file("events.jsonl"),
+            partial_line: Vec::new(),
             team: team.clone(),
             team_pattern: format!("\"team\":\"{team}\""),
             times: HashMap::new(),
         };
-        let mut older = tail("events.jsonl.1");
-        while !older.is_same_file(&task_times.tail)
-            && let Some(chunk) = older.next_chunk()?
+        let mut previous_log = log_file("events.jsonl.1");
+        while !previous_log.is_same_file(&task_times.tail)
+            && let Some(chunk) = previous_log.next_chunk()?
         {
             task_times.push(&chunk);
         }
@@ -71,11 +71,11 @@ impl TaskTimes {
             let span = self.times.entry(task.id).or_default();
             match task.status {
                 TaskStatus::InProgress if task.failure().is_none() => {
-                    span.started.get_or_insert(now);
-                    span.ended = None;
+                    span.started_at.get_or_insert(now);
+                    span.ended_at = None;
                 }
                 TaskStatus::Pending => *span = WorkSpan::default(),
-                _ if span.started.is_some() => drop(span.ended.get_or_insert(now)),
+                _ if span.started_at.is_some() => drop(span.ended_at.get_or_insert(now)),
                 _ => {}
             }
         }
@@ -85,15 +85,15 @@ impl TaskTimes {
     /// has started the task.
     pub(crate) fn duration(&self, id: TaskId, now: u64) -> Option<u64> {
         let span = self.times.get(&id)?;
-        span.started.map(|started| span.ended.unwrap_or(now).saturating_sub(started))
+        span.started_at.map(|started_at| span.ended_at.unwrap_or(now).saturating_sub(started_at))
     }
 
     fn push(&mut self, bytes: &[u8]) -> Vec<String> {
-        self.rest.extend_from_slice(bytes);
-        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
-        let rest = self.rest.split_off(end + 1);
-        let whole = std::mem::replace(&mut self.rest, rest);
-        String::from_utf8_lossy(&whole).lines().filter_map(|line| self.event_line(line)).collect()
+        self.partial_line.extend_from_slice(bytes);
+        let Some(end) = self.partial_line.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
+        let partial_line = self.partial_line.split_off(end + 1);
+        let complete_lines = std::mem::replace(&mut self.partial_line, partial_line);
+        String::from_utf8_lossy(&complete_lines).lines().filter_map(|line| self.event_line(line)).collect()
     }
 
     /// Handles a line of the event log and returns a line for people. `None` for an event of
@@ -106,24 +106,25 @@ impl TaskTimes {
         if event["team"] != self.team.as_str() {
             return None;
         }
-        if let Ok(known) = serde_json::from_str::<Event>(line) {
-            self.record_event(&known);
+        if let Ok(event) = serde_json::from_str::<Event>(line) {
+            self.record_event(&event);
         }
         Some(event_line(line, &event))
     }
 
     fn record_event(&mut self, event: &Event) {
-        let Some(at) = parse_iso8601(&event.time) else { return };
+        let Some(time) = parse_iso8601(&event.time) else { return };
         match &event.kind {
             // A new team of the same name uses the task ids again, so the times of the earlier team
             // are removed.
             EventKind::TeamCreated => self.times.clear(),
             EventKind::TaskStarted { task, .. } => {
-                let ended = self.times.get(task).and_then(|span| span.ended).filter(|ended| *ended >= at);
-                self.times.insert(*task, WorkSpan { started: Some(at), ended });
+                let ended_at =
+                    self.times.get(task).and_then(|span| span.ended_at).filter(|ended_at| *ended_at >= time);
+                self.times.insert(*task, WorkSpan { started_at: Some(time), ended_at });
             }
             EventKind::TaskCompleted { task, .. } | EventKind::TaskFailed { task, .. } => {
-                self.times.entry(*task).or_default().ended = Some(at);
+                self.times.entry(*task).or_default().ended_at = Some(time);
             }
             _ => {}
         }

@@ -86,9 +86,9 @@ pub(crate) fn populate(run: &mut RunContext, state: &mut RunState) -> Result<(),
 fn populate_once(run: &mut RunContext, state: &mut RunState) -> Result<(), ErrorReport> {
     let TeamSnapshot { tasks, members, .. } = wait_until_settled(run, &state.team)?;
     let is_missing = |member: &&SpawnRequest| members.state_of(&member.name) == MemberState::Gone;
-    let missing: Vec<SpawnRequest> = run.file.members.iter().filter(is_missing).cloned().collect();
+    let missing_members: Vec<SpawnRequest> = run.file.members.iter().filter(is_missing).cloned().collect();
     let releases = abandoned_tasks(run, &tasks, &members);
-    spawn_missing(run, state, missing)?;
+    spawn_missing(run, state, missing_members)?;
     for release in releases {
         team_snapshot::release_task(&state.team, &release)?;
     }
@@ -102,8 +102,8 @@ fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot,
     let deadline = Instant::now() + SETTLE_TIMEOUT;
     loop {
         let snapshot = team_snapshot::take(run, team)?;
-        let passing = ["disconnected", "starting", "stopping", "exited"];
-        let is_settled = !snapshot.running.iter().any(|agent| passing.contains(&agent.lifecycle.as_str()));
+        let transient = ["disconnected", "starting", "stopping", "exited"];
+        let is_settled = !snapshot.running.iter().any(|agent| transient.contains(&agent.lifecycle.as_str()));
         if is_settled || Instant::now() >= deadline || run.stop_requests.count() > 0 {
             return Ok(snapshot);
         }
@@ -127,39 +127,39 @@ fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> 
         let is_started = task.status == TaskStatus::InProgress && task.failure().is_none();
         is_started && !task.is_internal() && task.owner.as_ref().is_none_or(is_lost)
     };
-    let abandoned = tasks.iter().filter(is_abandoned);
-    abandoned.map(|task| TaskRelease::new(&run.rules, task, ReleaseReason::Abandoned)).collect()
+    let tasks = tasks.iter().filter(is_abandoned);
+    tasks.map(|task| TaskRelease::new(&run.rules, task, ReleaseReason::Abandoned)).collect()
 }
 
-/// Spawns the members in `missing`, all at the same time. Returns when all of them run.
+/// Spawns the members in `missing_members`, all at the same time. Returns when all of them run.
 fn spawn_missing(
     run: &mut RunContext,
     state: &mut RunState,
-    mut missing: Vec<SpawnRequest>,
+    mut missing_members: Vec<SpawnRequest>,
 ) -> Result<(), ErrorReport> {
     let deadline = Instant::now() + NAME_FREE_TIMEOUT;
-    while !missing.is_empty() {
-        let refused = spawn_all(run, missing);
-        if refused.iter().any(|(_, error)| error.kind == ErrorKind::NoDaemon) {
+    while !missing_members.is_empty() {
+        let failed_spawns = spawn_all(run, missing_members);
+        if failed_spawns.iter().any(|(_, error)| error.kind == ErrorKind::NoDaemon) {
             run.daemon.start()?;
         }
         // A new daemon counts every member in its roster as running until the members' shims have
         // reconnected.
         let members = wait_until_settled(run, &state.team)?.members;
-        missing = Vec::new();
-        for (member, error) in refused {
+        missing_members = Vec::new();
+        for (member, error) in failed_spawns {
             match error.kind {
                 // The daemon spawned the member, but died before it replied.
                 _ if members.state_of(&member.name) != MemberState::Gone => {}
-                ErrorKind::NoDaemon => missing.push(member),
+                ErrorKind::NoDaemon => missing_members.push(member),
                 // An earlier member of that name has exited but was not removed yet.
                 ErrorKind::AlreadyExists if Instant::now() < deadline && run.stop_requests.count() == 0 => {
-                    missing.push(member);
+                    missing_members.push(member);
                 }
                 _ => return Err(error),
             }
         }
-        if !missing.is_empty() {
+        if !missing_members.is_empty() {
             run.watcher.wait(Some(Instant::now() + Duration::from_secs(1)))?;
         }
     }
@@ -199,14 +199,18 @@ fn spawn_member(
 }
 
 /// Creates all tasks of the run file that do not exist yet, in one step.
-fn create_missing_tasks(list: &Tasks, specs: &[TaskSpec], existing: &[Task]) -> Result<(), ErrorReport> {
+fn create_missing_tasks(
+    list: &Tasks,
+    specs: &[TaskSpec],
+    existing_tasks: &[Task],
+) -> Result<(), ErrorReport> {
     let ids: HashMap<&str, TaskId> =
-        existing.iter().filter_map(|task| Some((run_file_key(task)?, task.id))).collect();
+        existing_tasks.iter().filter_map(|task| Some((run_file_key(task)?, task.id))).collect();
     let id = |index: usize| ids.get(specs[index].key.as_str()).copied();
-    let missing: Vec<usize> = (0..specs.len()).filter(|index| id(*index).is_none()).collect();
+    let missing_indexes: Vec<usize> = (0..specs.len()).filter(|index| id(*index).is_none()).collect();
     let batch_indexes: HashMap<usize, usize> =
-        missing.iter().enumerate().map(|(batch_index, index)| (*index, batch_index)).collect();
-    let batch = missing.iter().map(|index| {
+        missing_indexes.iter().enumerate().map(|(batch_index, index)| (*index, batch_index)).collect();
+    let batch = missing_indexes.iter().map(|index| {
         let spec = &specs[*index];
         let blockers = spec.blocked_by.iter();
         let task = NewTask {

@@ -81,11 +81,11 @@ fn cut_off_text(run: &RunContext, end: &RunEnd, member_end: MemberEnd) -> Option
         RunEnd::Over(EndReason::Stopped) => "the run was stopped",
         RunEnd::Over(EndReason::TimedOut) => "the time of the run was over",
     };
-    let then = match member_end {
+    let ending = match member_end {
         MemberEnd::WithinGrace => format!("the grace period of {} passed", short_duration(grace_ms(run))),
         MemberEnd::Killed => "its worker was killed at a second stop".to_owned(),
     };
-    Some(format!("it was cut off: {reason}, and {then}"))
+    Some(format!("it was cut off: {reason}, and {ending}"))
 }
 
 /// Completes the deletion of a team for an earlier run that was killed during the deletion. The
@@ -143,8 +143,8 @@ fn results_of_ended_team(
     let tasks = team.tasks().list()?;
     let decision = evaluate(&RetryRules::default(), &tasks, &all_running(file));
     let times = TaskTimes::open(team_context.state_dir()?.path(), &file.name)?;
-    let visible = tasks.into_iter().filter(|task| !task.is_internal()).map(|task| (task.id, task));
-    Ok(task_results(file, &visible.collect(), &decision, &times))
+    let visible_tasks = tasks.into_iter().filter(|task| !task.is_internal()).map(|task| (task.id, task));
+    Ok(task_results(file, &visible_tasks.collect(), &decision, &times))
 }
 
 /// Removes a team after an error at the start of the run. If the removal fails, only a warning is
@@ -200,8 +200,8 @@ fn end_message(run: &RunContext, reason: EndReason, stops_to_kill: usize) -> Str
         EndReason::TimedOut => "the time is over",
     };
     let grace = short_duration(grace_ms(run));
-    let again = if stops_to_kill > 1 { "Ctrl-C again" } else { "Ctrl-C" };
-    format!("{reason}: the members are asked, {grace} at most; {again} ends it at once")
+    let stop_key = if stops_to_kill > 1 { "Ctrl-C again" } else { "Ctrl-C" };
+    format!("{reason}: the members are asked, {grace} at most; {stop_key} ends it at once")
 }
 
 fn grace_ms(run: &RunContext) -> u64 {

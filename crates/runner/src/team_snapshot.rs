@@ -32,13 +32,13 @@ pub(crate) fn take(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, Er
     let status = run.daemon.status()?;
     let status = status.teams.into_iter().find(|status| status.name == *team.name());
     let status = status.unwrap_or_else(|| empty_status(team));
-    for past in status.past_members {
-        let state = match past.is_suspended {
+    for past_member in status.past_members {
+        let state = match past_member.is_suspended {
             true => MemberState::Suspended,
-            false if past.has_respawn() => MemberState::Respawning,
+            false if past_member.has_respawn() => MemberState::Respawning,
             false => MemberState::Gone,
         };
-        states.insert(past.name, state);
+        states.insert(past_member.name, state);
     }
     states.extend(status.members.iter().map(|member| (member.name.clone(), MemberState::Running)));
     let turn_tasks = status.members.iter().filter_map(|member| member.turn_task).collect();

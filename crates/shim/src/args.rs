@@ -39,13 +39,13 @@ pub(crate) struct HookArgs {
 }
 
 /// Parses the arguments. `None` if they are not a valid command.
-pub(crate) fn parse(words: &[OsString]) -> Option<ShimCommand> {
-    let (command, rest) = words.split_first()?;
-    match (command.to_str()?, rest) {
-        (shim_subcommands::RUN, [spawn, first, socket, second, state_dir, rest @ ..])
+pub(crate) fn parse(args: &[OsString]) -> Option<ShimCommand> {
+    let (command, options) = args.split_first()?;
+    match (command.to_str()?, options) {
+        (shim_subcommands::RUN, [spawn, first, socket, second, state_dir, options @ ..])
             if first == "--socket" && second == "--state-dir" =>
         {
-            let headless = match rest {
+            let headless = match options {
                 [] => None,
                 [option, log] if option == "--headless" => Some(log.into()),
                 _ => return None,
@@ -57,8 +57,8 @@ pub(crate) fn parse(words: &[OsString]) -> Option<ShimCommand> {
         (shim_subcommands::LOG, [path]) if !path.as_encoded_bytes().starts_with(b"-") => {
             Some(ShimCommand::Log(path.into()))
         }
-        (shim_subcommands::HOOK, [event, rest @ ..]) => {
-            let profile = match rest {
+        (shim_subcommands::HOOK, [event, options @ ..]) => {
+            let profile = match options {
                 [] => None,
                 [option, profile] if option == "--profile" => Some(profile.to_str()?.to_owned()),
                 _ => return None,

@@ -57,8 +57,8 @@ pub(crate) fn start_turn(
     pane_mode: PaneMode,
     output: &OutputPty,
 ) -> Result<Child, StartError> {
-    let none = || StartError::Permanent("cannot start a turn without a program".to_owned());
-    let (program, arguments) = turn.argv.split_first().ok_or_else(none)?;
+    let no_program = || StartError::Permanent("cannot start a turn without a program".to_owned());
+    let (program, arguments) = turn.argv.split_first().ok_or_else(no_program)?;
     let mut command = base_command(start, program, pane_mode).map_err(StartError::Permanent)?;
     command.args(arguments).envs(turn.env.iter().map(|(name, value)| (name, value)));
     command.stdin(if turn.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
@@ -73,8 +73,8 @@ pub(crate) fn start_driver(
     pane_mode: PaneMode,
     output: &OutputPty,
 ) -> Result<Child, StartError> {
-    let none = || StartError::Permanent("cannot start an agent without a driver".to_owned());
-    let (program, arguments) = argv.split_first().ok_or_else(none)?;
+    let no_program = || StartError::Permanent("cannot start an agent without a driver".to_owned());
+    let (program, arguments) = argv.split_first().ok_or_else(no_program)?;
     let mut command = base_command(start, program, pane_mode).map_err(StartError::Permanent)?;
     command.args(arguments).stdin(driver_socket);
     start_detached(output, command, program)
@@ -82,7 +82,7 @@ pub(crate) fn start_driver(
 
 /// Starts a command in a new session, with its output on the shim's pseudo-terminal.
 fn start_detached(output: &OutputPty, mut command: Command, program: &str) -> Result<Child, StartError> {
-    let failed = |error: std::io::Error| {
+    let to_start_error = |error: std::io::Error| {
         let text = format!("cannot start {program}: {error}");
         match error.kind() {
             // After these errors no later start can succeed. Other errors, such as a lack of memory
@@ -96,9 +96,9 @@ fn start_detached(output: &OutputPty, mut command: Command, program: &str) -> Re
             _ => StartError::Transient(text),
         }
     };
-    attach_output(&mut command, output).map_err(failed)?;
+    attach_output(&mut command, output).map_err(to_start_error)?;
     run_in_new_session(&mut command, None);
-    command.spawn().map_err(failed)
+    command.spawn().map_err(to_start_error)
 }
 
 /// The reason for a start failure if the program does not exist.
@@ -136,7 +136,7 @@ fn base_command(start: &StartAgent, program: &str, pane_mode: PaneMode) -> Resul
 }
 
 fn attach_output(command: &mut Command, output: &OutputPty) -> std::io::Result<()> {
-    let (out, err) = output.stdio_pair()?;
-    command.stdout(out).stderr(err);
+    let (stdout, stderr) = output.stdio_pair()?;
+    command.stdout(stdout).stderr(stderr);
     Ok(())
 }

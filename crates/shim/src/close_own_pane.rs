@@ -18,8 +18,17 @@ pub(crate) fn close_own_pane(spawn: &str) {
     let mut command = Command::new("tmux");
     // The command closes the pane only if the shim is still the pane's process. If the user has
     // respawned the pane, tmux has sent SIGHUP to the shim, and the pane now belongs to the user.
-    let ours =
+    let is_own_process =
         format!("#{{&&:#{{==:#{{@teamd_spawn}},{spawn}}},#{{==:#{{pane_pid}},{}}}}}", std::process::id());
-    command.args(["-S", socket, "if-shell", "-F", "-t", &pane, &ours, &format!("kill-pane -t {pane}")]);
+    command.args([
+        "-S",
+        socket,
+        "if-shell",
+        "-F",
+        "-t",
+        &pane,
+        &is_own_process,
+        &format!("kill-pane -t {pane}"),
+    ]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().ok();
 }

@@ -108,8 +108,8 @@ impl DaemonConnection {
     /// because the agent may have started this daemon just now.
     pub(crate) fn exempt_processes(&mut self) -> Vec<ProcessStat> {
         if self.connection.is_none() {
-            let fresh = self.daemon.open().ok();
-            fresh.iter().for_each(|connection| self.remember_daemon(connection));
+            let connection = self.daemon.open().ok();
+            connection.iter().for_each(|connection| self.remember_daemon(connection));
         }
         self.daemon_processes.clone()
     }
@@ -117,7 +117,7 @@ impl DaemonConnection {
     fn remember_daemon(&mut self, connection: &Connection) {
         self.daemon_processes.retain(ProcessStat::exists);
         for process in connection.peer_pid().map(descendants::daemon_and_its_tmux).unwrap_or_default() {
-            if !self.daemon_processes.iter().any(|known| known.is_same(&process)) {
+            if !self.daemon_processes.iter().any(|daemon| daemon.is_same(&process)) {
                 self.daemon_processes.push(process);
             }
         }
@@ -125,11 +125,11 @@ impl DaemonConnection {
 
     /// Sends a message to the daemon. Returns false if there is no connection or if sending fails.
     pub(crate) fn send(&mut self, message: &FromShim) -> bool {
-        let sent = self.connection.as_mut().is_some_and(|connection| connection.send(message).is_ok());
-        if !sent {
+        let is_sent = self.connection.as_mut().is_some_and(|connection| connection.send(message).is_ok());
+        if !is_sent {
             self.disconnect();
         }
-        sent
+        is_sent
     }
 
     /// Waits for a message, a signal, one of `watched`, or the deadline. If the connection is lost,
@@ -142,9 +142,9 @@ impl DaemonConnection {
     ) -> ShimEvent {
         loop {
             self.connect();
-            let next_try = (self.connection.is_none() && !self.is_refused).then_some(self.next_attempt);
-            let wake = [deadline, next_try].into_iter().flatten().min();
-            if let Some(event) = self.wait(signals, wake, watched) {
+            let next_attempt = (self.connection.is_none() && !self.is_refused).then_some(self.next_attempt);
+            let wait_end = [deadline, next_attempt].into_iter().flatten().min();
+            if let Some(event) = self.wait(signals, wait_end, watched) {
                 return event;
             }
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
@@ -175,12 +175,12 @@ impl DaemonConnection {
         if self.connection.as_ref().is_some_and(Connection::has_buffered) {
             return self.read_message();
         }
-        let ready = self.poll(signals, deadline, watched);
-        if ready.has_signal {
+        let readiness = self.poll(signals, deadline, watched);
+        if readiness.has_signal {
             signals.drain();
             return Some(ShimEvent::Signal);
         }
-        match ready {
+        match readiness {
             LinkReadiness { has_message: true, .. } => self.read_message(),
             LinkReadiness { has_watched: true, .. } => Some(ShimEvent::DescriptorReady),
             _ => None,
@@ -198,17 +198,17 @@ impl DaemonConnection {
         fds.extend(
             self.connection.iter().map(|connection| PollFd::new(connection.as_fd(), PollFlags::POLLIN)),
         );
-        let timeout = deadline.map_or(PollTimeout::NONE, poll_timeout::until);
+        let timeout = deadline.map_or(PollTimeout::NONE, poll_timeout::from_deadline);
         // If poll fails with EINTR, the signal's byte is in the pipe, and the next call of poll
         // reports it.
         poll(&mut fds, timeout).ok();
-        let ready = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));
-        let (signal, rest) = fds.split_at(1);
-        let (watched, connection) = rest.split_at(watched.len());
+        let is_ready = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));
+        let (signal, others) = fds.split_at(1);
+        let (watched, connection) = others.split_at(watched.len());
         LinkReadiness {
-            has_signal: ready(signal),
-            has_watched: ready(watched),
-            has_message: ready(connection),
+            has_signal: is_ready(signal),
+            has_watched: is_ready(watched),
+            has_message: is_ready(connection),
         }
     }
 

@@ -41,33 +41,33 @@ pub(crate) enum Remaining {
 
 /// Ends all descendants of the shim, except the processes in `exempt` and their descendants. First
 /// all get SIGTERM. Those that still run after `grace` get SIGSTOP and then SIGKILL, repeatedly
-/// until none is left or [`KILL_TIMEOUT`] has passed. `meanwhile` is called after each scan for
+/// until none is left or [`KILL_TIMEOUT`] has passed. `on_scan` is called after each scan for
 /// descendants.
 pub(crate) fn end_all(
     signals: &ShimSignals,
     grace: Duration,
     exempt: &[ProcessStat],
     on_reap: OnReap<'_>,
-    meanwhile: &mut dyn FnMut(),
+    on_scan: &mut dyn FnMut(),
 ) -> Remaining {
-    let term_until = Instant::now() + grace;
-    let kill_until = term_until + KILL_TIMEOUT;
+    let term_deadline = Instant::now() + grace;
+    let kill_deadline = term_deadline + KILL_TIMEOUT;
     let mut remaining = live_descendants(exempt);
     signal_all(&remaining, Signal::TERM);
     // A stopped process handles SIGTERM only when it continues.
     signal_all(&remaining, Signal::CONT);
-    while !remaining.is_empty() && Instant::now() < term_until {
-        meanwhile();
-        wait(signals, term_until);
+    while !remaining.is_empty() && Instant::now() < term_deadline {
+        on_scan();
+        wait(signals, term_deadline);
         remaining = reap_and_list(exempt, on_reap);
     }
     while !reap_and_list(exempt, on_reap).is_empty() {
-        if Instant::now() >= kill_until {
+        if Instant::now() >= kill_deadline {
             return Remaining::Descendants;
         }
-        stop_all(exempt, kill_until);
+        stop_all(exempt, kill_deadline);
         signal_all(&live_descendants(exempt), Signal::KILL);
-        meanwhile();
+        on_scan();
         wait(signals, Instant::now() + RESCAN_INTERVAL);
     }
     Remaining::Nothing
@@ -101,8 +101,8 @@ pub(crate) fn has_process_in_session(session: u32) -> bool {
 
 /// Sends a signal to all descendants of the shim in the session.
 pub(crate) fn signal_session(session: u32, signal: Signal) {
-    let inside = live_descendants(&[]).into_iter().filter(|process| process.session == session);
-    inside.for_each(|process| send_signal(process, signal));
+    let processes = live_descendants(&[]).into_iter().filter(|process| process.session == session);
+    processes.for_each(|process| send_signal(process, signal));
 }
 
 /// Reaps all children that have exited. Returns false if the shim has no child left. Then the shim
@@ -131,7 +131,7 @@ fn reap_and_list(exempt: &[ProcessStat], on_reap: OnReap<'_>) -> Vec<ProcessStat
 }
 
 fn wait(signals: &ShimSignals, deadline: Instant) {
-    let timeout = poll_timeout::until(deadline.min(Instant::now() + RESCAN_INTERVAL));
+    let timeout = poll_timeout::from_deadline(deadline.min(Instant::now() + RESCAN_INTERVAL));
     poll(&mut [PollFd::new(signals.as_fd(), PollFlags::POLLIN)], timeout).ok();
     signals.drain();
 }
@@ -140,15 +140,17 @@ fn wait(signals: &ShimSignals, deadline: Instant) {
 /// afterwards, because the agent may be at its process limit. There, each killed process would make
 /// room for a new child of another process. A stopped process counts for the limit but starts no
 /// children.
-fn stop_all(exempt: &[ProcessStat], until: Instant) {
+fn stop_all(exempt: &[ProcessStat], deadline: Instant) {
     let mut stopped = HashSet::new();
-    while Instant::now() < until {
-        let fresh: Vec<ProcessStat> =
-            live_descendants(exempt).into_iter().filter(|one| stopped.insert((one.pid, one.start))).collect();
-        if fresh.is_empty() {
+    while Instant::now() < deadline {
+        let processes: Vec<ProcessStat> = live_descendants(exempt)
+            .into_iter()
+            .filter(|process| stopped.insert((process.pid, process.start)))
+            .collect();
+        if processes.is_empty() {
             return;
         }
-        fresh.into_iter().for_each(|process| send_signal(process, Signal::STOP));
+        processes.into_iter().for_each(|process| send_signal(process, Signal::STOP));
     }
 }
 
@@ -182,13 +184,13 @@ fn live_descendants(exempt: &[ProcessStat]) -> Vec<ProcessStat> {
 /// If a process exits during a walk, its children get another parent, and the walk may miss them.
 /// So the result is used only if two successive walks agree.
 fn descendants_except(ancestor: u32, exempt: &[ProcessStat]) -> Vec<ProcessStat> {
-    let mut last = None;
+    let mut previous_walk = None;
     for _ in 0..MAX_TREE_WALKS {
-        let found = walk_tree(ancestor, exempt);
-        if found.is_some() && found == last {
-            return found.into_iter().flatten().collect();
+        let processes = walk_tree(ancestor, exempt);
+        if processes.is_some() && processes == previous_walk {
+            return processes.into_iter().flatten().collect();
         }
-        last = found;
+        previous_walk = processes;
     }
     descendants_from_table(ancestor, exempt)
 }
@@ -197,44 +199,44 @@ fn descendants_except(ancestor: u32, exempt: &[ProcessStat]) -> Vec<ProcessStat>
 /// processes if there are few descendants. `None` if a process exited before it was read, or if the
 /// kernel provides no lists of children.
 fn walk_tree(ancestor: u32, exempt: &[ProcessStat]) -> Option<Vec<ProcessStat>> {
-    let (mut found, mut parents) = (Vec::new(), vec![ancestor]);
+    let (mut processes, mut parents) = (Vec::new(), vec![ancestor]);
     while let Some(parent) = parents.pop() {
         for child in child_pids(parent)? {
             let process = ProcessStat::read(child).filter(|process| process.parent == parent)?;
-            if !process.zombie && !exempt.iter().any(|other| other.is_same(&process)) {
+            if !process.zombie && !exempt.iter().any(|exempt| exempt.is_same(&process)) {
                 parents.push(child);
-                found.push(process);
+                processes.push(process);
             }
         }
     }
-    Some(found)
+    Some(processes)
 }
 
 /// The children of all threads of a process.
 fn child_pids(parent: u32) -> Option<Vec<u32>> {
-    let mut all = Vec::new();
+    let mut pids = Vec::new();
     for thread in std::fs::read_dir(format!("/proc/{parent}/task")).ok()? {
         match std::fs::read_to_string(thread.ok()?.path().join("children")) {
-            Ok(text) => all.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
+            Ok(text) => pids.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
             // The thread has exited, and its children now belong to another thread. So the list is
             // incomplete.
             Err(_) => return None,
         }
     }
-    Some(all)
+    Some(pids)
 }
 
 /// Finds the descendants in the table of all processes.
 fn descendants_from_table(ancestor: u32, exempt: &[ProcessStat]) -> Vec<ProcessStat> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let all: HashMap<u32, ProcessStat> =
+    let processes: HashMap<u32, ProcessStat> =
         pids.filter_map(|pid| Some((pid, ProcessStat::read(pid)?))).collect();
-    let descends = |mut pid: u32| {
+    let is_descendant = |mut pid: u32| {
         // The loop is bounded, because a table that changes while it is read may contain a cycle.
-        for _ in 0..all.len() {
-            match all.get(&pid) {
-                Some(process) if exempt.iter().any(|other| other.is_same(process)) => return false,
+        for _ in 0..processes.len() {
+            match processes.get(&pid) {
+                Some(process) if exempt.iter().any(|exempt| exempt.is_same(process)) => return false,
                 Some(process) if process.parent == ancestor => return true,
                 Some(process) if process.parent > 1 => pid = process.parent,
                 _ => return false,
@@ -242,7 +244,7 @@ fn descendants_from_table(ancestor: u32, exempt: &[ProcessStat]) -> Vec<ProcessS
         }
         false
     };
-    all.values().filter(|process| !process.zombie && descends(process.pid)).copied().collect()
+    processes.values().filter(|process| !process.zombie && is_descendant(process.pid)).copied().collect()
 }
 
 #[cfg(test)]
@@ -286,14 +288,14 @@ mod tests {
     #[test]
     fn walk_of_the_tree_and_process_table_find_the_same_descendants() {
         let tree = ProcessTree::start();
-        let sorted = |mut found: Vec<ProcessStat>| {
-            found.sort_by_key(|process| process.pid);
-            found
+        let sorted = |mut processes: Vec<ProcessStat>| {
+            processes.sort_by_key(|process| process.pid);
+            processes
         };
         let find = |exempt: &[ProcessStat]| {
-            let found = sorted(walk_tree(tree.0.id(), exempt).unwrap());
-            assert_eq!(found, sorted(descendants_from_table(tree.0.id(), exempt)));
-            found
+            let processes = sorted(walk_tree(tree.0.id(), exempt).unwrap());
+            assert_eq!(processes, sorted(descendants_from_table(tree.0.id(), exempt)));
+            processes
         };
         let all = find(&[]);
         assert_eq!(all.len(), 3);

@@ -138,17 +138,16 @@ impl DrivenAgent {
 
     fn driver_args(&self) -> Vec<String> {
         let option = |name: &str, value: &Option<String>| {
-            let messages = value.iter().flat_map(|value| [name.to_owned(), value.clone()]);
-            messages.collect::<Vec<_>>()
+            let args = value.iter().flat_map(|value| [name.to_owned(), value.clone()]);
+            args.collect::<Vec<_>>()
         };
-        let mut messages = self.agent.driver.clone();
-        messages.extend(option("--mode", &self.agent.initial_mode));
-        messages
-            .extend(option("--plan-mode", &self.agent.mode_ids.get(PermissionMode::Plan.as_str()).cloned()));
-        messages.extend(option("--session", &self.session));
-        messages.push("--".to_owned());
-        messages.extend_from_slice(&self.agent.argv);
-        messages
+        let mut args = self.agent.driver.clone();
+        args.extend(option("--mode", &self.agent.initial_mode));
+        args.extend(option("--plan-mode", &self.agent.mode_ids.get(PermissionMode::Plan.as_str()).cloned()));
+        args.extend(option("--session", &self.session));
+        args.push("--".to_owned());
+        args.extend_from_slice(&self.agent.argv);
+        args
     }
 
     /// Whether the driver can take a turn.
@@ -272,11 +271,11 @@ impl DrivenAgent {
 
     /// The next event for the turn loop. `None` if there is none.
     pub(crate) fn next_event(&mut self) -> Option<DriverEvent> {
-        let ended = self.turn.take_if(|turn| turn.end.is_some());
-        if ended.is_none() && self.turn.is_some() && std::mem::take(&mut self.is_session_unreported) {
+        let ended_turn = self.turn.take_if(|turn| turn.end.is_some());
+        if ended_turn.is_none() && self.turn.is_some() && std::mem::take(&mut self.is_session_unreported) {
             return self.session.clone().map(DriverEvent::Session);
         }
-        if let Some(DrivenTurn { interrupt, end: Some(end), usage }) = ended {
+        if let Some(DrivenTurn { interrupt, end: Some(end), usage }) = ended_turn {
             self.open_questions.clear();
             if matches!(end, TurnEndKind::Completed) {
                 self.failures_in_row = 0;
@@ -318,8 +317,8 @@ impl DrivenAgent {
 
     fn record_failure(&mut self, driver: DriverProcess) {
         self.failures_in_row += 1;
-        let ended = ExitReport::from_status(driver.status.unwrap_or_default());
-        self.last_failure = driver.failed.unwrap_or_else(|| format!("its driver has ended: {ended}"));
+        let exit_report = ExitReport::from_status(driver.status.unwrap_or_default());
+        self.last_failure = driver.failed.unwrap_or_else(|| format!("its driver has ended: {exit_report}"));
     }
 }
 
@@ -327,6 +326,6 @@ fn turn_end_kind(reason: TurnEndReason) -> TurnEndKind {
     match reason {
         TurnEndReason::Completed => TurnEndKind::Completed,
         TurnEndReason::Cancelled => TurnEndKind::Failed("cancelled".to_owned()),
-        TurnEndReason::Failed(why) => TurnEndKind::Failed(why),
+        TurnEndReason::Failed(reason) => TurnEndKind::Failed(reason),
     }
 }

@@ -23,11 +23,11 @@ impl DriverStream {
     /// Creates a pair of sockets: the shim's end, and the end that becomes the driver's standard
     /// input.
     pub(crate) fn pair() -> std::io::Result<(DriverStream, OwnedFd)> {
-        let (near, far) = UnixStream::pair()?;
-        near.set_nonblocking(true)?;
+        let (shim_end, driver_end) = UnixStream::pair()?;
+        shim_end.set_nonblocking(true)?;
         Ok((
-            DriverStream { stream: near, outgoing: Vec::new(), incoming: Vec::new(), is_closed: false },
-            far.into(),
+            DriverStream { stream: shim_end, outgoing: Vec::new(), incoming: Vec::new(), is_closed: false },
+            driver_end.into(),
         ))
     }
 
@@ -49,7 +49,7 @@ impl DriverStream {
     pub(crate) fn flush(&mut self) {
         while !self.outgoing.is_empty() {
             match (&self.stream).write(&self.outgoing) {
-                Ok(written) => drop(self.outgoing.drain(..written)),
+                Ok(count) => drop(self.outgoing.drain(..count)),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => self.outgoing.clear(),
@@ -61,18 +61,19 @@ impl DriverStream {
     /// Returns the messages that have arrived. After an invalid message the shim reads nothing more
     /// from the socket, because the program at the other end is not a driver of teamd.
     pub(crate) fn read_messages(&mut self) -> Vec<FromDriver> {
-        let mut block = [0; READ_BYTES];
+        let mut buffer = [0; READ_BYTES];
         while !self.is_closed {
-            match (&self.stream).read(&mut block) {
+            match (&self.stream).read(&mut buffer) {
                 Ok(0) => self.is_closed = true,
-                Ok(read) => self.incoming.extend_from_slice(&block[..read]),
+                Ok(count) => self.incoming.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(_) => self.is_closed = true,
             }
         }
-        let whole = self.incoming.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let lines: Vec<u8> = self.incoming.drain(..whole).collect();
+        let complete_bytes =
+            self.incoming.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
+        let lines: Vec<u8> = self.incoming.drain(..complete_bytes).collect();
         self.incoming.shrink_to(READ_BYTES);
         let messages = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let messages: Vec<Option<FromDriver>> =

@@ -6,9 +6,9 @@ use serde_json::Value;
 pub(crate) fn first_string(value: &Value, key: &str) -> Option<String> {
     match value {
         Value::Object(fields) => {
-            let here = fields.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-            let deeper = || fields.values().find_map(|value| first_string(value, key));
-            here.map(str::to_owned).or_else(deeper)
+            let own_text = fields.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+            let nested_text = || fields.values().find_map(|value| first_string(value, key));
+            own_text.map(str::to_owned).or_else(nested_text)
         }
         Value::Array(elements) => elements.iter().find_map(|value| first_string(value, key)),
         _ => None,
@@ -20,8 +20,8 @@ pub(crate) fn first_string(value: &Value, key: &str) -> Option<String> {
 pub(crate) fn last_string(value: &Value, key: &str) -> Option<String> {
     match value {
         Value::Object(fields) => {
-            let deeper = || fields.values().rev().find_map(|value| last_string(value, key));
-            fields.get(key).and_then(Value::as_str).map(str::to_owned).or_else(deeper)
+            let nested_text = || fields.values().rev().find_map(|value| last_string(value, key));
+            fields.get(key).and_then(Value::as_str).map(str::to_owned).or_else(nested_text)
         }
         Value::Array(elements) => elements.iter().rev().find_map(|value| last_string(value, key)),
         _ => None,

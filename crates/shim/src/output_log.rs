@@ -47,7 +47,7 @@ pub(crate) fn run(path: &Path) -> Result<ExitCode, ErrorReport> {
     loop {
         match std::io::stdin().read(&mut bytes) {
             Ok(0) => return Ok(ExitCode::SUCCESS),
-            Ok(read) => log.append(&bytes[..read]),
+            Ok(count) => log.append(&bytes[..count]),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => {
                 return Err(ErrorReport::new(ErrorKind::Io, format!("cannot read standard input: {error}")));

@@ -87,9 +87,9 @@ pub(crate) struct OutputPty {
 impl OutputPty {
     /// Creates a pseudo-terminal whose output goes to the shim's standard output.
     pub(crate) fn to_pane() -> io::Result<OutputPty> {
-        let mut own = File::options();
-        own.append(true).custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
-        let pane = match own.open("/proc/self/fd/1") {
+        let mut options = File::options();
+        options.append(true).custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
+        let pane = match options.open("/proc/self/fd/1") {
             Ok(file) => file.into(),
             // Standard output is a socket, which cannot be opened again. Its descriptor stays
             // blocking, because other processes may share it. So a write to it may block.
@@ -243,9 +243,9 @@ impl OutputPty {
 
     /// Reads a block of output. Returns false if no output is available.
     fn read_block(&mut self) -> bool {
-        let mut bytes = [0; READ_BYTES];
-        let Ok(read @ 1..) = nix::unistd::read(&self.master, &mut bytes) else { return false };
-        let output = self.sentinel.strip(&bytes[..read]);
+        let mut buffer = [0; READ_BYTES];
+        let Ok(count @ 1..) = nix::unistd::read(&self.master, &mut buffer) else { return false };
+        let output = self.sentinel.strip(&buffer[..count]);
         self.tail.push(&output);
         if let Some(captured) = &mut self.captured {
             captured.extend_from_slice(&output);
@@ -255,8 +255,9 @@ impl OutputPty {
         }
         self.scanner.push(&output);
         self.pending.extend_from_slice(&output);
-        if let Some(last) = output.last() {
-            self.program_line = Some(if *last == b'\n' { LinePosition::Start } else { LinePosition::Middle });
+        if let Some(last_byte) = output.last() {
+            self.program_line =
+                Some(if *last_byte == b'\n' { LinePosition::Start } else { LinePosition::Middle });
         }
         true
     }
@@ -264,14 +265,14 @@ impl OutputPty {
     /// Writes as much of the pending output as the sink takes.
     fn flush_pending(&mut self) {
         while !self.pending.is_empty() {
-            let taken = match &self.sink {
+            let taken_bytes = match &self.sink {
                 OutputSink::Log(log) => {
                     log.append(&self.pending);
                     self.pending.len()
                 }
                 OutputSink::Closed => self.pending.len(),
                 OutputSink::Pane(pane) => match nix::unistd::write(pane, &self.pending) {
-                    Ok(written) => written,
+                    Ok(count) => count,
                     Err(Errno::EAGAIN) => return,
                     Err(Errno::EINTR) => continue,
                     Err(_) => {
@@ -280,7 +281,7 @@ impl OutputPty {
                     }
                 },
             };
-            self.pending.drain(..taken);
+            self.pending.drain(..taken_bytes);
         }
         // Memory that was used for a long output is freed.
         self.pending.shrink_to(READ_BYTES);
@@ -294,7 +295,7 @@ fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
 }
 
 fn wait_readable(fd: &OwnedFd, deadline: Instant) {
-    poll(&mut [PollFd::new(fd.as_fd(), PollFlags::POLLIN)], poll_timeout::until(deadline)).ok();
+    poll(&mut [PollFd::new(fd.as_fd(), PollFlags::POLLIN)], poll_timeout::from_deadline(deadline)).ok();
 }
 
 #[cfg(test)]

@@ -52,8 +52,8 @@ pub(crate) fn run_in_new_session(command: &mut Command, wake_socket: Option<&Own
 /// Closes all descriptors above standard error that this process has inherited, so that no agent
 /// keeps them open. This must be called before the process opens descriptors of its own.
 pub(crate) fn close_inherited() {
-    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let numbers = open.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
     let inherited: Vec<RawFd> = numbers.filter(|fd| *fd > 2).collect();
     for fd in inherited {
         // The list also has the descriptor of the directory itself, which is already closed at this
@@ -82,11 +82,11 @@ fn reset_signals() -> std::io::Result<()> {
 /// kernel sends this signal to a background process that calls tcsetpgrp, and its default action
 /// stops the process.
 fn take_foreground() {
-    let mut ttou = SigSet::empty();
-    ttou.add(Signal::SIGTTOU);
-    let mut before = SigSet::empty();
+    let mut blocked_signals = SigSet::empty();
+    blocked_signals.add(Signal::SIGTTOU);
+    let mut previous_mask = SigSet::empty();
     // Without a terminal the calls fail, and nothing needs to be done.
-    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&ttou), Some(&mut before)).ok();
+    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&blocked_signals), Some(&mut previous_mask)).ok();
     nix::unistd::tcsetpgrp(std::io::stdin(), nix::unistd::getpid()).ok();
-    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None).ok();
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&previous_mask), None).ok();
 }

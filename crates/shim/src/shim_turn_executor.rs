@@ -142,8 +142,8 @@ impl TurnExecutor for ShimExecutor<'_> {
         }
     }
 
-    fn answer_permission(&mut self, ask: u64, answer: PermissionAnswer) {
-        self.driven.iter_mut().for_each(|driven| driven.answer(ask, answer.clone()));
+    fn answer_permission(&mut self, question_id: u64, answer: PermissionAnswer) {
+        self.driven.iter_mut().for_each(|driven| driven.answer(question_id, answer.clone()));
     }
 
     fn change_mode(&mut self, mode: &str) -> Result<(), String> {
@@ -181,10 +181,10 @@ impl TurnExecutor for ShimExecutor<'_> {
         }
     }
 
-    fn report_status(&mut self, now: &TurnStatus) {
+    fn report_status(&mut self, status: &TurnStatus) {
         failpoint::hit("turn.report");
-        self.parts.connection.turn = Some(now.clone());
-        self.parts.connection.send(&FromShim::TurnStatus(now.clone()));
+        self.parts.connection.turn = Some(status.clone());
+        self.parts.connection.send(&FromShim::TurnStatus(status.clone()));
     }
 
     fn confirm_interrupt(&mut self) {
@@ -211,14 +211,16 @@ impl ShimExecutor<'_> {
         let Some(driven) = &mut self.driven else { return Ok(()) };
         driven.ensure_started(self.parts.start, self.parts.pane_mode, &self.parts.output).map_err(
             |error| match error {
-                StartError::Permanent(why) | StartError::Transient(why) => TurnLoopEnd::NotStarted(why),
+                StartError::Permanent(reason) | StartError::Transient(reason) => {
+                    TurnLoopEnd::NotStarted(reason)
+                }
             },
         )?;
         loop {
             self.parts.output.copy_available();
             match self.driven.as_mut().and_then(DrivenAgent::next_event) {
-                Some(DriverEvent::Exited(why)) => {
-                    return Err(TurnLoopEnd::NotStarted(format!("cannot start: {why}")));
+                Some(DriverEvent::Exited(reason)) => {
+                    return Err(TurnLoopEnd::NotStarted(format!("cannot start: {reason}")));
                 }
                 _ if self.driven.as_ref().is_none_or(DrivenAgent::is_ready) => return Ok(()),
                 _ => {}
@@ -404,12 +406,12 @@ impl ShimExecutor<'_> {
             return Some(ExecutorEvent::SessionStarted(session));
         }
         let turn = self.turn.take_if(|turn| turn.is_finished())?;
-        let how = match (turn.interrupt, turn.status) {
+        let end = match (turn.interrupt, turn.status) {
             (None, Some(status)) => TurnEndKind::Exited(status),
             _ => TurnEndKind::Interrupted,
         };
         Some(ExecutorEvent::TurnEnded(TurnResult {
-            end: how,
+            end,
             last_lines: turn.output_tail.unwrap_or_default(),
             usage: self.parts.output.usage(),
         }))

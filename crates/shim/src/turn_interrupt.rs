@@ -40,11 +40,11 @@ impl InterruptStage {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         use InterruptStage::{DescendantsKillSent, DescendantsTermSent, Done, IntSent, KillSent, TermSent};
         match self {
-            IntSent(until)
-            | TermSent(until)
-            | KillSent(until)
-            | DescendantsTermSent(until)
-            | DescendantsKillSent(until) => Some(*until),
+            IntSent(deadline)
+            | TermSent(deadline)
+            | KillSent(deadline)
+            | DescendantsTermSent(deadline)
+            | DescendantsKillSent(deadline) => Some(*deadline),
             Done => None,
         }
     }
@@ -54,17 +54,17 @@ impl InterruptStage {
     pub(crate) fn escalate(self, group: u32) -> InterruptStage {
         let now = Instant::now();
         match self {
-            InterruptStage::IntSent(until) if until <= now => {
+            InterruptStage::IntSent(deadline) if deadline <= now => {
                 signal_group(group, Signal::SIGTERM);
                 // A stopped process handles SIGTERM only when it continues.
                 signal_group(group, Signal::SIGCONT);
                 InterruptStage::TermSent(now + STAGE_TIMEOUT)
             }
-            InterruptStage::TermSent(until) | InterruptStage::KillSent(until) if until <= now => {
+            InterruptStage::TermSent(deadline) | InterruptStage::KillSent(deadline) if deadline <= now => {
                 kill_tree(group);
                 InterruptStage::KillSent(now + STAGE_TIMEOUT)
             }
-            step => step,
+            stage => stage,
         }
     }
 
@@ -81,12 +81,12 @@ impl InterruptStage {
                 signal_session(session, rustix::process::Signal::CONT);
                 InterruptStage::DescendantsTermSent(now + STAGE_TIMEOUT)
             }
-            InterruptStage::DescendantsTermSent(until) if until <= now => {
+            InterruptStage::DescendantsTermSent(deadline) if deadline <= now => {
                 signal_session(session, rustix::process::Signal::KILL);
                 InterruptStage::DescendantsKillSent(now + STAGE_TIMEOUT)
             }
-            InterruptStage::DescendantsKillSent(until) if until <= now => InterruptStage::Done,
-            step => step,
+            InterruptStage::DescendantsKillSent(deadline) if deadline <= now => InterruptStage::Done,
+            stage => stage,
         }
     }
 }

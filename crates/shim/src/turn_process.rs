@@ -63,7 +63,7 @@ impl PendingStdin {
         while self.written < self.text.len() {
             match self.pipe.write(&self.text[self.written..]) {
                 Ok(0) => return None,
-                Ok(written) => self.written += written,
+                Ok(count) => self.written += count,
                 Err(error) if error.raw_os_error() == Some(Errno::EAGAIN as i32) => return Some(self),
                 Err(error) if error.raw_os_error() == Some(Errno::EINTR as i32) => {}
                 Err(_) => return None,

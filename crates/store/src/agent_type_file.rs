@@ -19,8 +19,8 @@ pub fn read_agent_type(root: &Path, agent_type: &str) -> Result<Option<String>, 
         return Ok(None);
     }
     let Some(directory) = DirHandle::open(root)?.open_own_dir("agents")? else { return Ok(None) };
-    let found = read_raw(&directory, &format!("{agent_type}.md"), FILE_LIMIT)?;
-    Ok(found.map(|snapshot| String::from_utf8_lossy(&snapshot.into_bytes()).into_owned()))
+    let snapshot = read_raw(&directory, &format!("{agent_type}.md"), FILE_LIMIT)?;
+    Ok(snapshot.map(|snapshot| String::from_utf8_lossy(&snapshot.into_bytes()).into_owned()))
 }
 
 #[cfg(test)]

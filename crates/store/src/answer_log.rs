@@ -49,14 +49,14 @@ impl AnswerLog {
     pub(crate) fn read_team(&self, team: &TeamName) -> Vec<AnsweredRequest> {
         let Ok(true) = self.0.try_exists() else { return Vec::new() };
         let Ok(dir) = StateDir::open(&self.0) else { return Vec::new() };
-        let parts =
+        let files =
             [format!("{}.1", file_name(team)), file_name(team)].map(|name| dir.read(&name).ok().flatten());
-        let lines = parts.iter().flatten().flat_map(|part| part.split(|byte| *byte == b'\n'));
+        let lines = files.iter().flatten().flat_map(|bytes| bytes.split(|byte| *byte == b'\n'));
         lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
     }
 
-    pub(crate) fn append(&self, team: &TeamName, answered: &AnsweredRequest) -> Result<(), Error> {
-        let line = serde_json::to_string(answered).expect("an answer has nothing that JSON cannot hold");
+    pub(crate) fn append(&self, team: &TeamName, request: &AnsweredRequest) -> Result<(), Error> {
+        let line = serde_json::to_string(request).expect("an answer has nothing that JSON cannot hold");
         StateDir::open(&self.0)?.append_line(&file_name(team), &line, ROTATE_BYTES)
     }
 
@@ -68,14 +68,16 @@ impl AnswerLog {
         dir.remove(&file_name(team))
     }
 
-    /// Deletes the logs of all session teams that are not in `existing`.
-    pub(crate) fn delete_ended_sessions(&self, existing: &[TeamName]) -> Result<(), Error> {
+    /// Deletes the logs of all session teams that are not in `existing_teams`.
+    pub(crate) fn delete_ended_sessions(&self, existing_teams: &[TeamName]) -> Result<(), Error> {
         let Ok(true) = self.0.try_exists() else { return Ok(()) };
         let names = StateDir::open(&self.0)?.names()?;
         let team = |name: &String| TeamName::parse(name.split(".jsonl").next()?).ok();
-        let ended =
-            names.iter().filter_map(team).filter(|team| team.is_claude_session() && !existing.contains(team));
-        ended.into_iter().try_for_each(|team| self.delete(&team))
+        let ended_teams = names
+            .iter()
+            .filter_map(team)
+            .filter(|team| team.is_claude_session() && !existing_teams.contains(team));
+        ended_teams.into_iter().try_for_each(|team| self.delete(&team))
     }
 }
 

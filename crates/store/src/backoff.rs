@@ -11,23 +11,23 @@ use uuid::Uuid;
 pub(crate) struct Backoff {
     deadline: Instant,
     step: Duration,
-    longest: Duration,
+    max_step: Duration,
 }
 
 impl Backoff {
-    /// Creates a wait of `limit` in total, in steps from `first` to `longest`.
-    pub(crate) fn new(limit: Duration, first: Duration, longest: Duration) -> Backoff {
-        Backoff { deadline: Instant::now() + limit, step: first, longest }
+    /// Creates a wait of `total`, in steps from `first_step` to `max_step`.
+    pub(crate) fn new(total: Duration, first_step: Duration, max_step: Duration) -> Backoff {
+        Backoff { deadline: Instant::now() + total, step: first_step, max_step }
     }
 
     /// Sleeps for the next step. Returns false without sleeping if the deadline has passed.
     pub(crate) fn wait(&mut self) -> bool {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let remaining = self.deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
             return false;
         }
-        sleep(self.step.mul_f64(jitter()).min(left));
-        self.step = (self.step * 2).min(self.longest);
+        sleep(self.step.mul_f64(jitter()).min(remaining));
+        self.step = (self.step * 2).min(self.max_step);
         true
     }
 }

@@ -96,11 +96,11 @@ impl CachedRead {
 
 /// Parses `text`. If the cached text is the same, returns the cached config instead.
 pub(crate) fn parse_or_reuse(
-    last: Option<&CachedRead>,
+    cached: Option<&CachedRead>,
     text: &str,
 ) -> Result<Arc<CachedConfig>, ConfigError> {
-    match last.filter(|last| last.config.text == text) {
-        Some(last) => Ok(Arc::clone(&last.config)),
+    match cached.filter(|cached| cached.config.text == text) {
+        Some(cached) => Ok(Arc::clone(&cached.config)),
         None => CachedConfig::parse(text, BaseVersion::next()),
     }
 }

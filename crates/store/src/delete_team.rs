@@ -22,11 +22,11 @@ impl Team {
     /// As [`Team::check_deletable`].
     pub fn delete(&self) -> Result<(), Error> {
         self.check_deletable()?;
-        let mut leftovers = Vec::new();
-        for (dir, known) in self.team_dirs()? {
-            delete_known(dir, known, &mut leftovers)?;
+        let mut unknown_files = Vec::new();
+        for (dir, is_known_name) in self.team_dirs()? {
+            delete_known(dir, is_known_name, &mut unknown_files)?;
         }
-        self.check_no_unknown_files(leftovers)?;
+        self.check_no_unknown_files(unknown_files)?;
         self.all_tasks_dir().rmdir(self.name().as_str())?;
         self.dir().rmdir(INBOXES_DIR)?;
         self.forget()?;
@@ -40,53 +40,57 @@ impl Team {
     /// [`Error::UnknownFiles`] names the unknown files; `ReadOnly`, `Io`.
     pub fn check_deletable(&self) -> Result<(), Error> {
         self.check_writable()?;
-        let mut leftovers = Vec::new();
-        for (dir, known) in self.team_dirs()? {
+        let mut unknown_files = Vec::new();
+        for (dir, is_known_name) in self.team_dirs()? {
             for name in dir.file_names()? {
                 let kind = dir.stat(&name)?.map(|stat| file_type(&stat));
-                let deletable =
-                    kind.is_none_or(|kind| is_lock_dir(kind, &name) || is_deletable(kind, &name, known));
-                leftovers.extend((!deletable).then(|| dir.join(&name)));
+                let is_known_file = kind
+                    .is_none_or(|kind| is_lock_dir(kind, &name) || is_deletable(kind, &name, is_known_name));
+                unknown_files.extend((!is_known_file).then(|| dir.join(&name)));
             }
         }
-        self.check_no_unknown_files(leftovers)
+        self.check_no_unknown_files(unknown_files)
     }
 
     /// The team's directories, each with a filter for the names of its known files.
     fn team_dirs(&self) -> Result<impl Iterator<Item = (&DirHandle, NameFilter)>, Error> {
-        let parts = [
+        let dirs = [
             self.inboxes_dir()?.map(|dir| (dir, is_inbox_file as NameFilter)),
             self.tasks_dir()?.map(|dir| (dir, is_task_file as NameFilter)),
             Some((self.dir(), matches_nothing as NameFilter)),
         ];
-        Ok(parts.into_iter().flatten())
+        Ok(dirs.into_iter().flatten())
     }
 
-    fn check_no_unknown_files(&self, mut leftovers: Vec<PathBuf>) -> Result<(), Error> {
+    fn check_no_unknown_files(&self, mut unknown_files: Vec<PathBuf>) -> Result<(), Error> {
         let expected = [self.dir().join(CONFIG_FILE), self.dir().join(INBOXES_DIR)];
-        leftovers.retain(|path| !expected.contains(path));
-        if leftovers.is_empty() {
+        unknown_files.retain(|path| !expected.contains(path));
+        if unknown_files.is_empty() {
             return Ok(());
         }
-        Err(Error::UnknownFiles { team: self.name().clone(), paths: leftovers })
+        Err(Error::UnknownFiles { team: self.name().clone(), paths: unknown_files })
     }
 }
 
 type NameFilter = fn(&str) -> bool;
 
-/// Deletes those files in `dir` whose names `known` accepts, and all locks and temporary files.
-/// Adds the paths of all other files to `leftovers`.
-fn delete_known(dir: &DirHandle, known: NameFilter, leftovers: &mut Vec<PathBuf>) -> Result<(), Error> {
+/// Deletes those files in `dir` whose names `is_known_name` accepts, and all locks and temporary
+/// files. Adds the paths of all other files to `unknown_files`.
+fn delete_known(
+    dir: &DirHandle,
+    is_known_name: NameFilter,
+    unknown_files: &mut Vec<PathBuf>,
+) -> Result<(), Error> {
     for name in dir.file_names()? {
         let Some(stat) = dir.stat(&name)? else { continue };
         let kind = file_type(&stat);
         if is_lock_dir(kind, &name) && dir.rmdir(&name).is_ok() {
             continue;
         }
-        if is_deletable(kind, &name, known) {
+        if is_deletable(kind, &name, is_known_name) {
             dir.unlink(&name)?;
         } else {
-            leftovers.push(dir.join(&name));
+            unknown_files.push(dir.join(&name));
         }
     }
     Ok(())
@@ -96,8 +100,8 @@ fn is_lock_dir(kind: SFlag, name: &str) -> bool {
     kind == SFlag::S_IFDIR && is_lock(name)
 }
 
-fn is_deletable(kind: SFlag, name: &str, known: NameFilter) -> bool {
-    kind == SFlag::S_IFREG && (known(name) || is_temp_file(name))
+fn is_deletable(kind: SFlag, name: &str, is_known_name: NameFilter) -> bool {
+    kind == SFlag::S_IFREG && (is_known_name(name) || is_temp_file(name))
 }
 
 /// Name filter for the team's own directory: accepts no file. The config and the inboxes directory

@@ -73,11 +73,13 @@ impl DirHandle {
         if let Some(birth) = self.generation.get() {
             return Ok(*birth);
         }
-        let meta = self.fd.try_clone().and_then(|fd| File::from(fd).metadata());
-        let meta = meta.map_err(|cause| Error::io("look at", &self.path, cause))?;
+        let metadata = self.fd.try_clone().and_then(|fd| File::from(fd).metadata());
+        let metadata = metadata.map_err(|cause| Error::io("look at", &self.path, cause))?;
         // Not every file system stores the creation time.
-        let born = meta.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
-        Ok(*self.generation.get_or_init(|| meta.ino() ^ born.map_or(0, |born| born.as_nanos() as u64)))
+        let created = metadata.created().ok().and_then(|created| created.duration_since(UNIX_EPOCH).ok());
+        Ok(*self
+            .generation
+            .get_or_init(|| metadata.ino() ^ created.map_or(0, |created| created.as_nanos() as u64)))
     }
 
     /// Opens a directory by its path. Symbolic links in the path are followed.
@@ -109,9 +111,9 @@ impl DirHandle {
     /// As [`DirHandle::open_dir`]; `Untrusted` if another user owns the subdirectory or can write
     /// to it.
     pub(crate) fn open_own_dir(&self, name: &str) -> Result<Option<DirHandle>, Error> {
-        let found = self.open_dir(name)?;
-        found.as_ref().map_or(Ok(()), DirHandle::check_own_access)?;
-        Ok(found)
+        let dir = self.open_dir(name)?;
+        dir.as_ref().map_or(Ok(()), DirHandle::check_own_access)?;
+        Ok(dir)
     }
 
     /// Opens a subdirectory of a root; creates it with mode 0700 if it is missing.
@@ -141,8 +143,8 @@ impl DirHandle {
             Ok(()) | Err(Errno::EEXIST) => failpoint::hit("store.mkdir-done"),
             Err(errno) => return Err(Error::io("create", &self.join(name), errno)),
         }
-        let gone = || Error::io("open", &self.join(name), Errno::ENOENT);
-        self.open_dir(name)?.ok_or_else(gone)
+        let vanished = || Error::io("open", &self.join(name), Errno::ENOENT);
+        self.open_dir(name)?.ok_or_else(vanished)
     }
 
     /// The names of the entries, sorted. Bytes that are not UTF-8 become replacement characters.
@@ -186,9 +188,9 @@ impl DirHandle {
         Ok(u64::try_from(stat.st_size).unwrap_or(0))
     }
 
-    /// Whether the entry `name` is still the directory `held`. True if the check itself fails.
-    pub(crate) fn has_same_dir(&self, name: &str, held: &DirHandle) -> bool {
-        held.is_same_dir(fstatat(self, name, AtFlags::AT_SYMLINK_NOFOLLOW))
+    /// Whether the entry `name` is still the directory `expected`. True if the check itself fails.
+    pub(crate) fn has_same_dir(&self, name: &str, expected: &DirHandle) -> bool {
+        expected.is_same_dir(fstatat(self, name, AtFlags::AT_SYMLINK_NOFOLLOW))
     }
 
     /// Whether the path still leads to this directory and contains no symbolic links. Also true if
@@ -198,10 +200,10 @@ impl DirHandle {
         self.is_same_dir(stat(&self.path)) && self.path.canonicalize().map_or(true, is_unchanged)
     }
 
-    fn is_same_dir(&self, found: Result<FileStat, Errno>) -> bool {
-        match (found, self.inode_id()) {
+    fn is_same_dir(&self, stat: Result<FileStat, Errno>) -> bool {
+        match (stat, self.inode_id()) {
             (Err(Errno::ENOENT | Errno::ENOTDIR), _) => false,
-            (Ok(found), Ok(own)) => inode_id(&found) == own,
+            (Ok(stat), Ok(own_id)) => inode_id(&stat) == own_id,
             (Err(_), _) | (_, Err(_)) => true,
         }
     }

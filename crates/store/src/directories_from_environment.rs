@@ -6,14 +6,14 @@ use protocol::directories::{Directories, DirectoryEnvironment};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::{Path, PathBuf};
 
-/// The path of the root: `named` if set, otherwise `$CLAUDE_CONFIG_DIR`, otherwise `~/.claude`.
-/// Symbolic links in the path are not resolved.
+/// The path of the root: `explicit_root` if set, otherwise `$CLAUDE_CONFIG_DIR`, otherwise
+/// `~/.claude`. Symbolic links in the path are not resolved.
 ///
 /// # Errors
-/// `Config` if `named` is `None` and neither `$CLAUDE_CONFIG_DIR` nor `$HOME` is set.
-pub fn resolve_root_path(named: Option<&Path>) -> Result<PathBuf, ErrorReport> {
-    let found = named.map(Path::to_owned).or_else(|| env_path("CLAUDE_CONFIG_DIR"));
-    found.or_else(|| env_path("HOME").map(|home| home.join(".claude"))).ok_or_else(|| {
+/// `Config` if `explicit_root` is `None` and neither `$CLAUDE_CONFIG_DIR` nor `$HOME` is set.
+pub fn resolve_root_path(explicit_root: Option<&Path>) -> Result<PathBuf, ErrorReport> {
+    let root_or_config_dir = explicit_root.map(Path::to_owned).or_else(|| env_path("CLAUDE_CONFIG_DIR"));
+    root_or_config_dir.or_else(|| env_path("HOME").map(|home| home.join(".claude"))).ok_or_else(|| {
         ErrorReport::new(ErrorKind::Config, "cannot find a root: $HOME is not set")
             .with_help("name one with --root DIR")
     })

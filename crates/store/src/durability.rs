@@ -24,15 +24,15 @@ pub enum Durability {
 pub struct UnknownDurability(String);
 
 impl Durability {
-    /// Parses `level`, the value of `$TEAMD_DURABILITY`. `None` means [`Durability::Process`].
+    /// Parses `value`, the value of `$TEAMD_DURABILITY`. `None` means [`Durability::Process`].
     ///
     /// # Errors
-    /// `Config` if `level` is not the name of a durability.
-    pub fn from_env_value(level: Option<&str>) -> Result<Durability, ErrorReport> {
-        level.map_or(Ok(Durability::default()), |level| {
+    /// `Config` if `value` is not the name of a durability.
+    pub fn from_env_value(value: Option<&str>) -> Result<Durability, ErrorReport> {
+        value.map_or(Ok(Durability::default()), |value| {
             let unknown =
-                |_| ErrorReport::new(ErrorKind::Config, format!("cannot use $TEAMD_DURABILITY: {level}"));
-            level.parse().map_err(unknown)
+                |_| ErrorReport::new(ErrorKind::Config, format!("cannot use $TEAMD_DURABILITY: {value}"));
+            value.parse().map_err(unknown)
         })
     }
 }

@@ -57,18 +57,18 @@ impl Team {
                     visit(&format!("tasks/{name}/{file}"), &bytes)?;
                 }
             }
-            if let Some(mark) = read_raw(tasks, HIGH_WATER_MARK_FILE, FILE_LIMIT)? {
-                visit(&format!("tasks/{name}/{HIGH_WATER_MARK_FILE}"), &mark.into_bytes())?;
+            if let Some(high_water_mark) = read_raw(tasks, HIGH_WATER_MARK_FILE, FILE_LIMIT)? {
+                visit(&format!("tasks/{name}/{HIGH_WATER_MARK_FILE}"), &high_water_mark.into_bytes())?;
             }
         }
         Ok(())
     }
 
     fn read_valid(&self, dir: &DirHandle, file: &str, shape: JsonShape) -> Result<Option<Vec<u8>>, Error> {
-        let read = read_and_parse(self.io(), dir, file, shape.limit(), HALF_WRITTEN_TIMEOUT, |text| {
+        let result = read_and_parse(self.io(), dir, file, shape.limit(), HALF_WRITTEN_TIMEOUT, |text| {
             shape.check(text)
         })?;
-        Ok(read.map(|(snapshot, ())| snapshot.into_bytes()))
+        Ok(result.map(|(snapshot, ())| snapshot.into_bytes()))
     }
 
     /// Writes the inboxes, tasks and config fields of an archive to a team that was just created.
@@ -84,8 +84,8 @@ impl Team {
         let (inboxes, tasks) = (self.create_inboxes_dir()?, self.create_tasks_dir()?);
         archive.inboxes.iter().try_for_each(|(file, text)| create_file(inboxes, file, text))?;
         archive.tasks.iter().try_for_each(|(id, text)| create_file(tasks, &format!("{id}.json"), text))?;
-        if let Some(mark) = archive.high_water_mark {
-            write_file(tasks, HIGH_WATER_MARK_FILE, mark.to_string().as_bytes(), durability)?;
+        if let Some(high_water_mark) = archive.high_water_mark {
+            write_file(tasks, HIGH_WATER_MARK_FILE, high_water_mark.to_string().as_bytes(), durability)?;
         }
         sync_dir(inboxes, durability)?;
         sync_dir(tasks, durability)?;
@@ -227,11 +227,11 @@ impl TeamArchive {
     }
 
     fn add_high_water_mark(&mut self, path: &str, text: &str) -> Result<(), ErrorReport> {
-        let mark = text.trim().parse().map_err(|_| import_error(path, "not a number"))?;
-        if mark > MAX_IMPORTED_ID {
+        let high_water_mark = text.trim().parse().map_err(|_| import_error(path, "not a number"))?;
+        if high_water_mark > MAX_IMPORTED_ID {
             return Err(import_error(path, "it leaves too few ids for new tasks"));
         }
-        check_first(path, self.high_water_mark.replace(mark))
+        check_first(path, self.high_water_mark.replace(high_water_mark))
     }
 }
 
@@ -244,8 +244,8 @@ impl TeamArchive {
 fn check_request_dates(path: &str, entries: Vec<InboxEntry>, now: u64) -> Result<(), ErrorReport> {
     for request in entries.into_iter().filter_map(OpenRequest::from_entry) {
         if request.asked_at == 0 || request.asked_at > now {
-            let (id, from) = (request.request.id(), &request.from);
-            let reason = format!("the request {id} of {from} is dated in the future, or has no date");
+            let (id, sender) = (request.request.id(), &request.from);
+            let reason = format!("the request {id} of {sender} is dated in the future, or has no date");
             return Err(import_error(path, &reason).with_help("compare the clocks of both machines: date -u"));
         }
     }

@@ -70,9 +70,9 @@ impl ForeignSettings {
         let mode = std::fs::metadata(&self.path)
             .map_or(PRIVATE_MODE, |metadata| metadata.permissions().mode() & 0o7777);
         let dir = DirHandle::open(directory)?;
-        let copy = self.bytes.as_ref().map(|before| (format!("{name}{suffix}"), before));
-        if let Some((copy, before)) = &copy {
-            write_file_with_mode(&dir, copy, before, mode, Durability::Ordered)?;
+        let copy = self.bytes.as_ref().map(|bytes| (format!("{name}{suffix}"), bytes));
+        if let Some((copy, bytes)) = &copy {
+            write_file_with_mode(&dir, copy, bytes, mode, Durability::Ordered)?;
         }
         write_file_with_mode(&dir, name, bytes, mode, Durability::Ordered)?;
         Ok(copy.map(|(copy, _)| directory.join(copy)))

@@ -67,13 +67,13 @@ impl<'d> Lock<'d> {
         failpoint::hit_before_call("lock.mkdir")
             .map_err(|cause| Error::io("lock", &dir.join(&name), cause))?;
         loop {
-            let before = CreationTime::now();
+            let creation_time = CreationTime::now();
             match mkdirat(dir, name.as_str(), sticky_mode()) {
                 Ok(()) => {
                     failpoint::hit("lock.created");
-                    let held = confirm(dir, &name, before)?;
+                    let stamp_and_flock = confirm(dir, &name, creation_time)?;
                     failpoint::hit("lock.confirmed");
-                    match held {
+                    match stamp_and_flock {
                         Some((stamp, flock)) => return Ok(Lock { dir, stamp, name, _flock: flock }),
                         None if backoff.wait() => continue,
                         None => {
@@ -180,20 +180,20 @@ fn take_over(dir: &DirHandle, name: &str, watch: &StaleWatch) -> Result<Takeover
         let reason = "it is a directory with something in it, which no program removes".to_owned();
         return Err(Error::Locked { path: dir.join(name), reason });
     }
-    let moved = format!(".{name}.stale.{}", Uuid::new_v4().simple());
+    let moved_name = format!(".{name}.stale.{}", Uuid::new_v4().simple());
     failpoint::hit("lock.take-over");
-    match rename_noreplace(dir, name, &moved) {
+    match rename_noreplace(dir, name, &moved_name) {
         Ok(()) => failpoint::hit("lock.taken-over"),
         Err(Errno::ENOENT) => return Ok(TakeoverResult::LostRace),
         Err(errno) => return Err(Error::io("take over", &dir.join(name), errno)),
     }
     let expected = watch.last_seen.map(|(stamp, _)| stamp);
-    let actual = dir.stat(&moved)?.map(|stat| LockStamp::from_stat(&stat));
-    if actual != expected && rename_noreplace(dir, &moved, name).is_ok() {
+    let moved_stamp = dir.stat(&moved_name)?.map(|stat| LockStamp::from_stat(&stat));
+    if moved_stamp != expected && rename_noreplace(dir, &moved_name, name).is_ok() {
         return Ok(TakeoverResult::LostRace);
     }
-    dir.rmdir(&moved)?;
-    Ok(if actual == expected { TakeoverResult::Removed } else { TakeoverResult::LostRace })
+    dir.rmdir(&moved_name)?;
+    Ok(if moved_stamp == expected { TakeoverResult::Removed } else { TakeoverResult::LostRace })
 }
 
 #[cfg(test)]
@@ -225,11 +225,11 @@ mod tests {
         let path = dir.path().join("x.json.lock");
         std::fs::create_dir(&path).unwrap();
         let mode = path.metadata().unwrap().permissions();
-        for before in [
+        for creation_time in [
             CreationTime::with_age(Duration::from_secs(6), Duration::ZERO),
             CreationTime::with_age(Duration::ZERO, LOCK_STALE_AFTER),
         ] {
-            assert!(confirm(&directory, "x.json.lock", before).unwrap().is_none());
+            assert!(confirm(&directory, "x.json.lock", creation_time).unwrap().is_none());
             assert_eq!(path.metadata().unwrap().permissions(), mode, "a foreign lock gets no sticky bit");
         }
         assert!(confirm(&directory, "x.json.lock", CreationTime::now()).unwrap().is_some());
@@ -248,7 +248,7 @@ mod tests {
     fn a_lock_is_sticky_from_its_creation_and_not_taken_over_at_the_first_check() {
         let dir = tempfile::TempDir::new().unwrap();
         let directory = DirHandle::open(dir.path()).unwrap();
-        let before = CreationTime::now();
+        let creation_time = CreationTime::now();
         mkdirat(&directory, "x.json.lock", sticky_mode()).unwrap();
         assert!(
             matches!(inspect::named_lock_state(&directory, "x.json.lock").unwrap(), LockState::Stale(_)),
@@ -258,7 +258,7 @@ mod tests {
             StaleWatch::new().observe(&directory, "x.json.lock").unwrap(),
             LockObservation::Held
         ));
-        assert!(confirm(&directory, "x.json.lock", before).unwrap().is_some());
+        assert!(confirm(&directory, "x.json.lock", creation_time).unwrap().is_some());
     }
 
     #[test]

@@ -98,32 +98,38 @@ impl MemberRequests {
 
     /// All requests of the members' current spawns: open, answered and withdrawn.
     pub fn scan(&self) -> Result<RequestScanResult, Error> {
-        let all = self.scan_all()?;
-        let answered = all.iter().filter_map(ScannedRequest::to_answered).collect();
-        let is_withdrawn = |found: &&ScannedRequest| found.state == RequestState::Withdrawn;
-        let withdrawn = all.iter().filter(is_withdrawn).map(ScannedRequest::key).collect();
-        let plans_timed_out_twice = members_timed_out_twice(&all);
-        let (suspended, all): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|found| found.state == RequestState::AskerSuspended);
-        let suspended = suspended.into_iter().map(|found| found.request).collect();
-        Ok(RequestScanResult { open: into_open(all), suspended, answered, withdrawn, plans_timed_out_twice })
+        let requests = self.scan_all()?;
+        let answered = requests.iter().filter_map(ScannedRequest::to_answered).collect();
+        let is_withdrawn = |request: &&ScannedRequest| request.state == RequestState::Withdrawn;
+        let withdrawn = requests.iter().filter(is_withdrawn).map(ScannedRequest::key).collect();
+        let plans_timed_out_twice = members_timed_out_twice(&requests);
+        let (suspended, requests): (Vec<_>, Vec<_>) =
+            requests.into_iter().partition(|request| request.state == RequestState::AskerSuspended);
+        let suspended = suspended.into_iter().map(|request| request.request).collect();
+        Ok(RequestScanResult {
+            open: into_open(requests),
+            suspended,
+            answered,
+            withdrawn,
+            plans_timed_out_twice,
+        })
     }
 
     /// The id of the member's last plan request without an answer. `None` if there is none.
     pub fn open_plan_request(&self, member: &AgentName) -> Result<Option<RequestId>, Error> {
-        let is_open_plan = |found: &ScannedRequest| {
-            let plan = matches!(found.request.request, MemberRequest::Plan(_));
-            plan && found.state == RequestState::Open && found.request.from == *member
+        let is_open_plan = |request: &ScannedRequest| {
+            let plan = matches!(request.request.request, MemberRequest::Plan(_));
+            plan && request.state == RequestState::Open && request.request.from == *member
         };
-        let found = self.scan_all()?.into_iter().rev().find(is_open_plan);
-        Ok(found.map(|found| found.request.request.id().clone()))
+        let request = self.scan_all()?.into_iter().rev().find(is_open_plan);
+        Ok(request.map(|request| request.request.request.id().clone()))
     }
 
     /// The text of the plan in the request `id`. `None` if the lead's inbox no longer has the
     /// request.
     pub fn plan_text(&self, id: &RequestId) -> Result<Option<String>, Error> {
-        let all = self.scan_all()?.into_iter();
-        Ok(all.map(|found| found.request.request).find_map(|request| match request {
+        let requests = self.scan_all()?.into_iter();
+        Ok(requests.map(|request| request.request.request).find_map(|request| match request {
             MemberRequest::Plan(plan) if plan.request_id == *id => Some(plan.plan_content),
             _ => None,
         }))
@@ -136,19 +142,21 @@ impl MemberRequests {
     /// `NoSuchRequest`, `AmbiguousRequest`, `AlreadyAnswered`, `AskerGone`, `Withdrawn`, and errors
     /// of reading.
     pub fn find(&self, id: &str) -> Result<OpenRequest, Error> {
-        let (same, others): (Vec<ScannedRequest>, Vec<ScannedRequest>) =
-            self.scan_all()?.into_iter().partition(|found| found.request.request.id().as_str() == id);
-        if !same.is_empty() {
-            return single_open(id, same);
+        let (exact_matches, other_requests): (Vec<ScannedRequest>, Vec<ScannedRequest>) =
+            self.scan_all()?.into_iter().partition(|request| request.request.request.id().as_str() == id);
+        if !exact_matches.is_empty() {
+            return single_open(id, exact_matches);
         }
-        let has_prefix =
-            |found: &ScannedRequest| !id.is_empty() && found.request.request.id().as_str().starts_with(id);
-        let (matching, rest): (Vec<ScannedRequest>, Vec<ScannedRequest>) =
-            others.into_iter().partition(has_prefix);
-        if !matching.is_empty() {
-            return single_open(id, matching);
+        let has_prefix = |request: &ScannedRequest| {
+            !id.is_empty() && request.request.request.id().as_str().starts_with(id)
+        };
+        let (prefix_matches, other_requests): (Vec<ScannedRequest>, Vec<ScannedRequest>) =
+            other_requests.into_iter().partition(has_prefix);
+        if !prefix_matches.is_empty() {
+            return single_open(id, prefix_matches);
         }
-        let open = into_open(rest).into_iter().map(|request| request.request.id().to_string()).collect();
+        let open =
+            into_open(other_requests).into_iter().map(|request| request.request.id().to_string()).collect();
         Err(Error::NoSuchRequest { id: id.to_owned(), open })
     }
 
@@ -229,8 +237,8 @@ impl MemberRequests {
             let response = PermissionResponse { request_id: id.clone(), outcome };
             let text = Payload::PermissionResponse(response).to_text();
             let message = Message { read: true, ..Message::new(from, text, at_ms) };
-            let closed = |entries: &[InboxEntry]| find_answer(entries, id, AgentName::is_lead).is_some();
-            inbox.append_unless(&message, MESSAGE_LIMIT, closed)?;
+            let is_answered = |entries: &[InboxEntry]| find_answer(entries, id, AgentName::is_lead).is_some();
+            inbox.append_unless(&message, MESSAGE_LIMIT, is_answered)?;
         }
         Ok(())
     }
@@ -263,7 +271,7 @@ impl MemberRequests {
     fn determine_states(&self, requests: Vec<OpenRequest>) -> Result<Vec<ScannedRequest>, Error> {
         let (config, answers) = (self.0.cached_config()?, self.0.answer_log().read_team(self.0.name()));
         let mut inboxes: BTreeMap<AgentName, Vec<InboxEntry>> = BTreeMap::new();
-        let mut all = Vec::with_capacity(requests.len());
+        let mut scanned = Vec::with_capacity(requests.len());
         let plans_to_resubmit = OnceCell::new();
         let plans_to_resubmit = || plans_to_resubmit.get_or_init(|| self.0.plans_to_resubmit());
         for mut request in requests {
@@ -272,11 +280,11 @@ impl MemberRequests {
                     RequestState::AskerSuspended
                 }
                 None => RequestState::AskerGone,
-                Some(since) if request.last_asked_at > 0 && request.last_asked_at < since => {
+                Some(joined_at) if request.last_asked_at > 0 && request.last_asked_at < joined_at => {
                     RequestState::AskerGone
                 }
                 Some(_) => match find_recorded(&answers, &request) {
-                    Some(answered) => answered,
+                    Some(state) => state,
                     None => {
                         if !inboxes.contains_key(&request.from) {
                             let candidates = possible_answers(&self.0.inbox(&request.from))?;
@@ -287,9 +295,9 @@ impl MemberRequests {
                     }
                 },
             };
-            all.push(ScannedRequest { request, state });
+            scanned.push(ScannedRequest { request, state });
         }
-        Ok(all)
+        Ok(scanned)
     }
 }
 
@@ -300,9 +308,9 @@ impl ScannedRequest {
 
     fn to_answered(&self) -> Option<AnsweredRequest> {
         let RequestState::Answered { approved, by } = self.state else { return None };
-        let (to, request) = (self.request.from.clone(), self.request.request.id().clone());
+        let (member, request) = (self.request.from.clone(), self.request.request.id().clone());
         Some(AnsweredRequest {
-            member: to,
+            member,
             request_id: request,
             approved,
             answered_by: by,
@@ -325,11 +333,12 @@ impl RequestState {
 }
 
 /// The members whose last two plans were rejected because of a timeout.
-fn members_timed_out_twice(all: &[ScannedRequest]) -> BTreeSet<AgentName> {
-    let mut in_a_row: BTreeMap<&AgentName, u32> = BTreeMap::new();
-    for found in all.iter().filter(|found| matches!(found.request.request, MemberRequest::Plan(_))) {
-        let count = in_a_row.entry(&found.request.from).or_default();
-        match found.state {
+fn members_timed_out_twice(requests: &[ScannedRequest]) -> BTreeSet<AgentName> {
+    let mut timeout_counts: BTreeMap<&AgentName, u32> = BTreeMap::new();
+    for request in requests.iter().filter(|request| matches!(request.request.request, MemberRequest::Plan(_)))
+    {
+        let count = timeout_counts.entry(&request.request.from).or_default();
+        match request.state {
             RequestState::Answered { approved: false, by: AnsweredBy::Timeout } => *count += 1,
             RequestState::Answered { .. } => *count = 0,
             RequestState::Open
@@ -338,26 +347,26 @@ fn members_timed_out_twice(all: &[ScannedRequest]) -> BTreeSet<AgentName> {
             | RequestState::AskerSuspended => {}
         }
     }
-    in_a_row.into_iter().filter(|(_, count)| *count >= 2).map(|(name, _)| name.clone()).collect()
+    timeout_counts.into_iter().filter(|(_, count)| *count >= 2).map(|(name, _)| name.clone()).collect()
 }
 
 fn is_plan(request: &OpenRequest) -> bool {
     matches!(request.request, MemberRequest::Plan(_))
 }
 
-fn into_open(all: Vec<ScannedRequest>) -> Vec<OpenRequest> {
-    let open = all.into_iter().filter(|found| found.state == RequestState::Open);
-    open.map(|found| found.request).collect()
+fn into_open(requests: Vec<ScannedRequest>) -> Vec<OpenRequest> {
+    let open_requests = requests.into_iter().filter(|request| request.state == RequestState::Open);
+    open_requests.map(|request| request.request).collect()
 }
 
 fn find_recorded(answers: &[AnsweredRequest], request: &OpenRequest) -> Option<RequestState> {
-    let is = |answered: &&AnsweredRequest| {
-        answered.member == request.from
-            && answered.request_id == *request.request.id()
-            && answered.asked_at >= request.last_asked_at
+    let is_answer = |answer: &&AnsweredRequest| {
+        answer.member == request.from
+            && answer.request_id == *request.request.id()
+            && answer.asked_at >= request.last_asked_at
     };
-    let answered = answers.iter().rfind(is)?;
-    Some(RequestState::Answered { approved: answered.approved, by: answered.answered_by })
+    let answer = answers.iter().rfind(is_answer)?;
+    Some(RequestState::Answered { approved: answer.approved, by: answer.answered_by })
 }
 
 /// The time at which the member that made `request` joined the team, in ms since the epoch. `None`
@@ -376,13 +385,13 @@ impl OpenRequest {
     pub fn from_entry(entry: InboxEntry) -> Option<OpenRequest> {
         let message = entry.message.as_ref().ok()?;
         let request = MemberRequest::parse(&message.text)?;
-        let since = parse_iso8601(&message.timestamp).unwrap_or(0);
+        let asked_at = parse_iso8601(&message.timestamp).unwrap_or(0);
         let (from, text) = (AgentName::new_unchecked(&message.from), message.text.clone());
         Some(OpenRequest {
             request,
             from,
-            asked_at: since,
-            last_asked_at: since,
+            asked_at,
+            last_asked_at: asked_at,
             cwd: String::new(),
             text,
             entries: vec![entry],
@@ -392,12 +401,13 @@ impl OpenRequest {
 
 /// Adds a request, or merges it with the earlier request that it repeats.
 fn merge_repeat(requests: &mut Vec<OpenRequest>, request: OpenRequest) {
-    let same =
-        |known: &&mut OpenRequest| known.from == request.from && known.request.id() == request.request.id();
-    match requests.iter_mut().find(same) {
-        Some(known) => {
-            known.last_asked_at = known.last_asked_at.max(request.last_asked_at);
-            known.entries.extend(request.entries);
+    let is_same_request = |earlier: &&mut OpenRequest| {
+        earlier.from == request.from && earlier.request.id() == request.request.id()
+    };
+    match requests.iter_mut().find(is_same_request) {
+        Some(earlier) => {
+            earlier.last_asked_at = earlier.last_asked_at.max(request.last_asked_at);
+            earlier.entries.extend(request.entries);
         }
         None => requests.push(request),
     }
@@ -419,9 +429,9 @@ fn can_be_answer(entry: &InboxEntry) -> bool {
 fn closing_state(entries: &[InboxEntry], request: &OpenRequest) -> Option<RequestState> {
     let id = request.request.id();
     let answer = find_answer(entries, id, AgentName::is_lead);
-    let withdrawn = || find_answer(entries, id, |from| *from == request.from);
+    let find_withdrawal = || find_answer(entries, id, |from| *from == request.from);
     let answered = answer.map(|approved| RequestState::Answered { approved, by: AnsweredBy::Lead });
-    answered.or_else(|| withdrawn().map(|_| RequestState::Withdrawn))
+    answered.or_else(|| find_withdrawal().map(|_| RequestState::Withdrawn))
 }
 
 /// Finds answers to the request `id` from senders that `is_sender` accepts. Returns true if any of
@@ -431,18 +441,21 @@ fn find_answer(
     id: &RequestId,
     is_sender: impl Fn(&AgentName) -> bool,
 ) -> Option<bool> {
-    let matching =
+    let candidates =
         entries.iter().filter(|entry| can_be_answer(entry)).filter_map(|entry| entry.message.as_ref().ok());
-    let from_sender = matching.filter(|message| is_sender(&AgentName::new_unchecked(&message.from)));
-    let answers = from_sender.filter_map(|message| parse_answer(&message.text)).filter(|(of, _)| of == id);
-    answers.map(|(_, approved)| approved).reduce(|one, other| one || other)
+    let from_senders = candidates.filter(|message| is_sender(&AgentName::new_unchecked(&message.from)));
+    let answers = from_senders
+        .filter_map(|message| parse_answer(&message.text))
+        .filter(|(request_id, _)| request_id == id);
+    answers.map(|(_, approved)| approved).reduce(|first, second| first || second)
 }
 
-/// The only open request among `found`. If there is not exactly one, the error that says why.
-fn single_open(id: &str, found: Vec<ScannedRequest>) -> Result<OpenRequest, Error> {
+/// The only open request among `requests`. If there is not exactly one, the error that says why.
+fn single_open(id: &str, requests: Vec<ScannedRequest>) -> Result<OpenRequest, Error> {
     let (open, closed): (Vec<ScannedRequest>, Vec<ScannedRequest>) =
-        found.into_iter().partition(|found| found.state == RequestState::Open);
-    let name = |found: &ScannedRequest| format!("{} of {}", found.request.request.id(), found.request.from);
+        requests.into_iter().partition(|requests| requests.state == RequestState::Open);
+    let name =
+        |requests: &ScannedRequest| format!("{} of {}", requests.request.request.id(), requests.request.from);
     match (open.len(), closed.last()) {
         (0, Some(ScannedRequest { request, state })) => Err(state.to_error(request)),
         (1, _) => Ok(open.into_iter().next().expect("there is one").request),

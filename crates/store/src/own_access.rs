@@ -45,8 +45,12 @@ pub(crate) fn check_own_access(file: impl AsFd, stat: &FileStat, path: &Path) ->
     Err(Error::Untrusted { path: path.to_owned(), reason, remedy })
 }
 
-fn foreign_writer(access: Access, me: u32, is_private: impl FnOnce(u32) -> bool) -> Option<ForeignWriter> {
-    if access.owner != me {
+fn foreign_writer(
+    access: Access,
+    own_uid: u32,
+    is_private: impl FnOnce(u32) -> bool,
+) -> Option<ForeignWriter> {
+    if access.owner != own_uid {
         return Some(ForeignWriter::Owner);
     }
     if access.mode.contains(Mode::S_IWOTH) {
@@ -69,30 +73,30 @@ impl ForeignWriter {
     /// file of another user, it is advice. The command for a directory also changes all of its
     /// content. It removes the setgid bit, which would give the directory's group to each new file.
     fn remedy(self, access: Access, path: &Path) -> String {
-        let shown = shell_quote(&path.to_string_lossy());
+        let quoted_path = shell_quote(&path.to_string_lossy());
         match self {
             ForeignWriter::Owner if access.is_directory => {
                 foreign_owner_remedy(access.owner, geteuid().as_raw(), path)
             }
-            ForeignWriter::Owner => format!("see who wrote it: ls -l {shown}"),
+            ForeignWriter::Owner => format!("see who wrote it: ls -l {quoted_path}"),
             _ if access.is_directory && access.mode.contains(Mode::S_ISGID) => {
-                format!("chmod -R g-s,go-w {shown}")
+                format!("chmod -R g-s,go-w {quoted_path}")
             }
-            _ if access.is_directory => format!("chmod -R go-w {shown}"),
-            _ => format!("chmod go-w {shown}"),
+            _ if access.is_directory => format!("chmod -R go-w {quoted_path}"),
+            _ => format!("chmod go-w {quoted_path}"),
         }
     }
 }
 
-/// What the user `me` can do about a directory of the user `owner`. Root is advised to run the
+/// What the user `own_uid` can do about a directory of the user `owner`. Root is advised to run the
 /// program as `owner`. In a container, teamd often runs as an ordinary user while a person works as
 /// root; if root became the owner, teamd would be locked out.
-pub(crate) fn foreign_owner_remedy(owner: u32, me: u32, path: &Path) -> String {
-    let shown = shell_quote(&path.to_string_lossy());
-    match (owner, me) {
-        (0, _) => format!("use a directory of your own, or as root: chown {me} {shown}"),
+pub(crate) fn foreign_owner_remedy(owner: u32, own_uid: u32, path: &Path) -> String {
+    let quoted_path = shell_quote(&path.to_string_lossy());
+    match (owner, own_uid) {
+        (0, _) => format!("use a directory of your own, or as root: chown {own_uid} {quoted_path}"),
         (_, 0) => format!("run this as user {owner}, who owns it"),
-        _ => format!("use a directory of your own; the owner is user {owner}, and you are user {me}"),
+        _ => format!("use a directory of your own; the owner is user {owner}, and you are user {own_uid}"),
     }
 }
 
@@ -101,8 +105,8 @@ pub(crate) fn foreign_owner_remedy(owner: u32, me: u32, path: &Path) -> String {
 fn private_group() -> Option<u32> {
     static GROUP: OnceLock<Option<u32>> = OnceLock::new();
     *GROUP.get_or_init(|| {
-        let read = |path| std::fs::read_to_string(path).ok();
-        find_private_group(&read("/etc/passwd")?, &read("/etc/group")?, geteuid().as_raw())
+        let read_text = |path| std::fs::read_to_string(path).ok();
+        find_private_group(&read_text("/etc/passwd")?, &read_text("/etc/group")?, geteuid().as_raw())
     })
 }
 
@@ -123,13 +127,13 @@ fn find_private_group(passwd: &str, groups: &str, uid: u32) -> Option<u32> {
     let user = users.iter().find(|user| user.get(2) == Some(&uid.as_str()))?;
     let (name, gid) = (user[0], *user.get(3)?);
     let is_primary_of_other = users.iter().any(|other| other.get(3) == Some(&gid) && other[0] != name);
-    let mut with_gid = groups.iter().filter(|group| group.get(2) == Some(&gid)).peekable();
-    with_gid.peek()?;
+    let mut groups_with_gid = groups.iter().filter(|group| group.get(2) == Some(&gid)).peekable();
+    groups_with_gid.peek()?;
     let is_private = |group: &Vec<&str>| {
         let mut members = group.get(3).unwrap_or(&"").split(',').filter(|member| !member.is_empty());
         group[0] == name && members.all(|member| member == name)
     };
-    if is_primary_of_other || !with_gid.all(is_private) { None } else { gid.parse().ok() }
+    if is_primary_of_other || !groups_with_gid.all(is_private) { None } else { gid.parse().ok() }
 }
 
 /// Whether the file has an access control list. Such a list can let other users write. The group
@@ -138,8 +142,8 @@ fn find_private_group(passwd: &str, groups: &str, uid: u32) -> Option<u32> {
 #[cfg(target_os = "linux")]
 fn has_acl(file: impl AsFd) -> bool {
     use rustix::io::Errno;
-    let found = rustix::fs::fgetxattr(file, c"system.posix_acl_access", &mut [0_u8; 1024]);
-    !matches!(found, Err(Errno::NODATA | Errno::OPNOTSUPP))
+    let result = rustix::fs::fgetxattr(file, c"system.posix_acl_access", &mut [0_u8; 1024]);
+    !matches!(result, Err(Errno::NODATA | Errno::OPNOTSUPP))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -187,7 +191,7 @@ mod tests {
 
     #[test]
     fn remedy_for_a_foreign_owner_names_the_users_and_never_locks_one_out() {
-        let remedy = |owner, me| foreign_owner_remedy(owner, me, Path::new("/r/a b"));
+        let remedy = |owner, own_uid| foreign_owner_remedy(owner, own_uid, Path::new("/r/a b"));
         assert_eq!(remedy(0, 1000), "use a directory of your own, or as root: chown 1000 '/r/a b'");
         assert_eq!(remedy(1000, 0), "run this as user 1000, who owns it");
         assert_eq!(

@@ -68,13 +68,13 @@ impl Team {
     /// is the current time in ms since the epoch. Returns the request's id.
     pub fn request_plan_approval(
         &self,
-        me: &AgentName,
+        member: &AgentName,
         file: &str,
         plan: &str,
         at_ms: u64,
     ) -> Result<RequestId, Error> {
-        let request = RequestId::plan(MOMENTS.next(at_ms), me, self.name());
-        self.repeat_plan_request(&request, me, file, plan, at_ms)?;
+        let request = RequestId::plan(MOMENTS.next(at_ms), member, self.name());
+        self.repeat_plan_request(&request, member, file, plan, at_ms)?;
         Ok(request)
     }
 
@@ -83,20 +83,20 @@ impl Team {
     pub fn repeat_plan_request(
         &self,
         request: &RequestId,
-        me: &AgentName,
+        member: &AgentName,
         file: &str,
         plan: &str,
         at_ms: u64,
     ) -> Result<(), Error> {
         let payload = Payload::PlanApprovalRequest(PlanApprovalRequest {
-            from: me.to_string(),
+            from: member.to_string(),
             timestamp: iso8601(at_ms),
             plan_file_path: self.plan_path(file).display().to_string(),
             plan_content: plan.to_owned(),
             request_id: request.clone(),
         });
         // Claude Code also writes these requests without the sender's color.
-        self.inbox(&AgentName::lead()).append(&Message::new(me, payload.to_text(), at_ms))
+        self.inbox(&AgentName::lead()).append(&Message::new(member, payload.to_text(), at_ms))
     }
 
     fn open_plans_dir(&self) -> Result<DirHandle, Error> {

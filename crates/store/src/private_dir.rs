@@ -42,9 +42,9 @@ pub(crate) fn open_private_dir(path: &Path) -> Result<DirHandle, Error> {
 pub fn check_not_replaceable(path: &Path) -> Result<(), Error> {
     let Some(parent) = path.parent() else { return Ok(()) };
     // Of a link, both its owner and its target count.
-    let found = [std::fs::symlink_metadata(parent), std::fs::metadata(parent)];
-    let untrusted = found.iter().flatten().find_map(|metadata| untrusted_parent(metadata, parent));
-    untrusted
+    let metadata = [std::fs::symlink_metadata(parent), std::fs::metadata(parent)];
+    let reason_and_remedy = metadata.iter().flatten().find_map(|metadata| untrusted_parent(metadata, parent));
+    reason_and_remedy
         .map_or(Ok(()), |(reason, remedy)| Err(Error::Untrusted { path: parent.to_owned(), reason, remedy }))
 }
 
@@ -54,12 +54,12 @@ pub fn check_not_replaceable(path: &Path) -> Result<(), Error> {
 /// # Errors
 /// [`Error::Untrusted`].
 pub fn check_own_link(path: &Path) -> Result<(), Error> {
-    let me = geteuid().as_raw();
+    let own_uid = geteuid().as_raw();
     match std::fs::symlink_metadata(path) {
-        Ok(link) if link.is_symlink() && link.uid() != 0 && link.uid() != me => Err(Error::Untrusted {
+        Ok(link) if link.is_symlink() && link.uid() != 0 && link.uid() != own_uid => Err(Error::Untrusted {
             path: path.to_owned(),
             reason: "it is a symbolic link of another user",
-            remedy: foreign_owner_remedy(link.uid(), me, path),
+            remedy: foreign_owner_remedy(link.uid(), own_uid, path),
         }),
         _ => Ok(()),
     }
@@ -67,15 +67,17 @@ pub fn check_own_link(path: &Path) -> Result<(), Error> {
 
 /// Why another user can change the entries of a directory, and what to do. `None` if none can.
 fn untrusted_parent(metadata: &Metadata, path: &Path) -> Option<(&'static str, String)> {
-    let me = geteuid().as_raw();
-    let shown = shell_quote(&path.to_string_lossy());
+    let own_uid = geteuid().as_raw();
+    let quoted_path = shell_quote(&path.to_string_lossy());
     match metadata.uid() {
-        owner if owner != 0 && owner != me => {
-            Some(("it belongs to another user", foreign_owner_remedy(owner, me, path)))
+        owner if owner != 0 && owner != own_uid => {
+            Some(("it belongs to another user", foreign_owner_remedy(owner, own_uid, path)))
         }
         _ if metadata.is_symlink() || metadata.mode() & STICKY != 0 => None,
         _ if metadata.mode() & FOREIGN_WRITE == 0 => None,
-        owner if owner == me => Some(("other users can write to it", format!("chmod go-w {shown}"))),
+        owner if owner == own_uid => {
+            Some(("other users can write to it", format!("chmod go-w {quoted_path}")))
+        }
         _ => Some((
             "other users can write to it",
             "choose directories of your own with XDG_RUNTIME_DIR and XDG_STATE_HOME".to_owned(),
@@ -110,9 +112,9 @@ fn create_error(path: &Path, cause: io::Error) -> Error {
 fn check_trusted(dir: &DirHandle, forbidden: u32, remedy: &str) -> Result<(), Error> {
     let stat = fstat(dir).map_err(Error::from_errno("look at", dir.path()))?;
     let (path, shown) = (dir.path().to_owned(), dir.path().display());
-    let me = geteuid().as_raw();
-    if stat.st_uid != me {
-        let remedy = foreign_owner_remedy(stat.st_uid, me, &path);
+    let own_uid = geteuid().as_raw();
+    if stat.st_uid != own_uid {
+        let remedy = foreign_owner_remedy(stat.st_uid, own_uid, &path);
         return Err(Error::Untrusted { path, reason: "it belongs to another user", remedy });
     }
     if stat.st_mode & forbidden != 0 {

@@ -115,10 +115,10 @@ fn cgroup_limit(root: &Path, group: &Path) -> Option<ProcessLimit> {
 
 /// The limit of processes and threads of this user. It does not bind root.
 fn user_limit(root: &Path) -> Option<ProcessLimit> {
-    let own = root.join("proc/self");
-    let status = std::fs::read_to_string(own.join("status")).ok()?;
+    let own_directory = root.join("proc/self");
+    let status = std::fs::read_to_string(own_directory.join("status")).ok()?;
     let uid = status_uid(&status).filter(|uid| *uid != 0)?;
-    let limits = std::fs::read_to_string(own.join("limits")).ok()?;
+    let limits = std::fs::read_to_string(own_directory.join("limits")).ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max processes"))?;
     let allowed = line.split_whitespace().next()?.parse().ok()?;
     // `/proc` also has `self` and `thread-self`, which are counted by their numbers already.

@@ -285,7 +285,7 @@ impl Team {
     ///
     /// # Errors
     /// As [`Root::open`] and [`Root::team`].
-    pub fn anew(&self) -> Result<Option<Team>, Error> {
+    pub fn reopen(&self) -> Result<Option<Team>, Error> {
         let root = Root(self.root_handles().clone());
         if !root.has_directories() {
             return Ok(None);

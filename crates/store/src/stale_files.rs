@@ -74,8 +74,8 @@ pub(crate) fn remove_temp_files(dir: &DirHandle, name: &str) -> Result<(), Error
     let prefix = format!(".{name}.tmp.");
     dir.file_names()?
         .iter()
-        .filter(|found| found.starts_with(&prefix))
-        .try_for_each(|found| dir.unlink(found))
+        .filter(|file_name| file_name.starts_with(&prefix))
+        .try_for_each(|file_name| dir.unlink(file_name))
 }
 
 fn remove_abandoned(dir: &DirHandle) -> Result<(), Error> {
@@ -84,8 +84,8 @@ fn remove_abandoned(dir: &DirHandle) -> Result<(), Error> {
             continue;
         }
         let Some(stat) = dir.stat(&name)? else { continue };
-        let changed = UNIX_EPOCH + Duration::from_secs(stat.st_mtime.max(0).unsigned_abs());
-        if SystemTime::now().duration_since(changed).unwrap_or_default() < TEMP_ABANDONED_AFTER {
+        let changed_at = UNIX_EPOCH + Duration::from_secs(stat.st_mtime.max(0).unsigned_abs());
+        if SystemTime::now().duration_since(changed_at).unwrap_or_default() < TEMP_ABANDONED_AFTER {
             continue;
         }
         match file_type(&stat) {

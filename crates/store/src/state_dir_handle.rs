@@ -133,8 +133,8 @@ mod tests {
         state.replace(RosterFile::FILE_NAME, &large).unwrap();
         assert_eq!(state.read(RosterFile::FILE_NAME).unwrap().map(|bytes| bytes.len()), Some(large.len()));
         state.replace("policy-t.json", b"{}").unwrap();
-        let refused = state.replace("policy-t.json", &large);
-        assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+        let result = state.replace("policy-t.json", &large);
+        assert!(matches!(result, Err(Error::TooLarge { .. })), "{result:?}");
         assert_eq!(state.read("policy-t.json").unwrap().as_deref(), Some(&b"{}"[..]));
     }
 }

@@ -38,10 +38,10 @@ enum ConfigChange {
 
 /// Returns a JSON syntax error as the outer error, because the file may be half-written and the
 /// caller then reads it again. Other errors are the inner error.
-fn split_syntax_error<T>(parsed: Result<T, ConfigError>) -> Result<Result<T, ConfigError>, json::JsonError> {
-    match parsed {
+fn split_syntax_error<T>(result: Result<T, ConfigError>) -> Result<Result<T, ConfigError>, json::JsonError> {
+    match result {
         Err(ConfigError::Json(error)) => Err(error),
-        parsed => Ok(parsed),
+        result => Ok(result),
     }
 }
 
@@ -66,16 +66,16 @@ impl Team {
             ConfigWait::UntilRepaired => CONFIG_REPAIR_TIMEOUT,
             ConfigWait::HalfWrittenOnly => HALF_WRITTEN_TIMEOUT,
         };
-        let last = self.config_cache().get();
-        if let Some(last) = &last
-            && last.is_current(self.dir())?
+        let cached = self.config_cache().get();
+        if let Some(cached) = &cached
+            && cached.is_current(self.dir())?
         {
-            return Ok(Arc::clone(&last.config));
+            return Ok(Arc::clone(&cached.config));
         }
-        let parse = |text: &str| split_syntax_error(parse_or_reuse(last.as_ref(), text));
-        let found =
+        let parse = |text: &str| split_syntax_error(parse_or_reuse(cached.as_ref(), text));
+        let snapshot_and_config =
             read_and_parse(self.io(), self.dir(), CONFIG_FILE, JsonShape::Object.limit(), timeout, parse)?;
-        let (snapshot, config) = found.ok_or_else(|| self.no_such_team())?;
+        let (snapshot, config) = snapshot_and_config.ok_or_else(|| self.no_such_team())?;
         let config = config.map_err(|error| self.malformed_error(&error))?;
         self.config_cache().set(&config, snapshot.stable_version());
         Ok(config)
@@ -108,16 +108,18 @@ impl Team {
     /// # Errors
     /// As [`Team::add_member`], but an existing member is not an error.
     pub fn add_missing_members(&self, members: &[Member]) -> Result<Vec<AgentName>, Error> {
-        let mut missing = Vec::new();
-        let last = self.config_cache().get();
+        let mut added_names = Vec::new();
+        let cached = self.config_cache().get();
         self.change_config(ConfigChange::MembersOnly, |text| {
-            let config = parse_or_reuse(last.as_ref(), text)?;
-            let mut present: HashSet<&AgentName> = config.members.iter().map(|member| &member.name).collect();
-            let added: Vec<&Member> = members.iter().filter(|member| present.insert(&member.name)).collect();
-            missing = added.iter().map(|member| member.name.clone()).collect();
-            with_members(text, &added).map(Some)
+            let config = parse_or_reuse(cached.as_ref(), text)?;
+            let mut present_names: HashSet<&AgentName> =
+                config.members.iter().map(|member| &member.name).collect();
+            let added_members: Vec<&Member> =
+                members.iter().filter(|member| present_names.insert(&member.name)).collect();
+            added_names = added_members.iter().map(|member| member.name.clone()).collect();
+            with_members(text, &added_members).map(Some)
         })?;
-        Ok(missing)
+        Ok(added_names)
     }
 
     /// Removes a member. A missing member is not an error.
@@ -153,35 +155,36 @@ impl Team {
         mut edit: impl FnMut(&str) -> Result<Option<String>, ConfigError>,
     ) -> Result<Option<()>, Error> {
         self.check_writable()?;
-        let mut found = None;
-        let last = self.config_cache().get();
-        let written = RefCell::new(None);
+        let mut change = None;
+        let cached = self.config_cache().get();
+        let new_config = RefCell::new(None);
         let edit = |text: Option<&str>| {
             let Some(text) = text else { return Ok(Err(self.no_such_team())) };
-            let edited = split_syntax_error(edit(text))?.map_err(|error| self.malformed_error(&error));
-            found = edited.as_ref().ok().and_then(|edited| edited.is_some().then_some(()));
-            let edited = edited.map(|edited| edited.filter(|edited| edited != text));
-            let origin =
-                last.as_ref().filter(|last| kind == ConfigChange::MembersOnly && last.config.text == text);
-            let origin = origin.map_or_else(BaseVersion::next, |last| last.config.origin);
-            written.replace(edited.as_ref().ok().cloned().flatten().map(|text| (text, origin)));
-            Ok(edited)
+            let new_text = split_syntax_error(edit(text))?.map_err(|error| self.malformed_error(&error));
+            change = new_text.as_ref().ok().and_then(|new_text| new_text.is_some().then_some(()));
+            let new_text = new_text.map(|new_text| new_text.filter(|new_text| new_text != text));
+            let origin = cached
+                .as_ref()
+                .filter(|cached| kind == ConfigChange::MembersOnly && cached.config.text == text);
+            let origin = origin.map_or_else(BaseVersion::next, |cached| cached.config.origin);
+            new_config.replace(new_text.as_ref().ok().cloned().flatten().map(|text| (text, origin)));
+            Ok(new_text)
         };
-        let before = last.as_ref().map(|last| last.snapshot(self.dir())).transpose()?.flatten();
-        let on_placed = |known| {
-            written.take().iter().for_each(|(text, origin)| self.cache_written(text, *origin, &known));
+        let snapshot = cached.as_ref().map(|cached| cached.snapshot(self.dir())).transpose()?.flatten();
+        let on_placed = |file| {
+            new_config.take().iter().for_each(|(text, origin)| self.cache_written(text, *origin, &file));
         };
-        modify_file(self.io(), self.dir(), CONFIG_FILE, before, JsonShape::Object, edit, on_placed)?;
-        Ok(found)
+        modify_file(self.io(), self.dir(), CONFIG_FILE, snapshot, JsonShape::Object, edit, on_placed)?;
+        Ok(change)
     }
 
     /// Keeps a config that was just written in the cache. The file's version is kept only if every
     /// later change gives the file another timestamp. Without a version, the next read compares the
     /// text.
-    fn cache_written(&self, text: &str, origin: BaseVersion, known: &KnownFile) {
+    fn cache_written(&self, text: &str, origin: BaseVersion, file: &KnownFile) {
         if let Ok(config) = CachedConfig::parse(text, origin) {
-            let is_reliable = has_multigrain_timestamps(self.dir()) && known.version().has_subsecond_stamp();
-            self.config_cache().set(&config, is_reliable.then(|| known.version()));
+            let is_reliable = has_multigrain_timestamps(self.dir()) && file.version().has_subsecond_stamp();
+            self.config_cache().set(&config, is_reliable.then(|| file.version()));
         }
     }
 

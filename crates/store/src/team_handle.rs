@@ -124,11 +124,11 @@ impl Team {
 
     /// The member `name` in a config that was read before.
     pub(crate) fn find_member(&self, config: &TeamConfig, name: &str) -> Result<Member, Error> {
-        let found = [name, strip_team(name, &self.0.name)].into_iter().find_map(|name| {
+        let member = [name, strip_team(name, &self.0.name)].into_iter().find_map(|name| {
             let name = AgentName::new_unchecked(name);
             config.member(&name).cloned()
         });
-        found.ok_or_else(|| self.no_such_member(name, config))
+        member.ok_or_else(|| self.no_such_member(name, config))
     }
 
     pub(crate) fn no_such_member(&self, name: &str, config: &TeamConfig) -> Error {

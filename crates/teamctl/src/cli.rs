@@ -210,18 +210,18 @@ mod tests {
         let mut root = Cli::command();
         root.build();
         let mut commands = vec![&root];
-        let mut found = std::collections::BTreeSet::new();
+        let mut options = std::collections::BTreeSet::new();
         while let Some(command) = commands.pop() {
             commands.extend(command.get_subcommands());
             let is_text =
                 |arg: &&clap::Arg| arg.is_allow_hyphen_values_set() && arg.get_action().takes_values();
             for option in command.get_arguments().filter(is_text) {
-                found.extend(option.get_long().map(|long| format!("--{long}")));
-                found.extend(option.get_short().map(|short| format!("-{short}")));
+                options.extend(option.get_long().map(|long| format!("--{long}")));
+                options.extend(option.get_short().map(|short| format!("-{short}")));
             }
         }
-        let found: Vec<&str> = found.iter().map(String::as_str).collect();
-        assert_eq!(found, missing_value::TEXT_OPTIONS);
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        assert_eq!(options, missing_value::TEXT_OPTIONS);
     }
 
     fn missing_value_message(line: &str) -> Option<String> {
@@ -231,17 +231,17 @@ mod tests {
 
     #[test]
     fn option_is_no_text() {
-        let missing = |option: &str, next: &str| {
-            Some(format!("error: the value of {option} is missing, because {next} is an option"))
+        let error_text = |option: &str, argument: &str| {
+            Some(format!("error: the value of {option} is missing, because {argument} is an option"))
         };
-        assert_eq!(missing_value_message("shutdown ann --reason --force"), missing("--reason", "--force"));
-        assert_eq!(missing_value_message("shutdown ann --reason --json"), missing("--reason", "--json"));
+        assert_eq!(missing_value_message("shutdown ann --reason --force"), error_text("--reason", "--force"));
+        assert_eq!(missing_value_message("shutdown ann --reason --json"), error_text("--reason", "--json"));
         assert_eq!(
             missing_value_message("task create x --description --active-form y"),
-            missing("--description", "--active-form")
+            error_text("--description", "--active-form")
         );
-        assert_eq!(missing_value_message("status -t --json"), missing("--team", "--json"));
-        assert_eq!(missing_value_message("shutdown ann --reason -q"), missing("--reason", "-q"));
+        assert_eq!(missing_value_message("status -t --json"), error_text("--team", "--json"));
+        assert_eq!(missing_value_message("shutdown ann --reason -q"), error_text("--reason", "-q"));
     }
 
     #[test]

@@ -80,7 +80,7 @@ fn with_tips(mut error: clap::Error) -> clap::Error {
 /// user's terminal.
 fn sanitize_error(mut error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue};
-    let sanitized = |value: &ContextValue| match value {
+    let sanitize = |value: &ContextValue| match value {
         ContextValue::String(text) => ContextValue::String(output::sanitize(text)),
         ContextValue::Strings(texts) => {
             ContextValue::Strings(texts.iter().map(|text| output::sanitize(text)).collect())
@@ -93,7 +93,7 @@ fn sanitize_error(mut error: clap::Error) -> clap::Error {
     };
     // The usage contains no arguments.
     let context = error.context().filter(|(kind, _)| *kind != ContextKind::Usage);
-    let context: Vec<_> = context.map(|(kind, value)| (kind, sanitized(value))).collect();
+    let context: Vec<_> = context.map(|(kind, value)| (kind, sanitize(value))).collect();
     for (kind, value) in context {
         error.insert(kind, value);
     }

@@ -129,7 +129,7 @@ pub(crate) fn supports_color() -> bool {
 
 /// The text in a color of the protocol, if standard output supports colors.
 pub(crate) fn paint(color: &str, text: &str) -> String {
-    let code = match color {
+    let color_code = match color {
         "red" => "31",
         "green" => "32",
         "yellow" => "33",
@@ -140,7 +140,7 @@ pub(crate) fn paint(color: &str, text: &str) -> String {
         "pink" => "38;5;205",
         _ => return text.to_owned(),
     };
-    if supports_color() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    if supports_color() { format!("\x1b[{color_code}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
 /// Prints a table. Each column is as wide as its widest cell, and each row is clipped to the width
@@ -166,13 +166,13 @@ pub(crate) fn clip(row: &str, width: usize) -> String {
     if visible_width(row) <= width {
         return row.to_owned();
     }
-    let (mut used, mut is_full) = (0, false);
+    let (mut used_columns, mut is_full) = (0, false);
     let clip_char = |(c, columns): (char, Option<usize>)| {
         let Some(columns) = columns else { return Some(c) };
-        used += columns;
+        used_columns += columns;
         match is_full {
             true => None,
-            false if used < width => Some(c),
+            false if used_columns < width => Some(c),
             false => {
                 is_full = true;
                 Some('…')

@@ -65,13 +65,13 @@ pub(crate) const COMMAND_NAMES: [&str; 44] = [
 /// `--socket` of this invocation. An option is left out if the environment variable for this option
 /// has the same value.
 pub(crate) fn suggested_commands(context: &CommandContext) -> SuggestedCommands {
-    let given =
+    let options =
         [("--root", "TEAMD_ROOT", &context.args.root), ("--socket", "TEAMD_SOCKET", &context.args.socket)];
-    let option = |(option, variable, given): (&str, &str, &Option<std::path::PathBuf>)| {
-        let path = given.as_ref()?.display().to_string();
+    let option = |(option, variable, path): (&str, &str, &Option<std::path::PathBuf>)| {
+        let path = path.as_ref()?.display().to_string();
         (env_var(variable).as_ref() != Some(&path)).then(|| [option.to_owned(), path])
     };
-    SuggestedCommands::with_options(given.into_iter().filter_map(option).flatten())
+    SuggestedCommands::with_options(options.into_iter().filter_map(option).flatten())
 }
 
 /// Like [`suggested_commands`], but the commands also get `-t TEAM` where the team is not implied.
@@ -92,7 +92,7 @@ pub(crate) fn rewrite_commands(context: &CommandContext, text: &str) -> String {
     let team_commands = team.map(|team| commands.for_team(&team));
     client::suggested_commands::insert_options(text, |command, arguments| {
         let takes_team = !arguments.contains(" -t ") && !COMMANDS_WITHOUT_TEAM.contains(&command);
-        let for_team = team_commands.as_ref().filter(|_| takes_team);
-        COMMAND_NAMES.contains(&command).then(|| for_team.unwrap_or(&commands))
+        let commands_for_team = team_commands.as_ref().filter(|_| takes_team);
+        COMMAND_NAMES.contains(&command).then(|| commands_for_team.unwrap_or(&commands))
     })
 }

@@ -69,8 +69,8 @@ impl WorktreeProposal {
     /// worktree, the result is the top of the worktree.
     fn subdirectory_in_worktree(&self) -> Result<PathBuf, Error> {
         let cwd = self.record.path.join(&self.subdirectory);
-        let existing = cwd.ancestors().find(|path| path.is_dir()).unwrap_or(&self.record.path);
-        let cwd = existing.canonicalize().map_err(io_error("find", existing))?;
+        let existing_dir = cwd.ancestors().find(|path| path.is_dir()).unwrap_or(&self.record.path);
+        let cwd = existing_dir.canonicalize().map_err(io_error("find", existing_dir))?;
         Ok(if cwd.starts_with(&self.record.path) { cwd } else { self.record.path.clone() })
     }
 }
@@ -93,10 +93,10 @@ pub(crate) fn lock_repository(repository: &Path, timeout: Duration) -> Result<Fi
     // lock after the timeout, nothing receives the file from the thread. The file is then closed,
     // which releases the lock.
     let (sender, receiver) = channel();
-    let wait = move || drop(sender.send(file.lock().map(|()| file)));
-    std::thread::Builder::new().spawn(wait).map_err(io_error("wait for", repository))?;
+    let wait_for_lock = move || drop(sender.send(file.lock().map(|()| file)));
+    std::thread::Builder::new().spawn(wait_for_lock).map_err(io_error("wait for", repository))?;
     match receiver.recv_timeout(timeout) {
-        Ok(locked) => locked.map_err(io_error("lock", repository)),
+        Ok(result) => result.map_err(io_error("lock", repository)),
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
             Err(Error::RepositoryBusy { repository: repository.to_owned(), timeout })
         }

@@ -15,16 +15,16 @@ const SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 /// The cache directories of one working tree. Each directory is checked once.
 #[derive(Debug)]
 pub(crate) struct CacheDirs {
-    tree: PathBuf,
+    working_tree: PathBuf,
     /// Whether a directory has a tag, by its path relative to the tree.
-    known: BTreeMap<PathBuf, bool>,
+    is_tagged: BTreeMap<PathBuf, bool>,
     /// The recorded ignored files and directories in cache directories, relative to the tree.
     cached: Vec<PathBuf>,
 }
 
 impl CacheDirs {
-    pub(crate) fn new(tree: &Path) -> CacheDirs {
-        CacheDirs { tree: tree.to_owned(), known: BTreeMap::new(), cached: Vec::new() }
+    pub(crate) fn new(working_tree: &Path) -> CacheDirs {
+        CacheDirs { working_tree: working_tree.to_owned(), is_tagged: BTreeMap::new(), cached: Vec::new() }
     }
 
     /// Returns whether `file` is in a cache directory, or is one. If so, records the file for
@@ -42,33 +42,36 @@ impl CacheDirs {
     pub(crate) fn repositories_in_recorded(&self) -> Vec<PathBuf> {
         let is_directory = |path: &&PathBuf| {
             // git ends the path of a directory with a slash, with which a link would be followed.
-            let path: PathBuf = self.tree.join(path).components().collect();
+            let path: PathBuf = self.working_tree.join(path).components().collect();
             path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
         };
         let mut queue: Vec<PathBuf> = self.cached.iter().filter(is_directory).cloned().collect();
-        let mut found = Vec::new();
+        let mut repositories = Vec::new();
         while let Some(directory) = queue.pop() {
-            let path = self.tree.join(&directory);
+            let path = self.working_tree.join(&directory);
             let Ok(entries) = path.read_dir() else { continue };
             if is_bare_repository(&path) {
-                found.push(directory);
+                repositories.push(directory);
                 continue;
             }
             for entry in entries.flatten() {
                 if entry.file_name() == ".git" {
-                    found.push(directory.clone());
+                    repositories.push(directory.clone());
                 } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     queue.push(directory.join(entry.file_name()));
                 }
             }
         }
-        found
+        repositories
     }
 
     /// Whether the directory itself has a tag.
     fn is_cache(&mut self, directory: &Path) -> bool {
-        let tree = &self.tree;
-        *self.known.entry(directory.to_owned()).or_insert_with(|| has_cachedir_tag(&tree.join(directory)))
+        let working_tree = &self.working_tree;
+        *self
+            .is_tagged
+            .entry(directory.to_owned())
+            .or_insert_with(|| has_cachedir_tag(&working_tree.join(directory)))
     }
 }
 

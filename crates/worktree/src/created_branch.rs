@@ -32,8 +32,8 @@ fn branch_log_message(record: &WorktreeRecord) -> String {
 fn was_created_for(record: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error> {
     let arguments = ["log", "--walk-reflogs", "--format=%gs", &branch_ref(&record.branch), "--"];
     let reflog = git.run("check a branch", &arguments, b"", READ_TIMEOUT)?;
-    let first = reflog.stdout.trim_ascii_end().rsplit(|byte| *byte == b'\n').next();
-    Ok(reflog.is_success() && first == Some(branch_log_message(record).as_bytes()))
+    let first_entry = reflog.stdout.trim_ascii_end().rsplit(|byte| *byte == b'\n').next();
+    Ok(reflog.is_success() && first_entry == Some(branch_log_message(record).as_bytes()))
 }
 
 /// Deletes the branch if it was created for this worktree and is merged: each of its commits is in

@@ -22,12 +22,12 @@ pub enum Error {
     #[error("cannot use {}: the path is not UTF-8", .0.display())]
     PathNotUtf8(PathBuf),
     /// The directory for worktrees is not one that only this user can change.
-    #[error("cannot create a worktree in {}: {why}", path.display())]
+    #[error("cannot create a worktree in {}: {reason}", path.display())]
     UntrustedDirectory {
         /// The directory.
         path: PathBuf,
         /// What is wrong with it, as a clause.
-        why: String,
+        reason: String,
     },
     /// The branch is checked out in another worktree.
     #[error("cannot check out {branch}: it is checked out in {}", worktree.display())]
@@ -46,12 +46,12 @@ pub enum Error {
         obstacle: String,
     },
     /// What exists at the path is not the recorded worktree. Nothing was changed.
-    #[error("cannot use {} as a worktree: {why}", path.display())]
+    #[error("cannot use {} as a worktree: {reason}", path.display())]
     NotRecorded {
         /// The path.
         path: PathBuf,
         /// What differs, as a clause.
-        why: &'static str,
+        reason: &'static str,
     },
     /// A file system is mounted in the worktree. Its files would be deleted with the worktree.
     #[error("cannot remove {}: a file system is mounted at {}", worktree.display(), mount.display())]

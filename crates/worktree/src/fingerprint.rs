@@ -63,16 +63,16 @@ impl WorktreeFingerprint {
 }
 
 impl RepositoryFingerprint {
-    /// Reads the working tree `place`, in which `git` runs.
-    fn read(place: &Path, git: &Git<'_>) -> Result<RepositoryFingerprint, Error> {
-        let (status, head_state) = (FileStatus::read(place, git)?, HeadState::read(git)?);
-        let submodules = submodule::direct_checked_out(place, git)?;
+    /// Reads the working tree `directory`, in which `git` runs.
+    fn read(directory: &Path, git: &Git<'_>) -> Result<RepositoryFingerprint, Error> {
+        let (status, head_state) = (FileStatus::read(directory, git)?, HeadState::read(git)?);
+        let submodules = submodule::direct_checked_out(directory, git)?;
         let mut files: Vec<PathBuf> =
             status.files().filter(|file| !submodules.contains(file)).cloned().collect();
         files.sort();
         files.dedup();
-        let walked = walk(place, &files, &|_| false)?.into_iter();
-        let stamps = walked.map(|file| (file.name, FileStamp::from_metadata(&file.metadata))).collect();
+        let walked_files = walk(directory, &files, &|_| false)?.into_iter();
+        let stamps = walked_files.map(|file| (file.name, FileStamp::from_metadata(&file.metadata))).collect();
         let git_dir = git.output_line("find the index", &["rev-parse", "--absolute-git-dir"])?;
         let index = FileStamp::of_path(&Path::new(&git_dir).join("index"))?;
         Ok(RepositoryFingerprint { status, head_state, files, stamps, index })

@@ -50,8 +50,8 @@ impl GitEnvironment {
     pub fn from_vars<K: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> GitEnvironment {
-        let all = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
-        GitEnvironment(all.filter(|(name, _)| is_passed_to_git(&name.to_string_lossy())).collect())
+        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
+        GitEnvironment(variables.filter(|(name, _)| is_passed_to_git(&name.to_string_lossy())).collect())
     }
 
     /// The number of settings in the environment, as `GIT_CONFIG_COUNT` says.
@@ -75,8 +75,8 @@ impl GitEnvironment {
             name.starts_with("GIT_") || variables.contains_key(&*name)
         };
         let caller = GitEnvironment::from_vars(variables.clone()).0;
-        let kept = self.0.into_iter().filter(|(name, _)| caller.is_empty() || !is_replaced(name));
-        GitEnvironment(kept.chain(caller.iter().cloned()).collect())
+        let variables = self.0.into_iter().filter(|(name, _)| caller.is_empty() || !is_replaced(name));
+        GitEnvironment(variables.chain(caller.iter().cloned()).collect())
     }
 }
 
@@ -207,9 +207,9 @@ impl<'a> Git<'a> {
     ) -> Result<u64, Error> {
         let bytes = self.run(action, arguments, input, READ_TIMEOUT)?.stdout_or_error(action)?;
         let text = String::from_utf8_lossy(&bytes);
-        let not_a_number =
+        let invalid_number =
             |_| Error::Git { action: action.to_owned(), stderr: format!("not a number: {}", text.trim()) };
-        text.trim().parse().map_err(not_a_number)
+        text.trim().parse().map_err(invalid_number)
     }
 
     /// Runs git until it exits or the time limit has passed.
@@ -365,7 +365,7 @@ fn exits_within(pidfd: &OwnedFd, timeout: Duration) -> Result<bool, Error> {
         let remaining = Timespec::try_from(end.saturating_duration_since(Instant::now())).ok();
         match poll(&mut [PollFd::new(pidfd, PollFlags::IN)], remaining.as_ref()) {
             Err(rustix::io::Errno::INTR) => {}
-            ready => return Ok(ready.map_err(io_error("wait for", Path::new("git")))? > 0),
+            result => return Ok(result.map_err(io_error("wait for", Path::new("git")))? > 0),
         }
     }
 }
@@ -396,8 +396,8 @@ fn clone_as_stdio(file: &File) -> Result<Stdio, Error> {
 /// Reads a file from its beginning to its end.
 fn read_all(file: &mut File) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
-    read.map_err(io_error("read from", Path::new("memory")))?;
+    let result = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    result.map_err(io_error("read from", Path::new("memory")))?;
     Ok(bytes)
 }
 

@@ -1,4 +1,7 @@
 //! Reasons to keep a worktree: unsaved work, or programs that use it.
+//!
+//! This file has the type and its text. `WorktreeRecord::keep_reasons`, in `unsaved_work.rs`, finds
+//! the reasons of a worktree.
 
 use protocol::single_line_and_shell_quote::shell_quote;
 use std::fmt;
@@ -118,12 +121,12 @@ const MAX_LISTED_FILES: usize = 3;
 fn file_list_text(kind: &str, files: &[PathBuf]) -> String {
     let names: Vec<String> =
         files.iter().take(MAX_LISTED_FILES).map(|file| file.display().to_string()).collect();
-    let more = if files.len() > MAX_LISTED_FILES {
+    let remainder = if files.len() > MAX_LISTED_FILES {
         format!(" and {} more", files.len() - MAX_LISTED_FILES)
     } else {
         String::new()
     };
-    format!("{kind}: {}{more}", names.join(", "))
+    format!("{kind}: {}{remainder}", names.join(", "))
 }
 
 /// Returns `1 commit` or `N commits`.
@@ -133,6 +136,6 @@ fn commit_count_text(n: u64) -> String {
 
 /// Returns `process PID` or `processes PID, PID`.
 fn process_list_text(pids: &[u32]) -> String {
-    let all: Vec<String> = pids.iter().map(u32::to_string).collect();
-    if all.len() == 1 { format!("process {}", all[0]) } else { format!("processes {}", all.join(", ")) }
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    if pids.len() == 1 { format!("process {}", pids[0]) } else { format!("processes {}", pids.join(", ")) }
 }

@@ -37,17 +37,20 @@ impl HeadState {
             reflog.push(commit.to_owned());
             let checkout =
                 message.strip_prefix("checkout: moving from ").and_then(|rest| rest.split_once(" to "));
-            visited_branches
-                .extend(checkout.into_iter().flat_map(|(from, to)| [from.to_owned(), to.to_owned()]));
+            visited_branches.extend(
+                checkout
+                    .into_iter()
+                    .flat_map(|(old_branch, new_branch)| [old_branch.to_owned(), new_branch.to_owned()]),
+            );
         }
         Ok(HeadState { head, branch, reflog, visited_branches })
     }
 
     /// Returns the branches of the worktree: the one that it was created for, and the one it is on.
     pub(crate) fn own_branches(&self, record: &WorktreeRecord) -> Vec<String> {
-        let mut own = vec![record.branch.clone()];
-        own.extend(self.branch.clone().filter(|branch| *branch != record.branch));
-        own
+        let mut branches = vec![record.branch.clone()];
+        branches.extend(self.branch.clone().filter(|branch| *branch != record.branch));
+        branches
     }
 }
 
@@ -62,13 +65,13 @@ pub(crate) fn count_unpushed(
     git: &Git<'_>,
     head_state: &HeadState,
 ) -> Result<u64, Error> {
-    let own = head_state.own_branches(record);
+    let own_branches = head_state.own_branches(record);
     let mut arguments: Vec<String> = ["rev-list", "--count", "--ignore-missing"].map(str::to_owned).into();
-    for branch in &own {
+    for branch in &own_branches {
         arguments.extend(branch_exists(git, branch)?.then(|| branch_ref(branch)));
     }
     arguments.extend(["--not".to_owned(), record.base_commit.clone(), "--remotes".to_owned()]);
-    arguments.extend(own.iter().map(|branch| format!("--exclude={branch}")));
+    arguments.extend(own_branches.iter().map(|branch| format!("--exclude={branch}")));
     arguments.extend(other_branches());
     git.output_number("count the commits", &arguments, b"")
 }
@@ -123,10 +126,10 @@ pub(crate) fn reflog_only_commits(
     git: &Git<'_>,
     head_state: &HeadState,
 ) -> Result<Vec<String>, Error> {
-    let mut kept = branch_logs(git, &head_state.own_branches(record));
-    kept.extend(head_state.head.clone());
-    let mut starts = head_state.reflog.clone();
-    starts.extend(worktree_refs(git)?);
+    let mut excluded_commits = branch_logs(git, &head_state.own_branches(record));
+    excluded_commits.extend(head_state.head.clone());
+    let mut commits = head_state.reflog.clone();
+    commits.extend(worktree_refs(git)?);
     let arguments = [
         "rev-list",
         "--ignore-missing",
@@ -137,7 +140,8 @@ pub(crate) fn reflog_only_commits(
         "--remotes",
         "--tags",
     ];
-    let output = git.run("count the commits", &arguments, &rev_list_input(&starts, &kept), READ_TIMEOUT)?;
+    let output =
+        git.run("count the commits", &arguments, &rev_list_input(&commits, &excluded_commits), READ_TIMEOUT)?;
     let output = output.stdout_or_error("count the commits")?;
     Ok(String::from_utf8_lossy(&output).lines().map(str::to_owned).collect())
 }
@@ -152,14 +156,14 @@ pub(crate) fn count_only_in_branch_log(record: &WorktreeRecord, git: &Git<'_>) -
     count_unreferenced(record, git, &branch_logs(git, std::slice::from_ref(&record.branch)))
 }
 
-/// Counts the commits of `starts` since the base commit that no branch and no tag has.
-fn count_unreferenced(record: &WorktreeRecord, git: &Git<'_>, starts: &[String]) -> Result<u64, Error> {
-    if starts.is_empty() {
+/// Counts the commits of `commits` since the base commit that no branch and no tag has.
+fn count_unreferenced(record: &WorktreeRecord, git: &Git<'_>, commits: &[String]) -> Result<u64, Error> {
+    if commits.is_empty() {
         return Ok(0);
     }
     let arguments = ["rev-list", "--count", "--ignore-missing", "--stdin", "--not", &record.base_commit];
     let arguments: Vec<&str> = arguments.into_iter().chain(["--branches", "--remotes", "--tags"]).collect();
-    git.output_number("count the commits", &arguments, &rev_list_input(starts, &[]))
+    git.output_number("count the commits", &arguments, &rev_list_input(commits, &[]))
 }
 
 /// Returns the commits of a repository that are only in its reflogs.
@@ -172,19 +176,19 @@ pub(crate) fn reflog_only_in_repository(git: &Git<'_>) -> Result<Vec<String>, Er
     Ok(lines(&git.output_of("count the commits", &arguments)?))
 }
 
-/// Returns the input of `git rev-list --stdin`: one line per commit. The commits in `kept` have a
-/// `^` before them, so that git leaves them out.
-fn rev_list_input(starts: &[String], kept: &[String]) -> Vec<u8> {
-    let lines = starts.iter().map(|commit| format!("{commit}\n"));
-    lines.chain(kept.iter().map(|commit| format!("^{commit}\n"))).collect::<String>().into_bytes()
+/// Returns the input of `git rev-list --stdin`: one line per commit. The commits in `excluded` have
+/// a `^` before them, so that git leaves them out.
+fn rev_list_input(commits: &[String], excluded: &[String]) -> Vec<u8> {
+    let lines = commits.iter().map(|commit| format!("{commit}\n"));
+    lines.chain(excluded.iter().map(|commit| format!("^{commit}\n"))).collect::<String>().into_bytes()
 }
 
 /// Returns the commits of the references that belong to this worktree only. References that this
 /// crate has created are left out.
 fn worktree_refs(git: &Git<'_>) -> Result<Vec<String>, Error> {
     let format = "--format=%(objectname) %(refname)";
-    let all = git.output_text("list the references", &["for-each-ref", format, "refs/worktree/"])?;
-    let refs = all.lines().filter_map(|line| line.split_once(' '));
+    let output = git.output_text("list the references", &["for-each-ref", format, "refs/worktree/"])?;
+    let refs = output.lines().filter_map(|line| line.split_once(' '));
     Ok(refs.filter(|(_, name)| !name.starts_with(SAVED_REFS)).map(|(id, _)| id.to_owned()).collect())
 }
 

@@ -17,13 +17,13 @@ const MOUNT_TABLE: &str = "/proc/self/mountinfo";
 pub(crate) fn mount_points_below(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let directory = directory.canonicalize().map_err(io_error("find", directory))?;
     let table = std::fs::read(MOUNT_TABLE).map_err(io_error("read", Path::new(MOUNT_TABLE)))?;
-    let mut found: Vec<PathBuf> = table
+    let mut mount_points: Vec<PathBuf> = table
         .split(|byte| *byte == b'\n')
         .filter_map(parse_mount_point)
         .filter(|mount| mount.starts_with(&directory))
         .collect();
-    found.sort();
-    Ok(found)
+    mount_points.sort();
+    Ok(mount_points)
 }
 
 /// Checks that nothing is mounted at `directory` or below it.
@@ -43,11 +43,11 @@ pub(crate) fn check_no_mount_point(directory: &Path) -> Result<(), Error> {
 fn parse_mount_point(line: &[u8]) -> Option<PathBuf> {
     let field = line.split(|byte| *byte == b' ').nth(4)?;
     let mut path = Vec::new();
-    let mut rest = field;
-    while let Some((byte, after)) = rest.split_first() {
-        let escaped = (*byte == b'\\').then(|| after.get(..3).and_then(octal)).flatten();
-        path.push(escaped.unwrap_or(*byte));
-        rest = if escaped.is_some() { &after[3..] } else { after };
+    let mut input = field;
+    while let Some((byte, remaining_bytes)) = input.split_first() {
+        let escaped_byte = (*byte == b'\\').then(|| remaining_bytes.get(..3).and_then(octal)).flatten();
+        path.push(escaped_byte.unwrap_or(*byte));
+        input = if escaped_byte.is_some() { &remaining_bytes[3..] } else { remaining_bytes };
     }
     Some(PathBuf::from(OsString::from_vec(path)))
 }

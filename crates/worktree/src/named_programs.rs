@@ -42,8 +42,8 @@ impl NamedPrograms {
         let mut programs = NamedPrograms::default();
         let mut entries = output.split(|byte| *byte == 0);
         while let (Some(scope), Some(entry)) = (entries.next(), entries.next()) {
-            let mut parts = entry.splitn(2, |byte| *byte == b'\n');
-            let (key, value) = (parts.next().unwrap_or_default(), parts.next().unwrap_or(b"true"));
+            let mut fields = entry.splitn(2, |byte| *byte == b'\n');
+            let (key, value) = (fields.next().unwrap_or_default(), fields.next().unwrap_or(b"true"));
             programs.add(scope, key, value);
         }
         programs
@@ -65,8 +65,9 @@ impl NamedPrograms {
     /// the repository sets `process`, this needs a `process` of the user. An override can only make
     /// `process` empty, and even then git ignores the user's `clean`.
     fn runs_as_users(&self, name: &[u8], repository_settings: &BTreeSet<Vec<u8>>) -> bool {
-        let has = |setting: &str| self.user_filters.contains_key(&join_key(name, setting));
-        has("process") || (has("clean") && !repository_settings.contains(b"process".as_slice()))
+        let has_setting = |setting: &str| self.user_filters.contains_key(&join_key(name, setting));
+        has_setting("process")
+            || (has_setting("clean") && !repository_settings.contains(b"process".as_slice()))
     }
 
     /// The filters of the repository that do not run.
@@ -77,13 +78,13 @@ impl NamedPrograms {
 
     /// The settings of one filter, and the values that override those of the repository.
     fn filter_values(&self, name: &[u8], repository_settings: &BTreeSet<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let as_users = self.runs_as_users(name, repository_settings);
-        let value = |(setting, off): (&str, &str)| {
+        let runs_as_users = self.runs_as_users(name, repository_settings);
+        let value = |(setting, disabled_value): (&str, &str)| {
             let key = join_key(name, setting);
-            match self.user_filters.get(&key).filter(|_| as_users) {
+            match self.user_filters.get(&key).filter(|_| runs_as_users) {
                 Some(value) => Some((key, value.clone())),
-                None if as_users && setting == "process" => None,
-                None => Some((key, off.as_bytes().to_vec())),
+                None if runs_as_users && setting == "process" => None,
+                None => Some((key, disabled_value.as_bytes().to_vec())),
             }
         };
         FILTER_OFF.into_iter().filter_map(value).collect()
@@ -140,8 +141,8 @@ impl Git<'_> {
 /// As [`Git::output_of`].
 pub(crate) fn filters_not_run(git: &Git<'_>, files: &[PathBuf]) -> Result<Vec<String>, Error> {
     let programs = NamedPrograms::read(git)?;
-    let not_run: Vec<&Vec<u8>> = programs.filters_not_run().collect();
-    if not_run.is_empty() || files.is_empty() {
+    let inactive_filters: Vec<&Vec<u8>> = programs.filters_not_run().collect();
+    if inactive_filters.is_empty() || files.is_empty() {
         return Ok(Vec::new());
     }
     let input: Vec<u8> =
@@ -150,9 +151,13 @@ pub(crate) fn filters_not_run(git: &Git<'_>, files: &[PathBuf]) -> Result<Vec<St
     let output = git.run(action, &["check-attr", "-z", "--stdin", "filter"], &input, READ_TIMEOUT)?;
     let output = output.stdout_or_error(action)?;
     // The output has a path, the word `filter` and the name of the filter in turns.
-    let used: BTreeSet<&[u8]> = split_nul(&output).skip(2).step_by(3).collect();
-    let is_used = |name: &&Vec<u8>| used.contains(name.as_slice());
-    Ok(not_run.into_iter().filter(is_used).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    let used_filters: BTreeSet<&[u8]> = split_nul(&output).skip(2).step_by(3).collect();
+    let is_used = |name: &&Vec<u8>| used_filters.contains(name.as_slice());
+    Ok(inactive_filters
+        .into_iter()
+        .filter(is_used)
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect())
 }
 
 #[cfg(test)]

@@ -23,15 +23,15 @@ pub(crate) fn find_narrow_remote(git: &Git<'_>) -> Result<Option<String>, Error>
 /// Returns the first remote without a fetch rule for all branches. `output` is printed by `git
 /// config --null --get-regexp`: each entry is a key, a newline and a fetch rule.
 fn narrow_remote(output: &[u8]) -> Option<String> {
-    let mut tracks_all: BTreeMap<String, bool> = BTreeMap::new();
+    let mut tracks_all_by_remote: BTreeMap<String, bool> = BTreeMap::new();
     for entry in split_nul(output).map(String::from_utf8_lossy) {
         let Some((key, rule)) = entry.split_once('\n') else { continue };
         let Some(name) = key.strip_prefix("remote.").and_then(|key| key.strip_suffix(".fetch")) else {
             continue;
         };
-        *tracks_all.entry(name.to_owned()).or_default() |= rule.contains(ALL_BRANCHES);
+        *tracks_all_by_remote.entry(name.to_owned()).or_default() |= rule.contains(ALL_BRANCHES);
     }
-    tracks_all.into_iter().find(|(_, all)| !all).map(|(name, _)| name)
+    tracks_all_by_remote.into_iter().find(|(_, tracks_all)| !tracks_all).map(|(name, _)| name)
 }
 
 #[cfg(test)]
@@ -40,11 +40,15 @@ mod tests {
 
     #[test]
     fn remote_is_narrow_unless_a_rule_tracks_every_branch() {
-        let all = "remote.a.b.fetch\n+refs/heads/*:refs/remotes/a.b/*\0";
-        let one = "remote.a.b.fetch\n+refs/heads/main:refs/remotes/a.b/main\0";
-        for (output, narrow) in [("", None), (all, None), (one, Some("a.b")), (&format!("{one}{all}"), None)]
-        {
-            assert_eq!(narrow_remote(output.as_bytes()).as_deref(), narrow, "{output}");
+        let all_branches = "remote.a.b.fetch\n+refs/heads/*:refs/remotes/a.b/*\0";
+        let one_branch = "remote.a.b.fetch\n+refs/heads/main:refs/remotes/a.b/main\0";
+        for (output, expected) in [
+            ("", None),
+            (all_branches, None),
+            (one_branch, Some("a.b")),
+            (&format!("{one_branch}{all_branches}"), None),
+        ] {
+            assert_eq!(narrow_remote(output.as_bytes()).as_deref(), expected, "{output}");
         }
     }
 }

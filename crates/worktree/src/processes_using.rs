@@ -11,10 +11,10 @@ use std::path::Path;
 pub(crate) fn processes_using(directory: &Path) -> Vec<u32> {
     let pids = read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let others = pids.filter(|pid| *pid != std::process::id());
-    let mut found: Vec<u32> = others.filter(|pid| uses_directory(*pid, directory)).collect();
-    found.sort_unstable();
-    found
+    let other_pids = pids.filter(|pid| *pid != std::process::id());
+    let mut users: Vec<u32> = other_pids.filter(|pid| uses_directory(*pid, directory)).collect();
+    users.sort_unstable();
+    users
 }
 
 /// Whether a process uses the directory. False if the process has exited or may not be inspected.

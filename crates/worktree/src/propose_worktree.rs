@@ -106,17 +106,17 @@ fn can_reuse(record: &WorktreeRecord, options: &WorktreeOptions, repository: &Re
         None => is_branch_of_series(&record.branch, &options.default_branch),
     };
     let Ok(WorktreeState::Present(git_dir)) = record.state() else { return false };
-    let detached = || read_to_string(git_dir.join("HEAD")).is_ok_and(|head| !head.starts_with("ref: "));
+    let is_detached = || read_to_string(git_dir.join("HEAD")).is_ok_and(|head| !head.starts_with("ref: "));
     has_wanted_branch
         && record.common_git_dir == repository.common_git_dir
-        && (record.is_on_its_branch() || detached())
+        && (record.is_on_its_branch() || is_detached())
 }
 
 /// Whether `branch` is `default_branch`, or that name with a number appended.
 fn is_branch_of_series(branch: &str, default_branch: &str) -> bool {
-    let rest = branch.strip_prefix(default_branch);
-    rest.is_some_and(|rest| {
-        rest.is_empty() || rest.strip_prefix('-').is_some_and(|n| n.parse::<u32>().is_ok())
+    let suffix = branch.strip_prefix(default_branch);
+    suffix.is_some_and(|suffix| {
+        suffix.is_empty() || suffix.strip_prefix('-').is_some_and(|n| n.parse::<u32>().is_ok())
     })
 }
 
@@ -147,11 +147,9 @@ impl BranchChooser<'_> {
             return Ok(ChosenBranch { name, is_new: true });
         };
         let action = "check a branch";
-        let checked =
+        let result =
             self.git.run(action, &["check-ref-format", "--branch", branch.as_str()], b"", READ_TIMEOUT)?;
-        if branch.starts_with('-')
-            || !checked.is_success()
-            || checked.stdout.trim_ascii() != branch.as_bytes()
+        if branch.starts_with('-') || !result.is_success() || result.stdout.trim_ascii() != branch.as_bytes()
         {
             return Err(Error::InvalidBranch(branch.clone()));
         }
@@ -178,8 +176,8 @@ impl BranchChooser<'_> {
                 return Err(Error::BranchBlocked { branch: branch.to_owned(), obstacle: parent.to_owned() });
             }
         }
-        let below = format!("{}/", branch_ref(branch));
-        let list = ["for-each-ref", "--count=1", "--format=%(refname:short)", &below];
+        let child_prefix = format!("{}/", branch_ref(branch));
+        let list = ["for-each-ref", "--count=1", "--format=%(refname:short)", &child_prefix];
         match self.git.output_text("find branches of the same name", &list)? {
             child if child.is_empty() => Ok(()),
             child => Err(Error::BranchBlocked { branch: branch.to_owned(), obstacle: child }),
@@ -225,15 +223,15 @@ fn numbered_names(name: &str) -> impl Iterator<Item = String> {
 /// [`Error::UntrustedDirectory`]; [`Error::Io`].
 fn check_own_directory(directory: &Path) -> Result<(), Error> {
     let metadata = symlink_metadata(directory).map_err(io_error("check", directory))?;
-    let own = geteuid().as_raw();
-    let why = match metadata.uid() {
+    let own_uid = geteuid().as_raw();
+    let reason = match metadata.uid() {
         _ if metadata.is_symlink() => "it is a symbolic link".to_owned(),
-        owner if owner != own => format!("it belongs to the user {owner}, not to {own}"),
+        owner if owner != own_uid => format!("it belongs to the user {owner}, not to {own_uid}"),
         _ if metadata.mode() & OTHERS_WRITE != 0 => "other users can write there".to_owned(),
         _ if metadata.mode() & GROUP_WRITE != 0 => "its group can write there".to_owned(),
         _ => return Ok(()),
     };
-    Err(Error::UntrustedDirectory { path: directory.to_owned(), why })
+    Err(Error::UntrustedDirectory { path: directory.to_owned(), reason })
 }
 
 /// Creates a new directory in `parent`. If the name is taken, the next number is appended to the

@@ -128,9 +128,9 @@ impl WorktreeRecord {
         }
     }
 
-    /// Returns the error for a path that is not the recorded worktree. `why` is a clause.
-    pub(crate) fn not_recorded(&self, why: &'static str) -> Error {
-        Error::NotRecorded { path: self.path.clone(), why }
+    /// Returns the error for a path that is not the recorded worktree. `reason` is a clause.
+    pub(crate) fn not_recorded(&self, reason: &'static str) -> Error {
+        Error::NotRecorded { path: self.path.clone(), reason }
     }
 }
 

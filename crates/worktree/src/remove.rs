@@ -89,8 +89,8 @@ impl WorktreeRecord {
     /// Removes the directory for worktrees if it is empty, and deletes the merged branch.
     fn remove_parent_and_branch(&self, environment: &GitEnvironment) -> Result<RemoveOutcome, Error> {
         self.path.parent().map(remove_dir);
-        let deleted = delete_merged_branch(self, environment)?;
-        Ok(if deleted { RemoveOutcome::Removed } else { RemoveOutcome::RemovedKeptBranch })
+        let is_branch_deleted = delete_merged_branch(self, environment)?;
+        Ok(if is_branch_deleted { RemoveOutcome::Removed } else { RemoveOutcome::RemovedKeptBranch })
     }
 }
 

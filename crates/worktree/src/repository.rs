@@ -55,12 +55,12 @@ impl Repository {
             });
         }
         let is_main = canonical(&cwd.join(rev_parse("--git-dir")?))? == common_git_dir;
-        let top = if is_main {
+        let top_level = if is_main {
             canonical(&rev_parse("--show-toplevel")?)?
         } else {
             main_directory(&common_git_dir)
         };
-        let outermost = outermost_superproject(&top, environment)?;
+        let outermost = outermost_superproject(&top_level, environment)?;
         Ok(Repository {
             common_git_dir,
             worktrees_dir: worktrees_path(&outermost),
@@ -78,15 +78,15 @@ impl Repository {
 /// [`Error::Io`].
 pub fn list_worktrees(repository: &Path, environment: &GitEnvironment) -> Result<Vec<ListedWorktree>, Error> {
     let git = Git::with_git_dir(repository, environment);
-    let all = git.output_of("list the worktrees", &["worktree", "list", "--porcelain", "-z"])?;
+    let output = git.output_of("list the worktrees", &["worktree", "list", "--porcelain", "-z"])?;
     let mut worktrees: Vec<ListedWorktree> = Vec::new();
-    for line in all.split(|byte| *byte == 0) {
+    for line in output.split(|byte| *byte == 0) {
         if let Some(path) = line.strip_prefix(b"worktree ") {
             worktrees.push(ListedWorktree { path: path_from_bytes(path), branch: None });
-        } else if let (Some(name), Some(last)) =
+        } else if let (Some(name), Some(worktree)) =
             (line.strip_prefix(b"branch refs/heads/"), worktrees.last_mut())
         {
-            last.branch = Some(String::from_utf8_lossy(name).into_owned());
+            worktree.branch = Some(String::from_utf8_lossy(name).into_owned());
         }
     }
     Ok(worktrees)
@@ -112,22 +112,22 @@ pub fn worktrees_directory(cwd: &Path, environment: &GitEnvironment) -> Result<P
     Ok(Repository::read(cwd, environment)?.worktrees_dir)
 }
 
-/// Returns the outermost repository around the submodule `top`, or `top` itself if it is not a
-/// submodule.
+/// Returns the outermost repository around the submodule `top_level`, or `top_level` itself if it
+/// is not a submodule.
 ///
 /// The worktrees of a submodule are put beside the outermost repository. Beside the submodule, they
 /// would be in the working tree of the repository that contains the submodule.
-fn outermost_superproject(top: &Path, environment: &GitEnvironment) -> Result<PathBuf, Error> {
-    let mut top = top.to_owned();
+fn outermost_superproject(top_level: &Path, environment: &GitEnvironment) -> Result<PathBuf, Error> {
+    let mut top_level = top_level.to_owned();
     loop {
-        let git = Git::in_directory(&top, environment);
+        let git = Git::in_directory(&top_level, environment);
         let superproject = git
             .output_line("find the superproject", &["rev-parse", "--show-superproject-working-tree"])
             .unwrap_or_default();
         if superproject.is_empty() {
-            return Ok(top);
+            return Ok(top_level);
         }
-        top = canonical(Path::new(&superproject))?;
+        top_level = canonical(Path::new(&superproject))?;
     }
 }
 

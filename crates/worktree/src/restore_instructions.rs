@@ -57,9 +57,9 @@ impl WorktreeRecord {
     /// Only the lines that begin with `git `, `cd ` or `tar ` are commands.
     pub(crate) fn restore_readme(&self, head_state: &HeadState, parts: &[SavedPart], trash: &Path) -> String {
         let display = |path: &Path| escape_controls(&path.display().to_string());
-        let mut restored = self.path.clone().into_os_string();
-        restored.push(".restored");
-        let restored = shell_word(Path::new(&restored));
+        let mut restored_path = self.path.clone().into_os_string();
+        restored_path.push(".restored");
+        let restored_path = shell_word(Path::new(&restored_path));
         let head = head_state.head.clone().unwrap_or_default();
         let mut lines = vec![
             format!("Saved from the worktree {}, before it was removed.", display(&self.path)),
@@ -77,10 +77,10 @@ impl WorktreeRecord {
             ),
             String::new(),
         ]);
-        let bundle = parts.first().and_then(|own| own.quoted_path("commits.bundle"));
+        let bundle = parts.first().and_then(|main_part| main_part.quoted_path("commits.bundle"));
         lines.extend(bundle.map(|bundle| format!("git fetch {bundle} '{SAVED_REFS}*:refs/restored/*'")));
-        lines.push(format!("git worktree add --detach {restored} {head}"));
-        lines.push(format!("cd {restored}"));
+        lines.push(format!("git worktree add --detach {restored_path} {head}"));
+        lines.push(format!("cd {restored_path}"));
         for part in parts {
             let is_worktree = part.path.as_os_str().is_empty();
             let location_args =
@@ -100,9 +100,9 @@ impl WorktreeRecord {
 
     /// The line that says what has become of a branch that was created for the worktree.
     fn renamed_branch_line(&self, trash: &Path) -> String {
-        let (branch, renamed) = (&self.branch, trash_branch(trash));
+        let (branch, renamed_branch) = (&self.branch, trash_branch(trash));
         format!(
-            "The branch is now {renamed}, unless it was merged. To rename it: git branch -m {renamed} {branch}"
+            "The branch is now {renamed_branch}, unless it was merged. To rename it: git branch -m {renamed_branch} {branch}"
         )
     }
 }

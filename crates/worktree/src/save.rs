@@ -162,7 +162,7 @@ impl Worktree<'_> {
         fingerprint: &RepositoryFingerprint,
         into: &Path,
     ) -> Result<Vec<&'static str>, Error> {
-        let (git, tree) = (self.git_in(path), self.path().join(path));
+        let (git, working_tree) = (self.git_in(path), self.path().join(path));
         let patches = [
             ("staged.patch", ["--cached", "--ignore-submodules=dirty"].as_slice()),
             ("unstaged.patch", ["--ignore-submodules=all"].as_slice()),
@@ -174,10 +174,11 @@ impl Worktree<'_> {
         // A submodule has a file `.git` that names the submodule's repository. If that repository
         // belongs to this worktree, the file is left out. The repository is saved on its own, and
         // its path will no longer exist.
-        let is_own_repository =
-            |name: &Path| name.ends_with(".git") && submodule::points_into(&tree.join(name), &self.git_dir);
+        let is_own_repository = |name: &Path| {
+            name.ends_with(".git") && submodule::points_into(&working_tree.join(name), &self.git_dir)
+        };
         let archive = into.join("changed-files.tar");
-        let has_files = write_archive(&tree, &fingerprint.files, &archive, &is_own_repository)?;
+        let has_files = write_archive(&working_tree, &fingerprint.files, &archive, &is_own_repository)?;
         files.extend(has_files.then_some("changed-files.tar"));
         Ok(files)
     }
@@ -229,9 +230,9 @@ fn write_patch(
     let format = ["diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv"];
     let paths_and_context = ["--no-renames", "--src-prefix=a/", "--dst-prefix=b/", "--unified=3"];
     let submodules = ["--submodule=short"];
-    let words =
+    let fixed_arguments =
         format.iter().chain(&paths_and_context).chain(&submodules).chain(options).chain(&["--", ":/"]);
-    let mut arguments: Vec<OsString> = words.map(OsString::from).collect();
+    let mut arguments: Vec<OsString> = fixed_arguments.map(OsString::from).collect();
     arguments.extend(fingerprint.status.unmerged.iter().map(|file| {
         let mut exclude = OsString::from(":(top,exclude,literal)");
         exclude.push(file);

@@ -20,16 +20,16 @@ pub(crate) fn stashes_of_worktree(
     git: &Git<'_>,
     head_state: &HeadState,
 ) -> Result<Vec<String>, Error> {
-    let all = list_stashes(git)?;
+    let stashes = list_stashes(git)?;
     let is_own = |stash: &&Stash| match stash_branch(&stash.subject) {
         Some("(no branch)") | None => head_state.reflog.contains(&stash.parent),
         Some(branch) => head_state
             .own_branches(record)
             .iter()
             .chain(&head_state.visited_branches)
-            .any(|own| own == branch),
+            .any(|own_branch| own_branch == branch),
     };
-    Ok(all.iter().filter(is_own).map(|stash| stash.commit.clone()).collect())
+    Ok(stashes.iter().filter(is_own).map(|stash| stash.commit.clone()).collect())
 }
 
 /// Counts all stashes of the repository.
@@ -59,8 +59,8 @@ fn list_stashes(git: &Git<'_>) -> Result<Vec<Stash>, Error> {
     let log =
         git.output_text(action, &["log", "--walk-reflogs", "--format=%H%x09%P%x09%gs", "refs/stash", "--"])?;
     let parse = |line: &str| {
-        let mut parts = line.splitn(3, '\t');
-        let (commit, parents, subject) = (parts.next()?, parts.next()?, parts.next()?);
+        let mut fields = line.splitn(3, '\t');
+        let (commit, parents, subject) = (fields.next()?, fields.next()?, fields.next()?);
         let parent = parents.split(' ').next()?;
         Some(Stash { commit: commit.to_owned(), parent: parent.to_owned(), subject: subject.to_owned() })
     };
@@ -69,6 +69,6 @@ fn list_stashes(git: &Git<'_>) -> Result<Vec<Stash>, Error> {
 
 /// Returns the branch in `WIP on BRANCH: …` or `On BRANCH: …`. `None` for any other message.
 fn stash_branch(subject: &str) -> Option<&str> {
-    let rest = subject.strip_prefix("WIP on ").or_else(|| subject.strip_prefix("On "))?;
-    rest.split_once(": ").map(|(branch, _)| branch)
+    let description = subject.strip_prefix("WIP on ").or_else(|| subject.strip_prefix("On "))?;
+    description.split_once(": ").map(|(branch, _)| branch)
 }

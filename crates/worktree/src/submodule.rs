@@ -18,15 +18,15 @@ impl Worktree<'_> {
     ///
     /// As [`Git::output_of`].
     pub(crate) fn checked_out_submodules(&self) -> Result<Vec<PathBuf>, Error> {
-        let mut found = Vec::new();
+        let mut submodules = Vec::new();
         let mut pending = vec![PathBuf::new()];
-        while let Some(outer) = pending.pop() {
-            let direct = direct_checked_out(&self.path().join(&outer), &self.git_in(&outer))?;
-            let direct: Vec<PathBuf> = direct.into_iter().map(|name| outer.join(name)).collect();
-            pending.extend(direct.iter().cloned());
-            found.extend(direct);
+        while let Some(parent) = pending.pop() {
+            let children = direct_checked_out(&self.path().join(&parent), &self.git_in(&parent))?;
+            let children: Vec<PathBuf> = children.into_iter().map(|name| parent.join(name)).collect();
+            pending.extend(children.iter().cloned());
+            submodules.extend(children);
         }
-        Ok(found)
+        Ok(submodules)
     }
 
     /// Returns the repositories of submodules that are not checked out. Some of these submodules
@@ -36,13 +36,13 @@ impl Worktree<'_> {
     ///
     /// As [`Git::output_of`].
     pub(crate) fn unused_repositories(&self) -> Result<Vec<PathBuf>, Error> {
-        let mut all = find_repositories(&self.git_dir.join("modules"))?;
+        let mut repositories = find_repositories(&self.git_dir.join("modules"))?;
         for path in self.checked_out_submodules()? {
             let arguments = ["rev-parse", "--absolute-git-dir"];
             let git_dir = PathBuf::from(self.git_in(&path).output_line("find a submodule", &arguments)?);
-            all.retain(|other| *other != git_dir);
+            repositories.retain(|repository| *repository != git_dir);
         }
-        Ok(all)
+        Ok(repositories)
     }
 
     /// Whether the worktree has submodules: the index names one, or the repository of an earlier
@@ -58,13 +58,13 @@ impl Worktree<'_> {
 }
 
 /// Returns the submodules of one repository that are checked out, without submodules of submodules.
-/// Paths are relative to `place`, the repository's working tree.
+/// Paths are relative to `directory`, the repository's working tree.
 ///
 /// # Errors
 ///
 /// As [`Git::output_of`].
-pub(crate) fn direct_checked_out(place: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
-    Ok(gitlinks(git)?.into_iter().filter(|name| place.join(name).join(".git").exists()).collect())
+pub(crate) fn direct_checked_out(directory: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
+    Ok(gitlinks(git)?.into_iter().filter(|name| directory.join(name).join(".git").exists()).collect())
 }
 
 /// Returns the paths of all submodules in the index.
@@ -85,14 +85,14 @@ pub(crate) fn points_into(link: &Path, directory: &Path) -> bool {
     target.is_ok_and(|target| target.starts_with(directory))
 }
 
-/// Returns the git directories of submodules below `top`, including submodules of submodules. The
-/// name of a submodule may contain slashes, so a git directory may be at any depth.
+/// Returns the git directories of submodules below `modules_dir`, including submodules of
+/// submodules. The name of a submodule may contain slashes, so a git directory may be at any depth.
 ///
 /// # Errors
 ///
 /// [`Error::Io`].
-fn find_repositories(top: &Path) -> Result<Vec<PathBuf>, Error> {
-    let (mut found, mut pending) = (Vec::new(), vec![top.to_owned()]);
+fn find_repositories(modules_dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let (mut repositories, mut pending) = (Vec::new(), vec![modules_dir.to_owned()]);
     while let Some(directory) = pending.pop() {
         let entries = match read_dir(&directory) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
@@ -106,11 +106,11 @@ fn find_repositories(top: &Path) -> Result<Vec<PathBuf>, Error> {
             let path = entry.path();
             if path.join("HEAD").exists() {
                 pending.push(path.join("modules"));
-                found.push(path.canonicalize().map_err(io_error("find", &path))?);
+                repositories.push(path.canonicalize().map_err(io_error("find", &path))?);
             } else {
                 pending.push(path);
             }
         }
     }
-    Ok(found)
+    Ok(repositories)
 }

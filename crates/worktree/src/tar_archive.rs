@@ -12,7 +12,7 @@ pub(crate) struct WalkedFile {
     pub(crate) metadata: Metadata,
 }
 
-/// Returns `files` and everything below them. Names are relative to `top`.
+/// Returns `files` and everything below them. Names are relative to `root`.
 ///
 /// Names for which `is_excluded` is true are left out, with everything below them. The names in
 /// `files` themselves are not tested with `is_excluded`. A missing file is left out too.
@@ -21,13 +21,13 @@ pub(crate) struct WalkedFile {
 ///
 /// [`Error::Io`].
 pub(crate) fn walk(
-    top: &Path,
+    root: &Path,
     files: &[PathBuf],
     is_excluded: &dyn Fn(&Path) -> bool,
 ) -> Result<Vec<WalkedFile>, Error> {
-    let (mut pending, mut all) = (files.to_vec(), Vec::new());
+    let (mut pending, mut entries) = (files.to_vec(), Vec::new());
     while let Some(name) = pending.pop() {
-        let path = top.join(&name);
+        let path = root.join(&name);
         let metadata = match path.symlink_metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             metadata => metadata.map_err(io_error("check", &path))?,
@@ -38,9 +38,9 @@ pub(crate) fn walk(
                 pending.extend((!is_excluded(&name)).then_some(name));
             }
         }
-        all.push(WalkedFile { name, metadata });
+        entries.push(WalkedFile { name, metadata });
     }
-    Ok(all)
+    Ok(entries)
 }
 
 /// Writes a new archive of the files that [`walk`] returns. Returns whether the archive has any
@@ -52,7 +52,7 @@ pub(crate) fn walk(
 ///
 /// [`Error::Io`].
 pub(crate) fn write_archive(
-    top: &Path,
+    root: &Path,
     files: &[PathBuf],
     archive: &Path,
     is_excluded: &dyn Fn(&Path) -> bool,
@@ -60,10 +60,10 @@ pub(crate) fn write_archive(
     let mut builder = tar::Builder::new(create_new_file(archive)?);
     builder.follow_symlinks(false);
     let mut count = 0;
-    for WalkedFile { name, metadata } in walk(top, files, is_excluded)? {
+    for WalkedFile { name, metadata } in walk(root, files, is_excluded)? {
         let kind = metadata.file_type();
         if !name.as_os_str().is_empty() && (kind.is_dir() || kind.is_file() || kind.is_symlink()) {
-            let path = top.join(&name);
+            let path = root.join(&name);
             builder.append_path_with_name(&path, &name).map_err(io_error("save", &path))?;
             count += 1;
         }
@@ -73,20 +73,20 @@ pub(crate) fn write_archive(
     Ok(count > 0)
 }
 
-/// Checks that the archive has `count` entries and that all entries can be read.
+/// Checks that the archive has `expected_count` entries and that all entries can be read.
 ///
 /// # Errors
 ///
 /// [`Error::Io`].
-fn verify_archive(archive: &Path, count: usize) -> Result<(), Error> {
+fn verify_archive(archive: &Path, expected_count: usize) -> Result<(), Error> {
     let mut reader = tar::Archive::new(File::open(archive).map_err(io_error("read", archive))?);
-    let mut found = 0;
+    let mut actual_count = 0;
     for entry in reader.entries().map_err(io_error("read", archive))? {
         let mut entry = entry.map_err(io_error("read", archive))?;
         std::io::copy(&mut entry.by_ref(), &mut std::io::sink()).map_err(io_error("read", archive))?;
-        found += 1;
+        actual_count += 1;
     }
-    if found == count {
+    if actual_count == expected_count {
         return Ok(());
     }
     let incomplete = std::io::Error::new(std::io::ErrorKind::InvalidData, "entries are missing");

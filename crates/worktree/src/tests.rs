@@ -110,12 +110,12 @@ impl TestRepository {
         proposal.record
     }
 
-    fn keep_reasons(&self, tree: &WorktreeRecord) -> Vec<KeepReason> {
-        tree.keep_reasons(&self.git_environment()).unwrap()
+    fn keep_reasons(&self, worktree: &WorktreeRecord) -> Vec<KeepReason> {
+        worktree.keep_reasons(&self.git_environment()).unwrap()
     }
 
-    fn remove(&self, tree: &WorktreeRecord) -> RemoveOutcome {
-        tree.remove(&self.git_environment()).unwrap()
+    fn remove(&self, worktree: &WorktreeRecord) -> RemoveOutcome {
+        worktree.remove(&self.git_environment()).unwrap()
     }
 
     /// Returns git's list of the branches that teamd has created.

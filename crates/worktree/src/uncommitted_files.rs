@@ -28,12 +28,12 @@ pub(crate) struct FileStatus {
 }
 
 impl FileStatus {
-    /// Reads the status of the working tree at `tree`. `git` must run in this working tree.
+    /// Reads the status of the working tree at `working_tree`. `git` must run in this working tree.
     ///
     /// # Errors
     ///
     /// As [`Git::output_of`].
-    pub(crate) fn read(tree: &Path, git: &Git<'_>) -> Result<FileStatus, Error> {
+    pub(crate) fn read(working_tree: &Path, git: &Git<'_>) -> Result<FileStatus, Error> {
         let arguments = [
             "status",
             "--porcelain=v1",
@@ -46,13 +46,13 @@ impl FileStatus {
         ];
         let status_git = git.without_named_programs()?;
         let mut status = FileStatus::default();
-        let mut cache_dirs = CacheDirs::new(tree);
+        let mut cache_dirs = CacheDirs::new(working_tree);
         for entry in split_nul(&status_git.output_of("check the worktree", &arguments)?) {
             status.add_entry(entry, &mut cache_dirs);
         }
         status.cached_repositories = cache_dirs.repositories_in_recorded();
-        status.untracked.extend(files_in_empty_submodules(tree, git)?);
-        status.ignored_by_status = ignored_by_status(tree, git)?;
+        status.untracked.extend(files_in_empty_submodules(working_tree, git)?);
+        status.ignored_by_status = ignored_by_status(working_tree, git)?;
         Ok(status)
     }
 
@@ -63,8 +63,9 @@ impl FileStatus {
 
     /// Returns all files. A file may occur twice.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        let all = [&self.unstaged, &self.unmerged, &self.untracked, &self.ignored, &self.ignored_by_status];
-        all.into_iter().chain([&self.staged, &self.cached_repositories]).flatten()
+        let file_lists =
+            [&self.unstaged, &self.unmerged, &self.untracked, &self.ignored, &self.ignored_by_status];
+        file_lists.into_iter().chain([&self.staged, &self.cached_repositories]).flatten()
     }
 
     /// Adds an entry of the output of `git status`. The entry has the form `XY PATH`: X is the
@@ -78,11 +79,11 @@ impl FileStatus {
             b"!!" => self.ignored.push(file),
             b"DD" | b"AA" => self.unmerged.push(file),
             [b'U', _] | [_, b'U'] => self.unmerged.push(file),
-            [index, tree] => {
-                if *index != b' ' {
+            [index_state, tree_state] => {
+                if *index_state != b' ' {
                     self.staged.push(file.clone());
                 }
-                if *tree != b' ' {
+                if *tree_state != b' ' {
                     self.unstaged.push(file);
                 }
             }
@@ -93,18 +94,20 @@ impl FileStatus {
 
 /// Returns the directories of submodules that are not checked out but have files. `git status` does
 /// not report these files.
-fn files_in_empty_submodules(tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
+fn files_in_empty_submodules(working_tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
     let links = submodule::gitlinks(git)?.into_iter();
     let has_files = |directory: &Path| directory.read_dir().is_ok_and(|mut entries| entries.next().is_some());
-    Ok(links.filter(|link| !tree.join(link).join(".git").exists() && has_files(&tree.join(link))).collect())
+    Ok(links
+        .filter(|link| !working_tree.join(link).join(".git").exists() && has_files(&working_tree.join(link)))
+        .collect())
 }
 
 /// Returns the files that git was told not to check for changes (assume-unchanged or
 /// skip-worktree). Only existing files are returned: a sparse checkout marks the files that it
 /// leaves out in the same way.
-fn ignored_by_status(tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
-    let all = git.output_of("list the files", &["ls-files", "-v", "-z"])?;
-    let marked = split_nul(&all).filter(|entry| entry[0] == b'S' || entry[0].is_ascii_lowercase());
-    let files = marked.filter_map(|entry| entry.get(2..)).map(path_from_bytes);
-    Ok(files.filter(|file| tree.join(file).symlink_metadata().is_ok()).collect())
+fn ignored_by_status(working_tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
+    let output = git.output_of("list the files", &["ls-files", "-v", "-z"])?;
+    let marked_entries = split_nul(&output).filter(|entry| entry[0] == b'S' || entry[0].is_ascii_lowercase());
+    let files = marked_entries.filter_map(|entry| entry.get(2..)).map(path_from_bytes);
+    Ok(files.filter(|file| working_tree.join(file).symlink_metadata().is_ok()).collect())
 }

@@ -66,7 +66,7 @@ impl Worktree<'_> {
         let head_state = HeadState::read(&git)?;
         let detached = local_commits::count_detached(record, &git, &head_state)?;
         let reflog_only = local_commits::reflog_only_commits(record, &git, &head_state)?;
-        let counted = [
+        let counts = [
             (
                 local_commits::count_unpushed(record, &git, &head_state)?,
                 KeepReason::Unpushed as fn(u64) -> KeepReason,
@@ -74,7 +74,7 @@ impl Worktree<'_> {
             (detached, KeepReason::Detached),
             (reflog_only.len() as u64, KeepReason::ReflogOnly),
         ];
-        reasons.extend(counted.into_iter().filter(|(n, _)| *n > 0).map(|(n, reason)| reason(n)));
+        reasons.extend(counts.into_iter().filter(|(n, _)| *n > 0).map(|(n, reason)| reason(n)));
         if reasons.iter().any(|reason| matches!(reason, KeepReason::Unpushed(_))) {
             reasons.extend(find_narrow_remote(&git)?.map(KeepReason::NarrowRemote));
         }
@@ -112,21 +112,21 @@ fn file_reasons(status: FileStatus) -> Vec<KeepReason> {
 /// command.
 fn lock_reasons(git_dir: &Path) -> Vec<KeepReason> {
     let lock_reason = read_to_string(git_dir.join("locked"));
-    let locked = lock_reason.ok().map(|reason| KeepReason::Locked(reason.trim().to_owned()));
+    let lock_reason = lock_reason.ok().map(|reason| KeepReason::Locked(reason.trim().to_owned()));
     let locks = ["index.lock", "HEAD.lock"].map(|name| git_dir.join(name));
     let lock_files =
         locks.into_iter().filter(|lock| lock.symlink_metadata().is_ok()).map(KeepReason::GitLockFile);
-    locked.into_iter().chain(lock_files).collect()
+    lock_reason.into_iter().chain(lock_files).collect()
 }
 
 /// Returns a reason for each operation in progress, such as a rebase.
 fn operations_in_progress(git_dir: &Path) -> Vec<KeepReason> {
-    let mut found: Vec<KeepReason> = Vec::new();
+    let mut reasons: Vec<KeepReason> = Vec::new();
     for (name, operation) in OPERATION_FILES {
         let reason = KeepReason::OperationInProgress(operation);
-        if git_dir.join(name).symlink_metadata().is_ok() && !found.contains(&reason) {
-            found.push(reason);
+        if git_dir.join(name).symlink_metadata().is_ok() && !reasons.contains(&reason) {
+            reasons.push(reason);
         }
     }
-    found
+    reasons
 }

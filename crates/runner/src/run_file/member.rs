@@ -73,9 +73,9 @@ pub(crate) fn parse_member(
     if is_command_invalid {
         return None;
     }
-    let resolved =
+    let run_member =
         resolve_program(&member, options, cwd.as_deref().unwrap_or(defaults.cwd), defaults, errors)?;
-    (name.is_some() && cwd.is_some()).then_some(resolved)
+    (name.is_some() && cwd.is_some()).then_some(run_member)
 }
 
 /// Parses the options that do not depend on other keys. [`parse_member`] parses the name, the
@@ -111,54 +111,54 @@ fn parse_list(member: &TableReader, key: &str, errors: &mut ValidationErrors) ->
 
 fn agent_name(name: &Located<String>, errors: &mut ValidationErrors) -> Option<AgentName> {
     match AgentName::parse(&name.value) {
-        Ok(parsed) if parsed.is_reserved() => {
-            errors.push(name.at, format!("no member can be called {parsed}: that name is taken"));
+        Ok(agent_name) if agent_name.is_reserved() => {
+            errors.push(name.offset, format!("no member can be called {agent_name}: that name is taken"));
             None
         }
-        Ok(parsed) => Some(parsed),
+        Ok(agent_name) => Some(agent_name),
         Err(error) => {
-            errors.push(name.at, error.to_string());
+            errors.push(name.offset, error.to_string());
             None
         }
     }
 }
 
-/// The absolute path of a directory that must exist. Relative paths are resolved against `from`.
+/// The absolute path of a directory that must exist. Relative paths are resolved against `base`.
 pub(crate) fn resolve_directory(
-    given: &Located<String>,
-    from: &Path,
+    path_text: &Located<String>,
+    base: &Path,
     errors: &mut ValidationErrors,
 ) -> Option<PathBuf> {
-    let path = from.join(&given.value).canonicalize().ok().filter(|path| path.is_dir());
+    let path = base.join(&path_text.value).canonicalize().ok().filter(|path| path.is_dir());
     if path.is_none() {
-        errors.push(given.at, format!("there is no directory {:?}", given.value));
+        errors.push(path_text.offset, format!("there is no directory {:?}", path_text.value));
     }
     path
 }
 
 fn parse_prompt(member: &TableReader, directory: &Path, errors: &mut ValidationErrors) -> Option<String> {
-    let (given, file) = (member.string("prompt", errors), member.string("prompt_file", errors));
-    let (at, text) = match (given, file) {
+    let (prompt, file) = (member.string("prompt", errors), member.string("prompt_file", errors));
+    let (offset, text) = match (prompt, file) {
         (Some(_), Some(file)) => {
-            errors.push(file.at, "a member takes a prompt or a prompt_file, not both");
+            errors.push(file.offset, "a member takes a prompt or a prompt_file, not both");
             return None;
         }
-        (Some(given), None) => (given.at, Ok(given.value)),
+        (Some(prompt), None) => (prompt.offset, Ok(prompt.value)),
         (None, Some(file)) => {
             let text = std::fs::read_to_string(directory.join(&file.value));
-            (file.at, text.map_err(|error| format!("cannot read {:?}: {error}", file.value)))
+            (file.offset, text.map_err(|error| format!("cannot read {:?}: {error}", file.value)))
         }
         (None, None) => return None,
     };
     match text {
         Ok(text) if text.len() > MESSAGE_LIMIT => {
             let size = text.len();
-            errors.push(at, format!("a prompt of {size} bytes is too long: {MESSAGE_LIMIT} at most"));
+            errors.push(offset, format!("a prompt of {size} bytes is too long: {MESSAGE_LIMIT} at most"));
             None
         }
         Ok(text) => Some(text),
         Err(message) => {
-            errors.push(at, message);
+            errors.push(offset, message);
             None
         }
     }
@@ -169,7 +169,7 @@ fn parse_env(member: &TableReader, errors: &mut ValidationErrors) -> Vec<String>
     let pairs = table.string_pairs(errors);
     for (name, _) in &pairs {
         if name.value.is_empty() || name.value.contains(['=', '\0']) {
-            errors.push(name.at, format!("{:?} is no name for a variable", name.value));
+            errors.push(name.offset, format!("{:?} is no name for a variable", name.value));
         }
     }
     pairs.into_iter().map(|(name, value)| format!("{}={value}", name.value)).collect()
@@ -186,25 +186,25 @@ fn resolve_program(
 ) -> Option<RunMember> {
     let (profile, command) = (member.key_offset("profile"), member.key_offset("command"));
     match (profile, command) {
-        (Some(_), Some(at)) => {
-            errors.push(at, "a member takes a profile or a command, not both");
+        (Some(_), Some(offset)) => {
+            errors.push(offset, "a member takes a profile or a command, not both");
             return None;
         }
-        (None, Some(at)) if options.command.first().is_none_or(|program| program.is_empty()) => {
-            errors.push(at, "command needs a program: command = [\"program\", \"argument\"]");
+        (None, Some(offset)) if options.command.first().is_none_or(|program| program.is_empty()) => {
+            errors.push(offset, "command needs a program: command = [\"program\", \"argument\"]");
             return None;
         }
         // The key `profile` has a value of the wrong type, for which an error was already added.
         (Some(_), None) if options.profile.is_none() => return None,
-        (None, Some(at)) if !options.allow.is_empty() || !options.deny.is_empty() => {
-            errors.push(at, "a command takes no allow and no deny: give it arguments of its own");
+        (None, Some(offset)) if !options.allow.is_empty() || !options.deny.is_empty() => {
+            errors.push(offset, "a command takes no allow and no deny: give it arguments of its own");
             return None;
         }
         (None, None) => options.profile = defaults.profile.clone(),
         _ => {}
     }
-    let at = profile.or(command).unwrap_or(member.at);
-    if command.is_none() && !check_profile_exists(at, &options, cwd, errors) {
+    let offset = profile.or(command).unwrap_or(member.offset);
+    if command.is_none() && !check_profile_exists(offset, &options, cwd, errors) {
         return None;
     }
     options.cwd = Some(cwd.to_owned());
@@ -215,25 +215,25 @@ fn resolve_program(
     let worktree_spawn = options.worktree.is_some().then(|| options.clone());
     let request =
         build_spawn_request::build_spawn_request(defaults.root, defaults.team.clone(), None, options);
-    let request = request.map_err(|error| errors.push(at, error_text(&error))).ok()?;
+    let request = request.map_err(|error| errors.push(offset, error_text(&error))).ok()?;
     Some(RunMember { request, worktree_spawn })
 }
 
 /// Checks that the member's profile exists. `build_spawn_request` checks this too, but its error
 /// names options of `teamctl spawn`. The error here says how to name a profile in a run file.
 fn check_profile_exists(
-    at: usize,
+    offset: usize,
     options: &SpawnOptions,
     cwd: &Path,
     errors: &mut ValidationErrors,
 ) -> bool {
-    let other = "command = [\"PROGRAM\", …]";
+    let command_example = "command = [\"PROGRAM\", …]";
     let Some(profile) = &options.profile else {
         let has_default = build_spawn_request::has_default_profile(cwd, &options.env);
         if !has_default {
             errors.push_missing(
-                at,
-                format!("a member needs profile = \"worker\" (or another profile) or {other}"),
+                offset,
+                format!("a member needs profile = \"worker\" (or another profile) or {command_example}"),
             );
         }
         return has_default;
@@ -241,10 +241,10 @@ fn check_profile_exists(
     let names = ProfileRegistry::for_user().all_names();
     let exists = names.contains(profile);
     if !exists {
-        let (near, all) = (nearest_help(profile, &names), names.join(", "));
+        let (suggestion, known_profiles) = (nearest_help(profile, &names), names.join(", "));
         errors.push(
-            at,
-            format!("there is no profile {profile:?}{near}; there are {all}; for another program: {other}"),
+            offset,
+            format!("there is no profile {profile:?}{suggestion}; there are {known_profiles}; for another program: {command_example}"),
         );
     }
     exists

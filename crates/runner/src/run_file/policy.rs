@@ -79,13 +79,13 @@ fn parse_team_policy(
     errors: &mut ValidationErrors,
 ) -> TeamPolicy {
     let timeout = parse_duration(table, "answer_timeout", "a string such as \"10m\"", errors);
-    let after = table.one_of("on_timeout", &AFTER, errors);
+    let on_timeout = table.one_of("on_timeout", &AFTER, errors);
     // Either of these two keys has no effect without the other one, so both must be set or neither.
-    if let (None, Some(at)) = (table.key_offset("answer_timeout"), table.key_offset("on_timeout")) {
-        errors.push(at, "on_timeout needs the key answer_timeout: how long a request waits before");
+    if let (None, Some(offset)) = (table.key_offset("answer_timeout"), table.key_offset("on_timeout")) {
+        errors.push(offset, "on_timeout needs the key answer_timeout: how long a request waits before");
     }
-    if let (Some(at), None) = (table.key_offset("answer_timeout"), table.key_offset("on_timeout")) {
-        errors.push(at, "answer_timeout needs the key on_timeout: deny, approve or wait");
+    if let (Some(offset), None) = (table.key_offset("answer_timeout"), table.key_offset("on_timeout")) {
+        errors.push(offset, "answer_timeout needs the key on_timeout: deny, approve or wait");
     }
     let rules = table.tables("rule", "a rule", errors).unwrap_or_default();
     TeamPolicy {
@@ -96,14 +96,14 @@ fn parse_team_policy(
         task_commands: table
             .one_of("commands", &[("lead", TaskCommandPolicy::Lead), ("any", TaskCommandPolicy::Any)], errors)
             .unwrap_or(defaults.task_commands),
-        answer_timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
-        on_timeout: after.unwrap_or(defaults.on_timeout),
+        answer_timeout_ms: timeout.map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)),
+        on_timeout: on_timeout.unwrap_or(defaults.on_timeout),
         max_turns: table.count("max_turns", errors),
         max_tokens: table.count("max_tokens", errors),
         max_microdollars: table.amount("max_cost", errors).and_then(to_microdollars),
         member_share: parse_member_share(table, errors),
         max_time_ms: parse_duration(table, "max_time", "a string such as \"8h\"", errors)
-            .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            .map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)),
         exchange: parse_exchange_limits(table, errors),
         rules: rules.into_iter().filter_map(|table| parse_rule(table, directory, errors)).collect(),
     }
@@ -150,13 +150,13 @@ fn saturate_u32(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Parses the duration at `key`. `wanted` describes the allowed values in an error.
+/// Parses the duration at `key`. `expected` describes the allowed values in an error.
 fn parse_duration(
     table: TableReader,
     key: &str,
-    wanted: &str,
+    expected: &str,
     errors: &mut ValidationErrors,
 ) -> Option<Duration> {
-    let text = table.text(key, wanted, errors)?;
-    duration::parse(&text.value).map_err(|error| errors.push(text.at, error)).ok()
+    let text = table.text(key, expected, errors)?;
+    duration::parse(&text.value).map_err(|error| errors.push(text.offset, error)).ok()
 }

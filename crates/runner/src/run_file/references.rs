@@ -30,11 +30,11 @@ pub(crate) fn check_references(
     for task in tasks {
         check_owner(task, &names, errors);
     }
-    let known: HashSet<&str> = keys.iter().map(|key| key.value.as_str()).collect();
+    let known_keys: HashSet<&str> = keys.iter().map(|key| key.value.as_str()).collect();
     for blocker in references.iter().flat_map(|task| &task.blocked_by) {
-        if !known.contains(blocker.value.as_str()) {
-            let near = nearest_help(&blocker.value, keys.iter().map(|key| &key.value));
-            errors.push_missing(blocker.at, format!("there is no task {:?}{near}", blocker.value));
+        if !known_keys.contains(blocker.value.as_str()) {
+            let suggestion = nearest_help(&blocker.value, keys.iter().map(|key| &key.value));
+            errors.push_missing(blocker.offset, format!("there is no task {:?}{suggestion}", blocker.value));
         }
     }
     check_cycles(&references, errors);
@@ -53,27 +53,30 @@ fn references_of(task: &TableReader) -> Option<TaskReferences> {
     })
 }
 
-/// Adds an error for each duplicate. `what` says in the error what kind of thing is named.
+/// Adds an error for each duplicate. `kind` says in the error what kind of thing is named.
 fn check_duplicates(
     names: &[Located<String>],
     normalize: impl Fn(&Located<String>) -> String,
-    what: &str,
+    kind: &str,
     errors: &mut ValidationErrors,
 ) {
-    let mut seen = HashSet::new();
+    let mut known_names = HashSet::new();
     for name in names {
-        if !seen.insert(normalize(name)) {
-            errors.push(name.at, format!("there is a {what} {:?} already", name.value));
+        if !known_names.insert(normalize(name)) {
+            errors.push(name.offset, format!("there is a {kind} {:?} already", name.value));
         }
     }
 }
 
 fn check_owner(task: &TableReader, names: &[Located<String>], errors: &mut ValidationErrors) {
     let Some(owner) = string_without_errors(task, "owner") else { return };
-    let wanted = AgentName::new_unchecked(&owner.value);
-    if !names.iter().any(|name| AgentName::new_unchecked(&name.value) == wanted) {
-        let near = nearest_help(&owner.value, names.iter().map(|name| &name.value));
-        errors.push_missing(owner.at, format!("the owner {:?} is no member of this file{near}", owner.value));
+    let owner_name = AgentName::new_unchecked(&owner.value);
+    if !names.iter().any(|name| AgentName::new_unchecked(&name.value) == owner_name) {
+        let suggestion = nearest_help(&owner.value, names.iter().map(|name| &name.value));
+        errors.push_missing(
+            owner.offset,
+            format!("the owner {:?} is no member of this file{suggestion}", owner.value),
+        );
     }
 }
 
@@ -103,12 +106,15 @@ fn check_cycles(tasks: &[TaskReferences], errors: &mut ValidationErrors) {
             };
             path.push((task, visited + 1));
             match indexes.get(blocker.value.as_str()) {
-                Some(next) if states[*next] == VisitState::Unvisited => path.push((*next, 0)),
-                Some(next) if states[*next] == VisitState::InProgress => {
-                    let from = path.iter().position(|(task, _)| task == next).unwrap_or(0);
-                    let cycle = path[from..].iter().map(|(task, _)| *task).chain([*next]);
+                Some(blocker_index) if states[*blocker_index] == VisitState::Unvisited => {
+                    path.push((*blocker_index, 0));
+                }
+                Some(blocker_index) if states[*blocker_index] == VisitState::InProgress => {
+                    let cycle_start = path.iter().position(|(task, _)| task == blocker_index).unwrap_or(0);
+                    let cycle = path[cycle_start..].iter().map(|(task, _)| *task).chain([*blocker_index]);
                     let keys: Vec<&str> = cycle.map(|task| tasks[task].key.value.as_str()).collect();
-                    errors.push(blocker.at, format!("a task would wait for itself: {}", keys.join(" → ")));
+                    errors
+                        .push(blocker.offset, format!("a task would wait for itself: {}", keys.join(" → ")));
                 }
                 _ => {}
             }

@@ -13,21 +13,21 @@ use toml::de::{DeArray, DeTable, DeValue};
 pub(crate) struct TableReader<'a> {
     table: &'a DeTable<'a>,
     /// Where the table begins, as a byte offset in the file.
-    pub(crate) at: usize,
+    pub(crate) offset: usize,
     /// What kind of table it is, for errors, such as `a member`.
-    what: &'static str,
+    kind: &'static str,
 }
 
 impl<'a> TableReader<'a> {
-    pub(crate) fn new(table: &'a DeTable<'a>, at: usize, what: &'static str) -> TableReader<'a> {
-        TableReader { table, at, what }
+    pub(crate) fn new(table: &'a DeTable<'a>, offset: usize, kind: &'static str) -> TableReader<'a> {
+        TableReader { table, offset, kind }
     }
 
-    /// Adds an error for each key of the table that is not in `known`.
-    pub(crate) fn check_keys(&self, known: &[&str], errors: &mut ValidationErrors) {
-        for key in self.table.keys().filter(|key| !known.contains(&key.get_ref().as_ref())) {
+    /// Adds an error for each key of the table that is not in `known_keys`.
+    pub(crate) fn check_keys(&self, known_keys: &[&str], errors: &mut ValidationErrors) {
+        for key in self.table.keys().filter(|key| !known_keys.contains(&key.get_ref().as_ref())) {
             let name = key.get_ref();
-            let message = format!("{} takes no key {name:?}{}", self.what, nearest_help(name, known));
+            let message = format!("{} takes no key {name:?}{}", self.kind, nearest_help(name, known_keys));
             errors.push(key.span().start, message);
         }
     }
@@ -45,11 +45,11 @@ impl<'a> TableReader<'a> {
         self.text(key, "a string", errors)
     }
 
-    /// Reads a string. `wanted` describes the allowed values in an error.
+    /// Reads a string. `expected` describes the allowed values in an error.
     pub(crate) fn text(
         &self,
         key: &str,
-        wanted: &str,
+        expected: &str,
         errors: &mut ValidationErrors,
     ) -> Option<Located<String>> {
         let (span, value) = self.get(key)?;
@@ -58,8 +58,8 @@ impl<'a> TableReader<'a> {
                 errors.push(span.start, format!("{key} holds a NUL, which nothing can be called with"));
                 None
             }
-            DeValue::String(text) => Some(Located { at: span.start, value: text.clone().into_owned() }),
-            other => push_type_error(key, wanted, other, span, errors),
+            DeValue::String(text) => Some(Located { offset: span.start, value: text.clone().into_owned() }),
+            other => push_type_error(key, expected, other, span, errors),
         }
     }
 
@@ -70,15 +70,15 @@ impl<'a> TableReader<'a> {
         errors: &mut ValidationErrors,
     ) -> Option<Located<String>> {
         if self.get(key).is_none() {
-            errors.push_missing(self.at, format!("{} needs the key {key}", self.what));
+            errors.push_missing(self.offset, format!("{} needs the key {key}", self.kind));
             return None;
         }
-        let found = self.string(key, errors)?;
-        if found.value.trim().is_empty() {
-            errors.push(found.at, format!("{key} is empty"));
+        let text = self.string(key, errors)?;
+        if text.value.trim().is_empty() {
+            errors.push(text.offset, format!("{key} is empty"));
             return None;
         }
-        Some(found)
+        Some(text)
     }
 
     pub(crate) fn strings(
@@ -94,12 +94,12 @@ impl<'a> TableReader<'a> {
         for value in array.iter() {
             match value.get_ref() {
                 DeValue::String(text) if !text.contains('\0') => {
-                    strings.push(Located { at: value.span().start, value: text.clone().into_owned() });
+                    strings.push(Located { offset: value.span().start, value: text.clone().into_owned() });
                 }
                 other => drop(push_type_error::<()>(key, "a list of strings", other, value.span(), errors)),
             }
         }
-        Some(Located { at: span.start, value: strings })
+        Some(Located { offset: span.start, value: strings })
     }
 
     /// Reads an integer from 0 to `i64::MAX`.
@@ -108,8 +108,8 @@ impl<'a> TableReader<'a> {
         let DeValue::Integer(number) = value else {
             return push_type_error(key, "a number", value, span, errors);
         };
-        let found = i64::from_str_radix(number.as_str(), number.radix()).ok();
-        let count = found.and_then(|number| u64::try_from(number).ok());
+        let integer = i64::from_str_radix(number.as_str(), number.radix()).ok();
+        let count = integer.and_then(|number| u64::try_from(number).ok());
         if count.is_none() {
             errors.push(span.start, format!("{key} takes a number from 0 to {}, not {number}", i64::MAX));
         }
@@ -124,11 +124,11 @@ impl<'a> TableReader<'a> {
             DeValue::Float(number) => number.as_str(),
             other => return push_type_error(key, "an amount such as 2.50", other, span, errors),
         };
-        let found = text.parse().ok().filter(|amount: &f64| amount.is_finite() && *amount >= 0.0);
-        if found.is_none() {
+        let amount = text.parse().ok().filter(|amount: &f64| amount.is_finite() && *amount >= 0.0);
+        if amount.is_none() {
             errors.push(span.start, format!("{key} takes an amount from 0 on, such as 2.50, not {text}"));
         }
-        found
+        amount
     }
 
     /// Reads `true` (returned as `Some(None)`) or a string. `false` is treated as a missing key.
@@ -145,9 +145,9 @@ impl<'a> TableReader<'a> {
         key: &str,
         errors: &mut ValidationErrors,
     ) -> Option<T> {
-        let found = self.string(key, errors)?;
-        let push = |error| errors.push(found.at, format!("{key} is {error}, not {:?}", found.value));
-        found.value.parse().map_err(push).ok()
+        let text = self.string(key, errors)?;
+        let push = |error| errors.push(text.offset, format!("{key} is {error}, not {:?}", text.value));
+        text.value.parse().map_err(push).ok()
     }
 
     /// Reads a string that must be one of the names in `choices`, and returns the value of that
@@ -158,11 +158,11 @@ impl<'a> TableReader<'a> {
         choices: &[(&str, T)],
         errors: &mut ValidationErrors,
     ) -> Option<T> {
-        let found = self.string(key, errors)?;
-        let choice = choices.iter().find(|(name, _)| *name == found.value);
+        let text = self.string(key, errors)?;
+        let choice = choices.iter().find(|(name, _)| *name == text.value);
         if choice.is_none() {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            errors.push(found.at, format!("{key} is one of {}, not {:?}", names.join(", "), found.value));
+            errors.push(text.offset, format!("{key} is one of {}, not {:?}", names.join(", "), text.value));
         }
         choice.map(|(_, value)| *value)
     }
@@ -170,12 +170,12 @@ impl<'a> TableReader<'a> {
     pub(crate) fn table(
         &self,
         key: &str,
-        what: &'static str,
+        kind: &'static str,
         errors: &mut ValidationErrors,
     ) -> Option<TableReader<'a>> {
         let (span, value) = self.get(key)?;
         match value {
-            DeValue::Table(table) => Some(TableReader::new(table, span.start, what)),
+            DeValue::Table(table) => Some(TableReader::new(table, span.start, kind)),
             other => push_type_error(key, "a table", other, span, errors),
         }
     }
@@ -184,7 +184,7 @@ impl<'a> TableReader<'a> {
     pub(crate) fn tables(
         &self,
         key: &str,
-        what: &'static str,
+        kind: &'static str,
         errors: &mut ValidationErrors,
     ) -> Option<Vec<TableReader<'a>>> {
         let Some((span, value)) = self.get(key) else { return Some(Vec::new()) };
@@ -195,7 +195,7 @@ impl<'a> TableReader<'a> {
             return None;
         };
         let table = |value: &'a Spanned<DeValue<'a>>, errors: &mut ValidationErrors| match value.get_ref() {
-            DeValue::Table(table) => Some(TableReader::new(table, value.span().start, what)),
+            DeValue::Table(table) => Some(TableReader::new(table, value.span().start, kind)),
             other => push_type_error(key, "a table", other, value.span(), errors),
         };
         Some(array.iter().filter_map(|value| table(value, errors)).collect())
@@ -205,7 +205,7 @@ impl<'a> TableReader<'a> {
     pub(crate) fn string_pairs(&self, errors: &mut ValidationErrors) -> Vec<(Located<String>, String)> {
         let pair = |key: &Spanned<std::borrow::Cow<'_, str>>, errors: &mut ValidationErrors| {
             let value = self.string(key.get_ref(), errors)?.value;
-            Some((Located { at: key.span().start, value: key.get_ref().clone().into_owned() }, value))
+            Some((Located { offset: key.span().start, value: key.get_ref().clone().into_owned() }, value))
         };
         self.table.keys().filter_map(|key| pair(key, errors)).collect()
     }
@@ -218,12 +218,12 @@ impl<'a> TableReader<'a> {
 
 fn push_type_error<T>(
     key: &str,
-    wanted: &str,
-    found: &DeValue,
+    expected: &str,
+    actual: &DeValue,
     span: Range<usize>,
     errors: &mut ValidationErrors,
 ) -> Option<T> {
-    errors.push(span.start, format!("{key} takes {wanted}, not {}", toml_type_name(found)));
+    errors.push(span.start, format!("{key} takes {expected}, not {}", toml_type_name(actual)));
     None
 }
 
@@ -252,11 +252,11 @@ fn list(array: &DeArray, errors: &mut ValidationErrors) -> Value {
 
 /// Converts a value to JSON. A date becomes a string, because JSON has no dates.
 fn json(value: &Spanned<DeValue>, errors: &mut ValidationErrors) -> Value {
-    let at = value.span().start;
-    let number = |found: Option<Number>, errors: &mut ValidationErrors| {
-        found.map_or_else(
+    let offset = value.span().start;
+    let number = |parsed: Option<Number>, errors: &mut ValidationErrors| {
+        parsed.map_or_else(
             || {
-                errors.push(at, "this number does not fit into JSON");
+                errors.push(offset, "this number does not fit into JSON");
                 Value::Null
             },
             Value::Number,

@@ -37,8 +37,8 @@ const RESERVED_METADATA: [&str; 8] =
 /// Parses all tasks. If a task is invalid, errors are added and the task is left out.
 pub(crate) fn parse_tasks(tasks: &[TableReader], errors: &mut ValidationErrors) -> Vec<TaskSpec> {
     if tasks.iter().any(|task| task.key_offset("command").is_some()) && !has_shell() {
-        let at = tasks.iter().find_map(|task| task.key_offset("command")).unwrap_or(0);
-        errors.push(at, "cannot run a command: there is no sh in the PATH");
+        let offset = tasks.iter().find_map(|task| task.key_offset("command")).unwrap_or(0);
+        errors.push(offset, "cannot run a command: there is no sh in the PATH");
     }
     let indexes =
         tasks.iter().enumerate().filter_map(|(index, task)| Some((key_without_errors(task)?, index)));
@@ -62,7 +62,7 @@ pub(crate) fn check_worker_commands(
         let mut claimers = members.iter().filter(can_claim).peekable();
         if claimers.peek().is_some() && claimers.all(needs_command) {
             errors.push_missing(
-                task.at,
+                task.offset,
                 "a task for workers alone needs the key command: they do nothing else",
             );
         }
@@ -107,16 +107,16 @@ fn parse_metadata(task: &TableReader, errors: &mut ValidationErrors) -> Map<Stri
     let mut metadata = Map::new();
     if let Some(command) = task.string("command", errors) {
         if command.value.trim().is_empty() {
-            errors.push(command.at, "command is empty");
+            errors.push(command.offset, "command is empty");
         }
         metadata.insert("command".to_owned(), Value::from(command.value));
     }
     if let Some(table) = task.table("metadata", "metadata", errors) {
-        for reserved in RESERVED_METADATA {
-            if let Some(at) = table.key_offset(reserved) {
+        for reserved_key in RESERVED_METADATA {
+            if let Some(offset) = table.key_offset(reserved_key) {
                 errors.push(
-                    at,
-                    format!("metadata cannot hold {reserved:?}: the task list keeps its own there"),
+                    offset,
+                    format!("metadata cannot hold {reserved_key:?}: the task list keeps its own there"),
                 );
             }
         }

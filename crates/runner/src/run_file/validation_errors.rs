@@ -18,7 +18,7 @@ pub struct ValidationError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Located<T> {
     /// The value's offset in the file, in bytes.
-    pub(crate) at: usize,
+    pub(crate) offset: usize,
     pub(crate) value: T,
 }
 
@@ -36,14 +36,15 @@ impl<'t> ValidationErrors<'t> {
         ValidationErrors { text, errors: Vec::new(), syntax_errors: Vec::new() }
     }
 
-    /// Adds an error at the byte offset `at`.
-    pub(crate) fn push(&mut self, at: usize, message: impl Into<String>) {
-        let error = self.error_at_position(at, message.into());
+    /// Adds an error at the byte offset `offset`.
+    pub(crate) fn push(&mut self, offset: usize, message: impl Into<String>) {
+        let error = self.error_at_position(offset, message.into());
         self.errors.push(error);
     }
 
-    fn error_at_position(&self, at: usize, message: String) -> ValidationError {
-        let boundary = (0..=at.min(self.text.len())).rev().find(|at| self.text.is_char_boundary(*at));
+    fn error_at_position(&self, offset: usize, message: String) -> ValidationError {
+        let boundary =
+            (0..=offset.min(self.text.len())).rev().find(|offset| self.text.is_char_boundary(*offset));
         let before = &self.text[..boundary.unwrap_or(0)];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = before.matches('\n').count() + 1;
@@ -51,17 +52,17 @@ impl<'t> ValidationErrors<'t> {
         ValidationError { line, column, message }
     }
 
-    /// Adds an error of the TOML syntax at the byte offset `at`.
-    pub(crate) fn push_syntax_error(&mut self, at: usize, message: impl Into<String>) {
-        let error = self.error_at_position(at, message.into());
+    /// Adds an error of the TOML syntax at the byte offset `offset`.
+    pub(crate) fn push_syntax_error(&mut self, offset: usize, message: impl Into<String>) {
+        let error = self.error_at_position(offset, message.into());
         self.syntax_errors.push(error);
     }
 
     /// Adds an error about a missing key or table. If the file has syntax errors, the error is
     /// dropped, because the parser may have skipped that key or table because of a syntax error.
-    pub(crate) fn push_missing(&mut self, at: usize, message: impl Into<String>) {
+    pub(crate) fn push_missing(&mut self, offset: usize, message: impl Into<String>) {
         if !self.has_syntax_errors() {
-            self.push(at, message);
+            self.push(offset, message);
         }
     }
 
@@ -88,13 +89,13 @@ fn first_per_line(mut errors: Vec<ValidationError>) -> Vec<ValidationError> {
     errors.sort();
     errors.dedup_by_key(|error| error.line);
     let is_about_list = |error: &ValidationError| error.message.contains("array element");
-    errors.dedup_by(|error, before| is_about_list(error) && is_about_list(before));
+    errors.dedup_by(|error, previous| is_about_list(error) && is_about_list(previous));
     errors
 }
 
 /// `; the nearest is X`, or an empty text if no candidate is similar.
-pub(crate) fn nearest_help<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<Item = S>) -> String {
-    nearest_names(wanted, candidates)
+pub(crate) fn nearest_help<S: AsRef<str>>(name: &str, candidates: impl IntoIterator<Item = S>) -> String {
+    nearest_names(name, candidates)
         .first()
         .map_or_else(String::new, |name| format!("; the nearest is {name}"))
 }

@@ -51,8 +51,8 @@ impl HookInput {
     fn parse(bytes: &[u8], delivery: &HookDelivery) -> HookInput {
         let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
         let text = |keys: &[&str]| {
-            let found = keys.iter().find_map(|key| value.get(key)?.as_str());
-            found.map(str::to_owned).filter(|text| !text.is_empty())
+            let text = keys.iter().find_map(|key| value.get(key)?.as_str());
+            text.map(str::to_owned).filter(|text| !text.is_empty())
         };
         let tool_input = ["tool_input", "toolInput", "toolArgs", "tool_args"];
         HookInput {
@@ -121,27 +121,27 @@ fn read_tail(path: &str) -> std::io::Result<Vec<u8>> {
 
 /// Parses a value that some programs write as JSON in a string.
 fn parse_nested_json(value: &Value) -> Value {
-    let inner = value.as_str().and_then(|text| serde_json::from_str(text).ok());
-    inner.unwrap_or_else(|| value.clone())
+    let nested = value.as_str().and_then(|text| serde_json::from_str(text).ok());
+    nested.unwrap_or_else(|| value.clone())
 }
 
 /// Reads the input that arrives within [`STDIN_TIMEOUT`]. Empty if standard input is a terminal.
 fn read_stdin() -> Vec<u8> {
     let mut stdin = std::io::stdin().lock();
-    let (mut all, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+    let (mut input, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
     let deadline = Instant::now() + STDIN_TIMEOUT;
-    while !stdin.is_terminal() && all.len() < MAX_INPUT_BYTES && is_readable(&stdin, deadline) {
+    while !stdin.is_terminal() && input.len() < MAX_INPUT_BYTES && is_readable(&stdin, deadline) {
         match stdin.read(&mut buffer) {
             Ok(0) | Err(_) => break,
-            Ok(read) => all.extend_from_slice(&buffer[..read]),
+            Ok(count) => input.extend_from_slice(&buffer[..count]),
         }
     }
-    all
+    input
 }
 
 fn is_readable(stdin: &impl AsFd, deadline: Instant) -> bool {
     let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-    poll(&mut fds, poll_timeout::until(deadline)).is_ok_and(|ready| ready > 0)
+    poll(&mut fds, poll_timeout::from_deadline(deadline)).is_ok_and(|count| count > 0)
 }
 
 #[cfg(test)]

@@ -45,8 +45,8 @@ impl FromStr for HookEventKind {
 
     fn from_str(name: &str) -> Result<HookEventKind, ErrorReport> {
         HookEventKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| {
-            let all = HookEventKind::ALL.map(HookEventKind::as_str).join(", ");
-            let message = format!("cannot handle {name}: there is no such event, only {all}");
+            let known_names = HookEventKind::ALL.map(HookEventKind::as_str).join(", ");
+            let message = format!("cannot handle {name}: there is no such event, only {known_names}");
             ErrorReport::new(ErrorKind::Usage, message)
         })
     }

@@ -20,13 +20,13 @@ pub(super) struct HookProtocol {
 impl HookProtocol {
     /// Chooses the profile whose settings the hook uses. The first choice is the profile with which
     /// the agent was spawned, if that profile delivers by hooks. The second choice is the profile
-    /// `named`, which is passed to the hook on its command line.
+    /// `fallback_profile`, which is passed to the hook on its command line.
     ///
     /// If neither is usable, answers have Claude Code's format, which most programs have adopted.
-    pub(super) fn for_profile(named: Option<&str>) -> HookProtocol {
-        let own = env_var("TEAMD_PROFILE").and_then(|name| read_delivery(&name));
-        let is_own_profile = own.is_some();
-        let delivery = own.or_else(|| read_delivery(named?)).unwrap_or_default();
+    pub(super) fn for_profile(fallback_profile: Option<&str>) -> HookProtocol {
+        let own_delivery = env_var("TEAMD_PROFILE").and_then(|name| read_delivery(&name));
+        let is_own_profile = own_delivery.is_some();
+        let delivery = own_delivery.or_else(|| read_delivery(fallback_profile?)).unwrap_or_default();
         HookProtocol { delivery, is_own_profile }
     }
 

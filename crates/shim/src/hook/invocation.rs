@@ -83,7 +83,7 @@ pub(super) fn open_team_files(invocation: &HookInvocation<'_>) -> Result<TeamFil
         Some(team) => root.team(&team)?,
         None => invocation.context.team()?,
     };
-    let me = invocation.owner.name(invocation.context);
-    let color = team.member(me.as_str()).ok().and_then(|member| member.color);
-    Ok(TeamFiles::new(team, me, color).with_next_task_client(invocation.context.next_task_client()?))
+    let member = invocation.owner.name(invocation.context);
+    let color = team.member(member.as_str()).ok().and_then(|member| member.color);
+    Ok(TeamFiles::new(team, member, color).with_next_task_client(invocation.context.next_task_client()?))
 }

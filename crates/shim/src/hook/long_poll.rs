@@ -37,7 +37,7 @@ pub(super) enum WaitEnd {
 pub(super) struct LongPoll {
     daemon: DaemonAddress,
     call: Call,
-    until: Instant,
+    deadline: Instant,
     /// Pidfds of the hook's ancestors. These are processes of the agent program.
     ancestors: Vec<OwnedFd>,
     typing_detector: Option<TypingDetector>,
@@ -57,7 +57,7 @@ impl LongPoll {
     pub(super) fn new(
         daemon: DaemonAddress,
         call: Call,
-        until: Instant,
+        deadline: Instant,
         terminal: &ControllingTerminal,
     ) -> Option<LongPoll> {
         let ancestors = terminal.ancestors.iter().map(|process| {
@@ -66,7 +66,7 @@ impl LongPoll {
         });
         let ancestors = ancestors.collect::<Option<Vec<OwnedFd>>>()?;
         let typing_detector = terminal.device.as_deref().and_then(TypingDetector::watch);
-        Some(LongPoll { daemon, call, until, ancestors, typing_detector })
+        Some(LongPoll { daemon, call, deadline, ancestors, typing_detector })
     }
 
     /// Waits. If the daemon restarts, the request is sent again.
@@ -74,13 +74,13 @@ impl LongPoll {
         let (mut lost_at, mut backoff) = (Instant::now(), INITIAL_BACKOFF);
         while lost_at.elapsed() < DAEMON_TIMEOUT {
             if let Some(connection) = self.connect() {
-                match self.wait_for_event(Some(connection), self.until) {
+                match self.wait_for_event(Some(connection), self.deadline) {
                     Some(end) => return end,
                     None => (lost_at, backoff) = (Instant::now(), INITIAL_BACKOFF),
                 }
             }
             let next_attempt = Instant::now() + backoff;
-            if let Some(end) = self.wait_for_event(None, next_attempt.min(self.until)) {
+            if let Some(end) = self.wait_for_event(None, next_attempt.min(self.deadline)) {
                 return end;
             }
             backoff = (backoff * 2).min(MAX_BACKOFF);
@@ -94,36 +94,36 @@ impl LongPoll {
         Some(connection)
     }
 
-    /// Waits until `until` for the reply or for a reason to stop waiting. `None` if the connection
-    /// was lost, or if `until` has passed but the deadline of the whole wait has not.
-    fn wait_for_event(&mut self, mut connection: Option<Connection>, until: Instant) -> Option<WaitEnd> {
+    /// Waits until `deadline` for the reply or for a reason to stop waiting. `None` if the
+    /// connection was lost, or if `deadline` has passed but the deadline of the whole wait has not.
+    fn wait_for_event(&mut self, mut connection: Option<Connection>, deadline: Instant) -> Option<WaitEnd> {
         loop {
-            let ready = self.poll(connection.as_ref(), until);
-            if ready.has_reply {
+            let readiness = self.poll(connection.as_ref(), deadline);
+            if readiness.has_reply {
                 return read_reply(connection.as_mut()?);
             }
-            if ready.is_stdout_closed {
+            if readiness.is_stdout_closed {
                 return Some(WaitEnd::NoDelivery("its program listens no more"));
             }
-            if ready.has_parent_exited {
+            if readiness.has_parent_exited {
                 return Some(WaitEnd::NoDelivery("its program has ended"));
             }
             let now = Instant::now();
-            if ready.has_input
+            if readiness.has_input
                 && self.typing_detector.as_mut().is_some_and(|detector| detector.detect_typing(now))
             {
                 return Some(WaitEnd::NoDelivery("a person types"));
             }
-            if self.until <= now {
+            if self.deadline <= now {
                 return Some(WaitEnd::NoDelivery("it has waited long enough"));
             }
-            if until <= now {
+            if deadline <= now {
                 return None;
             }
         }
     }
 
-    fn poll(&self, connection: Option<&Connection>, until: Instant) -> PollReadiness {
+    fn poll(&self, connection: Option<&Connection>, deadline: Instant) -> PollReadiness {
         let stdout = std::io::stdout();
         // poll(2) always reports errors and hang-ups, so no events are requested.
         let mut fds = vec![PollFd::new(stdout.as_fd(), PollFlags::empty())];
@@ -132,17 +132,17 @@ impl LongPoll {
             self.typing_detector.iter().map(|detector| PollFd::new(detector.as_fd(), PollFlags::POLLIN)),
         );
         fds.extend(connection.map(|connection| PollFd::new(connection.as_fd(), PollFlags::POLLIN)));
-        if poll(&mut fds, poll_timeout::until(until)).is_err() {
+        if poll(&mut fds, poll_timeout::from_deadline(deadline)).is_err() {
             return PollReadiness::default();
         }
-        let ready = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));
+        let is_ready = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));
         let typing_start = 1 + self.ancestors.len();
         let connection_start = typing_start + usize::from(self.typing_detector.is_some());
         PollReadiness {
-            is_stdout_closed: ready(&fds[..1]),
-            has_parent_exited: ready(&fds[1..typing_start]),
-            has_input: ready(&fds[typing_start..connection_start]),
-            has_reply: ready(&fds[connection_start..]),
+            is_stdout_closed: is_ready(&fds[..1]),
+            has_parent_exited: is_ready(&fds[1..typing_start]),
+            has_input: is_ready(&fds[typing_start..connection_start]),
+            has_reply: is_ready(&fds[connection_start..]),
         }
     }
 }

@@ -26,8 +26,8 @@ fn read_usage(path: &Path, usage_paths: &UsagePaths) -> Option<Usage> {
     let mut line = Vec::new();
     loop {
         line.clear();
-        let read = Read::take(&mut file, MAX_LINE_BYTES).read_until(b'\n', &mut line).ok()?;
-        if read == 0 {
+        let byte_count = Read::take(&mut file, MAX_LINE_BYTES).read_until(b'\n', &mut line).ok()?;
+        if byte_count == 0 {
             return counter.total();
         }
         if mentions_usage(&line, usage_paths) {
@@ -41,8 +41,8 @@ fn read_usage(path: &Path, usage_paths: &UsagePaths) -> Option<Usage> {
 fn open_regular_file(path: &Path) -> Option<Take<File>> {
     let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
-    let found = file.metadata().ok().filter(Metadata::is_file)?;
-    Some(file.take(found.len()))
+    let metadata = file.metadata().ok().filter(Metadata::is_file)?;
+    Some(file.take(metadata.len()))
 }
 
 /// Whether a line may contain usage. Other lines are not parsed, which saves time: most lines

@@ -130,7 +130,7 @@ fn deliver(
     write_response(&continue_response(&prompt.text, &invocation.protocol.delivery.response_template))?;
     // The report says that the next turn has started: the program starts it when this hook exits.
     let delivered_ids = prompt.entries.iter().map(InboxEntry::message_id).collect();
-    match invocation.send_report(HookEvent::TurnStarted { summary: prompt.about, delivered_ids }) {
+    match invocation.send_report(HookEvent::TurnStarted { summary: prompt.summary, delivered_ids }) {
         // Without this report the daemon does not know that the messages were delivered. So they
         // are marked read now.
         Err(error) => files.mark_read(prompt.entries).and(Err(error)),

@@ -27,7 +27,7 @@ pub(super) struct TypingDetector {
     device: PathBuf,
     size: Option<(u16, u16)>,
     ignore_until: Instant,
-    last: Option<Instant>,
+    last_read: Option<Instant>,
 }
 
 impl TypingDetector {
@@ -36,7 +36,13 @@ impl TypingDetector {
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).ok()?;
         inotify.add_watch(device, AddWatchFlags::IN_ACCESS).ok()?;
         let (device, size) = (device.to_owned(), terminal_size(device));
-        Some(TypingDetector { inotify, device, size, ignore_until: Instant::now() + SETTLE_TIME, last: None })
+        Some(TypingDetector {
+            inotify,
+            device,
+            size,
+            ignore_until: Instant::now() + SETTLE_TIME,
+            last_read: None,
+        })
     }
 
     /// The descriptor for poll(2).
@@ -64,7 +70,7 @@ impl TypingDetector {
     /// [`SETTLE_TIME`].
     fn note_size(&mut self, size: Option<(u16, u16)>, now: Instant) {
         if self.size != size {
-            (self.size, self.ignore_until, self.last) = (size, now + SETTLE_TIME, None);
+            (self.size, self.ignore_until, self.last_read) = (size, now + SETTLE_TIME, None);
         }
     }
 
@@ -72,8 +78,10 @@ impl TypingDetector {
         if now < self.ignore_until {
             return false;
         }
-        let before = self.last.replace(now);
-        reads > 1 || before.is_some_and(|before| now.duration_since(before) <= KEYSTROKE_WINDOW)
+        let previous_read = self.last_read.replace(now);
+        reads > 1
+            || previous_read
+                .is_some_and(|previous_read| now.duration_since(previous_read) <= KEYSTROKE_WINDOW)
     }
 }
 

@@ -59,16 +59,17 @@ impl Sentinel {
     /// Removes sentinels from output that was read. When a sentinel is found, earlier ones are no
     /// longer awaited.
     pub(super) fn strip(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let mut rest = std::mem::take(&mut self.partial);
-        rest.extend_from_slice(bytes);
-        while let Some((at, which)) = self.find_first(&rest) {
-            rest.drain(at..at + SENTINEL_BYTES);
-            self.awaited.drain(..=which);
+        let mut output = std::mem::take(&mut self.partial);
+        output.extend_from_slice(bytes);
+        while let Some((position, index)) = self.find_first(&output) {
+            output.drain(position..position + SENTINEL_BYTES);
+            self.awaited.drain(..=index);
         }
-        let begins = |from: &usize| self.awaited.iter().any(|text| text.starts_with(&rest[*from..]));
-        let from = (rest.len().saturating_sub(SENTINEL_BYTES)..rest.len()).find(begins);
-        self.partial = rest.split_off(from.unwrap_or(rest.len()));
-        rest
+        let is_sentinel_start =
+            |start: &usize| self.awaited.iter().any(|text| text.starts_with(&output[*start..]));
+        let start = (output.len().saturating_sub(SENTINEL_BYTES)..output.len()).find(is_sentinel_start);
+        self.partial = output.split_off(start.unwrap_or(output.len()));
+        output
     }
 
     /// Finds the first sentinel in `bytes`. Returns its position and its index in `awaited`.
@@ -76,8 +77,11 @@ impl Sentinel {
         if self.awaited.is_empty() {
             return None;
         }
-        let which = |window: &[u8]| self.awaited.iter().position(|text| text == window);
-        bytes.windows(SENTINEL_BYTES).enumerate().find_map(|(at, window)| Some((at, which(window)?)))
+        let index_of = |window: &[u8]| self.awaited.iter().position(|text| text == window);
+        bytes
+            .windows(SENTINEL_BYTES)
+            .enumerate()
+            .find_map(|(position, window)| Some((position, index_of(window)?)))
     }
 }
 

@@ -4,13 +4,26 @@
 //! A turn counts if it handles a message of another member, and the agent sends a message to this
 //! member during the turn. The handled message must have been written after the last counted turn
 //! began: an older message cannot be an answer to the agent's last message. If too many turns count
-//! within a minute or an hour, a pause begins, in which this member's messages wait. A message of a
-//! person or of the lead ends all pauses and resets the counts.
+//! within a minute or an hour, a pause begins. This module only counts: `turn_loop.rs` asks for the
+//! pause and holds the member's messages back until it ends. A message of a person or of the lead
+//! ends all pauses and resets the counts.
+//!
+//! The limit holds for members whose turns teamd starts. A program that reads its inbox itself, or
+//! that gets its messages from hooks, has no turn loop and no limit.
 
 use protocol::control::ExchangePause;
 use protocol::name::AgentName;
 use protocol::policy::ExchangeLimits;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The times of one turn on a message, in milliseconds since the epoch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ExchangeTurnTimes {
+    /// When the sender wrote the message.
+    pub(super) message_sent_at: u64,
+    pub(super) turn_started_at: u64,
+    pub(super) turn_ended_at: u64,
+}
 
 /// The turns on messages of each other member.
 #[derive(Debug, Default)]
@@ -29,23 +42,25 @@ struct Exchange {
 }
 
 impl ExchangeTurns {
-    /// Records a turn that began at `started_at`, and in which the agent sent a message to `sender`. The
-    /// turn was about a message that `sender` wrote at `sent_at`. Returns the pause that begins at `now`,
-    /// if the turn reaches a limit.
+    /// Records a turn on a message of `sender`, in which the agent sent a message to `sender`.
+    /// Returns the pause that begins at the end of the turn, if the turn reaches a limit.
     pub(super) fn add_turn(
         &mut self,
         sender: &AgentName,
-        [sent_at, started_at, now]: [u64; 3],
+        times: ExchangeTurnTimes,
         limits: ExchangeLimits,
     ) -> Option<&ExchangePause> {
+        let ExchangeTurnTimes { message_sent_at, turn_started_at, turn_ended_at: now } = times;
         let exchange = self.exchanges.entry(sender.clone()).or_default();
         let longest_ms = limits.windows().map(|(within_ms, _)| within_ms).max().unwrap_or(0);
         // A time after `now` is from before the clock was set back.
-        exchange.started_at.retain(|at| now.checked_sub(*at).is_some_and(|age| age < longest_ms));
-        if exchange.started_at.last().is_some_and(|last| sent_at < *last) {
+        exchange
+            .started_at
+            .retain(|started_at| now.checked_sub(*started_at).is_some_and(|age| age < longest_ms));
+        if exchange.started_at.last().is_some_and(|last_start| message_sent_at < *last_start) {
             return None;
         }
-        exchange.started_at.push(started_at);
+        exchange.started_at.push(turn_started_at);
         exchange.pause = reached_limit(&exchange.started_at, now, limits).map(|(within_ms, turns)| {
             ExchangePause { with: sender.clone(), turns, within_ms, until: now + within_ms }
         });
@@ -85,7 +100,7 @@ impl ExchangeTurns {
 /// began within this time.
 fn reached_limit(started_at: &[u64], now: u64, limits: ExchangeLimits) -> Option<(u64, u32)> {
     limits.windows().find_map(|(within_ms, limit)| {
-        let count = started_at.iter().filter(|at| now.saturating_sub(**at) < within_ms).count();
+        let count = started_at.iter().filter(|start| now.saturating_sub(**start) < within_ms).count();
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         (count >= limit).then_some((within_ms, count))
     })
@@ -102,15 +117,25 @@ mod tests {
         AgentName::parse("bob").unwrap()
     }
 
-    /// Records `count` turns on messages of bob, one every `step` milliseconds. Returns the pause
-    /// that each turn begins: its limit in minutes, and when it ends.
-    fn pauses(turns: &mut ExchangeTurns, count: u64, first: u64, step: u64) -> Vec<Option<(u64, u64)>> {
-        let starts = (0..count).map(|n| first + n * step);
-        let of_turn = |at: u64| {
-            let pause = turns.add_turn(&bob(), [at, at, at + 1], LIMITS);
+    /// Records `count` turns on messages of bob, one every `interval` milliseconds. Returns the
+    /// pause that each turn begins: its limit in minutes, and when it ends.
+    fn pauses(
+        turns: &mut ExchangeTurns,
+        count: u64,
+        first_start: u64,
+        interval: u64,
+    ) -> Vec<Option<(u64, u64)>> {
+        let starts = (0..count).map(|n| first_start + n * interval);
+        let pause_after = |start: u64| {
+            let times = ExchangeTurnTimes {
+                message_sent_at: start,
+                turn_started_at: start,
+                turn_ended_at: start + 1,
+            };
+            let pause = turns.add_turn(&bob(), times, LIMITS);
             pause.map(|pause| (pause.within_ms / MINUTE, pause.until))
         };
-        starts.map(of_turn).collect()
+        starts.map(pause_after).collect()
     }
 
     #[test]
@@ -137,8 +162,10 @@ mod tests {
     #[test]
     fn messages_that_had_waited_do_not_count() {
         let mut turns = ExchangeTurns::default();
-        for started_at in 10..20 {
-            assert!(turns.add_turn(&bob(), [5, started_at, started_at], LIMITS).is_none());
+        for start in 10..20 {
+            let times =
+                ExchangeTurnTimes { message_sent_at: 5, turn_started_at: start, turn_ended_at: start };
+            assert!(turns.add_turn(&bob(), times, LIMITS).is_none());
         }
         assert_eq!(pauses(&mut turns, 2, 20, 1).last(), Some(&Some((1, 22 + MINUTE))));
     }

@@ -65,17 +65,18 @@ impl FailureStreak {
         self.failed_turns += 1;
         let length = pause_length(self.failed_turns, fastrand::f64());
         self.pause = Some(length.map_or(Pause::UntilMessage, |length| Pause::Until(Instant::now() + length)));
-        let until = length.map(|length| now + u64::try_from(length.as_millis()).unwrap_or(0));
-        FailedTurnsPause { failed_turns: self.failed_turns, reason, until }
+        let pause_end = length.map(|length| now + u64::try_from(length.as_millis()).unwrap_or(0));
+        FailedTurnsPause { failed_turns: self.failed_turns, reason, until: pause_end }
     }
 
     /// Records the task of a turn that has just failed, before [`FailureStreak::add_failure`]. Returns
     /// whether the task is tried again, instead of being marked failed.
     pub(super) fn add_task_failure(&mut self, id: TaskId) -> bool {
-        let before = self.last_task.filter(|(last, _)| *last == id).map_or(0, |(_, attempts)| attempts);
-        self.last_task = Some((id, before + 1));
+        let previous_attempts =
+            self.last_task.filter(|(last_id, _)| *last_id == id).map_or(0, |(_, attempts)| attempts);
+        self.last_task = Some((id, previous_attempts + 1));
         let is_repeated = (FAILURES_BEFORE_TASK_RETRY..MAX_FAILED_TURNS - 1).contains(&self.failed_turns);
-        is_repeated && before + 1 < MAX_TASK_ATTEMPTS
+        is_repeated && previous_attempts + 1 < MAX_TASK_ATTEMPTS
     }
 
     /// Ends the pause, because its time has passed.

@@ -33,16 +33,16 @@ impl<H: TurnExecutor> TurnLoop<H> {
         Ok(())
     }
 
-    /// Repeats `act` until it succeeds, and waits after each failure. If an error cannot be fixed
-    /// by waiting, the error is printed, and `None` is returned.
+    /// Repeats `operation` until it succeeds, and waits after each failure. If an error cannot be
+    /// fixed by waiting, the error is printed, and `None` is returned.
     pub(super) fn retry_until_done<T>(
         &mut self,
-        mut act: impl FnMut(&mut TeamFiles) -> Result<T, ErrorReport>,
+        mut operation: impl FnMut(&mut TeamFiles) -> Result<T, ErrorReport>,
     ) -> Result<Option<T>, StepError> {
         let mut has_waited = false;
         loop {
-            match self.files.reopen_if_moved().and_then(|()| act(&mut self.files)) {
-                Ok(done) => return Ok(Some(done)),
+            match self.files.reopen_if_moved().and_then(|()| operation(&mut self.files)) {
+                Ok(value) => return Ok(Some(value)),
                 // `NotPermitted`: others can write to the file, until a person changes its mode.
                 Err(error)
                     if matches!(

@@ -34,13 +34,13 @@ pub(super) enum InboxAction {
 /// Whether a turn is needed for the entry.
 pub(super) fn needs_turn(entry: &InboxEntry, program: &TurnProgram) -> bool {
     let action = next_action(std::slice::from_ref(entry), program);
-    let needs = |action| {
+    let starts_turn = |action| {
         matches!(
             action,
             InboxAction::PlanAnswer(..) | InboxAction::UserMessage(..) | InboxAction::Message(..)
         )
     };
-    action.is_some_and(needs)
+    action.is_some_and(starts_turn)
 }
 
 /// The ids of the unread messages of a person or of the lead that start a turn.
@@ -50,8 +50,8 @@ pub(super) fn messages_of_lead(unread: &[InboxEntry]) -> BTreeSet<u64> {
         is_from_user(message)
             || is_from_lead(message) && matches!(payload(), None | Some(Payload::PlanApprovalResponse(_)))
     };
-    let is_meant = |entry: &&InboxEntry| entry.unread().is_some_and(starts_turn);
-    unread.iter().filter(is_meant).map(InboxEntry::message_id).collect()
+    let is_counted = |entry: &&InboxEntry| entry.unread().is_some_and(starts_turn);
+    unread.iter().filter(is_counted).map(InboxEntry::message_id).collect()
 }
 
 /// The next action. `None` if no unread entry is left.
@@ -68,18 +68,18 @@ pub(super) fn next_action(unread: &[InboxEntry], program: &TurnProgram) -> Optio
     if let Some(request) = requests.last().and_then(shutdown_request) {
         return Some(InboxAction::ApproveShutdown(request, requests));
     }
-    let found = oldest_message(unread, is_from_lead).or_else(|| oldest_message(unread, |_| true));
-    found.map(|(entry, message)| message_action(entry, message, program))
+    let oldest = oldest_message(unread, is_from_lead).or_else(|| oldest_message(unread, |_| true));
+    oldest.map(|(entry, message)| message_action(entry, message, program))
 }
 
 /// The lead's answers to permission requests.
 pub(super) fn permission_answers(unread: &[InboxEntry]) -> Vec<(InboxEntry, PermissionResponse)> {
-    let from_lead = |entry: &&InboxEntry| entry.unread().is_some_and(is_from_lead);
+    let is_from_lead_entry = |entry: &&InboxEntry| entry.unread().is_some_and(is_from_lead);
     let answer = |entry: &InboxEntry| match Payload::parse(&entry.unread()?.text)? {
         Payload::PermissionResponse(answer) => Some((entry.clone(), answer)),
         _ => None,
     };
-    unread.iter().filter(from_lead).filter_map(answer).collect()
+    unread.iter().filter(is_from_lead_entry).filter_map(answer).collect()
 }
 
 /// The unread shutdown requests of the lead. Requests of other senders are not included.
@@ -89,13 +89,13 @@ pub(super) fn shutdown_requests(unread: &[InboxEntry]) -> Vec<(InboxEntry, Shutd
 
 fn oldest_message(
     unread: &[InboxEntry],
-    matches: impl Fn(&Message) -> bool,
+    is_match: impl Fn(&Message) -> bool,
 ) -> Option<(InboxEntry, Message)> {
-    let messages = unread.iter().filter_map(|entry| Some((entry, entry.unread().filter(|m| matches(m))?)));
+    let messages = unread.iter().filter_map(|entry| Some((entry, entry.unread().filter(|m| is_match(m))?)));
     // Of several messages with the same time, the first in the file is chosen. A message with an
     // invalid time comes last.
-    let found = messages.min_by_key(|(_, message)| parse_iso8601(&message.timestamp).unwrap_or(u64::MAX));
-    found.map(|(entry, message)| (entry.clone(), message.clone()))
+    let oldest = messages.min_by_key(|(_, message)| parse_iso8601(&message.timestamp).unwrap_or(u64::MAX));
+    oldest.map(|(entry, message)| (entry.clone(), message.clone()))
 }
 
 fn user_message_action(entry: InboxEntry, message: Message, program: &TurnProgram) -> InboxAction {
@@ -177,7 +177,7 @@ pub(super) fn answers_to_request(
     unread: &[InboxEntry],
     request: &RequestId,
 ) -> Vec<(InboxEntry, PlanApprovalResponse)> {
-    let from_lead = |entry: &&InboxEntry| {
+    let is_from_lead_entry = |entry: &&InboxEntry| {
         entry.unread().is_some_and(|message| AgentName::new_unchecked(&message.from).is_lead())
     };
     let answer = |entry: &InboxEntry| match Payload::parse(&entry.unread()?.text)? {
@@ -186,7 +186,7 @@ pub(super) fn answers_to_request(
         }
         _ => None,
     };
-    let mut answers: Vec<_> = unread.iter().filter(from_lead).filter_map(answer).collect();
+    let mut answers: Vec<_> = unread.iter().filter(is_from_lead_entry).filter_map(answer).collect();
     answers.sort_by_key(|(_, answer)| !answer.approved);
     answers
 }
@@ -213,8 +213,8 @@ mod tests {
     }
 
     fn inbox(messages: &[(&str, u64, &str)]) -> Vec<InboxEntry> {
-        let entry = |(index, (from, at, text)): (usize, &(&str, u64, &str))| {
-            let message = Message::new(&AgentName::new_unchecked(from), (*text).to_owned(), *at);
+        let entry = |(index, (sender, sent_at, text)): (usize, &(&str, u64, &str))| {
+            let message = Message::new(&AgentName::new_unchecked(sender), (*text).to_owned(), *sent_at);
             InboxEntry::parse(index, &serde_json::to_string(&message).unwrap())
         };
         messages.iter().enumerate().map(entry).collect()

@@ -28,10 +28,10 @@ impl OutputTail {
     pub(crate) fn take_text(&mut self) -> String {
         let mut lines = printable_lines(&std::mem::take(&mut self.0));
         lines.retain(|line| !line.trim().is_empty());
-        let shown = lines[lines.len().saturating_sub(MAX_LINES)..].join("\n");
-        let from =
-            (shown.len().saturating_sub(MAX_BYTES)..shown.len()).find(|at| shown.is_char_boundary(*at));
-        shown[from.unwrap_or(shown.len())..].trim_end().to_owned()
+        let text = lines[lines.len().saturating_sub(MAX_LINES)..].join("\n");
+        let start = (text.len().saturating_sub(MAX_BYTES)..text.len())
+            .find(|position| text.is_char_boundary(*position));
+        text[start.unwrap_or(text.len())..].trim_end().to_owned()
     }
 }
 

@@ -30,22 +30,22 @@ pub(super) struct OpenPermissionRequest {
 }
 
 impl OpenPermissionRequest {
-    pub(super) fn new(question: PermissionQuestion, me: &str) -> OpenPermissionRequest {
+    pub(super) fn new(question: PermissionQuestion, member: &str) -> OpenPermissionRequest {
         let (suffix, _) = Uuid::new_v4().as_u64_pair();
         let rule = PermissionRule { tool_name: question.tool_name.clone(), rule_content: None };
-        let always = PermissionUpdate::AddRules {
+        let allow_always = PermissionUpdate::AddRules {
             rules: vec![rule],
             behavior: "allow".to_owned(),
             destination: "session".to_owned(),
         };
         let request = PermissionRequest {
             request_id: RequestId::permission(REQUEST_IDS.next(now()), suffix),
-            agent_id: me.to_owned(),
+            agent_id: member.to_owned(),
             tool_name: question.tool_name,
             tool_use_id: question.call_id,
             description: question.title,
             input: question.input,
-            permission_suggestions: if question.can_allow_always { vec![always] } else { Vec::new() },
+            permission_suggestions: if question.can_allow_always { vec![allow_always] } else { Vec::new() },
         };
         OpenPermissionRequest { question_id: question.id, request, is_sent: false }
     }
@@ -59,12 +59,12 @@ impl OpenPermissionRequest {
         let fits = |request: &PermissionRequest| {
             Payload::PermissionRequest(request.clone()).to_text().len() <= MESSAGE_LIMIT
         };
-        let whole = self.request.clone();
+        let original = self.request.clone();
         let mut limits = TEXT_LIMITS.iter();
         while !fits(&self.request) {
             let length = *limits.next()?;
-            self.request.input = shorten_value(&whole.input, length);
-            self.request.description = shorten_text(&whole.description, length);
+            self.request.input = shorten_value(&original.input, length);
+            self.request.description = shorten_text(&original.description, length);
         }
         Some(self)
     }

@@ -68,8 +68,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         for (entry, answer) in answers {
             let is_answered =
                 |request: &OpenPermissionRequest| request.request.request_id == answer.request_id;
-            let Some(at) = self.open_permission_requests.iter().position(is_answered) else { continue };
-            let request = self.open_permission_requests.remove(at);
+            let Some(index) = self.open_permission_requests.iter().position(is_answered) else { continue };
+            let request = self.open_permission_requests.remove(index);
             self.executor
                 .answer_permission(request.question_id, answer_for_agent(&request.request, answer.outcome));
             if let Err(error) = self.files.mark_read(vec![entry]) {

@@ -30,17 +30,21 @@ impl TeamFiles {
     /// Settles a turn in plan mode: submits the agent's last reply as the plan. Nothing is
     /// submitted if an earlier plan waits for an answer or was just approved. Returns why the turn
     /// has failed, or `None` if it has not failed.
-    pub(super) fn finish_planning_turn(&mut self, last: Option<&str>) -> Result<Option<String>, ErrorReport> {
+    pub(super) fn finish_planning_turn(
+        &mut self,
+        last_reply: Option<&str>,
+    ) -> Result<Option<String>, ErrorReport> {
         if self.is_awaiting_approval()?
             || self.unread()?.iter().any(|entry| plan_approval_in(entry).is_some())
         {
             return Ok(None);
         }
-        let Some(plan) = last.map(str::trim).filter(|last| !last.is_empty()) else {
+        let Some(plan) = last_reply.map(str::trim).filter(|last_reply| !last_reply.is_empty()) else {
             return Ok(Some(NO_PLAN_ERROR.to_owned()));
         };
-        let from = (plan.len().saturating_sub(MAX_REPLY_BYTES)..).find(|at| plan.is_char_boundary(*at));
-        self.submit_plan(&plan[from.unwrap_or_default()..]).map(|_| None)
+        let start =
+            (plan.len().saturating_sub(MAX_REPLY_BYTES)..).find(|position| plan.is_char_boundary(*position));
+        self.submit_plan(&plan[start.unwrap_or_default()..]).map(|_| None)
     }
 
     /// Marks plan approvals read, because the program got their text on its command line.

@@ -26,7 +26,7 @@ pub(crate) struct NextPrompt {
     /// The text for the agent.
     pub(crate) text: String,
     /// A summary of the prompt for people, one line.
-    pub(crate) about: String,
+    pub(crate) summary: String,
     /// The inbox entries to mark read when the program has used the prompt.
     pub(crate) entries: Vec<InboxEntry>,
 }
@@ -52,7 +52,7 @@ impl TeamFiles {
         if prompt.is_none() && !(is_planning && self.is_awaiting_approval()?) {
             let task = self.next_task()?.map(|task| TurnSubject::Task(Box::new(task)));
             prompt =
-                task.map(|task| NextPrompt { text: task.text(), about: task.title(), entries: Vec::new() });
+                task.map(|task| NextPrompt { text: task.text(), summary: task.title(), entries: Vec::new() });
         }
         let with_instructions = |prompt: NextPrompt| NextPrompt {
             text: format!("{plan_instructions}\n\n{}", prompt.text),
@@ -72,9 +72,13 @@ impl TeamFiles {
             let entries = update.entries().to_vec();
             match update {
                 LeadUpdate::Message { message, times, .. } => {
-                    let about = format!("message from {}", message.from);
+                    let summary = format!("message from {}", message.from);
                     let output_file = self.output_file(&message.from);
-                    prompt.add(lead_text(&message, times, &policy, output_file.as_deref()), &about, entries);
+                    prompt.add(
+                        lead_text(&message, times, &policy, output_file.as_deref()),
+                        &summary,
+                        entries,
+                    );
                 }
                 LeadUpdate::Idle { names, .. } => {
                     let output_file = names.first().and_then(|name| self.output_file(name));
@@ -112,9 +116,9 @@ impl TeamFiles {
         if delivered_ids.is_empty() {
             return Ok(());
         }
-        let taken =
+        let entries =
             self.unread()?.into_iter().filter(|entry| delivered_ids.contains(&entry.message_id())).collect();
-        self.mark_read(taken)
+        self.mark_read(entries)
     }
 
     /// Settles a turn that the program ran itself, and notifies the lead. The turn's task is marked
@@ -154,8 +158,8 @@ impl TeamFiles {
 /// How much of the agent's last reply a notification contains at most, in characters.
 const SUMMARY_CHARS: usize = 200;
 
-fn first_line_summary(last: &str) -> Option<String> {
-    let line = last.lines().map(str::trim).find(|line| !line.is_empty())?;
+fn first_line_summary(last_reply: &str) -> Option<String> {
+    let line = last_reply.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(SUMMARY_CHARS).collect())
 }
 
@@ -172,7 +176,7 @@ fn prompt_from_messages(
     while !prompt.is_full()
         && let Some(action) = inbox_action::next_action(&unread, &any_message_program())
     {
-        let (text, about, entries) = match action {
+        let (text, summary, entries) = match action {
             InboxAction::MarkRead(entries) => (String::new(), String::new(), entries),
             InboxAction::ApproveShutdown(request, entries) => {
                 (shutdown_request_text(&request), "a request to shut down".to_owned(), entries)
@@ -194,7 +198,7 @@ fn prompt_from_messages(
             InboxAction::Show(entry, _) => optional_prompt_part(entry.unread().cloned(), entry),
         };
         unread.retain(|entry| !entries.contains(entry));
-        prompt.add(text, &about, entries);
+        prompt.add(text, &summary, entries);
     }
     prompt.finish()
 }
@@ -227,19 +231,19 @@ fn any_message_program() -> TurnProgram {
 #[derive(Default)]
 struct PromptBuilder {
     texts: Vec<String>,
-    about: String,
+    summary: String,
     entries: Vec<InboxEntry>,
 }
 
 impl PromptBuilder {
-    fn add(&mut self, text: String, about: &str, entries: Vec<InboxEntry>) {
+    fn add(&mut self, text: String, summary: &str, entries: Vec<InboxEntry>) {
         self.entries.extend(entries);
         if text.is_empty() {
             return;
         }
         match self.texts.len() {
-            0 => self.about = about.to_owned(),
-            1 => self.about.push_str(" and more"),
+            0 => self.summary = summary.to_owned(),
+            1 => self.summary.push_str(" and more"),
             _ => {}
         }
         self.texts.push(text);
@@ -252,8 +256,8 @@ impl PromptBuilder {
     /// Builds the prompt. `None` if no part has a text; entries without a text then stay unread
     /// until the next prompt.
     fn finish(self) -> Option<NextPrompt> {
-        let PromptBuilder { texts, about, entries } = self;
-        (!texts.is_empty()).then(|| NextPrompt { text: texts.join("\n\n"), about, entries })
+        let PromptBuilder { texts, summary, entries } = self;
+        (!texts.is_empty()).then(|| NextPrompt { text: texts.join("\n\n"), summary, entries })
     }
 }
 
@@ -316,7 +320,7 @@ mod tests {
             .map(|text| prompt.text.find(text).unwrap_or_else(|| panic!("{text} in {}", prompt.text)));
         assert!(positions.is_sorted(), "{}", prompt.text);
         assert!(prompt.text.contains("&lt;done&gt;") && !prompt.text.contains("<done>"), "{}", prompt.text);
-        assert_eq!((prompt.about.as_str(), prompt.entries.len()), ("a person's words and more", 4));
+        assert_eq!((prompt.summary.as_str(), prompt.entries.len()), ("a person's words and more", 4));
     }
 
     #[test]

@@ -16,8 +16,9 @@ pub(crate) fn extract_reply(output: &[u8], key: Option<&str>) -> String {
             lines.filter_map(|line| last_string_in_line(line, key)).next().unwrap_or_default()
         }
     };
-    let from = (text.len().saturating_sub(MAX_REPLY_BYTES)..text.len()).find(|at| text.is_char_boundary(*at));
-    text[from.unwrap_or(text.len())..].trim().to_owned()
+    let start = (text.len().saturating_sub(MAX_REPLY_BYTES)..text.len())
+        .find(|position| text.is_char_boundary(*position));
+    text[start.unwrap_or(text.len())..].trim().to_owned()
 }
 
 fn last_string_in_line(line: &[u8], key: &str) -> Option<String> {

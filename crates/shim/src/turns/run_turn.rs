@@ -1,5 +1,6 @@
 //! Runs one turn: starts the turn, waits for its end, settles its task, and notifies the lead.
 
+use super::exchange_turns::ExchangeTurnTimes;
 use super::inbox_action::{is_from_user, messages_of_lead};
 use super::prompt_text::TurnSubject;
 use super::sent_peer_messages::SentMessages;
@@ -26,12 +27,12 @@ impl<H: TurnExecutor> TurnLoop<H> {
         let settlement = self.settle_work(&work, &outcome)?;
         drop(hold);
         let settlement = settlement.as_ref().map(|(id, settlement)| (*id, settlement));
-        let of_task = settlement.map(|(_, settlement)| settlement);
+        let task_settlement = settlement.map(|(_, settlement)| settlement);
         // The submission of a plan has printed a line of its own.
         if !self.is_awaiting_approval() || self.status.plan_stage == plan_before {
-            self.executor.print_line(&summary_line(&work.subject, &outcome, of_task));
+            self.executor.print_line(&summary_line(&work.subject, &outcome, task_settlement));
         }
-        self.settle_streak(&work, &outcome, of_task);
+        self.settle_streak(&work, &outcome, task_settlement);
         let sent = self.files.find_sent_to_peers(started_at);
         self.count_exchange(&work, &sent, started_at);
         self.settle_message(work, &outcome);
@@ -114,9 +115,13 @@ impl<H: TurnExecutor> TurnLoop<H> {
         if is_from_user(message) || sender.is_lead() || !sent.has_recipient(&sender) {
             return;
         }
-        let sent_at = parse_iso8601(&message.timestamp).unwrap_or(started_at);
+        let times = ExchangeTurnTimes {
+            message_sent_at: parse_iso8601(&message.timestamp).unwrap_or(started_at),
+            turn_started_at: started_at,
+            turn_ended_at: now(),
+        };
         let limits = self.files.exchange_limits();
-        if let Some(pause) = self.exchanges.add_turn(&sender, [sent_at, started_at, now()], limits) {
+        if let Some(pause) = self.exchanges.add_turn(&sender, times, limits) {
             self.executor.print_line(&exchange_line(pause));
         }
     }
@@ -137,8 +142,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
             IdleReason::Available => self.failed_messages.take_given_up(work.entry.as_ref()),
         };
         for message in given_up.iter().filter_map(InboxEntry::unread) {
-            let from = &message.from;
-            self.executor.print_line(&format!("A message of {from} failed too often, and is left out."));
+            let sender = &message.from;
+            self.executor.print_line(&format!("A message of {sender} failed too often, and is left out."));
         }
         if let Err(error) = self.files.mark_read(work.entry.into_iter().chain(given_up).collect()) {
             // The entries will be marked read at a later scan. Until then they are not delivered again.
@@ -211,11 +216,11 @@ impl<H: TurnExecutor> TurnLoop<H> {
 
     /// Starts a turn and waits for its end.
     fn start_and_wait(&mut self, work: &TurnWork) -> Result<TurnResult, StepError> {
-        let about = work.subject.title();
-        self.executor.print_line(&format!("── {about}"));
+        let title = work.subject.title();
+        self.executor.print_line(&format!("── {title}"));
         self.status.since = now();
         (self.status.activity, self.status.summary, self.status.shutdown_requested) =
-            (Activity::Active, about, false);
+            (Activity::Active, title, false);
         let instructions = self.is_planning().then_some(PLAN_PROMPT);
         if instructions.is_some() {
             self.executor.start_capture();
@@ -298,8 +303,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         work: &TurnWork,
         outcome: &TurnOutcome,
     ) -> Result<TaskSettlement, StepError> {
-        let task_now = self.retry_until_done(|files| files.task(&task.id))?.flatten();
-        let settlement = match settle(task_now.as_ref(), self.files.member_name(), outcome) {
+        let current_task = self.retry_until_done(|files| files.task(&task.id))?.flatten();
+        let settlement = match settle(current_task.as_ref(), self.files.member_name(), outcome) {
             TaskSettlement::MarkFailed(_) if self.add_task_failure(task, work, outcome) => {
                 TaskSettlement::TryAgain
             }

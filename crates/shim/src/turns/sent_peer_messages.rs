@@ -46,33 +46,36 @@ impl SentMessages {
 pub(super) struct PeerMessages(BTreeMap<String, InboxCursor>);
 
 impl PeerMessages {
-    /// Finds the messages that the member `me` has sent since `since`, in milliseconds since the epoch.
+    /// Finds the messages that `member` has sent since `since`, in milliseconds since the epoch.
     /// An inbox that cannot be read is skipped.
-    pub(super) fn find_sent(&mut self, team: &Team, me: &AgentName, since: u64) -> SentMessages {
-        let until = now();
-        let mut found = SentMessages::default();
-        for name in changed_inboxes(team, me, since) {
+    pub(super) fn find_sent(&mut self, team: &Team, member: &AgentName, since: u64) -> SentMessages {
+        let now = now();
+        let mut sent_messages = SentMessages::default();
+        for name in changed_inboxes(team, member, since) {
             let peer = AgentName::new_unchecked(&name);
-            if peer == *me || peer.is_lead() {
+            if peer == *member || peer.is_lead() {
                 continue;
             }
             let Ok((entries, cursor)) = team.inbox(&peer).read_since(self.0.get(&name)) else { continue };
             let messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
-            let mut sent = messages.filter(|message| is_sent_message(message, me, since, until)).peekable();
-            if sent.peek().is_some() {
-                found.recipients.insert(peer);
+            let mut messages =
+                messages.filter(|message| is_sent_message(message, member, since, now)).peekable();
+            if messages.peek().is_some() {
+                sent_messages.recipients.insert(peer);
             }
-            found.summaries.extend(sent.map(|message| format!("[to {name}] {}", summary(message))));
+            sent_messages
+                .summaries
+                .extend(messages.map(|message| format!("[to {name}] {}", summary(message))));
             self.0.insert(name, cursor);
         }
-        found.summaries.truncate(MAX_MESSAGES);
-        found
+        sent_messages.summaries.truncate(MAX_MESSAGES);
+        sent_messages
     }
 }
 
-/// The names of the inboxes beside that of `me` that were written since `since`, sorted.
-fn changed_inboxes(team: &Team, me: &AgentName, since: u64) -> Vec<String> {
-    let own_inbox = team.inbox(me);
+/// The names of the inboxes beside that of `member` that were written since `since`, sorted.
+fn changed_inboxes(team: &Team, member: &AgentName, since: u64) -> Vec<String> {
+    let own_inbox = team.inbox(member);
     let since = (UNIX_EPOCH + Duration::from_millis(since)).checked_sub(MTIME_SLACK).unwrap_or(UNIX_EPOCH);
     let directory = own_inbox.path().parent().map(std::fs::read_dir);
     let files = directory.into_iter().flatten().flatten().flatten();
@@ -85,10 +88,10 @@ fn changed_inboxes(team: &Team, me: &AgentName, since: u64) -> Vec<String> {
     names
 }
 
-fn is_sent_message(message: &Message, me: &AgentName, since: u64, until: u64) -> bool {
-    let sent = parse_iso8601(&message.timestamp).unwrap_or(0);
-    AgentName::new_unchecked(&message.from) == *me
-        && (since..=until).contains(&sent)
+fn is_sent_message(message: &Message, member: &AgentName, since: u64, until: u64) -> bool {
+    let sent_at = parse_iso8601(&message.timestamp).unwrap_or(0);
+    AgentName::new_unchecked(&message.from) == *member
+        && (since..=until).contains(&sent_at)
         && Payload::parse(&message.text).is_none()
 }
 
@@ -103,11 +106,11 @@ mod tests {
 
     #[test]
     fn only_plain_messages_that_the_agent_sent_during_the_turn_count() {
-        let me = AgentName::parse("ann").unwrap();
+        let member = AgentName::parse("ann").unwrap();
         let is_sent = |from: &str, at: u64, text: &str| {
             is_sent_message(
                 &Message::new(&AgentName::new_unchecked(from), text.to_owned(), at),
-                &me,
+                &member,
                 1000,
                 2000,
             )

@@ -90,7 +90,7 @@ impl TeamFiles {
     /// Opens the team again if its directories were replaced.
     pub(super) fn reopen_if_moved(&mut self) -> Result<(), ErrorReport> {
         if !self.team.is_current_in_root()
-            && let Some(team) = self.team.anew()?
+            && let Some(team) = self.team.reopen()?
         {
             (self.team, self.read_position) = (team, None);
             self.pending.clear();
@@ -311,7 +311,7 @@ impl TeamFiles {
 
     fn claim_next(&self) -> Result<Option<Task>, ErrorReport> {
         let tasks = self.team.tasks();
-        let claimed = if self.release_counts.is_empty() {
+        let result = if self.release_counts.is_empty() {
             tasks.claim(None, &self.me)
         } else {
             match choose_task(&tasks.list_cached()?, &self.me, &self.release_counts) {
@@ -319,11 +319,11 @@ impl TeamFiles {
                 None => return Ok(None),
             }
         };
-        self.claim_result(claimed)
+        self.claim_result(result)
     }
 
-    fn claim_result(&self, claimed: Result<Task, Error>) -> Result<Option<Task>, ErrorReport> {
-        match claimed {
+    fn claim_result(&self, result: Result<Task, Error>) -> Result<Option<Task>, ErrorReport> {
+        match result {
             Ok(task) => Ok(Some(task)),
             // The task was claimed. Only the message that tells the agent of the assignment could
             // not be written.
@@ -393,8 +393,8 @@ fn is_unread(entry: &InboxEntry) -> bool {
 }
 
 /// Turns the error for a missing task into `None`: the lead or a person has deleted the task.
-fn deleted_as_none(found: Result<Task, Error>) -> Result<Option<Task>, ErrorReport> {
-    match found {
+fn deleted_as_none(result: Result<Task, Error>) -> Result<Option<Task>, ErrorReport> {
+    match result {
         Ok(task) => Ok(Some(task)),
         Err(Error::NoSuchTask { .. }) => Ok(None),
         Err(error) => Err(ErrorReport::from(error)),
@@ -404,14 +404,19 @@ fn deleted_as_none(found: Result<Task, Error>) -> Result<Option<Task>, ErrorRepo
 /// Chooses the task to claim. The order is: tasks that the agent owns, tasks that it has never
 /// released, tasks that it has released. Released tasks are included because there may be no other
 /// agent for them.
-fn choose_task(all: &[Arc<Task>], me: &AgentName, release_counts: &BTreeMap<TaskId, u32>) -> Option<TaskId> {
-    let times = |task: &Task| release_counts.get(&task.id).copied().unwrap_or(0);
-    let own = all.iter().find(|task| task.owner.as_ref() == Some(me) && task.is_startable(all));
-    let free = || {
-        let free = all.iter().filter(|task| times(task) <= MAX_RECLAIMS && task.is_available(all));
-        free.min_by_key(|task| (times(task), task.id))
+fn choose_task(
+    tasks: &[Arc<Task>],
+    member: &AgentName,
+    release_counts: &BTreeMap<TaskId, u32>,
+) -> Option<TaskId> {
+    let release_count = |task: &Task| release_counts.get(&task.id).copied().unwrap_or(0);
+    let own_task = tasks.iter().find(|task| task.owner.as_ref() == Some(member) && task.is_startable(tasks));
+    let free_tasks = || {
+        let free_tasks =
+            tasks.iter().filter(|task| release_count(task) <= MAX_RECLAIMS && task.is_available(tasks));
+        free_tasks.min_by_key(|task| (release_count(task), task.id))
     };
-    own.or_else(free).map(|task| task.id)
+    own_task.or_else(free_tasks).map(|task| task.id)
 }
 
 #[cfg(test)]

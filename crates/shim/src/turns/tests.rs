@@ -68,8 +68,8 @@ impl TurnExecutor for FakeExecutor {
         self.output.clone().into_bytes()
     }
 
-    fn report_status(&mut self, now: &TurnStatus) {
-        self.reported_statuses.push(now.clone());
+    fn report_status(&mut self, status: &TurnStatus) {
+        self.reported_statuses.push(status.clone());
     }
 
     fn confirm_interrupt(&mut self) {
@@ -243,10 +243,10 @@ fn turn_end(code: i32) -> ScriptedEvent {
     turn_end_after(move |_| {}, code)
 }
 
-/// Calls `act` during a turn, and then ends the turn's process with an exit code.
-fn turn_end_after(mut act: impl FnMut(&Team) + 'static, code: i32) -> ScriptedEvent {
+/// Calls `action` during a turn, and then ends the turn's process with an exit code.
+fn turn_end_after(mut action: impl FnMut(&Team) + 'static, code: i32) -> ScriptedEvent {
     Box::new(move |team| {
-        act(team);
+        action(team);
         ExecutorEvent::TurnEnded(TurnResult {
             end: TurnEndKind::Exited(ExitStatus::from_raw(code << 8)),
             last_lines: "its last words".to_owned(),
@@ -255,10 +255,10 @@ fn turn_end_after(mut act: impl FnMut(&Team) + 'static, code: i32) -> ScriptedEv
     })
 }
 
-/// Calls `act` during the wait, and then returns a wake.
-fn wake_after(mut act: impl FnMut(&Team) + 'static) -> ScriptedEvent {
+/// Calls `action` during the wait, and then returns a wake.
+fn wake_after(mut action: impl FnMut(&Team) + 'static) -> ScriptedEvent {
     Box::new(move |team| {
-        act(team);
+        action(team);
         ExecutorEvent::Wake
     })
 }

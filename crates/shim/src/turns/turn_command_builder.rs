@@ -109,15 +109,15 @@ impl TurnBuilder {
         };
     }
 
-    /// The usage after a turn. `before` is the usage before the turn. `reading` is the usage that
+    /// The usage after a turn. `previous` is the usage before the turn. `reading` is the usage that
     /// the program has reported during the turn.
-    pub(super) fn add_usage(&self, before: Option<UsageReport>, reading: UsageReading) -> UsageReport {
+    pub(super) fn add_usage(&self, previous: Option<UsageReport>, reading: UsageReading) -> UsageReport {
         let UsageReading { usage, scope } = reading;
         match scope {
             UsageScope::Session => UsageReport { session_id: self.session_id(), usage },
             UsageScope::Turn => UsageReport {
                 session_id: None,
-                usage: before.map_or(usage, |before| before.usage.saturating_add(usage)),
+                usage: previous.map_or(usage, |previous| previous.usage.saturating_add(usage)),
             },
         }
     }
@@ -255,9 +255,10 @@ fn with_mode_arguments(
     agent: &PerTurnProgram,
     mode: Option<PermissionMode>,
 ) -> Vec<String> {
-    let of_mode = agent.mode_args.get(mode.map_or("", PermissionMode::as_str)).map_or(&[][..], Vec::as_slice);
+    let mode_args =
+        agent.mode_args.get(mode.map_or("", PermissionMode::as_str)).map_or(&[][..], Vec::as_slice);
     let argument = |argument: &String| match argument.as_str() {
-        "{mode}" => of_mode.to_vec(),
+        "{mode}" => mode_args.to_vec(),
         _ => vec![argument.clone()],
     };
     template.iter().flat_map(argument).collect()
@@ -287,8 +288,8 @@ fn worker_command(worker: &Worker, subject: &TurnSubject) -> Result<TurnCommand,
         }
         TurnSubject::Prompt(_) => (None, Vec::new()),
     };
-    let missing = "it has no command in its metadata, and the worker no --run";
-    let argv = ["sh", "-c", command.ok_or(missing)?].map(str::to_owned).to_vec();
+    let no_command = "it has no command in its metadata, and the worker no --run";
+    let argv = ["sh", "-c", command.ok_or(no_command)?].map(str::to_owned).to_vec();
     let env = env.into_iter().chain(NO_PAGER.map(|(name, value)| (name, value.to_owned())));
     let env = env.map(|(name, value)| (name.to_owned(), strip_nul(&value))).collect();
     Ok(TurnCommand { argv, env, ..TurnCommand::default() })

@@ -109,7 +109,7 @@ pub(crate) trait TurnExecutor {
     }
 
     /// Reports the agent's status to the daemon.
-    fn report_status(&mut self, now: &TurnStatus);
+    fn report_status(&mut self, status: &TurnStatus);
 
     /// Tells the daemon that the interrupted turn has ended.
     fn confirm_interrupt(&mut self);

@@ -192,12 +192,12 @@ impl<H: TurnExecutor> TurnLoop<H> {
     fn run_first_step(&mut self, step: FirstStep) -> Result<(), StepError> {
         match step {
             FirstStep::Prompt(text) => {
-                let found = self.files.find_prompt_message(&text);
-                found.as_ref().err().into_iter().for_each(|error| self.print_error_once(error));
+                let result = self.files.find_prompt_message(&text);
+                result.as_ref().err().into_iter().for_each(|error| self.print_error_once(error));
                 // The turn starts even if the inbox cannot be read. If the turn does not fail, the
                 // inbox message with the same prompt starts no second turn later.
-                let is_hidden = found.is_err();
-                let entry = found.unwrap_or_default();
+                let is_hidden = result.is_err();
+                let entry = result.unwrap_or_default();
                 let subject = TurnSubject::Prompt(text.clone());
                 self.run_turn(TurnWork { subject, entry, planned_task: None })?;
                 if is_hidden && self.status.idle_reason != Some(IdleReason::Failed) {
@@ -225,19 +225,19 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// is none.
     fn next_work(&mut self) -> Result<Option<TurnWork>, StepError> {
         let unread = self.unread()?;
-        let of_lead = messages_of_lead(&unread);
-        let is_paused = self.streak.is_paused(&of_lead);
-        self.exchanges.note_messages_of_lead(of_lead);
+        let lead_messages = messages_of_lead(&unread);
+        let is_paused = self.streak.is_paused(&lead_messages);
+        self.exchanges.note_messages_of_lead(lead_messages);
         let (unread, exchange_pause) = self.without_paused_exchanges(unread);
         if !is_paused {
             self.report_pause(exchange_pause);
         }
-        let (failed, others): (Vec<_>, Vec<_>) =
+        let (failed, messages): (Vec<_>, Vec<_>) =
             unread.into_iter().partition(|entry| self.failed_messages.contains(entry));
         let program = self.builder.program();
         let is_due = |entry: &InboxEntry| !is_paused || !inbox_action::needs_turn(entry, program);
-        let others = others.into_iter().filter(is_due).collect();
-        if let Some(work) = self.next_message_work(others)? {
+        let messages = messages.into_iter().filter(is_due).collect();
+        if let Some(work) = self.next_message_work(messages)? {
             return Ok(Some(work));
         }
         if is_paused {
@@ -283,9 +283,10 @@ impl<H: TurnExecutor> TurnLoop<H> {
             let sender = AgentName::new_unchecked(&entry.unread()?.from);
             self.exchanges.pause(&sender, now(), limits)
         };
-        let (due, paused): (Vec<_>, Vec<_>) = unread.into_iter().partition(|entry| pause(entry).is_none());
-        let first = paused.iter().filter_map(pause).min_by_key(|pause| pause.until).cloned();
-        (due, first)
+        let (unpaused, paused): (Vec<_>, Vec<_>) =
+            unread.into_iter().partition(|entry| pause(entry).is_none());
+        let first_pause = paused.iter().filter_map(pause).min_by_key(|pause| pause.until).cloned();
+        (unpaused, first_pause)
     }
 
     /// Reports the pause of an exchange, or that there is no pause any more.

@@ -33,10 +33,10 @@ impl UsageCounter {
         }
         let Some(id_path) = &self.paths.part_id else {
             // One line may report only the tokens and another line only the cost.
-            let before = self.total.unwrap_or_default();
+            let previous_total = self.total.unwrap_or_default();
             self.total = Some(Usage {
-                tokens: tokens.unwrap_or(before.tokens),
-                microdollars: cost.unwrap_or(before.microdollars),
+                tokens: tokens.unwrap_or(previous_total.tokens),
+                microdollars: cost.unwrap_or(previous_total.microdollars),
             });
             return;
         };
@@ -49,7 +49,7 @@ impl UsageCounter {
     }
 
     fn add_part(&mut self, id: Option<Value>, part: Usage) {
-        let closed = match id {
+        let closed_part = match id {
             None => Some(part),
             Some(id) => {
                 self.open_parts.push_back((id, part));
@@ -61,7 +61,7 @@ impl UsageCounter {
             }
         };
         let total = self.total.unwrap_or_default();
-        self.total = Some(closed.map_or(total, |part| total.saturating_add(part)));
+        self.total = Some(closed_part.map_or(total, |part| total.saturating_add(part)));
     }
 
     /// The total usage. `None` if no line has reported usage.

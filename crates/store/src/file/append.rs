@@ -32,8 +32,8 @@ fn append_bytes(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64, torn: Tor
     if dir.stat(name)?.is_some_and(|stat| stat.st_size.unsigned_abs() + bytes.len() as u64 > limit) {
         rename(dir, name, &format!("{name}.1"))?;
     }
-    let (mut file, before) = open_to_append(dir, name)?;
-    let bytes = match torn == TornLine::Terminate && has_torn_line(&file, before) {
+    let (mut file, size) = open_to_append(dir, name)?;
+    let bytes = match torn == TornLine::Terminate && has_torn_line(&file, size) {
         true => [b"\n", bytes].concat(),
         false => bytes.to_vec(),
     };
@@ -49,8 +49,8 @@ fn append_bytes(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64, torn: Tor
 /// Appends `bytes`, unless the file would grow beyond `limit` bytes. If the disk becomes full, only
 /// a part of `bytes` may be written.
 pub(crate) fn append_if_fits(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64) -> Result<(), Error> {
-    let (mut file, before) = open_to_append(dir, name)?;
-    if before + bytes.len() as u64 > limit {
+    let (mut file, size) = open_to_append(dir, name)?;
+    if size + bytes.len() as u64 > limit {
         return Ok(());
     }
     failpoint::hit_before_call("journal.append")
@@ -73,10 +73,14 @@ fn open_to_append(dir: &DirHandle, name: &str) -> Result<(File, u64), Error> {
     open_to_write(dir, name, OFlag::O_APPEND)
 }
 
-fn open_to_write(dir: &DirHandle, name: &str, how: OFlag) -> Result<(File, u64), Error> {
+fn open_to_write(dir: &DirHandle, name: &str, access_flags: OFlag) -> Result<(File, u64), Error> {
     let path = dir.join(name);
-    let flags =
-        how | OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let flags = access_flags
+        | OFlag::O_RDWR
+        | OFlag::O_CREAT
+        | OFlag::O_NOFOLLOW
+        | OFlag::O_NONBLOCK
+        | OFlag::O_CLOEXEC;
     let fd =
         openat(dir, name, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(Error::from_errno("open", &path))?;
     let stat = fstat(&fd).map_err(Error::from_errno("look at", &path))?;
@@ -87,6 +91,6 @@ fn open_to_write(dir: &DirHandle, name: &str, how: OFlag) -> Result<(File, u64),
 }
 
 fn has_torn_line(file: &File, size: u64) -> bool {
-    let mut last = [0];
-    size > 0 && file.read_exact_at(&mut last, size - 1).is_ok() && last != [b'\n']
+    let mut last_byte = [0];
+    size > 0 && file.read_exact_at(&mut last_byte, size - 1).is_ok() && last_byte != [b'\n']
 }

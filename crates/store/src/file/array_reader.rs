@@ -60,14 +60,14 @@ impl ArrayReader {
         let opening = SystemTime::now();
         let Some((file, stat)) = open_own_file(dir, name)? else { return Ok(None) };
         let identity = FileVersion::from_stat(&stat);
-        let settled = (!identity.is_recently_changed(opening)).then_some(identity);
+        let stable_version = (!identity.is_recently_changed(opening)).then_some(identity);
         let (bytes, size) = (Vec::new(), identity.size());
         let (file, identity) = (Some(file), Some(identity));
         Ok(Some(ArrayReader {
             file,
             size,
             identity,
-            stable_version: settled,
+            stable_version,
             bytes,
             chunk_offset: 0,
             element_end: 0,
@@ -143,12 +143,14 @@ impl ArrayReader {
     /// # Errors
     /// [`ArrayReadError`] if the file has changed since it was opened.
     pub(crate) fn stable_version(&self) -> Result<Option<FileVersion>, ArrayReadError> {
-        let (Some(file), Some(before)) = (&self.file, &self.identity) else { return Ok(self.stable_version) };
-        let now = FileVersion::from_stat(&fstat(file).map_err(|_| ArrayReadError)?);
-        if !now.is_same_after_rename(before) {
+        let (Some(file), Some(opened_version)) = (&self.file, &self.identity) else {
+            return Ok(self.stable_version);
+        };
+        let current_version = FileVersion::from_stat(&fstat(file).map_err(|_| ArrayReadError)?);
+        if !current_version.is_same_after_rename(opened_version) {
             return Err(ArrayReadError);
         }
-        Ok(self.stable_version.filter(|before| *before == now))
+        Ok(self.stable_version.filter(|opened_version| *opened_version == current_version))
     }
 
     /// The text of the next element, unchanged. `None` at the end of the array.
@@ -156,12 +158,12 @@ impl ArrayReader {
         if self.file.is_some() && self.element_end as u64 > CHUNK_BYTES {
             self.drop_consumed();
         }
-        let Some(from) = self.next_start()? else { return Ok(None) };
+        let Some(start) = self.next_start()? else { return Ok(None) };
         let length = loop {
-            match json::parse_first(&self.bytes[from..]) {
+            match json::parse_first(&self.bytes[start..]) {
                 // A number at the end of the chunk may go on in the next chunk.
-                Ok(Some((value, end))) if self.at_eof || from + end < self.bytes.len() => {
-                    self.element_end = from + end;
+                Ok(Some((value, end))) if self.at_eof || start + end < self.bytes.len() => {
+                    self.element_end = start + end;
                     break value.get().len();
                 }
                 // An incomplete value such as `1.` may go on in the next chunk.
@@ -174,13 +176,13 @@ impl ArrayReader {
 
     /// Offset in `bytes` of the next element or of the white space before it. `None` at the end.
     fn next_start(&mut self) -> Result<Option<usize>, ArrayReadError> {
-        let (sign, at) = self.next_token(self.element_end)?.ok_or(ArrayReadError)?;
-        match (sign, std::mem::replace(&mut self.in_array, true)) {
-            (b',', true) => Ok(Some(at + 1)),
-            (b']', true) => self.expect_end(at + 1),
-            (b'[', false) => match self.next_token(at + 1)? {
+        let (byte, position) = self.next_token(self.element_end)?.ok_or(ArrayReadError)?;
+        match (byte, std::mem::replace(&mut self.in_array, true)) {
+            (b',', true) => Ok(Some(position + 1)),
+            (b']', true) => self.expect_end(position + 1),
+            (b'[', false) => match self.next_token(position + 1)? {
                 Some((b']', end)) => self.expect_end(end + 1),
-                Some(_) => Ok(Some(at + 1)),
+                Some(_) => Ok(Some(position + 1)),
                 None => Err(ArrayReadError),
             },
             _ => Err(ArrayReadError),
@@ -188,21 +190,21 @@ impl ArrayReader {
     }
 
     /// Checks that only white space follows the closing bracket. `element_end` stays unchanged.
-    fn expect_end(&mut self, at: usize) -> Result<Option<usize>, ArrayReadError> {
-        if self.next_token(at)?.is_none() { Ok(None) } else { Err(ArrayReadError) }
+    fn expect_end(&mut self, start: usize) -> Result<Option<usize>, ArrayReadError> {
+        if self.next_token(start)?.is_none() { Ok(None) } else { Err(ArrayReadError) }
     }
 
-    /// The first byte at or after the offset `at` that is neither white space nor part of a byte
-    /// order mark. Returns the byte and its offset.
-    fn next_token(&mut self, at: usize) -> Result<Option<(u8, usize)>, ArrayReadError> {
+    /// The first byte at or after the offset `position` that is neither white space nor part of a
+    /// byte order mark. Returns the byte and its offset.
+    fn next_token(&mut self, position: usize) -> Result<Option<(u8, usize)>, ArrayReadError> {
         let is_blank = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
-        let mut at = at;
+        let mut position = position;
         loop {
-            if !self.in_array && at == 0 && self.bytes.starts_with("\u{feff}".as_bytes()) {
-                at = 3;
+            if !self.in_array && position == 0 && self.bytes.starts_with("\u{feff}".as_bytes()) {
+                position = 3;
             }
-            match self.bytes[at..].iter().position(|byte| !is_blank(*byte)) {
-                Some(blank) => return Ok(Some((self.bytes[at + blank], at + blank))),
+            match self.bytes[position..].iter().position(|byte| !is_blank(*byte)) {
+                Some(offset) => return Ok(Some((self.bytes[position + offset], position + offset))),
                 None if self.at_eof => return Ok(None),
                 None => self.read_more()?,
             }
@@ -212,16 +214,17 @@ impl ArrayReader {
     /// Reads as many bytes as are in memory already, at least `CHUNK_BYTES`.
     fn read_more(&mut self) -> Result<(), ArrayReadError> {
         let file = self.file.as_ref().filter(|_| !self.at_eof).ok_or(ArrayReadError)?;
-        let wanted = CHUNK_BYTES.max(self.bytes.len() as u64);
-        let read = file.take(wanted).read_to_end(&mut self.bytes)?;
-        self.at_eof = (read as u64) < wanted;
+        let limit = CHUNK_BYTES.max(self.bytes.len() as u64);
+        let count = file.take(limit).read_to_end(&mut self.bytes)?;
+        self.at_eof = (count as u64) < limit;
         Ok(())
     }
 
     /// Drops the bytes before `element_end`, except the last `kept_before`.
     fn drop_consumed(&mut self) {
-        let past = self.element_end.saturating_sub(self.kept_before);
-        self.bytes.drain(..past);
-        (self.chunk_offset, self.element_end) = (self.chunk_offset + past as u64, self.element_end - past);
+        let dropped = self.element_end.saturating_sub(self.kept_before);
+        self.bytes.drain(..dropped);
+        (self.chunk_offset, self.element_end) =
+            (self.chunk_offset + dropped as u64, self.element_end - dropped);
     }
 }

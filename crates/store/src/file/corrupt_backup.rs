@@ -36,7 +36,7 @@ impl CorruptBackups {
         let stem = backup_stem(path);
         let name = format!("{stem}.{}", Uuid::new_v5(&Uuid::NAMESPACE_OID, bytes).simple());
         let copies: Vec<String> =
-            dir.file_names()?.into_iter().filter(|kept| is_backup(kept, &stem)).collect();
+            dir.file_names()?.into_iter().filter(|name| is_backup(name, &stem)).collect();
         if !copies.contains(&name) {
             if copies.len() >= MAX_COPIES {
                 return Ok(None);
@@ -54,7 +54,7 @@ fn backup_stem(path: &Path) -> String {
 }
 
 fn is_backup(name: &str, stem: &str) -> bool {
-    name.strip_prefix(stem).and_then(|rest| rest.strip_prefix('.')).is_some_and(|hash| hash.len() == 32)
+    name.strip_prefix(stem).and_then(|suffix| suffix.strip_prefix('.')).is_some_and(|hash| hash.len() == 32)
 }
 
 #[cfg(test)]

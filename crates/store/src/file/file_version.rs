@@ -48,9 +48,9 @@ impl FileVersion {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Whether this version differs from `before` at most in its change time, which a rename sets.
-    pub(super) fn is_same_after_rename(&self, before: &FileVersion) -> bool {
-        FileVersion { changed: before.changed, ..*self } == *before
+    /// Whether this version differs from `other` at most in its change time, which a rename sets.
+    pub(super) fn is_same_after_rename(&self, other: &FileVersion) -> bool {
+        FileVersion { changed: other.changed, ..*self } == *other
     }
 
     pub(super) fn size(&self) -> u64 {

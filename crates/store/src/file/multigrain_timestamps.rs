@@ -16,9 +16,9 @@ pub(crate) fn has_multigrain_timestamps(dir: &DirHandle) -> bool {
     let supported = [BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC];
     let is_new_kernel = *KERNEL.get_or_init(|| {
         let release = nix::sys::utsname::uname();
-        release.is_ok_and(|it| is_kernel_new_enough(&it.release().to_string_lossy()))
+        release.is_ok_and(|uname| is_kernel_new_enough(&uname.release().to_string_lossy()))
     });
-    let is_supported = || fstatfs(dir).is_ok_and(|it| supported.contains(&it.filesystem_type()));
+    let is_supported = || fstatfs(dir).is_ok_and(|stat| supported.contains(&stat.filesystem_type()));
     is_new_kernel && dir.has_multigrain_timestamps(is_supported)
 }
 

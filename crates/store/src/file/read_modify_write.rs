@@ -24,37 +24,37 @@ pub(crate) const MAX_ATTEMPTS: usize = 40;
 pub(crate) struct PreparedChange<'d> {
     dir: &'d DirHandle,
     name: String,
-    before: Option<FileSnapshot>,
+    current: Option<FileSnapshot>,
     /// The new content. `None` deletes the file.
-    after: Option<TempFile<'d>>,
+    new_file: Option<TempFile<'d>>,
 }
 
 impl<'d> PreparedChange<'d> {
-    /// Prepares a change that replaces the content `before` by `text`.
+    /// Prepares a change that replaces the content `current` by `text`.
     pub(crate) fn prepare(
         io: &IoContext,
         dir: &'d DirHandle,
         name: &str,
-        before: Option<FileSnapshot>,
+        current: Option<FileSnapshot>,
         text: &str,
         shape: JsonShape,
     ) -> Result<PreparedChange<'d>, Error> {
         check_size(dir, name, text.len() as u64, shape.limit())?;
-        if let Some(before) = &before {
-            before.check_replaceable(dir, name)?;
+        if let Some(current) = &current {
+            current.check_replaceable(dir, name)?;
         }
-        let mode = before.as_ref().map_or(0o600, FileSnapshot::mode);
-        let after = TempFile::write(dir, name, text.as_bytes(), mode, io.durability)?;
-        Ok(PreparedChange { dir, name: name.to_owned(), before, after: Some(after) })
+        let mode = current.as_ref().map_or(0o600, FileSnapshot::mode);
+        let new_file = TempFile::write(dir, name, text.as_bytes(), mode, io.durability)?;
+        Ok(PreparedChange { dir, name: name.to_owned(), current, new_file: Some(new_file) })
     }
 
-    /// Prepares a change that deletes the file whose content is `before`.
+    /// Prepares a change that deletes the file whose content is `current`.
     pub(crate) fn prepare_removal(
         dir: &'d DirHandle,
         name: &str,
-        before: FileSnapshot,
+        current: FileSnapshot,
     ) -> PreparedChange<'d> {
-        PreparedChange { dir, name: name.to_owned(), before: Some(before), after: None }
+        PreparedChange { dir, name: name.to_owned(), current: Some(current), new_file: None }
     }
 
     /// Replaces or deletes the file, if the file is unchanged and the caller still holds `lock`.
@@ -66,14 +66,14 @@ impl<'d> PreparedChange<'d> {
     /// Makes the change like [`PreparedChange::commit`]. Returns `None` if nothing was changed, and
     /// `Some(None)` if the file was deleted or if the version of the new file is unknown.
     fn put_if_unchanged(self, lock: &Lock) -> Result<Option<Option<KnownFile>>, Error> {
-        if !is_unchanged(self.dir, &self.name, self.before.as_ref())? || !lock.is_ours()? {
+        if !is_unchanged(self.dir, &self.name, self.current.as_ref())? || !lock.is_ours()? {
             return Ok(None);
         }
-        let Some(after) = self.after else {
+        let Some(new_file) = self.new_file else {
             self.dir.unlink(&self.name)?;
             return Ok(Some(None));
         };
-        after.replace(&self.name).map(Some)
+        new_file.replace(&self.name).map(Some)
     }
 }
 
@@ -84,38 +84,38 @@ impl<'d> PreparedChange<'d> {
 /// parsed only once. The outer error of `edit` means that the text can't be parsed. The file is
 /// then read again until a timeout; after the timeout the call fails with [`Error::Corrupt`].
 ///
-/// A caller that already has the current content passes it as `before`. The file is then read only
+/// A caller that already has the current content passes it as `current`. The file is then read only
 /// if another program has changed it. `on_placed` gets the version of the new file before the lock
 /// is released.
 pub(crate) fn modify_file(
     io: &IoContext,
     dir: &DirHandle,
     name: &str,
-    mut before: Option<FileSnapshot>,
+    mut current: Option<FileSnapshot>,
     shape: JsonShape,
     mut edit: impl FnMut(Option<&str>) -> Result<Result<Option<String>, Error>, json::JsonError>,
     on_placed: impl Fn(KnownFile),
 ) -> Result<(), Error> {
     for attempt in 0..MAX_ATTEMPTS {
         let early_lock = (attempt >= UNLOCKED_ATTEMPTS).then(|| Lock::acquire(dir, name)).transpose()?;
-        let found = match before.take() {
-            Some(before) => {
-                let text = edit(Some(before.text())).map_err(|error| malformed_error(dir, name, &error))?;
-                Some((before, text))
+        let current_and_text = match current.take() {
+            Some(current) => {
+                let text = edit(Some(current.text())).map_err(|error| malformed_error(dir, name, &error))?;
+                Some((current, text))
             }
             None => {
                 read_and_parse(io, dir, name, shape.limit(), HALF_WRITTEN_TIMEOUT, |text| edit(Some(text)))?
             }
         };
-        let (before, text) = match found {
-            Some((before, text)) => (Some(before), text?),
+        let (current, text) = match current_and_text {
+            Some((current, text)) => (Some(current), text?),
             None => (None, edit(None).map_err(|error| malformed_error(dir, name, &error))??),
         };
         let Some(text) = text else { return Ok(()) };
-        let change = PreparedChange::prepare(io, dir, name, before, &text, shape)?;
+        let change = PreparedChange::prepare(io, dir, name, current, &text, shape)?;
         let lock = early_lock.map_or_else(|| Lock::acquire(dir, name), Ok)?;
-        if let Some(known) = change.put_if_unchanged(&lock)? {
-            known.into_iter().for_each(on_placed);
+        if let Some(file) = change.put_if_unchanged(&lock)? {
+            file.into_iter().for_each(on_placed);
             drop(lock);
             return sync_dir(dir, io.durability);
         }

@@ -82,12 +82,12 @@ impl FileSnapshot {
     /// Rejects a file that has several hard links or belongs to another user. Replacing the file by
     /// a rename would separate it from its other names, or change its owner.
     pub(super) fn check_replaceable(&self, dir: &DirHandle, name: &str) -> Result<(), Error> {
-        let unexpected = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
+        let reject = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
         if self.stat.st_nlink > 1 {
-            return unexpected("a file with another name (hard link)");
+            return reject("a file with another name (hard link)");
         }
         if self.stat.st_uid != geteuid().as_raw() {
-            return unexpected("another user's file");
+            return reject("another user's file");
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ pub(crate) fn read_and_parse<T>(
         };
         let backoff = match &mut backoff {
             Some(backoff) => backoff,
-            none => none.insert(half_written_backoff(dir, name, timeout)?),
+            empty => empty.insert(half_written_backoff(dir, name, timeout)?),
         };
         if !backoff.wait() {
             let copy = io.backups.save(&dir.join(name), &snapshot.bytes)?;
@@ -143,20 +143,22 @@ pub(crate) fn read_and_parse<T>(
 /// unchanged for `timeout`. The caller must read the file before this call checks the file's age.
 /// If the check came first, a write between check and read would go unnoticed.
 pub(crate) fn half_written_backoff(dir: &DirHandle, name: &str, timeout: Duration) -> Result<Backoff, Error> {
-    let unchanged_for =
-        || FileVersion::stat_file(dir, name).map(|now| now.map_or(Duration::ZERO, |now| now.age()));
-    let (first, longest) = (Duration::from_millis(10), Duration::from_millis(300));
-    let mut left = timeout.saturating_sub(unchanged_for()?);
-    if left.is_zero() && !timeout.is_zero() {
+    let unchanged_for = || {
+        FileVersion::stat_file(dir, name)
+            .map(|version| version.map_or(Duration::ZERO, |version| version.age()))
+    };
+    let (first_step, max_step) = (Duration::from_millis(10), Duration::from_millis(300));
+    let mut remaining = timeout.saturating_sub(unchanged_for()?);
+    if remaining.is_zero() && !timeout.is_zero() {
         // When a program truncates a file, the kernel sets the new size before the new timestamp.
         // On a busy machine, time may pass in between. So an empty file with an old timestamp gets
         // a longer wait.
         let is_empty = dir.stat(name)?.is_some_and(|stat| stat.st_size == 0);
-        let grace = if is_empty { first * 10 } else { first };
+        let grace = if is_empty { first_step * 10 } else { first_step };
         Backoff::new(grace, grace, grace).wait();
-        left = timeout.saturating_sub(unchanged_for()?);
+        remaining = timeout.saturating_sub(unchanged_for()?);
     }
-    Ok(Backoff::new(left, first, longest))
+    Ok(Backoff::new(remaining, first_step, max_step))
 }
 
 fn parse_bytes<T>(bytes: &[u8], parse: impl FnOnce(&str) -> Result<T, json::JsonError>) -> Result<T, String> {
@@ -185,10 +187,10 @@ pub(crate) fn read_foreign(dir: &DirHandle, name: &str, limit: u64) -> Result<Op
 fn read_opened(
     dir: &DirHandle,
     name: &str,
-    opened: Option<(File, FileStat)>,
+    file_and_stat: Option<(File, FileStat)>,
     limit: u64,
 ) -> Result<Option<FileSnapshot>, Error> {
-    let Some((file, stat)) = opened else { return Ok(None) };
+    let Some((file, stat)) = file_and_stat else { return Ok(None) };
     let read_at = SystemTime::now();
     let size = stat.st_size.unsigned_abs();
     let bytes = read_bytes(file, size, limit).map_err(|cause| Error::io("read", &dir.join(name), cause))?;
@@ -204,17 +206,17 @@ fn read_opened(
 fn read_bytes(mut file: File, size: u64, limit: u64) -> std::io::Result<Vec<u8>> {
     let buffer_size = size.min(limit) as usize + 1;
     let mut bytes = vec![0; buffer_size];
-    let read = loop {
+    let count = loop {
         match file.read(&mut bytes) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            read => break read?,
+            count => break count?,
         }
     };
-    bytes.truncate(read);
+    bytes.truncate(count);
     // The buffer is larger than `size`. So if the first read returned exactly `size` bytes, the end
     // of the file is reached.
-    if read as u64 != size {
-        file.take((limit + 1).saturating_sub(read as u64)).read_to_end(&mut bytes)?;
+    if count as u64 != size {
+        file.take((limit + 1).saturating_sub(count as u64)).read_to_end(&mut bytes)?;
     }
     Ok(bytes)
 }
@@ -232,16 +234,16 @@ pub(crate) fn open_for_reading(dir: &DirHandle, name: &str) -> Result<Option<Fil
 /// Opens the regular file `name` for reading, if the current user owns it and no other user can
 /// write to it. Returns the file and its status, or `None` if there is no such file.
 pub(super) fn open_own_file(dir: &DirHandle, name: &str) -> Result<Option<(File, FileStat)>, Error> {
-    let opened = open_regular_file(dir, name)?;
-    if let Some((file, stat)) = &opened {
+    let file_and_stat = open_regular_file(dir, name)?;
+    if let Some((file, stat)) = &file_and_stat {
         check_own_access(file, stat, &dir.join(name))?;
     }
-    Ok(opened)
+    Ok(file_and_stat)
 }
 
 fn open_regular_file(dir: &DirHandle, name: &str) -> Result<Option<(File, FileStat)>, Error> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    let unexpected = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
+    let reject = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
     let fd = match openat(dir, name, flags, Mode::empty()) {
         Ok(fd) => fd,
         // This call found the old file just before another process exchanged it for a new one (see
@@ -252,38 +254,38 @@ fn open_regular_file(dir: &DirHandle, name: &str) -> Result<Option<(File, FileSt
             Err(errno) => return Err(Error::io("open", &dir.join(name), errno)),
         },
         Err(Errno::ENOENT) => return Ok(None),
-        Err(Errno::ELOOP) => return unexpected("a symbolic link"),
-        Err(Errno::ENXIO) => return unexpected("not a regular file"),
+        Err(Errno::ELOOP) => return reject("a symbolic link"),
+        Err(Errno::ENXIO) => return reject("not a regular file"),
         Err(errno) => return Err(Error::io("open", &dir.join(name), errno)),
     };
     let stat = fstat(&fd).map_err(|errno| Error::io("look at", &dir.join(name), errno))?;
     if file_type(&stat) != SFlag::S_IFREG {
-        return unexpected("not a regular file");
+        return reject("not a regular file");
     }
     Ok(Some((File::from(fd), stat)))
 }
 
-/// Whether the file `name` is unchanged since the snapshot `before`. The content is read again only
+/// Whether the file `name` is unchanged since `snapshot`. The content is read again only
 /// if the timestamps of the snapshot can't show a change.
 pub(super) fn is_unchanged(
     dir: &DirHandle,
     name: &str,
-    before: Option<&FileSnapshot>,
+    snapshot: Option<&FileSnapshot>,
 ) -> Result<bool, Error> {
-    let (stat, before) = match (dir.stat(name)?, before) {
-        (Some(stat), Some(before)) => (stat, before),
-        (stat, before) => return Ok(stat.is_none() && before.is_none()),
+    let (stat, snapshot) = match (dir.stat(name)?, snapshot) {
+        (Some(stat), Some(snapshot)) => (stat, snapshot),
+        (stat, snapshot) => return Ok(stat.is_none() && snapshot.is_none()),
     };
-    if FileVersion::from_stat(&stat) != before.identity {
+    if FileVersion::from_stat(&stat) != snapshot.identity {
         return Ok(false);
     }
     // The versions are equal. That proves nothing if the file was changed during the read or
     // shortly before: a later write may have the same timestamp. Then the contents are compared.
-    if before.stable_version().is_some() {
+    if snapshot.stable_version().is_some() {
         return Ok(true);
     }
-    let now = read_raw(dir, name, before.bytes.len() as u64 + 1);
-    Ok(matches!(now, Ok(Some(now)) if now.bytes == before.bytes))
+    let current = read_raw(dir, name, snapshot.bytes.len() as u64 + 1);
+    Ok(matches!(current, Ok(Some(current)) if current.bytes == snapshot.bytes))
 }
 
 #[cfg(test)]

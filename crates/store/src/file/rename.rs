@@ -18,7 +18,7 @@ pub(crate) fn rename_noreplace(dir: &DirHandle, from: &str, to: &str) -> nix::Re
     use nix::fcntl::{RenameFlags, renameat2};
     match renameat2(dir, from, dir, to, RenameFlags::RENAME_NOREPLACE) {
         Err(Errno::EINVAL | Errno::ENOSYS) => rename_if_absent(dir, from, to),
-        done => done,
+        result => result,
     }
 }
 
@@ -30,9 +30,9 @@ pub(crate) fn rename_noreplace(dir: &DirHandle, from: &str, to: &str) -> nix::Re
 
 /// Exchanges the names of two files in `dir` atomically.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub(super) fn rename_exchange(dir: &DirHandle, one: &str, other: &str) -> nix::Result<()> {
+pub(super) fn rename_exchange(dir: &DirHandle, first: &str, second: &str) -> nix::Result<()> {
     use nix::fcntl::{RenameFlags, renameat2};
-    renameat2(dir, one, dir, other, RenameFlags::RENAME_EXCHANGE)
+    renameat2(dir, first, dir, second, RenameFlags::RENAME_EXCHANGE)
 }
 
 /// Always fails: this system has no atomic exchange.

@@ -62,10 +62,10 @@ impl<'d> LongFile<'d> {
         let mut tail = vec![0; self.known.size().saturating_sub(offset) as usize];
         match self.file.read_exact_at(&mut tail, offset) {
             Err(cause) if cause.kind() == ErrorKind::UnexpectedEof => return Ok(None),
-            read => read.map_err(|cause| Error::io("read", &self.dir.join(self.name), cause))?,
+            result => result.map_err(|cause| Error::io("read", &self.dir.join(self.name), cause))?,
         }
-        let after = fstat(&self.file).map_err(Error::from_errno("look at", &self.dir.join(self.name)))?;
-        Ok(String::from_utf8(tail).ok().filter(|_| FileVersion::from_stat(&after) == self.known.version))
+        let stat = fstat(&self.file).map_err(Error::from_errno("look at", &self.dir.join(self.name)))?;
+        Ok(String::from_utf8(tail).ok().filter(|_| FileVersion::from_stat(&stat) == self.known.version))
     }
 
     /// Writes a copy of the file with a new tail: from `offset` on, the text `after` replaces the
@@ -77,9 +77,9 @@ impl<'d> LongFile<'d> {
         offset: u64,
         (before, after): (&str, &str),
     ) -> Result<Option<StagedCopy<'d>>, Error> {
-        let shared = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
+        let shared_length = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
         check_size(self.dir, self.name, offset + after.len() as u64, JsonShape::Array.limit())?;
-        let (shared_bytes, tail) = (offset + shared as u64, &after.as_bytes()[shared..]);
+        let (shared_bytes, tail) = (offset + shared_length as u64, &after.as_bytes()[shared_length..]);
         Ok(self.stage_copy(shared_bytes, tail, io.durability.max(self.known.durability)).ok())
     }
 
@@ -103,10 +103,10 @@ impl<'d> LongFile<'d> {
             return Ok(SwapOutcome::Rejected);
         }
         failpoint::hit("shadow.exchanged");
-        let at = |name| FileVersion::stat_file(self.dir, name);
+        let version_of = |name| FileVersion::stat_file(self.dir, name);
         // The exchange has already stored the message. So a failed `stat` must not be an error:
         // after an error the caller would send the message again.
-        let (Ok(public), Ok(old)) = (at(self.name), at(&staged.name)) else {
+        let (Ok(public), Ok(old)) = (version_of(self.name), version_of(&staged.name)) else {
             return Ok(SwapOutcome::Done(None));
         };
         let is_ours = public.is_some_and(|public| public.is_same_file(&staged.version));
@@ -132,9 +132,9 @@ impl<'d> LongFile<'d> {
             return false;
         }
         let is_ours = |version: FileVersion| version.is_same_file(&staged.version);
-        let ours =
+        let is_undone =
             FileVersion::stat_file(self.dir, &staged.name).is_ok_and(|version| version.is_some_and(is_ours));
-        ours || rename_exchange(self.dir, &staged.name, self.name).is_err()
+        is_undone || rename_exchange(self.dir, &staged.name, self.name).is_err()
     }
 
     /// Keeps the old file as the shadow copy for the next change.
@@ -159,9 +159,9 @@ impl<'d> LongFile<'d> {
         let name = temp_name(self.name);
         let (version, is_placed) = (self.known.version, Cell::new(false));
         let mut staged = StagedCopy { dir: self.dir, name, version, shared_bytes, durability, is_placed };
-        let kept =
+        let shadow_file =
             self.known.shadow.and_then(|shadow| Some((self.take_shadow(&shadow, &staged.name)?, shadow)));
-        let (file, shared, size) = match &kept {
+        let (file, start, size) = match &shadow_file {
             Some((file, shadow)) => (file, shadow.shared_bytes.min(shared_bytes), shadow.identity.size()),
             None => (&self.create_copy(&staged.name)?, 0, 0),
         };
@@ -169,18 +169,18 @@ impl<'d> LongFile<'d> {
         // it open. The kernel grants the lease only if no reader has the file open; new readers
         // then wait.
         let lease = WriteLease::take(file).ok_or(std::io::ErrorKind::ResourceBusy)?;
-        if kept.is_some() && durability >= Durability::Ordered {
+        if shadow_file.is_some() && durability >= Durability::Ordered {
             // This file had the inbox's name before the last exchange, and is now overwritten. If
             // the exchange is not flushed to the disk first, the inbox's name may lead to this file
             // again after a power loss.
             fsync(self.dir)?;
         }
-        let at = if shared_bytes - shared > MAX_INLINE_COPY { shared_bytes } else { shared };
-        copy_range(&self.file, file, shared, at)?;
-        let mut bytes = vec![0; (shared_bytes - at) as usize];
-        self.file.read_exact_at(&mut bytes, at)?;
+        let tail_start = if shared_bytes - start > MAX_INLINE_COPY { shared_bytes } else { start };
+        copy_range(&self.file, file, start, tail_start)?;
+        let mut bytes = vec![0; (shared_bytes - tail_start) as usize];
+        self.file.read_exact_at(&mut bytes, tail_start)?;
         bytes.extend_from_slice(tail);
-        write_tail((file, size), &bytes, at, durability)?;
+        write_tail((file, size), &bytes, tail_start, durability)?;
         drop(lease);
         staged.version = FileVersion::from_stat(&fstat(file)?);
         Ok(staged)
@@ -200,8 +200,8 @@ impl<'d> LongFile<'d> {
             return None;
         }
         renameat(self.dir, name.as_str(), self.dir, staged_name).ok()?;
-        let moved = FileVersion::stat_file(self.dir, staged_name).ok()??;
-        moved.is_same_after_rename(&shadow.identity).then_some(file)
+        let version = FileVersion::stat_file(self.dir, staged_name).ok()??;
+        version.is_same_after_rename(&shadow.identity).then_some(file)
     }
 
     fn create_copy(&self, staged_name: &str) -> std::io::Result<File> {
@@ -245,32 +245,32 @@ impl Drop for StagedCopy<'_> {
     }
 }
 
-/// Copies the bytes between the offsets `from` and `to` of `file` to the same place in `shadow`.
+/// Copies the bytes between the offsets `start` and `end` of `file` to the same place in `shadow`.
 /// The kernel copies them without a buffer in this process.
-fn copy_range(file: &File, shadow: &File, from: u64, to: u64) -> std::io::Result<()> {
-    if from == to {
+fn copy_range(file: &File, shadow: &File, start: u64, end: u64) -> std::io::Result<()> {
+    if start == end {
         return Ok(());
     }
     let (mut source, mut sink) = (file, shadow);
-    source.seek(SeekFrom::Start(from))?;
-    sink.seek(SeekFrom::Start(from))?;
-    let copied = std::io::copy(&mut source.take(to - from), &mut sink)?;
-    if copied == to - from { Ok(()) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }
+    source.seek(SeekFrom::Start(start))?;
+    sink.seek(SeekFrom::Start(start))?;
+    let count = std::io::copy(&mut source.take(end - start), &mut sink)?;
+    if count == end - start { Ok(()) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Writes `tail` at offset `at`. `size` is the size of the shadow copy. If the shadow copy is
+/// Writes `tail` at offset `offset`. `size` is the size of the shadow copy. If the shadow copy is
 /// longer than the new content, it is truncated.
 fn write_tail(
     (shadow, size): (&File, u64),
     tail: &[u8],
-    at: u64,
+    offset: u64,
     durability: Durability,
 ) -> std::io::Result<()> {
     failpoint::hit_before_call("shadow.write")?;
-    shadow.write_all_at(tail, at)?;
-    let to = at + tail.len() as u64;
-    if size > to {
-        shadow.set_len(to)?;
+    shadow.write_all_at(tail, offset)?;
+    let end = offset + tail.len() as u64;
+    if size > end {
+        shadow.set_len(end)?;
     }
     failpoint::hit_before_call("shadow.written")?;
     if durability >= Durability::Ordered { shadow.sync_all() } else { Ok(()) }

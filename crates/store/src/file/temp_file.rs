@@ -69,7 +69,7 @@ impl<'d> TempFile<'d> {
     /// another program has already changed it. The caller flushes the directory with [`sync_dir`]
     /// after it has released its locks.
     pub(crate) fn replace(mut self, target: &str) -> Result<Option<KnownFile>, Error> {
-        let written = self.identity();
+        let written_version = self.identity();
         failpoint::hit_before_call("store.replace")
             .and_then(|()| Ok(renameat(self.dir, self.name.as_str(), self.dir, target)?))
             .map_err(|cause| Error::io("replace", &self.dir.join(target), cause))?;
@@ -77,7 +77,7 @@ impl<'d> TempFile<'d> {
         failpoint::hit("store.replaced");
         let version = self
             .identity()
-            .filter(|version| written.is_some_and(|written| version.is_same_after_rename(&written)));
+            .filter(|version| written_version.is_some_and(|written| version.is_same_after_rename(&written)));
         Ok(version.map(|file| KnownFile::from_written(file, self.durability)))
     }
 

@@ -90,7 +90,7 @@ impl InboxCursor {
     /// Reads the entries behind this cursor. Stops after `max_bytes`, at the end of an entry, or at
     /// the end of the inbox. Also returns the cursor behind the entries that were read.
     fn read_on(mut self, reader: &mut ArrayReader, max_bytes: usize) -> Result<NewEntries, ArrayReadError> {
-        let (mut new, mut bytes_left) = (Vec::new(), max_bytes);
+        let (mut entries, mut bytes_left) = (Vec::new(), max_bytes);
         self.has_more = false;
         while !self.has_more
             && let Some(raw) = reader.next()?
@@ -99,14 +99,14 @@ impl InboxCursor {
             self.count_entry(&entry);
             bytes_left = bytes_left.saturating_sub(raw.len());
             self.has_more = bytes_left == 0;
-            new.push(entry);
+            entries.push(entry);
         }
-        self.last_entry_id = new.last().map_or(self.last_entry_id, entry_uuid);
+        self.last_entry_id = entries.last().map_or(self.last_entry_id, entry_uuid);
         self.end_offset = reader.end();
         self.end_fingerprint = hash_bytes(reader.bytes_before());
         let stable_version = reader.stable_version()?;
         self.identity = stable_version.filter(|_| !self.has_more);
-        Ok((new, self))
+        Ok((entries, self))
     }
 
     /// Reads the entries behind this cursor. `None` if the file has changed other than by growth.
@@ -116,14 +116,14 @@ impl InboxCursor {
         name: &str,
         max_bytes: usize,
     ) -> Result<Option<NewEntries>, Error> {
-        let same = InboxCursor { is_reset: self.is_reset && self.has_more, ..self.clone() };
+        let unchanged = InboxCursor { is_reset: self.is_reset && self.has_more, ..self.clone() };
         if self.identity.is_some() && FileVersion::stat_file(dir, name)? == self.identity {
-            return Ok(Some((Vec::new(), same)));
+            return Ok(Some((Vec::new(), unchanged)));
         }
         let Some(mut reader) = open_reader(dir, name)? else { return Ok(None) };
         let is_unmoved = reader.seek_after(self.end_offset).is_ok()
             && hash_bytes(reader.bytes_before()) == self.end_fingerprint;
-        Ok(is_unmoved.then(|| same.read_on(&mut reader, max_bytes).ok()).flatten())
+        Ok(is_unmoved.then(|| unchanged.read_on(&mut reader, max_bytes).ok()).flatten())
     }
 }
 
@@ -162,31 +162,32 @@ impl Inbox {
     /// As [`Inbox::read`].
     pub fn fold<T: Default>(&self, mut step: impl FnMut(&mut T, InboxEntry)) -> Result<T, Error> {
         for _ in 0..UNLOCKED_ATTEMPTS {
-            let (mut all, mut cursor) = (T::default(), None);
+            let (mut result, mut cursor) = (T::default(), None);
             loop {
-                let (new, next) = self.read_chunk_since(cursor.as_ref())?;
+                let (entries, next_cursor) = self.read_chunk_since(cursor.as_ref())?;
                 // Another program has removed or rewritten entries that `step` has already
                 // processed. So the next attempt starts with the first entry.
-                if next.is_reset() {
+                if next_cursor.is_reset() {
                     break;
                 }
-                new.into_iter().for_each(|entry| step(&mut all, entry));
-                if !next.has_more() {
-                    return Ok(all);
+                entries.into_iter().for_each(|entry| step(&mut result, entry));
+                if !next_cursor.has_more() {
+                    return Ok(result);
                 }
-                cursor = Some(next);
+                cursor = Some(next_cursor);
             }
         }
-        let mut all = T::default();
-        self.read()?.into_iter().for_each(|entry| step(&mut all, entry));
-        Ok(all)
+        let mut result = T::default();
+        self.read()?.into_iter().for_each(|entry| step(&mut result, entry));
+        Ok(result)
     }
 
     fn read_new(&self, cursor: Option<&InboxCursor>, max_bytes: usize) -> Result<NewEntries, Error> {
         let cursor = cursor.filter(|cursor| cursor.entry_count > 0);
-        let nothing = || Ok((Vec::new(), InboxCursor { is_reset: cursor.is_some(), ..InboxCursor::empty() }));
-        let Some(dir) = self.team.inboxes_dir()? else { return nothing() };
-        let (mut backoff, mut changes, mut last) = (None, 0, None);
+        let no_entries =
+            || Ok((Vec::new(), InboxCursor { is_reset: cursor.is_some(), ..InboxCursor::empty() }));
+        let Some(dir) = self.team.inboxes_dir()? else { return no_entries() };
+        let (mut backoff, mut changes, mut last_version) = (None, 0, None);
         while changes < MAX_CHANGES {
             if let Some(cursor) = cursor
                 && let Some(appended) = cursor.read_appended(dir, &self.file, max_bytes)?
@@ -194,11 +195,11 @@ impl Inbox {
                 return Ok(appended);
             }
             let Some(mut reader) = open_reader(dir, &self.file)? else { break };
-            if let Ok(read) = read_from_start(cursor, &mut reader, max_bytes) {
-                return Ok(read);
+            if let Ok(entries) = read_from_start(cursor, &mut reader, max_bytes) {
+                return Ok(entries);
             }
-            let now = FileVersion::stat_file(dir, &self.file)?;
-            changes += u32::from(std::mem::replace(&mut last, now) != now);
+            let version = FileVersion::stat_file(dir, &self.file)?;
+            changes += u32::from(std::mem::replace(&mut last_version, version) != version);
             // The file may be half-written. Reading the whole file would return no more entries.
             let backoff = match &mut backoff {
                 Some(backoff) => backoff,
@@ -210,11 +211,11 @@ impl Inbox {
         }
         // The file changes faster than it can be read in chunks, or its content is invalid. Reading
         // the whole file at once succeeds or reports the error.
-        let read =
+        let snapshot =
             read_and_parse(self.team.io(), dir, &self.file, INBOX_LIMIT, HALF_WRITTEN_TIMEOUT, |text| {
                 JsonShape::Array.check(text)
             })?;
-        let Some((snapshot, ())) = read else { return nothing() };
+        let Some((snapshot, ())) = snapshot else { return no_entries() };
         read_from_start(cursor, &mut ArrayReader::from_snapshot(snapshot, FINGERPRINT_BYTES), max_bytes)
             .map_err(|ArrayReadError| Error::Contended(self.path()))
     }
@@ -228,19 +229,20 @@ fn read_from_start(
     max_bytes: usize,
 ) -> Result<NewEntries, ArrayReadError> {
     let Some(cursor) = cursor else { return InboxCursor::empty().read_on(reader, max_bytes) };
-    let (mut found, mut last) =
+    let (mut position, mut last_entry) =
         (InboxCursor { is_reset: cursor.is_reset && cursor.has_more, ..InboxCursor::empty() }, None);
-    while found.entry_count < cursor.entry_count
+    while position.entry_count < cursor.entry_count
         && let Some(raw) = reader.next()?
     {
-        let entry = InboxEntry::parse(found.entry_count, raw);
-        found.count_entry(&entry);
-        last = Some(entry);
+        let entry = InboxEntry::parse(position.entry_count, raw);
+        position.count_entry(&entry);
+        last_entry = Some(entry);
     }
-    if found.entry_count == cursor.entry_count && last.as_ref().map(entry_uuid) == Some(cursor.last_entry_id)
+    if position.entry_count == cursor.entry_count
+        && last_entry.as_ref().map(entry_uuid) == Some(cursor.last_entry_id)
     {
-        found.last_entry_id = cursor.last_entry_id;
-        return found.read_on(reader, max_bytes);
+        position.last_entry_id = cursor.last_entry_id;
+        return position.read_on(reader, max_bytes);
     }
     reader.rewind()?;
     InboxCursor { is_reset: true, ..InboxCursor::empty() }.read_on(reader, max_bytes)

@@ -79,14 +79,14 @@ impl Inbox {
     /// # Errors
     /// As [`Inbox::read`].
     pub fn read_last(&self, selection: EntrySelection, limit: usize) -> Result<LastEntries, Error> {
-        let add = |last: &mut LastEntries, entry: InboxEntry| {
+        let add = |result: &mut LastEntries, entry: InboxEntry| {
             let is_unread = entry.unread().is_some();
-            last.unread += usize::from(is_unread);
+            result.unread += usize::from(is_unread);
             if is_unread || selection == EntrySelection::All {
-                last.entries.push_back(entry);
+                result.entries.push_back(entry);
             }
-            if last.entries.len() > limit {
-                last.entries.pop_front();
+            if result.entries.len() > limit {
+                result.entries.pop_front();
             }
         };
         match selection {
@@ -100,16 +100,16 @@ impl Inbox {
         let tail = self.has_tail_index()?.then(|| TailIndex::read(self)).flatten();
         let tail = tail.map(|index| index.open_tail(self, |index| index.first_unread)).transpose()?.flatten();
         let Some(entries) = tail.and_then(|tail| tail.entries()) else {
-            return self.fold(|all, entry| {
+            return self.fold(|result, entry| {
                 if entry.unread().is_some() {
-                    step(all, entry);
+                    step(result, entry);
                 }
             });
         };
-        let mut all = T::default();
+        let mut result = T::default();
         let unread = entries.into_iter().filter(|entry| entry.unread().is_some());
-        unread.for_each(|entry| step(&mut all, entry));
-        Ok(all)
+        unread.for_each(|entry| step(&mut result, entry));
+        Ok(result)
     }
 
     /// Appends a message, and creates the inbox file if it is missing. On return the message is
@@ -154,18 +154,18 @@ impl Inbox {
         self.check_lengths(std::slice::from_ref(message), limit)?;
         // `is_needless` is called at each attempt, because another program may have appended the
         // same message since the last attempt.
-        let written = Cell::new(false);
+        let is_appended = Cell::new(false);
         self.change(|text| {
-            written.set(!is_needless(&parse_inbox(text)?));
-            if !written.get() {
+            is_appended.set(!is_needless(&parse_inbox(text)?));
+            if !is_appended.get() {
                 return Ok(None);
             }
             text_if_changed(text, with_messages(text, std::slice::from_ref(message))?)
         })?;
-        if written.get() {
+        if is_appended.get() {
             self.team.record_sent(&self.file, std::slice::from_ref(message));
         }
-        Ok(written.get())
+        Ok(is_appended.get())
     }
 
     /// Restores lost messages. `sent` are all messages in the journal, and `lost` are the ids of
@@ -220,26 +220,26 @@ impl Inbox {
         // read the whole file.
         let positions: Cell<Option<TailPositions>> = Cell::new(None);
         let edit = |text: Option<&str>| {
-            let edited = edit(text.unwrap_or("[]"))?;
-            positions.set(edited.as_deref().filter(|_| is_known).and_then(TailPositions::in_file));
-            Ok(Ok(edited))
+            let new_text = edit(text.unwrap_or("[]"))?;
+            positions.set(new_text.as_deref().filter(|_| is_known).and_then(TailPositions::in_file));
+            Ok(Ok(new_text))
         };
-        let write_index = |known| {
+        let write_index = |file| {
             if let Some(positions) = positions.get() {
-                positions.with_file(known).write(self);
+                positions.with_file(file).write(self);
             }
         };
         modify_file(self.team.io(), dir, &self.file, None, JsonShape::Array, edit, write_index)
     }
 
     /// Changes the inbox like [`Inbox::change`]. In a long inbox, `edit` gets only the entries from
-    /// the position `from` on, as a JSON array, and the number of entries before them.
+    /// the position `start` on, as a JSON array, and the number of entries before them.
     fn change_tail(
         &self,
-        from: fn(&TailIndex) -> EntryPosition,
+        start: fn(&TailIndex) -> EntryPosition,
         edit: impl Fn(&str, usize) -> Result<Option<String>, json::JsonError>,
     ) -> Result<(), Error> {
-        if self.has_tail_index()? && self.try_change_tail(from, &edit)? {
+        if self.has_tail_index()? && self.try_change_tail(start, &edit)? {
             return Ok(());
         }
         self.change(|text| edit(text, 0))
@@ -253,18 +253,18 @@ impl Inbox {
     /// the same time could all fail again and again.
     fn try_change_tail(
         &self,
-        from: fn(&TailIndex) -> EntryPosition,
+        start: fn(&TailIndex) -> EntryPosition,
         edit: impl Fn(&str, usize) -> Result<Option<String>, json::JsonError>,
     ) -> Result<bool, Error> {
         let dir = self.team.create_inboxes_dir()?;
-        let read_index = || TailIndex::read(self).filter(|index| index.is_small(from));
+        let read_index = || TailIndex::read(self).filter(|index| index.is_small(start));
         let Some(index) = read_index() else { return Ok(false) };
-        if !index.is_cheap(self) && self.rewrite_tail(index, from, &edit, None)? {
+        if !index.is_cheap(self) && self.rewrite_tail(index, start, &edit, None)? {
             return Ok(true);
         }
         let lock = Lock::acquire(dir, &self.file)?;
         // An index that was written under the lock stays valid while the lock is held.
-        read_index().map_or(Ok(false), |index| self.rewrite_tail(index, from, &edit, Some(lock)))
+        read_index().map_or(Ok(false), |index| self.rewrite_tail(index, start, &edit, Some(lock)))
     }
 
     /// Rewrites the tail. Returns false if the file has changed since `index` was written, or if
@@ -272,11 +272,11 @@ impl Inbox {
     fn rewrite_tail(
         &self,
         index: TailIndex,
-        from: fn(&TailIndex) -> EntryPosition,
+        start: fn(&TailIndex) -> EntryPosition,
         edit: impl Fn(&str, usize) -> Result<Option<String>, json::JsonError>,
         lock: Option<Lock>,
     ) -> Result<bool, Error> {
-        let Some(tail) = index.open_tail(self, from)? else { return Ok(false) };
+        let Some(tail) = index.open_tail(self, start)? else { return Ok(false) };
         // If the tail can't be parsed, the change of the whole inbox reports the error.
         let Ok(new_text) = edit(&tail.text, tail.first_index()) else { return Ok(false) };
         let Some(new_text) = new_text else { return Ok(true) };
@@ -303,8 +303,8 @@ impl Inbox {
     }
 }
 
-fn text_if_changed(before: &str, new_text: String) -> Result<Option<String>, json::JsonError> {
-    Ok((new_text != before).then_some(new_text))
+fn text_if_changed(text: &str, new_text: String) -> Result<Option<String>, json::JsonError> {
+    Ok((new_text != text).then_some(new_text))
 }
 
 /// The indexes in `current` of the entries in `wanted`. `before` is the number of entries that
@@ -313,22 +313,23 @@ fn text_if_changed(before: &str, new_text: String) -> Result<Option<String>, jso
 /// An entry is found by its text. If another program reformatted the text, the entry is found by
 /// its message id. Two entries with the same text get two indexes.
 fn current_positions(current: &[InboxEntry], wanted: &[InboxEntry], before: usize) -> Vec<usize> {
-    let has_text =
-        |index: usize, entry: &InboxEntry| current.get(index).is_some_and(|found| found.raw == entry.raw);
-    let unmoved =
+    let has_text = |index: usize, entry: &InboxEntry| {
+        current.get(index).is_some_and(|candidate| candidate.raw == entry.raw)
+    };
+    let unmoved_index =
         |entry: &InboxEntry| entry.index.checked_sub(before).filter(|index| has_text(*index, entry));
-    let mut taken: BTreeSet<usize> = wanted.iter().filter_map(unmoved).collect();
-    for entry in wanted.iter().filter(|entry| unmoved(entry).is_none()) {
-        let is_free = |index: &usize| !taken.contains(index);
-        let by_text = (0..current.len()).find(|index| is_free(index) && has_text(*index, entry));
-        let by_message =
+    let mut found: BTreeSet<usize> = wanted.iter().filter_map(unmoved_index).collect();
+    for entry in wanted.iter().filter(|entry| unmoved_index(entry).is_none()) {
+        let is_free = |index: &usize| !found.contains(index);
+        let same_text = (0..current.len()).find(|index| is_free(index) && has_text(*index, entry));
+        let same_message =
             || (0..current.len()).find(|index| is_free(index) && is_same_message(&current[*index], entry));
-        taken.extend(by_text.or_else(by_message));
+        found.extend(same_text.or_else(same_message));
     }
-    taken.into_iter().collect()
+    found.into_iter().collect()
 }
 
-fn is_same_message(one: &InboxEntry, other: &InboxEntry) -> bool {
-    let (Ok(one), Ok(other)) = (&one.message, &other.message) else { return false };
-    (&one.from, &one.timestamp, &one.text) == (&other.from, &other.timestamp, &other.text)
+fn is_same_message(first: &InboxEntry, second: &InboxEntry) -> bool {
+    let (Ok(first), Ok(second)) = (&first.message, &second.message) else { return false };
+    (&first.from, &first.timestamp, &first.text) == (&second.from, &second.timestamp, &second.text)
 }

@@ -18,34 +18,40 @@ pub(super) fn missing_messages<'m>(
     entries: &[InboxEntry],
 ) -> Vec<(usize, &'m Message)> {
     let ids: Vec<String> = entries.iter().map(|entry| entry_uuid(entry).simple().to_string()).collect();
-    let places: BTreeMap<&String, usize> = ids.iter().enumerate().map(|(at, id)| (id, at)).collect();
-    let recorded: BTreeSet<&String> = sent.iter().map(|(id, _)| id).collect();
+    let positions: BTreeMap<&String, usize> = ids.iter().enumerate().map(|(index, id)| (id, index)).collect();
+    let recorded_ids: BTreeSet<&String> = sent.iter().map(|(id, _)| id).collect();
     let mut unrecorded: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
-    for (at, entry) in entries.iter().enumerate().filter(|(at, _)| !recorded.contains(&ids[*at])) {
-        let message = entry.message.as_ref().ok();
-        message.iter().for_each(|it| unrecorded.entry(&it.from).or_default().push((at, &it.timestamp)));
-    }
-    let next_unrecorded = |message: &Message, from: usize| {
-        let from_sender = unrecorded.get(message.from.as_str()).map_or(&[][..], Vec::as_slice);
-        let mut following = from_sender[from_sender.partition_point(|(at, _)| *at < from)..].iter();
-        following.find(|(_, time)| *time >= message.timestamp.as_str()).map_or(entries.len(), |(at, _)| *at)
-    };
-    let mut first_places: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut missing = BTreeMap::new();
-    for (at, ((id, message), ahead)) in
-        sent.iter().zip(next_positions(sent, &places, entries.len())).enumerate()
+    for (index, entry) in entries.iter().enumerate().filter(|(index, _)| !recorded_ids.contains(&ids[*index]))
     {
-        let first = first_places.entry(&message.from).or_default();
-        if let Some(place) = places.get(id) {
-            *first = (*first).max(place + 1);
+        let message = entry.message.as_ref().ok();
+        message.iter().for_each(|message| {
+            unrecorded.entry(&message.from).or_default().push((index, &message.timestamp));
+        });
+    }
+    let next_unrecorded = |message: &Message, start: usize| {
+        let sender_entries = unrecorded.get(message.from.as_str()).map_or(&[][..], Vec::as_slice);
+        let mut later_entries =
+            sender_entries[sender_entries.partition_point(|(index, _)| *index < start)..].iter();
+        later_entries
+            .find(|(_, time)| *time >= message.timestamp.as_str())
+            .map_or(entries.len(), |(index, _)| *index)
+    };
+    let mut first_positions: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut missing = BTreeMap::new();
+    for (index, ((id, message), next)) in
+        sent.iter().zip(next_positions(sent, &positions, entries.len())).enumerate()
+    {
+        let first_position = first_positions.entry(&message.from).or_default();
+        if let Some(position) = positions.get(id) {
+            *first_position = (*first_position).max(position + 1);
         } else if lost.contains(id) {
-            let next_of_sender = ahead.same_sender.min(next_unrecorded(message, *first));
-            missing.insert((ahead.any_sender.max(*first).min(next_of_sender), at), (id, message));
+            let next_of_sender = next.same_sender.min(next_unrecorded(message, *first_position));
+            missing.insert((next.any_sender.max(*first_position).min(next_of_sender), index), (id, message));
         }
     }
-    let mut inserted = BTreeSet::new();
-    let unique = missing.into_iter().filter(|(_, (id, _))| inserted.insert(*id));
-    unique.map(|((place, _), (_, message))| (place, message)).collect()
+    let mut inserted_ids = BTreeSet::new();
+    let unique = missing.into_iter().filter(|(_, (id, _))| inserted_ids.insert(*id));
+    unique.map(|((position, _), (_, message))| (position, message)).collect()
 }
 
 /// For one message: the smallest inbox index of the later messages in the journal.
@@ -57,20 +63,20 @@ struct NextPositions {
 /// The next positions for each message of `sent`. `end` where no later message is in the inbox.
 fn next_positions(
     sent: &[(String, Message)],
-    places: &BTreeMap<&String, usize>,
+    positions: &BTreeMap<&String, usize>,
     end: usize,
 ) -> Vec<NextPositions> {
-    let (mut recorded, mut from_sender) = (end, BTreeMap::<&str, usize>::new());
-    let mut all = Vec::with_capacity(sent.len());
+    let (mut any_sender, mut by_sender) = (end, BTreeMap::<&str, usize>::new());
+    let mut result = Vec::with_capacity(sent.len());
     for (id, message) in sent.iter().rev() {
-        let first = from_sender.entry(&message.from).or_insert(end);
-        all.push(NextPositions { any_sender: recorded, same_sender: *first });
-        if let Some(place) = places.get(id) {
-            (recorded, *first) = (recorded.min(*place), (*first).min(*place));
+        let same_sender = by_sender.entry(&message.from).or_insert(end);
+        result.push(NextPositions { any_sender, same_sender: *same_sender });
+        if let Some(position) = positions.get(id) {
+            (any_sender, *same_sender) = (any_sender.min(*position), (*same_sender).min(*position));
         }
     }
-    all.reverse();
-    all
+    result.reverse();
+    result
 }
 
 #[cfg(test)]

@@ -66,8 +66,8 @@ pub(super) struct InboxTail<'d> {
 /// The positions of a [`TailIndex`] whose file version is not known yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TailPositions {
-    last: EntryPosition,
-    unread: EntryPosition,
+    last_entry: EntryPosition,
+    first_unread: EntryPosition,
 }
 
 impl TailPositions {
@@ -77,12 +77,12 @@ impl TailPositions {
         if (text.len() as u64) < MIN_INDEXED_BYTES {
             return None;
         }
-        let (last, unread) = find_positions(text, EntryPosition::START, None)?;
-        Some(TailPositions { last, unread })
+        let (last_entry, first_unread) = find_positions(text, EntryPosition::START, None)?;
+        Some(TailPositions { last_entry, first_unread })
     }
 
-    pub(super) fn with_file(self, known: KnownFile) -> TailIndex {
-        TailIndex { file: known, last_entry: self.last, first_unread: self.unread }
+    pub(super) fn with_file(self, file: KnownFile) -> TailIndex {
+        TailIndex { file, last_entry: self.last_entry, first_unread: self.first_unread }
     }
 }
 
@@ -154,7 +154,9 @@ impl InboxTail<'_> {
     /// # Errors
     /// `Io`, and `Locked` if another program holds the lock. The inbox is unchanged in both cases.
     pub(super) fn replace(self, inbox: &Inbox, lock: Option<Lock>, after: &str) -> Result<bool, Error> {
-        let Some((last, unread)) = find_positions(after, self.position, Some(self.index.first_unread)) else {
+        let Some((last_entry, first_unread)) =
+            find_positions(after, self.position, Some(self.index.first_unread))
+        else {
             return Ok(false);
         };
         let texts = (&self.text[1..], &after[1..]);
@@ -170,7 +172,7 @@ impl InboxTail<'_> {
         match self.file.swap_in(&staged, &lock)? {
             SwapOutcome::Rejected => return Ok(false),
             SwapOutcome::Done(Some(known)) => {
-                TailIndex { file: known, last_entry: last, first_unread: unread }.write(inbox);
+                TailIndex { file: known, last_entry, first_unread }.write(inbox);
             }
             // The change is stored. Without the file's new version there is no index for it.
             SwapOutcome::Done(None) => {}
@@ -180,26 +182,28 @@ impl InboxTail<'_> {
 }
 
 /// Finds the positions of the last entry and of the first unread entry. `text` is a tail that
-/// begins at `from`. `unread` is the first unread entry before the change. If it lies before the
-/// tail, it is still the first one.
+/// begins at `tail_start`. `first_unread` is the first unread entry before the change. If it lies
+/// before the tail, it is still the first one.
 fn find_positions(
     text: &str,
-    from: EntryPosition,
-    unread: Option<EntryPosition>,
+    tail_start: EntryPosition,
+    first_unread: Option<EntryPosition>,
 ) -> Option<(EntryPosition, EntryPosition)> {
     let array = Array::parse(text).ok()?;
-    let parts: Vec<usize> = array.element_starts().collect();
+    let starts: Vec<usize> = array.element_starts().collect();
     // The text of a tail begins with a `[` that is not in the file.
-    let shift = u64::from(from != EntryPosition::START);
-    let position =
-        |at: usize| EntryPosition { offset: from.offset + parts[at] as u64 - shift, index: from.index + at };
-    let last = parts.len().checked_sub(1)?;
-    let is_unread = |at: &usize| is_unread(array.elements()[*at].get());
-    let first = match unread {
-        Some(unread) if unread.index < from.index => unread,
-        _ => position((0..last).find(is_unread).unwrap_or(last)),
+    let shift = u64::from(tail_start != EntryPosition::START);
+    let position = |index: usize| EntryPosition {
+        offset: tail_start.offset + starts[index] as u64 - shift,
+        index: tail_start.index + index,
     };
-    Some((position(last), first))
+    let last_entry = starts.len().checked_sub(1)?;
+    let is_unread = |index: &usize| is_unread(array.elements()[*index].get());
+    let unread_position = match first_unread {
+        Some(first_unread) if first_unread.index < tail_start.index => first_unread,
+        _ => position((0..last_entry).find(is_unread).unwrap_or(last_entry)),
+    };
+    Some((position(last_entry), unread_position))
 }
 
 /// Whether an element counts as an unread entry: a JSON object whose `read` is not `true`, even if

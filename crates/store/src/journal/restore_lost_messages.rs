@@ -82,12 +82,12 @@ impl JournalFile {
     /// Reads the complete lines that were appended since the last call. `None` if the file was
     /// deleted.
     fn read_lines(&mut self) -> std::io::Result<Option<Vec<u8>>> {
-        let meta = self.file.metadata()?;
-        let mut bytes = vec![0; meta.len().saturating_sub(self.offset) as usize];
+        let metadata = self.file.metadata()?;
+        let mut bytes = vec![0; metadata.len().saturating_sub(self.offset) as usize];
         self.file.read_exact_at(&mut bytes, self.offset)?;
-        bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+        bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1));
         self.offset += bytes.len() as u64;
-        Ok((meta.nlink() > 0).then_some(bytes))
+        Ok((metadata.nlink() > 0).then_some(bytes))
     }
 }
 
@@ -103,61 +103,64 @@ impl InboxReconciler {
         else {
             return Ok(());
         };
-        for (at, name) in [previous_file_name(team.name()), file_name(team.name())].into_iter().enumerate() {
-            if self.files[at].is_none() {
-                self.files[at] = dir.open_file(&name)?.map(|file| JournalFile { file, offset: 0 });
+        for (index, name) in [previous_file_name(team.name()), file_name(team.name())].into_iter().enumerate()
+        {
+            if self.files[index].is_none() {
+                self.files[index] = dir.open_file(&name)?.map(|file| JournalFile { file, offset: 0 });
             }
-            let Some(part) = &mut self.files[at] else { continue };
-            let more =
-                part.read_lines().map_err(|cause| Error::io("read", &dir.path().join(&name), cause))?;
-            let gone = more.is_none();
-            let mut entries: Vec<JournalEntry> = parse_lines(&more.unwrap_or_default())
+            let Some(file) = &mut self.files[index] else { continue };
+            let bytes =
+                file.read_lines().map_err(|cause| Error::io("read", &dir.path().join(&name), cause))?;
+            let is_deleted = bytes.is_none();
+            let mut entries: Vec<JournalEntry> = parse_lines(&bytes.unwrap_or_default())
                 .filter(|entry| entry.generation == generation)
                 .collect();
             entries.sort_by_key(|entry| !entry.is_carried_over);
             entries.into_iter().for_each(|entry| self.apply(entry));
-            if gone {
-                self.files[at] = None;
+            if is_deleted {
+                self.files[index] = None;
             }
         }
         self.rotate(team)
     }
 
-    fn apply(&mut self, JournalEntry { inbox_file: to, kind: note, .. }: JournalEntry) {
-        let open = self.unread.entry(to.clone()).or_default();
-        match note {
+    fn apply(&mut self, JournalEntry { inbox_file, kind, .. }: JournalEntry) {
+        let unread = self.unread.entry(inbox_file.clone()).or_default();
+        match kind {
             JournalEntryKind::Sent(message) => {
                 let id = message_id(&message);
-                if let Some(at) = self.early_reads.iter().position(|early| *early == id) {
-                    self.early_reads.remove(at);
+                if let Some(position) = self.early_reads.iter().position(|early_id| *early_id == id) {
+                    self.early_reads.remove(position);
                 } else {
-                    open.entry(id).or_insert(MessageState::NotSeen);
+                    unread.entry(id).or_insert(MessageState::NotSeen);
                 }
             }
             JournalEntryKind::Read(ids) => {
-                self.noting_inboxes.insert(to);
-                self.early_reads.extend(ids.into_iter().filter(|id| open.remove(id).is_none()));
-                let surplus = self.early_reads.len().saturating_sub(MAX_EARLY_READS);
-                self.early_reads.drain(..surplus);
+                self.noting_inboxes.insert(inbox_file);
+                self.early_reads.extend(ids.into_iter().filter(|id| unread.remove(id).is_none()));
+                let excess = self.early_reads.len().saturating_sub(MAX_EARLY_READS);
+                self.early_reads.drain(..excess);
             }
             JournalEntryKind::Restored(ids) => ids.into_iter().for_each(|id| {
-                open.entry(id).and_modify(|open| *open = MessageState::Restored);
+                unread.entry(id).and_modify(|state| *state = MessageState::Restored);
             }),
-            JournalEntryKind::ReaderRemoves {} => drop(self.removing_inboxes.insert(to)),
+            JournalEntryKind::ReaderRemoves {} => drop(self.removing_inboxes.insert(inbox_file)),
             JournalEntryKind::NameReused {} => {
-                open.clear();
-                self.removing_inboxes.remove(&to);
-                self.removal_counts.remove(&to);
-                self.noting_inboxes.remove(&to);
+                unread.clear();
+                self.removing_inboxes.remove(&inbox_file);
+                self.removal_counts.remove(&inbox_file);
+                self.noting_inboxes.remove(&inbox_file);
             }
         }
     }
 
     /// File names of the inboxes with recorded messages that were not found so far.
     pub fn inboxes_with_unseen(&self) -> Vec<String> {
-        let unseen =
-            self.unread.iter().filter(|(_, open)| open.values().any(|open| *open == MessageState::NotSeen));
-        unseen.map(|(to, _)| to.clone()).collect()
+        let inboxes = self
+            .unread
+            .iter()
+            .filter(|(_, messages)| messages.values().any(|state| *state == MessageState::NotSeen));
+        inboxes.map(|(inbox_file, _)| inbox_file.clone()).collect()
     }
 
     /// Forgets the unread messages of `inbox`, so that they are not restored.
@@ -176,100 +179,113 @@ impl InboxReconciler {
         change: InboxChange<'_>,
         reader: ReaderKind,
     ) -> Result<Vec<Message>, Error> {
-        let Some(open) = self.unread.get_mut(inbox.file_name()).filter(|open| !open.is_empty()) else {
+        let Some(messages) = self.unread.get_mut(inbox.file_name()).filter(|messages| !messages.is_empty())
+        else {
             return Ok(Vec::new());
         };
-        if let InboxChange::Appended(new) = change {
-            new.iter().for_each(|entry| drop(observe(open, entry)));
-            if open.values().all(|open| *open != MessageState::NotSeen) {
+        if let InboxChange::Appended(entries) = change {
+            entries.iter().for_each(|entry| drop(observe(messages, entry)));
+            if messages.values().all(|state| *state != MessageState::NotSeen) {
                 return Ok(Vec::new());
             }
         }
-        let found = inbox.fold(|found: &mut BTreeSet<String>, entry| found.extend(observe(open, &entry)))?;
-        let gone: BTreeSet<String> = open.keys().filter(|id| !found.contains(*id)).cloned().collect();
-        if gone.is_empty() {
+        let found_ids = inbox
+            .fold(|found_ids: &mut BTreeSet<String>, entry| found_ids.extend(observe(messages, &entry)))?;
+        let missing_ids: BTreeSet<String> =
+            messages.keys().filter(|id| !found_ids.contains(*id)).cloned().collect();
+        if missing_ids.is_empty() {
             return Ok(Vec::new());
         }
         // If a later step fails, the next call searches for these messages again.
-        open.iter_mut()
-            .filter(|(id, open)| **open == MessageState::InInbox && gone.contains(*id))
-            .for_each(|(_, open)| *open = MessageState::NotSeen);
+        messages
+            .iter_mut()
+            .filter(|(id, state)| **state == MessageState::InInbox && missing_ids.contains(*id))
+            .for_each(|(_, state)| *state = MessageState::NotSeen);
         // Since the last read of the journal, the inbox's owner may have read one of these
         // messages, and another program may have removed that message. The journal then says that
         // it was read, so it is not lost.
         self.read_journal(inbox.team())?;
-        let lost = self.find_lost(inbox, &gone, reader)?;
+        let lost = self.find_lost(inbox, &missing_ids, reader)?;
         if lost.is_empty() { Ok(Vec::new()) } else { self.restore(inbox, &lost) }
     }
 
-    /// The messages of `gone` that are to be restored. The other messages of `gone` are forgotten.
+    /// The messages of `missing_ids` that are to be restored. The other messages of `missing_ids`
+    /// are forgotten.
     fn find_lost(
         &mut self,
         inbox: &Inbox,
-        gone: &BTreeSet<String>,
+        missing_ids: &BTreeSet<String>,
         reader: ReaderKind,
     ) -> Result<BTreeSet<String>, Error> {
-        let (to, team) = (inbox.file_name(), inbox.team());
-        let has_restored = |open: &BTreeMap<String, MessageState>| {
-            gone.iter().any(|id| open.get(id) == Some(&MessageState::Restored))
+        let (inbox_file, team) = (inbox.file_name(), inbox.team());
+        let has_restored = |messages: &BTreeMap<String, MessageState>| {
+            missing_ids.iter().any(|id| messages.get(id) == Some(&MessageState::Restored))
         };
-        let is_repeated = self.unread.get(to).is_some_and(has_restored);
-        if is_repeated && reader == ReaderKind::ForeignProgram && self.count_removal(to) {
+        let is_repeated = self.unread.get(inbox_file).is_some_and(has_restored);
+        if is_repeated && reader == ReaderKind::ForeignProgram && self.count_removal(inbox_file) {
             team.append_to_journal(
-                [(to.to_owned(), JournalEntryKind::ReaderRemoves {})].into_iter(),
+                [(inbox_file.to_owned(), JournalEntryKind::ReaderRemoves {})].into_iter(),
                 NoteAge::New,
             )?;
         }
-        let Some(open) = self.unread.get_mut(to) else { return Ok(BTreeSet::new()) };
-        let taken = self.removing_inboxes.contains(to);
-        open.retain(|id, open| !gone.contains(id) || (*open != MessageState::Restored && !taken));
-        Ok(gone.iter().filter(|id| open.contains_key(*id)).cloned().collect())
+        let Some(messages) = self.unread.get_mut(inbox_file) else { return Ok(BTreeSet::new()) };
+        let reader_removes = self.removing_inboxes.contains(inbox_file);
+        messages.retain(|id, state| {
+            !missing_ids.contains(id) || (*state != MessageState::Restored && !reader_removes)
+        });
+        Ok(missing_ids.iter().filter(|id| messages.contains_key(*id)).cloned().collect())
     }
 
     fn restore(&mut self, inbox: &Inbox, lost: &BTreeSet<String>) -> Result<Vec<Message>, Error> {
-        let (to, team) = (inbox.file_name().to_owned(), inbox.team());
+        let (inbox_file, team) = (inbox.file_name().to_owned(), inbox.team());
         // The messages stay unread until they are restored, so that a failure does not forget them.
         let unread = lost.iter().map(|id| (id.clone(), MessageState::NotSeen));
-        self.unread.entry(to.clone()).or_default().extend(unread);
-        let sent = sent_messages(team, &to)?;
+        self.unread.entry(inbox_file.clone()).or_default().extend(unread);
+        let sent = sent_messages(team, &inbox_file)?;
         let restored = inbox.restore(&sent, lost)?;
         let restored_ids: Vec<String> = restored.iter().map(message_id).collect();
-        let open = self.unread.entry(to.clone()).or_default();
+        let messages = self.unread.entry(inbox_file.clone()).or_default();
         // A message that did not fit into the new journal file can't be restored any more.
-        open.retain(|id, _| !lost.contains(id));
-        let present = sent.into_iter().map(|(id, _)| id).filter(|id| lost.contains(id));
-        open.extend(present.map(|id| (id, MessageState::InInbox)));
-        open.extend(restored_ids.iter().map(|id| (id.clone(), MessageState::Restored)));
-        let note = (!restored_ids.is_empty()).then_some((to, JournalEntryKind::Restored(restored_ids)));
-        team.append_to_journal(note.into_iter(), NoteAge::New)?;
+        messages.retain(|id, _| !lost.contains(id));
+        let kept_ids = sent.into_iter().map(|(id, _)| id).filter(|id| lost.contains(id));
+        messages.extend(kept_ids.map(|id| (id, MessageState::InInbox)));
+        messages.extend(restored_ids.iter().map(|id| (id.clone(), MessageState::Restored)));
+        let entry =
+            (!restored_ids.is_empty()).then_some((inbox_file, JournalEntryKind::Restored(restored_ids)));
+        team.append_to_journal(entry.into_iter(), NoteAge::New)?;
         Ok(restored)
     }
 
-    /// Counts that restored messages disappeared from the inbox `to` again, unless the inbox's
+    /// Counts that restored messages disappeared from the inbox again, unless the inbox's
     /// reader has ever recorded a read. Returns true when the reader is first assumed to remove
     /// messages itself.
-    fn count_removal(&mut self, to: &str) -> bool {
-        if self.noting_inboxes.contains(to) {
+    fn count_removal(&mut self, inbox_file: &str) -> bool {
+        if self.noting_inboxes.contains(inbox_file) {
             return false;
         }
-        let count = self.removal_counts.entry(to.to_owned()).or_default();
+        let count = self.removal_counts.entry(inbox_file.to_owned()).or_default();
         *count += 1;
-        *count >= REMOVALS_UNTIL_READER && self.removing_inboxes.insert(to.to_owned())
+        *count >= REMOVALS_UNTIL_READER && self.removing_inboxes.insert(inbox_file.to_owned())
     }
 
     /// If the current journal file has grown too large, renames it to replace the previous file.
     /// The next entry starts a new file. Before the rename, the entries of unread messages are
     /// copied from the previous to the current file, as far as they fit.
     fn rotate(&mut self, team: &Team) -> Result<(), Error> {
-        let [before, Some(part)] = &self.files else { return Ok(()) };
-        let limit =
-            before.as_ref().map_or(0, |before| before.offset).clamp(ROTATE_BYTES, MAX_JOURNAL_BYTES / 2);
-        if part.offset <= limit {
+        let [previous, Some(current)] = &self.files else { return Ok(()) };
+        let limit = previous
+            .as_ref()
+            .map_or(0, |previous| previous.offset)
+            .clamp(ROTATE_BYTES, MAX_JOURNAL_BYTES / 2);
+        if current.offset <= limit {
             return Ok(());
         }
         let Some(dir) = team.journal().existing_dir()? else { return Ok(()) };
-        let taken = self.removing_inboxes.iter().map(|to| (to.clone(), JournalEntryKind::ReaderRemoves {}));
-        team.append_to_journal(taken, NoteAge::CarriedOver)?;
+        let removing_inboxes = self
+            .removing_inboxes
+            .iter()
+            .map(|inbox_file| (inbox_file.clone(), JournalEntryKind::ReaderRemoves {}));
+        team.append_to_journal(removing_inboxes, NoteAge::CarriedOver)?;
         let bytes = read_file(dir, &previous_file_name(team.name()))?;
         let mut kept: Vec<JournalEntry> = parse_lines(&bytes).filter(|entry| self.is_unread(entry)).collect();
         // Entries that the previous file had copied from its own predecessor are older than its
@@ -280,16 +296,18 @@ impl InboxReconciler {
             NoteAge::CarriedOver,
         )?;
         dir.rename(&file_name(team.name()), &previous_file_name(team.name()))?;
-        let [_, part] = std::mem::take(&mut self.files);
-        self.files = [part, None];
+        let [_, current] = std::mem::take(&mut self.files);
+        self.files = [current, None];
         Ok(())
     }
 
     fn is_unread(&self, entry: &JournalEntry) -> bool {
-        let open = |id: &String| self.unread.get(&entry.inbox_file).is_some_and(|open| open.contains_key(id));
+        let is_unread_id = |id: &String| {
+            self.unread.get(&entry.inbox_file).is_some_and(|is_unread_id| is_unread_id.contains_key(id))
+        };
         match &entry.kind {
-            JournalEntryKind::Sent(message) => open(&message_id(message)),
-            JournalEntryKind::Restored(ids) => ids.iter().any(open),
+            JournalEntryKind::Sent(message) => is_unread_id(&message_id(message)),
+            JournalEntryKind::Restored(ids) => ids.iter().any(is_unread_id),
             JournalEntryKind::Read(_)
             | JournalEntryKind::ReaderRemoves {}
             | JournalEntryKind::NameReused {} => false,
@@ -298,12 +316,12 @@ impl InboxReconciler {
 }
 
 /// Updates the state of the message in `entry` and returns its id. `None` if the message is read or
-/// is not in `open`, the unread messages.
-fn observe(open: &mut BTreeMap<String, MessageState>, entry: &InboxEntry) -> Option<String> {
+/// is not in `unread`, the unread messages.
+fn observe(unread: &mut BTreeMap<String, MessageState>, entry: &InboxEntry) -> Option<String> {
     let id = entry_id(entry);
-    let state = open.get_mut(&id)?;
+    let state = unread.get_mut(&id)?;
     if entry.unread().is_none() {
-        open.remove(&id);
+        unread.remove(&id);
         return None;
     }
     if *state == MessageState::NotSeen {
@@ -313,13 +331,13 @@ fn observe(open: &mut BTreeMap<String, MessageState>, entry: &InboxEntry) -> Opt
 }
 
 /// The recorded messages of an inbox, in the order of the journal.
-fn sent_messages(team: &Team, to: &str) -> Result<Vec<(String, Message)>, Error> {
-    let sent =
-        read_entries(team)?.into_iter().filter(|entry| entry.inbox_file == to).filter_map(
-            |entry| match entry.kind {
+fn sent_messages(team: &Team, inbox_file: &str) -> Result<Vec<(String, Message)>, Error> {
+    let messages =
+        read_entries(team)?.into_iter().filter(|entry| entry.inbox_file == inbox_file).filter_map(|entry| {
+            match entry.kind {
                 JournalEntryKind::Sent(message) => Some((message_id(&message), message)),
                 _ => None,
-            },
-        );
-    Ok(sent.collect())
+            }
+        });
+    Ok(messages.collect())
 }

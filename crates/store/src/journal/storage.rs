@@ -53,8 +53,9 @@ impl Journal {
     /// Deletes a team's journal and tail indexes. Called when a team is created or deleted.
     pub(crate) fn delete_team(&self, team: &TeamName) -> Result<(), Error> {
         let Some(dir) = self.existing_dir()? else { return Ok(()) };
-        let cuts = dir.names()?.into_iter().filter(|name| name.starts_with(&tail_index_name(team, "")));
-        cuts.chain([previous_file_name(team), file_name(team)]).try_for_each(|name| dir.remove(&name))
+        let tail_indexes =
+            dir.names()?.into_iter().filter(|name| name.starts_with(&tail_index_name(team, "")));
+        tail_indexes.chain([previous_file_name(team), file_name(team)]).try_for_each(|name| dir.remove(&name))
     }
 }
 

@@ -36,9 +36,9 @@ impl Team {
 
     /// Appends entries to the journal. Does nothing for a session team of Claude Code. Errors are
     /// ignored.
-    fn record(&self, file: &str, notes: impl IntoIterator<Item = JournalEntryKind>) {
+    fn record(&self, file: &str, entries: impl IntoIterator<Item = JournalEntryKind>) {
         if !self.name().is_claude_session() {
-            let entries = notes.into_iter().map(|kind| (file.to_owned(), kind));
+            let entries = entries.into_iter().map(|kind| (file.to_owned(), kind));
             self.append_to_journal(entries, NoteAge::New).ok();
         }
     }
@@ -46,11 +46,11 @@ impl Team {
     /// Appends entries to the journal. If the file is full, they are dropped.
     pub(super) fn append_to_journal(
         &self,
-        notes: impl Iterator<Item = (String, JournalEntryKind)>,
+        entries: impl Iterator<Item = (String, JournalEntryKind)>,
         age: NoteAge,
     ) -> Result<(), Error> {
         let Some(generation) = inboxes_generation(self)? else { return Ok(()) };
-        let entries: String = notes
+        let entries: String = entries
             .map(|(inbox_file, kind)| {
                 JournalEntry { inbox_file, generation, is_carried_over: age == NoteAge::CarriedOver, kind }
                     .to_line()
@@ -112,9 +112,9 @@ pub(super) fn read_entries(team: &Team) -> Result<Vec<JournalEntry>, Error> {
     let mut entries = Vec::new();
     for name in [previous_file_name(team.name()), file_name(team.name())] {
         let bytes = read_file(dir, &name)?;
-        let (copied, new): (Vec<JournalEntry>, Vec<JournalEntry>) =
+        let (carried_over, recent): (Vec<JournalEntry>, Vec<JournalEntry>) =
             parse_lines(&bytes).partition(|entry| entry.is_carried_over);
-        entries.extend(copied.into_iter().chain(new).filter(|entry| entry.generation == generation));
+        entries.extend(carried_over.into_iter().chain(recent).filter(|entry| entry.generation == generation));
     }
     Ok(entries)
 }

@@ -21,7 +21,7 @@ impl Flock {
         loop {
             match file.lock() {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                locked => return locked.map(|()| Flock(file)),
+                result => return result.map(|()| Flock(file)),
             }
         }
     }

@@ -44,9 +44,17 @@ pub(super) const PROBE_DELAY: Duration = Duration::from_millis(50);
 /// Within this time after `mkdir`, no other process can have watched the lock for `PROBE_DELAY`.
 /// The time is only half of `PROBE_DELAY`, because clocks advance in ticks.
 const UNPROBED_FOR: Duration = Duration::from_millis(25);
-/// Within this time after `mkdir`, no other process can have taken over a lock without the sticky
-/// bit. Processes take over such a lock only after ten seconds.
-const UNPROBED_WITHOUT_FLOCK: Duration = Duration::from_secs(5);
+/// How long after `mkdir` the creator may confirm a lock that other processes cannot probe, because
+/// the file system has no flock on directories, or because `mkdir` has not set the sticky bit.
+/// Other processes take over such a lock by its age, after [`LOCK_STALE_AFTER`], which is ten
+/// seconds. A creator that was stopped for longer gives the lock up.
+///
+/// The time is only half of [`LOCK_STALE_AFTER`], because the creator measures it with its own
+/// clocks. Other processes compare the lock's timestamp, which may come from the clock of a file
+/// server.
+///
+/// [`LOCK_STALE_AFTER`]: super::stamp::LOCK_STALE_AFTER
+const CONFIRM_TIMEOUT_WITHOUT_PROBE: Duration = Duration::from_secs(5);
 /// Whether `mkdir` sets the sticky bit on this system. If not, the creator sets it afterwards.
 const MKDIR_SETS_STICKY: bool = cfg!(target_os = "linux");
 
@@ -66,8 +74,8 @@ impl CreationTime {
         CreationTime(Instant::now().checked_sub(monotonic).unwrap(), SystemTime::now() - wall)
     }
 
-    fn is_within(self, time: Duration) -> bool {
-        self.0.elapsed() < time && self.1.elapsed().map_or(true, |passed| passed < time)
+    fn is_within(self, limit: Duration) -> bool {
+        self.0.elapsed() < limit && self.1.elapsed().map_or(true, |age| age < limit)
     }
 }
 
@@ -78,35 +86,37 @@ pub(super) fn sticky_mode() -> Mode {
 }
 
 /// Confirms that this process still owns the lock `name`, which the process has just created. Takes
-/// the flock if possible. `before` is the time before the creation.
+/// the flock if possible.
 ///
 /// `None` if the lock is gone, or if another process may have taken it over while this process was
 /// stopped.
 pub(super) fn confirm(
     dir: &DirHandle,
     name: &str,
-    before: CreationTime,
+    creation_time: CreationTime,
 ) -> Result<Option<(LockStamp, Option<HolderFlock>)>, Error> {
     match dir.open_dir(name) {
         Ok(None) => Ok(None),
         Ok(Some(lock)) => {
             let stat = fstat(&lock).map_err(Error::from_errno("look at", &dir.join(name)))?;
             Ok(match Flock::try_lock(into_file(lock)) {
-                Ok(flock) => is_still_held(dir, name, &stat, &flock, before)
+                Ok(flock) => is_still_held(dir, name, &stat, &flock, creation_time)
                     .then(|| (LockStamp::from_stat(&stat), Some(flock))),
                 // Another process assumed that this process was dead, and has the flock.
                 Err((_, TryLockError::WouldBlock)) => None,
                 // The file system has no flock on directories. Without a flock, a sticky lock would
                 // look like the lock of a dead process, so the sticky bit is removed.
-                Err((lock, TryLockError::Error(_))) => before.is_within(UNPROBED_WITHOUT_FLOCK).then(|| {
-                    fchmod(&lock, Mode::S_IRWXU).ok();
-                    (LockStamp::from_stat(&stat), None)
-                }),
+                Err((lock, TryLockError::Error(_))) => {
+                    creation_time.is_within(CONFIRM_TIMEOUT_WITHOUT_PROBE).then(|| {
+                        fchmod(&lock, Mode::S_IRWXU).ok();
+                        (LockStamp::from_stat(&stat), None)
+                    })
+                }
             })
         }
         // If this process has no free descriptor, it can still hold the lock, but without the
         // flock.
-        Err(_) if before.is_within(UNPROBED_FOR) => confirm_without_flock(dir, name, before),
+        Err(_) if creation_time.is_within(UNPROBED_FOR) => confirm_without_flock(dir, name, creation_time),
         Err(_) => Ok(None),
     }
 }
@@ -119,12 +129,13 @@ fn is_still_held(
     name: &str,
     stat: &FileStat,
     flock: &HolderFlock,
-    before: CreationTime,
+    creation_time: CreationTime,
 ) -> bool {
-    if has_sticky_bit(stat) && !before.is_within(UNPROBED_FOR) {
+    if has_sticky_bit(stat) && !creation_time.is_within(UNPROBED_FOR) {
         return has_stamp(dir.stat(name).ok().flatten(), LockStamp::from_stat(stat));
     }
-    let is_ours = before.is_within(if MKDIR_SETS_STICKY { UNPROBED_FOR } else { UNPROBED_WITHOUT_FLOCK });
+    let is_ours =
+        creation_time.is_within(if MKDIR_SETS_STICKY { UNPROBED_FOR } else { CONFIRM_TIMEOUT_WITHOUT_PROBE });
     if is_ours && !has_sticky_bit(stat) {
         // The sticky bit may be set only while the flock is held, as it is here. If the file system
         // has no sticky bit, the lock is stale after ten seconds.
@@ -138,14 +149,14 @@ fn is_still_held(
 fn confirm_without_flock(
     dir: &DirHandle,
     name: &str,
-    before: CreationTime,
+    creation_time: CreationTime,
 ) -> Result<Option<(LockStamp, Option<HolderFlock>)>, Error> {
     match fchmodat(dir, name, Mode::S_IRWXU, FchmodatFlags::FollowSymlink) {
         Err(Errno::ENOENT) => return Ok(None),
-        changed => changed.map_err(Error::from_errno("lock", &dir.join(name)))?,
+        result => result.map_err(Error::from_errno("lock", &dir.join(name)))?,
     }
     let stamp = dir.stat(name)?.map(|stat| LockStamp::from_stat(&stat));
-    Ok(stamp.filter(|_| before.is_within(PROBE_DELAY)).map(|stamp| (stamp, None)))
+    Ok(stamp.filter(|_| creation_time.is_within(PROBE_DELAY)).map(|stamp| (stamp, None)))
 }
 
 /// Whether one of this user's teamd programs created the lock. That program holds the flock, or has

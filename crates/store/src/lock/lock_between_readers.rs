@@ -41,15 +41,15 @@ mod tests {
 
     #[test]
     fn only_an_exclusive_lock_is_an_error_at_once() {
-        let named = tempfile::NamedTempFile::new().unwrap();
-        let open = || File::open(named.path()).unwrap();
-        let held = lock_between_readers(open()).unwrap();
-        assert!(matches!(lock_between_readers(open()), Err(TryLockError::WouldBlock)));
-        drop(held);
-        let reader = open();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open_file = || File::open(file.path()).unwrap();
+        let lock = lock_between_readers(open_file()).unwrap();
+        assert!(matches!(lock_between_readers(open_file()), Err(TryLockError::WouldBlock)));
+        drop(lock);
+        let reader = open_file();
         reader.try_lock_shared().unwrap();
         let writer = std::thread::spawn({
-            let file = open();
+            let file = open_file();
             move || lock_between_readers(file).map(|_| ())
         });
         reader.unlock().unwrap();

@@ -41,12 +41,12 @@ impl StaleWatch {
         let Some(stat) = dir.stat(name)? else { return Ok(LockObservation::Released) };
         self.is_no_directory = file_type(&stat) != SFlag::S_IFDIR;
         let stamp = LockStamp::from_stat(&stat);
-        let since = match self.last_seen {
-            Some((last_stamp, since)) if last_stamp == stamp => since,
+        let first_seen = match self.last_seen {
+            Some((last_stamp, first_seen)) if last_stamp == stamp => first_seen,
             _ => Instant::now(),
         };
-        self.last_seen = Some((stamp, since));
-        let watched = since.elapsed();
+        self.last_seen = Some((stamp, first_seen));
+        let watched = first_seen.elapsed();
         let stale = watched >= LOCK_STALE_AFTER || (stamp.is_stale() && watched >= STALE_CONFIRMATION);
         let is_sticky = has_sticky_bit(&stat);
         // If timestamps are whole seconds, an earlier lock of the same name may have had the same

@@ -28,8 +28,8 @@ impl LockStamp {
     }
 
     pub(super) fn age(&self) -> Duration {
-        let changed = Duration::from_secs(self.seconds.max(0) as u64);
-        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(changed)
+        let changed_at = Duration::from_secs(self.seconds.max(0) as u64);
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(changed_at)
     }
 
     pub(super) fn is_stale(&self) -> bool {

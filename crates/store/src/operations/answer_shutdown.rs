@@ -31,10 +31,10 @@ pub enum ShutdownDecision {
 impl ShutdownDecision {
     /// The text that the member gets as a result: `Shutdown approved. Agent NAME is now exiting.`,
     /// or `Shutdown rejected. Agent NAME works on.`
-    pub fn result_text(&self, me: &AgentName) -> String {
+    pub fn result_text(&self, member: &AgentName) -> String {
         match self {
-            ShutdownDecision::Approve => format!("Shutdown approved. Agent {me} is now exiting."),
-            ShutdownDecision::Reject { .. } => format!("Shutdown rejected. Agent {me} works on."),
+            ShutdownDecision::Approve => format!("Shutdown approved. Agent {member} is now exiting."),
+            ShutdownDecision::Reject { .. } => format!("Shutdown rejected. Agent {member} works on."),
         }
     }
 
@@ -92,24 +92,24 @@ impl Caller {
 
     /// The shutdown request with this id in the caller's inbox.
     fn find_shutdown_request(&self, id: &RequestId) -> Result<InboxEntry, ErrorReport> {
-        let me = &self.name;
-        let joined = self.team.member(me.as_str()).map_or(0, |member| member.joined_at);
-        let last = self.team.inbox(me).fold(|last: &mut Option<InboxEntry>, entry| {
-            if is_shutdown_request(&entry, id, joined) {
-                *last = Some(entry);
+        let member = &self.name;
+        let joined_at = self.team.member(member.as_str()).map_or(0, |member| member.joined_at);
+        let last_request = self.team.inbox(member).fold(|last_request: &mut Option<InboxEntry>, entry| {
+            if is_shutdown_request(&entry, id, joined_at) {
+                *last_request = Some(entry);
             }
         })?;
-        if let Some(entry) = last {
+        if let Some(entry) = last_request {
             return Ok(entry);
         }
         match self.find_other_recipient(id)? {
-            Some(other) if other != *me => Err(ErrorReport::new(
+            Some(other) if other != *member => Err(ErrorReport::new(
                 ErrorKind::NotPermitted,
-                format!("cannot answer {id}: {other} was asked, not {me}"),
+                format!("cannot answer {id}: {other} was asked, not {member}"),
             )),
             _ => Err(ErrorReport::new(
                 ErrorKind::NotFound,
-                format!("cannot answer {id}: {me} was not asked that"),
+                format!("cannot answer {id}: {member} was not asked that"),
             )
             .with_help("see the requests with: teamctl inbox")),
         }
@@ -136,15 +136,15 @@ fn is_shutdown_request(entry: &InboxEntry, id: &RequestId, since: u64) -> bool {
         Some(Payload::ShutdownRequest(ShutdownRequest { request_id, .. })) => request_id == *id,
         _ => false,
     };
-    let before = parse_iso8601(&message.timestamp).is_some_and(|sent| sent < since);
-    is_request && !before && AgentName::new_unchecked(&message.from).is_lead()
+    let is_too_old = parse_iso8601(&message.timestamp).is_some_and(|sent_at| sent_at < since);
+    is_request && !is_too_old && AgentName::new_unchecked(&message.from).is_lead()
 }
 
-/// Parses the entry as the answer of the member `me` to the shutdown request `id`: true for an
+/// Parses the entry as the answer of the member `member` to the shutdown request `id`: true for an
 /// approval, false for a rejection. `None` if the entry is not such an answer.
-fn shutdown_answer(entry: &InboxEntry, id: &RequestId, me: &AgentName) -> Option<bool> {
+fn shutdown_answer(entry: &InboxEntry, id: &RequestId, member: &AgentName) -> Option<bool> {
     let message =
-        entry.message.as_ref().ok().filter(|message| AgentName::new_unchecked(&message.from) == *me)?;
+        entry.message.as_ref().ok().filter(|message| AgentName::new_unchecked(&message.from) == *member)?;
     let (request_id, approved) = match Payload::parse(&message.text)? {
         Payload::ShutdownApproved(ShutdownApproved { request_id, .. }) => (request_id, true),
         Payload::ShutdownRejected(ShutdownRejected { request_id, .. }) => (request_id, false),

@@ -15,8 +15,8 @@ pub struct Caller {
 }
 
 impl Caller {
-    pub fn new(team: Team, me: AgentName) -> Caller {
-        Caller { team, name: me }
+    pub fn new(team: Team, member: AgentName) -> Caller {
+        Caller { team, name: member }
     }
 
     pub fn team(&self) -> &Team {

@@ -79,12 +79,14 @@ impl BroadcastResult {
     /// failed for some members, the object also has the fields `failed` and `error`.
     pub fn to_json(&self) -> Value {
         if self.stored.is_empty() && self.failed.is_empty() {
-            let none: [&str; 0] = [];
-            return json!({"success": true, "message": "No teammates to broadcast to", "recipients": none});
+            let no_recipients: [&str; 0] = [];
+            return json!({"success": true, "message": "No teammates to broadcast to", "recipients": no_recipients});
         }
-        let names: Vec<&str> = self.stored.iter().map(AgentName::as_str).collect();
-        let sentence = format!("Message broadcast to {} teammate(s): {}", names.len(), names.join(", "));
-        let mut result = json!({"success": self.failed.is_empty(), "message": sentence, "recipients": names});
+        let recipients: Vec<&str> = self.stored.iter().map(AgentName::as_str).collect();
+        let text =
+            format!("Message broadcast to {} teammate(s): {}", recipients.len(), recipients.join(", "));
+        let mut result =
+            json!({"success": self.failed.is_empty(), "message": text, "recipients": recipients});
         result["routing"] = json!(routing(&self.message, "team", None));
         if let Some(error) = self.partial_error() {
             let failed = self.failed.iter().map(|m| json!({"name": m.name, "message": m.error.message}));

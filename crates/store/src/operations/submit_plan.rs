@@ -38,15 +38,15 @@ impl Caller {
                 format!("cannot submit a plan of {size} bytes: it is a text of {MAX_PLAN_BYTES} at most");
             return Err(ErrorReport::new(ErrorKind::Usage, message));
         }
-        let me = &self.name;
-        if !self.team.member(me.as_str())?.is_planning() {
+        let member = &self.name;
+        if !self.team.member(member.as_str())?.is_planning() {
             let error = ErrorReport::new(
                 ErrorKind::Refused,
-                format!("cannot submit a plan: {me} is not in plan mode"),
+                format!("cannot submit a plan: {member} is not in plan mode"),
             );
             return Err(error.with_help("tell the lead what you have in mind: teamctl send team-lead TEXT"));
         }
-        match self.team.requests().open_plan_request(me)? {
+        match self.team.requests().open_plan_request(member)? {
             Some(request) => Err(ErrorReport::new(
                 ErrorKind::Refused,
                 format!("cannot submit a plan: {request} has no answer yet"),

@@ -46,12 +46,12 @@ impl Caller {
                 format!("cannot change task {id}: the subject is empty"),
             ));
         }
-        let before = self.team.tasks().get(id)?;
-        let update = self.with_run_owner(&before, update);
-        self.check_change_allowed(&before, &update)?;
-        self.check_not_taken_away(&before, &update)?;
+        let task_before = self.team.tasks().get(id)?;
+        let update = self.with_run_owner(&task_before, update);
+        self.check_change_allowed(&task_before, &update)?;
+        self.check_not_taken_away(&task_before, &update)?;
         let task = self.team.tasks().update(id, update, &self.name)?;
-        self.notify_lead_if_completed(&before, &task, at_ms)?;
+        self.notify_lead_if_completed(&task_before, &task, at_ms)?;
         Ok(task)
     }
 
@@ -91,10 +91,15 @@ impl Caller {
 
     /// Notifies the lead if a teammate has just completed the task. The task stays completed even
     /// if the notification fails.
-    fn notify_lead_if_completed(&self, before: &Task, task: &Task, at_ms: u64) -> Result<(), ErrorReport> {
+    fn notify_lead_if_completed(
+        &self,
+        task_before: &Task,
+        task: &Task,
+        at_ms: u64,
+    ) -> Result<(), ErrorReport> {
         if self.name.is_lead()
             || task.status != TaskStatus::Completed
-            || before.status == TaskStatus::Completed
+            || task_before.status == TaskStatus::Completed
         {
             return Ok(());
         }
@@ -126,8 +131,9 @@ impl Caller {
         if is_free || self.policy()?.task_commands == TaskCommandPolicy::Any {
             return Ok(());
         }
-        let what = "it has a command, so only the lead or a person may reword, reopen, reassign or delete it";
-        Err(ErrorReport::new(ErrorKind::NotPermitted, format!("cannot change task {}: {what}", task.id))
+        let reason =
+            "it has a command, so only the lead or a person may reword, reopen, reassign or delete it";
+        Err(ErrorReport::new(ErrorKind::NotPermitted, format!("cannot change task {}: {reason}", task.id))
             .with_help("ask the lead: teamctl send team-lead TEXT"))
     }
 
@@ -177,8 +183,8 @@ impl Caller {
         if self.policy()?.task_commands == TaskCommandPolicy::Any {
             return Ok(());
         }
-        let what = "cannot put a command into a task: that is for the lead or a person";
-        Err(ErrorReport::new(ErrorKind::NotPermitted, what)
+        let message = "cannot put a command into a task: that is for the lead or a person";
+        Err(ErrorReport::new(ErrorKind::NotPermitted, message)
             .with_help("ask the lead: teamctl send team-lead TEXT"))
     }
 }

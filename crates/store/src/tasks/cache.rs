@@ -43,7 +43,7 @@ pub(crate) struct TaskCache(Mutex<Option<CachedList>>);
 /// The cached tasks, sorted by id.
 #[derive(Debug)]
 struct CachedList {
-    listed: Arc<Vec<CachedTask>>,
+    entries: Arc<Vec<CachedTask>>,
     /// The field `task` of each cached task, at the same index. Callers that need the whole list
     /// share this vector.
     tasks: Arc<Vec<Arc<Task>>>,
@@ -55,10 +55,10 @@ impl TaskCache {
     pub(super) fn refresh(&self, io: &IoContext, dir: &DirHandle) -> Result<Arc<Vec<CachedTask>>, Error> {
         // The mutex is not locked while files are read. If two threads read at the same time, the
         // result of either thread may stay in the cache.
-        let before = self.cached_tasks().unwrap_or_default();
-        let listed = Arc::new(read_list(io, dir, &before)?);
-        *self.lock() = Some(CachedList::new(Arc::clone(&listed)));
-        Ok(listed)
+        let cached = self.cached_tasks().unwrap_or_default();
+        let tasks = Arc::new(read_list(io, dir, &cached)?);
+        *self.lock() = Some(CachedList::new(Arc::clone(&tasks)));
+        Ok(tasks)
     }
 
     /// Reads the files of the tasks in `changed` again, and returns all cached tasks. If nothing is
@@ -69,18 +69,18 @@ impl TaskCache {
         dir: &DirHandle,
         changed: &[TaskId],
     ) -> Result<Arc<Vec<Arc<Task>>>, Error> {
-        let Some(before) = self.cached_tasks() else {
+        let Some(cached) = self.cached_tasks() else {
             return Ok(CachedList::new(self.refresh(io, dir)?).tasks);
         };
-        let mut fresh: BTreeMap<TaskId, CachedTask> =
-            read_some(io, dir, &before, changed)?.into_iter().map(|listed| (listed.id, listed)).collect();
+        let mut changed_tasks: BTreeMap<TaskId, CachedTask> =
+            read_some(io, dir, &cached, changed)?.into_iter().map(|task| (task.id, task)).collect();
         let mut guard = self.lock();
-        let kept = guard.get_or_insert_with(|| CachedList::new(Arc::clone(&before)));
+        let list = guard.get_or_insert_with(|| CachedList::new(Arc::clone(&cached)));
         // If no other caller has a reference to the list, it is changed in place, and only the
         // changed tasks are copied. Otherwise the whole list is copied.
-        drop(before);
-        changed.iter().for_each(|id| kept.update(*id, fresh.remove(id)));
-        Ok(Arc::clone(&kept.tasks))
+        drop(cached);
+        changed.iter().for_each(|id| list.update(*id, changed_tasks.remove(id)));
+        Ok(Arc::clone(&list.tasks))
     }
 
     /// Reads the list if nothing is cached. A program that changes tasks calls this before it takes
@@ -96,7 +96,7 @@ impl TaskCache {
     }
 
     fn cached_tasks(&self) -> Option<Arc<Vec<CachedTask>>> {
-        self.lock().as_ref().map(|kept| Arc::clone(&kept.listed))
+        self.lock().as_ref().map(|list| Arc::clone(&list.entries))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<CachedList>> {
@@ -105,101 +105,102 @@ impl TaskCache {
 }
 
 impl CachedList {
-    fn new(listed: Arc<Vec<CachedTask>>) -> CachedList {
-        let tasks = Arc::new(listed.iter().map(|listed| Arc::clone(&listed.task)).collect());
-        CachedList { listed, tasks }
+    fn new(entries: Arc<Vec<CachedTask>>) -> CachedList {
+        let tasks = Arc::new(entries.iter().map(|entries| Arc::clone(&entries.task)).collect());
+        CachedList { entries, tasks }
     }
 
     /// Replaces, inserts or removes the task `id`. `None` removes it.
-    fn update(&mut self, id: TaskId, now: Option<CachedTask>) {
-        let (listed, tasks) = (Arc::make_mut(&mut self.listed), Arc::make_mut(&mut self.tasks));
-        match (listed.binary_search_by_key(&id, |listed| listed.id), now) {
-            (Ok(at), Some(now)) => {
-                tasks[at] = Arc::clone(&now.task);
-                listed[at] = now;
+    fn update(&mut self, id: TaskId, new_entry: Option<CachedTask>) {
+        let (entries, tasks) = (Arc::make_mut(&mut self.entries), Arc::make_mut(&mut self.tasks));
+        match (entries.binary_search_by_key(&id, |entries| entries.id), new_entry) {
+            (Ok(index), Some(new_entry)) => {
+                tasks[index] = Arc::clone(&new_entry.task);
+                entries[index] = new_entry;
             }
-            (Ok(at), None) => {
-                tasks.remove(at);
-                listed.remove(at);
+            (Ok(index), None) => {
+                tasks.remove(index);
+                entries.remove(index);
             }
-            (Err(at), Some(now)) => {
-                tasks.insert(at, Arc::clone(&now.task));
-                listed.insert(at, now);
+            (Err(index), Some(new_entry)) => {
+                tasks.insert(index, Arc::clone(&new_entry.task));
+                entries.insert(index, new_entry);
             }
             (Err(_), None) => {}
         }
     }
 }
 
-fn read_list(io: &IoContext, dir: &DirHandle, before: &[CachedTask]) -> Result<Vec<CachedTask>, Error> {
+fn read_list(io: &IoContext, dir: &DirHandle, cached: &[CachedTask]) -> Result<Vec<CachedTask>, Error> {
     let ids = list_ids(dir)?;
-    let mut all = if ids.len() < MIN_PARALLEL_FILES {
-        read_some(io, dir, before, &ids)?
+    let mut tasks = if ids.len() < MIN_PARALLEL_FILES {
+        read_some(io, dir, cached, &ids)?
     } else {
-        read_parallel(io, dir, before, &ids)?
+        read_parallel(io, dir, cached, &ids)?
     };
-    add_missing_blockers(io, dir, before, &mut all)?;
-    Ok(all)
+    add_missing_blockers(io, dir, cached, &mut tasks)?;
+    Ok(tasks)
 }
 
 /// Reads tasks like [`read_some`], with several threads.
 fn read_parallel(
     io: &IoContext,
     dir: &DirHandle,
-    before: &[CachedTask],
+    cached: &[CachedTask],
     ids: &[TaskId],
 ) -> Result<Vec<CachedTask>, Error> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    let thread_count = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     std::thread::scope(|scope| {
-        let parts = ids.chunks(ids.len().div_ceil(threads));
-        let running: Vec<_> = parts.map(|ids| scope.spawn(move || read_some(io, dir, before, ids))).collect();
-        let mut all = Vec::with_capacity(ids.len());
-        for part in running {
-            all.extend(part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        let chunks = ids.chunks(ids.len().div_ceil(thread_count));
+        let thread_count: Vec<_> =
+            chunks.map(|ids| scope.spawn(move || read_some(io, dir, cached, ids))).collect();
+        let mut tasks = Vec::with_capacity(ids.len());
+        for thread in thread_count {
+            tasks.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
         }
-        Ok(all)
+        Ok(tasks)
     })
 }
 
-/// Reads blockers that are missing from `all`. If a directory is listed during a write, the listing
-/// may contain a new file and lack an older file. A blocker that is missing from the list would
-/// wrongly count as completed.
+/// Reads blockers that are missing from `tasks`. If a directory is listed during a write, the
+/// listing may contain a new file and lack an older file. A blocker that is missing from the list
+/// would wrongly count as completed.
 fn add_missing_blockers(
     io: &IoContext,
     dir: &DirHandle,
-    before: &[CachedTask],
-    all: &mut Vec<CachedTask>,
+    cached: &[CachedTask],
+    tasks: &mut Vec<CachedTask>,
 ) -> Result<(), Error> {
     let mut checked = BTreeSet::new();
     loop {
-        let listed = |id: &TaskId| all.binary_search_by_key(id, |listed| listed.id).is_ok();
-        let blockers = all.iter().flat_map(|listed| listed.task.blocked_by.iter().copied());
-        let missing: Vec<TaskId> = blockers.filter(|id| !listed(id) && checked.insert(*id)).collect();
-        let found = read_some(io, dir, before, &missing)?;
-        if found.is_empty() {
+        let is_listed = |id: &TaskId| tasks.binary_search_by_key(id, |is_listed| is_listed.id).is_ok();
+        let blockers = tasks.iter().flat_map(|is_listed| is_listed.task.blocked_by.iter().copied());
+        let missing: Vec<TaskId> = blockers.filter(|id| !is_listed(id) && checked.insert(*id)).collect();
+        let blocking_tasks = read_some(io, dir, cached, &missing)?;
+        if blocking_tasks.is_empty() {
             return Ok(());
         }
-        all.extend(found);
-        all.sort_unstable_by_key(|listed| listed.id);
+        tasks.extend(blocking_tasks);
+        tasks.sort_unstable_by_key(|is_listed| is_listed.id);
     }
 }
 
 fn read_some(
     io: &IoContext,
     dir: &DirHandle,
-    before: &[CachedTask],
+    cached: &[CachedTask],
     ids: &[TaskId],
 ) -> Result<Vec<CachedTask>, Error> {
-    let mut all = Vec::with_capacity(ids.len());
+    let mut tasks = Vec::with_capacity(ids.len());
     let mut timeout = HALF_WRITTEN_TIMEOUT;
     for id in ids {
-        let listed = match before.binary_search_by_key(id, |listed| listed.id) {
-            Ok(at) if before[at].is_current(dir)? => Some(before[at].clone()),
+        let task = match cached.binary_search_by_key(id, |task| task.id) {
+            Ok(index) if cached[index].is_current(dir)? => Some(cached[index].clone()),
             _ => CachedTask::read_within(io, dir, *id, &mut timeout),
         };
-        all.extend(listed);
+        tasks.extend(task);
     }
-    Ok(all)
+    Ok(tasks)
 }
 
 impl CachedTask {
@@ -228,12 +229,12 @@ impl CachedTask {
         id: TaskId,
         timeout: &mut Duration,
     ) -> Option<CachedTask> {
-        let started = Instant::now();
-        let listed = CachedTask::read(io, dir, id, *timeout)?;
-        if listed.error.is_some() {
-            *timeout = timeout.saturating_sub(started.elapsed());
+        let started_at = Instant::now();
+        let task = CachedTask::read(io, dir, id, *timeout)?;
+        if task.error.is_some() {
+            *timeout = timeout.saturating_sub(started_at.elapsed());
         }
-        Some(listed)
+        Some(task)
     }
 
     /// Whether the file is known to be unchanged since it was read.
@@ -252,14 +253,14 @@ pub(super) fn read_single(io: &IoContext, dir: &DirHandle, id: TaskId) -> Vec<Ca
 
 /// A list with the task `id` and its blockers, sorted by id.
 pub(super) fn with_blockers(io: &IoContext, dir: &DirHandle, id: TaskId) -> Vec<CachedTask> {
-    let mut all = read_single(io, dir, id);
-    let blockers = all.first().map(|listed| listed.task.blocked_by.clone()).unwrap_or_default();
-    all.extend(
+    let mut tasks = read_single(io, dir, id);
+    let blockers = tasks.first().map(|task| task.task.blocked_by.clone()).unwrap_or_default();
+    tasks.extend(
         blockers.iter().filter_map(|blocker| CachedTask::read(io, dir, *blocker, HALF_WRITTEN_TIMEOUT)),
     );
-    all.sort_unstable_by_key(|listed| listed.id);
-    all.dedup_by_key(|listed| listed.id);
-    all
+    tasks.sort_unstable_by_key(|task| task.id);
+    tasks.dedup_by_key(|task| task.id);
+    tasks
 }
 
 /// The ids of all task files, sorted.

@@ -42,8 +42,8 @@ struct Claim {
 }
 
 impl HintOutcome {
-    fn without_task(next: NextTaskHint) -> HintOutcome {
-        if next == NextTaskHint::NoTask { HintOutcome::NothingToClaim } else { HintOutcome::NoHint }
+    fn without_task(hint: NextTaskHint) -> HintOutcome {
+        if hint == NextTaskHint::NoTask { HintOutcome::NothingToClaim } else { HintOutcome::NoHint }
     }
 }
 
@@ -99,12 +99,12 @@ impl Tasks {
             HintOutcome::NothingToClaim => return Err(self.none_available_error()),
             HintOutcome::NoHint => {}
         }
-        let all = self.list_cached()?;
-        if let Some(task) = resumable_task(&all, owner).filter(|task| !is_settled(task.id)) {
+        let tasks = self.list_cached()?;
+        if let Some(task) = resumable_task(&tasks, owner).filter(|task| !is_settled(task.id)) {
             return Ok(task.clone());
         }
-        self.next_id(&all, owner)?;
-        self.claim_and_notify(owner, |owner| self.claim_next(&all, owner))
+        self.next_id(&tasks, owner)?;
+        self.claim_and_notify(owner, |owner| self.claim_next(&tasks, owner))
     }
 
     /// In a long list, requests a hint and claims the suggested task if the files allow it. If
@@ -113,20 +113,20 @@ impl Tasks {
         if self.team.tasks_dir()?.map_or(Ok(0), DirHandle::size)? <= MIN_HINTED_DIR_BYTES {
             return Ok(HintOutcome::NoHint);
         }
-        let mut next = hint();
-        if !matches!(next, NextTaskHint::Task(_)) {
-            return Ok(HintOutcome::without_task(next));
+        let mut next_hint = hint();
+        if !matches!(next_hint, NextTaskHint::Task(_)) {
+            return Ok(HintOutcome::without_task(next_hint));
         }
         let members = self.possible_owners()?;
         let owner = self.resolve_owner(&members, owner)?;
         for _ in 0..MAX_HINTS {
-            let NextTaskHint::Task(id) = next else { break };
+            let NextTaskHint::Task(id) = next_hint else { break };
             if let Some(outcome) = self.claim_hinted(id, &members, &owner)? {
                 return Ok(outcome);
             }
-            next = hint();
+            next_hint = hint();
         }
-        Ok(HintOutcome::without_task(next))
+        Ok(HintOutcome::without_task(next_hint))
     }
 
     /// Claims the task of a hint. `None` if the files no longer allow it.
@@ -149,15 +149,15 @@ impl Tasks {
         }
     }
 
-    /// Calls `take` to claim a task, and notifies the owner.
+    /// Calls `claim_task` to claim a task, and notifies the owner.
     fn claim_and_notify(
         &self,
         owner: &AgentName,
-        take: impl FnOnce(&AgentName) -> Result<Claim, Error>,
+        claim_task: impl FnOnce(&AgentName) -> Result<Claim, Error>,
     ) -> Result<Task, Error> {
         let members = self.possible_owners()?;
         let owner = self.resolve_owner(&members, owner)?;
-        let claim = take(&owner)?;
+        let claim = claim_task(&owner)?;
         self.notify_new_owner(&members, &claim, &owner)?;
         Ok(claim.task)
     }
@@ -175,17 +175,17 @@ impl Tasks {
         }
     }
 
-    /// Chooses a task from `all` and claims it. The choice is made without a ticket (the flock on
+    /// Chooses a task from `tasks` and claims it. The choice is made without a ticket (the flock on
     /// the list), so that other programs do not wait for it. If another member claims the chosen
     /// task first, a second attempt chooses and claims while it holds a ticket.
-    fn claim_next(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<Claim, Error> {
-        let id = self.next_id(all, owner)?;
+    fn claim_next(&self, tasks: &[Arc<Task>], owner: &AgentName) -> Result<Claim, Error> {
+        let id = self.next_id(tasks, owner)?;
         match self.claim_one(id, owner) {
             Err(error) if is_outdated_choice(&error) => self.change(ReadScope::List, |draft| {
                 let id = self.next_id(draft.tasks(), owner)?;
                 claim_in(draft, id, owner)
             }),
-            taken => taken,
+            result => result,
         }
     }
 
@@ -193,8 +193,8 @@ impl Tasks {
         self.change(ReadScope::TaskAndBlockers(id), |draft| claim_in(draft, id, owner))
     }
 
-    fn next_id(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<TaskId, Error> {
-        next_task(all, owner).ok_or_else(|| self.none_available_error())
+    fn next_id(&self, tasks: &[Arc<Task>], owner: &AgentName) -> Result<TaskId, Error> {
+        next_task(tasks, owner).ok_or_else(|| self.none_available_error())
     }
 
     fn none_available_error(&self) -> Error {
@@ -228,13 +228,15 @@ fn check_claimable(draft: &mut TaskTransaction, id: TaskId, owner: &AgentName) -
     // The task's file may be newer than the cached list. If so, the transaction is stale and runs
     // again.
     let task = draft.open_main_task(id)?;
-    let started = task.status == TaskStatus::InProgress;
+    let is_started = task.status == TaskStatus::InProgress;
     match &task.owner {
-        Some(other) if started && other == owner => {
-            return Err(Error::AlreadyInProgress { id, owner: other.clone() });
+        Some(current_owner) if is_started && current_owner == owner => {
+            return Err(Error::AlreadyInProgress { id, owner: current_owner.clone() });
         }
-        Some(other) if started || (other != owner && task.status == TaskStatus::Pending) => {
-            return Err(Error::TaskClaimed { id, owner: other.clone() });
+        Some(current_owner)
+            if is_started || (current_owner != owner && task.status == TaskStatus::Pending) =>
+        {
+            return Err(Error::TaskClaimed { id, owner: current_owner.clone() });
         }
         _ => {}
     }
@@ -253,8 +255,8 @@ pub(super) fn clear_failure(draft: &mut TaskTransaction, id: TaskId) -> Result<(
     if draft.task(id)?.metadata.as_ref().is_none_or(|metadata| !metadata.contains_key("failure")) {
         return Ok(());
     }
-    let forget = Map::from_iter([("failure".to_owned(), Value::Null)]);
-    draft.edit_text(id, |text| with_metadata(text, &forget))
+    let no_failure = Map::from_iter([("failure".to_owned(), Value::Null)]);
+    draft.edit_text(id, |text| with_metadata(text, &no_failure))
 }
 
 /// Fails with `TaskBlocked` if the task has open blockers.

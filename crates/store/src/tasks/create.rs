@@ -22,8 +22,9 @@ use protocol::task::{Task, TaskStatus};
 use serde_json::{Map, Value};
 
 impl Tasks {
-    pub fn create(&self, new: NewTask) -> Result<Task, Error> {
-        let mut created = self.create_all(vec![BatchTask { task: new, blocked_by_index: Vec::new() }])?;
+    pub fn create(&self, new_task: NewTask) -> Result<Task, Error> {
+        let mut created =
+            self.create_all(vec![BatchTask { task: new_task, blocked_by_index: Vec::new() }])?;
         Ok(created.pop().expect("a batch of one task creates one"))
     }
 
@@ -34,14 +35,14 @@ impl Tasks {
     /// `TextTooLong`, `NoSuchMember` for an owner, `NoSuchTask` for a dependency, and `BatchCycle`: after these
     /// errors no task is created. After another error, such as a full disk, some of the tasks may
     /// exist.
-    pub fn create_all(&self, mut planned: Vec<BatchTask>) -> Result<Vec<Task>, Error> {
+    pub fn create_all(&self, mut batch_tasks: Vec<BatchTask>) -> Result<Vec<Task>, Error> {
         self.team.check_writable()?;
         let members = self.possible_owners()?;
-        for new in planned.iter_mut().map(|plan| &mut plan.task) {
-            new.check_text_lengths()?;
-            new.owner = new.owner.take().map(|name| self.resolve_owner(&members, &name)).transpose()?;
+        for task in batch_tasks.iter_mut().map(|batch_task| &mut batch_task.task) {
+            task.check_text_lengths()?;
+            task.owner = task.owner.take().map(|name| self.resolve_owner(&members, &name)).transpose()?;
         }
-        let batch = TaskBatch::new(planned)?;
+        let batch = TaskBatch::new(batch_tasks)?;
         let tasks = {
             let dir = self.team.create_tasks_dir()?;
             if batch.has_external_links() {
@@ -58,7 +59,7 @@ impl Tasks {
     pub fn create_internal(&self, agent: &AgentName, prompt: &str) -> Result<Task, Error> {
         self.team.check_writable()?;
         let ticket = Ticket::acquire(self.team.create_tasks_dir()?)?;
-        let mut placed = self.place_files(&ticket, &[0], |first| {
+        let mut tasks = self.place_files(&ticket, &[0], |first| {
             vec![Task {
                 status: TaskStatus::InProgress,
                 description: prompt.to_owned(),
@@ -66,15 +67,15 @@ impl Tasks {
                 ..NewTask::new(agent.as_str(), agent).to_task(first)
             }]
         })?;
-        Ok(placed.pop().expect("one file was placed for one task"))
+        Ok(tasks.pop().expect("one file was placed for one task"))
     }
 
     fn create_with_links(&self, ticket: &Ticket, batch: &TaskBatch) -> Result<Vec<Task>, Error> {
         if batch.has_external_links() {
-            let all = self.team.task_cache().refresh(self.team.io(), ticket.dir())?;
-            batch.check_links(self.team.name(), all.iter().map(|listed| &listed.task))?;
+            let cached_tasks = self.team.task_cache().refresh(self.team.io(), ticket.dir())?;
+            batch.check_links(self.team.name(), cached_tasks.iter().map(|cached| &cached.task))?;
         }
-        let mut tasks = self.place_files(ticket, batch.order(), |first| batch.tasks(first))?;
+        let mut tasks = self.place_files(ticket, batch.order(), |first_id| batch.tasks(first_id))?;
         let external_links = batch.external_links(&tasks);
         if !external_links.is_empty() {
             self.change_with_ticket(ticket, ReadScope::List, &mut |draft| {
@@ -88,24 +89,26 @@ impl Tasks {
     }
 
     /// Creates the files of new tasks. `order` has the indexes of the tasks in the order of
-    /// creation. `make` builds the tasks, with ids from the given first id on. `make` is called
-    /// again only if another program has used an id in the meantime.
+    /// creation. `build_tasks` builds the tasks, with ids from the given first id on. `build_tasks`
+    /// is called again only if another program has used an id in the meantime.
     fn place_files(
         &self,
         ticket: &Ticket,
         order: &[usize],
-        make: impl Fn(TaskId) -> Vec<Task>,
+        build_tasks: impl Fn(TaskId) -> Vec<Task>,
     ) -> Result<Vec<Task>, Error> {
         let (io, dir) = (self.team.io(), ticket.dir());
         for attempt in 0..MAX_ATTEMPTS {
             let early_lock =
                 (attempt >= UNLOCKED_ATTEMPTS).then(|| Lock::acquire(dir, LOCK_FILE)).transpose()?;
-            let Some(first) = self.first_free_id(ticket, order.len())? else { return Ok(Vec::new()) };
-            let tasks = make(first);
-            let files =
-                order.iter().map(|at| self.write_temp_file(ticket, &tasks[*at])).collect::<Result<_, _>>()?;
+            let Some(first_id) = self.first_free_id(ticket, order.len())? else { return Ok(Vec::new()) };
+            let tasks = build_tasks(first_id);
+            let files = order
+                .iter()
+                .map(|index| self.write_temp_file(ticket, &tasks[*index]))
+                .collect::<Result<_, _>>()?;
             let lock = early_lock.map_or_else(|| Lock::acquire(dir, LOCK_FILE), Ok)?;
-            if self.first_free_id(ticket, order.len())? == Some(first)
+            if self.first_free_id(ticket, order.len())? == Some(first_id)
                 && lock.is_ours()?
                 && self.put_files(ticket, &lock, &tasks, files)?
             {
@@ -137,16 +140,16 @@ impl Tasks {
         tasks: &[Task],
         files: Vec<(String, TempFile)>,
     ) -> Result<bool, Error> {
-        if let [_, .., last] = tasks
-            && let Some((_, mark)) = raise_high_water_mark(self.team.io(), ticket.dir(), last.id)?
-            && !mark.commit(lock)?
+        if let [_, .., last_task] = tasks
+            && let Some((_, change)) = raise_high_water_mark(self.team.io(), ticket.dir(), last_task.id)?
+            && !change.commit(lock)?
         {
             return Ok(false);
         }
-        for (at, (name, file)) in files.into_iter().enumerate() {
+        for (index, (name, file)) in files.into_iter().enumerate() {
             match file.create(&name)? {
                 true => {}
-                false if at == 0 => return Ok(false),
+                false if index == 0 => return Ok(false),
                 false => return Err(Error::Contended(ticket.dir().join(&name))),
             }
         }
@@ -155,12 +158,13 @@ impl Tasks {
 
     /// The first of `count` unused ids in a row. `None` if `count` is 0.
     fn first_free_id(&self, ticket: &Ticket, count: usize) -> Result<Option<TaskId>, Error> {
-        let Some(more) = count.checked_sub(1) else { return Ok(None) };
-        let (highest, _) = read_high_water_mark(ticket.dir())?;
-        let highest = highest.max(list_ids(ticket.dir())?.last().map_or(0, |id| id.number()));
-        let full = || Error::Malformed { path: self.path(), reason: "it has no id left".to_owned() };
-        let last = u32::try_from(more).ok().and_then(|more| highest.checked_add(1)?.checked_add(more));
-        last.and_then(TaskId::from_number).ok_or_else(full)?;
-        Ok(TaskId::from_number(highest + 1))
+        let Some(further) = count.checked_sub(1) else { return Ok(None) };
+        let (highest_id, _) = read_high_water_mark(ticket.dir())?;
+        let highest_id = highest_id.max(list_ids(ticket.dir())?.last().map_or(0, |id| id.number()));
+        let no_free_id = || Error::Malformed { path: self.path(), reason: "it has no id left".to_owned() };
+        let last_id =
+            u32::try_from(further).ok().and_then(|further| highest_id.checked_add(1)?.checked_add(further));
+        last_id.and_then(TaskId::from_number).ok_or_else(no_free_id)?;
+        Ok(TaskId::from_number(highest_id + 1))
     }
 }

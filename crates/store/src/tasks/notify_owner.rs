@@ -38,26 +38,26 @@ impl Tasks {
         &self,
         members: &PossibleOwners,
         task: &Task,
-        by: &AgentName,
+        assigner: &AgentName,
     ) -> Result<(), Error> {
-        self.notify_owners(members, [(task, by)])
+        self.notify_owners(members, [(task, assigner)])
     }
 
-    /// Notifies the owners of several tasks. `given` has each task with the member that assigned
-    /// the task. All messages for one owner are appended in one step. If one notification fails,
-    /// the other owners are notified anyway, and the first error is returned.
+    /// Notifies the owners of several tasks. `assignments` has each task with the member that
+    /// assigned the task. All messages for one owner are appended in one step. If one notification
+    /// fails, the other owners are notified anyway, and the first error is returned.
     pub(super) fn notify_owners<'a>(
         &self,
         members: &PossibleOwners,
-        given: impl IntoIterator<Item = (&'a Task, &'a AgentName)>,
+        assignments: impl IntoIterator<Item = (&'a Task, &'a AgentName)>,
     ) -> Result<(), Error> {
-        let mut outgoing: BTreeMap<&AgentName, (TaskId, Vec<Message>)> = BTreeMap::new();
-        for (task, by) in given {
+        let mut messages_by_owner: BTreeMap<&AgentName, (TaskId, Vec<Message>)> = BTreeMap::new();
+        for (task, assigner) in assignments {
             let Some(owner) = &task.owner else { continue };
-            let (_, messages) = outgoing.entry(owner).or_insert_with(|| (task.id, Vec::new()));
-            messages.push(members.assignment_message(task, by));
+            let (_, messages) = messages_by_owner.entry(owner).or_insert_with(|| (task.id, Vec::new()));
+            messages.push(members.assignment_message(task, assigner));
         }
-        let results = outgoing.into_iter().map(|(owner, (id, messages))| {
+        let results = messages_by_owner.into_iter().map(|(owner, (id, messages))| {
             let result = self.team.inbox(owner).append_all(&messages);
             result.map_err(|cause| Error::OwnerNotNotified {
                 id,
@@ -70,21 +70,21 @@ impl Tasks {
 }
 
 impl PossibleOwners {
-    fn assignment_message(&self, task: &Task, by: &AgentName) -> Message {
+    fn assignment_message(&self, task: &Task, assigner: &AgentName) -> Message {
         let timestamp = iso8601(now());
         let assignment = Payload::TaskAssignment(TaskAssignment {
             task_id: task.id,
             subject: task.subject.clone(),
             description: task.description.clone(),
-            assigned_by: by.to_string(),
+            assigned_by: assigner.to_string(),
             timestamp: timestamp.clone(),
         });
         Message {
-            from: by.to_string(),
+            from: assigner.to_string(),
             text: assignment.to_text(),
             summary: None,
             timestamp,
-            color: self.0.member(by).and_then(|member| member.color.clone()),
+            color: self.0.member(assigner).and_then(|member| member.color.clone()),
             read: false,
         }
     }

@@ -83,8 +83,8 @@ impl Tasks {
     /// or a clone of it reads only the changed files.
     pub fn list_cached(&self) -> Result<Vec<Arc<Task>>, Error> {
         let Some(dir) = self.team.tasks_dir()? else { return Ok(Vec::new()) };
-        let listed = self.team.task_cache().refresh(self.team.io(), dir)?;
-        Ok(listed.iter().map(|listed| Arc::clone(&listed.task)).collect())
+        let cached_tasks = self.team.task_cache().refresh(self.team.io(), dir)?;
+        Ok(cached_tasks.iter().map(|cached_tasks| Arc::clone(&cached_tasks.task)).collect())
     }
 
     /// Reads only the files of the tasks `changed` again, and returns the list with these tasks
@@ -97,9 +97,9 @@ impl Tasks {
 
     /// Reads one task.
     pub fn get(&self, id: &TaskId) -> Result<Task, Error> {
-        let found = self.team.tasks_dir()?.map(|dir| cache::read_one(self.team.io(), dir, *id));
-        let found = found.transpose()?.flatten();
-        found.map(|(_, task)| task).ok_or_else(|| self.no_such_task(*id))
+        let task = self.team.tasks_dir()?.map(|dir| cache::read_one(self.team.io(), dir, *id));
+        let task = task.transpose()?.flatten();
+        task.map(|(_, task)| task).ok_or_else(|| self.no_such_task(*id))
     }
 
     /// Reads one task and its blockers, which together show whether it can be claimed.
@@ -110,8 +110,8 @@ impl Tasks {
 
     pub(super) fn read_with_blockers(&self, id: TaskId) -> Result<Vec<Arc<Task>>, Error> {
         let Some(dir) = self.team.tasks_dir()? else { return Ok(Vec::new()) };
-        let listed = cache::with_blockers(self.team.io(), dir, id);
-        Ok(listed.into_iter().map(|listed| listed.task).collect())
+        let cached_tasks = cache::with_blockers(self.team.io(), dir, id);
+        Ok(cached_tasks.into_iter().map(|cached_tasks| cached_tasks.task).collect())
     }
 
     pub(super) fn no_such_task(&self, id: TaskId) -> Error {
@@ -143,12 +143,12 @@ impl Tasks {
         for attempt in 0..MAX_ATTEMPTS {
             let early_lock =
                 (attempt >= UNLOCKED_ATTEMPTS).then(|| Lock::acquire(dir, LOCK_FILE)).transpose()?;
-            let listed = match scope {
+            let cached_tasks = match scope {
                 ReadScope::List => self.team.task_cache().refresh(io, dir)?,
                 ReadScope::Task(id) => Arc::new(cache::read_single(io, dir, id)),
                 ReadScope::TaskAndBlockers(id) => Arc::new(cache::with_blockers(io, dir, id)),
             };
-            let mut draft = TaskTransaction::new(&self.team, dir, listed);
+            let mut draft = TaskTransaction::new(&self.team, dir, cached_tasks);
             let result = plan(&mut draft);
             if draft.is_stale() {
                 self.team.task_cache().clear();

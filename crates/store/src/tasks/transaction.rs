@@ -36,17 +36,17 @@ struct FileEdit {
 }
 
 impl<'t> TaskTransaction<'t> {
-    /// Starts a transaction on the list `listed` in `dir`.
+    /// Starts a transaction on the list `cached_tasks` in `dir`.
     pub(super) fn new(
         team: &'t Team,
         dir: &'t DirHandle,
-        listed: Arc<Vec<CachedTask>>,
+        cached_tasks: Arc<Vec<CachedTask>>,
     ) -> TaskTransaction<'t> {
-        let tasks = listed.iter().map(|listed| Arc::clone(&listed.task)).collect();
+        let tasks = cached_tasks.iter().map(|cached_tasks| Arc::clone(&cached_tasks.task)).collect();
         TaskTransaction {
             team,
             dir,
-            cached_tasks: listed,
+            cached_tasks,
             tasks,
             edits: BTreeMap::new(),
             committed_last: None,
@@ -79,32 +79,32 @@ impl<'t> TaskTransaction<'t> {
     /// Opens the task `id` for editing and makes it the main task, whose file is replaced last.
     /// Fails if the file can't be read.
     pub(super) fn open_main_task(&mut self, id: TaskId) -> Result<Task, Error> {
-        let at = self.open_task(id)?;
+        let index = self.open_task(id)?;
         self.committed_last = Some(id);
-        Ok(Task::clone(&self.tasks[at]))
+        Ok(Task::clone(&self.tasks[index]))
     }
 
     /// Reads the file of a task that will be edited, since the list may have been read long before.
     /// Returns the task's index in `tasks`.
     fn open_task(&mut self, id: TaskId) -> Result<usize, Error> {
-        let at = self.task_index(id)?;
+        let index = self.task_index(id)?;
         if self.edits.contains_key(&id) {
-            return Ok(at);
+            return Ok(index);
         }
-        if let Some(reason) = &self.cached_tasks[at].error {
+        if let Some(reason) = &self.cached_tasks[index].error {
             return Err(self.malformed_error(id, reason.clone()));
         }
         let Some((before, task)) = read_one(self.team.io(), self.dir, id)? else {
             self.is_stale = true;
             return Err(self.no_such_task(id));
         };
-        if *self.tasks[at] != task {
+        if *self.tasks[index] != task {
             self.is_stale = true;
-            self.tasks[at] = Arc::new(task);
+            self.tasks[index] = Arc::new(task);
         }
         let after = before.text().to_owned();
         self.edits.insert(id, FileEdit { before, after });
-        Ok(at)
+        Ok(index)
     }
 
     fn no_such_task(&self, id: TaskId) -> Error {
@@ -120,11 +120,11 @@ impl<'t> TaskTransaction<'t> {
         id: TaskId,
         edit: impl FnOnce(&str) -> Result<String, E>,
     ) -> Result<(), Error> {
-        let at = self.open_task(id)?;
+        let index = self.open_task(id)?;
         let before = self.edits.get(&id).map_or("", |text| &text.after);
         let after = edit(before).map_err(|error| self.malformed_error(id, error.to_string()))?;
         let task = Task::parse(&after).map_err(|error| self.malformed_error(id, error.to_string()))?;
-        self.tasks[at] = Arc::new(task);
+        self.tasks[index] = Arc::new(task);
         self.edits.entry(id).and_modify(|text| text.after = after);
         Ok(())
     }
@@ -155,8 +155,8 @@ impl<'t> TaskTransaction<'t> {
             blocked_by.retain(|id| *id != blocker);
             self.set(blocked, &[("blockedBy", Some(ids_json(&blocked_by)))])?;
         }
-        let Ok(other) = self.task(blocker) else { return Ok(()) };
-        let mut blocks = other.blocks.clone();
+        let Ok(blocking_task) = self.task(blocker) else { return Ok(()) };
+        let mut blocks = blocking_task.blocks.clone();
         if blocks.contains(&blocked) {
             blocks.retain(|id| *id != blocked);
             self.set(blocker, &[("blocks", Some(ids_json(&blocks)))])?;
@@ -167,12 +167,12 @@ impl<'t> TaskTransaction<'t> {
     /// Deletes a task and all dependencies on it.
     pub(super) fn remove(&mut self, id: TaskId) -> Result<(), Error> {
         self.open_task(id)?;
-        let linked =
+        let linked_tasks =
             |task: &&Arc<Task>| task.id != id && (task.blocks.contains(&id) || task.blocked_by.contains(&id));
-        let linked: Vec<Arc<Task>> = self.tasks.iter().filter(linked).cloned().collect();
-        for mut task in linked.iter().map(|task| Task::clone(task)) {
-            task.blocks.retain(|other| *other != id);
-            task.blocked_by.retain(|other| *other != id);
+        let linked_tasks: Vec<Arc<Task>> = self.tasks.iter().filter(linked_tasks).cloned().collect();
+        for mut task in linked_tasks.iter().map(|task| Task::clone(task)) {
+            task.blocks.retain(|linked_id| *linked_id != id);
+            task.blocked_by.retain(|linked_id| *linked_id != id);
             let fields =
                 [("blocks", Some(ids_json(&task.blocks))), ("blockedBy", Some(ids_json(&task.blocked_by)))];
             self.set(task.id, &fields)?;
@@ -196,13 +196,13 @@ impl<'t> TaskTransaction<'t> {
         }
         let list_lock = early_lock.map_or_else(|| Lock::acquire(dir, LOCK_FILE), Ok)?;
         for (name, change) in changes {
-            let done = if name == HIGH_WATER_MARK_FILE {
+            let is_committed = if name == HIGH_WATER_MARK_FILE {
                 change.commit(&list_lock)?
             } else {
                 let file_lock = Lock::acquire(dir, &name)?;
                 list_lock.is_ours()? && change.commit(&file_lock)?
             };
-            if !done {
+            if !is_committed {
                 return Ok(false);
             }
         }
@@ -216,22 +216,22 @@ impl<'t> TaskTransaction<'t> {
     fn prepare_changes(self) -> Result<Vec<(String, PreparedChange<'t>)>, Error> {
         let (io, dir) = (self.team.io(), self.dir);
         let mut changes = Vec::new();
-        let mut last = Vec::new();
+        let mut last_changes = Vec::new();
         for (id, FileEdit { before, after }) in self.edits {
             let name = task_file_name(id);
             if Some(id) == self.removed {
                 changes.extend(raise_high_water_mark(io, dir, id)?);
-                last.push((name.clone(), PreparedChange::prepare_removal(dir, &name, before)));
+                last_changes.push((name.clone(), PreparedChange::prepare_removal(dir, &name, before)));
                 continue;
             }
             if after == before.text() {
                 continue;
             }
             let change = PreparedChange::prepare(io, dir, &name, Some(before), &after, JsonShape::Object)?;
-            let order = if Some(id) == self.committed_last { &mut last } else { &mut changes };
-            order.push((name, change));
+            let list = if Some(id) == self.committed_last { &mut last_changes } else { &mut changes };
+            list.push((name, change));
         }
-        changes.extend(last);
+        changes.extend(last_changes);
         Ok(changes)
     }
 }

@@ -39,14 +39,14 @@ impl TaskUpdate {
         TaskUpdate { status: Some(status), ..TaskUpdate::default() }
     }
 
-    /// Checks the length of each text. `changed` is the task after the update: its metadata, which
+    /// Checks the length of each text. `task` is the task after the update: its metadata, which
     /// includes older fields, must be within the limit.
-    fn check_text_lengths(&self, changed: &Task) -> Result<(), TextTooLong> {
+    fn check_text_lengths(&self, task: &Task) -> Result<(), TextTooLong> {
         let TaskUpdate { subject, description, active_form, metadata, .. } = self;
         TextLimit::TASK_SUBJECT.check_all(subject)?;
         TextLimit::TASK_DESCRIPTION.check_all(description)?;
         TextLimit::TASK_ACTIVE_FORM.check_all(active_form)?;
-        metadata.as_ref().map_or(Ok(()), |_| TextLimit::TASK_METADATA.check_json(&changed.metadata))
+        metadata.as_ref().map_or(Ok(()), |_| TextLimit::TASK_METADATA.check_json(&task.metadata))
     }
 
     /// The tasks that this update must read. An update of dependencies reads the whole list, to find
@@ -152,9 +152,9 @@ fn apply_checked_update(
     update: &TaskUpdate,
     owner: Option<&AgentName>,
 ) -> Result<Task, Error> {
-    let changed = apply_update(draft, id, update, owner)?;
-    update.check_text_lengths(&changed)?;
-    Ok(changed)
+    let task = apply_update(draft, id, update, owner)?;
+    update.check_text_lengths(&task)?;
+    Ok(task)
 }
 
 /// Applies an update to a transaction. `owner` is the owner to set, if any.
@@ -176,7 +176,7 @@ fn apply_update(
         }
     }
     update.remove_blocked_by.iter().try_for_each(|blocker| draft.unlink(*blocker, id))?;
-    update.add_blocks.iter().try_for_each(|waiting| draft.link(id, *waiting))?;
+    update.add_blocks.iter().try_for_each(|blocked| draft.link(id, *blocked))?;
     update.add_blocked_by.iter().try_for_each(|blocker| draft.link(*blocker, id))?;
     if let Some(status) = &update.status {
         set_status(draft, id, status)?;
@@ -190,26 +190,26 @@ fn apply_update(
     draft.task(id).cloned()
 }
 
-fn set_status(draft: &mut TaskTransaction, id: TaskId, to: &TaskStatus) -> Result<(), Error> {
+fn set_status(draft: &mut TaskTransaction, id: TaskId, new_status: &TaskStatus) -> Result<(), Error> {
     use TaskStatus::{Completed, InProgress, Pending};
     let task = draft.task(id)?.clone();
-    match (&task.status, to) {
+    match (&task.status, new_status) {
         (Pending | InProgress | Completed, InProgress) => check_unblocked(draft, &task)?,
         (Pending | InProgress, Pending | Completed) | (Completed, Completed) => {}
-        (from, to) => {
-            return Err(Error::InvalidTransition { id, from: from.to_string(), to: to.to_string() });
+        (from, new_status) => {
+            return Err(Error::InvalidTransition { id, from: from.to_string(), to: new_status.to_string() });
         }
     }
-    if *to == Pending {
+    if *new_status == Pending {
         draft.set(id, &[("owner", None)])?;
     }
-    if (&task.status, to) == (&InProgress, &Pending) {
+    if (&task.status, new_status) == (&InProgress, &Pending) {
         let attempts = Map::from_iter([("attempts".to_owned(), Value::from(task.attempts() + 1))]);
         draft.edit_text(id, |text| with_metadata(text, &attempts))?;
     }
     clear_failure(draft, id)?;
-    if task.status == *to {
+    if task.status == *new_status {
         return Ok(());
     }
-    draft.set(id, &[("status", Some(Value::from(to.as_str())))])
+    draft.set(id, &[("status", Some(Value::from(new_status.as_str())))])
 }

@@ -1,4 +1,5 @@
-//! Who may run each command (docs/permissions.md). A command that is not listed here does not compile.
+//! Who may run each command (docs/permissions.md). `cli::dispatch` checks this before it runs a
+//! command. The program does not compile if a command is missing here.
 
 use super::cli_command::{CliCommand, IntegrationCommand};
 use protocol::allowed_callers::AllowedCallers;
@@ -74,7 +75,7 @@ mod tests {
     const PAGE: &str = include_str!("../../../../docs/permissions.md");
 
     /// The rows of the page's table of commands: who may run them, and the command lines.
-    fn documented() -> Vec<(&'static str, Vec<&'static str>)> {
+    fn documented_commands() -> Vec<(&'static str, Vec<&'static str>)> {
         let table = PAGE.split("<!-- permissions: commands -->\n").nth(1).unwrap();
         let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
         rows.map(|row| {
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     fn page_says_who_may_run_each_command() {
-        for (caller, commands) in documented() {
+        for (caller, commands) in documented_commands() {
             for command in commands {
                 let parsed = parse(command);
                 let expected = match parsed.allowed_callers() {
@@ -108,15 +109,18 @@ mod tests {
 
     #[test]
     fn page_has_every_command() {
-        let names = |command: &clap::Command| -> BTreeSet<String> {
+        let command_names = |command: &clap::Command| -> BTreeSet<String> {
             command.get_subcommands().map(|command| command.get_name().to_owned()).collect()
         };
         let root = Cli::command();
-        let commands = documented().into_iter().flat_map(|(_, commands)| commands);
+        let commands = documented_commands().into_iter().flat_map(|(_, commands)| commands);
         let words: Vec<Vec<&str>> = commands.map(|command| command.split(' ').collect()).collect();
-        let first: BTreeSet<String> = words.iter().map(|words| words[0].to_owned()).collect();
-        assert_eq!(first, names(&root));
-        let of_task = words.iter().filter(|words| words[0] == "task").map(|words| words[1].to_owned());
-        assert_eq!(of_task.collect::<BTreeSet<_>>(), names(root.find_subcommand("task").unwrap()));
+        let first_words: BTreeSet<String> = words.iter().map(|words| words[0].to_owned()).collect();
+        assert_eq!(first_words, command_names(&root));
+        let task_commands = words.iter().filter(|words| words[0] == "task").map(|words| words[1].to_owned());
+        assert_eq!(
+            task_commands.collect::<BTreeSet<_>>(),
+            command_names(root.find_subcommand("task").unwrap())
+        );
     }
 }

@@ -40,19 +40,19 @@ pub(super) fn check_text_values(
     let mut root = build_command();
     root.build();
     let mut command = &root;
-    let mut words = arguments.iter().take_while(|argument| *argument != "--");
-    while let Some(word) = words.next() {
-        match find_option(command, word) {
+    let mut arguments = arguments.iter().take_while(|argument| *argument != "--");
+    while let Some(argument) = arguments.next() {
+        match find_option(command, argument) {
             Some(option) if !option.get_action().takes_values() => {}
             Some(option) => {
-                let value = words.next();
+                let value = arguments.next();
                 if let Some(value) = value.filter(|value| find_option(command, value).is_some())
                     && option.is_allow_hyphen_values_set()
                 {
                     return Err(missing_value(command.clone(), option, value));
                 }
             }
-            None => command = command.find_subcommand(word).unwrap_or(command),
+            None => command = command.find_subcommand(argument).unwrap_or(command),
         }
     }
     Ok(())
@@ -60,17 +60,17 @@ pub(super) fn check_text_values(
 
 fn find_option<'a>(command: &'a Command, argument: &str) -> Option<&'a Arg> {
     let is_named = |option: &&Arg| match argument.strip_prefix("--") {
-        Some(long) => option.get_long().is_some_and(|name| name == long),
+        Some(long_name) => option.get_long().is_some_and(|name| name == long_name),
         None => option.get_short().is_some_and(|name| argument == format!("-{name}")),
     };
     command.get_arguments().find(is_named)
 }
 
-fn missing_value(mut command: Command, option: &Arg, next: &str) -> clap::Error {
+fn missing_value(mut command: Command, option: &Arg, argument: &str) -> clap::Error {
     let option = option.get_long().unwrap_or_default();
     let text = format!(
-        "the value of --{option} is missing, because {next} is an option\n\n  \
-         if {next} is meant as the text, type --{option}={next}"
+        "the value of --{option} is missing, because {argument} is an option\n\n  \
+         if {argument} is meant as the text, type --{option}={argument}"
     );
     command.error(ErrorKind::InvalidValue, text)
 }

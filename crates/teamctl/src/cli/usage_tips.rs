@@ -70,8 +70,8 @@ fn find_command<'a>(root: &'a Command, arguments: &[String]) -> &'a Command {
 
 fn suggest_command(error: &mut clap::Error) {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };
-    let meant = OTHER_WORDS.iter().find(|(other, _)| other == word);
-    if let Some((_, command)) = meant {
+    let suggestion = OTHER_WORDS.iter().find(|(other_word, _)| other_word == word);
+    if let Some((_, command)) = suggestion {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::String((*command).to_owned()));
     }
 }
@@ -83,9 +83,15 @@ fn suggest_program(error: &mut clap::Error, arguments: &[String]) {
     if unknown.starts_with('-') {
         return;
     }
-    let quote = |words: &[String]| words.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" ");
-    let (before, program) = arguments.split_at(index);
-    let tip = format!("the program comes after --: teamctl {} -- {}", quote(before), quote(program));
+    let quote = |arguments: &[String]| {
+        arguments.iter().map(|argument| shell_quote(argument)).collect::<Vec<_>>().join(" ")
+    };
+    let (own_arguments, program_arguments) = arguments.split_at(index);
+    let tip = format!(
+        "the program comes after --: teamctl {} -- {}",
+        quote(own_arguments),
+        quote(program_arguments)
+    );
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
 }
 

@@ -30,30 +30,31 @@ pub(crate) struct BroadcastArgs {
 
 pub(crate) fn run(context: &CommandContext, args: &BroadcastArgs) -> Result<ExitCode, ErrorReport> {
     let caller = context.caller()?;
-    let sent = caller.broadcast(text_or_stdin::read_text(&args.text)?, args.summary.as_deref(), now())?;
-    let Some(error) = sent.partial_error() else {
-        let mut result = sent.to_json();
-        result["message_id"] = json!(message_id(&sent.message));
+    let broadcast =
+        caller.broadcast(text_or_stdin::read_text(&args.text)?, args.summary.as_deref(), now())?;
+    let Some(error) = broadcast.partial_error() else {
+        let mut result = broadcast.to_json();
+        result["message_id"] = json!(message_id(&broadcast.message));
         let sentence = format!("{}.", result["message"].as_str().unwrap_or_default());
         output::print_result(context, &result, &output::sanitize(&sentence));
         return Ok(ExitCode::SUCCESS);
     };
-    Ok(print_partial_result(context, &sent, &error))
+    Ok(print_partial_result(context, &broadcast, &error))
 }
 
 /// Prints the members without the message, and the error of the whole broadcast.
 fn print_partial_result(
     context: &CommandContext,
-    sent: &store::BroadcastResult,
+    broadcast: &store::BroadcastResult,
     whole_error: &ErrorReport,
 ) -> ExitCode {
     if context.args.json {
-        let mut result = sent.to_json();
+        let mut result = broadcast.to_json();
         result["ok"] = json!(false);
-        result["message_id"] = json!(message_id(&sent.message));
+        result["message_id"] = json!(message_id(&broadcast.message));
         output::print_json(&result.to_string());
     }
-    for FailedRecipient { name, error } in &sent.failed {
+    for FailedRecipient { name, error } in &broadcast.failed {
         let message = format!("{name}: {error}");
         output::print_partial_error(context, &ErrorReport { message, ..error.clone() });
     }

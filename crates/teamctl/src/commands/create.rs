@@ -101,7 +101,9 @@ pub(super) fn new_team_name(name: &str) -> Result<TeamName, ErrorReport> {
     TeamName::parse(name).map_err(|error| {
         let error = ErrorReport::new(ErrorKind::Usage, error.to_string());
         match TeamName::sanitize(name) {
-            Ok(plain) => error.with_help(format!("a name that fits: {}", plain.as_str().trim_matches('-'))),
+            Ok(valid_name) => {
+                error.with_help(format!("a name that fits: {}", valid_name.as_str().trim_matches('-')))
+            }
             Err(_) => error,
         }
     })
@@ -118,10 +120,10 @@ fn directory_team_name() -> TeamName {
 /// the result is a name such as `session-1`: Claude Code uses these for its own teams, which teamd
 /// does not show.
 fn team_name_for_directory(directory: &str) -> TeamName {
-    let plain = TeamName::sanitize(directory).map(|name| name.as_str().trim_matches('-').to_owned());
-    let plain = plain.ok().and_then(|name| TeamName::parse(&name).ok());
+    let name = TeamName::sanitize(directory).map(|name| name.as_str().trim_matches('-').to_owned());
+    let name = name.ok().and_then(|name| TeamName::parse(&name).ok());
     let fallback = || TeamName::parse("team").expect("`team` is a valid name");
-    plain.filter(|name| !name.is_claude_session()).unwrap_or_else(fallback)
+    name.filter(|name| !name.is_claude_session()).unwrap_or_else(fallback)
 }
 
 /// A request for a team in the current directory, with defaults for everything else.

@@ -75,7 +75,7 @@ fn result_text(reply: &DeleteTeamReply, logs: Option<&Path>) -> String {
         let directory = shell_quote(&logs.to_string_lossy());
         format!("The output logs of its members stay; to remove them: rm -r {directory}")
     });
-    let first = std::iter::once(format!("{}.", reply.message));
-    let lines: Vec<String> = first.chain(trashed).chain(missing).chain(kept).chain(logs).collect();
+    let summary = std::iter::once(format!("{}.", reply.message));
+    let lines: Vec<String> = summary.chain(trashed).chain(missing).chain(kept).chain(logs).collect();
     lines.join("\n")
 }

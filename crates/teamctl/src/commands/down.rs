@@ -60,8 +60,8 @@ fn suspend_line(name: &str, agent: &AgentExit) -> String {
 }
 
 /// The name of a member, with its team if members of several teams have ended.
-fn shown_name(agent: &AgentExit, all: &[AgentExit]) -> String {
-    match all.iter().all(|other| other.team == agent.team) {
+fn shown_name(agent: &AgentExit, exits: &[AgentExit]) -> String {
+    match exits.iter().all(|other| other.team == agent.team) {
         true => agent.name.to_string(),
         false => format!("{}@{}", agent.name, agent.team),
     }

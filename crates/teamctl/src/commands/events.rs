@@ -85,8 +85,9 @@ impl MemberFilter {
 impl EventsArgs {
     /// Whether an event is of the wanted member and kind.
     fn selects(&self, event: &Value) -> bool {
-        let is_kind =
-            event["event"].as_str().is_some_and(|kind| self.kind.iter().any(|wanted| wanted == kind));
+        let is_kind = event["event"]
+            .as_str()
+            .is_some_and(|kind| self.kind.iter().any(|selected_kind| selected_kind == kind));
         self.member.as_ref().is_none_or(|member| member.selects(event)) && (self.kind.is_empty() || is_kind)
     }
 }
@@ -96,8 +97,8 @@ const MEMBER_KEYS: [&str; 4] = ["member", "owner", "from", "to"];
 
 /// Parses `--since` into ms since the epoch.
 fn parse_since(text: &str) -> Result<u64, String> {
-    if let Some(at) = parse_typed_time(text) {
-        return Ok(at);
+    if let Some(time) = parse_typed_time(text) {
+        return Ok(time);
     }
     let example = "2026-02-13 or 2026-02-13T10:05Z";
     let age = duration::parse(text).map_err(|error| format!("{error}, or as a time like {example}"))?;
@@ -133,8 +134,8 @@ fn print_event(context: &CommandContext, args: &EventsArgs, line: &[u8]) {
     let line = String::from_utf8_lossy(line);
     let event: Option<Value> = serde_json::from_str(&line).ok().filter(Value::is_object);
     let is_of_other_team = |event: &Value| {
-        let selected = context.args.team.as_deref();
-        selected.is_some_and(|team| event["team"].as_str().is_some_and(|of| of != team))
+        let selected_team = context.args.team.as_deref();
+        selected_team.is_some_and(|team| event["team"].as_str().is_some_and(|event_team| event_team != team))
     };
     let is_excluded =
         |event: &Value| is_before(event, args.since) || is_of_other_team(event) || !args.selects(event);
@@ -171,8 +172,8 @@ impl<F: FnMut(&[u8])> LineSplitter<F> {
     fn push(&mut self, bytes: &[u8]) {
         self.partial_line.extend_from_slice(bytes);
         let Some(end) = self.partial_line.iter().rposition(|byte| *byte == b'\n') else { return };
-        let rest = self.partial_line.split_off(end + 1);
-        let complete = std::mem::replace(&mut self.partial_line, rest);
+        let partial_line = self.partial_line.split_off(end + 1);
+        let complete = std::mem::replace(&mut self.partial_line, partial_line);
         complete[..end]
             .split(|byte| *byte == b'\n')
             .filter(|line| !line.is_empty())

@@ -88,9 +88,11 @@ fn check_no_commands(file: &Path, archive: &TeamArchive, policy: &Policy) -> Res
     if lines.is_empty() {
         return Ok(());
     }
-    let shown = file.display();
-    let message =
-        format!("cannot import {shown} without --yes: workers run its commands:\n  {}", lines.join("\n  "));
+    let path_text = file.display();
+    let message = format!(
+        "cannot import {path_text} without --yes: workers run its commands:\n  {}",
+        lines.join("\n  ")
+    );
     let file = shell_quote(&file.to_string_lossy());
     Err(ErrorReport::new(ErrorKind::Refused, output::sanitize(&message))
         .with_help(format!("if you trust all of them: teamctl import {file} --yes")))
@@ -191,13 +193,13 @@ struct AllowedReader<R> {
 
 impl<R: Read> Read for AllowedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let allowed = usize::try_from(self.allowance.get()).unwrap_or(usize::MAX).min(buffer.len());
-        if allowed == 0 && !buffer.is_empty() {
+        let limit = usize::try_from(self.allowance.get()).unwrap_or(usize::MAX).min(buffer.len());
+        if limit == 0 && !buffer.is_empty() {
             return Err(std::io::ErrorKind::FileTooLarge.into());
         }
-        let read = self.input.read(&mut buffer[..allowed])?;
-        self.allowance.set(self.allowance.get() - read as u64);
-        Ok(read)
+        let count = self.input.read(&mut buffer[..limit])?;
+        self.allowance.set(self.allowance.get() - count as u64);
+        Ok(count)
     }
 }
 

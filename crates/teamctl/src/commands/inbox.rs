@@ -113,17 +113,19 @@ struct InboxReader<'a> {
 impl InboxReader<'_> {
     fn print_current(&self) -> Result<ExitCode, ErrorReport> {
         let selection = if self.args.unread { EntrySelection::Unread } else { EntrySelection::All };
-        let last = self.inbox.read_last(selection, self.args.limit.unwrap_or(usize::MAX))?;
-        let shown = Vec::from(last.entries);
+        let last_entries = self.inbox.read_last(selection, self.args.limit.unwrap_or(usize::MAX))?;
+        let entries = Vec::from(last_entries.entries);
         if self.context.args.json {
-            let messages: Vec<Value> = shown.iter().map(entry_json).collect();
+            let messages: Vec<Value> = entries.iter().map(entry_json).collect();
             output::print_result(self.context, &json!({"messages": messages}), "");
-        } else if shown.is_empty() {
+        } else if entries.is_empty() {
             output::print_result(self.context, &json!({}), "No messages.");
         } else {
-            collapse_repeats(&shown).into_iter().for_each(|repeated| self.print_repeated(repeated));
+            collapse_repeats(&entries)
+                .into_iter()
+                .for_each(|repeated_entry| self.print_repeated(repeated_entry));
         }
-        self.mark_read(&shown)?;
+        self.mark_read(&entries)?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -131,11 +133,11 @@ impl InboxReader<'_> {
     fn follow(&self, team: &Team) -> Result<ExitCode, ErrorReport> {
         let directory = self.inbox.path().parent().map(ToOwned::to_owned);
         let mut watcher = DirectoryWatcher::new_for_stream(directory.as_slice())?;
-        let mut seen = SeenEntries::default();
+        let mut seen_entries = SeenEntries::default();
         let mut limit = self.args.limit;
         loop {
-            let shown = self.print_new(&mut seen, limit.take())?;
-            self.mark_read(&shown)?;
+            let printed = self.print_new(&mut seen_entries, limit.take())?;
+            self.mark_read(&printed)?;
             if !team.config_path().exists() || watcher.wait(None)? == WatchEvent::OutputClosed {
                 return Ok(ExitCode::SUCCESS);
             }
@@ -151,10 +153,10 @@ impl InboxReader<'_> {
         limit: Option<usize>,
     ) -> Result<Vec<InboxEntry>, ErrorReport> {
         // Not in the value of the fold: if the inbox is read again, entries that were seen come no more.
-        let (mut last, mut shown) = (VecDeque::new(), Vec::new());
+        let (mut last_entries, mut printed) = (VecDeque::new(), Vec::new());
         let mut print = |entry: InboxEntry| {
             self.print(&entry);
-            shown.extend(Some(entry).filter(|_| self.args.mark_read));
+            printed.extend(Some(entry).filter(|_| self.args.mark_read));
         };
         self.inbox.fold(|counts: &mut EntryCounts, entry| {
             if !seen.is_new(&entry, counts) || !self.is_shown(&entry) {
@@ -163,13 +165,13 @@ impl InboxReader<'_> {
             match limit {
                 None => print(entry),
                 Some(limit) => {
-                    last.push_back(entry);
-                    last.drain(..last.len().saturating_sub(limit));
+                    last_entries.push_back(entry);
+                    last_entries.drain(..last_entries.len().saturating_sub(limit));
                 }
             }
         })?;
-        last.into_iter().for_each(print);
-        Ok(shown)
+        last_entries.into_iter().for_each(print);
+        Ok(printed)
     }
 
     fn is_shown(&self, entry: &InboxEntry) -> bool {
@@ -189,9 +191,9 @@ impl InboxReader<'_> {
         output::print_item(self.context, &entry_json(entry), &sentence);
     }
 
-    fn mark_read(&self, shown: &[InboxEntry]) -> Result<(), ErrorReport> {
+    fn mark_read(&self, entries: &[InboxEntry]) -> Result<(), ErrorReport> {
         let unread: Vec<InboxEntry> =
-            shown.iter().filter(|entry| entry.unread().is_some()).cloned().collect();
+            entries.iter().filter(|entry| entry.unread().is_some()).cloned().collect();
         // If the output is closed or lost, no person has read the messages.
         let is_unseen = is_output_closed() || output::has_lost_output();
         if !self.args.mark_read || unread.is_empty() || is_unseen {

@@ -28,8 +28,8 @@ fn layout_names() -> PossibleValuesParser {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &LayoutArgs) -> Result<ExitCode, ErrorReport> {
-    let known = control::Layout::ALL.into_iter().find(|(_, name)| *name == args.layout);
-    let layout = known.map(|(layout, _)| layout).unwrap_or_default();
+    let entry = control::Layout::ALL.into_iter().find(|(_, name)| *name == args.layout);
+    let layout = entry.map(|(layout, _)| layout).unwrap_or_default();
     let team = context.team_name(&context.root()?)?;
     let request = Request::SetLayout(SetLayoutRequest { team, layout });
     let reply: SetLayoutReply = context.request(request)?;

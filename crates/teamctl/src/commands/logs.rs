@@ -51,11 +51,11 @@ pub(super) enum ShownSpawns {
 pub(crate) fn run(context: &CommandContext, args: &LogsArgs) -> Result<ExitCode, ErrorReport> {
     let team = team_of_log(context, &args.name)?;
     let path = find_log(&agent_log_dir(&context.state_dir_path()?, &team), strip_team(&args.name, &team))?;
-    let shown = if args.all_spawns { ShownSpawns::All } else { ShownSpawns::Last };
+    let shown_spawns = if args.all_spawns { ShownSpawns::All } else { ShownSpawns::Last };
     if args.follow {
-        return follow(context, &path, shown);
+        return follow(context, &path, shown_spawns);
     }
-    print_past(context, &mut RotatedLog::open(&path), shown)?;
+    print_past(context, &mut RotatedLog::open(&path), shown_spawns)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -63,9 +63,9 @@ pub(crate) fn run(context: &CommandContext, args: &LogsArgs) -> Result<ExitCode,
 /// been deleted already, because its logs are kept.
 fn team_of_log(context: &CommandContext, address: &str) -> Result<TeamName, ErrorReport> {
     let state = context.state_dir_path()?;
-    let named = context.args.team.as_deref().or_else(|| Some(address.split_once('@')?.1));
-    let named = named.and_then(|name| TeamName::parse(name).ok());
-    match named.filter(|team| agent_log_dir(&state, team).is_dir()) {
+    let explicit_team = context.args.team.as_deref().or_else(|| Some(address.split_once('@')?.1));
+    let explicit_team = explicit_team.and_then(|name| TeamName::parse(name).ok());
+    match explicit_team.filter(|team| agent_log_dir(&state, team).is_dir()) {
         Some(team) => context.check_acts_in(Some(&team)).map(|()| team),
         None => Ok(team_of_address(context, address)?.name().clone()),
     }
@@ -75,12 +75,12 @@ fn team_of_log(context: &CommandContext, address: &str) -> Result<TeamName, Erro
 pub(super) fn follow(
     context: &CommandContext,
     path: &Path,
-    shown: ShownSpawns,
+    shown_spawns: ShownSpawns,
 ) -> Result<ExitCode, ErrorReport> {
     let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
     let mut watcher = DirectoryWatcher::new_for_stream(&[directory])?;
     let mut log = RotatedLog::open(path);
-    let mut output = print_past(context, &mut log, shown)?;
+    let mut output = print_past(context, &mut log, shown_spawns)?;
     while output == OutputState::Open && watcher.wait(None)? != WatchEvent::OutputClosed {
         output = print_new(context, &mut log)?;
     }
@@ -98,23 +98,24 @@ enum OutputState {
 fn print_past(
     context: &CommandContext,
     log: &mut RotatedLog,
-    shown: ShownSpawns,
+    shown_spawns: ShownSpawns,
 ) -> Result<OutputState, ErrorReport> {
     let mut bytes = Vec::new();
     while let Some(chunk) = log.next_chunk()? {
         bytes.extend(chunk);
     }
     let spawns = split_by_spawn(&bytes);
-    let print = match shown {
+    let print = match shown_spawns {
         ShownSpawns::All if spawns.len() > 1 => print_with_heading,
         ShownSpawns::All | ShownSpawns::Last => print_chunk,
     };
-    let (last, earlier) = spawns.split_last().expect("a log has at least one part");
-    if shown == ShownSpawns::Last && last.output.is_empty() && !earlier.is_empty() {
+    let (last_spawn, earlier_spawns) = spawns.split_last().expect("a log has at least one part");
+    if shown_spawns == ShownSpawns::Last && last_spawn.output.is_empty() && !earlier_spawns.is_empty() {
         output::print_warning("this spawn has printed nothing yet; for earlier ones: --all-spawns");
     }
-    let printed = if shown == ShownSpawns::All { spawns.as_slice() } else { std::slice::from_ref(last) };
-    let is_closed = printed.iter().any(|spawn| print(context, spawn) == OutputState::Closed);
+    let printed_spawns =
+        if shown_spawns == ShownSpawns::All { spawns.as_slice() } else { std::slice::from_ref(last_spawn) };
+    let is_closed = printed_spawns.iter().any(|spawn| print(context, spawn) == OutputState::Closed);
     Ok(if is_closed { OutputState::Closed } else { OutputState::Open })
 }
 
@@ -170,15 +171,15 @@ fn find_log(directory: &Path, name: &str) -> Result<PathBuf, ErrorReport> {
     // During a rotation only the previous log exists for a moment.
     let stem = |name: String| Some(name.strip_suffix(".1").unwrap_or(&name).strip_suffix(".log")?.to_owned());
     let stems: BTreeSet<String> = names.filter_map(stem).collect();
-    if let Some(found) = stems.iter().find(|found| found.eq_ignore_ascii_case(name)) {
-        return Ok(directory.join(format!("{found}.log")));
+    if let Some(stem) = stems.iter().find(|stem| stem.eq_ignore_ascii_case(name)) {
+        return Ok(directory.join(format!("{stem}.log")));
     }
-    let missing = ErrorReport::new(
+    let error = ErrorReport::new(
         ErrorKind::NotFound,
         format!("cannot find a log of {name} in {}", directory.display()),
     );
-    let near = did_you_mean(name, &stems);
-    Err(missing.with_help(near.unwrap_or_else(|| match AgentName::new_unchecked(name).is_lead() {
+    let suggestion = did_you_mean(name, &stems);
+    Err(error.with_help(suggestion.unwrap_or_else(|| match AgentName::new_unchecked(name).is_lead() {
         true => "teamd did not start the lead: its output is in its own terminal".to_owned(),
         false => "a member that has printed nothing has none; see: teamctl status".to_owned(),
     })))
@@ -193,8 +194,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::File::create(dir.path().join("Ann.log")).unwrap();
         assert_eq!(find_log(dir.path(), "ann"), Ok(dir.path().join("Ann.log")));
-        let missing = find_log(dir.path(), "../ann").unwrap_err();
-        assert_eq!(missing.kind, ErrorKind::NotFound);
+        let error = find_log(dir.path(), "../ann").unwrap_err();
+        assert_eq!(error.kind, ErrorKind::NotFound);
         assert_eq!(find_log(dir.path(), "anm").unwrap_err().help.as_deref(), Some("did you mean Ann?"));
         let help = |name: &str| find_log(dir.path(), name).unwrap_err().help.unwrap();
         assert!(

@@ -53,11 +53,12 @@ fn all_pages(mut teamctl: Command) -> Vec<ManPage> {
 /// Adds the page of `command`, then those of its subcommands.
 fn add_pages(command: &Command, name: &str, pages: &mut Vec<ManPage>) {
     let mut roff = Vec::new();
-    let rendered = Generator::new(command.clone().display_name(name.to_owned())).render(&mut roff);
-    rendered.expect("writing into memory does not fail");
+    let result = Generator::new(command.clone().display_name(name.to_owned())).render(&mut roff);
+    result.expect("writing into memory does not fail");
     pages.push(ManPage { name: name.to_owned(), roff });
-    let commands = command.get_subcommands().filter(|each| !each.is_hide_set());
-    commands.for_each(|each| add_pages(each, &format!("{name}-{}", each.get_name()), pages));
+    let commands = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
+    commands
+        .for_each(|subcommand| add_pages(subcommand, &format!("{name}-{}", subcommand.get_name()), pages));
 }
 
 #[cfg(test)]

@@ -71,8 +71,8 @@ pub(crate) fn run(context: &CommandContext, args: &McpArgs) -> Result<ExitCode, 
 /// environment variables, which name the member.
 fn identify_by_parent(context: &CommandContext, args: &McpArgs) -> Result<(), ErrorReport> {
     let socket = context.daemon_socket().unwrap_or_default();
-    let expected = context.args.root.as_deref().map(|root| ExpectedRoot { root, socket: &socket });
-    match parent_agent(expected) {
+    let expected_root = context.args.root.as_deref().map(|root| ExpectedRoot { root, socket: &socket });
+    match parent_agent(expected_root) {
         ParentAgent::Known(variables) => exec_self_as_agent(&variables),
         ParentAgent::Unidentified if args.member.is_none() => Err(unidentified_agent()),
         ParentAgent::Unidentified | ParentAgent::NotFound => Ok(()),
@@ -82,9 +82,12 @@ fn identify_by_parent(context: &CommandContext, args: &McpArgs) -> Result<(), Er
 /// Executes `teamctl` again with the agent's environment variables. They name the member and
 /// determine teamd's directories.
 fn exec_self_as_agent(variables: &AgentEnvironment) -> Result<(), ErrorReport> {
-    let own = own_program()?;
-    let error = Command::new(&own).args(std::env::args_os().skip(1)).envs(variables).exec();
-    Err(ErrorReport::new(ErrorKind::MissingPath, format!("cannot start {} again: {error}", own.display())))
+    let own_path = own_program()?;
+    let error = Command::new(&own_path).args(std::env::args_os().skip(1)).envs(variables).exec();
+    Err(ErrorReport::new(
+        ErrorKind::MissingPath,
+        format!("cannot start {} again: {error}", own_path.display()),
+    ))
 }
 
 fn unidentified_agent() -> ErrorReport {
@@ -114,36 +117,37 @@ struct McpIdentity {
     team: Option<TeamName>,
 }
 
-/// Determines the member that the MCP server acts for. `requested` is the value of `--member`,
+/// Determines the member that the MCP server acts for. `requested_name` is the value of `--member`,
 /// `NAME` or `NAME@TEAM`. `own_name` is the member's name in the environment of this process.
 /// `team` comes from `--team` or the environment. Fails if these contradict each other.
 fn resolve_identity(
-    requested: Option<&str>,
+    requested_name: Option<&str>,
     own_name: Option<&str>,
     team: Option<&str>,
 ) -> Result<McpIdentity, ErrorReport> {
-    let (requested, requested_team) = match requested.map(|name| name.split_once('@').unwrap_or((name, ""))) {
-        Some((name, team)) => {
-            (Some(AgentName::new_unchecked(name)), Some(team).filter(|team| !team.is_empty()))
-        }
-        None => (None, None),
-    };
+    let (requested_name, requested_team) =
+        match requested_name.map(|name| name.split_once('@').unwrap_or((name, ""))) {
+            Some((name, team)) => {
+                (Some(AgentName::new_unchecked(name)), Some(team).filter(|team| !team.is_empty()))
+            }
+            None => (None, None),
+        };
     let own_name = own_name.map(AgentName::new_unchecked);
-    if let (Some(requested), Some(own_name)) = (&requested, &own_name)
-        && requested != own_name
+    if let (Some(requested_name), Some(own_name)) = (&requested_name, &own_name)
+        && requested_name != own_name
     {
-        let message = format!("cannot speak for {requested}: this is the environment of {own_name}");
+        let message = format!("cannot speak for {requested_name}: this is the environment of {own_name}");
         return Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave --member out"));
     }
-    if let (Some(requested), Some(team)) = (requested_team, team)
-        && requested != team
+    if let (Some(requested_name), Some(team)) = (requested_team, team)
+        && requested_name != team
     {
-        let message = format!("cannot speak for an agent of {requested}: the team here is {team}");
+        let message = format!("cannot speak for an agent of {requested_name}: the team here is {team}");
         return Err(
             ErrorReport::new(ErrorKind::NotPermitted, message).with_help("name one team, in one place")
         );
     }
-    let name = own_name.or(requested).unwrap_or_else(AgentName::lead);
+    let name = own_name.or(requested_name).unwrap_or_else(AgentName::lead);
     let team = requested_team.or(team).map(TeamName::parse).transpose();
     let team = team.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
     if team.is_none() && !name.is_lead() {

@@ -90,9 +90,13 @@ pub(super) fn policy_text(policy: &TeamPolicy) -> String {
 /// The limits of exchanges between two members, unless they are the defaults.
 fn exchange_text(limits: ExchangeLimits) -> Option<String> {
     let text = |(within_ms, turns): (u64, u32)| format!("{turns} in {}", short_duration(within_ms));
-    let all: Vec<String> = limits.windows().map(text).collect();
-    let all = if all.is_empty() { "without limit".to_owned() } else { format!("at most {}", all.join(", ")) };
-    (limits != ExchangeLimits::default()).then(|| format!("turns on messages of one member: {all}"))
+    let limits_text: Vec<String> = limits.windows().map(text).collect();
+    let limits_text = if limits_text.is_empty() {
+        "without limit".to_owned()
+    } else {
+        format!("at most {}", limits_text.join(", "))
+    };
+    (limits != ExchangeLimits::default()).then(|| format!("turns on messages of one member: {limits_text}"))
 }
 
 fn approver_text(approver: Approver) -> &'static str {

@@ -26,27 +26,27 @@ pub(crate) struct RequestsArgs {}
 pub(crate) fn run(context: &CommandContext, _: &RequestsArgs) -> Result<ExitCode, ErrorReport> {
     let root = context.root()?;
     let teams = context.candidate_teams(&root)?;
-    let (mut open, mut code) = (Vec::new(), ExitCode::SUCCESS);
+    let (mut requests, mut exit_code) = (Vec::new(), ExitCode::SUCCESS);
     for team in &teams {
         match open_requests(context, &root, team) {
-            Ok(requests) => open.extend(requests),
+            Ok(team_requests) => requests.extend(team_requests),
             // The requests of the other teams are listed all the same.
             Err(error) if teams.len() > 1 => {
                 output::print_partial_error(context, &error);
-                code = ExitCode::from(ErrorKind::Partial.exit_code());
+                exit_code = ExitCode::from(ErrorKind::Partial.exit_code());
             }
             Err(error) => return Err(error),
         }
     }
     let (sender, commands) = match teams.as_slice() {
-        [only] => {
-            (SenderFormat::Name, suggested_command_options::suggested_commands_for_team(context, only)?)
+        [team] => {
+            (SenderFormat::Name, suggested_command_options::suggested_commands_for_team(context, team)?)
         }
         // The commands need no team, because an id identifies its team.
         _ => (SenderFormat::NameAtTeam, suggested_command_options::suggested_commands(context)),
     };
-    print_requests(context, &open, sender, &commands);
-    Ok(code)
+    print_requests(context, &requests, sender, &commands);
+    Ok(exit_code)
 }
 
 /// How the sender of a request is shown.
@@ -74,25 +74,25 @@ fn open_requests(
     let suspended = std::mem::take(&mut scan.suspended).into_iter();
     let suspended = suspended.map(|request| (RequestView { request, policy_answer: None }, true));
     let open = request_view::open_requests(&policy, scan).into_iter().map(|view| (view, false));
-    let all = open.chain(suspended);
-    Ok(all.map(|(view, is_suspended)| TeamRequest { team: team.clone(), view, is_suspended }).collect())
+    let views = open.chain(suspended);
+    Ok(views.map(|(view, is_suspended)| TeamRequest { team: team.clone(), view, is_suspended }).collect())
 }
 
 fn print_requests(
     context: &CommandContext,
-    open: &[TeamRequest],
+    requests: &[TeamRequest],
     sender: SenderFormat,
     commands: &SuggestedCommands,
 ) {
     if context.args.json {
-        let requests: Vec<Value> = open.iter().map(request_json).collect();
+        let requests: Vec<Value> = requests.iter().map(request_json).collect();
         return output::print_result(context, &json!({"requests": requests}), "");
     }
-    if open.is_empty() {
+    if requests.is_empty() {
         return output::print_result(context, &json!({}), "no open requests");
     }
     let now = now();
-    let texts: Vec<String> = open.iter().map(|request| request_text(request, sender, now)).collect();
+    let texts: Vec<String> = requests.iter().map(|request| request_text(request, sender, now)).collect();
     output::print_result(context, &json!({}), &texts.join("\n\n"));
     let approve = commands.command(&["approve", "ID"]);
     let deny = commands.command(&["deny", "ID", "--reason", "TEXT"]);

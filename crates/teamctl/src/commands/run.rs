@@ -84,8 +84,8 @@ pub(crate) fn run(context: &CommandContext, args: &RunArgs) -> Result<ExitCode, 
     drop(display);
     let report = result?;
     result_table::print_report(&context, &name, &report);
-    let notified = report.notice.as_ref().map_or(Ok(()), |text| notify_person(text));
-    notified.unwrap_or_else(|error| output::print_partial_error(&context, &error));
+    let result = report.notice.as_ref().map_or(Ok(()), |text| notify_person(text));
+    result.unwrap_or_else(|error| output::print_partial_error(&context, &error));
     report.cleanup?;
     Ok(ExitCode::from(report.exit_code))
 }
@@ -93,8 +93,8 @@ pub(crate) fn run(context: &CommandContext, args: &RunArgs) -> Result<ExitCode, 
 /// Checks that the team of `-t`, if given, is the team that the file names. The value of
 /// $TEAMD_TEAM is ignored, because the user did not give it for this invocation.
 fn check_team_option(context: &CommandContext, name: &TeamName) -> Result<(), ErrorReport> {
-    let given = context.args.team.as_deref().filter(|team| env_var("TEAMD_TEAM").as_deref() != Some(*team));
-    match given {
+    let team = context.args.team.as_deref().filter(|team| env_var("TEAMD_TEAM").as_deref() != Some(*team));
+    match team {
         Some(team) if team != name.as_str() => {
             let message = format!("cannot run the file as team {team}: it names its team {name}");
             Err(ErrorReport::new(ErrorKind::Usage, message)

@@ -87,7 +87,7 @@ fn apply(file: &SettingsFile, mode: SetupMode) -> Result<SettingsChange, ErrorRe
     let suffix = format!(".before-teamd-{}", store::now());
     let backup = match mode {
         SetupMode::Write if !file.is_up_to_date() => {
-            file.settings.replace(file.wanted.as_bytes(), &suffix)?
+            file.settings.replace(file.merged.as_bytes(), &suffix)?
         }
         _ => None,
     };

@@ -83,13 +83,13 @@ fn requested_text(reply: &ExitsReply) -> String {
 
 /// Prints how each member ended. Returns the exit code.
 ///
-/// `only_member` is the exit of the member if the user named exactly one member. `empty` is printed
-/// if the reply has no members.
+/// `only_member` is the exit of the member if the user named exactly one member. `text_if_empty` is
+/// printed if the reply has no members.
 pub(crate) fn print_exits(
     context: &CommandContext,
     reply: &ExitsReply,
     only_member: Option<&AgentExit>,
-    empty: &str,
+    text_if_empty: &str,
 ) -> ExitCode {
     if context.args.json {
         output::print_json(&exits_json(reply, only_member).to_string());
@@ -97,8 +97,8 @@ pub(crate) fn print_exits(
         for agent in &reply.exits {
             output::print_line(&output::sanitize(&exit_line(agent.name.as_str(), agent)));
         }
-        if reply.exits.is_empty() && !empty.is_empty() {
-            output::print_line(empty);
+        if reply.exits.is_empty() && !text_if_empty.is_empty() {
+            output::print_line(text_if_empty);
         }
     }
     exit_code(&reply.exits)
@@ -113,7 +113,7 @@ pub(super) fn exit_line(name: &str, agent: &AgentExit) -> String {
 /// Why something of the agent is left. Empty if nothing is.
 pub(super) fn cleanup_text(agent: &AgentExit) -> String {
     match &agent.cleanup_error {
-        Some(why) => format!("; {why}; teamd, or the next one, tries again"),
+        Some(error) => format!("; {error}; teamd, or the next one, tries again"),
         None => String::new(),
     }
 }

@@ -27,10 +27,11 @@ pub(crate) fn run(context: &CommandContext, mut args: SpawnOptions) -> Result<Ex
         }
         request = rebuild_for_worktree(&context.root()?, request, args, worktree)?;
     }
-    let earlier = earlier_message_count(context, &request);
+    let earlier_count = earlier_message_count(context, &request);
     let reply: SpawnReply = context.request(Request::Spawn(Box::new(request)))?;
     let commands = suggested_command_options::suggested_commands_for_team(context, &reply.team_name)?;
-    let text = [Some(result_text(&reply, &commands)), earlier_messages_text(reply.name.as_str(), earlier)];
+    let text =
+        [Some(result_text(&reply, &commands)), earlier_messages_text(reply.name.as_str(), earlier_count)];
     output::print_result(context, &reply, &text.into_iter().flatten().collect::<Vec<_>>().join("\n"));
     Ok(ExitCode::SUCCESS)
 }
@@ -40,13 +41,13 @@ fn earlier_message_count(context: &CommandContext, request: &SpawnRequest) -> us
     if request.earlier_messages == EarlierMessages::Discard {
         return 0;
     }
-    let unread = context
+    let unread_entries = context
         .root()
         .ok()
         .and_then(|root| root.team(&request.team).ok()?.inbox(&request.name).read_unread().ok());
     let is_text =
-        |entry: &InboxEntry| entry.unread().is_some_and(|text| Payload::parse(&text.text).is_none());
-    unread.unwrap_or_default().iter().filter(|entry| is_text(entry)).count()
+        |entry: &InboxEntry| entry.unread().is_some_and(|message| Payload::parse(&message.text).is_none());
+    unread_entries.unwrap_or_default().iter().filter(|entry| is_text(entry)).count()
 }
 
 fn earlier_messages_text(name: &str, count: usize) -> Option<String> {
@@ -65,10 +66,10 @@ fn earlier_messages_text(name: &str, count: usize) -> Option<String> {
 /// `Usage`. The help of the error suggests a similar valid name, if there is one.
 fn check_name(name: &str) -> Result<(), ErrorReport> {
     let Err(error) = AgentName::parse(name) else { return Ok(()) };
-    let plain = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-', "-");
+    let valid_name = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-', "-");
     let error = ErrorReport::new(ErrorKind::Usage, error.to_string());
-    Err(match AgentName::parse(&plain) {
-        Ok(plain) => error.with_help(format!("a name that fits: {plain}")),
+    Err(match AgentName::parse(&valid_name) {
+        Ok(valid_name) => error.with_help(format!("a name that fits: {valid_name}")),
         Err(_) => error,
     })
 }

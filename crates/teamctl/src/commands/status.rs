@@ -76,8 +76,8 @@ pub(crate) fn run(context: &CommandContext, args: &StatusArgs) -> Result<ExitCod
     }
     let Err(error) = status else { return Ok(ExitCode::SUCCESS) };
     let help = error.help.as_ref().map(|help| format!("\n  {}", rewrite_commands(context, help)));
-    let shown = if teams.is_empty() { "" } else { "; the lines above are from the files" };
-    print_warning(&format!("{}{shown}{}", error.message, help.unwrap_or_default()));
+    let source_note = if teams.is_empty() { "" } else { "; the lines above are from the files" };
+    print_warning(&format!("{}{source_note}{}", error.message, help.unwrap_or_default()));
     Ok(ExitCode::from(error.kind.exit_code()))
 }
 
@@ -141,8 +141,8 @@ fn teams_with_members(
 ) -> Result<Vec<TeamView>, ErrorReport> {
     let Some(root) = context.existing_root()? else { return Ok(Vec::new()) };
     let state = context.directories()?.state_dir;
-    let suspended = if status.is_none() { read_suspended_teams(&state) } else { Vec::new() };
-    let source = StatusSource::from_reply_or_roster(status, &suspended);
+    let suspended_teams = if status.is_none() { read_suspended_teams(&state) } else { Vec::new() };
+    let source = StatusSource::from_reply_or_roster(status, &suspended_teams);
     let mut teams = team_views(context, &root, source, args)?;
     let leads = store::read_leads_file(&state);
     for team in &mut teams {
@@ -166,31 +166,31 @@ fn team_views(
     source: StatusSource,
     args: &StatusArgs,
 ) -> Result<Vec<TeamView>, ErrorReport> {
-    let selected = context.args.team.is_some().then(|| context.team_name(root)).transpose()?;
-    let is_shown = |team: &TeamName| match &selected {
-        Some(selected) => team == selected,
+    let selected_team = context.args.team.is_some().then(|| context.team_name(root)).transpose()?;
+    let is_shown = |team: &TeamName| match &selected_team {
+        Some(selected_team) => team == selected_team,
         None => args.all || !team.is_claude_session(),
     };
     // A team whose config.json is missing at the moment is known to the daemon alone.
-    let known = source.teams().iter().map(|team| team.name.clone());
-    let names: BTreeSet<TeamName> = root.teams()?.into_iter().chain(known).filter(is_shown).collect();
+    let known_names = source.teams().iter().map(|team| team.name.clone());
+    let names: BTreeSet<TeamName> = root.teams()?.into_iter().chain(known_names).filter(is_shown).collect();
     Ok(names.into_iter().map(|name| team_view(root, name, source, &mut count_unread)).collect())
 }
 
 /// Removes everything that is not about the current or past member `name`.
 fn keep_member(teams: &mut Vec<TeamView>, name: &str) -> Result<(), ErrorReport> {
     let team_members = |team: &TeamView| {
-        let past = team.past_members.iter().map(|past| past.name.to_string());
-        team.members.iter().map(|member| member.name.clone()).chain(past).collect::<Vec<_>>()
+        let past_names = team.past_members.iter().map(|past_member| past_member.name.to_string());
+        team.members.iter().map(|member| member.name.clone()).chain(past_names).collect::<Vec<_>>()
     };
-    let all: Vec<String> = teams.iter().flat_map(team_members).collect();
+    let known_names: Vec<String> = teams.iter().flat_map(team_members).collect();
     let team_of_name = teams.iter().map(|team| &team.name).find(|team| team.as_str() == name).cloned();
     for team in teams.iter_mut() {
         let bare_name = strip_team(name, &team.name);
         let is_match = |name: &str| name.eq_ignore_ascii_case(bare_name);
         team.members.retain(|member| is_match(&member.name));
-        team.past_members.retain(|past| is_match(past.name.as_str()));
-        team.worktrees.retain(|tree| is_match(tree.member.as_str()));
+        team.past_members.retain(|past_member| is_match(past_member.name.as_str()));
+        team.worktrees.retain(|worktree| is_match(worktree.member.as_str()));
         team.abandoned_tasks.retain(|task| is_match(task.owner.as_str()));
         team.failed_tasks.retain(|task| task.owner.as_ref().is_some_and(|owner| is_match(owner.as_str())));
     }
@@ -203,9 +203,9 @@ fn keep_member(teams: &mut Vec<TeamView>, name: &str) -> Result<(), ErrorReport>
         return Err(ErrorReport::new(ErrorKind::NotFound, message)
             .with_help(format!("its status: teamctl status -t {team}")));
     }
-    let near = did_you_mean(name, all.iter().map(String::as_str));
+    let suggestion = did_you_mean(name, known_names.iter().map(String::as_str));
     Err(ErrorReport::new(ErrorKind::NotFound, format!("cannot find {name}: no such member"))
-        .with_help(near.unwrap_or_else(|| "list them with: teamctl status".to_owned())))
+        .with_help(suggestion.unwrap_or_else(|| "list them with: teamctl status".to_owned())))
 }
 
 fn print_teams(
@@ -230,8 +230,8 @@ fn print_teams(
     if teams.is_empty() {
         let create = suggested_commands(context).command(&["create", "NAME"]);
         // Without a daemon, the first step is to start one: an error says so.
-        let next = status.map_or_else(String::new, |_| format!(" Create one: {create}"));
-        print_line(&format!("No teams.{next}"));
+        let hint = status.map_or_else(String::new, |_| format!(" Create one: {create}"));
+        print_line(&format!("No teams.{hint}"));
         print_session_teams_hint(context)?;
     }
     Ok(())
@@ -241,11 +241,11 @@ fn print_teams(
 fn print_session_teams_hint(context: &CommandContext) -> Result<(), ErrorReport> {
     let teams = context.existing_root()?.map_or(Ok(Vec::new()), |root| root.teams())?;
     let count = teams.iter().filter(|team| team.is_claude_session()).count();
-    let all = suggested_commands(context).command(&["status", "--all"]);
+    let all_command = suggested_commands(context).command(&["status", "--all"]);
     match count {
         0 => {}
-        1 => print_line(&format!("1 team of a Claude Code session: {all}")),
-        count => print_line(&format!("{count} teams of Claude Code sessions: {all}")),
+        1 => print_line(&format!("1 team of a Claude Code session: {all_command}")),
+        count => print_line(&format!("{count} teams of Claude Code sessions: {all_command}")),
     }
     Ok(())
 }

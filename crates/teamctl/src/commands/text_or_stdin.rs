@@ -21,8 +21,9 @@ pub(super) fn standard_input() -> Result<String, ErrorReport> {
 fn read(input: impl Read) -> Result<String, ErrorReport> {
     let mut bytes = Vec::new();
     // One byte more than the limit shows that the text is too long. The input may be endless.
-    let read = input.take(MESSAGE_LIMIT as u64 + 1).read_to_end(&mut bytes);
-    read.map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot read standard input: {error}")))?;
+    let result = input.take(MESSAGE_LIMIT as u64 + 1).read_to_end(&mut bytes);
+    result
+        .map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot read standard input: {error}")))?;
     if bytes.len() > MESSAGE_LIMIT {
         let message =
             format!("cannot send a text of more than {MESSAGE_LIMIT} bytes: {MESSAGE_LIMIT} is the limit");

@@ -88,19 +88,19 @@ fn exec_popup(program: &Path, arguments: &[OsString]) -> ErrorReport {
     let mut command = Command::new("tmux");
     command.args(["-u", "-S", &socket, "display-popup", "-E", "-w", "90%", "-h", "90%", "--", "env"]);
     let assignment = |name: &&str| Some(OsString::from(format!("{name}={}", env_var(name)?)));
-    command.args(POPUP_VARIABLES.iter().filter_map(assignment).map(|word| escape_for_tmux(&word)));
+    command.args(POPUP_VARIABLES.iter().filter_map(assignment).map(|argument| escape_for_tmux(&argument)));
     command
         .arg(escape_for_tmux(program.as_os_str()))
-        .args(arguments.iter().map(|word| escape_for_tmux(word)))
+        .args(arguments.iter().map(|argument| escape_for_tmux(argument)))
         .arg("--popup");
     tmux_failed(&command.exec())
 }
 
 /// Escapes a semicolon at the end of a word, which tmux would take for the end of the command.
-fn escape_for_tmux(word: &OsStr) -> OsString {
-    if word.as_encoded_bytes().ends_with(b";") {
-        let text = word.to_string_lossy();
+fn escape_for_tmux(argument: &OsStr) -> OsString {
+    if argument.as_encoded_bytes().ends_with(b";") {
+        let text = argument.to_string_lossy();
         return format!("{}\\;", &text[..text.len() - 1]).into();
     }
-    word.to_owned()
+    argument.to_owned()
 }

@@ -76,10 +76,13 @@ pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, E
         return resume::resume_members(context, &status, state);
     }
     let budgets = status.teams.iter().filter_map(|team| budget_line(context, team));
-    let suspended = suspended_lines(context, &status);
-    let place = panes_line(&status);
-    let lines: Vec<String> =
-        std::iter::once(daemon_line(&status, state)).chain(place).chain(suspended).chain(budgets).collect();
+    let suspended_lines = suspended_lines(context, &status);
+    let panes = panes_line(&status);
+    let lines: Vec<String> = std::iter::once(daemon_line(&status, state))
+        .chain(panes)
+        .chain(suspended_lines)
+        .chain(budgets)
+        .collect();
     output::print_result(context, &json!({"daemon": status.daemon}), &lines.join("\n"));
     Ok(ExitCode::SUCCESS)
 }
@@ -119,13 +122,15 @@ fn wait_until_settled(context: &CommandContext) -> Result<StatusReply, ErrorRepo
 /// Says how many members are suspended, with the command that resumes them, and who they are.
 fn suspended_lines(context: &CommandContext, status: &StatusReply) -> Vec<String> {
     let teams = status.teams.iter().filter(|team| !team.is_budget_exhausted());
-    let members = teams.flat_map(|team| team.past_members.iter().map(move |past| (&team.name, past)));
-    let suspended: Vec<_> = members.filter(|(_, past)| past.is_suspended).collect();
+    let members =
+        teams.flat_map(|team| team.past_members.iter().map(move |past_member| (&team.name, past_member)));
+    let suspended: Vec<_> = members.filter(|(_, past_member)| past_member.is_suspended).collect();
     let commands = suggested_command_options::suggested_commands(context);
-    let named = suspended.iter().take(MAX_NAMED_MEMBERS);
-    let named = named.map(|(team, past)| format!("  {}@{team}: {}", past.name, past.description));
-    let rest = suspended.len().saturating_sub(MAX_NAMED_MEMBERS);
-    let rest = (rest > 0).then(|| format!("  and {rest} more"));
-    let lines = suspended_line(suspended.len(), &commands).into_iter().chain(named).chain(rest);
+    let listed = suspended.iter().take(MAX_NAMED_MEMBERS);
+    let listed = listed
+        .map(|(team, past_member)| format!("  {}@{team}: {}", past_member.name, past_member.description));
+    let rest_count = suspended.len().saturating_sub(MAX_NAMED_MEMBERS);
+    let rest_line = (rest_count > 0).then(|| format!("  and {rest_count} more"));
+    let lines = suspended_line(suspended.len(), &commands).into_iter().chain(listed).chain(rest_line);
     lines.map(|line| output::sanitize(&line)).collect()
 }

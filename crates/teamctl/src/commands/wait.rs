@@ -53,8 +53,8 @@ pub(crate) fn run(context: &CommandContext, args: &WaitArgs) -> Result<ExitCode,
     condition.warnings()?.iter().for_each(|warning| output::print_warning(warning));
     let mut idle_report = IdleReport::new(context);
     loop {
-        let missing = condition.unmet_conditions()?;
-        if missing.is_empty() {
+        let unmet = condition.unmet_conditions()?;
+        if unmet.is_empty() {
             idle_report.end();
             let result = json!({"for": args.what.name(), "names": args.names});
             output::print_result(context, &result, &output::sanitize(&condition.result_text()));
@@ -66,7 +66,7 @@ pub(crate) fn run(context: &CommandContext, args: &WaitArgs) -> Result<ExitCode,
         match watcher.wait(deadline)? {
             WatchEvent::Changed => {}
             WatchEvent::TimedOut => {
-                let message = format!("cannot wait any longer: still no {}", missing.join(", no "));
+                let message = format!("cannot wait any longer: still no {}", unmet.join(", no "));
                 return Err(ErrorReport::new(ErrorKind::Timeout, message)
                     .with_help("wait again, or see: teamctl status"));
             }

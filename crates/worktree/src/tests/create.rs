@@ -34,15 +34,15 @@ fn worktree_is_beside_the_repository_on_a_new_branch() {
 fn branch_of_a_missing_worktree_is_deleted_unless_it_has_work() {
     for has_work in [false, true] {
         let repo = TestRepository::new();
-        let tree = repo.create_worktree();
+        let worktree = repo.create_worktree();
         if has_work {
-            write_file(&tree.path.join("new"), "x");
-            repo.commit(&tree.path, "work");
+            write_file(&worktree.path.join("new"), "x");
+            repo.commit(&worktree.path, "work");
         }
-        repo.git(&repo.repository, &["worktree", "remove", path_str(&tree.path)]);
-        assert_eq!(repo.remove(&tree), RemoveOutcome::AlreadyGone);
+        repo.git(&repo.repository, &["worktree", "remove", path_str(&worktree.path)]);
+        assert_eq!(repo.remove(&worktree), RemoveOutcome::AlreadyGone);
         assert_eq!(repo.teamd_branches().is_empty(), !has_work);
-        assert!(!tree.path.parent().unwrap().exists());
+        assert!(!worktree.path.parent().unwrap().exists());
     }
 }
 
@@ -51,14 +51,14 @@ fn merged_branch_is_deleted_and_the_next_worktree_gets_its_name() {
     let repo = TestRepository::new();
     repo.git(&repo.repository, &["switch", "--quiet", "--create", "release"]);
     for night in ["first\n", "second\n"] {
-        let tree = repo.create_worktree();
-        assert_eq!(tree.branch, "teamd/survey/ann");
-        write_file(&tree.path.join("a"), night);
-        repo.commit(&tree.path, "work");
+        let worktree = repo.create_worktree();
+        assert_eq!(worktree.branch, "teamd/survey/ann");
+        write_file(&worktree.path.join("a"), night);
+        repo.commit(&worktree.path, "work");
         repo.git(&repo.repository, &["merge", "--quiet", "teamd/survey/ann"]);
         // The branch is merged, but not into the HEAD of the main worktree.
         repo.git(&repo.repository, &["switch", "--quiet", "main"]);
-        assert_eq!(repo.remove(&tree), RemoveOutcome::Removed);
+        assert_eq!(repo.remove(&worktree), RemoveOutcome::Removed);
         assert_eq!(repo.teamd_branches(), "");
         repo.git(&repo.repository, &["switch", "--quiet", "release"]);
         assert_eq!(read_file(&repo.repository.join("a")), night);
@@ -68,13 +68,13 @@ fn merged_branch_is_deleted_and_the_next_worktree_gets_its_name() {
 #[test]
 fn branch_of_a_discarded_worktree_gets_another_name() {
     let repo = TestRepository::new();
-    let tree = repo.create_worktree();
-    write_file(&tree.path.join("a"), "discarded\n");
-    repo.commit(&tree.path, "discarded");
-    let discarded = repo.git(&tree.path, &["rev-parse", "HEAD"]);
+    let worktree = repo.create_worktree();
+    write_file(&worktree.path.join("a"), "discarded\n");
+    repo.commit(&worktree.path, "discarded");
+    let discarded = repo.git(&worktree.path, &["rev-parse", "HEAD"]);
     let (trash, environment) = (repo.home().join("trash/survey-ann-1"), repo.git_environment());
-    let saved = tree.save(&trash, &environment).unwrap();
-    assert_eq!(tree.discard(&saved, &environment).unwrap(), RemoveOutcome::RemovedKeptBranch);
+    let saved = worktree.save(&trash, &environment).unwrap();
+    assert_eq!(worktree.discard(&saved, &environment).unwrap(), RemoveOutcome::RemovedKeptBranch);
     assert_eq!(repo.git(&repo.repository, &["rev-parse", "teamd-trash/survey-ann-1"]), discarded);
     assert!(
         saved.restore_instructions.contains("teamd-trash/survey-ann-1"),
@@ -95,11 +95,11 @@ fn discarded_branch_of_the_user_keeps_its_name() {
     let options = WorktreeOptions { branch: Some("topic".into()), ..repo.options(&repo.repository) };
     let proposal = repo.propose(&options);
     proposal.add(&repo.git_environment()).unwrap();
-    let tree = proposal.record;
-    write_file(&tree.path.join("a"), "more\n");
-    repo.commit(&tree.path, "more");
-    let saved = tree.save(&repo.home().join("trash/x"), &repo.git_environment()).unwrap();
-    tree.discard(&saved, &repo.git_environment()).unwrap();
+    let worktree = proposal.record;
+    write_file(&worktree.path.join("a"), "more\n");
+    repo.commit(&worktree.path, "more");
+    let saved = worktree.save(&repo.home().join("trash/x"), &repo.git_environment()).unwrap();
+    worktree.discard(&saved, &repo.git_environment()).unwrap();
     repo.git(&repo.repository, &["rev-parse", "--verify", "topic"]);
     assert!(!saved.restore_instructions.contains("teamd-trash"), "{}", saved.restore_instructions);
 }
@@ -107,11 +107,11 @@ fn discarded_branch_of_the_user_keeps_its_name() {
 #[test]
 fn previous_worktree_is_reused_only_by_its_member() {
     let repo = TestRepository::new();
-    let tree = repo.create_worktree();
-    let options = WorktreeOptions { previous: vec![tree.clone()], ..repo.options(&repo.repository) };
+    let worktree = repo.create_worktree();
+    let options = WorktreeOptions { previous: vec![worktree.clone()], ..repo.options(&repo.repository) };
     let reused = repo.propose(&options);
-    assert!(reused.exists && reused.record == tree);
-    assert_eq!(reused.add(&repo.git_environment()).unwrap(), tree.path);
+    assert!(reused.exists && reused.record == worktree);
+    assert_eq!(reused.add(&repo.git_environment()).unwrap(), worktree.path);
     let new = repo.propose(&repo.options(&repo.repository));
     assert!(!new.exists);
     assert!(new.record.path.ends_with("survey-ann-2") && new.record.branch == "teamd/survey/ann-2");
@@ -119,7 +119,7 @@ fn previous_worktree_is_reused_only_by_its_member() {
     let on_topic = repo.propose(&WorktreeOptions { branch: Some("topic".into()), ..options.clone() });
     assert!(!on_topic.exists);
     assert_eq!((on_topic.record.branch.as_str(), on_topic.record.branch_created), ("topic", true));
-    repo.git(&tree.path, &["switch", "--quiet", "--create", "elsewhere"]);
+    repo.git(&worktree.path, &["switch", "--quiet", "--create", "elsewhere"]);
     assert!(!repo.propose(&options).exists, "the earlier worktree is on another branch");
 }
 
@@ -210,14 +210,14 @@ fn missing_repository_or_commit_is_an_error() {
 fn repository_can_have_any_name() {
     for name in ["with space", "quo'te\"$(x)`y`", "line\nend", "-dash", "ümlaut"] {
         let repo = TestRepository::with_name(name);
-        let tree = repo.create_worktree();
-        write_file(&tree.path.join("new\nfile"), "x");
-        let reasons = repo.keep_reasons(&tree);
+        let worktree = repo.create_worktree();
+        write_file(&worktree.path.join("new\nfile"), "x");
+        let reasons = repo.keep_reasons(&worktree);
         assert_eq!(reasons, [KeepReason::Untracked(vec!["new\nfile".into()])], "{name}");
         let trash = repo.home().join("trash/x");
-        let saved = tree.save(&trash, &repo.git_environment()).unwrap();
-        tree.discard(&saved, &repo.git_environment()).unwrap();
-        assert!(!tree.path.exists(), "{name}");
+        let saved = worktree.save(&trash, &repo.git_environment()).unwrap();
+        worktree.discard(&saved, &repo.git_environment()).unwrap();
+        assert!(!worktree.path.exists(), "{name}");
     }
 }
 
@@ -259,13 +259,13 @@ fn bare_nested_and_sparse_repositories_work() {
 #[test]
 fn concurrent_worktrees_are_all_created() {
     let repo = TestRepository::new();
-    let trees: Vec<WorktreeRecord> = scope(|scope| {
+    let worktrees: Vec<WorktreeRecord> = scope(|scope| {
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| create_with_own_branch(&repo))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    for tree in &trees {
-        assert!(tree.is_on_its_branch());
-        assert_eq!(repo.remove(tree), RemoveOutcome::Removed);
+    for worktree in &worktrees {
+        assert!(worktree.is_on_its_branch());
+        assert_eq!(repo.remove(worktree), RemoveOutcome::Removed);
     }
 }
 
@@ -284,9 +284,9 @@ fn failing_checkout_hook_is_ignored() {
     let hook = repo.repository.join(".git/hooks/post-checkout");
     write_file(&hook, "#!/bin/sh\necho ran >\"$HOME/hooked\"\nexit 3\n");
     std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let tree = repo.create_worktree();
+    let worktree = repo.create_worktree();
     assert_eq!(read_file(&repo.home().join("hooked")), "ran\n");
-    assert_eq!(repo.remove(&tree), RemoveOutcome::Removed);
+    assert_eq!(repo.remove(&worktree), RemoveOutcome::Removed);
 }
 
 #[test]
@@ -352,23 +352,23 @@ fn repository_lock_times_out() {
 #[test]
 fn only_the_recorded_directory_is_touched() {
     let repo = TestRepository::new();
-    let tree = repo.create_worktree();
-    let assert_rejected = |tree: &WorktreeRecord| {
-        let error = tree.remove(&repo.git_environment()).unwrap_err();
+    let worktree = repo.create_worktree();
+    let assert_rejected = |worktree: &WorktreeRecord| {
+        let error = worktree.remove(&repo.git_environment()).unwrap_err();
         assert!(matches!(error, Error::NotRecorded { .. }), "{error}");
     };
     // A changed record may have the path of a user's directory.
     let user_dir = repo.home().join("user-dir");
     write_file(&user_dir.join("file"), "x");
-    assert_rejected(&WorktreeRecord { path: user_dir.clone(), ..tree.clone() });
+    assert_rejected(&WorktreeRecord { path: user_dir.clone(), ..worktree.clone() });
     // The path of the main worktree, another inode, and another repository are rejected too.
-    assert_rejected(&WorktreeRecord { path: repo.repository.clone(), ..tree.clone() });
-    assert_rejected(&WorktreeRecord { inode: tree.inode + 1, ..tree.clone() });
-    assert_rejected(&WorktreeRecord { common_git_dir: user_dir.clone(), ..tree.clone() });
+    assert_rejected(&WorktreeRecord { path: repo.repository.clone(), ..worktree.clone() });
+    assert_rejected(&WorktreeRecord { inode: worktree.inode + 1, ..worktree.clone() });
+    assert_rejected(&WorktreeRecord { common_git_dir: user_dir.clone(), ..worktree.clone() });
     let moved = repo.home().join("moved");
     #[allow(clippy::disallowed_methods, reason = "the directory belongs to the test")]
-    std::fs::rename(&tree.path, &moved).unwrap();
-    symlink(&moved, &tree.path).unwrap();
-    assert_rejected(&tree);
+    std::fs::rename(&worktree.path, &moved).unwrap();
+    symlink(&moved, &worktree.path).unwrap();
+    assert_rejected(&worktree);
     assert!(moved.join("a").exists() && user_dir.join("file").exists());
 }

@@ -111,8 +111,8 @@ fn no_look_runs_a_program_of_the_repository() {
 fn look_at_a_partial_clone_does_not_fetch() {
     let repo = TestRepository::new();
     let program = MarkerProgram::new(&repo);
-    let tree = repo.create_worktree();
-    let blob = repo.git(&tree.path, &["rev-parse", "HEAD:a"]);
+    let worktree = repo.create_worktree();
+    let blob = repo.git(&worktree.path, &["rev-parse", "HEAD:a"]);
     for (name, value) in [
         ("core.repositoryFormatVersion", "1"),
         ("extensions.partialClone", "origin"),
@@ -124,11 +124,11 @@ fn look_at_a_partial_clone_does_not_fetch() {
         repo.git(&repo.repository, &["config", name, value]);
     }
     std::fs::remove_file(repo.repository.join(".git/objects").join(&blob[..2]).join(&blob[2..])).unwrap();
-    write_file(&tree.path.join("a"), "changed\n");
-    repo.run_git(&tree.path, &["diff"]);
+    write_file(&worktree.path.join("a"), "changed\n");
+    repo.run_git(&worktree.path, &["diff"]);
     assert!(program.take_calls().contains("example.invalid"), "the user's git fetches");
-    assert_eq!(repo.keep_reasons(&tree), [KeepReason::Unstaged(vec!["a".into()])]);
-    tree.save(&repo.home().join("trash/x"), &repo.git_environment()).unwrap_err();
+    assert_eq!(repo.keep_reasons(&worktree), [KeepReason::Unstaged(vec!["a".into()])]);
+    worktree.save(&repo.home().join("trash/x"), &repo.git_environment()).unwrap_err();
     assert_eq!(program.take_calls(), "");
 }
 
@@ -140,14 +140,14 @@ fn filter_of_the_user_runs() {
     write_file(&repo.repository.join(".gitattributes"), "a filter=rot\n");
     write_file(&repo.repository.join("a"), "secret\n");
     repo.commit(&repo.repository, "a filter");
-    let tree = repo.create_worktree();
-    assert_eq!(read_file(&tree.path.join("a")), "secret\n");
-    touch(&tree.path.join("a"));
+    let worktree = repo.create_worktree();
+    assert_eq!(read_file(&worktree.path.join("a")), "secret\n");
+    touch(&worktree.path.join("a"));
     // The repository cannot replace the user's filter.
     repo.git(&repo.repository, &["config", "filter.rot.clean", "false"]);
     repo.git(&repo.repository, &["config", "filter.rot.required", "true"]);
-    assert_eq!(repo.keep_reasons(&tree), []);
-    assert_eq!(repo.remove(&tree), RemoveOutcome::Removed);
+    assert_eq!(repo.keep_reasons(&worktree), []);
+    assert_eq!(repo.remove(&worktree), RemoveOutcome::Removed);
 }
 
 /// Parts of the names of settings that run a program or use the network.

@@ -33,12 +33,12 @@ fn read_files(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 
 /// Saves and removes a worktree, and runs the commands of its README in a new clone. Returns the
 /// saved worktree, and the directory in which the commands restored it.
-fn save_and_restore(repo: &TestRepository, tree: &WorktreeRecord) -> (SavedWorktree, PathBuf) {
+fn save_and_restore(repo: &TestRepository, worktree: &WorktreeRecord) -> (SavedWorktree, PathBuf) {
     let trash = repo.home().join("trash/survey-ann-1");
-    let saved = tree.save(&trash, &repo.git_environment()).unwrap();
+    let saved = worktree.save(&trash, &repo.git_environment()).unwrap();
     assert_eq!(std::fs::metadata(&trash).unwrap().permissions().mode() & 0o777, 0o700);
-    tree.discard(&saved, &repo.git_environment()).unwrap();
-    assert!(!tree.path.exists());
+    worktree.discard(&saved, &repo.git_environment()).unwrap();
+    assert!(!worktree.path.exists());
     let clone = repo.home().join("clone");
     repo.git(repo.home(), &["clone", "--quiet", "repo", "clone"]);
     let commands: Vec<&str> =
@@ -47,7 +47,7 @@ fn save_and_restore(repo: &TestRepository, tree: &WorktreeRecord) -> (SavedWorkt
     shell.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", repo.home());
     let output = shell.current_dir(&clone).args(["-ec", &commands.join("\n")]).output().unwrap();
     assert!(output.status.success(), "{commands:#?}: {}", String::from_utf8_lossy(&output.stderr));
-    let mut restored = tree.path.clone().into_os_string();
+    let mut restored = worktree.path.clone().into_os_string();
     restored.push(".restored");
     (saved, restored.into())
 }
@@ -60,13 +60,13 @@ fn is_command_line(line: &str) -> bool {
 #[test]
 fn commits_and_changes_are_restored() {
     let repo = TestRepository::new();
-    let tree = repo.create_worktree();
-    let path = |name: &str| tree.path.join(name);
+    let worktree = repo.create_worktree();
+    let path = |name: &str| worktree.path.join(name);
     write_file(&path("committed"), "x\n");
-    repo.commit(&tree.path, "committed");
+    repo.commit(&worktree.path, "committed");
     write_file(&path("staged"), "s\n");
     write_file(&path("a"), "staged\n");
-    repo.git(&tree.path, &["add", "--all"]);
+    repo.git(&worktree.path, &["add", "--all"]);
     write_file(&path("a"), "and changed again\n");
     std::fs::remove_file(path("sub/b")).unwrap();
     write_file(&path("new dir/ü'\n"), "untracked\n");
@@ -76,11 +76,11 @@ fn commits_and_changes_are_restored() {
     write_file(&path("kept/deep"), "ignored too\n");
     write_file(&path("binary"), "\0\u{1}\n");
     symlink("/etc/passwd", path("link")).unwrap();
-    repo.git(&tree.path, &["init", "--quiet", "nested"]);
+    repo.git(&worktree.path, &["init", "--quiet", "nested"]);
     write_file(&path("nested/n"), "in a repository of its own\n");
-    let (before, head) = (read_files(&tree.path), repo.git(&tree.path, &["rev-parse", "HEAD"]));
-    let staged = repo.git(&tree.path, &["write-tree"]);
-    let (saved, restored) = save_and_restore(&repo, &tree);
+    let (before, head) = (read_files(&worktree.path), repo.git(&worktree.path, &["rev-parse", "HEAD"]));
+    let staged = repo.git(&worktree.path, &["write-tree"]);
+    let (saved, restored) = save_and_restore(&repo, &worktree);
     assert_eq!(read_files(&restored), before);
     assert_eq!(repo.git(&restored, &["rev-parse", "HEAD"]), head);
     assert_eq!(repo.git(&restored, &["write-tree"]), staged);
@@ -91,15 +91,15 @@ fn commits_and_changes_are_restored() {
 #[test]
 fn stashes_and_reflog_commits_are_restored() {
     let repo = TestRepository::new();
-    let tree = repo.create_worktree();
-    write_file(&tree.path.join("a"), "stashed\n");
-    repo.git(&tree.path, &["stash", "--quiet"]);
-    repo.git(&tree.path, &["switch", "--quiet", "--detach"]);
-    write_file(&tree.path.join("a"), "abandoned\n");
-    repo.commit(&tree.path, "abandoned");
-    let abandoned = repo.git(&tree.path, &["rev-parse", "HEAD"]);
-    repo.git(&tree.path, &["switch", "--quiet", "teamd/survey/ann"]);
-    let (_, restored) = save_and_restore(&repo, &tree);
+    let worktree = repo.create_worktree();
+    write_file(&worktree.path.join("a"), "stashed\n");
+    repo.git(&worktree.path, &["stash", "--quiet"]);
+    repo.git(&worktree.path, &["switch", "--quiet", "--detach"]);
+    write_file(&worktree.path.join("a"), "abandoned\n");
+    repo.commit(&worktree.path, "abandoned");
+    let abandoned = repo.git(&worktree.path, &["rev-parse", "HEAD"]);
+    repo.git(&worktree.path, &["switch", "--quiet", "teamd/survey/ann"]);
+    let (_, restored) = save_and_restore(&repo, &worktree);
     let content = |name: &str| repo.git(&restored, &["show", &format!("refs/restored/{name}:a")]);
     assert_eq!(content("stash-0"), "stashed");
     assert_eq!(content("reflog-0"), "abandoned");
@@ -115,14 +115,14 @@ fn stashes_and_reflog_commits_are_restored() {
 #[test]
 fn conflict_is_restored() {
     let repo = TestRepository::new();
-    let tree = repo.create_worktree();
-    write_file(&tree.path.join("a"), "mine\n");
-    repo.commit(&tree.path, "mine");
+    let worktree = repo.create_worktree();
+    write_file(&worktree.path.join("a"), "mine\n");
+    repo.commit(&worktree.path, "mine");
     write_file(&repo.repository.join("a"), "theirs\n");
     repo.commit(&repo.repository, "theirs");
-    assert!(!repo.run_git(&tree.path, &["rebase", "main"]).status.success());
-    let before = read_files(&tree.path);
-    let (saved, restored) = save_and_restore(&repo, &tree);
+    assert!(!repo.run_git(&worktree.path, &["rebase", "main"]).status.success());
+    let before = read_files(&worktree.path);
+    let (saved, restored) = save_and_restore(&repo, &worktree);
     assert_eq!(read_files(&restored), before);
     assert!(saved.directory.join("git-dir.tar").exists());
 }
@@ -130,10 +130,10 @@ fn conflict_is_restored() {
 #[test]
 fn lock_and_missing_local_commits_do_not_prevent_saving() {
     let repo = TestRepository::new();
-    let tree = repo.create_worktree();
-    repo.git(&repo.repository, &["worktree", "lock", path_str(&tree.path)]);
-    let before = read_files(&tree.path);
-    let (saved, restored) = save_and_restore(&repo, &tree);
+    let worktree = repo.create_worktree();
+    repo.git(&repo.repository, &["worktree", "lock", path_str(&worktree.path)]);
+    let before = read_files(&worktree.path);
+    let (saved, restored) = save_and_restore(&repo, &worktree);
     assert_eq!(read_files(&restored), before);
     assert!(!saved.directory.join("commits.bundle").exists());
 }
@@ -156,9 +156,9 @@ fn add_submodules(repo: &TestRepository) {
 fn submodule_is_restored_with_local_work() {
     let repo = TestRepository::new();
     add_submodules(&repo);
-    let tree = repo.create_worktree();
-    repo.git(&tree.path, &["submodule", "--quiet", "update", "--init", "--recursive"]);
-    let part = tree.path.join("part");
+    let worktree = repo.create_worktree();
+    repo.git(&worktree.path, &["submodule", "--quiet", "update", "--init", "--recursive"]);
+    let part = worktree.path.join("part");
     for dir in [part.clone(), part.join("inner")] {
         for text in ["first\n", "second\n"] {
             write_file(&dir.join("a"), text);
@@ -174,11 +174,12 @@ fn submodule_is_restored_with_local_work() {
         write_file(&dir.join("sub/b"), "and changed\n");
         write_file(&dir.join("new"), "untracked in it\n");
     }
-    write_file(&tree.path.join("mine"), "untracked\n");
+    write_file(&worktree.path.join("mine"), "untracked\n");
     let head = |dir: &Path| repo.git(dir, &["rev-parse", "HEAD"]);
     let status = |dir: &Path| repo.git(dir, &["status", "--porcelain"]);
-    let before = (files_without_git(&tree.path), head(&part), head(&part.join("inner")), status(&tree.path));
-    let (_, restored) = save_and_restore(&repo, &tree);
+    let before =
+        (files_without_git(&worktree.path), head(&part), head(&part.join("inner")), status(&worktree.path));
+    let (_, restored) = save_and_restore(&repo, &worktree);
     let part = restored.join("part");
     assert_eq!(
         (files_without_git(&restored), head(&part), head(&part.join("inner")), status(&restored)),
@@ -204,19 +205,19 @@ fn files_without_git(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 fn reflog_of_a_submodule_that_is_not_checked_out_is_saved() {
     let repo = TestRepository::new();
     add_submodules(&repo);
-    let tree = repo.create_worktree();
-    repo.git(&tree.path, &["submodule", "--quiet", "update", "--init"]);
-    let part = tree.path.join("part");
+    let worktree = repo.create_worktree();
+    repo.git(&worktree.path, &["submodule", "--quiet", "update", "--init"]);
+    let part = worktree.path.join("part");
     write_file(&part.join("a"), "abandoned\n");
     repo.commit(&part, "abandoned");
     let abandoned = repo.git(&part, &["rev-parse", "HEAD"]);
     repo.git(&part, &["reset", "--quiet", "--hard", "HEAD~1"]);
-    repo.git(&tree.path, &["submodule", "--quiet", "deinit", "--force", "part"]);
-    assert_eq!(repo.keep_reasons(&tree).len(), 1);
+    repo.git(&worktree.path, &["submodule", "--quiet", "deinit", "--force", "part"]);
+    assert_eq!(repo.keep_reasons(&worktree).len(), 1);
     // `git status` does not report files in the directory of a submodule that is not checked out.
     write_file(&part.join("deep/new"), "x");
-    assert_eq!(repo.keep_reasons(&tree)[0], KeepReason::Untracked(vec!["part".into()]));
-    let (saved, restored) = save_and_restore(&repo, &tree);
+    assert_eq!(repo.keep_reasons(&worktree)[0], KeepReason::Untracked(vec!["part".into()]));
+    let (saved, restored) = save_and_restore(&repo, &worktree);
     assert_eq!(read_file(&restored.join("part/deep/new")), "x");
     let bundle = saved.directory.join("submodules/not-checked-out-0/commits.bundle");
     repo.git(&repo.home().join("sub"), &["fetch", path_str(&bundle), "+refs/*:refs/restored/*"]);
@@ -227,9 +228,9 @@ fn reflog_of_a_submodule_that_is_not_checked_out_is_saved() {
 fn writes_after_saving_prevent_removal() {
     let repo = TestRepository::new();
     add_submodules(&repo);
-    let tree = repo.create_worktree();
-    repo.git(&tree.path, &["submodule", "--quiet", "update", "--init"]);
-    let path = |name: &str| tree.path.join(name);
+    let worktree = repo.create_worktree();
+    repo.git(&worktree.path, &["submodule", "--quiet", "update", "--init"]);
+    let path = |name: &str| worktree.path.join(name);
     write_file(&path("new"), "1\n");
     write_file(&path("kept/deep"), "1\n");
     write_file(&path("part/new"), "1\n");
@@ -239,41 +240,41 @@ fn writes_after_saving_prevent_removal() {
         ("a file in an ignored directory", &|| write_file(&path("kept/deep"), "2\n")),
         ("a file in a submodule", &|| write_file(&path("part/new"), "2\n")),
         ("a changed file, changed again", &|| write_file(&path("a"), "2\n")),
-        ("the index", &|| drop(repo.git(&tree.path, &["add", "new"]))),
+        ("the index", &|| drop(repo.git(&worktree.path, &["add", "new"]))),
         ("the index, with other content", &|| {
             write_file(&path("new"), "3\n");
-            repo.git(&tree.path, &["add", "new"]);
+            repo.git(&worktree.path, &["add", "new"]);
             write_file(&path("new"), "2\n");
         }),
     ];
     for (n, (description, write)) in writes.into_iter().enumerate() {
-        let saved = tree.save(&repo.home().join(format!("trash/{n}")), &repo.git_environment()).unwrap();
+        let saved = worktree.save(&repo.home().join(format!("trash/{n}")), &repo.git_environment()).unwrap();
         write();
-        let error = tree.discard(&saved, &repo.git_environment()).unwrap_err();
+        let error = worktree.discard(&saved, &repo.git_environment()).unwrap_err();
         assert!(
             matches!(error, Error::ChangedWhileSaving(_)) && path("new").exists(),
             "{description}: {error}"
         );
     }
-    let saved = tree.save(&repo.home().join("trash/last"), &repo.git_environment()).unwrap();
-    tree.discard(&saved, &repo.git_environment()).unwrap();
-    assert!(!tree.path.exists());
+    let saved = worktree.save(&repo.home().join("trash/last"), &repo.git_environment()).unwrap();
+    worktree.discard(&saved, &repo.git_environment()).unwrap();
+    assert!(!worktree.path.exists());
 }
 
 #[test]
 fn worktree_that_cannot_be_saved_is_kept() {
     let repo = TestRepository::new();
-    let tree = repo.create_worktree();
-    write_file(&tree.path.join("a"), "more\n");
+    let worktree = repo.create_worktree();
+    write_file(&worktree.path.join("a"), "more\n");
     let trash = repo.home().join("trash/x");
     create_dir_all(&trash).unwrap();
     assert!(
-        matches!(tree.save(&trash, &repo.git_environment()), Err(Error::Io { .. })),
+        matches!(worktree.save(&trash, &repo.git_environment()), Err(Error::Io { .. })),
         "the target directory exists already"
     );
-    write_file(&tree.common_git_dir.join("worktrees/survey-ann/index"), "damaged");
+    write_file(&worktree.common_git_dir.join("worktrees/survey-ann/index"), "damaged");
     let other = repo.home().join("trash/y");
-    assert!(matches!(tree.save(&other, &repo.git_environment()), Err(Error::Git { .. })));
+    assert!(matches!(worktree.save(&other, &repo.git_environment()), Err(Error::Git { .. })));
     assert!(read_file(&other.join("README")).starts_with("Not complete"));
-    assert!(tree.path.join("a").exists());
+    assert!(worktree.path.join("a").exists());
 }

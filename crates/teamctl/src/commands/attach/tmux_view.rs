@@ -58,8 +58,8 @@ impl PaneLocation {
     pub(super) fn find(tmux: &Path, pane: &str) -> Result<PaneLocation, ErrorReport> {
         let filter = format!("#{{==:#{{pane_id}},{pane}}}");
         let format = "#{window_id} #{session_id} #{?session_group,#{session_group},#{session_name}}";
-        let listed = query(tmux, &["list-panes", "-a", "-f", &filter, "-F", format])?;
-        listed.lines().find_map(|line| PaneLocation::parse(pane, line)).ok_or_else(|| {
+        let output = query(tmux, &["list-panes", "-a", "-f", &filter, "-F", format])?;
+        output.lines().find_map(|line| PaneLocation::parse(pane, line)).ok_or_else(|| {
             ErrorReport::new(ErrorKind::NotFound, format!("cannot go to {pane}: the pane has closed"))
         })
     }
@@ -136,8 +136,8 @@ impl PaneLocation {
     }
 }
 
-fn command(words: &[&str]) -> Vec<String> {
-    words.iter().map(|&word| word.to_owned()).collect()
+fn command(args: &[&str]) -> Vec<String> {
+    args.iter().map(|&arg| arg.to_owned()).collect()
 }
 
 /// The tmux commands that make a new session a view.
@@ -184,10 +184,10 @@ pub(super) fn client_of_pane(tmux: &Path, pane: &str) -> Result<Option<AttachedC
     Ok(client.map(|(session, name)| AttachedClient { name: name.to_owned(), session: session.to_owned() }))
 }
 
-fn query(tmux: &Path, words: &[&str]) -> Result<String, ErrorReport> {
+fn query(tmux: &Path, args: &[&str]) -> Result<String, ErrorReport> {
     let server = ["-S".to_owned(), tmux.display().to_string()];
-    let failed = |error| ErrorReport::new(ErrorKind::Io, format!("cannot find the pane: {error}"));
-    tmux_output(&server, words).map_err(failed)
+    let to_report = |error| ErrorReport::new(ErrorKind::Io, format!("cannot find the pane: {error}"));
+    tmux_output(&server, args).map_err(to_report)
 }
 
 #[cfg(test)]

@@ -113,10 +113,10 @@ fn check_teams(root: &Root, mode: FixMode, report: &mut DoctorReport) {
         Ok(names) => names,
         Err(error) => return report.fail_with_error("teams", error),
     };
-    let (sessions, names): (Vec<_>, Vec<_>) = names.into_iter().partition(TeamName::is_claude_session);
+    let (session_teams, names): (Vec<_>, Vec<_>) = names.into_iter().partition(TeamName::is_claude_session);
     report.ok("teams", format!("there are {}", names.len()));
-    if !sessions.is_empty() {
-        let message = format!("{} of Claude Code's own sessions, which are left alone", sessions.len());
+    if !session_teams.is_empty() {
+        let message = format!("{} of Claude Code's own sessions, which are left alone", session_teams.len());
         report.ok("sessions", message);
     }
     for name in names {

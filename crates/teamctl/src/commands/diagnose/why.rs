@@ -122,20 +122,20 @@ fn member_evidence(
 fn explain_team(context: &CommandContext, no_output_after: Duration) -> Result<ExitCode, ErrorReport> {
     let team = context.team()?;
     let snapshot = SystemSnapshot::take(context, EventLog::read(&context.directories()?.state_dir))?;
-    let found = TeamDiagnosis::new(context, &snapshot, &team, no_output_after)?;
+    let diagnosis = TeamDiagnosis::new(context, &snapshot, &team, no_output_after)?;
     let interrupted_run = interrupted_run(&context.state_dir_path()?, &team);
     if context.args.json {
-        let members = found.stuck.iter();
+        let members = diagnosis.stuck.iter();
         let members = members.map(|(name, cause)| json!({"name": name, "causes": [cause]}));
         let members: Vec<Value> = members.collect();
         let result = json!({"team": team.name(), "stuck": !members.is_empty(), "members": members,
             "interrupted_run": interrupted_run});
         output::print_result(context, &result, "");
     } else if !context.args.quiet {
-        found.stuck.iter().for_each(|(_, diagnosis)| diagnosis.print());
-        if found.stuck.is_empty() {
+        diagnosis.stuck.iter().for_each(|(_, diagnosis)| diagnosis.print());
+        if diagnosis.stuck.is_empty() {
             let commands = suggested_commands_for_team(context, team.name())?;
-            output::print_line(&found.nothing_found_text(&team, &commands));
+            output::print_line(&diagnosis.nothing_found_text(&team, &commands));
         }
         print_interrupted_run(context, interrupted_run.as_ref());
     }
@@ -156,12 +156,12 @@ pub(super) fn diagnose(
 
 fn unknown_member(evidence: &Evidence) -> ErrorReport {
     let members = evidence.members.iter().map(AgentName::as_str);
-    let others = evidence.history.other_members.iter().map(AgentName::as_str);
-    let near = did_you_mean(evidence.name.as_str(), members.chain(others));
+    let other_members = evidence.history.other_members.iter().map(AgentName::as_str);
+    let suggestion = did_you_mean(evidence.name.as_str(), members.chain(other_members));
     let message = format!(
         "cannot find {}: it is no member of {}, and never was as far as the event log says",
         evidence.name, evidence.team
     );
     ErrorReport::new(ErrorKind::NotFound, message)
-        .with_help(near.unwrap_or_else(|| "list them with: teamctl status".to_owned()))
+        .with_help(suggestion.unwrap_or_else(|| "list them with: teamctl status".to_owned()))
 }

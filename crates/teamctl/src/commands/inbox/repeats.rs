@@ -15,15 +15,15 @@ pub(super) struct RepeatedEntry<'e> {
 pub(super) fn collapse_repeats(entries: &[InboxEntry]) -> Vec<RepeatedEntry<'_>> {
     let mut counts = vec![1; entries.len()];
     let mut last_of_sender = HashMap::new();
-    for (at, entry) in entries.iter().enumerate() {
+    for (index, entry) in entries.iter().enumerate() {
         let Ok(message) = &entry.message else { continue };
-        let previous = last_of_sender.insert(&message.from, at);
+        let previous = last_of_sender.insert(&message.from, index);
         if let Some(previous) = previous.filter(|previous| is_repeat(&entries[*previous], entry)) {
-            counts[at] += std::mem::take(&mut counts[previous]);
+            counts[index] += std::mem::take(&mut counts[previous]);
         }
     }
-    let repeated = entries.iter().zip(counts).map(|(last, count)| RepeatedEntry { last, count });
-    repeated.filter(|repeated| repeated.count > 0).collect()
+    let entries = entries.iter().zip(counts).map(|(last, count)| RepeatedEntry { last, count });
+    entries.filter(|entry| entry.count > 0).collect()
 }
 
 /// Whether the message `entry` repeats `previous`, the previous message of the same sender. This is

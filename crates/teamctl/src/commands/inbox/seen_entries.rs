@@ -21,9 +21,9 @@ impl SeenEntries {
         let key = entry_hash(entry);
         let count = counts.entry(key).or_default();
         *count += 1;
-        let seen = self.0.entry(key).or_default();
-        let is_new = *count > *seen;
-        *seen = (*seen).max(*count);
+        let seen_count = self.0.entry(key).or_default();
+        let is_new = *count > *seen_count;
+        *seen_count = (*seen_count).max(*count);
         is_new
     }
 }

@@ -51,21 +51,21 @@ struct ProcessText {
 impl ProcessText {
     /// Empty for a process that has exited or belongs to another user.
     fn read(pid: u32) -> ProcessText {
-        let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        ProcessText { environ: read("environ"), cmdline: read("cmdline") }
+        let read_file = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        ProcessText { environ: read_file("environ"), cmdline: read_file("cmdline") }
     }
 }
 
 /// Finds the first agent among `processes`, which are ordered from child to parent.
 fn nearest_agent(
     processes: impl Iterator<Item = ProcessText>,
-    expected: Option<ExpectedRoot<'_>>,
+    expected_root: Option<ExpectedRoot<'_>>,
 ) -> ParentAgent {
     for process in processes {
         let variables = parse_variables(&process.environ);
         if variables.contains_key("TEAMD_MEMBER") && variables.contains_key("TEAMD_TEAM") {
             let is_other_root = |root: &String| {
-                expected.is_some_and(|expected| !is_same_path(expected.root, Path::new(root)))
+                expected_root.is_some_and(|expected_root| !is_same_path(expected_root.root, Path::new(root)))
             };
             return match variables.get("TEAMD_ROOT") {
                 Some(root) if is_other_root(root) => ParentAgent::NotFound,
@@ -73,7 +73,7 @@ fn nearest_agent(
             };
         }
         if let Some(socket) = shim_socket(&process.cmdline)
-            && expected.is_none_or(|expected| is_same_path(expected.socket, socket))
+            && expected_root.is_none_or(|expected_root| is_same_path(expected_root.socket, socket))
         {
             return ParentAgent::Unidentified;
         }
@@ -92,26 +92,26 @@ fn variables_to_pass(variables: AgentEnvironment) -> AgentEnvironment {
 /// The variables that are not empty.
 fn parse_variables(environ: &[u8]) -> AgentEnvironment {
     let pairs = split_nul(environ).filter_map(|pair| pair.split_once('='));
-    let set = pairs.filter(|(_, value)| !value.is_empty());
-    set.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    let pairs = pairs.filter(|(_, value)| !value.is_empty());
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// The daemon's socket, if the process is a shim that runs an agent.
 fn shim_socket(cmdline: &[u8]) -> Option<&Path> {
-    let mut words = split_nul(cmdline);
-    let is_shim = Path::new(words.next()?).file_name().is_some_and(|name| name == "teamd-shim");
-    let runs_agent = is_shim && words.next() == Some(shim_subcommands::RUN);
-    words.skip_while(|word| *word != "--socket").nth(1).filter(|_| runs_agent).map(Path::new)
+    let mut arguments = split_nul(cmdline);
+    let is_shim = Path::new(arguments.next()?).file_name().is_some_and(|name| name == "teamd-shim");
+    let runs_agent = is_shim && arguments.next() == Some(shim_subcommands::RUN);
+    arguments.skip_while(|argument| *argument != "--socket").nth(1).filter(|_| runs_agent).map(Path::new)
 }
 
 /// Splits a list of /proc. Entries that are not UTF-8 are skipped: teamd sets none.
 fn split_nul(bytes: &[u8]) -> impl Iterator<Item = &str> {
-    bytes.split(|byte| *byte == 0).filter_map(|word| std::str::from_utf8(word).ok())
+    bytes.split(|byte| *byte == 0).filter_map(|entry| std::str::from_utf8(entry).ok())
 }
 
-fn is_same_path(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    real(one) == real(other)
+fn is_same_path(first: &Path, second: &Path) -> bool {
+    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    canonical(first) == canonical(second)
 }
 
 #[cfg(test)]

@@ -64,14 +64,15 @@ pub(super) fn run(context: &CommandContext, name: Option<&str>) -> Result<ExitCo
         Some(name) => vec![check_profile(&registry.profile(name)?)],
         None => {
             // An invalid profile does not keep the others from being checked.
-            let all = registry.all_names().into_iter().map(|name| match registry.profile(&name) {
+            let checks = registry.all_names().into_iter().map(|name| match registry.profile(&name) {
                 Ok(profile) => check_profile(&profile),
                 Err(error) => ProfileCheck {
                     errors: vec![error.message],
                     ..ProfileCheck::new(name, ProfileCheckKind::Invalid)
                 },
             });
-            all.filter(|check| check.kind != ProfileCheckKind::External || check.installed.is_some())
+            checks
+                .filter(|check| check.kind != ProfileCheckKind::External || check.installed.is_some())
                 .collect()
         }
     };
@@ -169,9 +170,9 @@ impl ProfileCheck {
 fn version_line(text: &str) -> Option<&str> {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_version = |word: &str| {
-        let (first, rest) = word.trim_start_matches(['v', '(']).split_once('.').unwrap_or_default();
+        let (major, minor) = word.trim_start_matches(['v', '(']).split_once('.').unwrap_or_default();
         let has_digit = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());
-        has_digit(first) && first.chars().all(|c| c.is_ascii_digit()) && has_digit(rest)
+        has_digit(major) && major.chars().all(|c| c.is_ascii_digit()) && has_digit(minor)
     };
     lines().find(|line| line.split_whitespace().any(is_version)).or_else(|| lines().next())
 }
@@ -183,10 +184,10 @@ fn shorten(line: &str) -> String {
 /// Whether `help` contains the option as a whole word.
 fn mentions_option(help: &str, option: &str) -> bool {
     let is_word_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    help.match_indices(option).any(|(at, _)| {
-        let before = help[..at].chars().next_back();
-        let after = help[at + option.len()..].chars().next();
-        !before.is_some_and(is_word_part) && !after.is_some_and(is_word_part)
+    help.match_indices(option).any(|(position, _)| {
+        let previous_char = help[..position].chars().next_back();
+        let next_char = help[position + option.len()..].chars().next();
+        !previous_char.is_some_and(is_word_part) && !next_char.is_some_and(is_word_part)
     })
 }
 

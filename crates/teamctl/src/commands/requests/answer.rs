@@ -63,11 +63,11 @@ fn team_of_request(context: &CommandContext, id: &str) -> Result<Team, ErrorRepo
     }
 }
 
-/// Whether the error says why exactly the request `wanted` takes no answer.
-fn is_about_request(error: &Error, wanted: &str) -> bool {
+/// Whether the error says why exactly the request `request_id` takes no answer.
+fn is_about_request(error: &Error, request_id: &str) -> bool {
     match error {
         Error::AlreadyAnswered { id, .. } | Error::Withdrawn { id, .. } | Error::AskerGone { id, .. } => {
-            id == wanted
+            id == request_id
         }
         _ => false,
     }

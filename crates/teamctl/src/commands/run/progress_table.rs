@@ -26,11 +26,13 @@ pub(super) fn progress_line(tasks: &[TaskProgress]) -> String {
         format!("{}/{} done", count(|fate| *fate == TaskFate::Completed), tasks.len()),
         format!("{} running", count(|fate| *fate == TaskFate::Running)),
     ];
-    let rest = [
+    let failures = [
         (count(|fate| matches!(fate, TaskFate::Failed(_))), "failed"),
         (count(|fate| matches!(fate, TaskFate::Unreachable(_))), "can't be done"),
     ];
-    parts.extend(rest.iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} {text}")));
+    parts.extend(
+        failures.iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} {text}")),
+    );
     parts.join(", ")
 }
 
@@ -48,7 +50,7 @@ pub(super) fn render(
     lines.push(String::new());
     let members = progress.members.len().min(size.height / 4);
     lines.extend(progress.members.iter().take(members).map(|member| {
-        let line = format!("{:<12} {}", member.name, member.doing);
+        let line = format!("{:<12} {}", member.name, member.activity);
         clip(&line, size.width)
     }));
     if members < progress.members.len() {
@@ -79,14 +81,15 @@ fn task_lines(progress: &RunProgress, max_lines: usize, width: usize, palette: P
         TaskFate::Completed => 3,
         TaskFate::Unreachable(_) => 4,
     };
-    let mut ranked: Vec<&TaskProgress> = progress.tasks.iter().collect();
-    if ranked.len() > max_lines {
-        ranked.sort_by_key(rank);
+    let mut tasks: Vec<&TaskProgress> = progress.tasks.iter().collect();
+    if tasks.len() > max_lines {
+        tasks.sort_by_key(rank);
     }
-    let shown = if ranked.len() > max_lines { max_lines.saturating_sub(1) } else { ranked.len() };
-    let mut lines: Vec<String> = ranked[..shown].iter().map(|task| task_line(task, width, palette)).collect();
-    if shown < ranked.len() && max_lines > 0 {
-        lines.push(format!("… and {} more tasks", ranked.len() - shown));
+    let shown_count = if tasks.len() > max_lines { max_lines.saturating_sub(1) } else { tasks.len() };
+    let mut lines: Vec<String> =
+        tasks[..shown_count].iter().map(|task| task_line(task, width, palette)).collect();
+    if shown_count < tasks.len() && max_lines > 0 {
+        lines.push(format!("… and {} more tasks", tasks.len() - shown_count));
     }
     lines
 }
@@ -133,7 +136,7 @@ mod tests {
         let members = (0..9)
             .map(|n| MemberProgress {
                 name: format!("m{n}"),
-                doing: "idle".into(),
+                activity: "idle".into(),
                 is_awaiting_answer: false,
             })
             .collect();

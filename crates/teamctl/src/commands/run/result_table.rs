@@ -61,9 +61,10 @@ fn log_help(team: &TeamName, tasks: &[TaskResult]) -> Option<String> {
             owners.push(owner);
         }
     }
-    let (first, others) = owners.split_first()?;
-    let others = if others.is_empty() { String::new() } else { format!(" (or {})", others.join(", ")) };
-    Some(output::sanitize(&format!("see why: teamctl logs {first} -t {team}{others}")))
+    let (first_owner, other_owners) = owners.split_first()?;
+    let other_owners =
+        if other_owners.is_empty() { String::new() } else { format!(" (or {})", other_owners.join(", ")) };
+    Some(output::sanitize(&format!("see why: teamctl logs {first_owner} -t {team}{other_owners}")))
 }
 
 /// The rows of the table and its heading.

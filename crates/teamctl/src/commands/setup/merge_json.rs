@@ -9,11 +9,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use toml::{Table, Value as Template};
 
-/// The text `held` with everything of `template` added. The error says why that is not possible.
-pub(super) fn merge_json(held: &str, template: &Table, own: &OwnPrograms) -> Result<String, String> {
-    let held = if held.trim().is_empty() { "{}\n" } else { held };
+/// The text `current` with everything of `template` added. The error says why that is not possible.
+pub(super) fn merge_json(current: &str, template: &Table, own: &OwnPrograms) -> Result<String, String> {
+    let current = if current.trim().is_empty() { "{}\n" } else { current };
     // A pass removes one outdated entry per list: the edits for two neighbors would overlap.
-    let mut text = held.to_owned();
+    let mut text = current.to_owned();
     loop {
         let cleaned = JsonMerge { root: &text, own, pass: MergePass::RemoveStale }.apply_pass(template)?;
         if cleaned == text {
@@ -50,32 +50,34 @@ impl JsonMerge<'_> {
         template: &Table,
         edits: &mut Vec<Edit>,
     ) -> Result<(), String> {
-        let mut set = Vec::new();
+        let mut new_values = Vec::new();
         let is_own_table = starts_teamctl(template);
-        for (key, wanted) in template {
-            match (object.get(key), wanted) {
-                (None, wanted) => set.push((key.as_str(), fill_value(wanted, self.own))),
-                (Some(existing), Template::Table(wanted)) => {
-                    if starts_other_program(wanted, &protocol::json::to_value(existing), self.own) {
+        for (key, template_value) in template {
+            match (object.get(key), template_value) {
+                (None, template_value) => {
+                    new_values.push((key.as_str(), fill_value(template_value, self.own)));
+                }
+                (Some(existing), Template::Table(inner_template)) => {
+                    if starts_other_program(inner_template, &protocol::json::to_value(existing), self.own) {
                         return Err(name_taken_error(key));
                     }
-                    let inner =
+                    let inner_object =
                         Object::from_raw(self.root, existing).map_err(|error| format!("{key}: {error}"))?;
-                    self.merge_object(&inner, wanted, edits)?;
+                    self.merge_object(&inner_object, inner_template, edits)?;
                 }
-                (Some(existing), Template::Array(wanted)) if !is_own_table => {
-                    self.merge_array(existing, key, wanted, edits)?;
+                (Some(existing), Template::Array(templates)) if !is_own_table => {
+                    self.merge_array(existing, key, templates, edits)?;
                 }
-                (Some(existing), wanted) => {
-                    let wanted = fill_value(wanted, self.own);
-                    if protocol::json::to_value(existing) != wanted {
-                        set.push((key.as_str(), wanted));
+                (Some(existing), template_value) => {
+                    let value = fill_value(template_value, self.own);
+                    if protocol::json::to_value(existing) != value {
+                        new_values.push((key.as_str(), value));
                     }
                 }
             }
         }
-        if self.pass == MergePass::AddMissing && !set.is_empty() {
-            edits.extend(object.set(&set));
+        if self.pass == MergePass::AddMissing && !new_values.is_empty() {
+            edits.extend(object.set(&new_values));
         }
         Ok(())
     }
@@ -84,20 +86,21 @@ impl JsonMerge<'_> {
         &self,
         existing: &RawValue,
         key: &str,
-        wanted: &[Template],
+        templates: &[Template],
         edits: &mut Vec<Edit>,
     ) -> Result<(), String> {
         let array = Array::from_raw(self.root, existing).map_err(|error| format!("{key}: {error}"))?;
-        let held: Vec<Value> =
+        let existing_values: Vec<Value> =
             array.elements().iter().map(|element| protocol::json::to_value(element)).collect();
         match self.pass {
             MergePass::RemoveStale => {
-                let stale = held.iter().position(|held| is_outdated_entry(wanted, held, self.own));
-                edits.extend(stale.and_then(|at| array.remove(at)));
+                let stale_index =
+                    existing_values.iter().position(|value| is_outdated_entry(templates, value, self.own));
+                edits.extend(stale_index.and_then(|index| array.remove(index)));
             }
             MergePass::AddMissing => {
-                let missing = missing_values(wanted, &held, self.own);
-                edits.extend((!missing.is_empty()).then(|| array.push_all(&missing)));
+                let new_values = missing_values(templates, &existing_values, self.own);
+                edits.extend((!new_values.is_empty()).then(|| array.push_all(&new_values)));
             }
         }
         Ok(())

@@ -8,33 +8,34 @@ use serde_json::Value;
 use toml::{Table, Value as Template};
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, TableLike};
 
-/// The text `held` with everything of `template` added. The error says why that is not possible.
-pub(super) fn merge_toml(held: &str, template: &Table, own: &OwnPrograms) -> Result<String, String> {
+/// The text `current` with everything of `template` added. The error says why that is not possible.
+pub(super) fn merge_toml(current: &str, template: &Table, own: &OwnPrograms) -> Result<String, String> {
     let mut document: DocumentMut =
-        held.parse().map_err(|error: toml_edit::TomlError| error.to_string().replace('\n', " "))?;
+        current.parse().map_err(|error: toml_edit::TomlError| error.to_string().replace('\n', " "))?;
     merge_table(document.as_table_mut(), template, own)?;
     Ok(document.to_string())
 }
 
 fn merge_table(table: &mut dyn TableLike, template: &Table, own: &OwnPrograms) -> Result<(), String> {
     let is_own_table = starts_teamctl(template);
-    for (key, wanted) in template {
-        match (table.get_mut(key), wanted) {
-            (None, wanted) => drop(table.insert(key, to_item(&fill_value(wanted, own)))),
-            (Some(existing), Template::Table(wanted)) => {
-                if starts_other_program(wanted, &to_json(existing), own) {
+    for (key, template_value) in template {
+        match (table.get_mut(key), template_value) {
+            (None, template_value) => drop(table.insert(key, to_item(&fill_value(template_value, own)))),
+            (Some(existing), Template::Table(inner_template)) => {
+                if starts_other_program(inner_template, &to_json(existing), own) {
                     return Err(name_taken_error(key));
                 }
-                let inner = existing.as_table_like_mut().ok_or_else(|| format!("{key} should be a table"))?;
-                merge_table(inner, wanted, own)?;
+                let inner_table =
+                    existing.as_table_like_mut().ok_or_else(|| format!("{key} should be a table"))?;
+                merge_table(inner_table, inner_template, own)?;
             }
-            (Some(existing), Template::Array(wanted)) if !is_own_table => {
-                merge_list(existing, key, wanted, own)?;
+            (Some(existing), Template::Array(templates)) if !is_own_table => {
+                merge_list(existing, key, templates, own)?;
             }
-            (Some(existing), wanted) => {
-                let new = to_value(&fill_value(wanted, own));
-                if existing.as_value().map(value_text) != Some(value_text(&new)) {
-                    *existing = Item::Value(new);
+            (Some(existing), template_value) => {
+                let new_value = to_value(&fill_value(template_value, own));
+                if existing.as_value().map(value_text) != Some(value_text(&new_value)) {
+                    *existing = Item::Value(new_value);
                 }
             }
         }
@@ -42,20 +43,28 @@ fn merge_table(table: &mut dyn TableLike, template: &Table, own: &OwnPrograms) -
     Ok(())
 }
 
-fn merge_list(existing: &mut Item, key: &str, wanted: &[Template], own: &OwnPrograms) -> Result<(), String> {
+fn merge_list(
+    existing: &mut Item,
+    key: &str,
+    templates: &[Template],
+    own: &OwnPrograms,
+) -> Result<(), String> {
     if let Some(array) = existing.as_array_mut() {
-        let plain = |held: &toml_edit::Value| to_json(&Item::Value(held.clone()));
-        array.retain(|held| !is_outdated_entry(wanted, &plain(held), own));
-        let held: Vec<Value> = array.iter().map(plain).collect();
-        missing_values(wanted, &held, own).iter().for_each(|missing| array.push(to_value(missing)));
+        let to_plain_value = |value: &toml_edit::Value| to_json(&Item::Value(value.clone()));
+        array.retain(|entry| !is_outdated_entry(templates, &to_plain_value(entry), own));
+        let existing_values: Vec<Value> = array.iter().map(to_plain_value).collect();
+        missing_values(templates, &existing_values, own)
+            .iter()
+            .for_each(|new_value| array.push(to_value(new_value)));
         return Ok(());
     }
     let tables = existing.as_array_of_tables_mut().ok_or_else(|| format!("{key} should be a list"))?;
-    let plain = |held: &toml_edit::Table| to_json(&Item::Table(held.clone()));
-    tables.retain(|held| !is_outdated_entry(wanted, &plain(held), own));
-    let held: Vec<Value> = tables.iter().map(plain).collect();
-    for missing in missing_values(wanted, &held, own) {
-        tables.push(to_item(&missing).into_table().map_err(|_| format!("{key} should be a list of values"))?);
+    let to_plain_value = |table: &toml_edit::Table| to_json(&Item::Table(table.clone()));
+    tables.retain(|entry| !is_outdated_entry(templates, &to_plain_value(entry), own));
+    let existing_values: Vec<Value> = tables.iter().map(to_plain_value).collect();
+    for new_value in missing_values(templates, &existing_values, own) {
+        tables
+            .push(to_item(&new_value).into_table().map_err(|_| format!("{key} should be a list of values"))?);
     }
     Ok(())
 }
@@ -64,8 +73,8 @@ fn merge_list(existing: &mut Item, key: &str, wanted: &[Template], own: &OwnProg
 fn to_json(item: &Item) -> Value {
     let text =
         format!("x = {}", item.clone().into_value().map(|value| value_text(&value)).unwrap_or_default());
-    let read = text.parse::<Table>().ok().and_then(|mut table| table.remove("x"));
-    read.and_then(|read| serde_json::to_value(read).ok()).unwrap_or_default()
+    let value = text.parse::<Table>().ok().and_then(|mut table| table.remove("x"));
+    value.and_then(|value| serde_json::to_value(value).ok()).unwrap_or_default()
 }
 
 fn value_text(value: &toml_edit::Value) -> String {
@@ -75,18 +84,18 @@ fn value_text(value: &toml_edit::Value) -> String {
 }
 
 /// Converts a value: an object to a table with a header, a list of objects to an array of tables.
-fn to_item(wanted: &Value) -> Item {
-    match wanted {
-        Value::Object(all) => {
+fn to_item(value: &Value) -> Item {
+    match value {
+        Value::Object(items) => {
             let mut table = toml_edit::Table::new();
-            table.set_implicit(all.values().all(|value| value.is_object() || is_tables(value)));
-            for (key, value) in all {
+            table.set_implicit(items.values().all(|value| value.is_object() || is_tables(value)));
+            for (key, value) in items {
                 table.insert(key, to_item(value));
             }
             Item::Table(table)
         }
-        Value::Array(all) if is_tables(wanted) => {
-            let tables = all.iter().filter_map(|value| to_item(value).into_table().ok());
+        Value::Array(items) if is_tables(value) => {
+            let tables = items.iter().filter_map(|value| to_item(value).into_table().ok());
             Item::ArrayOfTables(tables.collect::<ArrayOfTables>())
         }
         other => Item::Value(to_value(other)),
@@ -94,11 +103,11 @@ fn to_item(wanted: &Value) -> Item {
 }
 
 fn is_tables(value: &Value) -> bool {
-    value.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(Value::is_object))
+    value.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(Value::is_object))
 }
 
-fn to_value(wanted: &Value) -> toml_edit::Value {
-    match wanted {
+fn to_value(value: &Value) -> toml_edit::Value {
+    match value {
         Value::String(text) => text.as_str().into(),
         Value::Number(number) => match number.as_i64() {
             Some(number) => number.into(),
@@ -107,9 +116,9 @@ fn to_value(wanted: &Value) -> toml_edit::Value {
         Value::Bool(flag) => (*flag).into(),
         // `fill_value` turns NaN and infinity into null, because JSON has no such numbers.
         Value::Null => f64::NAN.into(),
-        Value::Array(all) => all.iter().map(to_value).collect::<toml_edit::Array>().into(),
-        Value::Object(all) => {
-            all.iter().map(|(key, item)| (key.as_str(), to_value(item))).collect::<InlineTable>().into()
+        Value::Array(items) => items.iter().map(to_value).collect::<toml_edit::Array>().into(),
+        Value::Object(items) => {
+            items.iter().map(|(key, item)| (key.as_str(), to_value(item))).collect::<InlineTable>().into()
         }
     }
 }

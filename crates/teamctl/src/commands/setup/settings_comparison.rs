@@ -21,34 +21,44 @@ pub(super) fn fill_value(template: &Template, own: &OwnPrograms) -> Value {
     }
 }
 
-/// The wanted values that the list `held` does not contain.
-pub(super) fn missing_values(wanted: &[Template], held: &[Value], own: &OwnPrograms) -> Vec<Value> {
-    wanted.iter().map(|wanted| fill_value(wanted, own)).filter(|wanted| !held.contains(wanted)).collect()
+/// The values of `templates` that the list `existing` does not contain.
+pub(super) fn missing_values(templates: &[Template], existing: &[Value], own: &OwnPrograms) -> Vec<Value> {
+    templates
+        .iter()
+        .map(|template| fill_value(template, own))
+        .filter(|value| !existing.contains(value))
+        .collect()
 }
 
-/// Whether `held`, an entry of the settings file, is an outdated entry of teamd. Such an entry has
-/// the form of a template in `wanted`, but an older release or an installation at another path has
-/// added it.
-pub(super) fn is_outdated_entry(wanted: &[Template], held: &Value, own: &OwnPrograms) -> bool {
-    wanted.iter().any(|wanted| is_teamd_entry(wanted, held) && fill_value(wanted, own) != *held)
+/// Whether `existing`, an entry of the settings file, is an outdated entry of teamd. Such an entry
+/// has the form of a template in `templates`, but an older release or an installation at another
+/// path has added it.
+pub(super) fn is_outdated_entry(templates: &[Template], existing: &Value, own: &OwnPrograms) -> bool {
+    templates
+        .iter()
+        .any(|template| is_teamd_entry(template, existing) && fill_value(template, own) != *existing)
 }
 
-/// Whether `held` has the form of the template, with any path of teamd's program and any numbers.
-fn is_teamd_entry(template: &Template, held: &Value) -> bool {
-    match (template, held) {
-        (Template::String(template), Value::String(held)) => is_teamd_setting(template, held),
+/// Whether `existing` has the form of the template, with any path of teamd's program and any
+/// numbers.
+fn is_teamd_entry(template: &Template, existing: &Value) -> bool {
+    match (template, existing) {
+        (Template::String(template), Value::String(existing)) => is_teamd_setting(template, existing),
         (Template::Integer(_) | Template::Float(_), Value::Number(_)) => true,
-        (Template::Boolean(template), Value::Bool(held)) => template == held,
-        (Template::Datetime(template), Value::String(held)) => template.to_string() == *held,
-        (Template::Table(template), Value::Object(held)) => {
-            template.len() == held.len()
+        (Template::Boolean(template), Value::Bool(existing)) => template == existing,
+        (Template::Datetime(template), Value::String(existing)) => template.to_string() == *existing,
+        (Template::Table(template), Value::Object(existing)) => {
+            template.len() == existing.len()
+                && template.iter().all(|(key, template_value)| {
+                    existing.get(key).is_some_and(|existing| is_teamd_entry(template_value, existing))
+                })
+        }
+        (Template::Array(template), Value::Array(existing)) => {
+            template.len() == existing.len()
                 && template
                     .iter()
-                    .all(|(key, wanted)| held.get(key).is_some_and(|held| is_teamd_entry(wanted, held)))
-        }
-        (Template::Array(template), Value::Array(held)) => {
-            template.len() == held.len()
-                && template.iter().zip(held).all(|(template, held)| is_teamd_entry(template, held))
+                    .zip(existing)
+                    .all(|(template, existing)| is_teamd_entry(template, existing))
         }
         _ => false,
     }
@@ -60,14 +70,14 @@ pub(super) fn starts_teamctl(template: &Table) -> bool {
     command_key(template).is_some()
 }
 
-/// Whether the entry of the template starts `teamctl`, while `held`, the entry with the same name
-/// in the settings file, starts another program.
-pub(super) fn starts_other_program(template: &Table, held: &Value, own: &OwnPrograms) -> bool {
+/// Whether the entry of the template starts `teamctl`, while `existing`, the entry with the same
+/// name in the settings file, starts another program.
+pub(super) fn starts_other_program(template: &Table, existing: &Value, own: &OwnPrograms) -> bool {
     let Some(key) = command_key(template) else { return false };
-    if held.as_object().is_some_and(serde_json::Map::is_empty) {
+    if existing.as_object().is_some_and(serde_json::Map::is_empty) {
         return false;
     }
-    let command = held.get(key).and_then(|command| command.get(0).unwrap_or(command).as_str());
+    let command = existing.get(key).and_then(|command| command.get(0).unwrap_or(command).as_str());
     let is_teamctl = |command: &str| command == own.teamctl || command.rsplit('/').next() == Some("teamctl");
     !command.is_some_and(is_teamctl)
 }
@@ -75,8 +85,8 @@ pub(super) fn starts_other_program(template: &Table, held: &Value, own: &OwnProg
 /// The key whose value is the command `{teamctl}`.
 fn command_key(template: &Table) -> Option<&str> {
     let is_command = |value: &Template| {
-        let first = value.as_array().and_then(|words| words.first()).unwrap_or(value);
-        first.as_str() == Some("{teamctl}")
+        let command = value.as_array().and_then(|elements| elements.first()).unwrap_or(value);
+        command.as_str() == Some("{teamctl}")
     };
     template.iter().find(|(_, value)| is_command(value)).map(|(key, _)| key.as_str())
 }

@@ -8,11 +8,11 @@ use similar::TextDiff;
 use std::path::{Path, PathBuf};
 use store::{ForeignSettings, env_var, own_program};
 
-/// A settings file with its current and its wanted text.
+/// A settings file with its current text and the text to write.
 pub(in crate::commands) struct SettingsFile {
     pub(super) settings: ForeignSettings,
     current: String,
-    pub(super) wanted: String,
+    pub(super) merged: String,
 }
 
 impl SettingsFile {
@@ -41,17 +41,17 @@ impl SettingsFile {
         };
         let current = std::str::from_utf8(settings.bytes().unwrap_or_default());
         let current = current.map_err(|error| invalid(error.to_string()))?.to_owned();
-        let wanted = match patch.format {
+        let merged = match patch.format {
             SettingsFormat::Json => merge_json::merge_json(&current, &patch.merge, &own),
             SettingsFormat::Toml => merge_toml::merge_toml(&current, &patch.merge, &own),
         };
-        let wanted = wanted.map_err(invalid)?;
-        Ok(SettingsFile { settings, current, wanted })
+        let merged = merged.map_err(invalid)?;
+        Ok(SettingsFile { settings, current, merged })
     }
 
     /// Whether the file has everything that is needed.
     pub(in crate::commands) fn is_up_to_date(&self) -> bool {
-        self.current == self.wanted
+        self.current == self.merged
     }
 
     /// The file's path.
@@ -59,9 +59,9 @@ impl SettingsFile {
         self.settings.path()
     }
 
-    /// The difference between the current and the wanted text.
+    /// The difference between the current text and the text to write.
     pub(super) fn diff(&self) -> String {
-        let diff = TextDiff::from_lines(self.current.as_str(), self.wanted.as_str());
+        let diff = TextDiff::from_lines(self.current.as_str(), self.merged.as_str());
         diff.unified_diff().context_radius(2).missing_newline_hint(false).to_string()
     }
 }
@@ -69,29 +69,29 @@ impl SettingsFile {
 /// The path of the patch's file. An environment variable of the program can relocate its directory.
 fn settings_path(patch: &SettingsEntry, project: &Path) -> Result<PathBuf, ErrorReport> {
     let file = patch.file.as_str();
-    let relocated = patch.relocated_by.iter().find_map(|(variable, default_directory)| {
+    let relocated_path = patch.relocated_by.iter().find_map(|(variable, default_directory)| {
         let directory = PathBuf::from(env_var(variable)?);
         Some(directory.join(file.strip_prefix(default_directory)?.trim_start_matches('/')))
     });
-    if let Some(path) = relocated.filter(|path| path.is_absolute()) {
+    if let Some(path) = relocated_path.filter(|path| path.is_absolute()) {
         return Ok(path);
     }
     match file.strip_prefix("~/") {
-        Some(rest) => {
+        Some(relative_path) => {
             let home = env_var("HOME").filter(|home| home.starts_with('/'));
             let unset =
                 || ErrorReport::new(ErrorKind::Config, format!("cannot find {file}: $HOME is not set"));
-            Ok(PathBuf::from(home.ok_or_else(unset)?).join(rest))
+            Ok(PathBuf::from(home.ok_or_else(unset)?).join(relative_path))
         }
         None => {
-            let missing = |_| {
+            let missing_directory = |_| {
                 ErrorReport::new(
                     ErrorKind::MissingPath,
                     format!("cannot look into {}: no such directory", project.display()),
                 )
                 .with_help("name an existing one: --project DIR")
             };
-            Ok(project.canonicalize().map_err(missing)?.join(file))
+            Ok(project.canonicalize().map_err(missing_directory)?.join(file))
         }
     }
 }

@@ -43,8 +43,11 @@ pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(team.members.iter().map(member_row));
     rows.extend(shown_past_members(team).map(past_row));
-    let mut usages =
-        team.members.iter().map(|member| member.usage).chain(shown_past_members(team).map(|past| past.usage));
+    let mut usages = team
+        .members
+        .iter()
+        .map(|member| member.usage)
+        .chain(shown_past_members(team).map(|past_member| past_member.usage));
     if usages.all(|usage| usage.is_zero()) {
         rows.iter_mut().for_each(|row| drop(row.remove(USAGE_COLUMN)));
     }
@@ -55,23 +58,24 @@ pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
 /// completed their work or were killed. The others are left out, because hundreds of them would
 /// fill the screen.
 fn shown_past_members(team: &TeamView) -> impl Iterator<Item = &PastMember> {
-    let mut ended = team.past_members.iter().filter(|past| !needs_attention(past)).count();
-    team.past_members.iter().filter(move |past| {
-        let is_shown = needs_attention(past) || ended <= MAX_UNREMARKABLE_PAST_MEMBERS;
-        ended -= usize::from(!needs_attention(past));
+    let mut unremarkable_count =
+        team.past_members.iter().filter(|past_member| !needs_attention(past_member)).count();
+    team.past_members.iter().filter(move |past_member| {
+        let is_shown = needs_attention(past_member) || unremarkable_count <= MAX_UNREMARKABLE_PAST_MEMBERS;
+        unremarkable_count -= usize::from(!needs_attention(past_member));
         is_shown
     })
 }
 
-fn needs_attention(past: &PastMember) -> bool {
-    past.outcome == "failed" || past.is_suspended || past.has_respawn()
+fn needs_attention(past_member: &PastMember) -> bool {
+    past_member.outcome == "failed" || past_member.is_suspended || past_member.has_respawn()
 }
 
 /// The lines below the table: what needs attention, such as an unreadable config.json, failed tasks
 /// or suspended members, and how many past members the table leaves out.
 pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<String> {
     let abandoned = |task: &AbandonedTask| abandoned_task_line(task, commands);
-    let suspended = team.past_members.iter().filter(|past| past.is_suspended).count();
+    let suspended = team.past_members.iter().filter(|past_member| past_member.is_suspended).count();
     let note = match team.budget.as_ref().and_then(|budget| budget.exhausted_reason.as_ref()) {
         Some(reason) => Some(budget_line(reason, suspended, commands)),
         None => suspended_line(suspended, commands),
@@ -140,8 +144,10 @@ pub(super) fn environment_lines(member: &MemberView) -> Vec<String> {
 }
 
 /// The worktree of a current or past member.
-pub(super) fn worktree_line(tree: &WorktreeStatus) -> String {
-    sanitize(&format!("  worktree {}, branch {}", tree.path.display(), tree.branch).replace('\n', "\\n"))
+pub(super) fn worktree_line(worktree: &WorktreeStatus) -> String {
+    sanitize(
+        &format!("  worktree {}, branch {}", worktree.path.display(), worktree.branch).replace('\n', "\\n"),
+    )
 }
 
 fn member_row(member: &MemberView) -> Vec<String> {
@@ -213,26 +219,27 @@ fn failed_turns_text(member: &MemberView, pause: &FailedTurnsPause, commands: &S
         count => format!("its last {count} turns have failed"),
     };
     let send = commands.command_for_name("send", &member.name, &["TEXT"]);
-    let next = match pause.until.map(|at| short_duration(at.saturating_sub(now()))) {
+    let next_turn = match pause.until.map(|at| short_duration(at.saturating_sub(now()))) {
         Some(time) => format!("the next turn starts in {time}, or at once with {send}"),
         None => format!("it starts no further turn until you write to it: {send}"),
     };
-    format!("{turns} ({}): {next}", single_line(&pause.reason))
+    format!("{turns} ({}): {next_turn}", single_line(&pause.reason))
 }
 
-fn past_row(past: &PastMember) -> Vec<String> {
-    let seconds = past.respawns_at.map(|at| at.saturating_sub(now()).div_ceil(1000));
+fn past_row(past_member: &PastMember) -> Vec<String> {
+    let seconds = past_member.respawns_at.map(|at| at.saturating_sub(now()).div_ceil(1000));
     let next_spawn = seconds.map(|seconds| format!(", again in {seconds} s"));
-    let gave_up = past.gave_up_because.as_ref().map(|reason| format!(", not started again: {reason}"));
+    let gave_up = past_member.gave_up_because.as_ref().map(|reason| format!(", not started again: {reason}"));
     let next_spawn = next_spawn.or(gave_up).unwrap_or_default();
-    let state = if past.is_suspended { "suspended" } else { &past.outcome };
-    let mut row = vec![sanitize(past.name.as_str()), sanitize(state), dash(), age(past.ended_at)];
+    let state = if past_member.is_suspended { "suspended" } else { &past_member.outcome };
+    let mut row =
+        vec![sanitize(past_member.name.as_str()), sanitize(state), dash(), age(past_member.ended_at)];
     row.extend([
         dash(),
         dash(),
         dash(),
-        past.usage.to_string(),
-        sanitize(&format!("{}{next_spawn}", clip_cell(&past.description))),
+        past_member.usage.to_string(),
+        sanitize(&format!("{}{next_spawn}", clip_cell(&past_member.description))),
     ]);
     row
 }
@@ -243,14 +250,14 @@ fn abandoned_task_line(task: &AbandonedTask, commands: &SuggestedCommands) -> St
 }
 
 /// The note about an exhausted budget, with the commands that let members start again.
-fn budget_line(reason: &str, suspended: usize, commands: &SuggestedCommands) -> String {
+fn budget_line(reason: &str, suspended_count: usize, commands: &SuggestedCommands) -> String {
     let raise = commands.command(&["policy", "FILE"]);
     let resume = commands.command(&["up", "--resume"]);
-    let then = match suspended {
+    let next_step = match suspended_count {
         0 => String::new(),
         _ => format!("; then resume the suspended members with: {resume}"),
     };
-    format!("No member is started: {reason}; give it more with: {raise}{then}")
+    format!("No member is started: {reason}; give it more with: {raise}{next_step}")
 }
 
 fn failed_task_line(task: &FailedTask) -> String {

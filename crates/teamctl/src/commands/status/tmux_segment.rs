@@ -7,10 +7,14 @@ use protocol::name::TeamName;
 /// The segment if no daemon answers.
 pub(super) const DAEMON_DOWN: &str = "#[fg=red]teamd down#[default]";
 
-/// Returns the segments of all teams, or of the team `only`. In `survey 2/5 !1 x1 z1`, two of the
-/// five members of `survey` are active. One waits for a person, one has failed, one is suspended.
-pub(super) fn segment_line(status: &StatusReply, only: Option<&TeamName>) -> String {
-    let shown = status.teams.iter().filter(|team| only.is_none_or(|only| team.name == *only));
+/// Returns the segments of all teams, or of the team `selected_team`. In `survey 2/5 !1 x1 z1`, two
+/// of the five members of `survey` are active. One waits for a person, one has failed, one is
+/// suspended.
+pub(super) fn segment_line(status: &StatusReply, selected_team: Option<&TeamName>) -> String {
+    let shown = status
+        .teams
+        .iter()
+        .filter(|team| selected_team.is_none_or(|selected_team| team.name == *selected_team));
     shown.filter_map(team_segment).collect::<Vec<_>>().join("  ")
 }
 

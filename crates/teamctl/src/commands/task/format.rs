@@ -15,14 +15,14 @@ pub(super) fn print_task(context: &CommandContext, task: &Task, sentence: &str) 
     output::print_result(context, &json!({"task": task}), &sanitize(sentence));
 }
 
-/// The columns id, status, owner, blocked by, subject. The subject is last, because a narrow terminal
-/// clips the last column. `all` are the tasks of the team.
-pub(super) fn task_row<T: Borrow<Task>>(task: &Task, all: &[T], members: &[Member]) -> Vec<String> {
+/// The columns id, status, owner, blocked by, subject. The subject is last, because a narrow
+/// terminal clips the last column. `all_tasks` are the tasks of the team.
+pub(super) fn task_row<T: Borrow<Task>>(task: &Task, all_tasks: &[T], members: &[Member]) -> Vec<String> {
     vec![
         task.id.to_string(),
         sanitize(&status(task)),
         task.owner.as_ref().map_or_else(|| "-".to_owned(), |owner| colored_owner(owner, members)),
-        sanitize(&blocker_list(&task.open_blockers(all), all)),
+        sanitize(&blocker_list(&task.open_blockers(all_tasks), all_tasks)),
         sanitize(&single_line(&task.subject)),
     ]
 }
@@ -43,9 +43,13 @@ impl OwnerBranch {
     }
 }
 
-/// Formats all fields of the task, one line each, and the description last. `all` has the tasks
-/// among which the blockers of this task are looked up.
-pub(super) fn task_page<T: Borrow<Task>>(task: &Task, all: &[T], branch: Option<&OwnerBranch>) -> String {
+/// Formats all fields of the task, one line each, and the description last. `all_tasks` has the
+/// tasks among which the blockers of this task are looked up.
+pub(super) fn task_page<T: Borrow<Task>>(
+    task: &Task,
+    all_tasks: &[T],
+    branch: Option<&OwnerBranch>,
+) -> String {
     let mut lines =
         vec![format!("{}: {}", task.id, single_line(&task.subject)), field_line("status", &status(task))];
     let optional = [
@@ -54,7 +58,7 @@ pub(super) fn task_page<T: Borrow<Task>>(task: &Task, all: &[T], branch: Option<
         ("active form", task.active_form.clone()),
         ("failure", task.failure().map(str::to_owned)),
         ("blocks", id_list(&task.blocks)),
-        ("blocked by", (!task.blocked_by.is_empty()).then(|| blocker_list(&task.blocked_by, all))),
+        ("blocked by", (!task.blocked_by.is_empty()).then(|| blocker_list(&task.blocked_by, all_tasks))),
         ("metadata", task.metadata.as_ref().map(|metadata| json!(metadata).to_string())),
     ];
     lines.extend(optional.iter().filter_map(|(name, text)| Some(field_line(name, text.as_deref()?))));
@@ -85,8 +89,8 @@ fn id_list(tasks: &[TaskId]) -> Option<String> {
 }
 
 /// The blockers with status, and open ones with owner: `1 (completed), 5 (in progress, ann)`.
-fn blocker_list<T: Borrow<Task>>(blockers: &[TaskId], all: &[T]) -> String {
-    let text = |id: &TaskId| match find_task(all, *id) {
+fn blocker_list<T: Borrow<Task>>(blockers: &[TaskId], all_tasks: &[T]) -> String {
+    let text = |id: &TaskId| match find_task(all_tasks, *id) {
         None => format!("{id} (deleted)"),
         Some(task) => {
             let status = if task.failure().is_some() { "failed".to_owned() } else { task.status.to_string() };

@@ -35,8 +35,9 @@ pub(super) fn run(context: &CommandContext, team: &Team, args: &GetTaskArgs) -> 
 fn owner_branch(context: &CommandContext, team: &Team, owner: &AgentName) -> Option<OwnerBranch> {
     let status = context.daemon_status().ok()?;
     let team = status.teams.into_iter().find(|status| status.name == *team.name())?;
-    let tree = team.worktrees.into_iter().rfind(|tree| tree.member == *owner)?;
+    let worktree = team.worktrees.into_iter().rfind(|worktree| worktree.member == *owner)?;
     let environment = GitEnvironment::from_process();
-    let last_commit = worktree::last_commit(&tree.repository, &tree.branch, &environment).ok().flatten();
-    Some(OwnerBranch { branch: tree.branch, last_commit })
+    let last_commit =
+        worktree::last_commit(&worktree.repository, &worktree.branch, &environment).ok().flatten();
+    Some(OwnerBranch { branch: worktree.branch, last_commit })
 }

@@ -25,27 +25,28 @@ pub(super) struct ListTasksArgs {
 }
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &ListTasksArgs) -> Result<(), ErrorReport> {
-    let all = team.tasks().list_cached()?;
+    let all_tasks = team.tasks().list_cached()?;
     for name in team.tasks().misnamed_files().unwrap_or_default() {
         output::print_warning(&format!("{name} is not shown: the file of a task has a number for a name"));
     }
-    let is_shown =
-        |task: &&Arc<Task>| (args.all || !task.is_internal()) && (!args.available || task.is_available(&all));
-    let shown: Vec<&Arc<Task>> = all.iter().filter(is_shown).collect();
+    let is_shown = |task: &&Arc<Task>| {
+        (args.all || !task.is_internal()) && (!args.available || task.is_available(&all_tasks))
+    };
+    let shown_tasks: Vec<&Arc<Task>> = all_tasks.iter().filter(is_shown).collect();
     if context.args.json {
-        let tasks: Vec<Value> = shown.iter().map(|task| task.to_json(&all)).collect();
+        let tasks: Vec<Value> = shown_tasks.iter().map(|task| task.to_json(&all_tasks)).collect();
         output::print_result(context, &json!({"tasks": tasks}), "");
-    } else if shown.is_empty() {
+    } else if shown_tasks.is_empty() {
         output::print_result(context, &json!({}), "No tasks.");
     } else if !context.args.quiet {
-        print_tasks(team, &shown, &all);
+        print_tasks(team, &shown_tasks, &all_tasks);
     }
     Ok(())
 }
 
-fn print_tasks(team: &Team, shown: &[&Arc<Task>], all: &[Arc<Task>]) {
+fn print_tasks(team: &Team, shown_tasks: &[&Arc<Task>], all_tasks: &[Arc<Task>]) {
     let members = team.config().map(|config| config.members).unwrap_or_default();
     let mut rows = vec![["ID", "STATUS", "OWNER", "BLOCKED BY", "SUBJECT"].map(str::to_owned).to_vec()];
-    rows.extend(shown.iter().map(|task| task_row(task, all, &members)));
+    rows.extend(shown_tasks.iter().map(|task| task_row(task, all_tasks, &members)));
     output::print_table(&rows);
 }

@@ -99,7 +99,7 @@ fn member_result(status: &StatusReply, member: &ResumedMember) -> Option<ResumeR
 
 /// The result of a member that is not running and not starting. `None`: it is about to respawn.
 fn past_member_result(team: &TeamStatus, name: &AgentName) -> Option<ResumeResult> {
-    match team.past_members.iter().find(|past| past.name == *name) {
+    match team.past_members.iter().find(|past_member| past_member.name == *name) {
         Some(PastMember { is_suspended: true, description, .. }) => {
             Some(ResumeResult::StillSuspended(description.clone()))
         }
@@ -118,15 +118,16 @@ fn print_results(
     members: &[ResumedMember],
     results: &[ResumeResult],
 ) {
-    let each = members.iter().zip(results);
+    let members_and_results = members.iter().zip(results);
     let mut lines = vec![daemon_line(status, daemon_state)];
-    lines.extend(each.clone().map(|(member, result)| result_line(member, result)));
+    lines.extend(members_and_results.clone().map(|(member, result)| result_line(member, result)));
     lines.extend(status.teams.iter().filter_map(|team| budget_line(context, team)));
     if lines.len() == 1 {
         lines.push("no suspended members".to_owned());
     }
     lines.splice(1..1, panes_line(status));
-    let members: Vec<Value> = each.map(|(member, result)| result_json(member, result)).collect();
+    let members: Vec<Value> =
+        members_and_results.map(|(member, result)| result_json(member, result)).collect();
     let object = json!({"daemon": status.daemon, "members": members});
     output::print_result(context, &object, &output::sanitize(&lines.join("\n")));
 }

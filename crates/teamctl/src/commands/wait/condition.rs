@@ -44,16 +44,16 @@ impl WaitCondition {
     /// Resolves the names before the wait, so that a misspelled name does not wait forever.
     pub(super) fn new(
         context: &CommandContext,
-        what: WaitFor,
+        wait_for: WaitFor,
         names: &[String],
     ) -> Result<WaitCondition, ErrorReport> {
         let root = context.root()?;
         let team = root.team(&context.team_of_members(&root, names)?)?;
         let resolve = |find: fn(&Team, &str) -> Result<AgentName, ErrorReport>| {
-            let found = names.iter().map(|name| find(&team, name)).collect::<Result<Vec<_>, _>>()?;
-            names_or_teammates(&team, found)
+            let members = names.iter().map(|name| find(&team, name)).collect::<Result<Vec<_>, _>>()?;
+            names_or_teammates(&team, members)
         };
-        Ok(match what {
+        Ok(match wait_for {
             WaitFor::Message => {
                 let inbox = team.inbox(&context.caller_name());
                 let from = names.iter().map(|name| known_sender(&team, &inbox, name));
@@ -120,12 +120,12 @@ impl WaitCondition {
     }
 }
 
-fn met_text(names: &[AgentName], how: &str) -> String {
-    let listed = names.iter().map(AgentName::as_str).collect::<Vec<_>>().join(", ");
+fn met_text(names: &[AgentName], state: &str) -> String {
+    let names_text = names.iter().map(AgentName::as_str).collect::<Vec<_>>().join(", ");
     match names.len() {
         0 => "There are no teammates.".to_owned(),
-        1 => format!("{listed} is {how}."),
-        _ => format!("{listed} are {how}."),
+        1 => format!("{names_text} is {state}."),
+        _ => format!("{names_text} are {state}."),
     }
 }
 
@@ -135,10 +135,11 @@ fn current_or_past_member(team: &Team, name: &str) -> Result<AgentName, ErrorRep
         Ok(member) => return Ok(member.name),
         Err(unknown) => unknown,
     };
-    let past = AgentName::new_unchecked(strip_team(name, team.name()));
-    let is_of_member = |task: &Task| task.is_internal() && task.subject.eq_ignore_ascii_case(past.as_str());
-    let is_known = team.inbox(&past).path().exists() || team.tasks().list()?.iter().any(is_of_member);
-    if is_known { Ok(past) } else { Err(ErrorReport::from(unknown)) }
+    let past_name = AgentName::new_unchecked(strip_team(name, team.name()));
+    let is_of_member =
+        |task: &Task| task.is_internal() && task.subject.eq_ignore_ascii_case(past_name.as_str());
+    let is_known = team.inbox(&past_name).path().exists() || team.tasks().list()?.iter().any(is_of_member);
+    if is_known { Ok(past_name) } else { Err(ErrorReport::from(unknown)) }
 }
 
 /// A member, or any other sender with a message in the inbox, such as a person or a past member.
@@ -157,23 +158,23 @@ fn names_or_teammates(team: &Team, names: Vec<AgentName>) -> Result<Vec<AgentNam
     Ok(members.into_iter().map(|member| member.name).filter(|name| !name.is_lead()).collect())
 }
 
-fn missing_message(inbox: &Inbox, from: &[AgentName]) -> Result<Vec<String>, ErrorReport> {
+fn missing_message(inbox: &Inbox, senders: &[AgentName]) -> Result<Vec<String>, ErrorReport> {
     let entries = inbox.read_unread()?;
     let mut messages = entries.iter().filter_map(|entry| entry.unread());
-    let is_there =
-        messages.any(|message| from.is_empty() || from.contains(&AgentName::new_unchecked(&message.from)));
-    Ok(if is_there { Vec::new() } else { vec!["message".to_owned()] })
+    let is_received = messages
+        .any(|message| senders.is_empty() || senders.contains(&AgentName::new_unchecked(&message.from)));
+    Ok(if is_received { Vec::new() } else { vec!["message".to_owned()] })
 }
 
 /// Fails if one of the members has left the team, because it will never be idle again.
 fn unmet_idle(config: &TeamConfig, names: &[AgentName]) -> Result<Vec<String>, ErrorReport> {
     let mut active = Vec::new();
     for name in names {
-        let left = || {
+        let gone = || {
             ErrorReport::new(ErrorKind::NotFound, format!("cannot wait for {name} to be idle: it is gone"))
                 .with_help(format!("how it ended: teamctl status {name}"))
         };
-        if config.member(name).ok_or_else(left)?.is_active != Some(false) {
+        if config.member(name).ok_or_else(gone)?.is_active != Some(false) {
             active.push(format!("idle {name}"));
         }
     }
@@ -187,8 +188,8 @@ fn unmet_exit(team: &Team, names: &[AgentName]) -> Result<Vec<String>, ErrorRepo
         Err(Error::NoSuchTeam { .. }) => return Ok(Vec::new()),
         Err(error) => return Err(ErrorReport::from(error)),
     };
-    let present = names.iter().filter(|name| config.member(name).is_some());
-    Ok(present.map(|name| format!("end of {name}")).collect())
+    let remaining_members = names.iter().filter(|name| config.member(name).is_some());
+    Ok(remaining_members.map(|name| format!("end of {name}")).collect())
 }
 
 /// Fails if there is a task file that no program sees, because its name is no number.
@@ -209,22 +210,23 @@ fn check_no_misnamed_files(team: &Team) -> Result<(), ErrorReport> {
 /// it has failed, if it is in a cycle of tasks that wait for each other, or if it waits for a task
 /// that cannot be completed.
 fn check_tasks_possible(tasks: &[Task]) -> Result<(), ErrorReport> {
-    let open = || tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
-    let failed: Vec<TaskId> = open().filter(|task| task.failure().is_some()).map(|task| task.id).collect();
+    let open_tasks = || tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
+    let failed: Vec<TaskId> =
+        open_tasks().filter(|task| task.failure().is_some()).map(|task| task.id).collect();
     let cycles = wait_cycles(tasks);
     let mut impossible = failed.clone();
     impossible.extend(cycles.iter().flat_map(WaitCycle::tasks));
     loop {
         let is_blocked =
             |task: &&Task| task.open_blockers(tasks).iter().any(|blocker| impossible.contains(blocker));
-        let more: Vec<TaskId> =
-            open().filter(|t| !impossible.contains(&t.id)).filter(is_blocked).map(|t| t.id).collect();
-        if more.is_empty() {
+        let newly_blocked: Vec<TaskId> =
+            open_tasks().filter(|t| !impossible.contains(&t.id)).filter(is_blocked).map(|t| t.id).collect();
+        if newly_blocked.is_empty() {
             break;
         }
-        impossible.extend(more);
+        impossible.extend(newly_blocked);
     }
-    if impossible.is_empty() || open().any(|task| !impossible.contains(&task.id)) {
+    if impossible.is_empty() || open_tasks().any(|task| !impossible.contains(&task.id)) {
         return Ok(());
     }
     if let Some(cycle) = cycles.first().filter(|_| failed.is_empty()) {
@@ -245,9 +247,9 @@ fn is_unreadable(task: &Task) -> bool {
 }
 
 fn unmet_tasks(tasks: &[Task]) -> Vec<String> {
-    let open = tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
+    let open_tasks = tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
     let note = |task: &Task| if is_unreadable(task) { ", whose file cannot be read" } else { "" };
-    open.map(|task| format!("end of task {}{}", task.id, note(task))).collect()
+    open_tasks.map(|task| format!("end of task {}{}", task.id, note(task))).collect()
 }
 
 #[cfg(test)]
@@ -299,11 +301,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(&dir.path().join("r"), dir.path(), Durability::Process).unwrap();
         let team = root.create_team(&TeamConfig::parse(CONFIG).unwrap()).unwrap();
-        assert_eq!(unmet_exit(&team, &[name("ann"), name("zed")]).map(|present| present.len()), Ok(1));
+        assert_eq!(unmet_exit(&team, &[name("ann"), name("zed")]).map(|conditions| conditions.len()), Ok(1));
         let inbox = team.inbox(&name("team-lead"));
         inbox.append(&Message::new(&name("eve"), "x".into(), 1)).unwrap();
         assert_eq!(missing_message(&inbox, &[]), Ok(vec![]));
-        assert_eq!(missing_message(&inbox, &[name("ann")]).map(|missing| missing.len()), Ok(1));
+        assert_eq!(missing_message(&inbox, &[name("ann")]).map(|conditions| conditions.len()), Ok(1));
         assert_eq!(known_sender(&team, &inbox, "EVE"), Ok(name("eve")));
         assert!(known_sender(&team, &inbox, "adam").is_err());
         team.tasks().create_internal(&name("cat"), "").unwrap();

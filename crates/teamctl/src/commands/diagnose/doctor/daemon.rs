@@ -29,15 +29,15 @@ pub(super) fn check(context: &CommandContext, report: &mut DoctorReport) -> Opti
 /// root. If the daemon does not hold the lock on `root/teams`, the directory that it locked was
 /// removed or moved.
 pub(super) fn check_root(root: &Path, status: &StatusReply, report: &mut DoctorReport) {
-    let (pid, shown) = (status.daemon.pid, root.display());
+    let (pid, root_text) = (status.daemon.pid, root.display());
     let teams = std::fs::metadata(root.join("teams")).map(|metadata| metadata.ino()).ok();
-    let locked = locked_inodes(&read_open_file_infos(pid), pid);
+    let locked_inodes = locked_inodes(&read_open_file_infos(pid), pid);
     // Some systems, such as containers, do not list the locks of other processes.
-    if locked.is_empty() || teams.is_some_and(|teams| locked.contains(&teams)) {
+    if locked_inodes.is_empty() || teams.is_some_and(|teams| locked_inodes.contains(&teams)) {
         return;
     }
     let message =
-        format!("{shown}/teams is not the directory that teamd works in: that was removed or moved");
+        format!("{root_text}/teams is not the directory that teamd works in: that was removed or moved");
     let fix = format!(
         "if the directory is put back, teamd opens it again within 30 s; else kill {pid}, which leaves the agents running, and \
          teamctl up"
@@ -56,9 +56,9 @@ fn read_open_file_infos(pid: u32) -> String {
 /// The inodes on which the process holds a flock. `locks` has lines as in `/proc/locks`.
 fn locked_inodes(locks: &str, pid: u32) -> Vec<u64> {
     let inode = |line: &str| {
-        let mut words = line.split_whitespace().skip_while(|word| *word != "FLOCK").skip(3);
-        let is_holder = words.next()?.parse() == Ok(pid);
-        words.next()?.rsplit(':').next()?.parse().ok().filter(|_| is_holder)
+        let mut fields = line.split_whitespace().skip_while(|field| *field != "FLOCK").skip(3);
+        let is_holder = fields.next()?.parse() == Ok(pid);
+        fields.next()?.rsplit(':').next()?.parse().ok().filter(|_| is_holder)
     };
     locks.lines().filter_map(inode).collect()
 }

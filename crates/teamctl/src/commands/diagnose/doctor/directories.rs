@@ -25,25 +25,27 @@ pub(super) fn check(
 }
 
 fn check_private(id: &'static str, path: &Path, mode: FixMode, report: &mut DoctorReport) {
-    let shown = path.display();
+    let path_text = path.display();
     let metadata = match symlink_metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return report.ok(id, format!("{shown} is not there yet"));
+            return report.ok(id, format!("{path_text} is not there yet"));
         }
-        Err(error) => return report.fail(id, format!("cannot look at {shown}: {error}"), "see who made it"),
+        Err(error) => {
+            return report.fail(id, format!("cannot look at {path_text}: {error}"), "see who made it");
+        }
     };
     if !metadata.is_dir() || metadata.uid() != geteuid().as_raw() {
-        return report.fail(id, format!("{shown} is no directory of ours"), "move it away");
+        return report.fail(id, format!("{path_text} is no directory of ours"), "move it away");
     }
     if is_private(&metadata) {
-        return report.ok(id, format!("{shown} is private"));
+        return report.ok(id, format!("{path_text} is private"));
     }
     let private = Permissions::from_mode(0o700);
     if mode == FixMode::Fix && set_permissions(path, private).is_ok() {
-        return report.ok(id, format!("{shown} is private again"));
+        return report.ok(id, format!("{path_text} is private again"));
     }
-    report.fail(id, format!("{shown} is open to others"), format!("chmod 700 {shown}"));
+    report.fail(id, format!("{path_text} is open to others"), format!("chmod 700 {path_text}"));
 }
 
 /// Who can write to the root, and to its teams and tasks.
@@ -58,43 +60,43 @@ pub(super) enum RootAccess {
 /// `tasks`. With `--fix`, takes the write permission from the group and from other users.
 pub(super) fn check_root(path: &Path, mode: FixMode, report: &mut DoctorReport) -> RootAccess {
     let Ok(root) = path.canonicalize() else { return RootAccess::OnlyUser };
-    let mut untrusted = Vec::new();
+    let mut errors = Vec::new();
     for (path, depth) in [(root.clone(), 0), (root.join("teams"), 3), (root.join("tasks"), 2)] {
-        find_untrusted(&path, depth, &mut untrusted);
+        find_untrusted(&path, depth, &mut errors);
     }
     if mode == FixMode::Fix {
-        repair_access(&mut untrusted, report);
+        repair_access(&mut errors, report);
     }
-    let count = untrusted.len();
-    let Some(first) = untrusted.into_iter().next() else { return RootAccess::OnlyUser };
-    let more = if count > 1 { format!(" ({count} such files or directories)") } else { String::new() };
-    let error = ErrorReport::from(first);
-    report.fail("root", format!("{}{more}", error.message), error.help.unwrap_or_default());
+    let count = errors.len();
+    let Some(first_error) = errors.into_iter().next() else { return RootAccess::OnlyUser };
+    let count_text = if count > 1 { format!(" ({count} such files or directories)") } else { String::new() };
+    let error = ErrorReport::from(first_error);
+    report.fail("root", format!("{}{count_text}", error.message), error.help.unwrap_or_default());
     RootAccess::Shared
 }
 
 /// Takes the write permission of other users from the file or directory of each error, and removes
 /// the errors that are repaired. Stops at the first failure. Parents come before their content, so
 /// if a directory cannot be repaired, another user may still replace the files in it.
-fn repair_access(untrusted: &mut Vec<store::Error>, report: &mut DoctorReport) {
-    let first_kept = untrusted.iter().position(|error| !is_repaired(error)).unwrap_or(untrusted.len());
-    let repaired = untrusted.drain(..first_kept).count();
-    if repaired > 0 {
-        let message = format!("no other user can write to {repaired} files or directories any more");
+fn repair_access(errors: &mut Vec<store::Error>, report: &mut DoctorReport) {
+    let first_unrepaired = errors.iter().position(|error| !is_repaired(error)).unwrap_or(errors.len());
+    let repaired_count = errors.drain(..first_unrepaired).count();
+    if repaired_count > 0 {
+        let message = format!("no other user can write to {repaired_count} files or directories any more");
         report.ok("root", message);
     }
 }
 
 /// Adds an error for each file or directory that another user owns or can write, from `path` down
 /// to `depth` levels below it. Symbolic links are not followed.
-fn find_untrusted(path: &Path, depth: usize, found: &mut Vec<store::Error>) {
+fn find_untrusted(path: &Path, depth: usize, errors: &mut Vec<store::Error>) {
     if let Err(error @ store::Error::Untrusted { .. }) = store::check_own_path(path) {
-        found.push(error);
+        errors.push(error);
     }
     if depth > 0 && symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
         let mut entries: Vec<_> = read_dir(path).into_iter().flatten().flatten().collect();
         entries.sort_by_key(std::fs::DirEntry::file_name);
-        entries.iter().for_each(|entry| find_untrusted(&entry.path(), depth - 1, found));
+        entries.iter().for_each(|entry| find_untrusted(&entry.path(), depth - 1, errors));
     }
 }
 

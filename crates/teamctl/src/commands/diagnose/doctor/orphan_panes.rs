@@ -84,14 +84,14 @@ impl OrphanPane {
 
 /// The servers that may have panes of a daemon, without duplicates.
 fn candidate_servers(status: Option<&StatusReply>) -> Vec<TmuxServerArgs> {
-    let of_daemon = status.and_then(|status| status.daemon.tmux.clone());
-    let of_caller = env_var("TMUX").and_then(|tmux| tmux.split(',').next().map(PathBuf::from));
-    let mut paths: Vec<PathBuf> = of_daemon.into_iter().chain(of_caller).collect();
+    let daemon_socket = status.and_then(|status| status.daemon.tmux.clone());
+    let caller_socket = env_var("TMUX").and_then(|tmux| tmux.split(',').next().map(PathBuf::from));
+    let mut paths: Vec<PathBuf> = daemon_socket.into_iter().chain(caller_socket).collect();
     paths.dedup();
-    let by_path = paths.iter().map(|path| ["-S".to_owned(), path.to_string_lossy().into_owned()]);
+    let servers = paths.iter().map(|path| ["-S".to_owned(), path.to_string_lossy().into_owned()]);
     let is_default = |path: &PathBuf| path.file_name().is_some_and(|name| name == TMUX_NAME);
-    let default = (!paths.iter().any(is_default)).then(|| ["-L".to_owned(), TMUX_NAME.to_owned()]);
-    by_path.chain(default).collect()
+    let default_server = (!paths.iter().any(is_default)).then(|| ["-L".to_owned(), TMUX_NAME.to_owned()]);
+    servers.chain(default_server).collect()
 }
 
 /// The tagged panes of a server. Empty if the server is not running.
@@ -106,13 +106,13 @@ fn tagged_panes(server: &TmuxServerArgs) -> Vec<OrphanPane> {
     panes
 }
 
-/// Returns the spawn ids in the rosters of all roots of this user. `states` is the directory that
-/// contains one state directory for each root. Returns `None` if one of the rosters cannot be read,
-/// because any spawn could be in that roster.
-fn spawns_in_all_rosters(states: &Path) -> Option<Vec<String>> {
-    let states = std::fs::read_dir(states).into_iter().flatten().flatten().map(|entry| entry.path());
-    let with_roster = states.filter(|state| state.join(RosterFile::FILE_NAME).exists());
-    let spawns = with_roster.map(|state| Some(store::read_roster_file(&state)?.spawn_ids()));
+/// Returns the spawn ids in the rosters of all roots of this user. `state_dirs` is the directory
+/// that contains one state directory for each root. Returns `None` if one of the rosters cannot be
+/// read, because any spawn could be in that roster.
+fn spawns_in_all_rosters(state_dirs: &Path) -> Option<Vec<String>> {
+    let state_dirs = std::fs::read_dir(state_dirs).into_iter().flatten().flatten().map(|entry| entry.path());
+    let dirs_with_roster = state_dirs.filter(|state_dir| state_dir.join(RosterFile::FILE_NAME).exists());
+    let spawns = dirs_with_roster.map(|state_dir| Some(store::read_roster_file(&state_dir)?.spawn_ids()));
     spawns.collect::<Option<Vec<_>>>().map(|spawns| spawns.concat())
 }
 

@@ -30,31 +30,31 @@ pub(super) fn check(root: &Path, state: &Path, mode: FixMode, report: &mut Docto
     // The daemon writes a new spawn to the roster before it starts the process of the spawn. The
     // roster is read after the list of processes, so the roster has the spawn of every listed
     // process.
-    let Some(known) = store::read_roster_file(state).map(|roster| roster.spawn_ids()) else { return };
+    let Some(known_spawns) = store::read_roster_file(state).map(|roster| roster.spawn_ids()) else { return };
     let orphans: Vec<OrphanProcess> =
-        processes.into_iter().filter(|process| !known.contains(&process.spawn_id)).collect();
+        processes.into_iter().filter(|process| !known_spawns.contains(&process.spawn_id)).collect();
     if orphans.is_empty() {
         report.ok("orphans", "every process of an agent belongs to a running agent");
     }
     for OrphanProcess { pid, name, spawn_id, pidfd } in orphans {
-        let shown = format!("process {pid} ({name}), of the spawn {spawn_id}");
+        let description = format!("process {pid} ({name}), of the spawn {spawn_id}");
         if mode == FixMode::ReportOnly {
-            report.warn("orphans", shown, "it has no shim; kill it with: teamctl doctor --fix");
+            report.warn("orphans", description, "it has no shim; kill it with: teamctl doctor --fix");
             continue;
         }
         match pidfd_send_signal(&pidfd, Signal::KILL) {
-            Ok(()) => report.ok("orphans", format!("{shown}, is ended")),
-            Err(error) => report.warn("orphans", shown, format!("it stays: {error}")),
+            Ok(()) => report.ok("orphans", format!("{description}, is ended")),
+            Err(error) => report.warn("orphans", description, format!("it stays: {error}")),
         }
     }
 }
 
 /// The processes of agents of this root, without teamctl and its parents.
 fn agent_processes(root: &Path) -> Vec<OrphanProcess> {
-    let own: Vec<u32> = self_and_ancestors().iter().map(|process| process.pid).collect();
+    let own_pids: Vec<u32> = self_and_ancestors().iter().map(|process| process.pid).collect();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| !own.contains(pid)).filter_map(|pid| agent_process(pid, root)).collect()
+    pids.filter(|pid| !own_pids.contains(pid)).filter_map(|pid| agent_process(pid, root)).collect()
 }
 
 fn agent_process(pid: u32, root: &Path) -> Option<OrphanProcess> {

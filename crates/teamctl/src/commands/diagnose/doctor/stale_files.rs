@@ -33,12 +33,12 @@ pub(super) fn check(root: &Root, mode: FixMode, report: &mut DoctorReport) {
     if mode == FixMode::Fix {
         fix(root, report);
     }
-    let found: Vec<(PathBuf, StaleFile)> =
+    let stale_files: Vec<(PathBuf, StaleFile)> =
         directories(root.path()).iter().flat_map(|directory| stale_files_in(directory)).collect();
-    if found.is_empty() {
+    if stale_files.is_empty() {
         report.ok("stale_files", "no stale locks and no old files on their way");
     }
-    for (path, file) in found {
+    for (path, file) in stale_files {
         report_file(&path, file, &remedy(root, &path, file, mode), report);
     }
     for path in teams_without_config(root.path()) {
@@ -52,24 +52,24 @@ pub(super) fn check(root: &Root, mode: FixMode, report: &mut DoctorReport) {
 }
 
 fn report_file(path: &Path, file: StaleFile, remedy: &str, report: &mut DoctorReport) {
-    let shown = path.display();
+    let path_text = path.display();
     match file {
-        StaleFile::StaleLock => report.warn("locks", format!("{shown} is stale"), remedy),
-        StaleFile::NotALock(what) => {
-            let message = format!("{shown} is {what} at the path of a lock: no program can write");
+        StaleFile::StaleLock => report.warn("locks", format!("{path_text} is stale"), remedy),
+        StaleFile::NotALock(obstacle) => {
+            let message = format!("{path_text} is {obstacle} at the path of a lock: no program can write");
             report.fail("locks", message, remedy);
         }
         StaleFile::AbandonedTemp => {
-            report.warn("stale_files", format!("{shown} is of a writer that died"), remedy);
+            report.warn("stale_files", format!("{path_text} is of a writer that died"), remedy);
         }
     }
 }
 
 /// What the user can do about the file, or why `--fix` has left it.
 fn remedy(root: &Root, path: &Path, file: StaleFile, mode: FixMode) -> String {
-    let shown = path.display();
+    let path_text = path.display();
     if let StaleFile::NotALock(_) = file {
-        let advice = format!("see what it is for, and move it away: mv {shown} /tmp");
+        let advice = format!("see what it is for, and move it away: mv {path_text} /tmp");
         return match mode {
             FixMode::ReportOnly => advice,
             FixMode::Fix => {
@@ -83,7 +83,7 @@ fn remedy(root: &Root, path: &Path, file: StaleFile, mode: FixMode) -> String {
         (None, FixMode::ReportOnly) => "teamctl doctor --fix".to_owned(),
         (None, FixMode::Fix) => {
             format!(
-                "left, since it can't be opened or removed, or is not known to be ours: see ls -ld {shown}"
+                "left, since it can't be opened or removed, or is not known to be ours: see ls -ld {path_text}"
             )
         }
     }
@@ -92,12 +92,12 @@ fn remedy(root: &Root, path: &Path, file: StaleFile, mode: FixMode) -> String {
 /// Why the file belongs to no team of teamd. `None` if it belongs to one.
 fn reason_foreign(root: &Path, path: &Path) -> Option<String> {
     let name = path.strip_prefix(root).ok()?.components().nth(1)?.as_os_str();
-    let shown = name.display();
+    let path_text = name.display();
     if TeamName::parse(name.to_str()?).is_ok_and(|team| team.is_claude_session()) {
-        return Some(format!("{shown} belongs to a session of Claude Code"));
+        return Some(format!("{path_text} belongs to a session of Claude Code"));
     }
     let config = root.join("teams").join(name).join("config.json");
-    (!config.exists()).then(|| format!("there is no team {shown}, for want of {}", config.display()))
+    (!config.exists()).then(|| format!("there is no team {path_text}, for want of {}", config.display()))
 }
 
 fn fix(root: &Root, report: &mut DoctorReport) {
@@ -113,7 +113,7 @@ fn fix(root: &Root, report: &mut DoctorReport) {
 fn remove_stale(team: &Team, report: &mut DoctorReport) {
     // Locks come first: a temporary file that cannot be removed must not keep them from removal.
     match team.remove_stale_locks() {
-        Ok(removed) => removed.iter().for_each(|path| {
+        Ok(paths) => paths.iter().for_each(|path| {
             report.ok("locks", format!("{} was stale, and is removed", path.display()));
         }),
         Err(error) => report.fail_with_error("locks", error),
@@ -145,11 +145,11 @@ fn entries(directory: &Path) -> Vec<(PathBuf, Metadata)> {
 }
 
 fn stale_files_in(directory: &Path) -> Vec<(PathBuf, StaleFile)> {
-    let to_stale = |(path, metadata): (PathBuf, Metadata)| {
+    let to_stale_file = |(path, metadata): (PathBuf, Metadata)| {
         let file = classify(&path, &metadata)?;
         Some((path, file))
     };
-    entries(directory).into_iter().filter_map(to_stale).collect()
+    entries(directory).into_iter().filter_map(to_stale_file).collect()
 }
 
 fn classify(path: &Path, metadata: &Metadata) -> Option<StaleFile> {
@@ -163,7 +163,7 @@ fn classify(path: &Path, metadata: &Metadata) -> Option<StaleFile> {
         return None;
     }
     match obstacle(path, metadata) {
-        Some(what) => Some(StaleFile::NotALock(what)),
+        Some(obstacle) => Some(StaleFile::NotALock(obstacle)),
         None => (age > LOCK_STALE_AFTER).then_some(StaleFile::StaleLock),
     }
 }
@@ -222,7 +222,7 @@ mod tests {
         symlink("nowhere", path("link.json.lock")).unwrap();
         set_age(&path("stale.json.lock"), 60);
         set_age(&path(".a.json.tmp.0123456789ab"), 7200);
-        let found = stale_files_in(dir.path());
+        let stale_files = stale_files_in(dir.path());
         let expected = [
             (".a.json.tmp.0123456789ab", StaleFile::AbandonedTemp),
             ("file.json.lock", StaleFile::NotALock("a file")),
@@ -230,7 +230,7 @@ mod tests {
             ("link.json.lock", StaleFile::NotALock("a link")),
             ("stale.json.lock", StaleFile::StaleLock),
         ];
-        assert_eq!(found, expected.map(|(name, file)| (path(name), file)));
+        assert_eq!(stale_files, expected.map(|(name, file)| (path(name), file)));
     }
 
     /// Creates a root with the team `orchard` and a session team. The team has a stale lock, a

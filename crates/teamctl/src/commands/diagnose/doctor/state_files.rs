@@ -48,27 +48,32 @@ pub(super) fn check(state: &Path, mode: FixMode, report: &mut DoctorReport) {
 impl StateFileKind {
     /// Reads the file as the daemon does, with its limits, and parses it.
     fn check_readable(&self, state: &Path, name: &str, report: &mut DoctorReport) {
-        let shown = state.join(name).display().to_string();
-        let parse =
-            |bytes: Vec<u8>| (self.parse)(&bytes).map_err(|error| format!("cannot read {shown}: {error}"));
+        let path_text = state.join(name).display().to_string();
+        let parse = |bytes: Vec<u8>| {
+            (self.parse)(&bytes).map_err(|error| format!("cannot read {path_text}: {error}"))
+        };
         let bytes = StateDir::open(state).and_then(|directory| directory.read(name));
         match bytes.map_err(|error| error.to_string()).and_then(|bytes| bytes.map_or(Ok(()), parse)) {
-            Ok(()) => report.ok(self.id, format!("{shown} can be read")),
+            Ok(()) => report.ok(self.id, format!("{path_text} can be read")),
             Err(error) => report.fail(self.id, format!("{error}; {}", self.consequence), self.fix),
         }
     }
 }
 
 fn check_private(state: &Path, mode: FixMode, report: &mut DoctorReport) {
-    let public = public_files(state);
-    let Some(first) = public.first() else {
+    let public_files = public_files(state);
+    let Some(first_file) = public_files.first() else {
         return report.ok("permissions", "no file of ours is open to others");
     };
-    let message = format!("{} of our files are open to others, {} among them", public.len(), first.display());
+    let message = format!(
+        "{} of our files are open to others, {} among them",
+        public_files.len(),
+        first_file.display()
+    );
     if mode == FixMode::ReportOnly {
         return report.fail("permissions", message, "teamctl doctor --fix");
     }
-    match public.iter().try_for_each(|path| make_private(path)) {
+    match public_files.iter().try_for_each(|path| make_private(path)) {
         Ok(()) => report.ok("permissions", format!("{message}: now they are private")),
         Err(error) => report.fail("permissions", message, format!("it stays so: {error}")),
     }

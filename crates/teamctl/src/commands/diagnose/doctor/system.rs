@@ -72,11 +72,11 @@ fn check_tmux(report: &mut DoctorReport) {
 /// Parses the output of `tmux -V` into the major and minor version: `tmux 3.3a` is 3.3, `tmux
 /// next-3.8` is 3.8. A development build without a number counts as newer than all releases.
 fn parse_version(answer: &str) -> Option<(u32, u32)> {
-    let word = answer.strip_prefix("tmux ")?.trim();
-    if word == "master" || word.starts_with("openbsd") {
+    let version = answer.strip_prefix("tmux ")?.trim();
+    if version == "master" || version.starts_with("openbsd") {
         return Some((u32::MAX, 0));
     }
-    let (major, minor) = word.trim_start_matches("next-").split_once('.')?;
+    let (major, minor) = version.trim_start_matches("next-").split_once('.')?;
     let end = minor.find(|c: char| !c.is_ascii_digit()).unwrap_or(minor.len());
     Some((major.parse().ok()?, minor[..end].parse().ok()?))
 }

@@ -81,19 +81,19 @@ fn check_half_link(team: &Team, link: TaskLink, mode: FixMode, report: &mut Doct
 /// Returns the links between two existing tasks that only one of the two tasks has. Links to
 /// deleted tasks are not returned, because these are normal.
 fn half_links(tasks: &[Task]) -> Vec<TaskLink> {
-    let existing: BTreeSet<TaskId> = tasks.iter().map(|task| task.id).collect();
-    let is_checked = |link: &&TaskLink| existing.contains(&link.blocker) && existing.contains(&link.blocked);
-    let in_blockers: BTreeSet<TaskLink> = tasks
+    let task_ids: BTreeSet<TaskId> = tasks.iter().map(|task| task.id).collect();
+    let is_checked = |link: &&TaskLink| task_ids.contains(&link.blocker) && task_ids.contains(&link.blocked);
+    let links_of_blockers: BTreeSet<TaskLink> = tasks
         .iter()
         .flat_map(|task| task.blocks.iter().map(|blocked| TaskLink { blocker: task.id, blocked: *blocked }))
         .collect();
-    let in_blocked: BTreeSet<TaskLink> = tasks
+    let links_of_blocked: BTreeSet<TaskLink> = tasks
         .iter()
         .flat_map(|task| {
             task.blocked_by.iter().map(|blocker| TaskLink { blocker: *blocker, blocked: task.id })
         })
         .collect();
-    in_blockers.symmetric_difference(&in_blocked).filter(is_checked).copied().collect()
+    links_of_blockers.symmetric_difference(&links_of_blocked).filter(is_checked).copied().collect()
 }
 
 #[cfg(test)]
@@ -108,7 +108,7 @@ mod tests {
             parse(r#"{"id":"2","subject":"","status":"pending","blockedBy":["1","3"]}"#),
             parse(r#"{"id":"3","subject":"","status":"pending"}"#),
         ];
-        let found = half_links(&tasks);
-        assert_eq!(found, [TaskLink { blocker: tasks[2].id, blocked: tasks[1].id }]);
+        let links = half_links(&tasks);
+        assert_eq!(links, [TaskLink { blocker: tasks[2].id, blocked: tasks[1].id }]);
     }
 }

@@ -45,13 +45,13 @@ struct InvalidEntries {
 /// Whether every entry is a message.
 fn check_inbox(team: &Team, owner: &AgentName, report: &mut DoctorReport) -> bool {
     let inbox = team.inbox(owner);
-    let found = inbox.fold(|invalid: &mut InvalidEntries, entry| {
+    let result = inbox.fold(|invalid: &mut InvalidEntries, entry| {
         if let Err(error) = entry.message {
             invalid.first.get_or_insert((entry.index, error.to_string()));
             invalid.count += 1;
         }
     });
-    let InvalidEntries { first, count } = match found {
+    let InvalidEntries { first, count } = match result {
         Ok(invalid) => invalid,
         Err(error) => {
             report.fail_with_error("inboxes", error);

@@ -11,13 +11,14 @@ pub(super) fn check(root: &Root, status: Option<&StatusReply>, report: &mut Doct
     let Some(status) = status else { return };
     let teams = root.teams().unwrap_or_default();
     let own_teams = teams.iter().filter(|team| !team.is_claude_session());
-    let missing: Vec<String> = own_teams.flat_map(|team| members_without_agent(root, team, status)).collect();
-    if missing.is_empty() {
+    let unsupervised: Vec<String> =
+        own_teams.flat_map(|team| members_without_agent(root, team, status)).collect();
+    if unsupervised.is_empty() {
         return report.ok("members", "every teammate in a pane has a living agent");
     }
     report.warn(
         "members",
-        format!("entries without an agent of ours: {}", missing.join(", ")),
+        format!("entries without an agent of ours: {}", unsupervised.join(", ")),
         "the program that started such a member ends it; if teamd started it: teamctl down, then teamctl up",
     );
 }

@@ -20,30 +20,31 @@ use worktree::GitEnvironment;
 pub(super) fn check(root: &Root, status: Option<&StatusReply>, mode: FixMode, report: &mut DoctorReport) {
     let Some(status) = status else { return };
     let teams = root.teams().unwrap_or_default();
-    let known: Vec<&WorktreeStatus> = status.teams.iter().flat_map(|team| &team.worktrees).collect();
+    let known_worktrees: Vec<&WorktreeStatus> =
+        status.teams.iter().flat_map(|team| &team.worktrees).collect();
     let checks_before = report.checks().len();
     for team in &status.teams {
-        team.worktrees.iter().for_each(|tree| check_worktree(&team.name, tree, &teams, report));
+        team.worktrees.iter().for_each(|worktree| check_worktree(&team.name, worktree, &teams, report));
     }
     let (environment, cwd) = (GitEnvironment::from_process(), std::env::current_dir().unwrap_or_default());
-    check_unknown_worktrees(&known, &cwd, &environment, report);
+    check_unknown_worktrees(&known_worktrees, &cwd, &environment, report);
     let directory = worktree::worktrees_directory(&cwd, &environment).ok();
     let directory = directory.and_then(|directory| directory.canonicalize().ok());
-    check_empty_directories(&known, directory, mode, report);
+    check_empty_directories(&known_worktrees, directory, mode, report);
     if report.checks().len() == checks_before {
-        report.ok("worktrees", format!("of teammates there are {}, each of a team", known.len()));
+        report.ok("worktrees", format!("of teammates there are {}, each of a team", known_worktrees.len()));
     }
 }
 
 /// Checks a worktree of the team `name`. `teams` are the existing teams.
-fn check_worktree(name: &TeamName, tree: &WorktreeStatus, teams: &[TeamName], report: &mut DoctorReport) {
-    let shown = format!("{}, made for {}@{name}", tree.path.display(), tree.member);
-    if !tree.path.is_dir() {
+fn check_worktree(name: &TeamName, worktree: &WorktreeStatus, teams: &[TeamName], report: &mut DoctorReport) {
+    let description = format!("{}, made for {}@{name}", worktree.path.display(), worktree.member);
+    if !worktree.path.is_dir() {
         let fix = "it is forgotten when the team is deleted; what git still knows of it: git worktree list";
-        report.warn("worktrees", format!("{shown}, is gone"), fix);
+        report.warn("worktrees", format!("{description}, is gone"), fix);
     } else if !teams.contains(name) {
         let fix = format!("see what is in it, then: teamctl create {name} && teamctl delete {name}");
-        report.warn("worktrees", format!("{shown}, exists, but the team does not"), fix);
+        report.warn("worktrees", format!("{description}, exists, but the team does not"), fix);
     }
 }
 
@@ -51,20 +52,22 @@ fn check_worktree(name: &TeamName, tree: &WorktreeStatus, teams: &[TeamName], re
 /// worktrees remain if the daemon's state directory was lost. The searched repositories are those
 /// of the known worktrees and the one in which teamctl was called.
 fn check_unknown_worktrees(
-    known: &[&WorktreeStatus],
+    known_worktrees: &[&WorktreeStatus],
     cwd: &Path,
     environment: &GitEnvironment,
     report: &mut DoctorReport,
 ) {
     let current = worktree::common_git_dir(cwd, environment).ok();
     let repositories: BTreeSet<PathBuf> =
-        known.iter().map(|tree| tree.repository.clone()).chain(current).collect();
-    let existing = repositories.iter().filter(|repository| repository.is_dir());
-    for tree in existing.flat_map(|git| worktree::list_worktrees(git, environment).unwrap_or_default()) {
-        let Some(branch) = tree.branch.filter(|branch| branch.starts_with("teamd/")) else { continue };
-        let is_known = known.iter().any(|other| other.path == tree.path);
-        if !is_known && tree.path.is_dir() {
-            let message = format!("{}, branch {branch}, is of no team", tree.path.display());
+        known_worktrees.iter().map(|worktree| worktree.repository.clone()).chain(current).collect();
+    let existing_repositories = repositories.iter().filter(|repository| repository.is_dir());
+    for worktree in
+        existing_repositories.flat_map(|git| worktree::list_worktrees(git, environment).unwrap_or_default())
+    {
+        let Some(branch) = worktree.branch.filter(|branch| branch.starts_with("teamd/")) else { continue };
+        let is_known = known_worktrees.iter().any(|known| known.path == worktree.path);
+        if !is_known && worktree.path.is_dir() {
+            let message = format!("{}, branch {branch}, is of no team", worktree.path.display());
             let fix = "no teamd of this root made it; see what is in it, then: git worktree remove";
             report.warn("worktrees", message, fix);
         }
@@ -78,33 +81,35 @@ fn check_unknown_worktrees(
 /// To reserve a name, a spawn creates the directory of a worktree before the worktree is recorded.
 /// If the daemon is killed in between, the empty directory remains.
 fn check_empty_directories(
-    known: &[&WorktreeStatus],
+    known_worktrees: &[&WorktreeStatus],
     directory: Option<PathBuf>,
     mode: FixMode,
     report: &mut DoctorReport,
 ) {
-    let known: BTreeSet<&PathBuf> = known.iter().map(|tree| &tree.path).collect();
-    let parents = known.iter().filter_map(|path| Some(path.parent()?.to_owned()));
+    let known_paths: BTreeSet<&PathBuf> = known_worktrees.iter().map(|worktree| &worktree.path).collect();
+    let parents = known_paths.iter().filter_map(|path| Some(path.parent()?.to_owned()));
     let directories: BTreeSet<PathBuf> = parents.chain(directory).collect();
     let entries =
         directories.iter().flat_map(|directory| read_dir(directory).into_iter().flatten().flatten());
     for path in entries.map(|entry| entry.path()) {
-        if !known.contains(&path) && is_empty_and_old(&path) {
+        if !known_paths.contains(&path) && is_empty_and_old(&path) {
             fix_empty_directory(&path, mode, report);
         }
     }
 }
 
 fn fix_empty_directory(path: &Path, mode: FixMode, report: &mut DoctorReport) {
-    let shown = path.display();
+    let path_text = path.display();
     if mode == FixMode::ReportOnly {
         let message =
-            format!("{shown} is empty, and of no team here: a spawn that was killed leaves such a one");
+            format!("{path_text} is empty, and of no team here: a spawn that was killed leaves such a one");
         return report.warn("worktrees", message, "teamctl doctor --fix");
     }
     match remove_dir(path) {
-        Ok(()) => report.ok("worktrees", format!("{shown} was empty, and of no team here: it is removed")),
-        Err(error) => report.warn("worktrees", format!("{shown} is empty, and stays: {error}"), "rmdir"),
+        Ok(()) => {
+            report.ok("worktrees", format!("{path_text} was empty, and of no team here: it is removed"));
+        }
+        Err(error) => report.warn("worktrees", format!("{path_text} is empty, and stays: {error}"), "rmdir"),
     }
 }
 

@@ -14,18 +14,21 @@ use std::collections::BTreeSet;
 use store::{Team, message_id};
 
 /// Returns all copies of one message; a message to several members has one copy in each inbox.
-/// `wanted` is the id of the message or the beginning of the id. `wanted` can also be `last`, for
+/// `requested_id` is the id of the message or the beginning of the id. It can also be `last`, for
 /// the last message that the caller sent.
-pub(super) fn find_copies(context: &CommandContext, wanted: &str) -> Result<Vec<MessageCopy>, ErrorReport> {
+pub(super) fn find_copies(
+    context: &CommandContext,
+    requested_id: &str,
+) -> Result<Vec<MessageCopy>, ErrorReport> {
     let root = context.root()?;
     let teams = context.candidate_teams(&root)?;
     let teams = teams.iter().map(|name| root.team(name)).collect::<Result<Vec<Team>, _>>()?;
-    let prefix = match wanted {
+    let prefix = match requested_id {
         "last" => last_sent_by_caller(context, &teams).ok_or_else(no_sent_message)?,
-        wanted => wanted.to_ascii_lowercase(),
+        requested_id => requested_id.to_ascii_lowercase(),
     };
     let copies: Vec<MessageCopy> = teams.iter().flat_map(|team| copies_in_team(team, &prefix)).collect();
-    check_unique(&copies, wanted)?;
+    check_unique(&copies, requested_id)?;
     Ok(copies)
 }
 
@@ -33,23 +36,23 @@ pub(super) fn find_copies(context: &CommandContext, wanted: &str) -> Result<Vec<
 /// because the command `why` reports them.
 fn copies_in_team(team: &Team, prefix: &str) -> Vec<MessageCopy> {
     let is_match = |message: &Message| !prefix.is_empty() && message_id(message).starts_with(prefix);
-    let in_inboxes = inbox_owners(team).into_iter().flat_map(|owner| {
-        let found = team.inbox(&owner).fold(|found: &mut Vec<MessageCopy>, entry| {
+    let inbox_copies = inbox_owners(team).into_iter().flat_map(|owner| {
+        let inbox_copies = team.inbox(&owner).fold(|copies: &mut Vec<MessageCopy>, entry| {
             let location = CopyLocation::InInbox { index: entry.index };
             let message = entry.message.ok().filter(is_match);
-            found.extend(message.map(|message| MessageCopy::new(team, owner.clone(), message, location)));
+            copies.extend(message.map(|message| MessageCopy::new(team, owner.clone(), message, location)));
         });
-        found.unwrap_or_default()
+        inbox_copies.unwrap_or_default()
     });
-    let mut copies: Vec<MessageCopy> = in_inboxes.collect();
-    let mut found: BTreeSet<(String, String)> =
+    let mut copies: Vec<MessageCopy> = inbox_copies.collect();
+    let mut known_copies: BTreeSet<(String, String)> =
         copies.iter().map(|copy| (copy.to.file_stem(), copy.id.clone())).collect();
     let sent = team.acknowledged_messages().unwrap_or_default();
     for (file, message) in sent.into_iter().filter(|(_, message)| is_match(message)) {
         let stem = file.trim_end_matches(".json");
         let owner = AgentName::new_unchecked(stem);
         let copy = MessageCopy::new(team, owner, message, CopyLocation::InJournalOnly);
-        if found.insert((stem.to_owned(), copy.id.clone())) {
+        if known_copies.insert((stem.to_owned(), copy.id.clone())) {
             copies.push(copy);
         }
     }
@@ -65,7 +68,7 @@ fn last_sent_by_caller(context: &CommandContext, teams: &[Team]) -> Option<Strin
     let add = |last: &mut Option<SentMessage>, message: &Message| {
         let is_own = message.from == caller.as_str() || caller.is_lead() && message.from == "user";
         let sent_at = parse_iso8601(&message.timestamp).unwrap_or(0);
-        if is_own && last.as_ref().is_none_or(|(at, _)| sent_at >= *at) {
+        if is_own && last.as_ref().is_none_or(|(time, _)| sent_at >= *time) {
             *last = Some((sent_at, message_id(message)));
         }
     };
@@ -74,28 +77,28 @@ fn last_sent_by_caller(context: &CommandContext, teams: &[Team]) -> Option<Strin
         for (_, message) in team.acknowledged_messages().unwrap_or_default() {
             add(&mut last, &message);
         }
-        let in_inbox = |owner| {
+        let last_in_inbox = |owner| {
             let fold = |last: &mut Option<SentMessage>, entry: InboxEntry| {
                 entry.message.iter().for_each(|message| add(last, message));
             };
             team.inbox(&owner).fold(fold).ok().flatten()
         };
-        inbox_owners(team).into_iter().filter_map(in_inbox).chain(last).max_by_key(|(at, _)| *at)
+        inbox_owners(team).into_iter().filter_map(last_in_inbox).chain(last).max_by_key(|(time, _)| *time)
     };
-    teams.iter().filter_map(last_in_team).max_by_key(|(at, _)| *at).map(|(_, id)| id)
+    teams.iter().filter_map(last_in_team).max_by_key(|(time, _)| *time).map(|(_, id)| id)
 }
 
 /// Checks that all copies are of one message.
-fn check_unique(copies: &[MessageCopy], wanted: &str) -> Result<(), ErrorReport> {
+fn check_unique(copies: &[MessageCopy], requested_id: &str) -> Result<(), ErrorReport> {
     let ids: BTreeSet<&String> = copies.iter().map(|copy| &copy.id).collect();
     match ids.len() {
         1 => Ok(()),
-        0 => Err(ErrorReport::new(ErrorKind::NotFound, format!("cannot find the message {wanted}"))
+        0 => Err(ErrorReport::new(ErrorKind::NotFound, format!("cannot find the message {requested_id}"))
             .with_help(
                 "an id is the message_id of: teamctl inbox NAME --json; your last: teamctl trace last",
             )),
         several => {
-            let message = format!("cannot tell which message is meant: {several} begin with {wanted}");
+            let message = format!("cannot tell which message is meant: {several} begin with {requested_id}");
             Err(ErrorReport::new(ErrorKind::Usage, message).with_help("give more of its id"))
         }
     }
@@ -114,9 +117,9 @@ pub(super) fn first_reply(copy: &MessageCopy) -> Option<MessageReply> {
         name => AgentName::new_unchecked(name),
     };
     let add = |reply: &mut FirstReply, entry: InboxEntry| {
-        let from_recipient =
+        let messages =
             entry.message.iter().filter(|message| copy.to.as_str().eq_ignore_ascii_case(&message.from));
-        from_recipient.for_each(|message| reply.add(copy, message));
+        messages.for_each(|message| reply.add(copy, message));
     };
     copy.team.inbox(&sender).fold(add).unwrap_or_default().into_reply()
 }

@@ -88,8 +88,8 @@ impl MessageReply {
 /// The member's events in the current team of this name, oldest first.
 pub(super) fn member_events(log: &EventLog, team: &TeamName, name: &AgentName) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::new();
-    let all = log.events_of(name, &["\"team_"]).into_iter();
-    for event in all.filter(|event| event.team.as_ref() == Some(team)) {
+    let candidates = log.events_of(name, &["\"team_"]).into_iter();
+    for event in candidates.filter(|event| event.team.as_ref() == Some(team)) {
         match event.kind {
             EventKind::TeamCreated | EventKind::TeamDeleted => events.clear(),
             _ if event.member.as_ref() == Some(name) => events.push(event),
@@ -102,19 +102,19 @@ pub(super) fn member_events(log: &EventLog, team: &TeamName, name: &AgentName) -
 impl MessageHistory {
     /// `events` are those of the recipient.
     pub(super) fn new(copy: &MessageCopy, events: &[Event], reply: Option<MessageReply>) -> MessageHistory {
-        let stored = stored_event(copy, events);
-        let since_stored = stored.map_or(&[][..], |at| &events[at..]);
+        let stored_index = stored_event(copy, events);
+        let events_since_stored = stored_index.map_or(&[][..], |at| &events[at..]);
         // The daemon may log the turn before it scans the inbox.
-        let sent = events.partition_point(|event| event_time(event) < copy.sent_at());
-        let since_sent = stored.map_or(&[][..], |at| &events[at.min(sent)..]);
-        let read = match (copy.message.read, copy.location, read_at(since_stored)) {
+        let sent_index = events.partition_point(|event| event_time(event) < copy.sent_at());
+        let events_since_sent = stored_index.map_or(&[][..], |at| &events[at.min(sent_index)..]);
+        let read = match (copy.message.read, copy.location, read_at(events_since_stored)) {
             (false, CopyLocation::InInbox { .. }, _) => ReadState::Unread,
             (false, CopyLocation::InJournalOnly, None) => ReadState::Removed,
             (_, _, at) => ReadState::ReadAt(at),
         };
         MessageHistory {
-            stored: stored.map(|at| event_time(&events[at])),
-            delivered: delivering_turn(copy, since_sent, read),
+            stored: stored_index.map(|index| event_time(&events[index])),
+            delivered: delivering_turn(copy, events_since_sent, read),
             read,
             reply,
         }
@@ -201,10 +201,10 @@ impl FirstReply {
             self.reply = is_answer.then(|| MessageReply::from_message(message)).flatten();
             return;
         }
-        let later = MessageReply::from_message(message).filter(|reply| reply.at > copy.sent_at());
-        match later {
+        let reply = MessageReply::from_message(message).filter(|reply| reply.at > copy.sent_at());
+        match reply {
             Some(reply) if reply.kind == "text" => self.reply = Some(reply),
-            later => self.payload = self.payload.take().or(later),
+            reply => self.payload = self.payload.take().or(reply),
         }
     }
 

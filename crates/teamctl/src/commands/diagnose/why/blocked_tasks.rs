@@ -22,10 +22,10 @@ pub(super) struct TaskWait {
 /// tasks without an owner. Returns nothing if the member works on a task or can start one of these
 /// tasks.
 pub(super) fn task_waits(tasks: &[Task], name: &AgentName) -> Vec<TaskWait> {
-    let (own, unowned): (Vec<&Task>, Vec<&Task>) = pending(tasks)
+    let (own_tasks, unowned_tasks): (Vec<&Task>, Vec<&Task>) = pending_tasks(tasks)
         .filter(|task| task.owner.as_ref().is_none_or(|owner| owner == name))
         .partition(|task| task.owner.is_some());
-    let candidates = if own.is_empty() { unowned } else { own };
+    let candidates = if own_tasks.is_empty() { unowned_tasks } else { own_tasks };
     let can_start = candidates.iter().any(|task| task.open_blockers(tasks).is_empty());
     if can_start || current_task(tasks, name).is_some() {
         return Vec::new();
@@ -34,15 +34,15 @@ pub(super) fn task_waits(tasks: &[Task], name: &AgentName) -> Vec<TaskWait> {
 }
 
 fn final_blockers(task: &Task, tasks: &[Task]) -> TaskWait {
-    let (mut found, mut queue) = (BTreeSet::new(), task.open_blockers(tasks));
+    let (mut awaited, mut queue) = (BTreeSet::new(), task.open_blockers(tasks));
     while let Some(id) = queue.pop() {
-        if found.insert(id) {
+        if awaited.insert(id) {
             queue.extend(find_task(tasks, id).into_iter().flat_map(|blocker| blocker.open_blockers(tasks)));
         }
     }
-    let all = found.iter().filter_map(|id| find_task(tasks, *id).cloned());
-    let blockers = all.filter(|task| task.open_blockers(tasks).is_empty()).collect();
-    TaskWait { task: task.id, blockers, awaited: found }
+    let awaited_tasks = awaited.iter().filter_map(|id| find_task(tasks, *id).cloned());
+    let blockers = awaited_tasks.filter(|task| task.open_blockers(tasks).is_empty()).collect();
+    TaskWait { task: task.id, blockers, awaited }
 }
 
 impl TaskWait {
@@ -53,7 +53,7 @@ impl TaskWait {
     }
 
     /// Whether the task is in the cycle, or waits for a task in it.
-    pub(super) fn awaits(&self, cycle: &WaitCycle) -> bool {
+    pub(super) fn waits_for(&self, cycle: &WaitCycle) -> bool {
         cycle.tasks().iter().any(|task| self.awaited.contains(task))
     }
 }
@@ -65,12 +65,12 @@ pub(super) fn is_unowned(task: &Task, members: &[AgentName]) -> bool {
 
 /// A task that the member has in progress and that has not failed.
 fn current_task<'t>(tasks: &'t [Task], name: &AgentName) -> Option<&'t Task> {
-    in_progress(tasks, name).find(|task| task.failure().is_none())
+    tasks_in_progress(tasks, name).find(|task| task.failure().is_none())
 }
 
 /// The last task that the member has in progress and that has failed.
 pub(super) fn failed_task<'t>(tasks: &'t [Task], name: &AgentName) -> Option<&'t Task> {
-    in_progress(tasks, name).filter(|task| task.failure().is_some()).last()
+    tasks_in_progress(tasks, name).filter(|task| task.failure().is_some()).last()
 }
 
 /// The task that the member has in progress. A task that has not failed is preferred.
@@ -78,21 +78,21 @@ pub(super) fn unfinished_task<'t>(tasks: &'t [Task], name: &AgentName) -> Option
     current_task(tasks, name).or_else(|| failed_task(tasks, name))
 }
 
-fn in_progress<'t>(tasks: &'t [Task], name: &AgentName) -> impl Iterator<Item = &'t Task> {
+fn tasks_in_progress<'t>(tasks: &'t [Task], name: &AgentName) -> impl Iterator<Item = &'t Task> {
     let is_own = |task: &&Task| task.owner.as_ref() == Some(name) && !task.is_internal();
     tasks.iter().filter(is_own).filter(|task| task.status == TaskStatus::InProgress)
 }
 
-fn pending(tasks: &[Task]) -> impl Iterator<Item = &Task> {
+fn pending_tasks(tasks: &[Task]) -> impl Iterator<Item = &Task> {
     tasks.iter().filter(|task| !task.is_internal() && task.status == TaskStatus::Pending)
 }
 
 /// The pending tasks of other members that can start now. Empty if there is a pending task that the
 /// member may take.
 pub(super) fn tasks_of_others<'t>(tasks: &'t [Task], name: &AgentName) -> Vec<&'t Task> {
-    let (others, rest): (Vec<&'t Task>, Vec<&Task>) =
-        pending(tasks).partition(|task| task.owner.as_ref().is_some_and(|owner| owner != name));
+    let (tasks_of_others, takeable_tasks): (Vec<&'t Task>, Vec<&Task>) =
+        pending_tasks(tasks).partition(|task| task.owner.as_ref().is_some_and(|owner| owner != name));
     // A blocked task could not start with another owner either.
-    let can_start = others.into_iter().filter(|task| task.open_blockers(tasks).is_empty());
-    if rest.is_empty() { can_start.collect() } else { Vec::new() }
+    let can_start = tasks_of_others.into_iter().filter(|task| task.open_blockers(tasks).is_empty());
+    if takeable_tasks.is_empty() { can_start.collect() } else { Vec::new() }
 }

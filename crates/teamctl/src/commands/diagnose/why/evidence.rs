@@ -34,7 +34,7 @@ pub(super) struct Evidence {
     /// The member's status, if the daemon supervises it.
     pub(super) agent: Option<MemberStatus>,
     /// The member's last spawn, if it has ended.
-    pub(super) past: Option<PastMember>,
+    pub(super) past_member: Option<PastMember>,
     /// Which limit of the team's budget is reached. `None` if none is.
     pub(super) exhausted_budget: Option<String>,
     /// The member's entry in the config, or why the config cannot be read.
@@ -138,12 +138,12 @@ impl Evidence {
     /// Whether the name is or was that of a member.
     pub(super) fn is_known(&self) -> bool {
         let is_listed = !matches!(self.member, Ok(None));
-        is_listed || self.agent.is_some() || self.past.is_some() || self.history.has_spawned()
+        is_listed || self.agent.is_some() || self.past_member.is_some() || self.history.has_spawned()
     }
 
     /// Whether the member is suspended.
     pub(super) fn is_suspended(&self) -> bool {
-        self.past.as_ref().is_some_and(|past| past.is_suspended)
+        self.past_member.as_ref().is_some_and(|past_member| past_member.is_suspended)
     }
 
     /// A command about the member, with the options after its name.

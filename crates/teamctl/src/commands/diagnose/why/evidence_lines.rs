@@ -10,15 +10,16 @@ use protocol::timestamp::iso8601;
 /// For events that are older than this, in ms, the date is printed too.
 const DATE_AFTER_MS: u64 = 43_200_000;
 
-/// Appends the time of day of `at` and how long ago that is to `text`: `ended 05:10:01 UTC, 3m
-/// ago`. `at` is in ms since the epoch. If `at` is 0, the time is unknown and nothing is appended.
-pub(super) fn with_time(text: &str, at: u64, evidence: &Evidence) -> String {
-    if at == 0 {
+/// Appends the time of day of `event_time` and how long ago that is to `text`: `ended 05:10:01 UTC,
+/// 3m ago`. `event_time` is in ms since the epoch. If `event_time` is 0, the time is unknown and
+/// nothing is appended.
+pub(super) fn with_time(text: &str, event_time: u64, evidence: &Evidence) -> String {
+    if event_time == 0 {
         return text.trim_end_matches(',').to_owned();
     }
-    let timestamp = iso8601(at);
+    let timestamp = iso8601(event_time);
     let (day, time) = (timestamp.get(..10).unwrap_or_default(), timestamp.get(11..19).unwrap_or_default());
-    let age = evidence.now.saturating_sub(at);
+    let age = evidence.now.saturating_sub(event_time);
     let date = if age >= DATE_AFTER_MS { format!("{day} ") } else { String::new() };
     format!("{text} {date}{time} UTC, {} ago", short_duration(age))
 }

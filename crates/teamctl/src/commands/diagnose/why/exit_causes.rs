@@ -25,12 +25,12 @@ pub(super) fn unsupervised_cause(evidence: &Evidence) -> Diagnosis {
 
 /// Why the member has no running agent.
 pub(super) fn exit_cause(evidence: &Evidence) -> Diagnosis {
-    let from_past = || {
-        let past = evidence.past.as_ref()?;
-        Some(SpawnExit { description: past.description.clone(), at: past.ended_at })
+    let past_exit = || {
+        let past_member = evidence.past_member.as_ref()?;
+        Some(SpawnExit { description: past_member.description.clone(), at: past_member.ended_at })
     };
     let unknown = || SpawnExit { description: "there is no exit report".to_owned(), at: 0 };
-    let exit = from_past().or_else(|| evidence.history.last_exit()).unwrap_or_else(unknown);
+    let exit = past_exit().or_else(|| evidence.history.last_exit()).unwrap_or_else(unknown);
     respawn_cause(evidence, &exit)
         .or_else(|| suspension_cause(evidence, &exit))
         .or_else(|| exhaustion_cause(evidence))
@@ -38,9 +38,9 @@ pub(super) fn exit_cause(evidence: &Evidence) -> Diagnosis {
 }
 
 fn respawn_cause(evidence: &Evidence, exit: &SpawnExit) -> Option<Diagnosis> {
-    let at = evidence.past.as_ref()?.respawns_at?;
-    let wait = short_duration(at.saturating_sub(evidence.now));
-    let sentence = format!("{} has failed, and is started again in {wait}.", evidence.name);
+    let respawns_at = evidence.past_member.as_ref()?.respawns_at?;
+    let delay = short_duration(respawns_at.saturating_sub(evidence.now));
+    let sentence = format!("{} has failed, and is started again in {delay}.", evidence.name);
     let diagnosis = Diagnosis::new(Cause::Restarting, sentence);
     Some(diagnosis.with_evidence(last_spawn_lines(evidence, exit)).with_next([logs(evidence)]))
 }
@@ -84,16 +84,16 @@ fn final_exit_cause(evidence: &Evidence, exit: &SpawnExit) -> Diagnosis {
         text => (Cause::Exited, text),
     };
     let diagnosis = Diagnosis::new(cause, format!("{} has ended: {reason}.", evidence.name));
-    let ended = with_time("ended", exit.at, evidence);
+    let end_line = with_time("ended", exit.at, evidence);
     match cause {
         Cause::ProgramMissing => {
-            diagnosis.with_evidence([description.to_owned(), ended]).with_next([logs(evidence)])
+            diagnosis.with_evidence([description.to_owned(), end_line]).with_next([logs(evidence)])
         }
         Cause::TmuxGone if evidence.is_suspended() => diagnosis
-            .with_evidence([Some(ended), abandoned_task_line(evidence)])
+            .with_evidence([Some(end_line), abandoned_task_line(evidence)])
             .with_next([evidence.commands.command(&["up", "--resume"])]),
         _ => diagnosis
-            .with_evidence([Some(ended), abandoned_task_line(evidence)])
+            .with_evidence([Some(end_line), abandoned_task_line(evidence)])
             .with_next(release_and_logs(unfinished_task(&evidence.tasks, &evidence.name), evidence)),
     }
 }
@@ -101,8 +101,8 @@ fn final_exit_cause(evidence: &Evidence, exit: &SpawnExit) -> Diagnosis {
 fn last_spawn_lines(evidence: &Evidence, exit: &SpawnExit) -> Vec<String> {
     let is_down = matches!(evidence.daemon, DaemonProbe::NotRunning);
     let daemon = is_down.then(|| "teamd is not running".to_owned());
-    let last = format!("its last exit: {}", exit.description);
-    daemon.into_iter().chain([last]).chain(exit_lines(evidence)).collect()
+    let last_exit = format!("its last exit: {}", exit.description);
+    daemon.into_iter().chain([last_exit]).chain(exit_lines(evidence)).collect()
 }
 
 fn exit_lines(evidence: &Evidence) -> Vec<String> {

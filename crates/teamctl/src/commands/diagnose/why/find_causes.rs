@@ -37,7 +37,9 @@ pub(super) fn find_causes(evidence: &Evidence) -> Vec<Diagnosis> {
 fn causes_if_not_running(evidence: &Evidence) -> Vec<Diagnosis> {
     let is_listed = matches!(evidence.member, Ok(Some(_)));
     match &evidence.daemon {
-        DaemonProbe::Running(_) if is_listed && evidence.past.is_none() => vec![unsupervised_cause(evidence)],
+        DaemonProbe::Running(_) if is_listed && evidence.past_member.is_none() => {
+            vec![unsupervised_cause(evidence)]
+        }
         // Without the daemon it is unknown whether the agent runs.
         DaemonProbe::NotRunning | DaemonProbe::Unresponsive(_) if is_listed => request_causes(evidence, &[]),
         _ => vec![exit_cause(evidence)],
@@ -96,7 +98,7 @@ mod tests {
             members: Arc::new(vec![AgentName::new_unchecked("ann"), AgentName::new_unchecked("bob")]),
             daemon: DaemonProbe::Running(serde_json::from_value(daemon).unwrap()),
             agent: Some(agent(fields)),
-            past: None,
+            past_member: None,
             exhausted_budget: None,
             member: Ok(None),
             unread: Vec::new(),

@@ -21,10 +21,10 @@ pub(super) const NO_OUTPUT_DEFAULT: Duration = Duration::from_secs(300);
 /// Gathers the evidence about the member that `address` names. `no_output_after` is how long a turn
 /// may run without output before `why` reports the missing output as a cause.
 pub(super) fn gather_evidence(team: &TeamEvidence<'_>, address: &str, no_output_after: Duration) -> Evidence {
-    let MemberLookup { name, agent, past, member } = look_up_member(team, address);
+    let MemberLookup { name, agent, past_member, member } = look_up_member(team, address);
     let snapshot = team.snapshot;
     let log = store::agent_log_path(&team.state_dir, team.team.name(), &name);
-    let stopped = |pid: u32| system_probe::stopped_processes(&snapshot.processes, pid);
+    let stopped_below = |pid: u32| system_probe::stopped_processes(&snapshot.processes, pid);
     let inboxes = team.inboxes_of(&name);
     Evidence {
         now: now(),
@@ -33,11 +33,11 @@ pub(super) fn gather_evidence(team: &TeamEvidence<'_>, address: &str, no_output_
         commands: team.commands.clone(),
         members: Arc::clone(&team.members),
         history: MemberHistory::select(&team.events, team.team.name(), &name),
-        stopped_processes: agent.as_ref().and_then(|agent| agent.pid).map(stopped).unwrap_or_default(),
+        stopped_processes: agent.as_ref().and_then(|agent| agent.pid).map(stopped_below).unwrap_or_default(),
         tmux: snapshot.tmux.clone(),
         daemon: snapshot.daemon.clone(),
         agent,
-        past,
+        past_member,
         exhausted_budget: team.status.and_then(|status| status.budget.as_ref()?.exhausted_reason.clone()),
         member,
         unread: inboxes.first().map(|inbox| inbox.content.unread.clone()).unwrap_or_default(),
@@ -57,20 +57,25 @@ struct MemberLookup {
     /// With the capitals that the team uses.
     name: AgentName,
     agent: Option<MemberStatus>,
-    past: Option<PastMember>,
+    past_member: Option<PastMember>,
     member: Result<Option<Member>, ErrorReport>,
 }
 
 fn look_up_member(team: &TeamEvidence<'_>, address: &str) -> MemberLookup {
-    let wanted = AgentName::new_unchecked(strip_team(address, team.team.name()));
+    let requested_name = AgentName::new_unchecked(strip_team(address, team.team.name()));
     let members = team.status.map(|status| &status.members);
-    let agent = members.and_then(|members| members.iter().find(|agent| agent.name == wanted)).cloned();
-    let past = team.past(&wanted).cloned();
+    let agent =
+        members.and_then(|members| members.iter().find(|agent| agent.name == requested_name)).cloned();
+    let past_member = team.past_member(&requested_name).cloned();
     let config = team.config.as_ref();
-    let member = config.map(|config| config.member(&wanted).cloned()).map_err(Clone::clone);
-    let listed = member.as_ref().ok().and_then(Option::as_ref).map(|member| &member.name);
-    let name = agent.as_ref().map(|agent| &agent.name).or(listed).or(past.as_ref().map(|past| &past.name));
-    MemberLookup { name: name.cloned().unwrap_or(wanted), agent, past, member }
+    let member = config.map(|config| config.member(&requested_name).cloned()).map_err(Clone::clone);
+    let config_name = member.as_ref().ok().and_then(Option::as_ref).map(|member| &member.name);
+    let name = agent
+        .as_ref()
+        .map(|agent| &agent.name)
+        .or(config_name)
+        .or(past_member.as_ref().map(|past_member| &past_member.name));
+    MemberLookup { name: name.cloned().unwrap_or(requested_name), agent, past_member, member }
 }
 
 /// When the file was last modified, in ms since the epoch.

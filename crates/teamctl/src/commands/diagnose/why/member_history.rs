@@ -110,13 +110,13 @@ impl MemberHistory {
 
     /// How the last spawns ended, the latest last.
     pub(super) fn recent_exits(&self) -> Vec<SpawnExit> {
-        let to_exit = |event: &Event| match &event.kind {
+        let to_spawn_exit = |event: &Event| match &event.kind {
             EventKind::MemberExited { description, .. } => {
                 Some(SpawnExit { description: description.clone(), at: event_time(event) })
             }
             _ => None,
         };
-        let mut exits: Vec<SpawnExit> = self.events.iter().filter_map(to_exit).collect();
+        let mut exits: Vec<SpawnExit> = self.events.iter().filter_map(to_spawn_exit).collect();
         exits.split_off(exits.len().saturating_sub(MAX_SHOWN_EXITS))
     }
 
@@ -128,7 +128,7 @@ impl MemberHistory {
             _ => None,
         });
         let times: Vec<u64> =
-            turns.take_while(|(ended, _)| *ended == Some(reason)).map(|(_, at)| at).collect();
+            turns.take_while(|(end_reason, _)| *end_reason == Some(reason)).map(|(_, time)| time).collect();
         Some(TurnStreak { count: times.len(), since: *times.last()? })
     }
 }

@@ -74,9 +74,9 @@ pub(super) fn logs(evidence: &Evidence) -> String {
 /// first without an owner in the team, or else the first. The command releases a failed or
 /// abandoned task, assigns a task without an owner, or runs `why` for the task's owner.
 pub(super) fn resolve_blocker(waits: &[TaskWait], evidence: &Evidence) -> String {
-    let all = || waits.iter().flat_map(|wait| &wait.blockers);
-    let first = all().find(|task| is_unowned(task, &evidence.members)).or_else(|| all().next());
-    let Some(task) = first else { return evidence.commands.command(&["task", "list"]) };
+    let blockers = || waits.iter().flat_map(|wait| &wait.blockers);
+    let blocker = blockers().find(|task| is_unowned(task, &evidence.members)).or_else(|| blockers().next());
+    let Some(task) = blocker else { return evidence.commands.command(&["task", "list"]) };
     match task.owner.as_ref() {
         _ if task.failure().is_some() => release(task, evidence),
         Some(owner) if !is_unowned(task, &evidence.members) => {

@@ -9,9 +9,9 @@ use super::system_probe::StoppedProcess;
 use protocol::control::{MemberFlag, MemberStatus};
 use protocol::event::EventKind;
 
-/// The cause for an agent that is being started or stopped. `what` ends the sentence.
-pub(super) fn transition_cause(evidence: &Evidence, cause: Cause, what: &str) -> Diagnosis {
-    Diagnosis::new(cause, format!("{} is being {what}.", evidence.name))
+/// The cause for an agent that is being started or stopped. `transition` ends the sentence.
+pub(super) fn transition_cause(evidence: &Evidence, cause: Cause, transition: &str) -> Diagnosis {
+    Diagnosis::new(cause, format!("{} is being {transition}.", evidence.name))
         .with_evidence(activity_line(evidence))
         .with_next([evidence.commands.command(&["events", "--since", "2m"])])
 }

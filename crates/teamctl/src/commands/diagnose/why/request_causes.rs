@@ -32,8 +32,8 @@ fn request_cause(evidence: &Evidence, flags: &[MemberFlag], kind: MemberRequestK
     }
     let description = request.map_or(default_description, |request| &request.description);
     let needs_person = request.is_some_and(|request| request.needs_person);
-    let who = if needs_person { "a person" } else { "the lead or a person" };
-    let sentence = format!("{} {description}, and waits for the answer of {who}.", evidence.name);
+    let answerer = if needs_person { "a person" } else { "the lead or a person" };
+    let sentence = format!("{} {description}, and waits for the answer of {answerer}.", evidence.name);
     let diagnosis = Diagnosis::new(cause, sentence);
     Some(match request {
         Some(request) => diagnosis
@@ -44,13 +44,13 @@ fn request_cause(evidence: &Evidence, flags: &[MemberFlag], kind: MemberRequestK
 }
 
 fn request_lines(request: &OpenRequestEvidence, evidence: &Evidence) -> [Option<String>; 2] {
-    let asked =
+    let asked_line =
         with_time(&format!("request {} in the inbox of team-lead,", request.id), request.since, evidence);
     let timeout = request.policy_answer.map(|(at, is_approved)| {
         let answers = if is_approved { "approves" } else { "denies" };
         format!("the team's policy {answers} it in {}", short_duration(at.saturating_sub(evidence.now)))
     });
-    [Some(asked), timeout]
+    [Some(asked_line), timeout]
 }
 
 fn dialog_cause(evidence: &Evidence, flags: &[MemberFlag]) -> Option<Diagnosis> {
@@ -61,8 +61,8 @@ fn dialog_cause(evidence: &Evidence, flags: &[MemberFlag]) -> Option<Diagnosis> 
         EventKind::MemberAtDialog { text } => Some(text.clone()),
         _ => None,
     });
-    let shown = evidence.agent.as_ref().and_then(|agent| agent.dialog.clone());
-    let text = shown.or(text.map(|(text, _)| text)).unwrap_or_else(|| "its screen shows it".to_owned());
+    let dialog = evidence.agent.as_ref().and_then(|agent| agent.dialog.clone());
+    let text = dialog.or(text.map(|(text, _)| text)).unwrap_or_else(|| "its screen shows it".to_owned());
     let diagnosis = Diagnosis::new(
         Cause::AtDialog,
         format!("The program of {} waits at a dialog of its own.", evidence.name),

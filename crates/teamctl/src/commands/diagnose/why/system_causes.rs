@@ -11,14 +11,14 @@ use protocol::event::EventKind;
 
 pub(super) fn disk_causes(evidence: &Evidence) -> impl Iterator<Item = Diagnosis> {
     evidence.full_disks.iter().map(|disk| {
-        let shown = disk.path.display();
-        let rest = match disk.files {
+        let path_text = disk.path.display();
+        let details = match disk.files {
             Some(0) => "no file can be made there any more".to_owned(),
             _ => format!("{} bytes are left", disk.bytes),
         };
-        let sentence = format!("There is no room on the disk of {shown}: nothing can be stored.");
+        let sentence = format!("There is no room on the disk of {path_text}: nothing can be stored.");
         Diagnosis::new(Cause::DiskFull, sentence)
-            .with_evidence([rest])
+            .with_evidence([details])
             .with_next([format!("df -h {}", quoted_path(&disk.path))])
     })
 }

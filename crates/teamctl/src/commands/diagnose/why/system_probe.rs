@@ -48,7 +48,7 @@ pub(super) struct FreeSpace {
 pub(super) fn probe_tmux(socket: &Path) -> ServerState {
     match probe_socket(socket) {
         ServerState::Unresponsive { stopped: false, .. } if tmux_responds(socket) => ServerState::Responsive,
-        found => found,
+        state => state,
     }
 }
 
@@ -110,11 +110,11 @@ pub(super) struct StoppedProcess {
 pub(super) fn stopped_processes(table: &[ProcessStat], agent: u32) -> Vec<StoppedProcess> {
     let runs = |pid: u32, program: &str| program_name(pid).is_some_and(|name| name == program);
     let parent = ProcessStat::read(agent).map(|process| process.parent);
-    let top = parent.filter(|pid| runs(*pid, "teamd-shim")).unwrap_or(agent);
+    let shim_or_agent = parent.filter(|pid| runs(*pid, "teamd-shim")).unwrap_or(agent);
     let is_essential = |process: &ProcessStat| {
-        [process.pid, process.parent].contains(&top) || runs(process.parent, "teamd-acp")
+        [process.pid, process.parent].contains(&shim_or_agent) || runs(process.parent, "teamd-acp")
     };
-    let stopped = descendants_of(table, &[top]).into_iter().filter(|process| process.stopped);
+    let stopped = descendants_of(table, &[shim_or_agent]).into_iter().filter(|process| process.stopped);
     stopped
         .map(|process| StoppedProcess {
             pid: process.pid,
@@ -173,9 +173,9 @@ impl FreeSpace {
 
 #[allow(clippy::useless_conversion, clippy::unnecessary_cast, reason = "the widths differ between systems")]
 fn free_space(path: &Path) -> Option<FreeSpace> {
-    let found = statvfs(path).ok()?;
-    let bytes = (found.blocks_available() as u64).saturating_mul(found.fragment_size() as u64);
-    let files = (found.files() > 0).then_some(found.files_available() as u64);
+    let statistics = statvfs(path).ok()?;
+    let bytes = (statistics.blocks_available() as u64).saturating_mul(statistics.fragment_size() as u64);
+    let files = (statistics.files() > 0).then_some(statistics.files_available() as u64);
     Some(FreeSpace { path: path.to_owned(), bytes, files })
 }
 

@@ -31,18 +31,18 @@ impl TeamDiagnosis {
         team: &Team,
         no_output_after: Duration,
     ) -> Result<TeamDiagnosis, ErrorReport> {
-        let mut found = TeamDiagnosis { stuck: Vec::new(), working: 0, idle: 0 };
-        let gathered = TeamEvidence::gather(context, snapshot, team, snapshot.log.events())?;
-        for name in members_to_diagnose(&gathered)? {
-            let evidence = gather_evidence(&gathered, name.as_str(), no_output_after);
+        let mut team_diagnosis = TeamDiagnosis { stuck: Vec::new(), working: 0, idle: 0 };
+        let team_evidence = TeamEvidence::gather(context, snapshot, team, snapshot.log.events())?;
+        for name in members_to_diagnose(&team_evidence)? {
+            let evidence = gather_evidence(&team_evidence, name.as_str(), no_output_after);
             // A hidden pane stops nobody. The next cause says what the member does.
             let causes = find_causes(&evidence).into_iter();
             for diagnosis in causes.filter(|diagnosis| diagnosis.cause != Cause::Hidden).take(1) {
-                found.add(name.clone(), diagnosis);
+                team_diagnosis.add(name.clone(), diagnosis);
             }
         }
-        found.stuck.sort_by_key(|(_, diagnosis)| diagnosis.cause);
-        Ok(found)
+        team_diagnosis.stuck.sort_by_key(|(_, diagnosis)| diagnosis.cause);
+        Ok(team_diagnosis)
     }
 
     fn add(&mut self, name: AgentName, diagnosis: Diagnosis) {
@@ -93,10 +93,12 @@ fn members_to_diagnose(team: &TeamEvidence<'_>) -> Result<Vec<AgentName>, ErrorR
         (Err(error), None) => return Err(error.clone()),
     };
     let mut names: Vec<AgentName> = members.into_iter().filter(|name| !name.is_lead()).collect();
-    let past = status.into_iter().flat_map(|status| &status.past_members);
-    for past in past.filter(|past| past.is_suspended || past.outcome == "failed") {
-        if !names.contains(&past.name) {
-            names.push(past.name.clone());
+    let past_members = status.into_iter().flat_map(|status| &status.past_members);
+    for past_member in
+        past_members.filter(|past_member| past_member.is_suspended || past_member.outcome == "failed")
+    {
+        if !names.contains(&past_member.name) {
+            names.push(past_member.name.clone());
         }
     }
     Ok(names)

@@ -71,27 +71,30 @@ impl<'a> TeamEvidence<'a> {
 
     /// The open requests of the member, or of all members if it is the lead.
     pub(super) fn requests_of(&self, name: &AgentName) -> Vec<OpenRequestEvidence> {
-        let own = self.open_requests.iter().filter(|(from, _)| name.is_lead() || from == name);
-        own.map(|(_, request)| request.clone()).collect()
+        let requests = self.open_requests.iter().filter(|(from, _)| name.is_lead() || from == name);
+        requests.map(|(_, request)| request.clone()).collect()
     }
 
     /// The member's inbox, then the lead's.
     pub(super) fn inboxes_of(&self, name: &AgentName) -> Vec<Arc<InboxState>> {
-        let own = (!name.is_lead()).then(|| Arc::new(inbox_state(self.team, name.clone())));
-        own.into_iter().chain([Arc::clone(&self.lead_inbox)]).collect()
+        let own_inbox = (!name.is_lead()).then(|| Arc::new(inbox_state(self.team, name.clone())));
+        own_inbox.into_iter().chain([Arc::clone(&self.lead_inbox)]).collect()
     }
 
     /// The member's last spawn that has ended.
-    pub(super) fn past(&self, name: &AgentName) -> Option<&'a PastMember> {
+    pub(super) fn past_member(&self, name: &AgentName) -> Option<&'a PastMember> {
         self.status?.past_members.iter().rev().find(|past| past.name == *name)
     }
 }
 
 fn member_names(config: Option<&TeamConfig>, status: Option<&TeamStatus>) -> Vec<AgentName> {
-    let listed = config.into_iter().flat_map(|config| &config.members).map(|member| member.name.clone());
-    let past = status.into_iter().flat_map(|status| &status.past_members);
-    let respawning = past.filter(|past| past.has_respawn()).map(|past| past.name.clone());
-    listed.chain(respawning).collect()
+    let config_members =
+        config.into_iter().flat_map(|config| &config.members).map(|member| member.name.clone());
+    let past_members = status.into_iter().flat_map(|status| &status.past_members);
+    let respawning = past_members
+        .filter(|past_member| past_member.has_respawn())
+        .map(|past_member| past_member.name.clone());
+    config_members.chain(respawning).collect()
 }
 
 fn inbox_state(team: &Team, owner: AgentName) -> InboxState {
@@ -116,7 +119,7 @@ fn open_requests(team: &Team, lead_inbox: &InboxState) -> Vec<(AgentName, OpenRe
         return Vec::new();
     }
     let policy = team.policy().unwrap_or_default();
-    let open = request_view::open_requests(&policy, team.requests().scan().unwrap_or_default());
+    let requests = request_view::open_requests(&policy, team.requests().scan().unwrap_or_default());
     let to_evidence = |RequestView { request, policy_answer }: RequestView| {
         let evidence = OpenRequestEvidence {
             id: request.request.id().to_string(),
@@ -129,7 +132,7 @@ fn open_requests(team: &Team, lead_inbox: &InboxState) -> Vec<(AgentName, OpenRe
         };
         (request.from, evidence)
     };
-    open.into_iter().map(to_evidence).collect()
+    requests.into_iter().map(to_evidence).collect()
 }
 
 fn request_description(request: &MemberRequest) -> String {

@@ -111,16 +111,17 @@ fn failed_turns_sentence(name: &AgentName, count: usize) -> String {
 
 /// The exchange with another member that is paused.
 fn exchange_cause(evidence: &Evidence, pause: &ExchangePause) -> Diagnosis {
-    let (name, with) = (&evidence.name, single_line(pause.with.as_str()));
-    let within = short_duration(pause.within_ms);
-    let sentence = format!("{name} answered {with} in {} turns within {within}.", pause.turns);
-    let rest = short_duration(pause.until.saturating_sub(evidence.now));
-    let wait =
-        format!("the next messages of {with} wait {rest}, or until the lead or a person writes to {name}");
+    let (name, peer) = (&evidence.name, single_line(pause.with.as_str()));
+    let period = short_duration(pause.within_ms);
+    let sentence = format!("{name} answered {peer} in {} turns within {period}.", pause.turns);
+    let remaining = short_duration(pause.until.saturating_sub(evidence.now));
+    let wait_line = format!(
+        "the next messages of {peer} wait {remaining}, or until the lead or a person writes to {name}"
+    );
     let limit =
         "the limits are exchange_turns_per_minute and exchange_turns_per_hour of the policy".to_owned();
     Diagnosis::new(Cause::ExchangePaused, sentence)
-        .with_evidence([wait, limit])
+        .with_evidence([wait_line, limit])
         .with_next([look_at_output(evidence), send_command(evidence)])
 }
 
@@ -129,8 +130,8 @@ fn failed_turns_pause_cause(evidence: &Evidence, pause: &FailedTurnsPause) -> Di
     let name = &evidence.name;
     let sentence = failed_turns_sentence(name, pause.failed_turns as usize);
     let next_turn = match pause.until {
-        Some(at) => {
-            let time = short_duration(at.saturating_sub(evidence.now));
+        Some(next_turn_at) => {
+            let time = short_duration(next_turn_at.saturating_sub(evidence.now));
             format!("the next turn starts in {time}, or at a message of the lead or a person")
         }
         None => "no further turn starts by itself: it waits for a message of the lead or a person".to_owned(),
@@ -138,10 +139,10 @@ fn failed_turns_pause_cause(evidence: &Evidence, pause: &FailedTurnsPause) -> Di
     let unread = (!evidence.unread.is_empty())
         .then(|| format!("{} unread until a turn succeeds", count_noun(evidence.unread.len(), "message")));
     let task = failed_task(&evidence.tasks, name);
-    let next = release_and_logs(task, evidence).into_iter().chain([send_command(evidence)]);
+    let commands = release_and_logs(task, evidence).into_iter().chain([send_command(evidence)]);
     Diagnosis::new(Cause::TurnsFailed, sentence)
         .with_evidence([Some(pause.reason.clone()), task.map(task_label), Some(next_turn), unread])
-        .with_next(next)
+        .with_next(commands)
 }
 
 /// Whether a message stays unread until a pause of the member ends.
@@ -162,21 +163,21 @@ fn undelivered_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagno
         _ => return None,
     };
     let is_old = |message: &UnreadMessage| {
-        message.sent_at.is_none_or(|at| evidence.now.saturating_sub(at) >= usual_ms)
+        message.sent_at.is_none_or(|sent_at| evidence.now.saturating_sub(sent_at) >= usual_ms)
     };
     let is_due = |message: &&UnreadMessage| {
         is_old(message)
             && !is_assignment_of_blocked_task(evidence, message)
             && !waits_for_pause(agent, message)
     };
-    let due: Vec<&UnreadMessage> = evidence.unread.iter().filter(is_due).collect();
-    let oldest = due.first()?;
+    let overdue: Vec<&UnreadMessage> = evidence.unread.iter().filter(is_due).collect();
+    let oldest = overdue.first()?;
     let sent_at = oldest.sent_at.unwrap_or(0);
     let delivery = match agent.delivery {
         Delivery::Pull => "its delivery is pull: its program has to read its inbox itself".to_owned(),
         delivery => format!("its delivery is {}; {}", delivery.as_str(), agent.evidence),
     };
-    let unread = count_noun(due.len(), "message");
+    let unread = count_noun(overdue.len(), "message");
     let sentence = format!("{} has {unread} unread, which teamd has not delivered.", evidence.name);
     let oldest = with_time(&format!("the oldest is from {},", oldest.from), sent_at, evidence);
     Some(
@@ -195,13 +196,13 @@ fn is_assignment_of_blocked_task(evidence: &Evidence, message: &UnreadMessage) -
 fn blocked_tasks_cause(evidence: &Evidence) -> Option<Diagnosis> {
     let waits = task_waits(&evidence.tasks, &evidence.name);
     let ids: Vec<String> = waits.iter().map(|wait| wait.task.to_string()).collect();
-    let waiting = match ids.as_slice() {
+    let waiting_tasks = match ids.as_slice() {
         [] => return None,
         [id] => format!("task {id} waits"),
         _ => format!("tasks {} wait", ids.join(", ")),
     };
     let cycles = wait_cycles(&evidence.tasks);
-    let is_awaited = |cycle: &&WaitCycle| waits.iter().any(|wait| wait.awaits(cycle));
+    let is_awaited = |cycle: &&WaitCycle| waits.iter().any(|wait| wait.waits_for(cycle));
     if let Some(cycle) = cycles.iter().find(is_awaited)
         && waits.iter().all(|wait| wait.blockers.is_empty())
     {
@@ -209,11 +210,11 @@ fn blocked_tasks_cause(evidence: &Evidence) -> Option<Diagnosis> {
         let command = evidence.commands.command_to_cut(cycle);
         return Some(Diagnosis::new(Cause::TaskCycle, sentence).with_next([command]));
     }
-    let (cause, what) = match waits.iter().all(|wait| wait.has_unowned_blocker(&evidence.members)) {
+    let (cause, awaited) = match waits.iter().all(|wait| wait.has_unowned_blocker(&evidence.members)) {
         true => (Cause::BlockersUnowned, "tasks that no member works on"),
         false => (Cause::Blocked, "others"),
     };
-    let sentence = format!("{} has nothing that it can start: {waiting} for {what}.", evidence.name);
+    let sentence = format!("{} has nothing that it can start: {waiting_tasks} for {awaited}.", evidence.name);
     Some(
         Diagnosis::new(cause, sentence)
             .with_evidence(waits.iter().flat_map(|wait| blocker_lines(wait, evidence)))
@@ -268,20 +269,22 @@ fn no_output_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagnosi
     let is_silent = silent_ms >= evidence.no_output_after_ms || agent.flags.contains(&MemberFlag::NoOutput);
     // The daemon can end a turn only if it has started the turn's program.
     let has_turns = matches!(agent.delivery, Delivery::Turn | Delivery::Acp);
-    let next = std::iter::once(look_at_output(evidence))
+    let commands = std::iter::once(look_at_output(evidence))
         .chain(has_turns.then(|| evidence.command("interrupt", &[])));
-    is_silent.then(|| diagnosis().with_evidence(activity_line(evidence)).with_next(next))
+    is_silent.then(|| diagnosis().with_evidence(activity_line(evidence)).with_next(commands))
 }
 
 fn others_tasks_cause(evidence: &Evidence) -> Option<Diagnosis> {
     let tasks = tasks_of_others(&evidence.tasks, &evidence.name);
     let first = tasks.first()?;
-    let all = match tasks.len() {
+    let task_count_text = match tasks.len() {
         1 => "the one task that can start belongs".to_owned(),
         count => format!("all {count} tasks that can start belong"),
     };
-    let sentence =
-        format!("{} has nothing to do: {all} to other members, who have not begun.", evidence.name);
+    let sentence = format!(
+        "{} has nothing to do: {task_count_text} to other members, who have not begun.",
+        evidence.name
+    );
     Some(
         Diagnosis::new(Cause::TasksOwnedByOthers, sentence)
             .with_evidence(tasks.iter().map(|task| task_label(task)))
