@@ -270,7 +270,7 @@ mod tests {
         assert!(!without.has_default_profile(|_| false));
         let error = without.default_profile(|_| false).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Usage);
-        assert!(error.help.unwrap().contains("there is: aider, claude"));
+        assert!(error.help.unwrap().contains("teamctl profiles check"));
     }
 
     #[test]

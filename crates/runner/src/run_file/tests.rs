@@ -415,7 +415,7 @@ fn missing_programs_profiles_and_directories_are_reported() {
     );
     assert_member_error(
         "profile = 'worker'\nallow = ['Bash']\n",
-        "7:1: cannot start worker with allow or deny: it runs the commands of tasks as they are",
+        "7:1: cannot start worker with allow or deny: it runs the commands of tasks as they are; leave out these options",
     );
     assert_eq!(
         errors(&format!("name = 't'\ncwd = 'x/y/z'\n{MEMBER}")),
