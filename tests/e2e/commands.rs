@@ -117,7 +117,7 @@ fn user_profile_starts_without_a_shell() {
 fn default_profile_is_used() {
     let env = env_with_profile();
     let error = env.teamctl(["spawn", "ann", "--env", "PATH=/nonexistent"]).expect_failure(64);
-    assert!(error.contains("opencode, own, qwen"), "{error}");
+    assert!(error.contains("teamctl profiles check"), "{error}");
     write_config(&env, "config.toml", "default_profile = \"own\"\n");
     env.teamctl(["spawn", "ann", "--cwd", &output_path(&env), "--env", "WHERE=there"]).expect_success();
     assert_eq!(program_output(&env), "ann@survey||there \n");

@@ -1,7 +1,7 @@
 //! The rules in docs/permissions.md, tried for every command, tool and request. Unit tests compare the page
 //! with the code, so an operation that is missing here fails there.
 
-use harness::{MemberEnv, REQUESTS, TestEnv, documented_permissions, request_name};
+use harness::{COMMANDS_WITHOUT_TEAM, MemberEnv, REQUESTS, TestEnv, documented_permissions, request_name};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -44,18 +44,6 @@ fn every_command_follows_the_page() {
     env.shut_down();
 }
 
-/// The commands that neither read nor change a team or the daemon.
-const WITHOUT_TEAM: [&str; 8] = [
-    "profiles",
-    "setup PROFILE",
-    "mcp",
-    "instructions",
-    "notify TEXT",
-    "completions bash",
-    "man DIR",
-    "doctor",
-];
-
 #[test]
 fn members_of_other_teams_and_of_ended_spawns_are_refused_by_every_command() {
     let env = TestEnv::with_team();
@@ -65,7 +53,7 @@ fn members_of_other_teams_and_of_ended_spawns_are_refused_by_every_command() {
     env.teamctl(["kill", "ann", "-t", "survey"]).expect_success();
     env.spawn_member("survey", "ann");
     let commands = documented_permissions("commands").into_iter().flat_map(|(_, commands)| commands);
-    for command in commands.filter(|command| !WITHOUT_TEAM.contains(command) && *command != "up") {
+    for command in commands.filter(|command| !COMMANDS_WITHOUT_TEAM.contains(command) && *command != "up") {
         assert_eq!(run(&env, &ended, command, "ann"), 77, "{command} of an ended spawn");
         let elsewhere = format!("-t survey {command}");
         assert_eq!(run(&env, &stranger, &elsewhere, "ann"), 77, "{elsewhere} of another team's member");

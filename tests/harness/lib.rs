@@ -43,7 +43,7 @@ pub use leak_check::files_below;
 pub use many_members::count_unread;
 pub use mcp_client::McpClient;
 pub use member_env::MemberEnv;
-pub use permissions_page::{REQUESTS, documented_permissions, request_name};
+pub use permissions_page::{COMMANDS_WITHOUT_TEAM, REQUESTS, documented_permissions, request_name};
 pub use process_stats::ProcessStats;
 pub use processes::{TaggedProcesses, start_time};
 pub use recovery_timer::{RecoveryTimer, quantile};

@@ -3,6 +3,19 @@
 use crate::TestEnv;
 use serde_json::Value;
 
+/// The commands of docs/permissions.md that neither read nor change a team or the daemon.
+pub const COMMANDS_WITHOUT_TEAM: [&str; 9] = [
+    "help",
+    "profiles",
+    "setup PROFILE",
+    "mcp",
+    "instructions",
+    "notify TEXT",
+    "completions bash",
+    "man DIR",
+    "doctor",
+];
+
 const PAGE: &str = include_str!("../../docs/permissions.md");
 
 /// A request of each kind, one per line, about the member bob of the team survey.

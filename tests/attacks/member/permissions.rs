@@ -2,25 +2,12 @@
 //! socket: verbs of the lead, other members, other teams and other roots.
 
 use crate::attack_log::{AttackLog, NOT_PERMITTED};
-use harness::{MemberEnv, REQUESTS, TestEnv, documented_permissions, request_name};
+use harness::{COMMANDS_WITHOUT_TEAM, MemberEnv, REQUESTS, TestEnv, documented_permissions, request_name};
 use serde_json::{Value, json};
 
 /// The callers of the page that a member is not.
 const OF_LEAD: &str = "the lead, a person";
 const OF_NAMED: &str = "the member NAME, the lead, a person";
-
-/// The commands of the page that neither read nor change a team or the daemon, or start it.
-const WITHOUT_TEAM: [&str; 9] = [
-    "profiles",
-    "setup PROFILE",
-    "mcp",
-    "instructions",
-    "notify TEXT",
-    "completions bash",
-    "man DIR",
-    "doctor",
-    "up",
-];
 
 fn run(log: &mut AttackLog, env: &TestEnv, member: &MemberEnv, how: &str, command: &str) {
     let words = env.documented_command(command, "bob");
@@ -40,7 +27,7 @@ fn attack_commands(log: &mut AttackLog, env: &TestEnv, eve: &MemberEnv) {
                 run(log, env, eve, "as itself", command);
                 run(log, env, &eve.with("TEAMD_TOKEN", "forged"), "with a forged token", command);
             }
-            if !WITHOUT_TEAM.contains(&command) {
+            if !COMMANDS_WITHOUT_TEAM.contains(&command) && command != "up" {
                 run(log, env, eve, "in another team", &format!("-t other {command}"));
                 let root = env.path("elsewhere").display().to_string();
                 run(log, env, eve, "in another root", &format!("--root {root} {command}"));
