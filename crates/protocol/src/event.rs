@@ -120,7 +120,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next_turn_at: Option<u64>,
     },
-    /// The member has answered another member so often that further messages of that member wait.
+    /// The member has answered another member so often that more messages from that member wait.
     MemberExchangePaused {
         /// The other member.
         with: AgentName,
@@ -357,7 +357,7 @@ impl fmt::Display for EventKind {
                 let minutes = within_ms / 60_000;
                 write!(
                     f,
-                    "answered {with} in {turns} turns within {minutes} min; the next messages of {with} wait"
+                    "answered {with} in {turns} turns within {minutes} min; more messages from {with} wait"
                 )
             }
             EventKind::MemberInterrupted => f.write_str("interrupted"),

@@ -202,7 +202,7 @@ fn pause_text(member: &MemberView, commands: &SuggestedCommands) -> String {
     match &member.turn_pause {
         Some(TurnPause::FailedTurns(pause)) => failed_turns_text(member, pause, commands),
         Some(TurnPause::Exchange(pause)) => format!(
-            "it answered {with} in {} turns within {}: the next messages of {with} wait {}",
+            "it answered {with} in {} turns within {}: more messages from {with} wait {}",
             pause.turns,
             short_duration(pause.within_ms),
             short_duration(pause.until.saturating_sub(now())),
