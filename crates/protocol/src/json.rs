@@ -5,13 +5,15 @@
 //! surrogates and a byte order mark remain. If a key occurs more than once in an object, the last
 //! value counts. Text that is nested deeper than 1000 levels is an error.
 
-mod document;
 mod edit;
 mod field;
+mod parse_slices;
 
-pub use document::{Array, JsonError, Object, decode_string, parse_first, replace_lone_surrogates, to_value};
 pub use edit::{Edit, apply_edits};
 pub use field::FieldError;
+pub use parse_slices::{
+    Array, JsonError, Object, decode_string, parse_first, replace_lone_surrogates, to_value,
+};
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,7 @@ use crate::core::state::settings::DaemonSettings;
 use crate::event_loop::{run_event_loop, watch_signals};
 use crate::io::children::Children;
 use crate::io::control_connections::Connections;
-use crate::io::control_listener::ControlListener;
+use crate::io::control_socket_path::ControlListener;
 use crate::io::daemon_terminal::DaemonTerminal;
 use crate::io::effect_runner::EffectRunner;
 use crate::io::files::thread::ROSTER_FILE;

@@ -5,7 +5,7 @@
 //! indented by two spaces more than the line of the opening bracket. The exception is a text of one
 //! line, such as `{"members":[]}`, which stays one line.
 
-use super::document::{Array, Object, span};
+use super::parse_slices::{Array, Object, span};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

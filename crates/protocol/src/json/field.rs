@@ -3,7 +3,7 @@
 //! If a field has the wrong type, the error names the field and its value. Unless a method says
 //! otherwise, null counts as a missing field.
 
-use super::document::{Array, Object, clip, decode_string};
+use super::parse_slices::{Array, Object, clip, decode_string};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 

@@ -12,7 +12,7 @@ use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::jobs::watcher_command::WatcherCommand;
 use crate::io::children::Children;
 use crate::io::control_connections::Connections;
-use crate::io::control_listener::ControlListener;
+use crate::io::control_socket_path::ControlListener;
 use crate::io::daemon_terminal::DaemonTerminal;
 use crate::io::files::queue::JobSender;
 use crate::io::notifier::run_notifier;

@@ -5,7 +5,7 @@ pub(crate) mod children;
 mod connection_reader;
 pub(crate) mod container_init;
 pub(crate) mod control_connections;
-pub(crate) mod control_listener;
+pub(crate) mod control_socket_path;
 pub(crate) mod daemon_log;
 pub(crate) mod daemon_terminal;
 pub(crate) mod effect_runner;

@@ -4,13 +4,13 @@ pub(crate) mod config_scan;
 pub(crate) mod environments;
 pub(crate) mod event_log;
 pub(crate) mod inbox_scan;
+pub(crate) mod lane_shared_state;
 pub(crate) mod member_batch;
 pub(crate) mod members;
 pub(crate) mod queue;
 pub(crate) mod reopen_root;
 pub(crate) mod rescan_diff;
 pub(crate) mod roster;
-pub(crate) mod shared_files;
 pub(crate) mod teams;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -19,7 +19,7 @@
 
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::file_lanes::Lane;
-use crate::io::files::shared_files::SharedFiles;
+use crate::io::files::lane_shared_state::SharedFiles;
 use protocol::name::TeamName;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    fn shared_files() -> (tempfile::TempDir, Arc<SharedFiles>) {
+    fn lane_shared_state() -> (tempfile::TempDir, Arc<SharedFiles>) {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(&dir.path().join("root"), dir.path(), Durability::Process).unwrap();
         (dir, Arc::new(SharedFiles::new(root, BTreeMap::new())))
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn newest_waiting_roster_takes_the_place_of_the_oldest() {
-        let (_dir, shared) = shared_files();
+        let (_dir, shared) = lane_shared_state();
         let (mut jobs, queues) = waiting_lanes(&shared);
         for job in [roster(1), FileJob::ProbeWatcher, roster(2), FileJob::ListTeams, roster(3)] {
             jobs.push(job);
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn next_if_keeps_a_rejected_job_and_never_blocks() {
-        let (_dir, shared) = shared_files();
+        let (_dir, shared) = lane_shared_state();
         let (mut jobs, queues) = waiting_lanes(&shared);
         jobs.start_daemon_lane().unwrap();
         let mut queue = take_queue(&queues, &Lane::Daemon);
@@ -338,7 +338,7 @@ mod tests {
     /// Runs the jobs on real threads. A scan of the team `stuck` ends only after `release`.
     #[test]
     fn stuck_team_delays_neither_other_teams_nor_the_daemon() {
-        let (_dir, shared) = shared_files();
+        let (_dir, shared) = lane_shared_state();
         let (release, released) = channel::<()>();
         let released = Arc::new(Mutex::new(released));
         let (done, results) = channel();
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn new_lane_begins_after_the_closed_lane_of_the_same_team() {
-        let (_dir, shared) = shared_files();
+        let (_dir, shared) = lane_shared_state();
         let predecessors = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&predecessors);
         let start = move |_, queue: JobReceiver, predecessor: Option<JoinHandle<()>>| {

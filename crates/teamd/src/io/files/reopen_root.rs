@@ -7,7 +7,7 @@
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::FileJob;
-use crate::io::files::shared_files::{CurrentRoot, lock};
+use crate::io::files::lane_shared_state::{CurrentRoot, lock};
 use crate::io::files::thread::FilesThread;
 use crate::io::single_instance;
 use protocol::error::{ErrorKind, ErrorReport};

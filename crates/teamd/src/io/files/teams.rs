@@ -3,7 +3,7 @@
 use crate::core::jobs::file_jobs::TeamCreation;
 use crate::core::state::lookup::has_unsupervised_members_error;
 use crate::io::files::config_scan::backup_file;
-use crate::io::files::shared_files::lock;
+use crate::io::files::lane_shared_state::lock;
 use crate::io::files::thread::FilesThread;
 use protocol::control::{CreateTeamReply, CreateTeamRequest, DeleteTeamRequest};
 use protocol::error::ErrorReport;

@@ -12,9 +12,9 @@ use crate::core::jobs::file_jobs::{FileJob, FileResult, RestoreRule, TaskSelecti
 use crate::core::jobs::file_lanes::{Lane, collect_batch};
 use crate::io::files::event_log;
 use crate::io::files::inbox_scan::InboxScanner;
+use crate::io::files::lane_shared_state::{SharedFiles, lock};
 use crate::io::files::queue::{JobReceiver, JobSender};
 use crate::io::files::rescan_diff::RescanCache;
-use crate::io::files::shared_files::{SharedFiles, lock};
 use crate::io::process_start_error::thread_error;
 use protocol::control::LeadProcess;
 use protocol::error::{ErrorKind, ErrorReport};

@@ -115,9 +115,8 @@ fn exchange_cause(evidence: &Evidence, pause: &ExchangePause) -> Diagnosis {
     let period = short_duration(pause.within_ms);
     let sentence = format!("{name} answered {peer} in {} turns within {period}.", pause.turns);
     let remaining = short_duration(pause.until.saturating_sub(evidence.now));
-    let wait_line = format!(
-        "more messages from {peer} wait {remaining}, or until the lead or a person writes to {name}"
-    );
+    let wait_line =
+        format!("more messages from {peer} wait {remaining}, or until the lead or a person writes to {name}");
     let limit =
         "the limits are exchange_turns_per_minute and exchange_turns_per_hour of the policy".to_owned();
     Diagnosis::new(Cause::ExchangePaused, sentence)
