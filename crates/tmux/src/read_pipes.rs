@@ -1,7 +1,7 @@
 //! Reads the output of a process to its end, or until a deadline.
 //!
-//! A thread that blocks in `read` would be simpler, but might never end. tmux passes its standard
-//! output to the server, and a stopped server keeps it open after the process was killed.
+//! A thread that blocks in `read` would be simpler, but might never end. A tmux client passes its standard
+//! output to the server. A server that SIGSTOP has stopped keeps it open after the client was killed.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};

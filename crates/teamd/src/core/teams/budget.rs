@@ -71,22 +71,22 @@ fn counted_usage(policy: &Policy, usage: Usage) -> Usage {
     member_limit(policy).map_or(usage, |limit| usage.min_each(limit))
 }
 
-/// Adjusts the team's usage before the policy changes to `next`. What a member used beyond its old
-/// share has not counted for the team. The part that is within the member's share under `next`
-/// counts from now on.
-pub(crate) fn count_usage_over_old_share(state: &mut State, team: &TeamName, next: &Policy) {
+/// Counts the usage of the team's members anew before the policy changes to `next`. Of each member, what
+/// is within its share counts for the team, so a larger share adds to the team's usage, and a smaller one
+/// takes from it.
+pub(crate) fn recount_usage(state: &mut State, team: &TeamName, next: &Policy) {
     let Some(team_state) = state.teams.get_mut(team) else { return };
-    if team_state.policy.member_share.is_none() {
-        return;
-    }
-    let agents = state.agents.values().map(|agent| (&agent.record.request, &agent.record.respawn));
+    // The record of an exited agent that is respawned is among the pending respawns too.
+    let agents = state.agents.values().filter(|agent| !agent.record.lifecycle.is_exited());
+    let agents = agents.map(|agent| (&agent.record.request, &agent.record.respawn));
     let suspended = state.pending_respawns.iter().map(|pending| (&pending.request, &pending.respawn));
     let members = agents.chain(suspended).filter(|(request, _)| request.team == *team);
     for (_, respawn) in members {
-        let usage = respawn.usage.usage;
-        let increase = counted_usage(next, usage).saturating_sub(counted_usage(&team_state.policy, usage));
-        team_state.usage.usage = team_state.usage.usage.saturating_add(increase);
+        let [before, after] =
+            [&team_state.policy, next].map(|policy| counted_usage(policy, respawn.usage.usage));
+        team_state.usage.usage = team_state.usage.usage.saturating_sub(before).saturating_add(after);
     }
+    state.has_roster_changed = true;
 }
 
 /// The largest plausible usage of a member: an allowance for sessions that began before its first

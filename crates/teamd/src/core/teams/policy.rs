@@ -29,7 +29,7 @@ pub(crate) fn handle_policy_saved(
     result: Result<(), ErrorReport>,
 ) {
     if result.is_ok() {
-        budget::count_usage_over_old_share(context.state, &request.team, &request.policy);
+        budget::recount_usage(context.state, &request.team, &request.policy);
         if let Some(team_state) = context.state.teams.get_mut(&request.team) {
             team_state.policy = request.policy;
         }

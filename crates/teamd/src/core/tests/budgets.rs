@@ -50,13 +50,13 @@ fn shutdown_request_count(effects: &[Effect]) -> usize {
         .count()
 }
 
-fn save_policy(state: &mut State, policy: Policy) {
+fn save_policy(state: &mut State, policy: Policy) -> Vec<Effect> {
     let request = SetPolicyRequest { team: survey_team(), policy };
     handle_event(
         state,
         CoreEvent::FileJobDone(FileResult::PolicySaved { client: 9, request, result: Ok(()) }),
         NOW,
-    );
+    )
 }
 
 #[test]
@@ -333,7 +333,11 @@ fn member_that_has_used_its_share_is_suspended_alone() {
     send_call(&mut state, 8, request.clone());
     let past = &state.teams[&survey_team()].past_members[0];
     assert!(past.is_suspended && past.description.contains("its share of the budget"), "{past:?}");
-    save_policy(&mut state, Policy { member_share: None, max_tokens: Some(2_000_000), ..policy });
+    save_policy(&mut state, Policy { member_share: Some(20), ..policy.clone() });
+    assert_eq!(counted_tokens(&state), 200, "a smaller share counts less");
+    let effects =
+        save_policy(&mut state, Policy { member_share: None, max_tokens: Some(2_000_000), ..policy });
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::SaveRoster(_)))));
     assert_eq!(counted_tokens(&state), 900_001, "without a share, all of ann's usage counts");
     let effects = send_call(&mut state, 8, request);
     assert!(

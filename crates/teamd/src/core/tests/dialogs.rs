@@ -42,7 +42,7 @@ fn status_flags(effects: &[Effect], client: u64) -> Option<Vec<Vec<MemberFlag>>>
 }
 
 #[test]
-fn status_with_screens_waits_for_panes_with_dialog_patterns() {
+fn status_with_screens_waits_for_all_panes() {
     let mut state = new_state();
     let ann = start_member_with_dialog(&mut state, "ann", 50, "Sure?");
     let bob = start_member_with_dialog(&mut state, "bob", 51, "Sure?");
