@@ -17,7 +17,7 @@ const WAITS: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(2
 ///
 /// # Errors
 ///
-/// `WouldBlock` at once if another process holds the exclusive lock, and after [`READERS_TIMEOUT`] if readers
+/// `WouldBlock` at once if another process holds the exclusive lock, and after two seconds if readers
 /// kept the lock; the errors of the system.
 pub fn lock_between_readers(mut file: File) -> Result<Flock, TryLockError> {
     let mut backoff = Backoff::new(READERS_TIMEOUT, WAITS[0], WAITS[1]);
