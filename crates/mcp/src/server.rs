@@ -5,6 +5,7 @@
 
 use crate::server_context::ServerContext;
 use crate::tools::{self, ToolEntry};
+use client::team_context::check_own_spawn;
 use protocol::error::ErrorReport;
 use protocol::instructions::{InstructionContext, Interactivity};
 use rmcp::model::{
@@ -34,6 +35,17 @@ impl McpServer {
 
     fn find_tool(&self, name: &str) -> Option<&ToolEntry> {
         self.tools.iter().find(|entry| entry.tool.name == name)
+    }
+
+    /// Checks that the agent may call the tool, and that its spawn is the current one.
+    ///
+    /// # Errors
+    ///
+    /// `NotPermitted` if the tool is for other callers, or if a newer spawn of the agent has taken the place of the
+    /// spawn that started this server.
+    async fn check_caller(&self, entry: &ToolEntry) -> Result<(), ErrorReport> {
+        entry.allowed_callers.check(&format!("call {}", entry.tool.name), self.context.member())?;
+        tools::run_blocking(&self.context, |context| check_own_spawn(&context.arguments.state_dir)).await
     }
 
     /// The instructions for the agent, with what is known of its team when the client connects.
@@ -77,9 +89,7 @@ impl ServerHandler for McpServer {
         let Some(entry) = self.find_tool(&request.name) else {
             return Err(ErrorData::invalid_params(format!("there is no tool {}", request.name), None));
         };
-        if let Err(error) =
-            entry.allowed_callers.check(&format!("call {}", request.name), self.context.member())
-        {
+        if let Err(error) = self.check_caller(entry).await {
             return Ok(to_tool_result(Err(error)).into());
         }
         let call = (entry.run)(&self.context, request.arguments.unwrap_or_default());

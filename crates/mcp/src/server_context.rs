@@ -2,7 +2,6 @@
 //! tool call can change only the team: a lead may create or delete its team.
 
 use crate::args::ServerArgs;
-use client::team_context::check_own_spawn;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -60,10 +59,8 @@ impl ServerContext {
     ///
     /// # Errors
     ///
-    /// `NotPermitted` if an earlier spawn of the agent started the server, and a newer spawn has
-    /// taken its place. Other errors come from opening the root and the team.
+    /// The errors of opening the root and the team.
     pub(crate) fn caller(&self) -> Result<Caller, ErrorReport> {
-        check_own_spawn(&self.arguments.state_dir)?;
         let name = self.require_team()?;
         let mut last_opened = lock_ignoring_poison(&self.open_team);
         let team = match last_opened.take().filter(|team| *team.name() == name && team.is_current_in_root()) {

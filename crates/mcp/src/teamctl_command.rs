@@ -3,7 +3,6 @@
 //! `teamctl` process is killed.
 
 use crate::server_context::ServerContext;
-use client::team_context::check_own_spawn;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::sibling_program::installed_program;
 use serde_json::Value;
@@ -72,12 +71,8 @@ impl TeamctlCommand {
     ///
     /// # Errors
     ///
-    /// `NotPermitted` if an earlier spawn of the agent started the server, and a newer spawn has
-    /// taken its place. Otherwise the error that `teamctl` prints, or the reason why `teamctl`
-    /// could not be run.
+    /// The error that `teamctl` prints, or the reason why `teamctl` could not be run.
     pub(crate) async fn run(self, context: &ServerContext) -> Result<Value, ErrorReport> {
-        // `teamctl` skips this check, because it runs without `TEAMD_TEAM`.
-        check_own_spawn(&context.arguments.state_dir)?;
         let program = teamctl_path()?;
         let mut command = Command::new(&program);
         command

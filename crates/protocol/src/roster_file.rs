@@ -25,8 +25,8 @@ pub struct RosterFile {
     pending_respawns: Vec<RecordedRespawn>,
 }
 
-/// What the next spawn of a suspended member waits for.
-const RESUMED_START: &str = "when_resumed";
+/// What the next spawn of a suspended member waits for, as it stands in roster.json.
+pub const RESUMED_START: &str = "when_resumed";
 
 /// The part of a suspended member's record that clients read.
 #[derive(Debug, Deserialize)]

@@ -61,7 +61,7 @@ pub(super) fn annotations(title: &str, effect: ToolEffect) -> ToolAnnotations {
 }
 
 /// Runs blocking file operations on another thread, so that the server stays responsive.
-pub(super) async fn run_blocking<T: Send + 'static>(
+pub(crate) async fn run_blocking<T: Send + 'static>(
     context: &Arc<ServerContext>,
     operation: impl FnOnce(&ServerContext) -> Result<T, ErrorReport> + Send + 'static,
 ) -> Result<T, ErrorReport> {

@@ -13,6 +13,7 @@ mod task;
 mod wait;
 
 use crate::server_context::ServerContext;
+pub(crate) use definition::run_blocking;
 use definition::{ToolDefinition, annotations};
 use protocol::allowed_callers::AllowedCallers;
 use protocol::error::ErrorReport;

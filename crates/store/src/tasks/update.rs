@@ -117,13 +117,6 @@ impl Tasks {
         self.update(id, TaskUpdate::with_status(TaskStatus::Pending), by)
     }
 
-    /// Releases a task like [`Tasks::release`], and makes `owner` the task's owner in the same
-    /// step. If `owner` did not own the task before, `owner` is notified.
-    pub fn release_to(&self, id: &TaskId, owner: &AgentName, by: &AgentName) -> Result<Task, Error> {
-        let owner = Some(owner.clone());
-        self.update(id, TaskUpdate { owner, ..TaskUpdate::with_status(TaskStatus::Pending) }, by)
-    }
-
     /// Records why the work on a task failed. The task stays in progress and keeps its owner, so
     /// that no member claims it again.
     pub fn fail(&self, id: &TaskId, failure: &str) -> Result<Task, Error> {

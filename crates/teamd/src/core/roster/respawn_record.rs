@@ -109,3 +109,14 @@ pub(crate) fn serialize_without_environment<S: Serializer>(
 ) -> Result<S::Ok, S::Error> {
     SpawnRequest { env: BTreeMap::new(), ..request.clone() }.serialize(serializer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_recognize_a_suspended_member() {
+        let start = serde_json::to_value(RespawnStart::WhenResumed).unwrap();
+        assert_eq!(start, protocol::roster_file::RESUMED_START);
+    }
+}
