@@ -1,6 +1,6 @@
 //! The driver's side of the Agent Client Protocol connection to the agent program. The handlers
-//! only put each notification and request of the program into the driver's event queue. So reading
-//! from the connection never waits for other work, and the events keep their order.
+//! only put each notification and request of the program into the driver's event queue. So the
+//! connection is always read at once, and the events keep their order.
 
 use crate::agent_process::{AgentPipes, message_sink, message_stream};
 use crate::driver_event::{AcpEvent, EventSender};
@@ -53,8 +53,7 @@ pub(crate) async fn with_connection<R>(
 }
 
 /// Returns a handler that puts each event of the connection into the driver's event queue. The
-/// handler never returns an error. If the event loop has ended, the event is dropped, which is no
-/// error of the connection.
+/// handler never returns an error. If the event loop has ended, the handler drops the event.
 fn event_handler(events: EventSender) -> impl Fn(AcpEvent) -> Result<(), Error> {
     move |event| {
         events.send(event).ok();

@@ -1,6 +1,5 @@
-//! The command line of `teamd-acp`. Only the shim writes this command line, so there are few
-//! options. They are parsed without a library, because a library would use memory as long as the
-//! agent runs.
+//! The command line of `teamd-acp`, which the shim writes. It is parsed without a library, because
+//! a library would occupy memory for as long as the agent runs.
 
 use protocol::usage::UsageScope;
 use std::ffi::OsString;
@@ -52,8 +51,8 @@ pub(crate) struct DriverArgs {
     /// The session of an earlier spawn to load. `None` creates a session.
     pub(crate) session: Option<String>,
     /// The session mode in which the driver also opens files outside the working directory, as the
-    /// program's own mode id. An empty string is the program's default mode. With `None`, no mode
-    /// allows such files.
+    /// program's own mode id. An empty string is the program's default mode. If this is `None`, the
+    /// driver opens files outside the working directory in no mode.
     pub(crate) unrestricted_mode: Option<String>,
     /// What the program's token counts include: one turn, or everything since its start.
     pub(crate) usage_scope: UsageScope,
@@ -118,8 +117,8 @@ impl DriverArgs {
         }
     }
 
-    /// Which files the driver opens while the session is in `mode`. If `mode` is `None`, the
-    /// session is in the program's default mode.
+    /// Which files the driver reads and writes for the program while the session is in `mode`.
+    /// `None` is the program's default mode.
     pub(crate) fn file_access(&self, mode: Option<&str>) -> FileAccess {
         match self.unrestricted_mode.as_deref() == Some(mode.unwrap_or_default()) {
             true => FileAccess::Anywhere,

@@ -1,7 +1,6 @@
-//! The driver's event loop, which owns all state of the driver. The loop runs from the start of the
-//! program until the program ends or the shim closes its connection. The submodules open the
-//! session and keep the state of turns, permission questions, the session's mode and the program's
-//! exit.
+//! The driver's event loop, which owns all state of the driver. The loop runs until the agent
+//! program ends or the shim closes its connection. The submodules open the session and keep the
+//! state of turns, permission questions, the session's mode and the program's exit.
 
 mod mode;
 mod program_exit;

@@ -1,7 +1,7 @@
 //! Reads and writes text files for the agent program, which asks the driver to do so. The files
 //! must be below the working directory, unless the session's mode allows all paths. This limit
-//! prevents mistakes, not attacks: the program can also open files itself. In plan mode, the driver refuses
-//! each write before it comes here (`AcpDriver::check_write_allowed`).
+//! prevents mistakes, not attacks: the program can also open files itself. In plan mode the driver
+//! refuses all writes (`AcpDriver::check_write_allowed`), so it does not call this module for them.
 
 use crate::args::FileAccess;
 use agent_client_protocol::v1::schema::{ReadTextFileRequest, WriteTextFileRequest};
@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Reads a text file for the agent program. If the request names lines, only these are returned;
-/// lines are counted from 1. A file above [`MAX_FILE_BYTES`] is an error and is not cut, because
-/// the program could write the cut text back as the whole file.
+/// lines are counted from 1. A file above [`MAX_FILE_BYTES`] is an error. It is not shortened,
+/// because the program could write the shortened text back as the whole file.
 pub(crate) fn read_file(request: &ReadTextFileRequest, access: FileAccess) -> Result<String, String> {
     let path = resolve_path(&request.path, access)?;
     let failed = |error: Error| format!("cannot read {}: {error}", path.display());
@@ -73,7 +73,7 @@ fn replace(path: &Path, metadata: &Metadata, bytes: &[u8]) -> IoResult<()> {
 
 /// Writes the new content to a temporary file in the same directory and renames that file to
 /// `path`. So after a crash the file has either the old content or the new content. `permissions`
-/// is `None` for a new file.
+/// are those of the file that is replaced, `None` if there was no file.
 fn replace_by_rename(path: &Path, permissions: Option<Permissions>, bytes: &[u8]) -> IoResult<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let mut builder = tempfile::Builder::new();

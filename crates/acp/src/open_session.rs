@@ -55,7 +55,8 @@ pub(crate) enum ModeSupport {
 ///
 /// # Errors
 ///
-/// What went wrong, as a text for people. The caller puts the program's name before this text.
+/// What went wrong, as a text for people, without the program's name. The caller puts the name
+/// before the text.
 pub(crate) async fn open_session(
     agent: &ConnectionTo<Agent>,
     args: &DriverArgs,

@@ -1,6 +1,6 @@
-//! Prints into the pane what the agent does. The agent's text is printed as it arrives, and its
-//! thoughts dimmed. Each step of a tool call or of the agent's plan is one line. Control characters
-//! in these texts are escaped, so that no text can control the terminal.
+//! Prints into the pane what the agent does. The agent's text is printed as it arrives. Its
+//! thoughts are dimmed. Each step of a tool call or of the agent's plan is one line. Control
+//! characters in these texts are escaped, so that no text can control the terminal.
 
 use agent_client_protocol::v1::schema::{
     ContentBlock, ContentChunk, PlanEntryStatus, SessionUpdate, ToolCallContent, ToolCallStatus,

@@ -26,9 +26,9 @@ pub(crate) fn permission_question(id: u64, request: &RequestPermissionRequest) -
     }
 }
 
-/// The name of the tool in a tool call, as the program reports it. If the program reports none, the
-/// name of Claude Code's tool of the same kind. So one policy rule for a tool applies to members
-/// with different programs.
+/// The name of the tool in a tool call, as the program reports it. If the program reports no name,
+/// the result is the name of Claude Code's tool for the same kind of work. So one policy rule for a
+/// tool applies to members with different programs.
 fn tool_name(fields: &ToolCallUpdateFields) -> String {
     if let Some(name) = fields.name.as_ref().filter(|name| !name.is_empty()) {
         return name.clone();
@@ -51,8 +51,9 @@ fn tool_name(fields: &ToolCallUpdateFields) -> String {
 /// of the tool call.
 ///
 /// The result contains every path that the tool call names, because the policy's rules check all
-/// paths. The title of a command goes into the result only as a caption for people. No rule may
-/// allow a command because of its caption.
+/// paths. If the tool runs a command and its input is built here, the result also has the title of
+/// the tool call, under the key `caption`. The title is only for people. It may differ from the
+/// real command, so no policy rule may allow a command because of its title.
 fn tool_input(fields: &ToolCallUpdateFields) -> Value {
     let given = fields.raw_input.as_ref().and_then(Value::as_object).filter(|input| !input.is_empty());
     let mut input = given.cloned().unwrap_or_else(|| input_from_content(fields));

@@ -9,8 +9,8 @@ use serde_json::Value;
 /// Computes the usage of the turns of one session.
 #[derive(Debug, Default)]
 pub(crate) struct UsageTracker {
-    /// The number of tokens since the program's start, if the program reports such totals. `None`
-    /// if the program reports the tokens of each turn.
+    /// The highest number of tokens that the program has reported, if its reports count from its
+    /// start. `None` if its reports count only one turn.
     token_total: Option<u64>,
     /// The cost of the session at the end of the previous turn, in microdollars. `None` if the
     /// session was loaded and its cost is not known yet.

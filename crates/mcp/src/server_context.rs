@@ -54,8 +54,8 @@ impl ServerContext {
         *lock_ignoring_poison(&self.created_team) = team;
     }
 
-    /// The agent that the server acts for, with its team. The team is kept open between calls. If the
-    /// team's directory was replaced by another one, the team is opened again.
+    /// The agent that the server acts for, with its team. The team is kept open between calls. If
+    /// the team's directory was replaced by another one, the team is opened again.
     ///
     /// # Errors
     ///

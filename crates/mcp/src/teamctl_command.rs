@@ -1,6 +1,6 @@
 //! Runs the `teamctl` of this installation for operations that only `teamctl` has: starting members
-//! by profile, calls to the daemon, and waiting for files. If the tool call is cancelled, the
-//! `teamctl` process is killed.
+//! by profile, calls to the daemon, and waiting for changes of the team's files. If the tool call
+//! is cancelled, the `teamctl` process is killed.
 
 use crate::server_context::ServerContext;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -38,8 +38,8 @@ impl TeamctlCommand {
     }
 
     /// Adds the option `name`, whose value `teamctl` reads from standard input. Adds nothing if
-    /// `value` is `None`. Standard input has no length limit, and the list of processes does not
-    /// show its text. At most one option of a command can use standard input.
+    /// `value` is `None`. Unlike an argument, standard input has no length limit, and its text does
+    /// not appear in the list of processes. At most one option of a command can use standard input.
     pub(crate) fn option_from_stdin(self, name: &str, value: Option<String>) -> TeamctlCommand {
         match value {
             Some(value) => self.option(name, Some("-")).with_stdin(value),

@@ -1,17 +1,23 @@
 //! Says which callers may perform an operation. The command line, the MCP tools and the control
 //! socket name the allowed callers of each of their operations. They check the caller before the
-//! operation begins. docs/permissions.md has the list.
+//! operation begins. docs/permissions.md has the list. This module compares only names. Whether a
+//! member acts in its own team is checked where the team becomes known: `client::team_context`
+//! checks it for commands, `teamctl mcp` for the MCP tools, and the daemon for calls on the control
+//! socket.
 //!
 //! The checks prevent mistakes, not attacks: all agents run as the same user.
 
 use crate::error::{ErrorKind, ErrorReport};
 use crate::name::AgentName;
 
-/// The callers that may perform an operation. A member acts only in its own team.
+/// The callers that may perform an operation. The check refuses no operation to the lead and to a
+/// person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowedCallers<'a> {
     Everyone,
-    /// The member with this name, the lead, and a person. The name may have the form `NAME@TEAM`.
+    /// The member with this name, and also the lead and a person. The name may have the form
+    /// `NAME@TEAM`; the team in it is ignored, because other code checks that a member acts in its
+    /// own team.
     MemberOrLead(&'a str),
     LeadOrPerson,
 }

@@ -33,8 +33,8 @@ pub(crate) struct ShimArgs {
 #[derive(Debug, PartialEq)]
 pub(crate) struct HookArgs {
     pub(crate) event: String,
-    /// The name of the profile that defines the format of the hook's output. It is used only if the
-    /// agent's own profile does not deliver messages by hooks; otherwise the own profile is used.
+    /// The name of a fallback profile, which defines the format of the hook's output. It is used
+    /// only if the agent's own profile does not deliver messages by hooks.
     pub(crate) profile: Option<String>,
 }
 

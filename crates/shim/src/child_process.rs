@@ -23,7 +23,8 @@ pub(crate) enum PaneMode {
     Headless,
 }
 
-/// Starts the program of an agent that is one process for the whole spawn. If `output` is `None`,
+/// Starts the program of an agent that is one process for the whole spawn. For an agent without a
+/// pane, `output` is the pseudo-terminal that takes the program's output. If `output` is `None`,
 /// the program runs in the foreground of the pane's terminal.
 ///
 /// # Errors
@@ -85,8 +86,9 @@ fn start_detached(output: &OutputPty, mut command: Command, program: &str) -> Re
     let to_start_error = |error: std::io::Error| {
         let text = format!("cannot start {program}: {error}");
         match error.kind() {
-            // After these errors no later start can succeed. Other errors, such as a lack of memory
-            // or an argument that is too long, affect only the current turn.
+            // These errors would recur at every start of the program, so the agent ends. Other
+            // errors, such as a lack of memory or an argument that is too long, affect only the
+            // current turn.
             ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::NotADirectory => {
                 StartError::Permanent(text)
             }

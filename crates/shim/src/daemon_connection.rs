@@ -93,8 +93,8 @@ impl DaemonConnection {
         &self.spawn
     }
 
-    /// Whether the daemon refused this shim before the shim started its agent. No daemon needs an
-    /// exit report then.
+    /// Whether the daemon refused this shim before the shim started its agent. In that case no
+    /// daemon needs an exit report.
     ///
     /// After a refusal while the agent runs, the exit report is still needed. The daemon that
     /// refuses has lost its roster or uses another state directory. Another daemon may still have
@@ -104,8 +104,8 @@ impl DaemonConnection {
     }
 
     /// The processes that the shim must not end, even if the agent started them: daemons and their
-    /// tmux servers. If the shim is not connected, it connects briefly to learn the daemon's pid,
-    /// because the agent may have started this daemon just now.
+    /// tmux servers. If the shim is not connected, this function connects briefly to learn the pid
+    /// of the current daemon. The agent itself may have started that daemon a moment ago.
     pub(crate) fn exempt_processes(&mut self) -> Vec<ProcessStat> {
         if self.connection.is_none() {
             let connection = self.daemon.open().ok();
@@ -132,8 +132,8 @@ impl DaemonConnection {
         is_sent
     }
 
-    /// Waits for a message, a signal, one of `watched`, or the deadline. If the connection is lost,
-    /// this function connects again.
+    /// Waits for a message of the daemon, a signal, an event on one of the descriptors `watched`,
+    /// or the deadline. If the connection is lost, this function connects again.
     pub(crate) fn next_event(
         &mut self,
         signals: &ShimSignals,
@@ -153,8 +153,8 @@ impl DaemonConnection {
         }
     }
 
-    /// Waits for an event on the current connection, and does not connect again. If there is no
-    /// connection, `Deadline` is returned at once.
+    /// Waits for a message of the daemon on the current connection, at most until `deadline`. If
+    /// there is no connection or it is lost, returns `Deadline` at once and does not connect again.
     pub(crate) fn next_event_on_connection(&mut self, signals: &ShimSignals, deadline: Instant) -> ShimEvent {
         while self.connection.is_some() && Instant::now() < deadline {
             match self.wait(signals, Some(deadline), &[]) {

@@ -24,9 +24,9 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 /// because the kernel sends it only when a child exits, not for a grandchild.
 const RESCAN_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How many times the process tree is walked at most, until two successive walks find the same
-/// processes. If processes start and exit all the time, no two walks agree, and the table of all
-/// processes is read instead.
+/// The largest number of walks through the process tree. The walks end when two in a row find the
+/// same processes. If processes start and exit all the time, this never happens, and after this
+/// many walks the table of all processes is read instead.
 const MAX_TREE_WALKS: usize = 4;
 
 /// A callback for every child that was reaped, with the child's pid and exit status.
@@ -74,8 +74,9 @@ pub(crate) fn end_all(
 }
 
 /// The processes that the shim does not end: the daemon with this pid, and the tmux server in which
-/// the daemon was started. The tmux server is included only if it is a child of the shim. Every
-/// tmux server that the agent starts is one, because it daemonizes and the shim is its subreaper.
+/// the daemon was started. The tmux server is included only if the agent started it. This is seen
+/// from its parent: a tmux server detaches from the process that started it, and so becomes a child
+/// of the shim, which is a subreaper.
 pub(crate) fn daemon_and_its_tmux(pid: u32) -> Vec<ProcessStat> {
     let has_name = |process: &ProcessStat, name: &str| {
         client::process_table::program_name(process.pid).is_some_and(|program| program.starts_with(name))
@@ -137,9 +138,9 @@ fn wait(signals: &ShimSignals, deadline: Instant) {
 }
 
 /// Sends SIGSTOP to all descendants, until a scan finds no new ones. The caller kills them only
-/// afterwards, because the agent may be at its process limit. There, each killed process would make
-/// room for a new child of another process. A stopped process counts for the limit but starts no
-/// children.
+/// afterwards, because the agent may be at its process limit. At the limit, killing a process lets
+/// another process of the agent start a new child. A stopped process still counts towards the
+/// limit, but starts no children.
 fn stop_all(exempt: &[ProcessStat], deadline: Instant) {
     let mut stopped = HashSet::new();
     while Instant::now() < deadline {
@@ -158,8 +159,9 @@ fn signal_all(processes: &[ProcessStat], signal: Signal) {
     processes.iter().for_each(|process| send_signal(*process, signal));
 }
 
-/// Sends a signal through a pidfd. The pidfd is opened first, and only then the start time of the
-/// process is compared. So a new process that has got the same pid receives no signal.
+/// Sends a signal through a pidfd. The pidfd is opened first. Then the start time of the process
+/// with this pid is compared with that in `process`. So no signal reaches a new process that has
+/// got the same pid.
 fn send_signal(process: ProcessStat, signal: Signal) {
     let Some(pidfd) = i32::try_from(process.pid)
         .ok()

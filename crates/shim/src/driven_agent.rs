@@ -51,8 +51,8 @@ struct DriverProcess {
     status: Option<ExitStatus>,
     /// The reason that the driver itself gave for its exit.
     failed: Option<String>,
-    /// The stage of ending the processes that the driver left in its process session. `None` while
-    /// the driver runs.
+    /// How far the shim has come in ending the processes that the driver left behind in its process
+    /// session: SIGTERM sent, SIGKILL sent, or done. `None` while the driver runs.
     session_cleanup: Option<InterruptStage>,
 }
 
@@ -175,7 +175,7 @@ impl DrivenAgent {
     ///
     /// # Errors
     ///
-    /// A sentence for people, if the profile has no id of the program for this mode.
+    /// A sentence for people, if the profile does not map `mode` to one of the program's own modes.
     pub(crate) fn change_mode(&mut self, mode: &str) -> Result<(), String> {
         let id = self.agent.mode_ids.get(mode).cloned();
         let id = id.ok_or_else(|| format!("its profile names no mode of the program for {mode}"))?;

@@ -39,8 +39,8 @@ const MAX_READS: usize = 16;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// How much output is kept at most while the pane takes none, in bytes.
 const MAX_PENDING_BYTES: usize = 1 << 20;
-/// How many bytes at the end of a captured output are kept. This is more than a reply needs,
-/// because the output may also contain other JSON lines.
+/// How many bytes at the end of a captured output are kept. A reply needs less, but other JSON
+/// lines may follow it in the output.
 const MAX_CAPTURED_BYTES: usize = 256 << 10;
 /// The size of the terminal if there is no pane.
 const HEADLESS_SIZE: Winsize = Winsize { ws_row: 50, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
@@ -79,8 +79,8 @@ pub(crate) struct OutputPty {
     scanner: OutputScanner,
     /// The end of the captured output. `None` if no capture runs.
     captured: Option<Vec<u8>>,
-    /// Where in a line the program's output has ended. `None` if the program has written nothing
-    /// since the shim's own last line.
+    /// Whether the program's last output ended at the end of a line or within a line. `None` if the
+    /// shim itself has written a line since, or if there was no output.
     program_line: Option<LinePosition>,
 }
 
@@ -91,8 +91,9 @@ impl OutputPty {
         options.append(true).custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
         let pane = match options.open("/proc/self/fd/1") {
             Ok(file) => file.into(),
-            // Standard output is a socket, which cannot be opened again. Its descriptor stays
-            // blocking, because other processes may share it. So a write to it may block.
+            // Standard output is a socket, and a socket cannot be opened a second time to get a
+            // non-blocking descriptor. The existing descriptor stays blocking, because other
+            // processes may share it. So a write may block here.
             Err(_) => io::stdout().as_fd().try_clone_to_owned()?,
         };
         OutputPty::with_sink(OutputSink::Pane(pane))

@@ -56,8 +56,8 @@ pub(crate) fn close_inherited() {
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
     let inherited: Vec<RawFd> = numbers.filter(|fd| *fd > 2).collect();
     for fd in inherited {
-        // The list also has the descriptor of the directory itself, which is already closed at this
-        // point.
+        // Closing fails for the descriptor with which `/proc/self/fd` was read: it is in the list,
+        // but is already closed.
         nix::unistd::close(fd).ok();
     }
 }

@@ -227,8 +227,8 @@ impl ShimExecutor<'_> {
             }
             let event = self.wait_for_event(None);
             if matches!(event, ShimEvent::Message(ToShim::Refused)) {
-                // The daemon that started this agent has exited, and the new daemon does not know
-                // the agent.
+                // The daemon that started the agent has exited, and the daemon that runs now has no
+                // record of the agent.
                 return Err(TurnLoopEnd::NotStarted("teamd does not know it any more".to_owned()));
             }
             match self.handle_event(event, None) {
@@ -305,7 +305,7 @@ impl ShimExecutor<'_> {
             }
             ShimEvent::Message(ToShim::Interrupt) => self.interrupt(),
             // The connection to the daemon was lost and is open again. Wakes may have been lost
-            // meanwhile, so the turn loop gets a wake and scans its files.
+            // meanwhile, so the turn loop gets a wake and scans the inbox and the task list.
             ShimEvent::Message(ToShim::Adopted) => return Some(ExecutorEvent::Wake),
             ShimEvent::Message(_) => {}
             ShimEvent::Signal => return self.handle_signal(),
@@ -356,8 +356,8 @@ impl ShimExecutor<'_> {
             return;
         }
         match &mut self.turn {
-            // The turn's process has just exited, so only its remaining descendants are ended. The
-            // interrupt is confirmed to the daemon when the end of the turn is reported.
+            // The turn's process has exited before the interrupt, so only its remaining descendants
+            // are ended. The turn loop confirms the interrupt to the daemon at the end of the turn.
             Some(turn) if turn.interrupt.is_none() && turn.status.is_some() => {
                 turn.interrupt = Some(InterruptStage::IntSent(Instant::now()));
             }

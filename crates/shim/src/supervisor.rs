@@ -51,8 +51,8 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
         .map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot make a wake socket: {error}")))?;
     if args.headless.is_some() {
         // A shim without a pane starts a new session, so that the daemon's terminal does not become
-        // the agent's terminal. `setsid` fails only if the shim already leads a session, which then
-        // has no such terminal either.
+        // the agent's terminal. `setsid` fails only if the shim already leads a session of its own,
+        // and such a session does not have the daemon's terminal.
         nix::unistd::setsid().ok();
     }
     let mut shim = Shim {
@@ -204,8 +204,8 @@ impl Shim<'_> {
         Ok(ExitCode::from(code))
     }
 
-    /// Waits until the agent exits or must end. Returns how much time the remaining processes get
-    /// between SIGTERM and SIGKILL.
+    /// Waits until the agent exits, or until the daemon or a signal demands its end. Returns how
+    /// much time the caller leaves between SIGTERM and SIGKILL for the processes that still run.
     fn wait_for_end(&mut self, agent: &mut SupervisedAgent, output: &mut Option<OutputPty>) -> Duration {
         loop {
             output.iter_mut().for_each(OutputPty::copy_available);

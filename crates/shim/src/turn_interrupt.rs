@@ -50,7 +50,7 @@ impl InterruptStage {
     }
 
     /// Goes to the next stage if the deadline has passed. `group` is the process group of a child
-    /// that was not reaped yet, so the kernel has not given its id to another process.
+    /// that was not reaped yet, so the kernel cannot have given the group's id to another process.
     pub(crate) fn escalate(self, group: u32) -> InterruptStage {
         let now = Instant::now();
         match self {
@@ -68,9 +68,9 @@ impl InterruptStage {
         }
     }
 
-    /// Goes through the stages that end the descendants of a turn's process that has exited.
-    /// `session` is the id of their session. The kernel does not reuse this id while a process is
-    /// in the session.
+    /// Goes to the next stage of ending the descendants of a turn's process that has exited.
+    /// `session` is the process session that they are in. The kernel does not reuse this id while a
+    /// process is in the session.
     pub(crate) fn end_descendants(self, session: u32) -> InterruptStage {
         let now = Instant::now();
         match self {

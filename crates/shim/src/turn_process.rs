@@ -16,8 +16,8 @@ pub(crate) struct TurnProcess {
 }
 
 impl TurnProcess {
-    /// Whether the turn's process has exited. After an interrupt, the other processes in its
-    /// session must have exited too.
+    /// Whether the turn's process has exited. If the turn was interrupted, the turn is finished
+    /// only when the other processes in its session have been ended too.
     pub(crate) fn is_finished(&mut self) -> bool {
         if self.status.is_none() {
             return false;

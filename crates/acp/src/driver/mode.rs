@@ -9,12 +9,13 @@ pub(super) struct ModeState {
     current: Option<String>,
     /// The mode for plans. `None` if the program has none.
     plan_mode: Option<String>,
-    /// Why the last change to the plan mode failed. While this is set, no turn starts, because the
-    /// turn would run in a mode that may write files.
+    /// Why the program could not be put into the plan mode, as a text for people. Until a later
+    /// mode change succeeds, no turn starts, because the program could write files in its present
+    /// mode. `None` if turns may start.
     plan_mode_error: Option<String>,
-    /// Prompts and mode changes that the shim sent during a mode change. They wait for the end of
-    /// the change, because a turn must not start in the old mode. `None` if no mode change is
-    /// pending.
+    /// Messages of the shim that arrived during a mode change: prompts and further mode changes.
+    /// They are handled after the change, because no turn may start in the old mode. `None` if no
+    /// mode change is pending.
     deferred: Option<Vec<ToDriver>>,
 }
 
@@ -36,9 +37,9 @@ impl ModeState {
         self.plan_mode_error.as_deref()
     }
 
-    /// The mode to set again after the program has changed its session to `mode` by itself. This is
-    /// the plan mode if the session was in it, because the agent may leave the plan mode only after
-    /// its plan is approved. `None` if the program's change is allowed.
+    /// The mode to set again after the program has changed the session to `mode` by itself. If the
+    /// session was in the plan mode, this is the plan mode: the agent may leave it only after its
+    /// plan is approved. `None` if nothing must be set again.
     pub(super) fn mode_to_restore(&self, mode: &str) -> Option<&str> {
         self.current().filter(|current| self.is_plan_mode() && self.deferred.is_none() && *current != mode)
     }

@@ -55,8 +55,8 @@ impl Turns {
         self.prompt_prefix.push(text);
     }
 
-    /// Starts a turn on `text`. Returns the prompt to send to the program. `prefix` is put before
-    /// the first prompt of a new session, and is ignored later.
+    /// Starts a turn on `text`. Returns the prompt to send to the program. If this is the first
+    /// prompt of a new session, `prefix` is put before `text`. Otherwise `prefix` is ignored.
     pub(super) fn start(&mut self, text: String, prefix: String) -> Vec<ContentBlock> {
         let history = std::mem::replace(&mut self.history, SessionHistory::HasPrompts);
         self.usage.start_turn(history);

@@ -24,7 +24,8 @@ pub(super) struct OpenedSession {
 /// closes its connection before the session is open.
 ///
 /// A program that loads an earlier session sends that session's updates again. These updates are
-/// not printed, because the pane already shows them. Only the cost in them is counted.
+/// not printed, because the pane already shows them. The driver takes only the session's cost from
+/// them.
 ///
 /// # Errors
 ///
@@ -83,8 +84,8 @@ impl EarlyEvents<'_> {
         }
     }
 
-    /// Handles the events that were still in the queue when the session opened. `None` if one of
-    /// these events is that the shim has closed its connection.
+    /// Handles the events that were still in the queue when the session opened. Returns `None` if
+    /// one of them says that the shim has closed its connection.
     fn finish(mut self, session: AcpSession, queue: &mut EventReceiver) -> Option<OpenedSession> {
         while let Ok(event) = queue.try_recv() {
             match event {

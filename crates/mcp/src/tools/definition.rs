@@ -33,7 +33,7 @@ pub(super) trait ToolDefinition {
     const DESCRIPTION: &'static str;
     /// What the tool changes, for clients that decide whether to ask a person.
     const EFFECT: ToolEffect;
-    /// Who may call the tool.
+    /// Who may call the tool, in the caller's own team. The lead and a person may call every tool.
     const ALLOWED_CALLERS: AllowedCallers<'static>;
     /// The arguments.
     type Input: DeserializeOwned + JsonSchema + Send;

@@ -1,6 +1,6 @@
-//! The tools `ReadInbox` and `MarkRead`, for agents whose program delivers no messages. `ReadInbox`
-//! marks nothing as read. The agent calls `MarkRead` for the messages that it has received. So no
-//! message is lost if the result of `ReadInbox` does not arrive.
+//! The tools `ReadInbox` and `MarkRead`, for agents that fetch their messages themselves (delivery
+//! `pull`). `ReadInbox` marks nothing as read. The agent calls `MarkRead` for the messages that it
+//! has received. So no message is lost if the result of `ReadInbox` does not arrive.
 
 use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{Property, required_property};
@@ -86,8 +86,8 @@ struct FoundEntries {
 }
 
 impl FoundEntries {
-    /// Adds an entry of the inbox. Entries are added from the oldest to the newest, and only those with one
-    /// of the ids are kept.
+    /// Takes one entry of the inbox into account: counts it if it is unread, and keeps it if one of
+    /// `ids` names it. The caller passes all entries of the inbox, the oldest first.
     fn add(&mut self, ids: &[String], entry: InboxEntry) {
         self.unread += usize::from(entry.unread().is_some());
         let own_id = message_id(&entry);

@@ -28,7 +28,9 @@ type ToolFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, ErrorReport>> + 
 pub(crate) struct ToolEntry {
     /// The tool as clients see it.
     pub(crate) tool: Tool,
-    /// Who may call the tool.
+    /// Who may call the tool; the lead and a person may call every tool. The server checks this
+    /// before each call. It does not check the team: `teamctl mcp` starts a member's server only
+    /// for the member's own team.
     pub(crate) allowed_callers: AllowedCallers<'static>,
     /// Parses the arguments and runs the tool.
     pub(crate) run: for<'a> fn(&'a Arc<ServerContext>, JsonObject) -> ToolFuture<'a>,

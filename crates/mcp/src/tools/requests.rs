@@ -41,8 +41,8 @@ pub(super) struct ApproveTool;
 pub(super) struct ApproveInput {
     /// The request's id.
     id: String,
-    /// For a plan: the permission mode in which the member carries it out; your own mode by
-    /// default.
+    /// For a plan: the permission mode in which the member carries out the plan. By default your
+    /// own mode.
     #[serde(default)]
     mode: Option<String>,
     /// For a permission: another input for the tool, in place of the member's.

@@ -267,8 +267,8 @@ impl FlatInput {
     }
 }
 
-/// Parses a message text that is a JSON object of a known `type`. Some programs can only pass a
-/// text where other programs pass such an object. `None` for any other text.
+/// Parses a message text that is a JSON object of a known `type`. Programs that cannot pass an
+/// object as an argument pass its JSON as text. `None` for any other text.
 fn parse_object_text(text: &str) -> Option<Map<String, Value>> {
     let object: Map<String, Value> = serde_json::from_str(text).ok()?;
     let known = ["shutdown_request", "shutdown_response", "plan_approval_response"];

@@ -18,8 +18,8 @@ pub(super) struct SpawnTeammateTool;
 pub(super) struct SpawnTeammateInput {
     /// The member's name: letters, digits, - and _. Members are addressed by it.
     name: String,
-    /// The member's first message, with all that it must know: it has seen nothing of your
-    /// conversation.
+    /// The member's first message. Say in it all that the member must know, because the member has
+    /// not seen your conversation.
     prompt: String,
     /// The member's agent type: general-purpose (default), Explore or Plan (read-only), or one that
     /// is defined in this project.
@@ -36,18 +36,18 @@ pub(super) struct SpawnTeammateInput {
     #[serde(default)]
     cwd: Option<String>,
     /// Whether the member works in a git worktree and on a branch of its own. The worktree is
-    /// beside the repository of its directory.
+    /// beside the repository that contains the member's directory.
     #[serde(default)]
     worktree: bool,
-    /// The branch of the member's worktree, created if it does not exist; a new one by default.
-    /// Only with worktree.
+    /// The branch of the member's worktree. It is created if it does not exist. By default a new
+    /// branch. Only with worktree true.
     #[serde(default)]
     branch: Option<String>,
     /// The name of your team. No other team is possible.
     #[serde(default)]
     team_name: Option<String>,
-    /// The member's program: claude, codex, gemini, worker… `teamctl profiles` lists them. By default
-    /// the usual one.
+    /// The member's program: claude, codex, gemini, worker… `teamctl profiles` lists them. By
+    /// default the configured default_profile, else claude.
     #[serde(default)]
     profile: Option<String>,
 }

@@ -131,8 +131,9 @@ pub(super) struct TaskUpdateInput {
     description: Option<String>,
     /// What is shown while it is in progress.
     active_form: Option<String>,
-    /// in_progress claims it (it becomes yours if it has no owner), completed ends it, pending
-    /// releases it, deleted removes it for good.
+    /// The task's new status. in_progress: the task is being worked on, and becomes yours if it has
+    /// no owner. completed: the task is done. pending: the task is released. deleted: the task is
+    /// removed for good.
     #[schemars(extend("enum" = ["pending", "in_progress", "completed", "deleted"]))]
     status: Option<String>,
     /// The member that owns the task; the member gets a message.

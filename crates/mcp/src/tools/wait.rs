@@ -22,8 +22,8 @@ pub(super) struct WaitTool;
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WaitInput {
-    /// message (default): you have an unread message; idle: members have ended their turns; exit:
-    /// they have exited; tasks-done: every task is completed.
+    /// What to wait for. message (default): you have an unread message. idle: members have ended
+    /// their turns. exit: members have exited. tasks-done: every task is completed.
     #[serde(default)]
     #[schemars(extend("enum" = ["message", "idle", "exit", "tasks-done"]))]
     r#for: Option<String>,

@@ -250,10 +250,8 @@ impl TurnPause {
             TurnPause::FailedTurns(pause) => {
                 TurnPause::FailedTurns(FailedTurnsPause { reason: shorten(pause.reason), ..pause })
             }
-            // A name has a limit of its own.
-            TurnPause::Exchange(ExchangePause { with, turns, within_ms, until }) => {
-                TurnPause::Exchange(ExchangePause { with, turns, within_ms, until })
-            }
+            // The only text is the member's name, and its type limits its length.
+            pause @ TurnPause::Exchange(ExchangePause { with: _, turns: _, within_ms: _, until: _ }) => pause,
         }
     }
 }

@@ -82,9 +82,9 @@ impl HookInput {
     /// Whether the program has used the previous answer of its turn-end hook for the turn that ends
     /// now.
     ///
-    /// Programs use only a limited number of such answers in a row, and ignore further ones. In
-    /// some programs, a key of the event says whether the answer was used; others have this key but
-    /// never set it to true. So the key is read only if the profile names it. Without such a key
+    /// A program uses only a limited number of such answers in a row, and ignores further ones.
+    /// Some programs say with a key of the event whether they used the answer. Other programs have
+    /// the key but never set it to true. So the key is read only if the profile names it. Otherwise
     /// the answer counts as used.
     pub(super) fn has_continued(&self) -> bool {
         self.was_continued.unwrap_or(true)

@@ -1,6 +1,6 @@
-//! Finds out which agent or lead session a hook belongs to. In an agent, the hook has teamd's
-//! environment variables. In a lead session, the first process of the hook's terminal is recorded
-//! in leads.json.
+//! Finds out which agent or lead session a hook belongs to. A hook of an agent has teamd's
+//! environment variables. A hook of a lead session has none. It is recognized by its terminal:
+//! leads.json names the first process in the terminal of each lead session.
 
 use client::find_lead_session::find_lead_session;
 use client::team_context::TeamContext;

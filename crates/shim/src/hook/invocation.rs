@@ -48,9 +48,9 @@ impl HookInvocation<'_> {
         }
     }
 
-    /// Whether the event comes from the program. The hook adds events of its own, for example when
-    /// it has delivered a prompt. Usage is read only at events of the program, because a program
-    /// may write the usage of a turn as late as its next event.
+    /// Whether the event comes from the agent's program. The hook itself also reports events, for
+    /// example when it has delivered a prompt. Some programs write the usage of a turn late, just
+    /// before their next event. So the hook reads the usage file only at events of the program.
     pub(super) fn is_reported_by_program(&self, event: &HookEvent) -> bool {
         let is_ours = matches!(event, HookEvent::PromptRead)
             || matches!(event, HookEvent::TurnStarted { delivered_ids, .. } if !delivered_ids.is_empty());

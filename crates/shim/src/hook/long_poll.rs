@@ -94,8 +94,9 @@ impl LongPoll {
         Some(connection)
     }
 
-    /// Waits until `deadline` for the reply or for a reason to stop waiting. `None` if the
-    /// connection was lost, or if `deadline` has passed but the deadline of the whole wait has not.
+    /// Waits for the daemon's reply or for another reason to end the long poll, at most until
+    /// `deadline`. Returns `None` if the caller is to connect to the daemon again: the connection
+    /// was lost, or `deadline` has passed before the end of the whole wait.
     fn wait_for_event(&mut self, mut connection: Option<Connection>, deadline: Instant) -> Option<WaitEnd> {
         loop {
             let readiness = self.poll(connection.as_ref(), deadline);

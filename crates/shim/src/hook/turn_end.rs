@@ -34,9 +34,9 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
     let mut files = open_team_files(invocation)?;
     if !reply.delivers_by_hook {
         mark_delivered_read(invocation, &mut files, &reply)?;
-        // This hook delivers nothing, but it still makes a long poll. The long poll tells the daemon
-        // that the hook has written its last team file. Only then may the daemon end the agent for
-        // a plan-approval respawn.
+        // Even if the hook delivers no messages, it makes a long poll. This tells the daemon that
+        // the hook will write no more team files. When a plan was approved, the daemon waits for
+        // this before it respawns the agent.
         long_poll(invocation, started_at)?.map(|mut poll| poll.run());
         return Ok(());
     }
@@ -94,8 +94,8 @@ fn settle_previous_turn(
     if !reply.is_first_report {
         return Ok(());
     }
-    // The previous answer of the hook passed the task to the program. If the program has not used
-    // that answer, the task is not settled but delivered again.
+    // The previous turn-end hook passed this task to the program in its answer. If the program has
+    // not used that answer, the task is not settled but delivered again.
     files.finish_turn(
         reply.task.filter(|_| invocation.input.has_continued()),
         reply.turn_started_at,
@@ -131,8 +131,8 @@ fn deliver(
     // The report says that the next turn has started: the program starts it when this hook exits.
     let delivered_ids = prompt.entries.iter().map(InboxEntry::message_id).collect();
     match invocation.send_report(HookEvent::TurnStarted { summary: prompt.summary, delivered_ids }) {
-        // Without this report the daemon does not know that the messages were delivered. So they
-        // are marked read now.
+        // The report of the delivery has failed. So the daemon cannot tell the next hook which
+        // messages to mark read, and this hook marks them read now.
         Err(error) => files.mark_read(prompt.entries).and(Err(error)),
         Ok(_) => Ok(()),
     }

@@ -2,9 +2,9 @@
 //! inotify reports each time that the program reads from its terminal.
 //!
 //! A program also reads input that no person types: the terminal's replies to queries, and reports
-//! of focus changes. So a single read does not count: a person presses several keys in a row. Reads
-//! soon after the start of the wait do not count. Reads soon after a change of the window size do
-//! not count either, because some programs, such as codex, then query the terminal.
+//! of focus changes. So a single read does not count, only two within 1.5 s. Some programs, such as
+//! codex, query the terminal after a change of the window size. So reads soon after such a change
+//! do not count. Reads soon after the start of the wait do not count either.
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;

@@ -1,11 +1,11 @@
-//! Counts the turns of an exchange, in which two agents answer each other's messages. Without a limit
-//! such an exchange goes on until the budget is used up.
+//! Counts the turns of an exchange, in which two agents answer each other's messages. Without a
+//! limit such an exchange goes on until the budget is used up.
 //!
 //! A turn counts if it handles a message of another member, and the agent sends a message to this
-//! member during the turn. The handled message must have been written after the last counted turn
-//! began: an older message cannot be an answer to the agent's last message. If too many turns count
-//! within a minute or an hour, a pause begins. This module only counts: `turn_loop.rs` asks for the
-//! pause and holds the member's messages back until it ends. A message of a person or of the lead
+//! member during the turn. The message must have been written after the last counted turn began,
+//! because an older message cannot be an answer to what the agent wrote in that turn. If too many
+//! turns count within a minute or an hour, a pause begins. This module only counts. During the
+//! pause, `turn_loop.rs` holds the member's messages back. A message of a person or of the lead
 //! ends all pauses and resets the counts.
 //!
 //! The limit holds for members whose turns teamd starts. A program that reads its inbox itself, or
@@ -96,8 +96,8 @@ impl ExchangeTurns {
     }
 }
 
-/// The first limit that the turns have reached at `now`: its time in milliseconds, and how many turns
-/// began within this time.
+/// The first limit that the turns have reached at `now`, as a pair: the period of the limit in
+/// milliseconds, and how many turns began within this period.
 fn reached_limit(started_at: &[u64], now: u64, limits: ExchangeLimits) -> Option<(u64, u32)> {
     limits.windows().find_map(|(within_ms, limit)| {
         let count = started_at.iter().filter(|start| now.saturating_sub(**start) < within_ms).count();
@@ -118,7 +118,8 @@ mod tests {
     }
 
     /// Records `count` turns on messages of bob, one every `interval` milliseconds. Returns the
-    /// pause that each turn begins: its limit in minutes, and when it ends.
+    /// pause that each turn begins: the period of the reached limit in minutes, and when the pause
+    /// ends.
     fn pauses(
         turns: &mut ExchangeTurns,
         count: u64,

@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 /// The longest pause, without jitter.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
-/// After this many failed turns in a row no further turn starts by itself. The pauses until then
-/// last about six hours, which is longer than the five-hour limits of agent programs.
+/// After this many failed turns in a row no further turn starts by itself, only after a message of
+/// a person or of the lead. The pauses until then last about six hours together. That is longer
+/// than the five-hour usage limits of agent programs.
 const MAX_FAILED_TURNS: u32 = 33;
-/// The first failed turns of a streak, this many, mark their tasks failed. Each later one leaves
-/// its task in progress, until [`MAX_TASK_ATTEMPTS`] turns on this task have failed. If every
-/// failed turn marked its task failed, a run would use up its `retries` while the program cannot
-/// work.
+/// How many failed turns in a row mark their tasks failed. A later failed turn leaves its task in
+/// progress, so that the task is tried again, until [`MAX_TASK_ATTEMPTS`] turns on the task have
+/// failed. Without this limit, a program that cannot work would make a run use up its `retries`.
 const FAILURES_BEFORE_TASK_RETRY: u32 = 1;
 /// How many turns on one task may fail in a row until the task is marked failed. The limit is
 /// needed because the task itself may be the cause.
@@ -48,8 +48,8 @@ enum Pause {
 
 impl FailureStreak {
     /// Records that a turn starts. `unread_messages` are the messages of a person or of the lead
-    /// that are unread now. If the turn fails, a pause follows; a further message of theirs ends it
-    /// early.
+    /// that are unread now. If the turn fails, a pause follows. A new message of a person or of the
+    /// lead, which is not in `unread_messages`, ends the pause early.
     pub(super) fn begin_turn(&mut self, unread_messages: BTreeSet<u64>) {
         (self.pause, self.known_messages) = (None, unread_messages);
     }
@@ -59,8 +59,8 @@ impl FailureStreak {
         (self.failed_turns, self.last_task) = (0, None);
     }
 
-    /// Records a failed turn, and begins a pause. Returns the pause for the status. `now` is in
-    /// milliseconds since the epoch.
+    /// Records a failed turn, and begins a pause. Returns the pause, for the status report to the
+    /// daemon. `now` is in milliseconds since the epoch.
     pub(super) fn add_failure(&mut self, reason: String, now: u64) -> FailedTurnsPause {
         self.failed_turns += 1;
         let length = pause_length(self.failed_turns, fastrand::f64());

@@ -10,7 +10,7 @@ use protocol::payload::{IdleNotification, ShutdownRequest};
 use std::time::{Duration, Instant};
 
 /// The time until the operation is tried again, unless a wake arrives earlier. The agent cannot
-/// wait for a wake alone, because the last wake may have arrived before the failure.
+/// rely on a wake, because the last one may have arrived before the failure.
 pub(super) const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 impl<H: TurnExecutor> TurnLoop<H> {

@@ -138,8 +138,9 @@ fn accepts_messages(program: &TurnProgram) -> bool {
     }
 }
 
-/// The text that tells the agent about the answer to its plan. The text names the agent's actual
-/// permission mode, which is `mode`. If that is `None`, the text names the mode in the answer.
+/// The text that tells the agent about the answer to its plan. `mode` is the agent's actual
+/// permission mode, which the text names. If `mode` is `None`, the text names the mode in the
+/// answer.
 pub(super) fn plan_answer_text(answer: &PlanApprovalResponse, mode: Option<&str>) -> String {
     let feedback = answer.feedback.as_deref().unwrap_or_default();
     if answer.approved {

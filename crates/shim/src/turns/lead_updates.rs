@@ -47,7 +47,8 @@ pub(super) fn lead_updates(unread: &[InboxEntry]) -> Vec<LeadUpdate> {
             continue;
         }
         // A message is compared only with the latest message of its sender. If the sender has sent
-        // another message in between, the repetition has a meaning of its own.
+        // another message in between, the lead gets the repeated message again, because it may mean
+        // something new.
         match updates
             .iter_mut()
             .rev()

@@ -101,8 +101,8 @@ fn shorten_text(text: &str, length: usize) -> String {
 }
 
 /// The answer that is sent to the agent's program. If the lead allows the tool only with a changed
-/// input, the answer is a denial whose reason contains this input. The driver protocol has no other
-/// field for a changed input.
+/// input, the tool is denied and the reason contains the changed input, because the driver protocol
+/// has no field for it.
 pub(super) fn answer_for_agent(request: &PermissionRequest, outcome: PermissionOutcome) -> PermissionAnswer {
     match outcome {
         PermissionOutcome::Error { error } => PermissionAnswer::Deny { reason: error },
@@ -120,8 +120,8 @@ pub(super) fn answer_for_agent(request: &PermissionRequest, outcome: PermissionO
     }
 }
 
-/// Whether the answer allows the tool for the rest of the session. A rule that allows only some
-/// inputs of the tool does not count, because the agent's program would then allow all of them.
+/// Whether the answer allows the tool for the rest of the session. False if the answer allows only
+/// some inputs of the tool, because the agent's program would allow all of them.
 fn allows_from_now_on(granted: &PermissionGrant, tool: &str) -> bool {
     granted.permission_updates.iter().any(|update| match update {
         PermissionUpdate::AddRules { rules, behavior, .. } if behavior == "allow" => {

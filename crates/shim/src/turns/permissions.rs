@@ -1,6 +1,6 @@
-//! Permission requests during a turn. They are sent to the lead's inbox. A person, the lead or a
-//! policy answers by a message to the agent's inbox, and the answer is passed to the agent's
-//! program.
+//! Permission requests during a turn. They are sent to the lead's inbox. A person, the lead or the
+//! team's policy answers with a message to the agent's inbox. The shim passes the answer to the
+//! agent's program.
 
 use super::file_retry::RETRY_DELAY;
 use super::permission_conversion::{OpenPermissionRequest, answer_for_agent};

@@ -50,8 +50,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
                 self.status.plan_stage = (!answer.approved).then_some(PlanStage::Planning);
                 if answer.approved {
                     let mode = answer.permission_mode.as_deref().and_then(|mode| mode.parse().ok());
-                    // If the program does not support the mode that the approval names, it gets the
-                    // default mode. If its mode stayed unchanged, the agent would remain read-only.
+                    // If the program does not support the mode that the approval names, the program
+                    // is set to the default mode. Otherwise it would stay in the read-only mode.
                     if !self.change_mode(mode.unwrap_or(PermissionMode::Default)) {
                         self.change_mode(PermissionMode::Default);
                     }

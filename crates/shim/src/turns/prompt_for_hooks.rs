@@ -188,8 +188,8 @@ fn prompt_from_messages(
                 let text = plan_answer_with_plan(&answer, mode, plan);
                 prompt_part(TurnSubject::Message(Message { text, ..message }), entry)
             }
-            // The agent gets only a text about the mode, because the mode of such a program can be
-            // changed only by keys in its pane.
+            // The agent only gets a text with the new mode. The shim cannot change the mode itself:
+            // a program with hooks changes its mode only when a person presses keys in its pane.
             InboxAction::SetMode(entry, mode) => {
                 let text = format!("Your permission mode is to be {mode} from now on.");
                 let message = entry.unread().map(|message| Message { text, ..message.clone() });
@@ -221,8 +221,8 @@ fn prompt_part(subject: TurnSubject, entry: InboxEntry) -> (String, String, Vec<
     (subject.text(), subject.title(), vec![entry])
 }
 
-/// A placeholder for the agent's program. With it, `next_action` chooses the actions for a program
-/// that accepts all messages.
+/// A stand-in for the agent's program, which `next_action` takes as an argument. It makes
+/// `next_action` treat the agent as one that can work on any message, unlike a worker.
 fn any_message_program() -> TurnProgram {
     TurnProgram::PerTurn(PerTurnProgram::default())
 }
@@ -253,7 +253,7 @@ impl PromptBuilder {
         self.texts.iter().map(String::len).sum::<usize>() >= MAX_PROMPT_BYTES
     }
 
-    /// Builds the prompt. `None` if no part has a text; entries without a text then stay unread
+    /// Builds the prompt. `None` if no part has a text. Entries without a text then stay unread
     /// until the next prompt.
     fn finish(self) -> Option<NextPrompt> {
         let PromptBuilder { texts, summary, entries } = self;

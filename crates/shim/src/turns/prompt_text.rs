@@ -75,8 +75,8 @@ pub(super) fn shutdown_request_text(request: &ShutdownRequest) -> String {
 }
 
 /// The text of a member's message for a lead session. A report that a turn or a member has ended
-/// becomes a notification in words. A plan or permission request is followed by the commands that
-/// answer it, if the policy lets the lead answer. `times` says how often the message was sent.
+/// becomes a sentence. After a plan or permission request come the commands with which the lead
+/// answers it, if the policy lets the lead answer. `times` says how often the message was sent.
 /// `output_file` is the log of the member's output.
 pub(super) fn lead_text(
     message: &Message,

@@ -6,8 +6,9 @@ use crate::json_lookup::last_string;
 /// The longest reply, in bytes. Of a longer reply only the end is kept.
 pub(super) const MAX_REPLY_BYTES: usize = 64 << 10;
 
-/// The agent's reply in `output`. With a key, it is the last string under that key in the JSON
-/// lines of the output. Without a key, it is the whole output without control characters.
+/// The agent's reply in `output`. If `key` is given, the reply is the last string under that key in
+/// the JSON lines of the output. Otherwise the reply is the whole output without control
+/// characters.
 pub(crate) fn extract_reply(output: &[u8], key: Option<&str>) -> String {
     let text = match key {
         None => plain_text(output),

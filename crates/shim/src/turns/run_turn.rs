@@ -41,8 +41,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         let notification = idle_notification(member, outcome.reason, sent.summary(), settlement, failure);
         self.notify_lead_of_turn_end(&notification)?;
         if outcome.reason == IdleReason::Interrupted {
-            // The agent becomes idle before the interrupt is confirmed, because the caller that has
-            // interrupted the turn expects an idle agent.
+            // The agent is reported idle before the interrupt is confirmed. The confirmation ends
+            // the caller's wait, and the caller expects an idle agent.
             self.report_idle();
             self.executor.confirm_interrupt();
         }
@@ -63,9 +63,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         Ok(outcome)
     }
 
-    /// Settles the task of the turn: writes its outcome to the task list. If the turn has submitted
-    /// a plan for the task, the task stays in progress until the plan is answered, and `None` is
-    /// returned.
+    /// Settles the task of the turn: writes its outcome to the task list. Returns `None` if there
+    /// is no task, or if the turn has submitted a plan for the task. In the second case the task
+    /// stays in progress until the plan is answered.
     fn settle_work(
         &mut self,
         work: &TurnWork,
@@ -90,8 +90,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
     }
 
     /// Begins a pause after a failed turn, or ends the streak of failures after a successful one.
-    /// Two kinds of failed turns also end the streak. The failed command of a worker's task says
-    /// nothing about the next command. An agent that has completed its task in the turn can work.
+    /// Two kinds of failed turns also end the streak: a failed command of a worker, because the
+    /// next command may succeed, and a turn in which the agent has completed its task, because that
+    /// shows that the agent can work.
     fn settle_streak(&mut self, work: &TurnWork, outcome: &TurnOutcome, task: Option<&TaskSettlement>) {
         let is_command = !self.builder.program().has_prompts() && work.entry.is_none();
         let is_completed = task == Some(&TaskSettlement::AlreadyCompleted);
@@ -106,9 +107,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.status.pause = Some(TurnPause::FailedTurns(pause));
     }
 
-    /// Counts a turn that began at `started_at` if it was about a message of another member, and
-    /// the agent sent a message to that member. If a limit is reached, prints for how long messages
-    /// of that member wait.
+    /// Counts a turn for the limit of exchanges between two members. The turn counts if it was
+    /// about a message of another member, and the agent sent a message to this member. If the limit
+    /// is reached, prints how long messages of this member have to wait.
     fn count_exchange(&mut self, work: &TurnWork, sent: &SentMessages, started_at: u64) {
         let Some(message) = work.entry.as_ref().and_then(InboxEntry::unread) else { return };
         let sender = AgentName::new_unchecked(&message.from);
@@ -127,13 +128,13 @@ impl<H: TurnExecutor> TurnLoop<H> {
     }
 
     /// Marks the message of the turn read, unless the turn has failed. After a failure the message
-    /// stays unread, and is delivered again after all other messages and tasks. Only the answer to
-    /// a plan keeps its place. After a success, messages whose turns have failed too often are
-    /// given up.
+    /// stays unread, and is delivered again after all other messages and tasks. The answer to a
+    /// plan is an exception: it is delivered again before the planned task. After a success,
+    /// messages whose turns have failed too often are given up.
     fn settle_message(&mut self, work: TurnWork, outcome: &TurnOutcome) {
         let is_plan_answer = work.is_plan_answer();
         let given_up = match outcome.reason {
-            // The answer to a plan keeps its place before the task of the plan.
+            // The answer to a plan is delivered again at once, before the task of the plan.
             IdleReason::Failed if is_plan_answer => return self.planned_task = work.planned_task,
             IdleReason::Failed => {
                 return work.entry.into_iter().for_each(|entry| self.failed_messages.add(entry));
@@ -151,8 +152,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Runs a turn. If the turn fails in the session of an earlier spawn, it is repeated in a new
-    /// session.
+    /// Runs a turn. If the turn fails in the session of an earlier spawn, the turn is repeated in a
+    /// new session.
     fn run_with_session_retry(&mut self, work: &TurnWork) -> Result<TurnOutcome, StepError> {
         let outcome = self.run_once(work)?;
         if outcome.reason != IdleReason::Failed
@@ -287,8 +288,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
     }
 
     /// Counts a failed turn against its task. Returns whether the agent tries the task again after
-    /// the pause. After a failed turn on the answer to a plan the agent always does, because the
-    /// answer is delivered again.
+    /// the pause. If the turn was about the answer to a plan, the planned task is always tried
+    /// again, because the answer is delivered again.
     fn add_task_failure(&mut self, task: &Task, work: &TurnWork, outcome: &TurnOutcome) -> bool {
         outcome.reason == IdleReason::Failed
             && self.builder.program().has_prompts()

@@ -1,8 +1,8 @@
 //! Finds the messages that an agent sent to other members during a turn. The notification to the
 //! lead summarizes these messages.
 //!
-//! An agent sends messages by running other programs, so the shim does not see them. Instead, the
-//! shim searches the inboxes that have changed since the start of the turn.
+//! An agent sends a message by running another program, such as `teamctl send`. The shim does not
+//! see this. So it searches the inboxes that have changed since the start of the turn.
 
 use protocol::message::Message;
 use protocol::name::AgentName;

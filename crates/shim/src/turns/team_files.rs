@@ -34,8 +34,7 @@ pub(crate) struct TeamFiles {
     me: AgentName,
     color: Option<String>,
     next_task_client: Option<NextTaskClient>,
-    /// How far the agent's inbox was read. `pending` has the unread entries of the part that was
-    /// read.
+    /// How far the agent's inbox was read. The unread entries of this part are in `pending`.
     read_position: Option<InboxCursor>,
     pending: Vec<InboxEntry>,
     peers: PeerMessages,
@@ -108,8 +107,8 @@ impl TeamFiles {
             self.pending.clear();
         }
         self.pending.extend(new.into_iter().filter(is_unread));
-        // Other programs also mark entries read and remove entries. If the number of unread entries
-        // shows such a change, the whole inbox is read again.
+        // Other programs may mark entries read or remove them. Then the number of unread entries
+        // differs from the number in `pending`, and the whole inbox is read again.
         if cursor.unread_count() != self.pending.len() {
             self.pending = inbox.read_unread()?;
         }
@@ -298,8 +297,8 @@ impl TeamFiles {
     /// Asks the daemon for the next task. `NextTaskHint::Unknown` if the task list must be read
     /// instead.
     fn next_task_hint(&self) -> NextTaskHint {
-        // The daemon does not know of unsettled tasks and could answer with one, so the daemon is
-        // asked only if there are no unsettled tasks.
+        // A task whose outcome could not be written is still in progress in its file, so the daemon
+        // would name it again. So the daemon is asked only if there is no such task.
         let client = self.next_task_client.as_ref().filter(|_| self.unsettled.is_empty());
         let request = || NextTaskRequest {
             team: self.team.name().clone(),
@@ -325,13 +324,13 @@ impl TeamFiles {
     fn claim_result(&self, result: Result<Task, Error>) -> Result<Option<Task>, ErrorReport> {
         match result {
             Ok(task) => Ok(Some(task)),
-            // The task was claimed. Only the message that tells the agent of the assignment could
-            // not be written.
+            // The agent has the task. Only the inbox message about the assignment could not be
+            // written, and the agent does not need it.
             Err(Error::OwnerNotNotified { id, .. }) => {
                 self.team.tasks().get(&id).map(Some).map_err(ErrorReport::from)
             }
             Err(Error::NoTaskAvailable(_)) => Ok(None),
-            // Another agent has claimed the task first. This causes no wake, so the list is read
+            // Another agent has claimed the task first. No wake follows, so the task list is read
             // again at once.
             Err(Error::TaskClaimed { .. } | Error::TaskBlocked { .. }) => self.claim_next(),
             Err(error) => Err(ErrorReport::from(error)),

@@ -28,14 +28,14 @@ pub(crate) struct TurnBuilder {
     mode: Option<PermissionMode>,
 }
 
-/// The state of the agent's session. Each turn may be a process of its own, which resumes the
-/// session. So the shim must know whether the program has stored the session.
+/// Whether the program has stored its session. The shim must know this: each turn may be a new
+/// process, which can resume only a session that is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SessionState {
     /// No turn of the session has started.
     New,
     /// A turn of the session has started, but none has succeeded. So the program may not have
-    /// stored the session. The text is the session's id, `None` if the program has no session ids.
+    /// stored the session. The value is the session's id, `None` if the program has no session ids.
     Opened(Option<String>),
     /// An earlier spawn has opened the session with this id. No turn of this spawn has succeeded in
     /// it, so the program may not have stored the session.

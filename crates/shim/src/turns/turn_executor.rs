@@ -1,5 +1,5 @@
 //! The interface between the turn loop and the rest of the shim. An executor runs turns, waits for
-//! events and reports the agent's status. Tests implement this interface themselves.
+//! events and reports the agent's status. Tests use an executor of their own.
 
 use super::output_scanner::OutputFields;
 use protocol::control::TurnStatus;

@@ -54,8 +54,8 @@ impl From<ErrorReport> for StepError {
 pub(crate) struct InitialState {
     /// The text of the first turn. Empty if there is no first prompt.
     pub(crate) prompt: String,
-    /// Whether an earlier spawn of this member may have left a task in progress. The agent then
-    /// works on that task before it handles messages.
+    /// Whether an earlier spawn of this member may have left a task in progress. If so, the agent
+    /// looks for this task and works on it before it handles messages.
     pub(crate) is_respawn: bool,
     /// The permission mode of the turns. `None` if the spawn request names none.
     pub(crate) mode: Option<PermissionMode>,
@@ -84,8 +84,8 @@ pub(crate) struct TurnLoop<H> {
 /// The subject of one turn, and what belongs to it.
 pub(super) struct TurnWork {
     pub(super) subject: TurnSubject,
-    /// The inbox entry to mark read after a turn that has not failed. `None` if the subject is no
-    /// message.
+    /// The inbox entry with the turn's message, which is marked read if the turn does not fail.
+    /// `None` if the turn is not about a message in the inbox.
     pub(super) entry: Option<InboxEntry>,
     /// The task for which the plan was made, if the subject is the answer to a plan.
     pub(super) planned_task: Option<Task>,
@@ -154,8 +154,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         (self.status.mode, self.status.plan_stage) = (initial.mode, initial.plan.clone());
         // A program behind a driver is already in this mode, because it was started in the mode.
         if let Some(mode) = initial.mode.filter(|_| !self.builder.is_driven()) {
-            // This cannot fail, because a spawn request with a mode that the program does not have
-            // is refused.
+            // This cannot fail, because teamd refuses to spawn a member in a mode that its program
+            // does not have.
             self.builder.set_mode(mode).ok();
         }
         let mut first_steps = self.first_steps(initial).into_iter();
@@ -194,8 +194,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
             FirstStep::Prompt(text) => {
                 let result = self.files.find_prompt_message(&text);
                 result.as_ref().err().into_iter().for_each(|error| self.print_error_once(error));
-                // The turn starts even if the inbox cannot be read. If the turn does not fail, the
-                // inbox message with the same prompt starts no second turn later.
+                // The inbox also has a message with this prompt. If the inbox cannot be read, the
+                // turn starts anyway. Unless it fails, that message is marked read later and starts
+                // no second turn.
                 let is_hidden = result.is_err();
                 let entry = result.unwrap_or_default();
                 let subject = TurnSubject::Prompt(text.clone());
@@ -375,8 +376,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// The first call after a turn reports that the agent is idle. The next call waits for an
-    /// event.
+    /// Called when there is no work. The first call after a turn reports that the agent is idle.
+    /// The next call waits for an event.
     pub(super) fn idle(&mut self) -> Result<(), StepError> {
         if self.status.activity == Activity::Active {
             // A message may have arrived after the scan while the agent still counted as active, so
@@ -385,8 +386,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
             self.report_idle();
             return Ok(());
         }
-        // An error is not reported here. The lead's inbox may stay damaged for a long time, and the
-        // same error would be reported at every turn.
+        // Sends messages to the lead that could not be sent before. An error is not printed: the
+        // lead's inbox may stay damaged for a long time, and the same error would be printed after
+        // every turn.
         if self.files.send_queued().is_ok() {
             self.last_error = None;
         }

@@ -93,7 +93,7 @@ pub(super) fn settle(task: Option<&Task>, me: &AgentName, outcome: &TurnOutcome)
 
 impl TaskSettlement {
     /// The values for the keys `completedStatus` and `failureReason` of the notification to the
-    /// lead. `None` if the agent does not own the task, or if it tries the task again.
+    /// lead. `None` if the agent does not own the task, or if the agent tries the task again.
     pub(super) fn notification_fields(&self) -> Option<(&'static str, Option<&str>)> {
         match self {
             TaskSettlement::MarkCompleted | TaskSettlement::AlreadyCompleted => Some(("completed", None)),

@@ -6,9 +6,9 @@ use protocol::usage::{Usage, UsagePaths, UsageReading, to_microdollars};
 use serde_json::Value;
 use std::collections::VecDeque;
 
-/// How many parts of the usage a later line can still replace. A part is the usage of one request
-/// that the program makes. A later line with the same id replaces it. More than one part is kept,
-/// because the lines of several requests may alternate.
+/// For how many requests of the program the usage is kept separately. A program may report the
+/// usage of one request in several lines with the same id, and each line replaces the one before.
+/// More than one request is kept, because the lines of several requests may alternate.
 const MAX_OPEN_PARTS: usize = 64;
 
 /// The usage that one output or one file reports.
@@ -16,7 +16,7 @@ const MAX_OPEN_PARTS: usize = 64;
 pub(crate) struct UsageCounter {
     paths: UsagePaths,
     total: Option<Usage>,
-    /// The parts that a later line may still replace, each with its id.
+    /// The usage of each request that a later line may still replace, with the id of the request.
     open_parts: VecDeque<(Value, Usage)>,
 }
 
