@@ -1,8 +1,8 @@
-//! Finds the messages that an agent sent to other members during a turn. The notification to the
-//! lead summarizes these messages.
+//! Finds the messages that an agent sent to other members during a turn. When the turn has ended,
+//! the shim sends an `idle_notification` to the lead, which contains a summary of these messages.
 //!
-//! An agent sends a message by running another program, such as `teamctl send`. The shim does not
-//! see this. So it searches the inboxes that have changed since the start of the turn.
+//! An agent sends a message by running `teamctl send` or another program, so the shim does not see
+//! it. Instead, the shim searches the inboxes that have changed since the start of the turn.
 
 use protocol::message::Message;
 use protocol::name::AgentName;
@@ -13,7 +13,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use store::now;
 use store::{InboxCursor, Team};
 
-/// How much earlier than the clock the modification time of a file may be: two ticks of the kernel.
+/// The modification time of a file can be this much earlier than the write itself: two ticks of the
+/// kernel's clock.
 const MTIME_SLACK: Duration = Duration::from_millis(20);
 /// The most messages in a summary.
 const MAX_MESSAGES: usize = 20;
@@ -41,11 +42,12 @@ impl SentMessages {
     }
 }
 
-/// For each member, how far the member's inbox was read.
+/// For each other member, up to which entry the shim has read the member's inbox. The next search
+/// begins after that entry.
 #[derive(Debug, Default)]
-pub(super) struct PeerMessages(BTreeMap<String, InboxCursor>);
+pub(super) struct PeerInboxCursors(BTreeMap<String, InboxCursor>);
 
-impl PeerMessages {
+impl PeerInboxCursors {
     /// Finds the messages that `member` has sent since `since`, in milliseconds since the epoch.
     /// An inbox that cannot be read is skipped.
     pub(super) fn find_sent(&mut self, team: &Team, member: &AgentName, since: u64) -> SentMessages {
@@ -73,7 +75,9 @@ impl PeerMessages {
     }
 }
 
-/// The names of the inboxes beside that of `member` that were written since `since`, sorted.
+/// The names of the members whose inboxes were written at or after `since`, in milliseconds since
+/// the epoch. Includes the lead and `member` itself. The names are sorted. Files that cannot be
+/// read are skipped.
 fn changed_inboxes(team: &Team, member: &AgentName, since: u64) -> Vec<String> {
     let own_inbox = team.inbox(member);
     let since = (UNIX_EPOCH + Duration::from_millis(since)).checked_sub(MTIME_SLACK).unwrap_or(UNIX_EPOCH);

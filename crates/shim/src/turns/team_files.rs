@@ -2,7 +2,7 @@
 //! its messages to the lead.
 
 use super::inbox_action::{answers_to_request, permission_answers, shutdown_requests};
-use super::sent_peer_messages::{PeerMessages, SentMessages};
+use super::sent_peer_messages::{PeerInboxCursors, SentMessages};
 use client::next_task_client::NextTaskClient;
 use protocol::control::PlanStage;
 use protocol::control::{NextTaskHint, NextTaskRequest};
@@ -37,7 +37,7 @@ pub(crate) struct TeamFiles {
     /// How far the agent's inbox was read. The unread entries of this part are in `pending`.
     read_position: Option<InboxCursor>,
     pending: Vec<InboxEntry>,
-    peers: PeerMessages,
+    peer_cursors: PeerInboxCursors,
     /// Entries that were delivered but not yet marked read, for example because the disk was full.
     /// They are not delivered again.
     delivered: Vec<InboxEntry>,
@@ -63,7 +63,7 @@ impl TeamFiles {
             next_task_client: None,
             read_position: None,
             pending: Vec::new(),
-            peers: PeerMessages::default(),
+            peer_cursors: PeerInboxCursors::default(),
             delivered: Vec::new(),
             delivered_prompt: None,
             unsent: VecDeque::new(),
@@ -271,7 +271,7 @@ impl TeamFiles {
     /// The messages that the agent has sent to other members since `since`, in milliseconds since the
     /// epoch.
     pub(super) fn find_sent_to_peers(&mut self, since: u64) -> SentMessages {
-        self.peers.find_sent(&self.team, &self.me, since)
+        self.peer_cursors.find_sent(&self.team, &self.me, since)
     }
 
     /// The limits of exchanges with other members, from the team's policy. The defaults if the policy

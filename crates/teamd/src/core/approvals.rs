@@ -50,8 +50,9 @@ pub(crate) fn apply_messages(
         && (owner.is_lead() && scan_result.unread.is_some()
             || messages().any(|message| message.answered_request().is_some()));
     if scan_result.has_more {
-        // This inbox scan has read only a part of the inbox, and more scans follow. A request scan
-        // reads all inboxes completely, so one request scan after the last part is enough.
+        // This inbox scan has read only a part of the inbox, and further scans will read the rest.
+        // A request scan reads all inboxes completely, so one request scan after the last part is
+        // enough.
         watched_team.is_request_scan_needed |= opens_request || may_close_request;
     } else if opens_request || may_close_request || watched_team.is_request_scan_needed {
         schedule_request_scan(context, team);
@@ -154,7 +155,8 @@ fn close_answered(context: &mut Context, team: &TeamName, answered_request: &sto
     let key = (answered_request.member.clone(), answered_request.request_id.clone());
     let is_new_answer =
         match watched_team.open_requests.get(&key).map(|tracked_request| tracked_request.stage) {
-            // The files thread is writing this answer, and its result follows.
+            // The files thread is already writing the policy's answer. The request is closed when
+            // the result of that write arrives.
             Some(RequestStage::Answering(_)) => return,
             Some(RequestStage::Waiting { .. } | RequestStage::WriteFailed) => true,
             None => {
@@ -197,7 +199,7 @@ fn request_key(request: &OpenRequest) -> (AgentName, RequestId) {
 }
 
 /// Begins to track an open request and applies the team's policy to it. Does nothing for a request
-/// that is tracked already, unless the policy's answer could not be written: then applies the
+/// that is tracked already. One exception: if the policy's answer could not be written, applies the
 /// policy again.
 fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
     let cwd = context
@@ -368,7 +370,8 @@ fn close_request(context: &mut Context, team: &TeamName, key: &(AgentName, Reque
     context.effects.push(Effect::Log(Event::for_member(team, &key.0, event_kind)));
 }
 
-/// When the next open request or notice is due, in milliseconds on the monotonic clock.
+/// When the policy must answer the next open request, or the next notice is due, in milliseconds on
+/// the monotonic clock.
 pub(crate) fn next_answer_deadline(state: &State) -> Option<u64> {
     let tracked_requests =
         state.teams.values().flat_map(|team_state| team_state.watched.open_requests.values());

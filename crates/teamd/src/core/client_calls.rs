@@ -8,7 +8,7 @@ use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::{FileJob, WaitingCall};
 use crate::core::jobs::pane_jobs::PaneVisibility;
 use crate::core::members::{permission_mode, resume_members, shutdown, spawn};
-use crate::core::panes::dialog_flag::DialogCheck;
+use crate::core::panes::dialogs::DialogCheck;
 use crate::core::panes::{set_layout, set_person_pane, status_with_dialogs, visibility};
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::retry_cache::CallStart;

@@ -21,7 +21,8 @@ pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, snap
         }
     }
     if snapshot.has_restored_members || snapshot.repaired.is_some() {
-        // Scans have ignored the requests of a member that config.json lacked.
+        // Earlier request scans have ignored the requests of members that were missing in
+        // config.json, so another scan must read them now.
         schedule_request_scan(context, team);
     }
     permission_mode::store_config_modes(context.state, team, &snapshot.modes);

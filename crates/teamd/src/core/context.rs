@@ -1,5 +1,5 @@
 //! The context of one event: the daemon's state, the time, and the effects that were added so far.
-//! The functions that reply to a client are here, too.
+//! This module also has the functions that reply to a client.
 
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_time::Now;
@@ -17,18 +17,19 @@ pub(crate) struct Context<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) now: Now,
     pub(crate) effects: Effects,
-    /// The teams in which a turn has started, once for each turn.
+    /// The team of each turn that has started in this event. A team is listed once for each turn.
     pub(crate) started_turns: Vec<TeamName>,
-    /// What is done after the event, in this order.
+    /// The work that is done after the event, in this order.
     pub(crate) follow_ups: VecDeque<FollowUp>,
 }
 
 /// Work that a handler queues, and that is done after the handler has returned. The handler can't
-/// do the work itself, because it needs a module that the handler's module must not import.
+/// do the work itself, because the work needs a module that the handler's module must not import.
 #[derive(Debug)]
 pub(crate) enum FollowUp {
-    /// Handles a call again that waited for a member's name. Either the name is free now, or the
-    /// cleanup of the member that had the name has failed, and the call gets an error.
+    /// A call has waited for a member's name, and is handled now. Either the name is free now, or
+    /// the cleanup of the member that had the name has failed. After a failed cleanup the call gets
+    /// an error.
     RetryForName(NameWaiter),
     /// Continues a deletion, because all members of the team have exited.
     DeleteTeam { client: Option<ConnId>, request: DeleteTeamRequest },

@@ -66,9 +66,10 @@ fn check_request(state: &State, request: &WorktreeRequest) -> Result<AgentName, 
     }
     let team = supervised_team(state, &request.team)?;
     check_not_deleting(&request.team, team)?;
-    // A client that was killed before it got the reply may be run again, and asks for the same
-    // worktree. So a name counts as free if it is reserved for a complete worktree whose member is
-    // not spawned yet. If two clients ask for the same name, the first spawn gets it.
+    // If a client was killed before it got the reply, a person may run it again, and it asks for
+    // the same worktree. So a name also counts as free if it is reserved for a complete worktree
+    // whose member is not spawned yet. If two clients ask for the same name, the first spawn gets
+    // it.
     let has_unused_worktree =
         matches!(team.reserved_names.get(&request.name), Some(NameReservation::ReservedUntil(_)))
             && !request.unique;
@@ -111,9 +112,9 @@ pub(crate) fn handle_worktree_recorded(
     }
 }
 
-/// Replies to the client that asked for the worktree. After an error, something may still exist at
-/// the path of the worktree. If so, the worktree stays in the roster. If not, it is removed from
-/// the roster.
+/// Replies to the client that asked for the worktree. If git has failed and nothing exists at the
+/// path of the worktree, the worktree is removed from the roster. If something exists there, the
+/// worktree stays in the roster.
 pub(crate) fn finish_creation(
     context: &mut Context,
     creation: &WorktreeCreation,

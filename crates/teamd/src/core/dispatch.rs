@@ -73,8 +73,8 @@ fn observe_sleep(context: &mut Context) {
     context.state.sleep_clock.observe(context.now);
 }
 
-/// Handles the calls again that waited for a member's name, and continues the deletions of teams
-/// whose members have exited.
+/// Does the work that the handlers of this event have queued. Handles calls that have waited for a
+/// member's name, and continues the deletions of teams whose members have exited.
 pub(crate) fn run_follow_ups(context: &mut Context) {
     while let Some(follow_up) = context.follow_ups.pop_front() {
         match follow_up {
@@ -87,8 +87,8 @@ pub(crate) fn run_follow_ups(context: &mut Context) {
     }
 }
 
-/// Puts the save of a changed roster before all other effects of the event. So the saved roster has
-/// an agent before any effect for that agent runs.
+/// If the roster has changed, saves it before all other effects of the event run. So the saved
+/// roster has an agent before any effect for that agent runs.
 fn save_roster_if_changed(context: &mut Context) {
     context.state.has_roster_changed |= context.state.notices.take_changed();
     if std::mem::take(&mut context.state.has_roster_changed) {
@@ -231,7 +231,8 @@ fn handle_pane_result(context: &mut Context, pane_result: PaneResult) {
     }
 }
 
-/// Records a failed save of the roster. The agents run on, and the next rescan retries it.
+/// Records that the roster could not be saved. The agents run on, and the next rescan saves the
+/// roster again.
 fn handle_roster_not_saved(context: &mut Context, error: ErrorReport) {
     context.state.has_roster_save_failed = true;
     context.effects.push(Effect::log_daemon(EventKind::Error { message: error.message }));
@@ -249,7 +250,7 @@ fn handle_signal(name: &'static str, effects: &mut Effects) {
 }
 
 /// Ends the daemon if `client` is the last client that waits for the daemon's shutdown. The caller
-/// has replied to the client already.
+/// must have added the reply to this client already.
 fn stop_after_reply(context: &mut Context, client: ConnId) {
     if context.state.final_reply_to == Some(client) {
         // The next daemon may start much later, so all notices are shown now.

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     list: Vec<Effect>,
-    /// The agents with an effect `WakeAgent`, once for each effect.
+    /// The agents that this event wakes. An agent is listed once for each effect `WakeAgent`.
     woken_agents: Vec<SpawnId>,
 }
 

@@ -56,8 +56,9 @@ pub(crate) enum ReportTo {
     Nobody,
     /// The lead is notified, for example of a crash, a kill or a closed pane.
     Lead,
-    /// The agent ended while a shutdown request was open. If the lead's inbox has the agent's
-    /// approval, nobody is notified, otherwise the lead. The exit is logged once the inbox was
-    /// read.
+    /// The agent ended while it had an unanswered shutdown request. The lead's inbox must be read
+    /// first, because the agent may have approved the request just before it ended. If the inbox
+    /// has that approval, nobody is notified. Otherwise the lead is notified. The exit is logged
+    /// after that.
     LeadUnlessApproved,
 }

@@ -77,8 +77,8 @@ pub(crate) fn mark_suspended(state: &State, exits: &mut [AgentExit]) {
 }
 
 /// The effect that replies to a client that waits for exits. The reply is sent only after the
-/// roster was saved with these exits. For a spawn whose program was never started, no shim reports
-/// the exit, so the saved roster is its only record.
+/// roster was saved with these exits. If the program of a spawn was never started, no shim reports
+/// an exit, so only the saved roster shows that the spawn has ended.
 pub(crate) fn reply_exits(client: ConnId, exits: Vec<AgentExit>) -> Effect {
     Effect::File(FileJob::ReplyWhenSaved { client, reply: Box::new(Reply::Exits(ExitsReply { exits })) })
 }

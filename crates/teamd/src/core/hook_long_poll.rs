@@ -6,9 +6,9 @@ use crate::core::id::ConnId;
 use crate::core::state::agent::LongPollState;
 use protocol::control::{LongPollEnd, Reply, Response};
 
-/// Holds the long poll of a hook until there is work, and ends an earlier long poll of the same
-/// program. If work came before the long poll, answers at once, so that the hook reads the files
-/// again, and returns false.
+/// Holds the long poll of a hook until there is work, and returns true. An earlier long poll of the
+/// same program ends. If work came before this long poll, answers it at once and returns false. The
+/// hook then reads the files again.
 pub(crate) fn hold_long_poll(long_poll: &mut LongPollState, client: ConnId, effects: &mut Effects) -> bool {
     release_long_poll(long_poll, LongPollEnd::Superseded, effects);
     if std::mem::take(&mut long_poll.has_pending_check) {

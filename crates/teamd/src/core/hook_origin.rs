@@ -32,9 +32,9 @@ pub(crate) fn agent_hook_session(record: &AgentRecord, report: &HookReport) -> H
         && process.agent_pid.is_some()
         && !ran_below(process.agent_pid)
     {
-        // The hook ran below the shim, but not below the agent's process. So the agent started
-        // another program in a shell, and that shell has ended. The program became a child of the
-        // shim, which adopts orphans, and then ran this hook.
+        // The hook is a descendant of the shim, but not of the agent's process. So the agent
+        // started another program in a shell, and that shell has ended. The other program became a
+        // child of the shim, which adopts orphans, and then ran this hook.
         return HookSession::OtherProgram;
     }
     identify_session(&record.hook_state, record.session.as_deref(), report)
@@ -51,7 +51,7 @@ fn identify_session(hook_state: &HookState, session: Option<&str>, report: &Hook
         Some(reported) if session == Some(reported) => HookSession::SameSession,
         _ if !is_first && is_nested(&report.ancestors, &hook_state.ancestors) => HookSession::OtherProgram,
         None => HookSession::SameSession,
-        // A program changes its session at its start, or with the next input of its user.
+        // A program can begin another session only when it starts or when its user types a prompt.
         Some(reported)
             if is_first
                 || matches!(report.event, HookEvent::SessionStarted | HookEvent::TurnStarted { .. }) =>
@@ -63,11 +63,13 @@ fn identify_session(hook_state: &HookState, session: Option<&str>, report: &Hook
     }
 }
 
-/// Whether a hook belongs to a program that runs inside the known program. `ancestors` are the
-/// ancestors of this hook, and `known_ancestors` those of the first hook of the known program, both
-/// with the nearest process first. A program runs its hooks directly or through one shell. So the
-/// ancestors of a nested program's hook include all of `known_ancestors`, or all but that shell. If
-/// another program has replaced the known program, the hooks have fewer ancestors in common.
+/// Whether a hook was run by a nested program: one that the known program (that of the agent or
+/// lead) has started. `ancestors` are the ancestors of this hook. `known_ancestors` are those of
+/// the first hook of the known program. Both lists begin with the nearest process.
+///
+/// A program runs its hooks directly or through one shell. So the ancestors of a nested program's
+/// hook include all of `known_ancestors`, or all but that shell. If another program has replaced
+/// the known program, the hooks have fewer ancestors in common.
 fn is_nested(ancestors: &[Process], known_ancestors: &[Process]) -> bool {
     let common_count = ancestors
         .iter()
@@ -106,8 +108,9 @@ mod tests {
         pids.iter().map(|pid| Process { pid: *pid, start_time: u64::from(*pid) }).collect()
     }
 
-    /// How a hook report relates to a known program: process 20 in shell 10, with the session
-    /// `old`. The program's first hook ran in shell 21.
+    /// How a hook report relates to the known program, which is process 20 and was started by the
+    /// shell 10. Its session is `old`, and its first hook ran in the shell 21. `pids` are the
+    /// ancestors of the new hook.
     fn session_after(session: &str, pids: &[u32], event: HookEvent) -> HookSession {
         let hook_state =
             HookState { ancestors: ancestors(&[21, 20, 10]), delivered_ids: Vec::new(), dialog: None };

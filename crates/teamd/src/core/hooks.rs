@@ -15,7 +15,7 @@ use crate::core::jobs::file_jobs::FileJob;
 use crate::core::lead_session;
 use crate::core::members::plan_approval_respawn;
 use crate::core::pane_labels::update_label;
-use crate::core::panes::dialog_flag::{forget_dialog, report_dialog};
+use crate::core::panes::dialogs::{forget_dialog, report_dialog};
 use crate::core::queue_scans::schedule_task_scan;
 use crate::core::roster::record::{AgentRecord, ApprovalDelivery, PromptDelivery};
 use crate::core::state::agent::Agent;
@@ -61,7 +61,7 @@ fn handle_agent_hook(
     match agent_hook_session(&agent.record, &report) {
         HookSession::OtherProgram => return Ok(ignored_reply(agent.activity_since)),
         HookSession::NewSession(session) => {
-            // The next spawn resumes this session, whenever it starts.
+            // The next spawn of the member will resume this session.
             agent.record.respawn.session = Some(session.clone());
             agent.record.session = Some(session);
             agent.record.hook_state.ancestors = report.ancestors;
@@ -83,7 +83,7 @@ fn handle_agent_hook(
 fn apply_hook_event(context: &mut Context, id: &SpawnId, event: HookEvent, reply: &mut HookReply) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     match event {
-        // The program waits at its own prompt, and has got nothing from the daemon.
+        // The program waits for input, because it was started without a prompt in its arguments.
         HookEvent::SessionStarted
             if agent.turn.is_none() && agent.record.prompt_delivery == PromptDelivery::Message =>
         {
@@ -111,10 +111,10 @@ fn apply_hook_event(context: &mut Context, id: &SpawnId, event: HookEvent, reply
 }
 
 fn end_turn(agent: &mut Agent, reply: &mut HookReply) {
-    // A pending handover (the respawn in another permission mode) waits until the program's hooks
-    // write no more files. A hook without messages to mark as read writes nothing after this
-    // report, so the wait ends here. Any other hook marks its messages and then starts a long poll,
-    // which ends the wait.
+    // A pending handover (the end and respawn of an agent whose plan was approved) must not kill a
+    // hook while it writes a file. If there are no messages to mark as read, this hook writes
+    // nothing after its report, so the handover can begin. Otherwise the hook marks the messages
+    // and then starts a long poll, and the handover begins then.
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
         plan_approval_respawn::end_handover_grace(agent);
     }
@@ -162,7 +162,8 @@ fn start_turn(context: &mut Context, id: &SpawnId, summary: String) {
 
 fn build_reply(agent: &Agent) -> HookReply {
     let task = agent.turn.as_ref().and_then(TurnStatus::task);
-    // Messages that arrive before a handover are for the next spawn.
+    // While a handover is pending (the end and respawn of the agent), hooks deliver no messages:
+    // the next spawn gets them.
     let delivers_by_hook = !plan_approval_respawn::is_handover_pending(&agent.record.lifecycle);
     let approval_in_args = agent.record.approval_delivery == ApprovalDelivery::InArguments;
     let prompt_in_args = unread_prompt(&agent.record);
@@ -178,7 +179,8 @@ fn build_reply(agent: &Agent) -> HookReply {
     }
 }
 
-/// The prompt in the arguments of the program, until a hook has marked its message read.
+/// The prompt that the program got in its arguments. `None` once a hook has marked the message with
+/// the prompt as read, and without such a prompt.
 fn unread_prompt(record: &AgentRecord) -> Option<String> {
     (record.prompt_delivery == PromptDelivery::InArguments).then(|| record.request.prompt.clone())
 }

@@ -53,8 +53,8 @@ fn mix_bits(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// The id of one spawn (one start of a member). The command line of the shim, the option
-/// `@teamd_spawn` of the tmux pane, and the roster have this id.
+/// The id of one spawn (one start of a member). It is in the command line of the shim, in the
+/// option `@teamd_spawn` of the tmux pane, and in the roster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct SpawnId(String);
 

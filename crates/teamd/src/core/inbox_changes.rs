@@ -28,8 +28,8 @@ pub(crate) fn handle_inbox_changed(context: &mut Context, team: &TeamName, inbox
     schedule_inbox_scan(context, team, inbox);
 }
 
-/// Schedules a scan of an inbox, unless one runs. Any number of changes during a scan cause one
-/// more.
+/// Schedules a scan of an inbox. If a scan of the inbox is running, one more scan follows after it,
+/// however often the inbox changes meanwhile.
 pub(crate) fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox: &str) {
     let restore_rule = restore_rule(context.state, team, &AgentName::new_unchecked(inbox));
     let Some(watched_team) = context.state.watched_team_mut(team) else { return };
@@ -42,9 +42,9 @@ pub(crate) fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox:
     }
 }
 
-/// Whether messages that another program removed from an inbox are restored. A native program
-/// removes messages that it has read, so its messages are never restored. If the owner has no
-/// agent, no program reads the messages, so they are not restored now.
+/// Whether messages that another program has removed from the inbox of `owner` are restored. Never
+/// for a native program, because such a program itself removes the messages that it has read. Not
+/// now if the owner has no agent, because no program reads the messages.
 fn restore_rule(state: &State, team: &TeamName, owner: &AgentName) -> RestoreRule {
     if team.is_claude_session() {
         return RestoreRule::Never;
@@ -79,7 +79,7 @@ pub(crate) fn handle_inbox_scanned(
         Ok(scan_result) => apply_scan(context, team, &AgentName::new_unchecked(inbox), scan_result),
     }
     if is_rescan_needed {
-        // The owner was woken for each change already.
+        // The watcher or the event's handler has woken the owner for each change already.
         handle_inbox_changed(context, team, inbox, Wake::Done);
     } else if has_more {
         // The next part of the inbox is scanned after the events of this part are written.

@@ -147,9 +147,9 @@ impl Lifecycle {
         }
     }
 
-    /// Which time limit of the spawn has passed at the time `mono`, in milliseconds on the
-    /// monotonic clock. The caller must have checked that a deadline has passed: this function only
-    /// says which one. `None` after the agent's exit.
+    /// Which time limit has passed for a spawn that is in this state at the time `mono`, in
+    /// milliseconds on the monotonic clock. The caller must have checked that a deadline has
+    /// passed: this function only says which one. `None` after the agent's exit.
     pub(crate) fn expired_stage(&self, mono: u64) -> Option<ExpiredStage> {
         match self {
             Lifecycle::Starting(_) => Some(ExpiredStage::Start),
@@ -202,8 +202,8 @@ pub(crate) struct AgentProcess {
     /// The shim's exit report. Kept here while tmux is asked why the agent's terminal went away.
     pub(crate) exit_report: Option<ExitReport>,
     pub(crate) on_exit: OnExit,
-    /// Set if the agent must be ended and respawned, because its plan was approved and its program
-    /// takes the approved permission mode only at its start.
+    /// Set if the agent must be ended and respawned: its plan was approved, and its program can
+    /// take the approved permission mode only when it starts.
     pub(crate) handover: Option<Handover>,
 }
 
@@ -267,8 +267,8 @@ pub(crate) struct Stopping {
 /// The shutdown requests of one spawn.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct ShutdownRequests {
-    /// The ids of the requests, the latest last. An unanswered request is sent again under a new
-    /// id.
+    /// The ids of the shutdown requests that were sent to the agent, the latest last. A request
+    /// without an answer is sent again under a new id.
     pub(crate) ids: Vec<RequestId>,
 }
 

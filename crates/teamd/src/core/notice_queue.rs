@@ -87,7 +87,7 @@ pub(crate) struct NoticeText {
     /// The text, without control characters.
     pub(crate) text: String,
     /// The panes in which people can see the causes of all notices. Empty if one of the causes has
-    /// no pane.
+    /// no pane: the text is then shown on all tmux clients.
     pub(crate) panes: Vec<PaneId>,
 }
 
@@ -217,8 +217,8 @@ const SUMMARY_RULES: [SummaryRule; 10] = [
     ("team is done", "teams are done", |kind| matches!(kind, NoticeKind::AllTasksDone(_))),
 ];
 
-/// Composes the text for one or more notices. In the names of members, characters with a meaning
-/// for terminals, tmux or shells are replaced.
+/// The text for one or more notices. Characters in the names of members that have a meaning for
+/// terminals, tmux or shells are replaced.
 fn compose_text(notices: &[Notice]) -> String {
     match notices {
         [notice] => describe(notice),
@@ -309,7 +309,8 @@ fn describe(notice: &Notice) -> String {
         NoticeKind::LeadSessionEnded => {
             format!("the session that led {team} has ended, lead it from here: teamctl lead {team}")
         }
-        // A run deletes its team after this, so there is no command that works for certain.
+        // This notice names no command, because the team may be deleted soon: `teamctl run` deletes
+        // its team when all tasks are done.
         NoticeKind::AllTasksDone(1) => format!("the one task of {team} is done"),
         NoticeKind::AllTasksDone(tasks) => format!("all {tasks} tasks of {team} are done"),
     }
@@ -344,7 +345,8 @@ mod tests {
         notices.add(&survey(), &AgentName::new_unchecked(from), pane, kind);
     }
 
-    /// The text that is due at once or after the suspensions were collected.
+    /// The text of a notice that is due at once, or else of one that is due after the suspensions
+    /// were collected.
     fn take_collected(notices: &mut NoticeQueue) -> Option<String> {
         take_text(notices, 0).or_else(|| take_text(notices, COLLECT_INTERVAL))
     }

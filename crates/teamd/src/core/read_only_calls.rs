@@ -5,7 +5,7 @@ use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::pane_labels::color_name;
-use crate::core::panes::dialog_flag::{DialogCheck, dialog_flag};
+use crate::core::panes::dialogs::{DialogCheck, dialog_flag};
 use crate::core::state::agent::Agent;
 use crate::core::state::budget_status::budget_status;
 use crate::core::state::daemon::State;
@@ -83,9 +83,9 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
     }
 }
 
-/// When messages reach the agent. With delivery `hook`, an idle agent gets messages only while a
-/// hook waits in a long poll, and an active one only once a hook has reported. Otherwise the agent
-/// must ask for its messages (`OnPull`).
+/// When messages reach the agent. With the delivery `hook`, an idle agent gets messages only while
+/// a hook waits in a long poll. A working agent gets them only after its first hook has reported.
+/// At all other times the agent must ask for its messages (`OnPull`).
 fn delivery_point(agent: &Agent) -> DeliveryPoint {
     let delivery = agent.record.request.delivery;
     let is_reached = match agent.activity {

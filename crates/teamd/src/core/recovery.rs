@@ -26,8 +26,8 @@ pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
 
 fn recover_all(context: &mut Context) {
     pending_respawns::restore_deadlines(context.state, context.now);
-    // This comes before the check of the budgets. An exhausted budget requests new shutdowns, and
-    // `recover_shutdown` must only continue the shutdowns that the last daemon began.
+    // Shutdowns are continued before the budgets are checked. An exhausted budget requests new
+    // shutdowns, and `recover_shutdown` must only continue those that the last daemon began.
     for agent in context.state.agents.values_mut() {
         shutdown::recover_shutdown(agent, context.now, &mut context.effects);
     }

@@ -42,7 +42,7 @@ pub(super) struct ScanMemory {
     pub(super) watched: BTreeSet<TeamName>,
 }
 
-/// How many new messages a scan finds at least that is followed by another one.
+/// A scan that finds at least this many new messages counts as incomplete, so another scan follows.
 const LONG_SCAN: usize = 2;
 
 impl ScanMemory {
@@ -82,7 +82,7 @@ impl ScanMemory {
         let unread = messages.iter().filter(|message| !message.is_read).count();
         let before = self.cursors.insert(key.clone(), (messages.len(), unread));
         let logged = self.logged_counts.get(&key).copied().unwrap_or(0).min(messages.len());
-        // A new message counts as unread before this scan.
+        // For this comparison a new message counts as unread, even if it was read before this scan.
         let has_read_messages =
             |new_from: usize, unread_before: usize| unread < unread_before + messages[new_from..].len();
         let result = match before {
@@ -107,7 +107,7 @@ impl ScanMemory {
                 InboxScanResult { new: headers(messages, count), unread, ..InboxScanResult::default() }
             }
         };
-        // Another scan follows, which finds no new messages.
+        // Another scan follows and finds no new messages.
         InboxScanResult { has_more: result.new.len() >= LONG_SCAN, ..result }
     }
 

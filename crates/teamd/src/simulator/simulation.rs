@@ -103,9 +103,9 @@ pub(super) struct Simulation {
 /// rates: if all simulations had all faults at a high rate, little else would happen in them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FaultRates {
-    /// How many of 256 actions are due actions.
+    /// Of 256 actions, how many are chosen from the actions that are due, if there are any.
     pub(super) due_first: u8,
-    /// The rate of faults, from 0 to 34.
+    /// Of 256 other actions, how many are faults: 0 to 34.
     pub(super) fault_rate: u8,
     /// The faults that never occur, one bit each.
     pub(super) disabled_faults: u32,
@@ -225,7 +225,7 @@ impl Simulation {
         let lines = self.disk.log.iter().flatten().map(String::as_bytes);
         let cursor = EventLogCursor::from_lines(lines);
         let scans = ScanMemory { logged_counts: cursor.inboxes.clone(), ..ScanMemory::default() };
-        // The time is short so that simulations reach it.
+        // The time until missing output is reported is short, so that simulations reach it.
         let settings = DaemonSettings { no_output_after_ms: Some(1_000), ..DaemonSettings::for_tests() };
         let mut state = State::new(settings, roster, cursor);
         let active =
@@ -413,9 +413,10 @@ impl Simulation {
     }
 }
 
-/// The roster as text, without two fields that may change without a save of their own. They are the
-/// number of turns of a team without a limit of turns, and the tracking task of a starting member.
-/// If the id of a tracking task is not saved, the deregistration finds the task by its subject.
+/// The roster as text, to find changes that were not saved. Two fields are left out, because they
+/// may change without a save: the number of turns of a team without a limit of turns, and the
+/// tracking task of a starting member. If the id of a tracking task is not saved, the
+/// deregistration finds the task by its subject.
 fn roster_text(state: &State) -> String {
     let mut roster = state.to_roster();
     let unlimited = state.teams.iter().filter(|(_, team_state)| team_state.policy.max_turns.is_none());

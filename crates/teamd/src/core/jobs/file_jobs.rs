@@ -37,10 +37,10 @@ pub(crate) enum FileJob {
     /// the internal task that tracks it. For a respawn, the inbox keeps the messages that the
     /// previous spawn got. `at` is in milliseconds since the epoch.
     RegisterMember { record: SharedRecord, at: u64 },
-    /// Put the shutdown request with the id `request` into a member's inbox. Skipped if the inbox
-    /// has one of the requests `unless_unread` as an unread message. If `unless_unread` contains
-    /// `request` itself, that request may have been sent already. Then the job is also skipped if
-    /// the inbox has it as a read message.
+    /// Put the shutdown request with the id `request` into a member's inbox. The job does nothing
+    /// if one of the requests `unless_unread` is still unread in the inbox. `unless_unread`
+    /// contains `request` itself if an earlier daemon may have sent it. In this case the job also
+    /// does nothing if `request` is in the inbox as a read message.
     SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,
@@ -78,8 +78,8 @@ pub(crate) enum FileJob {
     /// Write to config.json which panes of a team are hidden. After that, the client in `reply_to`
     /// gets its reply.
     WriteHiddenPanes { team: TeamName, panes: Vec<String>, reply_to: Option<(ConnId, VisibilityReply)> },
-    /// Report `Logged` once all events that were logged before this job are in the event log. The
-    /// core then scans the next part of this inbox.
+    /// Report `Logged` once all events that were queued before this job are written to the event
+    /// log. The core then scans the next part of this inbox.
     AwaitLogged { team: TeamName, inbox: String },
     /// List all teams in the root.
     ListTeams,
@@ -137,7 +137,8 @@ pub(crate) struct WaitingCall {
 }
 
 impl WaitingCall {
-    /// Whether the call deletes its team in any case, even one whose files are damaged.
+    /// Whether the call deletes its team by force. Such a call deletes even a team whose files are
+    /// damaged.
     pub(crate) fn is_forced_deletion(&self) -> bool {
         matches!(&self.call.request, Request::DeleteTeam(request) if request.force)
     }
@@ -152,7 +153,7 @@ pub(crate) struct Registration {
     pub(crate) lead_session: String,
 }
 
-/// The members of a team that the roster has.
+/// The members of one team, as the roster has them.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct RosterMembers {
     /// Members that config.json must list.
@@ -171,14 +172,15 @@ pub(crate) struct RegisteredMember {
 /// Whether lost messages are restored to an inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RestoreRule {
-    /// Nothing is restored: the owner itself removes messages that it has read, or the daemon does
-    /// not supervise the owner's team.
+    /// Lost messages are never restored: the owner itself removes messages that it has read, or the
+    /// daemon does not supervise the owner's team.
     Never,
-    /// No agent reads the inbox now.
+    /// Nothing is restored now, because no agent reads the inbox.
     NotNow,
-    /// The owner gets messages only through the daemon's own delivery.
+    /// Lost messages are restored. The owner gets messages only through the daemon's own delivery.
     OwnDelivery,
-    /// The owner reads the inbox itself, with `teamctl` or its own code.
+    /// Lost messages are restored. The owner reads the inbox itself, with `teamctl` or its own
+    /// code.
     ForeignProgram,
 }
 
@@ -306,7 +308,7 @@ pub(crate) enum FileResult {
         creation: Box<WorktreeCreation>,
         result: Result<(), ErrorReport>,
     },
-    /// All events that were logged before the job are written.
+    /// All events that were queued before the job are written to the event log.
     Logged {
         team: TeamName,
         inbox: String,
@@ -314,9 +316,9 @@ pub(crate) enum FileResult {
     TeamsListed {
         teams: Vec<TeamName>,
     },
-    /// `member_count` is the number of entries in the team's config.json, including the lead.
-    /// `None` if there is no such team. If config.json cannot be read: an error if a call waits,
-    /// otherwise `None`.
+    /// Whether the team exists. `member_count` is the number of entries in its config.json,
+    /// including the lead, or `None` if there is no such team. If config.json cannot be read,
+    /// `member_count` is an error if a call waits, and otherwise `None`.
     TeamFound {
         team: TeamName,
         member_count: Result<Option<usize>, ErrorReport>,
@@ -350,7 +352,7 @@ pub(crate) struct InboxScanResult {
     /// them, because it reads the whole inbox. So does the scan of an inbox file that was
     /// rewritten.
     pub(crate) logged: Vec<MessageHeader>,
-    /// How many messages are unread. `None` if no message was read since the last scan.
+    /// How many messages are unread. `None` if no message was marked read since the last scan.
     pub(crate) unread: Option<usize>,
     /// Messages that another program removed, and that are restored.
     pub(crate) restored: Vec<MessageHeader>,
@@ -394,10 +396,10 @@ pub(crate) struct NextTaskQuery {
 /// How a new permission mode reaches the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ModeRoute {
-    /// Only through config.json.
+    /// The new mode is only written to config.json, without a message.
     InConfig,
-    /// By a message in the member's inbox. config.json gets the new mode once the member has
-    /// switched. A native program writes the mode itself. For other programs the shim reports the
-    /// mode, and the daemon writes it.
+    /// The member gets the new mode by a message in its inbox. config.json gets the mode only after
+    /// the member has switched to it. A native program then writes the mode itself. For other
+    /// programs the shim reports the mode, and the daemon writes it.
     ByMessage,
 }

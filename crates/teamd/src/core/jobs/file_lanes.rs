@@ -73,9 +73,9 @@ impl FileJob {
     }
 }
 
-/// Collects the jobs that run as one batch with the job `first`: registrations, or deregistrations,
-/// of different members of one team. `next_if` removes and returns the next job of the lane, if the
-/// given predicate accepts that job.
+/// Collects the jobs that run as one batch with the job `first`. A batch consists of registrations,
+/// or of deregistrations, of different members of one team. `next_if` removes the next job from the
+/// lane and returns it, if the given predicate accepts that job.
 pub(crate) fn collect_batch(
     first: FileJob,
     mut next_if: impl FnMut(&dyn Fn(&FileJob) -> bool) -> Option<FileJob>,

@@ -23,8 +23,8 @@ pub(crate) enum PaneJob {
     ClosePane { spawn: SpawnId, pane: PaneId, owner: PaneTag, window: Option<WindowId> },
     /// Show a text to the attached tmux clients.
     NotifyAttached { text: String, panes: Vec<PaneId> },
-    /// Hide the pane of a member, or show it again. `client` gets the reply; `None` if no client
-    /// asked.
+    /// Hide the pane of a member, or show it again. `client` gets the reply. `None` if no client
+    /// asked for this.
     MovePane { client: Option<ConnId>, pane_move: Box<PaneMove> },
     /// Find hidden panes that a person has moved back.
     CheckHiddenPanes { panes: Vec<(SpawnId, PaneId, PaneTag)> },
@@ -38,9 +38,9 @@ pub(crate) enum PaneJob {
     MoveOutForeigners,
 }
 
-/// A pane that is hidden or shown again. A shown pane is moved beside the person's pane. If there
-/// is none, it is moved into a window with one of the panes `neighbors`, or else into a window of
-/// its own.
+/// A pane that is hidden or shown again. A shown pane is moved beside `person_pane`, the pane in
+/// which a person works. Without such a pane, it is moved into a window with one of the panes
+/// `neighbors`, or else into a window of its own.
 #[derive(Debug)]
 pub(crate) struct PaneMove {
     pub(crate) spawn: SpawnId,
@@ -48,8 +48,8 @@ pub(crate) struct PaneMove {
     pub(crate) pane: PaneId,
     pub(crate) owner: PaneTag,
     pub(crate) visibility: PaneVisibility,
-    /// The panes of the team in joining order, this one among them unless it has a window of its
-    /// own.
+    /// The panes of the team's members, in the order in which the members joined. `pane` is one of
+    /// them, unless it has a window of its own.
     pub(crate) neighbors: Vec<PaneTag>,
     pub(crate) layout: Layout,
     /// The pane beside which this pane is shown, as long as there is space.
@@ -123,9 +123,9 @@ pub(crate) enum PaneResult {
         client: ConnId,
         result: Result<CapturePaneReply, ErrorReport>,
     },
-    /// The dialog that each pane shows, as text: its question, or a line of the dialog if the
-    /// question is not found. `None` for a pane without a dialog. Panes that could not be captured
-    /// are missing.
+    /// For each captured pane, the text of the dialog on its screen: the question, or the first
+    /// line of the dialog if no question is found. `None` if the screen shows no dialog. A pane
+    /// that could not be captured has no entry.
     DialogsFound {
         dialogs: BTreeMap<SpawnId, Option<String>>,
     },

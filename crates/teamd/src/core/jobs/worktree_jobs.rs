@@ -33,7 +33,7 @@ pub(crate) enum WorktreeJob {
     /// Let git fill a worktree. The saved roster names it.
     Fill(Box<WorktreeCreation>),
     /// Check whether the `worktrees` could be removed, without changing anything. Unsaved work
-    /// prevents that, and so does a process that uses a worktree. Processes below the shims
+    /// prevents the removal, and so does a process that uses a worktree. Descendants of the shims
     /// `shim_pids` do not count, because they end with the members.
     CheckUnsaved {
         client: Option<ConnId>,
@@ -68,12 +68,12 @@ pub(crate) enum WorktreeResult {
         name: AgentName,
         result: Result<Box<WorktreeCreation>, ErrorReport>,
     },
-    /// Git has filled a worktree, or failed to. `result` is the directory in the worktree in which
-    /// the member works. `path` says whether anything exists at the path of the worktree, also
-    /// after an error.
+    /// Git has checked out the files of a worktree, or failed to. `result` is the directory in the
+    /// worktree in which the member works. `path` says whether anything exists at the path of the
+    /// worktree, even after an error.
     Filled { creation: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, path: WorktreePath },
-    /// `result` is an error if a worktree can't be removed. The members still run during this
-    /// check, so after `Ok` the removal can still fail.
+    /// The result of the job `CheckUnsaved`: an error if a worktree can't be removed. The members
+    /// still run during the check, so the removal can fail even after `Ok`.
     UnsavedChecked { client: Option<ConnId>, request: DeleteTeamRequest, result: Result<(), ErrorReport> },
     /// `removed_worktrees` says what became of each worktree, even after an error.
     RemovedAll {

@@ -176,8 +176,8 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     });
     let team = record.map(|record| record.request.team.clone());
     context.state.has_roster_changed = true;
-    // The scan finds the tasks that the member left in progress, and logs that they are abandoned.
-    // It also offers tasks that can start to idle members.
+    // A task scan finds the tasks that the member left in progress, and logs that they are
+    // abandoned. It also wakes idle members for tasks that can start.
     if let Some(team) = team {
         schedule_task_scan(context, &team);
     }

@@ -52,13 +52,14 @@ pub(crate) fn handle_pane_inspected(context: &mut Context, id: &SpawnId, presenc
 }
 
 /// Handles the death of a shim. The files thread reads the exit report that the shim may have left
-/// in a file. If there is no exit report, the shim was killed, and the files thread also kills the
-/// processes that ran below the shim.
+/// in a file. If there is none, the shim was killed, and the files thread also kills the processes
+/// that the agent has left behind.
 pub(crate) fn handle_shim_died(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get(id) else { return };
     match &agent.record.lifecycle {
         Lifecycle::Exited(_) => {}
-        // tmux is being asked about the exit report, which came before the death.
+        // The shim has reported the exit before it died, and the daemon waits for tmux's answer
+        // about the pane.
         Lifecycle::Running(process) | Lifecycle::Stopping(Stopping { process, .. })
             if process.exit_report.is_some() => {}
         Lifecycle::Starting(_) => {
@@ -246,8 +247,8 @@ fn exit_notice(report: &ExitReport, next_spawn: &NextSpawn) -> Option<NoticeKind
 }
 
 /// Whether the exit is a failure, after which the restart policy may respawn the member. A closed
-/// pane is no failure, because a person closed it on purpose. The end of the tmux server is no
-/// failure here, because `ExitCause::TmuxGone` handles it.
+/// pane is no failure, because a person closed it on purpose. The end of the tmux server does not
+/// count either: it is a case of its own (`ExitCause::TmuxGone`).
 fn is_failure(report: &ExitReport) -> bool {
     match report {
         ExitReport::Exit(code) => *code != 0,
@@ -259,14 +260,14 @@ fn is_failure(report: &ExitReport) -> bool {
     }
 }
 
-/// Whether the agent has run, so that the member may be respawned. If a daemon was killed while it
-/// started an agent, the roster can have a spawn whose agent never ran. Such a spawn has no exit
-/// report, because a shim leaves a report only after its agent has ended. A respawn always counts
-/// as run.
+/// Whether the agent has ever run. If not, its exit is not handled as a failure. If a daemon was
+/// killed while it started an agent, the roster can have a spawn whose agent never ran. Such a
+/// spawn has no exit report, because a shim leaves a report only after its agent has ended. A
+/// respawn always counts as run.
 fn has_run(record: &AgentRecord, report: &ExitReport) -> bool {
     let process = record.lifecycle.process();
-    // `report` may come from tmux. Only the report from before tmux was asked shows whether the
-    // shim has left an exit report.
+    // `report` may be the result of a query to tmux. `exit_report` was stored before that query, so
+    // it shows whether the shim left an exit report.
     let shim_report = process.exit_report.as_ref().unwrap_or(report);
     let lacks_exit_status = matches!(shim_report, ExitReport::ShimKilled | ExitReport::Rebooted);
     process.agent_pid.is_some() || !lacks_exit_status || record.is_respawn()

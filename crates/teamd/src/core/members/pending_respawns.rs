@@ -61,8 +61,8 @@ impl NextSpawn {
         }
     }
 
-    /// What `status` shows of the member until it is spawned again. The time of a scheduled respawn
-    /// is counted from the exit of the agent.
+    /// What `status` shows of a member whose agent has exited, until the member is spawned again.
+    /// The time of the scheduled respawn is the time of the exit plus the delay.
     pub(crate) fn past_member(&self, record: &AgentRecord, exit: &ExitRecord) -> PastMember {
         PastMember {
             name: record.request.name.clone(),
@@ -186,8 +186,8 @@ pub(crate) fn suspend_pending(pending: &mut PendingRespawn) {
     pending.respawn.failed_at.clear();
 }
 
-/// Lets the pending respawns start at once after a restart of the daemon. The rest of their backoff
-/// (the delay after a failure) is skipped. Suspended members stay suspended.
+/// Lets the pending respawns start at once after a restart of the daemon, without the rest of the
+/// backoff (the delay after a failure). Suspended members stay suspended.
 pub(crate) fn restore_deadlines(state: &mut State, now: Now) {
     for pending in state.pending_respawns.iter_mut().filter(|pending| !pending.is_suspended()) {
         pending.start = RespawnStart::At(now.mono);
@@ -271,7 +271,7 @@ pub(crate) fn cancel_respawns(context: &mut Context, team: &TeamName, names: &[S
         )));
     }
     if !cancelled.is_empty() {
-        // The scan logs the tasks in progress that these members owned as abandoned.
+        // A task scan logs that the tasks which these members had in progress are abandoned.
         schedule_task_scan(context, team);
     }
     cancelled

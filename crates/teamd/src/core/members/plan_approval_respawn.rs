@@ -57,10 +57,11 @@ pub(crate) fn handover_deadline(agent: &Agent) -> Option<u64> {
     Some(if agent.long_poll.waiting.is_some() { 0 } else { handover.deadline })
 }
 
-/// Lets a pending handover start at once, because the program has written the result of its turn.
+/// Lets a pending handover (the end and respawn of the agent) start at once, because the program
+/// has written the result of its turn.
 pub(crate) fn end_handover_grace(agent: &mut Agent) {
-    // Mutable access copies a record that the files thread is saving. So the record is only
-    // accessed mutably if there is a handover to change.
+    // Mutable access copies the record if the files thread is just saving it (see `SharedRecord`).
+    // So the record is accessed mutably only if a handover is pending.
     if agent.record.lifecycle.process().handover.is_some() {
         agent.record.lifecycle.process_mut().handover = Some(Handover { deadline: 0 });
     }

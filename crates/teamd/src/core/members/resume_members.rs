@@ -57,7 +57,8 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
             pending.start.deadline().is_some_and(|deadline| deadline <= context.now.mono)
         });
     context.state.pending_respawns = rest;
-    // The panes of resumed members stand in joining order again.
+    // The members are started in the order of their first spawns, so that their panes have this
+    // order again.
     due.sort_by_key(|pending| pending.respawn.first_spawned_at);
     for mut pending in due {
         let request = &pending.request;
@@ -88,7 +89,7 @@ fn has_used_share(state: &State, pending: &PendingRespawn) -> bool {
     })
 }
 
-/// Keeps a member suspended that may not be started now.
+/// Keeps a member suspended, because it may not be started now.
 fn suspend_again(context: &mut Context, mut pending: PendingRespawn) {
     suspend_pending(&mut pending);
     let SpawnRequest { team, name, .. } = &*pending.request;
@@ -103,7 +104,8 @@ fn suspend_again(context: &mut Context, mut pending: PendingRespawn) {
     context.state.pending_respawns.push(pending);
 }
 
-/// `Some(true)` while the daemon checks whether the team can be deleted.
+/// `Some(true)` while the daemon checks whether the team can be deleted, because a respawn must
+/// wait for the result. Otherwise `None`.
 fn is_deletion_undecided(state: &State, team: &TeamName) -> Option<bool> {
     let is_checking = state.teams.get(team).is_some_and(|team| team.deletion == Some(Deletion::Checking));
     is_checking.then_some(true)

@@ -170,9 +170,10 @@ pub(crate) fn request_suspension(context: &mut Context, ids: &BTreeSet<SpawnId>,
     }
 }
 
-/// Marks agents so that their members are suspended when the agents exit. Agents that can't be
-/// respawned are not marked, and neither are agents that already end by approval or by force. An
-/// agent whose start a client still waits for is not marked, because its start fails.
+/// Marks agents so that their members are suspended when the agents exit. An agent is not marked if
+/// it can't be respawned, or if it is ending already by approval or by force. An agent whose start
+/// a client still waits for is not marked either: its start is stopped, and the client gets an
+/// error.
 fn suspend_on_exit(state: &mut State, ids: &BTreeSet<SpawnId>) {
     for id in ids {
         let Some(agent) = state.agents.get_mut(id) else { continue };
@@ -225,9 +226,9 @@ fn request_without_wait(context: &mut Context, id: &SpawnId, terms: &ShutdownTer
     })
 }
 
-/// Requests the shutdown of agents for a client that waits for their exits. The client is added to
-/// the waiting clients before the requests are sent. An agent that is still starting is stopped at
-/// once, and the client must learn of that, too.
+/// Requests the shutdown of agents for a client that waits for their exits. The client is stored
+/// before the requests are sent. Otherwise it would miss the exits of agents that are still
+/// starting, because these are stopped at once.
 fn request_and_wait(context: &mut Context, waiter: ExitWaiter, terms: &ShutdownTerms) {
     let ids = waiter.pending.clone();
     context.state.exit_waiters.push(waiter);
@@ -283,7 +284,7 @@ fn request_shutdown(context: &mut Context, id: &SpawnId, terms: &ShutdownTerms) 
 }
 
 /// Applies a further shutdown request to an agent that is already shutting down. Returns whether
-/// the roster must be saved because of that.
+/// the roster must be saved because of the request.
 fn tighten_stop(stopping: &mut Stopping, terms: &ShutdownTerms, deadline: u64, now: Now) -> bool {
     match &mut stopping.stage {
         StopStage::Requested(pending) => {
@@ -302,7 +303,7 @@ fn tighten_stop(stopping: &mut Stopping, terms: &ShutdownTerms, deadline: u64, n
     }
 }
 
-/// Sends the shutdown request of an agent, each time under a new id. The files thread skips the
+/// Sends the shutdown request to an agent, each time under a new id. The files thread skips the
 /// request if the agent has not read an earlier one yet.
 pub(crate) fn resend_request(context: &mut Context, id: &SpawnId) {
     let id_ms = context.state.request_ids.next(context.now.wall);

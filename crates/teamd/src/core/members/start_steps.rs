@@ -59,8 +59,8 @@ pub(crate) fn handle_pane_opened(
             match &mut agent.record.lifecycle {
                 Lifecycle::Starting(starting) => {
                     set_shim_pid(starting, opened.pid);
-                    // tmux opens panes one by one, so a spawn may have waited long for its pane.
-                    // The next step, connecting the shim, gets a deadline of its own.
+                    // tmux opens panes one by one, so this spawn may have waited long for its pane.
+                    // The next step, connecting the shim, therefore gets a new deadline.
                     starting.deadline = context.now.mono + START_DEADLINE;
                 }
                 // The start has failed meanwhile, and its cleanup is under way.
@@ -189,10 +189,10 @@ pub(crate) fn handle_member_registered(
             context
                 .effects
                 .push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(start_message)) });
-            // Scans ignore requests of members that config.json lacks. Now that this member is
-            // registered, a scan must read its older requests in the lead's inbox again. They come
-            // from an earlier spawn of the member, or, if the clock was set back, from an earlier
-            // member of the same name.
+            // Request scans ignore the requests of a member that is not in config.json. Now that
+            // this member is registered, a scan must look for its older requests in the lead's
+            // inbox. They come from an earlier spawn of the member, or, if the clock was set back,
+            // from an earlier member of the same name.
             let may_have_requests =
                 agent.record.is_respawn() || context.state.latest_wall_ms > context.now.wall;
             let team_to_scan = may_have_requests.then(|| agent.record.request.team.clone());
@@ -243,8 +243,9 @@ fn append_to_path(path: &mut String, directory: &str) {
     }
 }
 
-/// The program that runs the agent's turns. A program with a driver (`teamd-acp`) starts in the
-/// permission mode of the member's last spawn. `None` if the shim runs no turns.
+/// The program that runs the agent's turns. `None` if the shim runs no turns. If the program has a
+/// driver (`teamd-acp`) and the member's mode has changed in an earlier spawn, the program starts
+/// in that mode.
 fn turn_program(record: &AgentRecord) -> Option<TurnProgram> {
     let mut program = record.request.turns.clone()?;
     let changed_mode = record.respawn.mode.filter(|mode| record.request.mode != Some(*mode));
@@ -407,9 +408,9 @@ pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, error: ErrorRep
     }
 }
 
-/// Decides what follows a respawn that failed to start. Returns the exit record from which the lead
-/// is notified. `None` if the lead is not notified: because another respawn is scheduled, the
-/// member is being suspended, or the daemon shuts down.
+/// Decides what follows a respawn that failed to start. Returns the exit record with which the lead
+/// is notified. Returns `None` if the lead is not notified, because another respawn is scheduled,
+/// the member is being suspended, or the daemon shuts down.
 fn fail_respawn(context: &mut Context, record: &SharedRecord, error: &ErrorReport) -> Option<ExitRecord> {
     let next_spawn = match pending_respawns::respawn_after_failure(context, record) {
         // The cause of the failure may go away later. A client can then resume the member.

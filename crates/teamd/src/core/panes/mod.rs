@@ -1,6 +1,6 @@
 //! Panes of members: visibility, layout, dialogs.
 
-pub(crate) mod dialog_flag;
+pub(crate) mod dialogs;
 pub(crate) mod set_layout;
 pub(crate) mod set_person_pane;
 pub(crate) mod status_with_dialogs;

@@ -7,7 +7,7 @@ use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::pane_jobs::PaneJob;
-use crate::core::panes::dialog_flag::{DialogCheck, dialog_panes, record_screen_dialogs};
+use crate::core::panes::dialogs::{DialogCheck, dialog_panes, record_screen_dialogs};
 use crate::core::read_only_calls;
 use crate::core::state::daemon::State;
 use crate::core::state::waiters::ScreenWaiter;
@@ -24,8 +24,8 @@ pub(crate) fn query_status_with_screens(context: &mut Context, client: ConnId) {
     }
     let waiter = ScreenWaiter { client, deadline: context.now.mono + SCREEN_TIMEOUT };
     match context.state.screen_waiters.current {
-        // The capture that is under way may be older than this call, so the client waits for the
-        // next one.
+        // The capture that is under way began before this call, so its screens may be outdated. The
+        // client waits for the next capture.
         Some(_) => context.state.screen_waiters.queued.push(waiter),
         None => start_capture(context, vec![waiter]),
     }
@@ -65,8 +65,8 @@ pub(crate) fn next_reply_deadline(state: &State) -> impl Iterator<Item = u64> {
 }
 
 /// Replies without dialogs to the clients whose timeout has passed. The capture that is under way
-/// goes on, and clients that call meanwhile wait for the next capture. So only one capture runs at
-/// a time.
+/// is not ended. Clients that call before its end wait for the next capture, so only one capture
+/// runs at a time.
 pub(crate) fn reply_to_overdue_clients(context: &mut Context) {
     let is_due = |waiter: &mut ScreenWaiter| waiter.deadline <= context.now.mono;
     let mut due: Vec<ScreenWaiter> = context.state.screen_waiters.queued.extract_if(.., is_due).collect();

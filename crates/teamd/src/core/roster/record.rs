@@ -138,11 +138,13 @@ impl AgentRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PromptDelivery {
-    /// As the first message in the inbox. Also used if there is no prompt.
+    /// The prompt is the first message in the inbox. Also used if there is no prompt.
     Message,
-    /// In the arguments of the program. No hook has marked the message with the prompt as read yet.
+    /// The prompt is in the arguments of the program. The message with the prompt is still unread,
+    /// because no hook has marked it as read.
     InArguments,
-    /// In the arguments of the program, and a hook has marked the message with the prompt as read.
+    /// The prompt is in the arguments of the program, and a hook has marked the message with the
+    /// prompt as read.
     Acknowledged,
 }
 
@@ -159,10 +161,10 @@ impl PromptDelivery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ApprovalDelivery {
-    /// As a message. Also used if no plan was approved.
+    /// The approval is a message in the inbox. Also used if no plan was approved.
     Message,
-    /// In the arguments of the program. No hook has marked the message with the approval as read
-    /// yet.
+    /// The approval is in the arguments of the program. The message with the approval is still
+    /// unread, because no hook has marked it as read.
     InArguments,
 }
 
@@ -229,8 +231,8 @@ impl std::fmt::Debug for SharedRecord {
 /// What the hooks of a program have reported, as far as later hook events need it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HookState {
-    /// The ancestors of the hook that first reported the program's present session, with the
-    /// nearest process first. Empty until a hook has reported one.
+    /// The ancestor processes of the hook that first reported the program's present session. The
+    /// nearest process comes first. Empty until a hook has reported a session.
     pub(crate) ancestors: Vec<Process>,
     /// The ids of the messages that were delivered last.
     pub(crate) delivered_ids: Vec<u64>,

@@ -72,8 +72,8 @@ impl PendingRespawn {
 
 /// What the next spawn of a member waits for.
 ///
-/// After a restart of the daemon, a respawn that waits for a time or for its name starts at once:
-/// see `pending_respawns::restore_deadlines`. A suspended member stays suspended.
+/// After a restart of the daemon, a respawn that waits for a time or for the member's name starts
+/// at once: see `pending_respawns::restore_deadlines`. A suspended member stays suspended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RespawnStart {
@@ -86,8 +86,8 @@ pub(crate) enum RespawnStart {
 }
 
 impl RespawnStart {
-    /// When the spawn starts, in milliseconds on the monotonic clock. `None` if the spawn waits for
-    /// its name to be free, or for a client to resume the member.
+    /// When the spawn starts, in milliseconds on the monotonic clock. `None` if the spawn waits
+    /// until the member's name is free, or until a client resumes the member.
     pub(crate) fn deadline(self) -> Option<u64> {
         match self {
             RespawnStart::At(deadline) => Some(deadline),

@@ -21,8 +21,8 @@ impl UsageTotals {
     ///
     /// # Errors
     ///
-    /// The usage that the member would have, if that is more than `limit`. The report is not added
-    /// then.
+    /// If the member's usage would exceed `limit`, returns the usage that the member would have.
+    /// The report is then not added.
     pub(crate) fn add_report(&mut self, report: UsageReport, limit: Usage) -> Result<Usage, Usage> {
         let index =
             self.last_reports.iter().position(|last_report| last_report.session_id == report.session_id);

@@ -21,7 +21,8 @@ pub(crate) struct Agent {
     pub(crate) turn: Option<TurnStatus>,
     /// Whether any report about the agent's activity has come from the agent itself or its hooks.
     pub(crate) has_reported_activity: bool,
-    /// Whether the program has reported usage that is not counted.
+    /// Whether the program has reported usage that is not counted, because it is too large to be
+    /// true or is of another session. Such reports are logged once for each spawn.
     pub(crate) has_reported_wrong_usage: bool,
     /// The start of the turn that has had no output for too long, in milliseconds since the epoch.
     /// `None` without such a turn, and again after the next output.
@@ -43,13 +44,15 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// Forgets the dialog on the screen, because the agent has reported something that comes after it.
+    /// Forgets the dialog that the screen showed at the last capture, because the agent has
+    /// reported something since.
     pub(crate) fn forget_screen_dialog(&mut self) {
         self.screen_dialog = None;
         self.is_capture_outdated = true;
     }
 
-    /// What the dialog asks that a hook reported or the screen showed. `None` without a dialog.
+    /// The question of the dialog that a hook has reported or the screen has shown. `None` without
+    /// a dialog.
     pub(crate) fn dialog_text(&self) -> Option<&String> {
         self.record.hook_state.dialog.as_ref().or(self.screen_dialog.as_ref())
     }

@@ -28,7 +28,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) settings: DaemonSettings,
-    /// The origin of the pids that this process sees.
+    /// The boot and the PID namespace in which this daemon runs, and in which the pids that it sees
+    /// are valid.
     pub(crate) pid_origin: PidOrigin,
     pub(crate) teams: BTreeMap<TeamName, TeamState>,
     /// Teams of Claude Code's own sessions. The daemon watches and logs them, and changes nothing.
@@ -64,7 +65,7 @@ pub(crate) struct State {
     /// When the last rescan was, in milliseconds on the monotonic clock.
     pub(crate) last_rescan: Option<u64>,
     pub(crate) daemon_shutdown: DaemonShutdown,
-    /// The last client that waits for the end of the daemon. The daemon ends after the reply to
+    /// The last client that waits for the daemon's shutdown. The daemon ends after the reply to
     /// this client.
     pub(crate) final_reply_to: Option<ConnId>,
     /// Whether the roster must be saved after this event.
@@ -275,7 +276,8 @@ fn restore_agents(roster: &mut Roster) -> BTreeMap<SpawnId, Agent> {
     agents.collect()
 }
 
-/// The teams in the roster, each with what the event log has about its tasks and requests.
+/// The states of the teams in the roster, with the tasks and requests that the event log has of
+/// them.
 fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<TeamName, TeamState> {
     let joined_counts = std::mem::take(&mut roster.joined_counts);
     let teams = joined_counts.into_iter().map(|(name, joined_count)| {

@@ -1,21 +1,23 @@
-//! Queries for the next task that wait until the watcher has delivered all changes before them.
+//! The queries for an agent's next task. A query waits until the watcher has reported all earlier
+//! file changes. For this, the daemon creates a barrier file, which the watcher reports after all
+//! earlier changes.
 
 use crate::core::effect::{Effect, Effects};
 use crate::core::jobs::file_jobs::NextTaskQuery;
 
-/// The queries for the next task that wait, and which barriers the watcher has reached.
+/// The waiting queries for an agent's next task, and the numbers of the barrier files.
 #[derive(Debug, Default)]
 pub(crate) struct NextTaskQueue {
     /// The queries that wait for a barrier.
     pub(crate) waiting: Vec<QueuedQuery>,
-    /// The last barrier that was created.
+    /// The number of the last barrier file that was created.
     pub(crate) created: u64,
-    /// The last barrier that is no longer awaited: either the watcher has reached it, or the
-    /// watcher has failed.
+    /// The number of the last barrier file for which no query waits any more: either the watcher
+    /// has reported it, or the watcher has failed.
     pub(crate) reached: u64,
 }
 
-/// A query, and the barrier after which it can be answered.
+/// A query, and the number of the barrier file after which the query can be answered.
 #[derive(Debug)]
 pub(crate) struct QueuedQuery {
     pub(crate) query: NextTaskQuery,
@@ -23,8 +25,9 @@ pub(crate) struct QueuedQuery {
 }
 
 impl NextTaskQueue {
-    /// Creates a barrier file if a query for the next task waits and no barrier is under way.
-    /// Queries that come while a barrier is under way wait for the next barrier, which they share.
+    /// Creates a barrier file if a query waits and the watcher has reported all earlier barrier
+    /// files. Queries that come before the watcher has done that wait, and then share the next
+    /// barrier file.
     pub(crate) fn create_barrier(&mut self, effects: &mut Effects) {
         if self.created == self.reached && !self.waiting.is_empty() {
             self.created += 1;

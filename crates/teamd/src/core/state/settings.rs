@@ -49,11 +49,13 @@ impl DaemonSettings {
 /// Whether the watcher delivers file events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatcherState {
-    /// The probe file was not reported. Rescans replace events until it is.
+    /// The watcher has not reported the probe file yet. Until it does, frequent rescans replace
+    /// file events.
     Unproven,
-    /// A directory can't be watched. Rescans replace events, and the next one retries the watches.
+    /// A directory can't be watched. Frequent rescans replace file events, and the next rescan
+    /// tries to watch the directory again.
     Failed,
-    /// Events arrive. Rare rescans find what they miss.
+    /// File events arrive. Rescans are rare, and find changes for which no event came.
     Active,
 }
 

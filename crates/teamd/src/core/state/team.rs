@@ -76,8 +76,9 @@ pub(crate) struct WatchedTeam {
 /// The stage of a deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Deletion {
-    /// The team still has members. Before one of them is killed, the daemon checks whether the
-    /// team's files or worktrees prevent the deletion.
+    /// A client has asked for the deletion of a team that still has members. Before the first
+    /// member is killed, the daemon checks whether the team's files or worktrees prevent the
+    /// deletion.
     Checking,
     /// The deletion was accepted: the members are killed, then the worktrees are removed, then the
     /// files. The roster has the request from now on, so that the next daemon completes it.
@@ -95,7 +96,7 @@ pub(crate) enum Deletion {
 pub(crate) enum NameReservation {
     /// Git creates the worktree.
     Creating,
-    /// The worktree exists. The name becomes free if the member is not spawned by this time, in
+    /// The worktree exists. The reservation ends if the member is not spawned by this time, in
     /// milliseconds on the monotonic clock.
     ReservedUntil(u64),
 }
@@ -145,12 +146,13 @@ impl TrackedRequest {
 /// What is done about an open request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestStage {
-    /// The lead or a person must answer. At the time `deadline`, in milliseconds on the monotonic
-    /// clock, the policy answers instead. `None`: the policy never answers.
+    /// The request waits for an answer of the lead or a person. At the time `deadline`, in
+    /// milliseconds on the monotonic clock, the policy answers instead. `None`: the policy never
+    /// answers.
     Waiting { deadline: Option<u64> },
     /// The files thread writes the policy's answer.
     Answering(GivenAnswer),
-    /// The answer could not be written. The next scan retries it.
+    /// The policy's answer could not be written. The next request scan tries again.
     WriteFailed,
 }
 

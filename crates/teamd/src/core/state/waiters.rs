@@ -5,7 +5,7 @@ use crate::core::id::{ConnId, SpawnId};
 use protocol::control::{AgentExit, DeleteTeamRequest};
 use std::collections::BTreeSet;
 
-/// A client that waits for the exits of agents, or a deletion that does.
+/// A client, or the deletion of a team, that waits for the exits of agents.
 #[derive(Debug)]
 pub(crate) struct ExitWaiter {
     pub(crate) pending: BTreeSet<SpawnId>,
@@ -14,7 +14,8 @@ pub(crate) struct ExitWaiter {
 }
 
 impl ExitWaiter {
-    /// Waits for `ids`. `exits` are reply entries that need no wait.
+    /// Waits for the exits of the agents `ids`. `exits` are entries of the reply that are known
+    /// already.
     pub(crate) fn new(ids: &BTreeSet<SpawnId>, exits: Vec<AgentExit>, after: AfterExits) -> ExitWaiter {
         ExitWaiter { pending: ids.clone(), exits, after }
     }

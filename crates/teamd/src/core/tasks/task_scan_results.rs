@@ -91,8 +91,9 @@ fn log_scan_error(context: &mut Context, team: &TeamName, message: String) {
     }
 }
 
-/// Wakes one idle agent for each task that can start, if a shim or hooks report the turns of that
-/// agent. All other idle agents are woken if any task can start. A needless wake does no harm.
+/// Wakes one idle agent for each task that can start, among the agents whose turns a shim or hooks
+/// report. Idle agents without such reports are all woken if any task can start. A needless wake
+/// does no harm.
 fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
     if context.state.members(team).iter().all(|agent| agent.activity == Activity::Active) {
         return;
@@ -111,8 +112,8 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
         }
     }
     if board.startable().next().is_some() {
-        // Only agents whose turns are reported neither by a shim nor by hooks are woken here. The
-        // loop above has offered tasks to the others.
+        // Here all idle agents without turn reports (from a shim or from hooks) are woken. The loop
+        // above has offered tasks to the agents with turn reports.
         let is_idle_without_reports = |agent: &&&Agent| {
             !agent.record.has_turns()
                 && agent.record.request.delivery != Delivery::Hook
@@ -187,7 +188,7 @@ fn log_deleted_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) 
 }
 
 /// Adds a notice if all tasks of the team are completed. The caller must have checked that this was
-/// not so at the scan before. So the notice is shown once.
+/// not yet true at the previous scan, so that the notice is shown once.
 fn notify_if_all_done(state: &mut State, team: &TeamName) {
     let Some(team_state) = state.teams.get(team) else { return };
     let tasks = &team_state.watched.logged_tasks;

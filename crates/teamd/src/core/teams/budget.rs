@@ -27,8 +27,8 @@ const USAGE_ALLOWANCE: u64 = 1_000_000_000;
 /// Tokens, and millionths of a dollar, that a member may use in a second.
 const USAGE_PER_SECOND: u64 = 1_000_000;
 
-/// Counts the turns that were started by this event. A turn that runs during a restart of the
-/// daemon can count twice.
+/// Counts the turns that this event has started. A turn that runs during a restart of the daemon
+/// can count twice.
 pub(crate) fn count_started_turns(context: &mut Context) {
     for team in std::mem::take(&mut context.started_turns) {
         let Some(team_state) = context.state.teams.get_mut(&team) else { continue };
@@ -38,9 +38,10 @@ pub(crate) fn count_started_turns(context: &mut Context) {
     }
 }
 
-/// Adds the usage that a program reports for a session. A report without a session counts for the
-/// spawn. Usage that no program can have is not counted, because one wrong report would suspend the
-/// whole team. Usage beyond the member's share does not count for the team.
+/// Adds the usage that a program reports for a session. A report without a session id is handled as
+/// if the whole spawn were one session. Usage that is implausibly large is not counted, because one
+/// wrong report would suspend the whole team. Usage beyond the member's share does not count for
+/// the team.
 pub(crate) fn add_usage(context: &mut Context, id: &SpawnId, report: UsageReport) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let session_id = report.session_id.or_else(|| Some(id.as_str().to_owned()));
@@ -71,9 +72,9 @@ fn counted_usage(policy: &Policy, usage: Usage) -> Usage {
     member_limit(policy).map_or(usage, |limit| usage.min_each(limit))
 }
 
-/// Counts the usage of the team's members anew before the policy changes to `next`. Of each member, what
-/// is within its share counts for the team, so a larger share adds to the team's usage, and a smaller one
-/// takes from it.
+/// Recalculates the team's usage before the policy changes to `next`. The team's usage counts each
+/// member's usage only up to the member's share of the budget. So a larger share can increase the
+/// team's usage, and a smaller share can reduce it.
 pub(crate) fn recount_usage(state: &mut State, team: &TeamName, next: &Policy) {
     let Some(team_state) = state.teams.get_mut(team) else { return };
     // The record of an exited agent that is respawned is among the pending respawns too.

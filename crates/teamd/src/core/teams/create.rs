@@ -31,8 +31,9 @@ pub(crate) fn create(context: &mut Context, client: ConnId, request: CreateTeamR
     queue_creation(context, creation);
 }
 
-/// Queues the creation of a team. If a team of this name is being deleted, tries the name with the
-/// next number. If the client accepts only this name, replies with an error.
+/// Queues the creation of a team. While another team of this name is being deleted, the name is not
+/// free. If the client accepts other names, the name with the next number is tried. Otherwise the
+/// client gets an error.
 fn queue_creation(context: &mut Context, creation: TeamCreation) {
     let deleted_team =
         context.state.teams.get(&creation.name).filter(|team| team.accepted_deletion().is_some());

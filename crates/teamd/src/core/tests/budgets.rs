@@ -184,7 +184,7 @@ fn killed_member_is_not_suspended_if_recovery_finds_the_time_limit_passed() {
     assert_eq!(report_killed(&bob), ["bob"]);
 }
 
-/// A member that waits for its respawn returns only with the others.
+/// When the budget is exhausted, a member with a scheduled respawn is suspended, too.
 #[test]
 fn pending_respawn_is_suspended_when_the_budget_is_exhausted() {
     let mut state = state_with_policy(Policy { max_turns: Some(1), ..Policy::default() });

@@ -262,7 +262,7 @@ fn next_daemon_shows_the_notices_that_were_not_shown() {
     assert_eq!(roster.pending_notices.len(), 2, "the later notices are still pending");
 }
 
-/// The next daemon may not start for a long time.
+/// The notices are shown now, because the next daemon may start much later.
 #[test]
 fn pending_notices_are_shown_before_the_daemon_exits() {
     let mut state = new_state();

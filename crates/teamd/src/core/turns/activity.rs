@@ -78,12 +78,12 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
     usage_report.into_iter().for_each(|report| budget::add_usage(context, id, report));
 }
 
-/// Records the parts of a turn's report that the next spawn needs. Returns whether any of them has
-/// changed.
+/// Records what the next spawn needs of a turn report: the session, the permission mode and the
+/// stage of the plan. Returns whether any of them has changed.
 fn record_turn(record: &mut SharedRecord, turn: &TurnStatus) -> bool {
     let respawn = &record.respawn;
-    // Mutable access copies a record that the files thread is saving. So an unchanged record is not
-    // accessed mutably.
+    // Mutable access copies the record if the files thread is just saving it (see `SharedRecord`).
+    // So the record is accessed mutably only if it must change.
     if (&respawn.session, respawn.mode, &respawn.plan) == (&turn.session_id, turn.mode, &turn.plan_stage) {
         return false;
     }

@@ -9,14 +9,13 @@ use protocol::event::EventKind;
 
 /// How many turns in a row must fail before people are notified.
 const REPORTED_FAILURES: u32 = 3;
-/// The shortest pause of an exchange between two members of which people are notified, in
-/// milliseconds. Shorter pauses are normal: a short discussion can reach the limit of turns in a
-/// minute.
+/// People are notified of a paused exchange between two members if the limit that was reached
+/// counts turns over at least this time, in milliseconds. Of the two limits, this is true for the
+/// one per hour. The limit per minute is often reached in a normal short discussion.
 const REPORTED_EXCHANGE_MS: u64 = 10 * 60_000;
 
-/// Logs a new pause of the agent's turns, and notifies people if the pause is long or follows
-/// failures. `previous_turn` is the previous turn report. A pause that is in that report already is
-/// not new.
+/// Logs a new pause of the agent's turns, and notifies people if `is_reported` returns true for it.
+/// `previous_turn` is the previous turn report. A pause that this report has already is not new.
 pub(crate) fn report_pause(
     agent: &Agent,
     previous_turn: Option<&TurnStatus>,
@@ -77,6 +76,8 @@ fn notice(pause: &TurnPause) -> Option<NoticeKind> {
     })
 }
 
+/// Whether people are notified of a pause: after several failed turns in a row, when the agent gives
+/// up, or when an exchange between two members has reached its hourly limit.
 fn is_reported(pause: &TurnPause) -> bool {
     match pause {
         TurnPause::FailedTurns(failed) => failed.failed_turns == REPORTED_FAILURES || failed.until.is_none(),

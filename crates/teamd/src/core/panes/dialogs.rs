@@ -1,5 +1,6 @@
-//! Dialogs at which members' programs wait. Hooks report dialogs, and captured screens show them. A
-//! dialog sets a flag in `status` and the label of the pane, and causes an event and a notice.
+//! Dialogs at which members' programs wait. The daemon learns of a dialog from a hook's report or
+//! from the captured screen of the pane. A dialog changes the member's flag in `status` and the
+//! label of the pane. A new dialog is also logged, and people get a notice.
 
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects};
@@ -14,7 +15,7 @@ use protocol::control::{MemberFlag, SpawnRequest};
 use protocol::event::EventKind;
 use std::collections::BTreeMap;
 
-/// The result of looking for dialogs on screens.
+/// What a search of the screens for dialogs has found.
 pub(crate) enum DialogCheck {
     /// The screens were not captured.
     NotChecked,
@@ -40,13 +41,19 @@ fn dialog_pane(agent: &Agent) -> Option<DialogPane> {
     })
 }
 
-/// The status flag for a dialog, which a hook reported or the screen showed.
+/// The flag that `status` shows for a dialog of the agent. `None` if the agent is at no known
+/// dialog.
+///
+/// - `AtDialog`: a hook has reported a dialog, or the screen showed one at the last capture.
+/// - `DialogUnknown`: the pane was not captured in this search, so the agent may be at a dialog.
+///   Used only if the agent's profile says how dialogs look on the screen (`dialog_patterns`).
 pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFlag> {
     let is_unknown = match check {
         DialogCheck::NotChecked => false,
         DialogCheck::Found(dialogs) => {
-            let is_expected = !agent.record.request.dialog_patterns.is_empty();
-            is_expected && !dialogs.contains_key(&agent.record.spawn_id) && dialog_pane(agent).is_some()
+            let has_known_dialogs = !agent.record.request.dialog_patterns.is_empty();
+            let is_captured = dialogs.contains_key(&agent.record.spawn_id);
+            has_known_dialogs && !is_captured && dialog_pane(agent).is_some()
         }
     };
     match agent.dialog_text() {
@@ -55,12 +62,14 @@ pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFl
     }
 }
 
-/// Records the dialogs that the captured screens show, and reports each new dialog once. Skips
-/// agents that have reported something since the capture began.
+/// Records the dialogs that the captured screens show. A dialog is logged, and people get a notice,
+/// unless the last capture showed the same dialog or a hook has reported one. If the screen no
+/// longer shows the dialog of the last capture, the dialog is forgotten. An agent that has reported
+/// something since the capture began is skipped, because its screen may have changed.
 ///
-/// The dialog of an agent is forgotten when a hook reports the start or end of a turn, or starts a
-/// long poll. It is also forgotten when the screen no longer shows it. When the agent's activity
-/// changes, only a dialog from the screen is forgotten, not a dialog that a hook has reported.
+/// Other events end a dialog, too. When a hook reports the start or end of a turn, or starts a long
+/// poll, all dialogs of the agent are forgotten. When the activity of the agent changes, only the
+/// dialog on the screen is forgotten, not the dialog that a hook has reported.
 pub(crate) fn record_screen_dialogs(
     context: &mut Context,
     screen_dialogs: &BTreeMap<SpawnId, Option<String>>,
@@ -86,9 +95,9 @@ pub(crate) fn record_screen_dialogs(
     }
 }
 
-/// Whether two texts are of the same dialog. A narrow pane wraps the question of a dialog, and its
-/// text may then lack the beginning of the question. So one of the texts can be the end of the
-/// other.
+/// Whether two texts are of the same dialog. In a narrow pane the question of a dialog takes
+/// several lines, and the text found on the screen may lack the first of them. So one text may be
+/// the end of the other.
 fn is_same_dialog(one: &str, other: &str) -> bool {
     one.ends_with(other) || other.ends_with(one)
 }
@@ -103,13 +112,13 @@ pub(crate) fn report_dialog(context: &mut Context, id: &SpawnId, text: &str) {
     context.state.notices.add(team, name, pane, NoticeKind::AtDialog);
 }
 
-/// Forgets the dialogs that a hook and the screen have shown. Returns whether the record has
-/// changed.
+/// Forgets the dialog of an agent, both from a hook's report and from the screen. Returns whether
+/// the agent's record has changed, so that the roster must be saved.
 pub(crate) fn forget_dialog(agent: &mut Agent, effects: &mut Effects) -> bool {
     let had_dialog = agent.dialog_text().is_some();
     agent.forget_screen_dialog();
-    // Mutable access copies a record that the files thread is saving. So a record without a dialog
-    // is not accessed mutably.
+    // Mutable access copies the record if the files thread is just saving it (see `SharedRecord`).
+    // So the record is accessed mutably only if it has a dialog.
     let has_changed =
         agent.record.hook_state.dialog.is_some() && agent.record.hook_state.dialog.take().is_some();
     if had_dialog {
