@@ -1,8 +1,7 @@
 //! Log of the answers to members' requests: one file for each team, in teamd's state directory.
 //!
-//! A request counts as answered if its answer is in the member's inbox. Newer versions of Claude
-//! Code delete the answer from the inbox after reading it. The log then still shows that the
-//! request was answered.
+//! A request counts as answered if its answer is in the member's inbox or in this log. The log is
+//! needed because newer versions of Claude Code delete an answer from the inbox after reading it.
 //!
 //! A process first stores an answer in the inbox and then adds a line to the log. If the process
 //! crashes between these two steps, only the inbox has the answer.
@@ -34,8 +33,8 @@ pub struct AnsweredRequest {
     /// Who answered.
     pub answered_by: AnsweredBy,
     /// When the member last made the request, in ms since the epoch, according to the request's
-    /// timestamp. If the member makes a request with the same id later, this answer does not count
-    /// for it.
+    /// timestamp. If the member makes a request with the same id at a later time, this answer does
+    /// not count for the later request.
     pub asked_at: u64,
 }
 

@@ -61,8 +61,8 @@ pub(crate) struct ConfigCache(Mutex<Option<CachedRead>>);
 #[derive(Debug, Clone)]
 pub(crate) struct CachedRead {
     pub(crate) config: Arc<CachedConfig>,
-    /// The version of `config.json` when the config was read. `None` if the file could change
-    /// without getting a different version.
+    /// The version of `config.json` when the config was read, by which a later change is detected.
+    /// `None` if a later change might get the same timestamps and so go unnoticed.
     version: Option<FileVersion>,
 }
 

@@ -37,7 +37,8 @@ impl Team {
     /// Checks that the team's directories contain only known files. Changes nothing.
     ///
     /// # Errors
-    /// [`Error::UnknownFiles`] names the unknown files; `ReadOnly`, `Io`.
+    /// [`Error::UnknownFiles`], with the paths of the unknown files; `ReadOnly` for a session team
+    /// of Claude Code; `Io`.
     pub fn check_deletable(&self) -> Result<(), Error> {
         self.check_writable()?;
         let mut unknown_files = Vec::new();

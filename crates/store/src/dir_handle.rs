@@ -194,7 +194,8 @@ impl DirHandle {
     }
 
     /// Whether the path still leads to this directory and contains no symbolic links. Also true if
-    /// the check fails with an error.
+    /// the check fails with an error, because an error does not prove that the directory was moved
+    /// or replaced.
     pub(crate) fn is_at_its_path(&self) -> bool {
         let is_unchanged = |canonical: PathBuf| canonical == self.path;
         self.is_same_dir(stat(&self.path)) && self.path.canonicalize().map_or(true, is_unchanged)

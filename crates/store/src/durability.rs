@@ -24,7 +24,8 @@ pub enum Durability {
 pub struct UnknownDurability(String);
 
 impl Durability {
-    /// Parses `value`, the value of `$TEAMD_DURABILITY`. `None` means [`Durability::Process`].
+    /// Parses `value`, the value of `$TEAMD_DURABILITY`. `None` means that the variable is not set,
+    /// which is the same as [`Durability::Process`].
     ///
     /// # Errors
     /// `Config` if `value` is not the name of a durability.

@@ -131,9 +131,9 @@ impl TeamArchive {
     ///
     /// # Errors
     /// `InvalidData` if the path has another form or was added before, if the file is too large, or
-    /// if the content is not valid for this path. Also if the lead's inbox has a request without a
-    /// date or with a future date. If a member of the same name is spawned later, it would seem to
-    /// have made that request.
+    /// if the content is not valid for this path. Also if the lead's inbox has a request that has
+    /// no date or a date in the future. Such a request would count as open when a member of the
+    /// same name is spawned after the import.
     pub fn add_file(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), ErrorReport> {
         let parts: Vec<&str> = path.split('/').collect();
         let name = parts.get(1).and_then(|name| TeamName::parse(name).ok());
@@ -238,9 +238,9 @@ impl TeamArchive {
 /// Checks the dates of the requests in the lead's inbox. `now` is the present, in milliseconds since
 /// the epoch.
 ///
-/// A request counts as open only if its date is not before the spawn of the member that made it.
-/// All members of the imported team are spawned after the import, so a request with a past date
-/// never counts as open.
+/// A request that is older than the spawn of its member does not count as open. All members of the
+/// imported team are spawned after the import. So a request with a past date never counts as open,
+/// but a request with a future date could.
 fn check_request_dates(path: &str, entries: Vec<InboxEntry>, now: u64) -> Result<(), ErrorReport> {
     for request in entries.into_iter().filter_map(OpenRequest::from_entry) {
         if request.asked_at == 0 || request.asked_at > now {

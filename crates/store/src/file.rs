@@ -5,9 +5,10 @@
 //! holds the lock for less than a millisecond. It checks that the file is unchanged and renames the
 //! temporary file to the file's name.
 //!
-//! Older versions of Claude Code give up at once when the lock is held, and lose their message. So
-//! no slow work happens under the lock. The exception is the fourth attempt and later: if other
-//! programs changed the file during three attempts, both phases run under the lock.
+//! Older versions of Claude Code give up at once when the lock is held, and lose the message that
+//! they wanted to store. So no slow work happens under the lock. The exception is the fourth
+//! attempt and later: if other programs changed the file during three attempts, both phases run
+//! under the lock.
 
 mod append;
 mod array_reader;

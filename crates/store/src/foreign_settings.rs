@@ -1,6 +1,6 @@
 //! Reads and replaces settings files of other programs, outside any root. The whole file is
-//! replaced; its permissions are kept. A symbolic link is followed to the real file. The old
-//! content is copied to a file beside the new one.
+//! replaced; its permissions are kept. If the path is a symbolic link, the file that it leads to is
+//! replaced. A copy of the old content is kept beside the file.
 
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;

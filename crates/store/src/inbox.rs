@@ -1,4 +1,4 @@
-//! Inboxes: the messages sent to one agent. Sending appends a message once and keeps all entries
+//! Inboxes: the messages sent to one member. Sending appends a message once and keeps all entries
 //! that other programs wrote. Reading takes no lock, because teamd's programs never leave the file
 //! incomplete. Other programs leave it incomplete for a moment while they write; the reader then
 //! waits.

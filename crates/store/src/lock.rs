@@ -141,8 +141,8 @@ struct StaleCandidate<'d> {
 }
 
 impl<'d> StaleCandidate<'d> {
-    /// Checks a lock for the first time. `None` if the lock is held or released, or if its path
-    /// leads to something that is not known to be an empty directory.
+    /// Checks a lock for the first time. `None` if the lock is held or was released, if its path
+    /// does not lead to an empty directory, or if the directory can't be read.
     fn examine(dir: &'d DirHandle, name: String) -> Result<Option<StaleCandidate<'d>>, Error> {
         let mut watch = StaleWatch::new();
         watch.observe(dir, &name)?;
@@ -233,8 +233,9 @@ mod tests {
             assert_eq!(path.metadata().unwrap().permissions(), mode, "a foreign lock gets no sticky bit");
         }
         assert!(confirm(&directory, "x.json.lock", CreationTime::now()).unwrap().is_some());
-        // The lock has the sticky bit now. Only teamd's programs take such a lock, so the flock
-        // shows the holder.
+        // The lock has the sticky bit now, so it can still be confirmed six seconds after its
+        // creation. Until a lock is ten seconds old, only teamd's programs take over a sticky lock,
+        // and they take its flock first.
         let long_ago = CreationTime::with_age(Duration::from_secs(6), Duration::ZERO);
         let (_, flock) = confirm(&directory, "x.json.lock", long_ago).unwrap().unwrap();
         assert!(flock.is_some());

@@ -163,13 +163,15 @@ impl MemberRequests {
     /// Appends an answer to the member's inbox, logs it, and marks the request read. `at_ms` is the
     /// current time in ms since the epoch.
     ///
-    /// If a plan is approved without a permission mode, the member continues in the lead's mode. A
-    /// program that is known not to support that mode continues in `default`.
+    /// If a plan is approved without naming a permission mode, the member continues in the lead's
+    /// mode. If the member's program is known not to support the lead's mode, the member continues
+    /// in the mode `default`.
     ///
     /// # Errors
-    /// `AnswerNotApplicable`; `UnsupportedAnswer` if the member's program is known not to support
-    /// the answer; `AlreadyAnswered` or `Withdrawn` if another answer came first; errors of
-    /// writing. A failure to log the answer or to mark the request read is ignored.
+    /// `AnswerNotApplicable` if the answer does not fit the request. `UnsupportedAnswer` if the
+    /// member's program is known not to support the answer. `AlreadyAnswered` or `Withdrawn` if
+    /// another answer came first. Errors of writing. A failure to log the answer or to mark the
+    /// request read is ignored.
     pub fn answer(
         &self,
         request: &OpenRequest,
@@ -223,9 +225,9 @@ impl MemberRequests {
         Ok(Message::new(&AgentName::lead(), payload.to_text(), at_ms))
     }
 
-    /// Withdraws requests of the member `from` when no program waits for the answers any longer.
-    /// `at_ms` is the current time in ms since the epoch. A request that already has an answer
-    /// stays answered.
+    /// Withdraws the requests `ids` of the member `from`. Callers do this when no program waits for
+    /// the answers any longer. `at_ms` is the current time in ms since the epoch. A request that
+    /// already has an answer stays answered.
     ///
     /// # Errors
     /// Errors of writing the member's own inbox.
@@ -370,8 +372,8 @@ fn find_recorded(answers: &[AnsweredRequest], request: &OpenRequest) -> Option<R
 }
 
 /// The time at which the member that made `request` joined the team, in ms since the epoch. `None`
-/// if the member is not on the team. Also sets the name and working directory in `request` to the
-/// member's.
+/// if the member is not on the team. Also copies the member's name and working directory into
+/// `request`.
 fn joined_at(config: &TeamConfig, request: &mut OpenRequest) -> Option<u64> {
     let member = config.member(&request.from).filter(|member| !member.name.is_lead())?;
     request.from = member.name.clone();

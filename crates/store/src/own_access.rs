@@ -4,7 +4,8 @@
 //! The user's private group may write, because it has no other member. On many systems each user
 //! has such a group, and programs create files that the group may write (umask 002). If the file
 //! has an access control list, no group counts as private, because the list may let other users
-//! write. Only Linux can check this; on other systems no group is private.
+//! write. Access control lists can be checked only on Linux; on other systems no group counts as
+//! private.
 
 use crate::error::Error;
 use nix::sys::stat::{FileStat, Mode, SFlag};
@@ -88,9 +89,9 @@ impl ForeignWriter {
     }
 }
 
-/// What the user `own_uid` can do about a directory of the user `owner`. Root is advised to run the
-/// program as `owner`. In a container, teamd often runs as an ordinary user while a person works as
-/// root; if root became the owner, teamd would be locked out.
+/// What the user `own_uid` can do about a directory that belongs to the user `owner`. A person who
+/// works as root is advised to run the program as `owner`, and not to make root the owner. In a
+/// container, teamd often runs as an ordinary user, who could not use a directory of root.
 pub(crate) fn foreign_owner_remedy(owner: u32, own_uid: u32, path: &Path) -> String {
     let quoted_path = shell_quote(&path.to_string_lossy());
     match (owner, own_uid) {
@@ -110,9 +111,9 @@ fn private_group() -> Option<u32> {
     })
 }
 
-/// The primary group of the user `uid` if the group is private: it has the user's name and no other
-/// member, and is no other user's primary group. `passwd` and `groups` are the texts of
-/// `/etc/passwd` and `/etc/group`.
+/// The primary group of the user `uid`, if the group is private. A group is private if it has the
+/// user's name and no other member, and is no other user's primary group. `passwd` and `groups` are
+/// the texts of `/etc/passwd` and `/etc/group`.
 ///
 /// `None` also if these files do not list the user or the group, or if a line begins with `+` or
 /// `-`. Such a line adds users of a directory service, whom the files do not list.
@@ -136,9 +137,9 @@ fn find_private_group(passwd: &str, groups: &str, uid: u32) -> Option<u32> {
     if is_primary_of_other || !groups_with_gid.all(is_private) { None } else { gid.parse().ok() }
 }
 
-/// Whether the file has an access control list. Such a list can let other users write. The group
-/// bits of the mode are then its mask, and no longer the rights of the group. True also if the
-/// check fails.
+/// Whether the file has an access control list, which can let other users write. In a file with a
+/// list, the group bits of the mode show the mask of the list, and not the rights of the group.
+/// True also if the check fails.
 #[cfg(target_os = "linux")]
 fn has_acl(file: impl AsFd) -> bool {
     use rustix::io::Errno;

@@ -25,8 +25,9 @@ pub struct ProcessLimit {
 }
 
 impl ProcessLimit {
-    /// Whether at most 2 % of the limit is left. Some may be left after a failure: a start can need
-    /// several processes, and other processes may have ended since.
+    /// Whether at most 2 % of the limit is left. A limit can be the cause of a failure although a
+    /// few units are left now. A start can need several processes, and other processes may have
+    /// ended since the failure.
     pub fn is_nearly_reached(&self) -> bool {
         self.used + self.allowed / 50 >= self.allowed
     }

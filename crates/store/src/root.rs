@@ -48,8 +48,8 @@ impl Root {
     /// of damaged files, the answer logs and the journal.
     ///
     /// # Errors
-    /// [`Error::Untrusted`] if the root belongs to another user or if other users or a group can write
-    /// there, or if another user can replace the state directory; `Io`.
+    /// [`Error::Untrusted`] if another user owns the root or can write to it, or can replace the
+    /// state directory; `Io`.
     pub fn open(path: &Path, state_dir: &Path, durability: Durability) -> Result<Root, Error> {
         check_not_replaceable(state_dir)?;
         check_own_link(path)?;
@@ -95,9 +95,10 @@ impl Root {
         Root::open(self.path(), &self.0.state_dir, self.0.io.durability)
     }
 
-    /// Takes the kernel's lock (flock) on the directory of the teams, without waiting. Writes
-    /// nothing. The lock is held as long as this handle or a clone of it exists. Returns false if
-    /// another handle holds the lock. Only the daemon calls this.
+    /// Takes the lock that ensures that only one daemon runs for this root: a flock on the
+    /// directory of the teams. Does not wait and writes nothing. The lock is held as long as this
+    /// handle or a clone of it exists. Returns false if another handle holds the lock. Only the
+    /// daemon calls this.
     ///
     /// # Errors
     /// `Io`.

@@ -1,6 +1,6 @@
-//! Directories for teamd's own files, outside any root. No other program writes these files, so
-//! they need no lock. Each file has one writer, and the writer must ensure that no second process
-//! writes the file.
+//! Directories for teamd's own files, outside any root. Only teamd's programs write these files,
+//! and they take no lock. So a caller that writes a file must itself ensure that no second process
+//! replaces the file at the same time.
 
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;

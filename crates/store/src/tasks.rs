@@ -4,8 +4,8 @@
 //! the file `.lock`: teamd's programs and other programs that use flock wait for it in a queue.
 //! With the ticket, the change reads the list and prepares the new files. To put the files in
 //! place, the change takes the locks that all programs use, which are directories. It takes the
-//! list's lock and, while holding it, the lock of each file. New owners are notified after all
-//! locks are released.
+//! list's lock and, while holding it, the lock of one changed file after another. New owners are
+//! notified after all locks are released.
 
 pub(crate) mod cache;
 mod claim;

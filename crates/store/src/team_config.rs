@@ -24,8 +24,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a reader waits while the config is invalid. The daemon starts a repair after
-/// `HALF_WRITTEN_TIMEOUT`, and may have other work to do first.
+/// How long a reader waits while the config is invalid. The daemon repairs a config that has been
+/// invalid for `HALF_WRITTEN_TIMEOUT` (two seconds), but it may have other work to do first.
 const CONFIG_REPAIR_TIMEOUT: Duration = HALF_WRITTEN_TIMEOUT.saturating_add(Duration::from_secs(3));
 
 /// What a change of the config changes.
@@ -179,8 +179,8 @@ impl Team {
     }
 
     /// Keeps a config that was just written in the cache. The file's version is kept only if every
-    /// later change gives the file another timestamp. Without a version, the next read compares the
-    /// text.
+    /// later change gives the file another timestamp. Without a version, the next call reads the
+    /// file again and compares the text.
     fn cache_written(&self, text: &str, origin: BaseVersion, file: &KnownFile) {
         if let Ok(config) = CachedConfig::parse(text, origin) {
             let is_reliable = has_multigrain_timestamps(self.dir()) && file.version().has_subsecond_stamp();

@@ -24,7 +24,7 @@ pub(crate) struct ArrayReader {
     file: Option<File>,
     size: u64,
     /// The file's version when it was opened.
-    identity: Option<FileVersion>,
+    version: Option<FileVersion>,
     /// See [`ArrayReader::stable_version`].
     stable_version: Option<FileVersion>,
     /// The current chunk: the file's bytes from `chunk_offset` on.
@@ -50,8 +50,9 @@ impl From<std::io::Error> for ArrayReadError {
 }
 
 impl ArrayReader {
-    /// Opens the file `name`, before the first element of its array. `None` if there is no such
-    /// file. The reader keeps up to `kept_before` bytes before its position in memory.
+    /// Opens the file `name` and positions the reader before the first element of its array. `None`
+    /// if there is no such file. `kept_before` is the number of bytes that
+    /// [`bytes_before`](ArrayReader::bytes_before) returns at most.
     pub(crate) fn open(
         dir: &DirHandle,
         name: &str,
@@ -59,14 +60,14 @@ impl ArrayReader {
     ) -> Result<Option<ArrayReader>, Error> {
         let opening = SystemTime::now();
         let Some((file, stat)) = open_own_file(dir, name)? else { return Ok(None) };
-        let identity = FileVersion::from_stat(&stat);
-        let stable_version = (!identity.is_recently_changed(opening)).then_some(identity);
-        let (bytes, size) = (Vec::new(), identity.size());
-        let (file, identity) = (Some(file), Some(identity));
+        let version = FileVersion::from_stat(&stat);
+        let stable_version = (!version.is_recently_changed(opening)).then_some(version);
+        let (bytes, size) = (Vec::new(), version.size());
+        let (file, version) = (Some(file), Some(version));
         Ok(Some(ArrayReader {
             file,
             size,
-            identity,
+            version,
             stable_version,
             bytes,
             chunk_offset: 0,
@@ -81,11 +82,11 @@ impl ArrayReader {
     pub(crate) fn from_snapshot(snapshot: FileSnapshot, kept_before: usize) -> ArrayReader {
         let (settled, bytes) = (snapshot.stable_version(), snapshot.into_bytes());
         let size = bytes.len() as u64;
-        let (file, identity) = (None, None);
+        let (file, version) = (None, None);
         ArrayReader {
             file,
             size,
-            identity,
+            version,
             stable_version: settled,
             bytes,
             chunk_offset: 0,
@@ -108,8 +109,8 @@ impl ArrayReader {
     }
 
     /// Moves the reader to the offset `end`, where an element ended in an earlier read of the file.
-    /// The file may have changed since, so the caller compares
-    /// [`bytes_before`](ArrayReader::bytes_before) with the earlier read.
+    /// The file may have changed since that read. So the caller must check that
+    /// [`bytes_before`](ArrayReader::bytes_before) returns the same bytes as in the earlier read.
     pub(crate) fn seek_after(&mut self, end: u64) -> Result<(), ArrayReadError> {
         self.chunk_offset = end.saturating_sub(self.kept_before as u64);
         self.file.as_mut().ok_or(ArrayReadError)?.seek(SeekFrom::Start(self.chunk_offset))?;
@@ -136,14 +137,14 @@ impl ArrayReader {
         &self.bytes[self.element_end.saturating_sub(self.kept_before)..self.element_end]
     }
 
-    /// The file's version when it was opened, for a later comparison. `None` if the file could
-    /// change without getting a different version, or if it was renamed or replaced during the
-    /// read.
+    /// The file's version when it was opened, by which a later change is detected. `None` if a
+    /// later change might get the same timestamps and so go unnoticed, or if the file was renamed
+    /// or replaced during the read.
     ///
     /// # Errors
     /// [`ArrayReadError`] if the file has changed since it was opened.
     pub(crate) fn stable_version(&self) -> Result<Option<FileVersion>, ArrayReadError> {
-        let (Some(file), Some(opened_version)) = (&self.file, &self.identity) else {
+        let (Some(file), Some(opened_version)) = (&self.file, &self.version) else {
             return Ok(self.stable_version);
         };
         let current_version = FileVersion::from_stat(&fstat(file).map_err(|_| ArrayReadError)?);

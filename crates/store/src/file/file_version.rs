@@ -6,8 +6,8 @@ use nix::sys::stat::FileStat;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// If two changes of a file are less than this time apart, their timestamps may be the same. The
-/// clocks of file systems tick every 1 to 10 milliseconds.
+/// Two changes of a file that are less than this time apart may get the same timestamp. The clocks
+/// of file systems tick every 1 to 10 milliseconds; the rest of the time is a margin.
 pub(super) const TIMESTAMP_RESOLUTION: Duration = Duration::from_millis(50);
 
 /// The fields of `stat` that distinguish two versions of a file. They include the change time
@@ -38,8 +38,8 @@ impl FileVersion {
         Ok(dir.stat(name)?.map(|stat| FileVersion::from_stat(&stat)))
     }
 
-    /// Whether the file's timestamp has a fraction of a second. Some file systems store whole
-    /// seconds only.
+    /// Whether the file's change time has a fraction of a second. If not, the file system may store
+    /// whole seconds only, which are too coarse to show a change.
     pub(crate) fn has_subsecond_stamp(&self) -> bool {
         self.changed.1 != 0
     }

@@ -63,8 +63,9 @@ impl<'d> PreparedChange<'d> {
         Ok(self.put_if_unchanged(lock)?.is_some())
     }
 
-    /// Makes the change like [`PreparedChange::commit`]. Returns `None` if nothing was changed, and
-    /// `Some(None)` if the file was deleted or if the version of the new file is unknown.
+    /// Makes the change like [`PreparedChange::commit`]. Returns `None` if nothing was changed.
+    /// Otherwise the inner value is the version of the new file, or `None` if the file was deleted
+    /// or if the version is unknown.
     fn put_if_unchanged(self, lock: &Lock) -> Result<Option<Option<KnownFile>>, Error> {
         if !is_unchanged(self.dir, &self.name, self.current.as_ref())? || !lock.is_ours()? {
             return Ok(None);
@@ -81,8 +82,8 @@ impl<'d> PreparedChange<'d> {
 ///
 /// `edit` gets the current text, or `None` if there is no file, and returns the new text. If `edit`
 /// returns `None`, the file stays unchanged. `edit` also parses the text, so that a long text is
-/// parsed only once. The outer error of `edit` means that the text can't be parsed. The file is
-/// then read again until a timeout; after the timeout the call fails with [`Error::Corrupt`].
+/// parsed only once. If the text can't be parsed, `edit` returns the outer error. The file may then
+/// be half-written and is read again; after a timeout the call fails with [`Error::Corrupt`].
 ///
 /// A caller that already has the current content passes it as `current`. The file is then read only
 /// if another program has changed it. `on_placed` gets the version of the new file before the lock

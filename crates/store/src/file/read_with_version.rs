@@ -26,7 +26,7 @@ pub(crate) const HALF_WRITTEN_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub(crate) struct FileSnapshot {
     bytes: Vec<u8>,
-    identity: FileVersion,
+    version: FileVersion,
     /// Whether the file had been changed shortly before this snapshot was read. See
     /// [`FileVersion::is_recently_changed`].
     recently_changed: bool,
@@ -34,18 +34,18 @@ pub(crate) struct FileSnapshot {
 }
 
 impl FileSnapshot {
-    /// Makes a snapshot of the file `name` from a cached text. `None` if the file no longer has the
-    /// version `identity`, which the text was read from.
+    /// Makes a snapshot of the file `name` from `text`, which was read earlier, when the file had
+    /// the version `version`. `None` if the file no longer has this version.
     pub(crate) fn from_cache(
         dir: &DirHandle,
         name: &str,
-        identity: FileVersion,
+        version: FileVersion,
         text: &str,
     ) -> Result<Option<FileSnapshot>, Error> {
-        let stat = dir.stat(name)?.filter(|stat| FileVersion::from_stat(stat) == identity);
+        let stat = dir.stat(name)?.filter(|stat| FileVersion::from_stat(stat) == version);
         Ok(stat.map(|stat| FileSnapshot {
             bytes: text.as_bytes().to_vec(),
-            identity,
+            version,
             recently_changed: false,
             stat,
         }))
@@ -69,12 +69,12 @@ impl FileSnapshot {
     /// The file's version, for a later comparison. `None` if the file was changed shortly before
     /// the read or during the read, because a later change may then leave the same version.
     pub(crate) fn stable_version(&self) -> Option<FileVersion> {
-        (!self.recently_changed && self.bytes.len() as u64 == self.identity.size()).then_some(self.identity)
+        (!self.recently_changed && self.bytes.len() as u64 == self.version.size()).then_some(self.version)
     }
 
-    /// The permission bits for the file that replaces this one, without write permission for the
-    /// group and others. The new file may have another group, because some directories give their
-    /// own group to new files.
+    /// The permission bits for the file that replaces this one. They never let the group or others
+    /// write. The new file may have another group than this one, because some directories give
+    /// their own group to new files.
     pub(super) fn mode(&self) -> u32 {
         self.stat.st_mode & 0o7755
     }
@@ -140,8 +140,8 @@ pub(crate) fn read_and_parse<T>(
 }
 
 /// The backoff between reads of a file that may be half-written. It ends when the file has been
-/// unchanged for `timeout`. The caller must read the file before this call checks the file's age.
-/// If the check came first, a write between check and read would go unnoticed.
+/// unchanged for `timeout`. This call checks how long ago the file changed, so the caller must read
+/// the file first. If the check came before the read, a write between the two would go unnoticed.
 pub(crate) fn half_written_backoff(dir: &DirHandle, name: &str, timeout: Duration) -> Result<Backoff, Error> {
     let unchanged_for = || {
         FileVersion::stat_file(dir, name)
@@ -197,12 +197,12 @@ fn read_opened(
     if bytes.len() as u64 > limit {
         return Err(Error::TooLarge { path: dir.join(name), size, limit });
     }
-    let identity = FileVersion::from_stat(&stat);
-    Ok(Some(FileSnapshot { bytes, identity, recently_changed: identity.is_recently_changed(read_at), stat }))
+    let version = FileVersion::from_stat(&stat);
+    Ok(Some(FileSnapshot { bytes, version, recently_changed: version.is_recently_changed(read_at), stat }))
 }
 
 /// Reads the content of a file. Stops after `limit` + 1 bytes, so that the caller can detect a file
-/// that is too large. If the file has `size` bytes, one read call is enough.
+/// that is too large. `size` is the expected size; if it is right, one read call is enough.
 fn read_bytes(mut file: File, size: u64, limit: u64) -> std::io::Result<Vec<u8>> {
     let buffer_size = size.min(limit) as usize + 1;
     let mut bytes = vec![0; buffer_size];
@@ -246,9 +246,9 @@ fn open_regular_file(dir: &DirHandle, name: &str) -> Result<Option<(File, FileSt
     let reject = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
     let fd = match openat(dir, name, flags, Mode::empty()) {
         Ok(fd) => fd,
-        // This call found the old file just before another process exchanged it for a new one (see
-        // `tail_rewrite`). That process now has a write lease on the old file. The name already
-        // leads to the new file, so a second attempt succeeds.
+        // Another process has a write lease on the file that this call found. That process has just
+        // exchanged the file for a new one (see `tail_rewrite`) and now overwrites the old file.
+        // The name already leads to the new file, so a second attempt succeeds.
         Err(Errno::EWOULDBLOCK) => match openat(dir, name, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(errno) => return Err(Error::io("open", &dir.join(name), errno)),
@@ -265,8 +265,9 @@ fn open_regular_file(dir: &DirHandle, name: &str) -> Result<Option<(File, FileSt
     Ok(Some((File::from(fd), stat)))
 }
 
-/// Whether the file `name` is unchanged since `snapshot`. The content is read again only
-/// if the timestamps of the snapshot can't show a change.
+/// Whether the file `name` is unchanged since `snapshot`. `None` as the snapshot means that the
+/// file was missing. The content is read again only if the timestamps of the snapshot can't show a
+/// change.
 pub(super) fn is_unchanged(
     dir: &DirHandle,
     name: &str,
@@ -276,11 +277,12 @@ pub(super) fn is_unchanged(
         (Some(stat), Some(snapshot)) => (stat, snapshot),
         (stat, snapshot) => return Ok(stat.is_none() && snapshot.is_none()),
     };
-    if FileVersion::from_stat(&stat) != snapshot.identity {
+    if FileVersion::from_stat(&stat) != snapshot.version {
         return Ok(false);
     }
-    // The versions are equal. That proves nothing if the file was changed during the read or
-    // shortly before: a later write may have the same timestamp. Then the contents are compared.
+    // The versions are equal. That proves nothing if the file was changed shortly before or during
+    // the read for the snapshot: a later write may have the same timestamp. In this case, the
+    // contents are compared.
     if snapshot.stable_version().is_some() {
         return Ok(true);
     }
@@ -298,15 +300,15 @@ mod tests {
     #[test]
     fn a_version_read_within_one_clock_tick_of_its_change_is_not_stable() {
         let changed = (1_771_000_000, 999_000_000);
-        let identity = FileVersion { device: 1, inode: 2, size: 3, modified: (0, 0), changed };
+        let version = FileVersion { device: 1, inode: 2, size: 3, modified: (0, 0), changed };
         let time_at = |milliseconds: u64| UNIX_EPOCH + Duration::from_millis(milliseconds);
         let changed_ms = 1_771_000_000_999;
         assert!(
-            identity.is_recently_changed(time_at(changed_ms))
-                && identity.is_recently_changed(time_at(changed_ms + 49))
+            version.is_recently_changed(time_at(changed_ms))
+                && version.is_recently_changed(time_at(changed_ms + 49))
         );
-        assert!(!identity.is_recently_changed(time_at(changed_ms + 50)), "the clock tick has passed");
-        assert!(identity.is_recently_changed(time_at(changed_ms - 60_000)), "the clock was set back");
+        assert!(!version.is_recently_changed(time_at(changed_ms + 50)), "the clock tick has passed");
+        assert!(version.is_recently_changed(time_at(changed_ms - 60_000)), "the clock was set back");
     }
 
     #[test]

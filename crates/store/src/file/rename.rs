@@ -41,8 +41,9 @@ pub(super) fn rename_exchange(_: &DirHandle, _: &str, _: &str) -> nix::Result<()
     Err(Errno::ENOSYS)
 }
 
-/// Renames a file unless `to` exists, where the file system can't check and rename in one step. If
-/// another program creates `to` between the check and the rename, the rename replaces that file.
+/// Renames a file unless `to` exists, by a check and a rename. Used where the system can't do both
+/// in one step. If another program creates `to` between the two steps, the rename replaces that
+/// program's file.
 fn rename_if_absent(dir: &DirHandle, from: &str, to: &str) -> nix::Result<()> {
     use nix::fcntl::AtFlags;
     match nix::sys::stat::fstatat(dir, to, AtFlags::AT_SYMLINK_NOFOLLOW) {

@@ -28,8 +28,8 @@ use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-/// If the shadow copy lacks at most this many bytes, they are written together with the new tail,
-/// by one system call.
+/// Maximum number of bytes before the new tail that are read and written together with the tail, by
+/// one system call. If the shadow copy lacks more bytes, the kernel copies them first.
 const MAX_INLINE_COPY: u64 = 64 << 10;
 
 /// An open file that still has its known version.
@@ -43,8 +43,8 @@ pub(crate) struct LongFile<'d> {
 }
 
 impl<'d> LongFile<'d> {
-    /// Opens the file `name`. `None` if the file is missing, no longer has the version `known`, or
-    /// has timestamps of whole seconds, which are too coarse to show a change.
+    /// Opens the file `name`. `None` if the file is missing or no longer has the version `known`.
+    /// Also `None` if its timestamps are whole seconds, which are too coarse to show a change.
     pub(crate) fn open(
         dir: &'d DirHandle,
         name: &'d str,
@@ -104,8 +104,9 @@ impl<'d> LongFile<'d> {
         }
         failpoint::hit("shadow.exchanged");
         let version_of = |name| FileVersion::stat_file(self.dir, name);
-        // The exchange has already stored the message. So a failed `stat` must not be an error:
-        // after an error the caller would send the message again.
+        // The exchange has already stored the change. So a failed `stat` must not be an error:
+        // after an error the caller would make the change again, and a message would be stored
+        // twice.
         let (Ok(public), Ok(old)) = (version_of(self.name), version_of(&staged.name)) else {
             return Ok(SwapOutcome::Done(None));
         };
@@ -170,9 +171,9 @@ impl<'d> LongFile<'d> {
         // then wait.
         let lease = WriteLease::take(file).ok_or(std::io::ErrorKind::ResourceBusy)?;
         if shadow_file.is_some() && durability >= Durability::Ordered {
-            // This file had the inbox's name before the last exchange, and is now overwritten. If
-            // the exchange is not flushed to the disk first, the inbox's name may lead to this file
-            // again after a power loss.
+            // The shadow copy was the inbox itself before the last exchange, and is now
+            // overwritten. If the exchange is not flushed to the disk first, a power loss may undo
+            // it. The inbox's name would then lead to the overwritten file.
             fsync(self.dir)?;
         }
         let tail_start = if shared_bytes - start > MAX_INLINE_COPY { shared_bytes } else { start };
@@ -216,15 +217,16 @@ impl<'d> LongFile<'d> {
 /// The result of [`LongFile::swap_in`].
 #[derive(Debug)]
 pub(crate) enum SwapOutcome {
-    /// Nothing was changed: the two files can't be exchanged, or another program changed the file
-    /// first.
+    /// Nothing was changed: the two files can't be exchanged, another program changed the file
+    /// first, or this process lost the lock.
     Rejected,
     /// The change is stored. Contains the file's new version, or `None` if it is unknown.
     Done(Option<KnownFile>),
 }
 
-/// A copy of the file with the new tail. After the exchange, the copy's name leads to the old file.
-/// Dropping a `StagedCopy` deletes the file that has the copy's name.
+/// A copy of the file with the new tail, under a temporary name. After the exchange, the temporary
+/// name leads to the old file. Dropping a `StagedCopy` deletes the file that has the temporary
+/// name.
 #[derive(Debug)]
 pub(crate) struct StagedCopy<'d> {
     dir: &'d DirHandle,
@@ -258,8 +260,8 @@ fn copy_range(file: &File, shadow: &File, start: u64, end: u64) -> std::io::Resu
     if count == end - start { Ok(()) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Writes `tail` at offset `offset`. `size` is the size of the shadow copy. If the shadow copy is
-/// longer than the new content, it is truncated.
+/// Writes `tail` into the shadow copy, which has `size` bytes, from `offset` on. If the shadow copy
+/// was longer than its new content, the rest is cut off.
 fn write_tail(
     (shadow, size): (&File, u64),
     tail: &[u8],

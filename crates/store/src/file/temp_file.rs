@@ -66,8 +66,8 @@ impl<'d> TempFile<'d> {
     }
 
     /// Replaces `target` by the temporary file. Returns the version of the new file, or `None` if
-    /// another program has already changed it. The caller flushes the directory with [`sync_dir`]
-    /// after it has released its locks.
+    /// another program has already changed the new file. The caller flushes the directory with
+    /// [`sync_dir`] after it has released its locks.
     pub(crate) fn replace(mut self, target: &str) -> Result<Option<KnownFile>, Error> {
         let written_version = self.identity();
         failpoint::hit_before_call("store.replace")
@@ -85,8 +85,8 @@ impl<'d> TempFile<'d> {
         fstat(&self.file).ok().map(|stat| FileVersion::from_stat(&stat))
     }
 
-    /// Renames the temporary file to `target` if `target` does not exist. Returns false if it
-    /// exists. As after [`TempFile::replace`], the caller flushes the directory.
+    /// Renames the temporary file to `target` if `target` does not exist. Returns false if `target`
+    /// exists. The caller then flushes the directory, as after [`TempFile::replace`].
     pub(crate) fn create(mut self, target: &str) -> Result<bool, Error> {
         let path = self.dir.join(target);
         failpoint::hit_before_call("store.create-file").map_err(|cause| Error::io("create", &path, cause))?;

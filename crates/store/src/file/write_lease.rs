@@ -1,9 +1,9 @@
 //! Write leases, which show whether another process has a file open.
 //!
 //! The kernel grants a write lease only if the file is open exactly once. While the lease is held,
-//! every other `open` of the file waits. A network file system may grant a lease although another
-//! machine has the file open. A layered file system may do so although another layer has the file
-//! open. So leases are used only on file systems that [`super::multigrain_timestamps`] knows.
+//! every other `open` of the file waits. Leases are unreliable on network file systems, where
+//! another machine may have the file open, and on layered file systems, where another layer may. So
+//! leases are used only on file systems that [`super::multigrain_timestamps`] knows.
 //!
 //! The module has one `unsafe` call, because no library wraps `F_SETLEASE`.
 
@@ -42,8 +42,8 @@ impl Drop for WriteLease<'_> {
 #[cfg(target_os = "linux")]
 fn set_lease(file: &File, command: nix::libc::c_int, to: nix::libc::c_int) -> bool {
     use std::os::fd::AsRawFd;
-    // SAFETY: both commands take an integer argument, and the descriptor is open as long as `file`
-    // is borrowed.
+    // SAFETY: the commands `F_SETSIG` and `F_SETLEASE` take an integer argument, and the descriptor
+    // is open as long as `file` is borrowed.
     unsafe { nix::libc::fcntl(file.as_raw_fd(), command, to) == 0 }
 }
 

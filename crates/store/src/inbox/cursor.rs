@@ -38,7 +38,7 @@ pub struct InboxCursor {
     /// Id of the last entry. Marking the entry read does not change the id.
     last_entry_id: Uuid,
     /// The file's version. `None` if it can't show whether the file has changed.
-    identity: Option<FileVersion>,
+    version: Option<FileVersion>,
 }
 
 impl InboxCursor {
@@ -49,15 +49,16 @@ impl InboxCursor {
 
     /// Number of unread entries before the cursor.
     ///
-    /// The count is wrong if a writer changes an entry in place without moving the bytes behind the
-    /// entry. Known writers always move these bytes, because the read flags `true` and `false`
-    /// differ in length.
+    /// The entries before a cursor are counted again only if the bytes right before the cursor have
+    /// changed. So the count can be wrong if a program changes a read flag without changing the
+    /// length of the entry. Known programs change the length, because they write `true` or `false`.
     pub fn unread_count(&self) -> usize {
         self.unread_count
     }
 
-    /// Whether the inbox no longer begins with the entries before the previous cursor: entries were
-    /// removed or rewritten, or the file was replaced. If so, the read returned all entries as new.
+    /// Whether the read started again at the first entry and returned all entries as new. The inbox
+    /// then no longer begins with the entries of the earlier read: some were removed or rewritten,
+    /// or the file was replaced.
     pub fn is_reset(&self) -> bool {
         self.is_reset
     }
@@ -73,7 +74,7 @@ impl InboxCursor {
             end_offset: 0,
             end_fingerprint,
             last_entry_id: last,
-            identity: None,
+            version: None,
         }
     }
 
@@ -105,7 +106,7 @@ impl InboxCursor {
         self.end_offset = reader.end();
         self.end_fingerprint = hash_bytes(reader.bytes_before());
         let stable_version = reader.stable_version()?;
-        self.identity = stable_version.filter(|_| !self.has_more);
+        self.version = stable_version.filter(|_| !self.has_more);
         Ok((entries, self))
     }
 
@@ -117,7 +118,7 @@ impl InboxCursor {
         max_bytes: usize,
     ) -> Result<Option<NewEntries>, Error> {
         let unchanged = InboxCursor { is_reset: self.is_reset && self.has_more, ..self.clone() };
-        if self.identity.is_some() && FileVersion::stat_file(dir, name)? == self.identity {
+        if self.version.is_some() && FileVersion::stat_file(dir, name)? == self.version {
             return Ok(Some((Vec::new(), unchanged)));
         }
         let Some(mut reader) = open_reader(dir, name)? else { return Ok(None) };
@@ -133,8 +134,8 @@ impl Inbox {
     ///
     /// If the file has only grown, the cost depends on the new entries alone. If entries were
     /// marked read, the bytes behind them have moved. The next call then reads the whole file, and
-    /// still finds which entries are new. If the call can't find the last entry of `cursor`, all
-    /// entries count as new and the new cursor [is reset](InboxCursor::is_reset).
+    /// still finds which entries are new. If the last entry of the earlier read is no longer at its
+    /// index, all entries count as new and the new cursor [is reset](InboxCursor::is_reset).
     ///
     /// # Errors
     /// As [`Inbox::read`].
@@ -249,7 +250,7 @@ fn read_from_start(
 }
 
 /// Opens the file at its start. `None` if the file is missing or too large. The caller then reads
-/// the whole file, which reports the error.
+/// the whole file in the usual way, which returns the error for a file that is too large.
 fn open_reader(dir: &DirHandle, name: &str) -> Result<Option<ArrayReader>, Error> {
     Ok(ArrayReader::open(dir, name, FINGERPRINT_BYTES)?.filter(|reader| reader.size() <= INBOX_LIMIT))
 }

@@ -214,10 +214,10 @@ impl Inbox {
     fn change(&self, edit: impl Fn(&str) -> Result<Option<String>, json::JsonError>) -> Result<(), Error> {
         let dir = self.team.create_inboxes_dir()?;
         let is_known = self.is_trackable(dir);
-        // The positions of entries are computed before the lock is taken, and the tail index is
-        // written under the lock. If the index were written without the lock, another program could
-        // change the file first. The index would then be out of date, and the next change would
-        // read the whole file.
+        // The tail index is written while the lock is held. Without the lock, another program could
+        // change the file before the index is written, and the index would be out of date at once.
+        // The positions in the index are computed earlier, with the new text, because other
+        // programs do not wait long for the lock.
         let positions: Cell<Option<TailPositions>> = Cell::new(None);
         let edit = |text: Option<&str>| {
             let new_text = edit(text.unwrap_or("[]"))?;
@@ -311,7 +311,7 @@ fn text_if_changed(text: &str, new_text: String) -> Result<Option<String>, json:
 /// precede `current` in the inbox.
 ///
 /// An entry is found by its text. If another program reformatted the text, the entry is found by
-/// its message id. Two entries with the same text get two indexes.
+/// its message id. Two wanted entries with the same text get two different indexes.
 fn current_positions(current: &[InboxEntry], wanted: &[InboxEntry], before: usize) -> Vec<usize> {
     let has_text = |index: usize, entry: &InboxEntry| {
         current.get(index).is_some_and(|candidate| candidate.raw == entry.raw)

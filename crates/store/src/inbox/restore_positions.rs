@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// `entries` the inbox.
 ///
 /// A lost message is inserted before the messages that come after it in the journal, and after its
-/// sender's earlier messages. The inbox may have messages that are not in the journal yet, because
-/// a sender writes the journal after the inbox. Such messages of the same sender are ordered by
-/// their timestamps.
+/// sender's earlier messages. The inbox may also have messages that are not in the journal yet,
+/// because a sender writes to the inbox first. Among such messages of the same sender, the lost
+/// message is placed by its timestamp.
 pub(super) fn missing_messages<'m>(
     sent: &'m [(String, Message)],
     lost: &BTreeSet<String>,

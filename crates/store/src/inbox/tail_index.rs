@@ -23,8 +23,7 @@ use uuid::Uuid;
 /// Minimum size of an inbox that gets an index, in bytes. Reading a smaller inbox whole is faster.
 pub(super) const MIN_INDEXED_BYTES: u64 = 16 << 10;
 /// Maximum length of a tail that is replaced without the rest of the inbox, in bytes. If the tail
-/// is longer, the whole inbox is rewritten, and the lock is taken only after the new file is
-/// written.
+/// is longer, the whole inbox is rewritten. The new file is then written before the lock is taken.
 const MAX_TAIL_BYTES: u64 = 64 << 10;
 /// Size of an index file without its line feed, in bytes. Every index is padded with spaces to this
 /// size. So a reader never sees the end of an older, longer index while a new index is being
@@ -102,7 +101,7 @@ impl TailIndex {
     }
 
     /// Whether the next change copies only a tail and does not wait for the disk. If so, the caller
-    /// takes the lock before it writes the changed copy.
+    /// may hold the lock while it writes the changed copy.
     pub(super) fn is_cheap(&self, inbox: &Inbox) -> bool {
         self.file.is_cheap(inbox.team.io().durability)
     }
@@ -181,9 +180,10 @@ impl InboxTail<'_> {
     }
 }
 
-/// Finds the positions of the last entry and of the first unread entry. `text` is a tail that
-/// begins at `tail_start`. `first_unread` is the first unread entry before the change. If it lies
-/// before the tail, it is still the first one.
+/// Finds the positions of the last entry and of the first unread entry after a change of the inbox.
+/// `text` is the new tail, which begins at `tail_start`. `first_unread` is the first unread entry
+/// before the change. If that entry lies before the tail, the change did not touch it, and it is
+/// still the first unread entry.
 fn find_positions(
     text: &str,
     tail_start: EntryPosition,

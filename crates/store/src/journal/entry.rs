@@ -31,8 +31,9 @@ pub(super) enum JournalEntryKind {
     Read(Vec<String>),
     /// The messages with these ids were missing and were restored.
     Restored(Vec<String>),
-    /// The program that reads this inbox removes messages after it has read them. So a missing
-    /// message is not a lost one, and no more messages are restored in this inbox.
+    /// The program that reads this inbox removes messages after it has read them. So a message that
+    /// is missing from this inbox is not assumed to be lost, and no more messages are restored in
+    /// it.
     ReaderRemoves {},
     /// A new member got the name of the inbox. Earlier messages are not for that member.
     NameReused {},

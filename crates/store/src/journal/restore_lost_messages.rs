@@ -22,8 +22,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 const ROTATE_BYTES: u64 = 256 << 10;
 /// Maximum number of remembered ids of messages that were read before their sender recorded them.
 const MAX_EARLY_READS: usize = 1_024;
-/// Number of times that restored messages may disappear from an inbox. After that many times, the
-/// program that reads the inbox is assumed to remove read messages itself.
+/// Number of times that restored messages may disappear from an inbox again. After that, the
+/// program that reads the inbox is assumed to remove read messages itself. No more messages are
+/// then restored in this inbox.
 const REMOVALS_UNTIL_READER: u32 = 3;
 
 /// What kind of program reads an inbox.
@@ -92,9 +93,10 @@ impl JournalFile {
 }
 
 impl InboxReconciler {
-    /// Reads the journal entries that were added since the last call. The caller does this before
-    /// it reads an inbox. A sender writes to the inbox before the journal. So a recorded message
-    /// that the inbox lacks afterwards was removed from it.
+    /// Reads the journal entries that were added since the last call. The caller must call this
+    /// before it reads an inbox. A sender writes a message to the inbox first and to the journal
+    /// second. So if a message is in the journal and the inbox that is read afterwards lacks it,
+    /// the message was removed from the inbox.
     ///
     /// # Errors
     /// `Io`, `Untrusted`.
@@ -168,8 +170,9 @@ impl InboxReconciler {
         self.unread.remove(inbox.file_name());
     }
 
-    /// Compares the journal with the scanned inbox, and restores messages that are missing and
-    /// unread. Returns the restored messages. Each message is restored only once.
+    /// Compares the journal with an inbox that was just scanned, and restores messages that are
+    /// unread and missing from the inbox. Returns the restored messages. Each message is restored
+    /// only once.
     ///
     /// # Errors
     /// The errors of changing the inbox. After an error, the next call tries again.
@@ -201,16 +204,17 @@ impl InboxReconciler {
             .iter_mut()
             .filter(|(id, state)| **state == MessageState::InInbox && missing_ids.contains(*id))
             .for_each(|(_, state)| *state = MessageState::NotSeen);
-        // Since the last read of the journal, the inbox's owner may have read one of these
-        // messages, and another program may have removed that message. The journal then says that
-        // it was read, so it is not lost.
+        // The journal is read again. Since the last time, the inbox's owner may have read one of
+        // these messages, and another program may then have removed the message. A message that the
+        // journal records as read is not lost.
         self.read_journal(inbox.team())?;
         let lost = self.find_lost(inbox, &missing_ids, reader)?;
         if lost.is_empty() { Ok(Vec::new()) } else { self.restore(inbox, &lost) }
     }
 
-    /// The messages of `missing_ids` that are to be restored. The other messages of `missing_ids`
-    /// are forgotten.
+    /// The ids in `missing_ids` of messages that must be restored. The other messages are
+    /// forgotten: they were restored once already, or the program that reads this inbox removes
+    /// messages after reading them.
     fn find_lost(
         &mut self,
         inbox: &Inbox,
@@ -256,9 +260,10 @@ impl InboxReconciler {
         Ok(restored)
     }
 
-    /// Counts that restored messages disappeared from the inbox again, unless the inbox's
-    /// reader has ever recorded a read. Returns true when the reader is first assumed to remove
-    /// messages itself.
+    /// Counts how often restored messages have disappeared from the inbox again. Returns true if
+    /// the count has just become large enough to assume that the program which reads the inbox
+    /// removes messages itself. Does not count if that program has ever recorded a read in the
+    /// journal.
     fn count_removal(&mut self, inbox_file: &str) -> bool {
         if self.noting_inboxes.contains(inbox_file) {
             return false;
@@ -315,8 +320,9 @@ impl InboxReconciler {
     }
 }
 
-/// Updates the state of the message in `entry` and returns its id. `None` if the message is read or
-/// is not in `unread`, the unread messages.
+/// Updates `unread`, the unread messages, by an entry of the inbox. If the entry is read, its
+/// message is removed. Otherwise the message is noted as being in the inbox, and its id is
+/// returned. `None` if the entry is read or is not in `unread`.
 fn observe(unread: &mut BTreeMap<String, MessageState>, entry: &InboxEntry) -> Option<String> {
     let id = entry_id(entry);
     let state = unread.get_mut(&id)?;

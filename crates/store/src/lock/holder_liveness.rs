@@ -7,8 +7,9 @@
 //! reboots.
 //!
 //! A process that is killed between `mkdir` and the flock leaves a sticky directory with a free
-//! flock, which counts as the lock of a dead process. If a process is only stopped there, another
-//! process may take the lock over meanwhile. So the creator checks its lock with [`confirm`].
+//! flock, which counts as the lock of a dead process. If the process is not killed but only stopped
+//! at this point, another process may take over the lock. So the creator of a lock checks by
+//! [`confirm`] that the lock still belongs to it.
 //!
 //! Nothing is stored in the directory, and there is no second file to clean up. If the file system
 //! has no flock on directories, a lock becomes stale only by its age, after ten seconds.
@@ -38,20 +39,23 @@ pub(super) enum HolderProbe {
     Unknown,
 }
 
-/// How long a process watches a sticky lock before it tries to take the lock's flock. The creator
-/// of the lock takes the flock sooner, unless the creator is stopped at that moment.
+/// How long a process watches a sticky lock before it tries to take the lock's flock, to find out
+/// whether the holder is alive. The creator of a lock takes the flock sooner, unless the creator is
+/// stopped at that moment.
 pub(super) const PROBE_DELAY: Duration = Duration::from_millis(50);
-/// Within this time after `mkdir`, no other process can have watched the lock for `PROBE_DELAY`.
-/// The time is only half of `PROBE_DELAY`, because clocks advance in ticks.
+/// Within this time after `mkdir`, the creator certainly still owns the lock, because no other
+/// process can have watched the lock for `PROBE_DELAY`. The time is only half of `PROBE_DELAY`,
+/// because clocks advance in ticks.
 const UNPROBED_FOR: Duration = Duration::from_millis(25);
-/// How long after `mkdir` the creator may confirm a lock that other processes cannot probe, because
-/// the file system has no flock on directories, or because `mkdir` has not set the sticky bit.
-/// Other processes take over such a lock by its age, after [`LOCK_STALE_AFTER`], which is ten
-/// seconds. A creator that was stopped for longer gives the lock up.
+/// How long after `mkdir` the creator may still confirm a lock if the flock can't show other
+/// processes that the creator is alive. This is so if the file system has no flock on directories,
+/// or if `mkdir` has not set the sticky bit. Other processes take over such a lock by its age,
+/// after [`LOCK_STALE_AFTER`], which is ten seconds. So a creator that was stopped for longer than
+/// this timeout gives up the lock.
 ///
-/// The time is only half of [`LOCK_STALE_AFTER`], because the creator measures it with its own
-/// clocks. Other processes compare the lock's timestamp, which may come from the clock of a file
-/// server.
+/// The timeout is only half of [`LOCK_STALE_AFTER`], because the creator measures it with its own
+/// clocks, while other processes compare the lock's timestamp. The timestamp may come from the
+/// clock of a file server.
 ///
 /// [`LOCK_STALE_AFTER`]: super::stamp::LOCK_STALE_AFTER
 const CONFIRM_TIMEOUT_WITHOUT_PROBE: Duration = Duration::from_secs(5);
@@ -121,9 +125,9 @@ pub(super) fn confirm(
     }
 }
 
-/// Whether this process still owns a new lock, whose flock it has just taken. Shortly after `mkdir`
-/// it does, because no other process takes over a lock so early. Later it does only if the lock has
-/// the sticky bit and is still at its path.
+/// Whether this process still owns a lock that it has just created, and whose flock it has just
+/// taken. Shortly after `mkdir` it does, because no other process takes over a lock so early. Later
+/// it owns the lock only if the lock has the sticky bit and is still at its path.
 fn is_still_held(
     dir: &DirHandle,
     name: &str,
@@ -137,8 +141,8 @@ fn is_still_held(
     let is_ours =
         creation_time.is_within(if MKDIR_SETS_STICKY { UNPROBED_FOR } else { CONFIRM_TIMEOUT_WITHOUT_PROBE });
     if is_ours && !has_sticky_bit(stat) {
-        // The sticky bit may be set only while the flock is held, as it is here. If the file system
-        // has no sticky bit, the lock is stale after ten seconds.
+        // The sticky bit may be set only while the flock is held, as it is here. An error does no
+        // harm: a lock without the sticky bit becomes stale only by its age, after ten seconds.
         fchmod(flock.file(), sticky_mode()).ok();
     }
     is_ours

@@ -1,7 +1,9 @@
-//! Takes the exclusive kernel lock (flock) of a file whose state other processes check.
+//! Takes the exclusive kernel lock (flock) of a file, although other processes briefly take shared
+//! locks of the same file.
 //!
-//! To find out whether a process holds the exclusive lock, a reader takes a shared lock for a
-//! moment. A process that requests the exclusive lock at this moment fails, and must try again.
+//! The other processes are readers, which test whether any process holds the exclusive lock. For
+//! this, a reader takes a shared lock and releases it at once. During this moment the exclusive
+//! lock can't be taken, so the attempt must be repeated.
 
 use super::flock::Flock;
 use crate::backoff::Backoff;
@@ -13,12 +15,13 @@ const READERS_TIMEOUT: Duration = Duration::from_secs(2);
 /// The first and the longest wait between two attempts.
 const WAITS: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(20)];
 
-/// Takes the exclusive lock of a file.
+/// Takes the exclusive lock of a file. While readers have shared locks, tries again for up to two
+/// seconds.
 ///
 /// # Errors
 ///
-/// `WouldBlock` at once if another process holds the exclusive lock, and after two seconds if readers
-/// kept the lock; the errors of the system.
+/// `WouldBlock` at once if another process holds the exclusive lock, or after two seconds if
+/// readers still have shared locks; the errors of the system.
 pub fn lock_between_readers(mut file: File) -> Result<Flock, TryLockError> {
     let mut backoff = Backoff::new(READERS_TIMEOUT, WAITS[0], WAITS[1]);
     loop {
@@ -49,11 +52,17 @@ mod tests {
         drop(lock);
         let reader = open_file();
         reader.try_lock_shared().unwrap();
-        let writer = std::thread::spawn({
-            let file = open_file();
-            move || lock_between_readers(file).map(|_| ())
+        // The reader keeps its lock for long enough that the first attempt below fails.
+        let reader_thread = std::thread::spawn(move || {
+            let reading_time = Duration::from_millis(200);
+            let mut backoff = Backoff::new(reading_time, reading_time, reading_time);
+            while backoff.wait() {}
+            reader.unlock()
         });
-        reader.unlock().unwrap();
-        writer.join().unwrap().unwrap();
+        assert!(
+            lock_between_readers(open_file()).is_ok(),
+            "the lock is tried again until the reader is done"
+        );
+        reader_thread.join().unwrap().unwrap();
     }
 }

@@ -49,8 +49,8 @@ impl StaleWatch {
         let watched = first_seen.elapsed();
         let stale = watched >= LOCK_STALE_AFTER || (stamp.is_stale() && watched >= STALE_CONFIRMATION);
         let is_sticky = has_sticky_bit(&stat);
-        // If timestamps are whole seconds, an earlier lock of the same name may have had the same
-        // stamp. So the watch takes longer.
+        // If the file system stores whole seconds only, an earlier lock of the same name may have
+        // had the same stamp. The two locks would look like one, so the lock is watched for longer.
         let probe_delay = if stamp.nanoseconds == 0 { STALE_CONFIRMATION * 4 } else { PROBE_DELAY };
         if self.is_no_directory || !(stale || is_sticky && watched >= probe_delay) {
             return Ok(LockObservation::Held);
@@ -63,9 +63,10 @@ impl StaleWatch {
                 self.holder_flock = Some(flock);
                 LockObservation::Stale
             }
-            // The process that has the flock lives, but was stopped while the lock was watched. If
-            // the lock is not sticky, that process is usually removing the lock, and gets more
-            // time: the lock is stale only after it was watched for ten seconds.
+            // The lock looks stale, but a live process has its flock. If the lock is sticky, that
+            // process is usually the holder, which was stopped, and the lock is stale. If the lock
+            // is not sticky, that process is usually another one that is just removing the lock.
+            // Such a lock becomes stale only after it was watched for ten seconds.
             HolderProbe::Alive if stale && (is_sticky || watched >= LOCK_STALE_AFTER) => {
                 LockObservation::Stale
             }

@@ -1,5 +1,5 @@
-//! The stamp that distinguishes a lock from later locks of the same name, and the time after which
-//! a lock is stale, which means that any program may take it over.
+//! The stamp of a lock, which distinguishes it from later locks of the same name. Also defines the
+//! age from which on a lock is stale, so that any program may take it over.
 
 use nix::sys::stat::FileStat;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

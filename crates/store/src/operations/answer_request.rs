@@ -1,6 +1,6 @@
 //! The lead's answers to members' requests. The calling program writes an answer into the files
-//! itself. It does not pass the answer to another program as an argument, because an answer may be
-//! longer than an argument can be.
+//! itself. It does not pass the answer to another program as a command-line argument, because the
+//! kernel limits the length of arguments.
 
 use super::caller::Caller;
 use protocol::allowed_callers::AllowedCallers;

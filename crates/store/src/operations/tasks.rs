@@ -30,13 +30,13 @@ impl Caller {
     }
 
     /// Changes a task. If the change completes the task and the caller is a teammate, the lead is
-    /// notified. If the task becomes pending and a run file names an owner for it, that member owns
-    /// it again, unless the member has left the team or is the caller.
+    /// notified. If a task of a run file becomes pending, the owner that the run file names gets
+    /// the task again. The exception is an owner that has left the team or is the caller.
     ///
     /// # Errors
-    /// As [`Caller::create_task`]; `NotPermitted` if the task tracks an agent, or if the task has a
-    /// command and a teammate may not make this change; `Refused` if the change would take the task
-    /// from a process that runs it; `Partial` if the lead could not be notified.
+    /// As [`Caller::create_task`]. `NotPermitted` also if the task tracks an agent, or if the task
+    /// has a command and a teammate may not make this change. `Refused` if the change would take
+    /// the task from a process that runs it. `Partial` if the lead could not be notified.
     pub fn update_task(&self, id: &TaskId, update: TaskUpdate, at_ms: u64) -> Result<Task, ErrorReport> {
         check_not_internal(update.metadata.as_ref())?;
         self.check_command_allowed(update.metadata.as_ref())?;
@@ -158,8 +158,10 @@ impl Caller {
         }
     }
 
-    /// Whether an update only records progress, or only changes links or other metadata. The caller
-    /// records progress if it starts a pending task, releases its own task, or completes a task.
+    /// Whether any teammate may make this update of a task with a command, because the update only
+    /// records progress or changes links and other metadata. New texts and deleting the task are
+    /// not allowed. If the task is closed, has failed, or belongs to another member, restarting or
+    /// reassigning it and clearing its failure are not allowed either.
     fn is_progress(&self, task: &Task, update: &TaskUpdate) -> bool {
         let is_reworded =
             [&update.subject, &update.description, &update.active_form].into_iter().any(Option::is_some);

@@ -30,9 +30,9 @@ pub(super) struct CachedTask {
     pub(super) task: Arc<Task>,
     /// Why the file can't be read. `task` is a placeholder then.
     pub(super) error: Option<String>,
-    /// The file's version when the task was read. `None` if the file could change without getting a
-    /// different version.
-    identity: Option<FileVersion>,
+    /// The file's version when the task was read, by which a later change is detected. `None` if a
+    /// later change might get the same timestamps and so go unnoticed.
+    version: Option<FileVersion>,
 }
 
 /// The task list that a team handle or one of its clones read last. `None` before the first read. A
@@ -76,16 +76,17 @@ impl TaskCache {
             read_some(io, dir, &cached, changed)?.into_iter().map(|task| (task.id, task)).collect();
         let mut guard = self.lock();
         let list = guard.get_or_insert_with(|| CachedList::new(Arc::clone(&cached)));
-        // If no other caller has a reference to the list, it is changed in place, and only the
-        // changed tasks are copied. Otherwise the whole list is copied.
+        // This function's own reference to the list is dropped. If no other caller has one, the
+        // list is changed in place, and only the changed tasks are copied. Otherwise the whole list
+        // is copied.
         drop(cached);
         changed.iter().for_each(|id| list.update(*id, changed_tasks.remove(id)));
         Ok(Arc::clone(&list.tasks))
     }
 
     /// Reads the list if nothing is cached. A program that changes tasks calls this before it takes
-    /// a ticket (the flock on the list), so that others do not wait for this read. With the ticket,
-    /// only files that have changed since are read again.
+    /// a ticket (the flock on the list). So other programs do not wait for this read. With the
+    /// ticket, only files that have changed since are read again.
     pub(super) fn load_if_empty(&self, io: &IoContext, dir: &DirHandle) -> Result<(), Error> {
         if self.cached_tasks().is_some() { Ok(()) } else { self.refresh(io, dir).map(drop) }
     }
@@ -106,14 +107,14 @@ impl TaskCache {
 
 impl CachedList {
     fn new(entries: Arc<Vec<CachedTask>>) -> CachedList {
-        let tasks = Arc::new(entries.iter().map(|entries| Arc::clone(&entries.task)).collect());
+        let tasks = Arc::new(entries.iter().map(|entry| Arc::clone(&entry.task)).collect());
         CachedList { entries, tasks }
     }
 
     /// Replaces, inserts or removes the task `id`. `None` removes it.
     fn update(&mut self, id: TaskId, new_entry: Option<CachedTask>) {
         let (entries, tasks) = (Arc::make_mut(&mut self.entries), Arc::make_mut(&mut self.tasks));
-        match (entries.binary_search_by_key(&id, |entries| entries.id), new_entry) {
+        match (entries.binary_search_by_key(&id, |entry| entry.id), new_entry) {
             (Ok(index), Some(new_entry)) => {
                 tasks[index] = Arc::clone(&new_entry.task);
                 entries[index] = new_entry;
@@ -152,10 +153,10 @@ fn read_parallel(
     let thread_count = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     std::thread::scope(|scope| {
         let chunks = ids.chunks(ids.len().div_ceil(thread_count));
-        let thread_count: Vec<_> =
+        let threads: Vec<_> =
             chunks.map(|ids| scope.spawn(move || read_some(io, dir, cached, ids))).collect();
         let mut tasks = Vec::with_capacity(ids.len());
-        for thread in thread_count {
+        for thread in threads {
             tasks.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
         }
         Ok(tasks)
@@ -207,15 +208,12 @@ impl CachedTask {
     /// Reads one task. `None` if the file was deleted since the directory was listed.
     fn read(io: &IoContext, dir: &DirHandle, id: TaskId, timeout: Duration) -> Option<CachedTask> {
         match read_task(io, dir, id, timeout).transpose()? {
-            Ok((snapshot, task)) => Some(CachedTask {
-                id,
-                task: Arc::new(task),
-                error: None,
-                identity: snapshot.stable_version(),
-            }),
+            Ok((snapshot, task)) => {
+                Some(CachedTask { id, task: Arc::new(task), error: None, version: snapshot.stable_version() })
+            }
             Err(reason) => {
                 let task = Arc::new(placeholder_task(id, &reason));
-                Some(CachedTask { id, task, error: Some(reason_without_path(reason)), identity: None })
+                Some(CachedTask { id, task, error: Some(reason_without_path(reason)), version: None })
             }
         }
     }
@@ -239,8 +237,8 @@ impl CachedTask {
 
     /// Whether the file is known to be unchanged since it was read.
     fn is_current(&self, dir: &DirHandle) -> Result<bool, Error> {
-        match self.identity {
-            Some(identity) => Ok(FileVersion::stat_file(dir, &task_file_name(self.id))? == Some(identity)),
+        match self.version {
+            Some(version) => Ok(FileVersion::stat_file(dir, &task_file_name(self.id))? == Some(version)),
             None => Ok(false),
         }
     }
@@ -298,8 +296,8 @@ fn read_task(
     Ok(Some((snapshot, task)))
 }
 
-/// Parses a task. Invalid JSON is the outer error: the file may be half-written, and the caller
-/// reads it again. Other errors are the inner error.
+/// Parses a task. Returns invalid JSON as the outer error, because the file may be half-written and
+/// the caller then reads it again. Other errors are the inner error.
 fn parse(text: &str) -> Result<Result<Task, TaskError>, json::JsonError> {
     match Task::parse(text) {
         Err(TaskError::Json(error)) => Err(error),

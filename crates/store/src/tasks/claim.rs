@@ -81,7 +81,7 @@ impl Tasks {
     }
 
     /// Returns the task that `owner` has in progress, or claims a task like [`Tasks::claim`]
-    /// without an id. Tasks in progress for which `is_settled` returns true are skipped. The list
+    /// without an id. A task in progress is skipped if `is_skipped` returns true for it. The list
     /// is read once.
     ///
     /// In a long list, asks `hint` for a task first. If the hint says that there is no task, the
@@ -90,17 +90,17 @@ impl Tasks {
     pub fn resume_or_claim(
         &self,
         owner: &AgentName,
-        is_settled: impl Fn(TaskId) -> bool,
+        is_skipped: impl Fn(TaskId) -> bool,
         hint: impl Fn() -> NextTaskHint,
     ) -> Result<Task, Error> {
         match self.follow_hint(owner, hint)? {
-            HintOutcome::AlreadyOwned(task) if is_settled(task.id) => {}
+            HintOutcome::AlreadyOwned(task) if is_skipped(task.id) => {}
             HintOutcome::AlreadyOwned(task) | HintOutcome::Claimed(task) => return Ok(task),
             HintOutcome::NothingToClaim => return Err(self.none_available_error()),
             HintOutcome::NoHint => {}
         }
         let tasks = self.list_cached()?;
-        if let Some(task) = resumable_task(&tasks, owner).filter(|task| !is_settled(task.id)) {
+        if let Some(task) = resumable_task(&tasks, owner).filter(|task| !is_skipped(task.id)) {
             return Ok(task.clone());
         }
         self.next_id(&tasks, owner)?;

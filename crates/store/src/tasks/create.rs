@@ -88,9 +88,10 @@ impl Tasks {
         Ok(tasks)
     }
 
-    /// Creates the files of new tasks. `order` has the indexes of the tasks in the order of
-    /// creation. `build_tasks` builds the tasks, with ids from the given first id on. `build_tasks`
-    /// is called again only if another program has used an id in the meantime.
+    /// Creates the files of new tasks. `order` has the indexes of the tasks in the order in which
+    /// their files are created. `build_tasks` builds the tasks, with ids that ascend from the id
+    /// that it gets. `build_tasks` is called again only if another program has used one of these
+    /// ids in the meantime.
     fn place_files(
         &self,
         ticket: &Ticket,
@@ -132,7 +133,7 @@ impl Tasks {
     }
 
     /// Renames the temporary files to the names of the task files. Returns false if another program
-    /// has changed the high-water mark or already uses the first name.
+    /// has changed the high-water mark, or already uses the file name of the first task.
     fn put_files(
         &self,
         ticket: &Ticket,

@@ -1,5 +1,5 @@
-//! The high-water mark of a task list: the highest id that a deleted task or a batch of new tasks
-//! has had, in a file. New tasks get higher ids, so no id is used again.
+//! The high-water mark of a task list, which is kept in a file: the highest id of all tasks that
+//! were deleted or created in a batch. New tasks get higher ids, so no id is used again.
 
 use crate::backoff::Backoff;
 use crate::dir_handle::DirHandle;

@@ -35,8 +35,9 @@ pub struct TaskHolder {
 }
 
 impl Team {
-    /// Holds the task `id` while this process runs it for `member`. `None` if another process holds
-    /// the task, or if the file of this hold was removed meanwhile.
+    /// Marks the task `id` as run by this process for `member`, until the returned value is
+    /// dropped. `None` if another process runs the task, or if the file of the mark was removed
+    /// meanwhile.
     ///
     /// # Errors
     /// `Io`; [`Error::Untrusted`] if another user owns the directory.

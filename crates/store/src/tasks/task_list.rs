@@ -46,10 +46,12 @@ impl Tasks {
         Ticket::acquire(self.team.create_tasks_dir()?).map(drop)
     }
 
-    /// The highest id of all deleted tasks and of all batches. 0 if there are none.
+    /// The highest id of all tasks that were deleted or that were created in a batch. 0 if there
+    /// are no such tasks. New tasks get higher ids.
     ///
     /// # Errors
-    /// If the high-water mark can't be read or is not a number. No task can be created then.
+    /// Fails if the file of the high-water mark can't be read or has no number. No task can be
+    /// created then.
     pub fn high_water_mark(&self) -> Result<u32, Error> {
         Ok(self.team.tasks_dir()?.map(read_high_water_mark).transpose()?.map_or(0, |(mark, _)| mark))
     }

@@ -39,8 +39,9 @@ impl TaskUpdate {
         TaskUpdate { status: Some(status), ..TaskUpdate::default() }
     }
 
-    /// Checks the length of each text. `task` is the task after the update: its metadata, which
-    /// includes older fields, must be within the limit.
+    /// Checks the length of each text of the update. `task` is the task after the update. The limit
+    /// for metadata applies to all metadata of this task, including fields that the update does not
+    /// change.
     fn check_text_lengths(&self, task: &Task) -> Result<(), TextTooLong> {
         let TaskUpdate { subject, description, active_form, metadata, .. } = self;
         TextLimit::TASK_SUBJECT.check_all(subject)?;
