@@ -21,8 +21,8 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// How many times the run starts a daemon within [`START_WINDOW`] at most. If the daemon dies once
-/// more in that time, the run fails.
+/// The maximum number of times that a run starts the daemon within [`START_WINDOW`]. If the daemon
+/// dies once more in that time, the run fails.
 const MAX_STARTS: usize = 5;
 /// The time within which [`MAX_STARTS`] counts.
 const START_WINDOW: Duration = Duration::from_secs(60);
@@ -109,9 +109,9 @@ impl<'a> DaemonKeeper<'a> {
                         "cannot start teamd: it has said why above",
                     ));
                 }
-                // The new daemon died before it replied. If this run has used a daemon before, it
-                // tries the start again. Otherwise the cause is probably permanent, and the error
-                // is returned.
+                // The new daemon died before it replied. If an earlier daemon has replied to this
+                // run, the loop starts another daemon. Otherwise the cause is probably permanent,
+                // and the error is returned.
                 Err(error)
                     if error.kind == ErrorKind::NoDaemon
                         && matches!(self.tmux_target, TmuxTarget::Socket(_)) =>

@@ -26,7 +26,7 @@ pub enum IfTeamExists {
 pub(crate) enum ExistingTeam {
     /// There is no such team.
     Missing,
-    /// The run can continue with the team.
+    /// The team has work left, so the run can continue with it.
     ///
     /// `is_incomplete` is true if the team has no members and lacks some of the file's tasks. This
     /// happens if an earlier run was killed while it created or deleted the team.
@@ -100,8 +100,8 @@ fn foreign_team_error(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Op
     let is_in_file =
         |task: &Task| run_file_key(task).is_some_and(|key| file.tasks.iter().any(|spec| spec.key == key));
     let mut members = config.members.iter().filter(|member| !member.name.is_lead()).peekable();
-    // A person may have added members or tasks to this file's team. So one member or task that is
-    // in the file is enough.
+    // One member or task that is also in the run file proves that the file created the team. The
+    // others may be missing in the file, because a person may have added them.
     let foreign_entries = match (tasks.peek().is_some(), members.peek().is_some()) {
         (true, _) => (!tasks.any(is_in_file)).then_some("tasks"),
         (false, true) => (!members.any(|member| spec_of(file, &member.name).is_some())).then_some("members"),
@@ -119,9 +119,10 @@ fn spec_of<'a>(file: &'a RunFile, name: &AgentName) -> Option<&'a SpawnRequest> 
     file.members.iter().find(|member| member.name == *name)
 }
 
-/// Whether the team has every task of the run file, and no task of the team is left to do. Every
-/// member counts as running, even if it has ended. So a task counts as left to do if a member could
-/// do it after a new start.
+/// Whether the team has every task of the run file, and no task of the team is left to do.
+///
+/// Members that have ended count as running, because the run can spawn them again. So a task that
+/// one of them could do counts as left to do.
 pub(crate) fn is_complete(file: &RunFile, tasks: &[Task]) -> bool {
     let decision = evaluate(&RetryRules::from_file(file), tasks, &all_running(file));
     has_all_tasks(file, tasks)
@@ -147,9 +148,11 @@ pub(crate) fn difference_warnings(file: &RunFile, config: &TeamConfig, tasks: &[
     members.filter_map(|member| member_warning(file, member)).chain(task_warnings(file, tasks)).collect()
 }
 
-/// The warning for a member of the team that differs from the run file or is not in it. `None` if
-/// the member does not differ. Members that have ended are no longer in the team's config. The run
-/// spawns them again as the file says.
+/// The warning for a member in the team's config that is not in the run file, or that was spawned
+/// with other options than the file says. `None` if the member does not differ.
+///
+/// Members that have ended get no warning: they are no longer in the config, and the run spawns
+/// them again with the options in the file.
 fn member_warning(file: &RunFile, member: &Member) -> Option<String> {
     let (name, team) = (&member.name, &file.name);
     let Some(spec) = spec_of(file, name) else {
@@ -182,8 +185,9 @@ fn task_warnings(file: &RunFile, tasks: &[Task]) -> Vec<String> {
 pub(crate) fn rules_for_existing(file: &RunFile, tasks: &[Task]) -> RetryRules {
     let mut rules = RetryRules::from_file(file);
     for (spec, task) in matched_tasks(file, tasks).filter(|(spec, task)| has_other_owner(spec, task)) {
-        // A pending task is reserved for its owner. A started task has as owner the member that
-        // claimed it, so after a release any member may do it.
+        // A pending task has an owner only if it was assigned to that member, so a release keeps
+        // the owner. The owner of a started task may only have claimed the task, so after a release
+        // any member may do it.
         match task.owner.clone().filter(|_| task.status == TaskStatus::Pending) {
             Some(owner) => rules.owners.insert(spec.key.clone(), owner),
             None => rules.owners.remove(&spec.key),
@@ -210,9 +214,9 @@ fn changed_fields(spec: &TaskSpec, task: &Task) -> Vec<&'static str> {
     fields.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
 }
 
-/// Whether the team's task has another owner than the run file says. If the file names no owner, a
-/// started task may have any owner, because the member that claims a task becomes its owner. Always
-/// `false` for a completed or deleted task.
+/// Whether the owner of the team's task differs from the owner in the run file. Always `false` for
+/// a completed or deleted task. Also `false` for a started task without an owner in the file,
+/// because the member that claims a task becomes its owner.
 fn has_other_owner(spec: &TaskSpec, task: &Task) -> bool {
     match (&task.status, &spec.owner) {
         (TaskStatus::Completed | TaskStatus::Deleted, _) => false,

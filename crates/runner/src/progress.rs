@@ -42,8 +42,8 @@ pub struct TaskProgress {
 pub struct MemberProgress {
     /// The member's name.
     pub name: String,
-    /// What the member does: `idle`, `paused`, `gave-up`, `active: TASK`, `needs-answer: TASK`, or
-    /// a lifecycle such as `starting`.
+    /// What the member does, as a word for the screen: `idle`, `paused`, `gave-up`, `active: TASK`,
+    /// `needs-answer: TASK`, or a lifecycle such as `starting`.
     pub activity: String,
     /// Whether the member has an open plan or permission request.
     pub is_awaiting_answer: bool,

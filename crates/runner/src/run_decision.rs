@@ -110,7 +110,8 @@ impl TaskFate {
         }
     }
 
-    /// Whether this state of the task is final.
+    /// Whether nothing more will be done for the task in this run: it is completed, has failed for
+    /// good, or can never start.
     pub fn is_final(&self) -> bool {
         !matches!(self, TaskFate::Running | TaskFate::Waiting)
     }
@@ -216,9 +217,9 @@ fn evaluate_task(rules: &RetryRules, task: &Task, members: &MemberStates) -> (Ta
     }
 }
 
-/// Decides for a task that has failed or whose owner has exited. If a member can claim the task,
-/// the task is released, but at most `max_releases` times. If its owner is respawning or suspended,
-/// the run waits for the owner. Otherwise the task has failed.
+/// Decides whether a task that has failed, or whose owner has exited, is released. The task is
+/// released if a member can claim it, but at most `max_releases` times. If its owner is respawning
+/// or suspended, the run waits for the owner. Otherwise the task has failed.
 fn release_or_fail(
     release: TaskRelease,
     max_releases: u32,

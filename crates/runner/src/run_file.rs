@@ -197,7 +197,7 @@ fn parse_members(
     RunMembers { members: requests, worktree_members }
 }
 
-/// Stands for the team's name if that name is invalid, so that the members can still be checked.
+/// A placeholder for an invalid team name, so that the members can still be checked.
 fn placeholder_team() -> TeamName {
     TeamName::parse("unnamed").expect("it is a name")
 }
@@ -257,8 +257,7 @@ fn current_dir() -> Result<PathBuf, ErrorReport> {
     })
 }
 
-/// Parses a valid run file, for tests of other modules.
-/// Parses a run file for unit tests. Panics if it is invalid.
+/// Parses a run file for unit tests. Panics if the file is invalid.
 #[cfg(test)]
 pub(crate) fn parse_valid(text: &str) -> RunFile {
     let directory = std::env::temp_dir();

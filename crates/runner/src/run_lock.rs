@@ -1,11 +1,13 @@
 //! The lock that allows only one run of a team at a time. Two runs at a time would release each
 //! other's tasks.
 //!
-//! The kernel releases the lock when the process exits, but the lock file stays. Its first line is
-//! a note for a later run with `--resume`: whether the run deletes its team, and its exit code once
-//! the deletion has begun. The second line is the path of the run file. A run that has done
-//! everything removes both lines. So a second line in an unlocked file shows `teamctl status` and
-//! `teamctl why` that a run was killed ([`interrupted_run`]).
+//! The kernel releases the lock when the process exits, but the lock file stays, with two lines.
+//! The first line is a note for a later run with `--resume`: whether the earlier run was to delete
+//! its team at its end, or had already begun to, and then also its exit code. The second line is
+//! the path of the run file.
+//!
+//! A run that completes its work removes both lines. So a second line in an unlocked file shows
+//! that a run was killed. `teamctl status` and `teamctl why` report this ([`interrupted_run`]).
 
 use client::team_view::InterruptedRun;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -29,8 +31,8 @@ const DELETING_PREFIX: &str = "deleting exit_code=";
 /// What a run stores in the lock file for a later run of the same team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunNote {
-    /// The run does not delete its team. This is also the note if there was no run, or if the last
-    /// run has done everything.
+    /// The run keeps its team at its end. An empty lock file counts as this note too: there was no
+    /// earlier run, or the last run has completed its work.
     KeepTeam,
     /// The run will delete its team at its end.
     DeleteTeam,
@@ -40,8 +42,8 @@ pub(crate) enum RunNote {
 
 impl RunNote {
     /// Parses the first line of the lock file, which is the note of the last run. The other lines
-    /// are ignored. They may be the end of an older, longer note, if that run was killed while it
-    /// wrote.
+    /// are ignored. They may be left from an older, longer note that a run had only partly
+    /// overwritten when it was killed.
     fn parse(text: &str) -> RunNote {
         let line = text.split_inclusive('\n').next().unwrap_or_default();
         let exit_code =
@@ -107,7 +109,8 @@ pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, Erro
     let lock_error = |error: &dyn std::fmt::Display| ErrorReport::from_io("lock", &path, error);
     let mut options = File::options();
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-    // `interrupted_run` in another process may hold a shared lock, but only for a moment.
+    // `interrupted_run` in another process may hold a shared lock for a moment. Such a lock does
+    // not make this call fail.
     match lock_between_readers(file.map_err(|error| lock_error(&error))?) {
         Ok(lock) => Ok(RunLock { lock, path }),
         Err(TryLockError::WouldBlock) => {
@@ -123,8 +126,8 @@ fn lock_path(state: &Path, team: &TeamName) -> PathBuf {
     state.join(format!("run-{team}.lock"))
 }
 
-/// The run of `team` that was killed and that no other run has continued since. `None` if there is
-/// no such run, or if the lock file cannot be read. `state` is teamd's state directory.
+/// The last run of `team`, if it was killed and no run has continued it. `None` if there is no such
+/// run, or if the lock file cannot be read. `state` is teamd's state directory.
 pub fn interrupted_run(state: &Path, team: &Team) -> Option<InterruptedRun> {
     let mut file = File::open(lock_path(state, team.name())).ok()?;
     let run = run_of_note(&mut file)?;

@@ -17,8 +17,8 @@ const PAUSE_FACTOR: u32 = 4;
 const MAX_PAUSE: Duration = Duration::from_millis(200);
 
 /// Spawns the members, creates the tasks, and then runs the main loop until the run ends. If
-/// spawning or creating fails, a team that this run has created is removed, unless the daemon is
-/// gone.
+/// spawning a member or creating a task fails, a team that this run created is removed. The team is
+/// kept if the daemon is gone, because only the daemon can remove it.
 pub(crate) fn run_to_end(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorReport> {
     let result = set_policy_of_existing_team(run, state).and_then(|()| team_setup::populate(run, state));
     match result {
@@ -65,8 +65,8 @@ fn run_loop(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorR
                 wait_for_change(run, state, (started_at.elapsed() * PAUSE_FACTOR).min(MAX_PAUSE))?;
             }
             Ok(NextStep::RetrySoon) => drop(run.watcher.wait(Some(Instant::now() + TICK))?),
-            // These errors may be temporary, for example a full disk, a stopped daemon or a damaged
-            // file. So the step is repeated.
+            // An error of these kinds may be temporary, for example because of a full disk, a
+            // stopped daemon or a damaged file. So the loop reports the error and repeats the step.
             Err(error)
                 if [ErrorKind::Io, ErrorKind::Timeout, ErrorKind::InvalidData].contains(&error.kind) =>
             {
@@ -82,8 +82,8 @@ fn run_loop(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorR
 enum NextStep {
     /// Take the next snapshot at once, because the step has changed something.
     RepeatNow,
-    /// Take the next snapshot after [`TICK`], because a task could not be released. The run does
-    /// not wait for a file event, because no file may change before the release becomes possible.
+    /// Take the next snapshot after [`TICK`], because a task could not be released. The loop does
+    /// not wait for a file event here: the release may become possible without a change of a file.
     RetrySoon,
     /// Take the next snapshot after the next event.
     Wait,

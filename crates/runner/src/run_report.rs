@@ -13,7 +13,8 @@ pub struct RunReport {
     pub exit_code: u8,
     /// One entry for each task. Empty if the team is already deleted.
     pub tasks: Vec<TaskResult>,
-    /// Why the run ended before all tasks were final. `None` if all tasks are final.
+    /// Why the run ended although tasks were left to do. `None` if it ended because no task was
+    /// left to do.
     pub early_end: Option<ErrorReport>,
     /// A text for the user that says why there was nothing to do. `None` if the run did something.
     pub nothing_to_do: Option<String>,
@@ -41,8 +42,9 @@ pub(crate) fn exit_code(end: &RunEnd, tasks: &[TaskResult]) -> u8 {
     }
 }
 
-/// The error that says why the run ended before all tasks were final, with the command to type
-/// next. `None` if all tasks are final. `command` is the command with which the run was started.
+/// The error that says why the run ended although tasks were left to do, with the command to type
+/// next. `None` if the run ended because no task was left to do. `command` is the command with
+/// which the run was started.
 pub(crate) fn early_end(
     name: &TeamName,
     end: &RunEnd,

@@ -20,15 +20,16 @@ pub(crate) enum ResumePoint {
     Work(Option<Team>),
     /// Only the deletion of the team, whose members have ended.
     DeleteTeam(Team),
-    /// Only the rest of the deletion. The earlier run stored its exit code, began to delete the
-    /// team, and was then killed. `team` is `None` if some of the team's files are already deleted.
+    /// Only the remaining steps of the team's deletion. The earlier run stored its exit code, began
+    /// to delete the team, and was then killed. `team` is `None` if some of the team's files are
+    /// already deleted.
     FinishDeletion { team: Option<Team>, exit_code: u8 },
 }
 
 impl ResumePoint {
-    /// Decides from the existing team, the note of the earlier run, and the option `after_run`.
-    /// Returns `Break` with the team if the team is finished and is kept, so that nothing is left
-    /// to do.
+    /// Determines what a run has to do. This depends on the existing team, on the note of the
+    /// earlier run, and on whether this run keeps the team at its end. Returns `Break` with the
+    /// team if nothing is left to do, because the team is finished and is kept.
     pub(crate) fn determine(
         existing: ExistingTeam,
         note: RunNote,

@@ -35,7 +35,7 @@ pub(crate) enum RunEnd {
 /// Why the members of a run are shut down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndReason {
-    /// Every task is final.
+    /// No task is left to do.
     Finished,
     /// The run got SIGINT (Ctrl-C) or SIGTERM.
     Stopped,
@@ -91,10 +91,11 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Prepares the end of a run whose team has no work left.
+    /// Ends a run that has found a team with no work left. The results are computed from the task
+    /// list.
     ///
-    /// All members count as running, although they have ended. Otherwise the results would say of
-    /// each open task that its owner is gone, which is not why the task is open.
+    /// All members count as running, although they have ended. Otherwise the result of each open
+    /// task would be that its owner is gone, and this is not why the task is open.
     pub(crate) fn finish_without_work(&mut self, file: &RunFile) -> Result<RunEnd, ErrorReport> {
         self.snapshot.members = all_running(file);
         self.remember_tasks(&self.team.tasks().list()?);
@@ -123,8 +124,8 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Called after a step without an error, so that the next error is reported even if it equals
-    /// the last one.
+    /// Forgets the last reported error, so that the next error is reported even if it has the same
+    /// text. Called after a step of the main loop that had no error.
     pub(crate) fn forget_last_error(&mut self) {
         self.last_error = None;
     }
@@ -145,8 +146,9 @@ impl<'a> RunState<'a> {
         self.snapshot = snapshot;
     }
 
-    /// Stores a new snapshot that was taken during the shutdown. The decision still counts members
-    /// as running that ran before the shutdown. Otherwise their open tasks would count as failed.
+    /// Stores a new snapshot that was taken during the shutdown. Members that ran before the
+    /// shutdown still count as running in the decision. Otherwise their open tasks would count as
+    /// failed.
     pub(crate) fn update_while_ending(&mut self, rules: &RetryRules, snapshot: TeamSnapshot) {
         self.decide_at_end(rules, &snapshot.tasks);
         let members = std::mem::take(&mut self.snapshot.members);
@@ -176,14 +178,15 @@ impl<'a> RunState<'a> {
         fates.filter(|(_, fate)| **fate == TaskFate::Running).map(|(id, _)| *id).collect()
     }
 
-    /// Those of these tasks that have not failed by themselves.
+    /// Returns `tasks` without the tasks whose agent has reported a failure.
     pub(crate) fn unfailed(&self, tasks: Vec<TaskId>) -> Vec<TaskId> {
         let has_failed = |id: &TaskId| self.all_tasks.get(id).is_some_and(|task| task.failure().is_some());
         tasks.into_iter().filter(|id| !has_failed(id)).collect()
     }
 
-    /// Whether every task is final. A team without tasks is finished when all running members are
-    /// idle and no member is about to respawn.
+    /// Whether no task is left to do: each is completed, has failed for good, or can no longer be
+    /// done. If the team has no tasks, whether all running members are idle and no member is about
+    /// to respawn.
     pub(crate) fn is_finished(&self) -> bool {
         let is_idle = |agent: &MemberStatus| agent.activity == Activity::Idle;
         let has_ended = !self.decision.fates.is_empty()
@@ -198,8 +201,9 @@ impl<'a> RunState<'a> {
         !self.is_finished() && self.stall_deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    /// Why the budget of the team is exhausted, if that ends the run. `None` if the budget is not
-    /// exhausted, while members are running, or if no task is left to do.
+    /// If the run must end because the team's budget is exhausted, returns the reason, such as the
+    /// exceeded limit. `None` while members are running, because they may still complete tasks.
+    /// Also `None` if no task is left to do.
     pub(crate) fn exhausted_budget(&self, file: &RunFile) -> Option<String> {
         let reason = self.snapshot.exhausted_budget.clone().filter(|_| self.snapshot.running.is_empty())?;
         let is_finished = self.is_finished() && is_complete(file, &self.snapshot.tasks);

@@ -40,8 +40,9 @@ struct OpenTask {
 }
 
 impl StallDetector {
-    /// Updates the state from a snapshot. Returns when the team will count as stalled if nothing
-    /// changes until then. `None` while a member or the lead may still do something.
+    /// Updates the detector with a snapshot. Returns the time at which the team will count as
+    /// stalled if nothing changes until then. `None` while a member or the lead may still do
+    /// something.
     pub(crate) fn update_deadline(&mut self, snapshot: &TeamSnapshot, now: Instant) -> Option<Instant> {
         let open_tasks = open_tasks(snapshot);
         let has_members = !snapshot.running.is_empty() || snapshot.members.any_suspended();
@@ -80,9 +81,10 @@ fn is_idle_for_good(member: &MemberStatus) -> bool {
     is_idle && !member.flags.iter().any(will_continue)
 }
 
-/// Whether the member waits because it and another member have answered each other too often, with
-/// a limit over more than [`STALL_TIMEOUT`]. After such a pause, the two would only answer each
-/// other again, so the run does not wait.
+/// Whether the member's turns are paused because it and another member have answered each other too
+/// often. Only a pause from a limit over a period longer than [`STALL_TIMEOUT`] counts. After such
+/// a pause the two members would only answer each other again, so the run does not wait for its
+/// end.
 fn is_in_long_exchange(member: &MemberStatus) -> bool {
     let is_long = |pause: &ExchangePause| Duration::from_millis(pause.within_ms) > STALL_TIMEOUT;
     matches!(&member.turn_pause, Some(TurnPause::Exchange(pause)) if is_long(pause))

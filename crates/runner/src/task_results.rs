@@ -101,9 +101,9 @@ fn task_result(task: &Task, fate: Option<&TaskFate>, times: &TaskTimes) -> TaskR
     }
 }
 
-/// Sets the outcome `NotDone` and `reason` for those of the tasks `cut_off` that are open or
-/// failed. Members were working on these tasks when the run ended. Does nothing if `reason` is
-/// `None`.
+/// Changes the results of the tasks on which members were working when the run ended. `cut_off` has
+/// the ids of these tasks. Each of them that is open or failed gets the outcome `NotDone` and
+/// `reason`. Nothing changes if `reason` is `None`.
 pub(crate) fn tell_cut_off_tasks(results: &mut [TaskResult], cut_off: &[TaskId], reason: Option<String>) {
     let Some(reason) = reason else { return };
     let is_open = |outcome| matches!(outcome, TaskOutcome::NotDone | TaskOutcome::Failed);

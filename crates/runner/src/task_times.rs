@@ -23,7 +23,8 @@ pub(crate) struct TaskTimes {
     /// The beginning of the last line, if that line is not complete yet.
     partial_line: Vec<u8>,
     team: TeamName,
-    /// A text that every line about the team contains. Lines without this text are not parsed.
+    /// A text that is in every line of the event log about the team. Lines without this text are
+    /// skipped and not parsed.
     team_pattern: String,
     times: HashMap<TaskId, WorkSpan>,
 }

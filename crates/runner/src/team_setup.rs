@@ -27,8 +27,8 @@ use store::{BatchTask, NewTask, Root, Tasks, Team};
 const MAX_SPAWN_ATTEMPTS: usize = 3;
 /// How long a name may still be in use after the last member of that name has exited.
 const NAME_FREE_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long the run waits for members that are starting, stopping or disconnected. A member that
-/// shuts down within its grace period needs less time.
+/// The maximum time for which the run waits until no member is starting, stopping or disconnected.
+/// A member that stops within its grace period needs less time than this.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Creates the team. If the daemon dies before it replies, the team may exist already, so this is
@@ -66,9 +66,9 @@ pub(crate) fn set_policy(run: &mut RunContext) -> Result<(), ErrorReport> {
 
 /// Resumes suspended members, spawns missing members and creates missing tasks.
 pub(crate) fn populate(run: &mut RunContext, state: &mut RunState) -> Result<(), ErrorReport> {
-    // If the machine, the container or tmux was stopped, a new daemon suspends the members that
-    // ended with it. Until the daemon has noticed their end, it reports these members as
-    // disconnected.
+    // If the machine, the container or the tmux server was stopped, the members ended with it. A
+    // new daemon first reports them as disconnected, and as suspended once it has noticed their
+    // end. Only suspended members can be resumed below.
     wait_until_settled(run, &state.team)?;
     // Suspended members are resumed first, so that they keep their sessions and are not spawned anew.
     run.daemon
@@ -111,12 +111,12 @@ fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot,
     }
 }
 
-/// The releases of the tasks in progress that have no owner, or whose owner has exited since an
-/// earlier run.
+/// The releases for the tasks that an earlier run left in progress: those that have no owner, or
+/// whose owner has exited.
 ///
-/// A task is not released if its owner is in the run file and the daemon knows the owner's turns.
-/// The run spawns this owner again, and it continues its own tasks, so no other member must do them
-/// too.
+/// A task is not released if its owner is a member of the run file whose turns the daemon starts or
+/// sees through hooks. This run spawns that member again, and the member then continues its task.
+/// If the task were released, another member could do it at the same time.
 fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> Vec<TaskRelease> {
     let will_continue = |owner: &AgentName| {
         let knows_turns = |member: &SpawnRequest| member.turns.is_some() || member.delivery == Delivery::Hook;
@@ -143,8 +143,8 @@ fn spawn_missing(
         if failed_spawns.iter().any(|(_, error)| error.kind == ErrorKind::NoDaemon) {
             run.daemon.start()?;
         }
-        // A new daemon counts every member in its roster as running until the members' shims have
-        // reconnected.
+        // A new daemon counts every member in its roster as running until it knows whether the
+        // member's shim still runs. So the states of the members are read only after that.
         let members = wait_until_settled(run, &state.team)?.members;
         missing_members = Vec::new();
         for (member, error) in failed_spawns {
@@ -183,8 +183,9 @@ fn spawn_all(run: &RunContext, members: Vec<SpawnRequest>) -> Vec<(SpawnRequest,
     })
 }
 
-/// Spawns one member. `worktree_options` are the member's options, `None` unless it works in a
-/// worktree.
+/// Spawns one member. `worktree_options` are the member's spawn options if it works in a worktree,
+/// otherwise `None`. The worktree is created first, and then the spawn request is built anew for
+/// its directory.
 fn spawn_member(
     team_context: &TeamContext,
     member: &SpawnRequest,

@@ -19,8 +19,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use store::Team;
 
-/// How long the run waits for a deletion of the team that another client has requested. Removing
-/// the team's worktrees takes less time.
+/// The maximum time for which the run waits while another client's request deletes the team. The
+/// daemon needs less time than this, even if it removes many worktrees.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Shuts down the members, deletes the team unless it is kept, and reports the results. If the run
@@ -65,12 +65,12 @@ pub(crate) fn end_run(
     })
 }
 
-/// How the last members ended.
+/// How the members that ran at the end of the run have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MemberEnd {
-    /// By themselves, or by the daemon after the grace period.
+    /// They exited within the grace period, or the daemon killed them after it.
     WithinGrace,
-    /// At once, because a person has stopped the run a second time.
+    /// The daemon killed them at once, because a person stopped the run a second time.
     Killed,
 }
 
@@ -111,8 +111,8 @@ pub(crate) fn resume_deletion(
     })
 }
 
-/// The report of a run that has nothing to do: its team was kept, and all of the team's tasks are
-/// final. The team is kept again.
+/// The report of a run that resumes a finished team. An earlier run kept this team, and none of its
+/// tasks is left to do. So this run changes nothing and keeps the team too.
 pub(crate) fn report_nothing_to_do(
     team_context: &TeamContext,
     file: &RunFile,
@@ -165,7 +165,7 @@ fn shut_down_members(
     state: &mut RunState,
     reason: EndReason,
 ) -> Result<MemberEnd, ErrorReport> {
-    // If a Ctrl-C has ended the run, that first Ctrl-C does not count.
+    // A Ctrl-C that has ended the run is counted already, so only the second one kills the members.
     let stops_to_kill = if reason == EndReason::Stopped && run.stop_requests.count() > 0 { 2 } else { 1 };
     state.begin_ending(end_message(run, reason, stops_to_kill));
     let mut reply = start_shutdown_request(run, reason);
@@ -273,8 +273,9 @@ fn delete_team(run: &mut RunContext) -> Result<TeamRest, ErrorReport> {
     let deadline = Instant::now() + DELETE_TIMEOUT;
     let reply = loop {
         match run.daemon.call(&request) {
-            // The daemon is already deleting the team for another client, which may have been
-            // killed since.
+            // The daemon is already deleting the team for another client. The request is repeated
+            // until that deletion ends, because the other client may have been killed and can't
+            // report the result.
             Err(error) if error.message.ends_with(BEING_DELETED_SUFFIX) && Instant::now() < deadline => {
                 run.watcher.wait(Some(Instant::now() + TICK))?;
             }

@@ -16,8 +16,6 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true, env = "TEAMD_SOCKET", value_name = "PATH", hide_env = true)]
     pub(crate) socket: Option<PathBuf>,
     /// Team; not needed if there is only one, or only one with the member
-    // A value of `-t` may begin with a dash, because a team that another program created may have a
-    // name such as `-x`.
     #[arg(
         short,
         long,
@@ -25,6 +23,7 @@ pub(crate) struct GlobalArgs {
         env = "TEAMD_TEAM",
         value_name = "TEAM",
         hide_env = true,
+        // Another program may have created a team with a name such as `-x`.
         allow_hyphen_values = true
     )]
     pub(crate) team: Option<String>,

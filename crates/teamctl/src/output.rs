@@ -84,7 +84,8 @@ pub(crate) fn print_partial_error(context: &CommandContext, error: &ErrorReport)
 }
 
 /// Adds the options of this invocation, such as `--root`, to the `teamctl` commands in the help of
-/// an error. If something was not found, also adds the searched root to the message.
+/// an error. If the error says that something was not found, also adds the path of the root that
+/// was searched.
 pub(crate) fn with_suggested_commands(context: &CommandContext, error: &ErrorReport) -> ErrorReport {
     let help = error.help.as_ref().map(|help| rewrite_commands(context, help));
     ErrorReport { help, message: message_with_root(context, error), ..error.clone() }

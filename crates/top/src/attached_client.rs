@@ -29,7 +29,8 @@ impl TmuxClient {
         listed.lines().filter_map(client).collect()
     }
 
-    /// Shows for 5 s which key leads back. tmux expands formats in the text, so it is constant.
+    /// Shows for 5 s which key leads back. The text is constant, because tmux would expand formats
+    /// in a text of other programs.
     pub(crate) fn show_return_key(&self) {
         let Some(now) = TmuxClient::list(&[]).into_iter().find(|client| client.name == self.name) else {
             return;

@@ -64,8 +64,8 @@ impl Painter<'_> {
         self.draw_line_between(x..self.state.size.0, y, spans);
     }
 
-    /// Draws `spans` as one line in these columns. If the line does not fit, it ends in an ellipsis. The
-    /// caller must have escaped control characters in the texts.
+    /// Draws `spans` on the line `y`, within `columns` of the screen. If the text does not fit, it
+    /// ends in an ellipsis. The caller must have escaped control characters in the text.
     fn draw_line_between(&mut self, columns: Range<u16>, y: u16, spans: &[Span<'_>]) {
         if y >= self.state.size.1 || !self.buffer.area.contains((columns.start, y).into()) {
             return;
@@ -110,7 +110,8 @@ impl Painter<'_> {
         self.draw_line(0, 0, &spans);
     }
 
-    /// What is wrong with the team or the daemon. `None` if the team exists and the daemon answers.
+    /// The text for the header that says what is wrong with the team or the daemon. `None` if the
+    /// team exists and the daemon answers.
     fn daemon_span(&self) -> Option<Span<'static>> {
         let snapshot = &self.state.snapshot;
         let text = match (snapshot.team, snapshot.daemon) {
@@ -128,8 +129,8 @@ impl Painter<'_> {
         Some(Span::styled(text, self.bold_style(Color::Red)))
     }
 
-    /// How many requests are open, or that the requests cannot be read. `None` if no request is
-    /// open.
+    /// The text for the header that says how many requests are open, or that they cannot be read.
+    /// `None` if no request is open.
     fn requests_span(&self) -> Option<Span<'static>> {
         let snapshot = &self.state.snapshot;
         if snapshot.has_unreadable_requests() {
@@ -142,15 +143,16 @@ impl Painter<'_> {
         (open > 0).then(|| Span::styled(text, self.bold_style(Color::Yellow)))
     }
 
-    /// How many tasks have failed. `None` if no task has.
+    /// The text for the header that says how many tasks have failed. `None` if no task has failed.
     fn failed_tasks_span(&self) -> Option<Span<'static>> {
         let failed = self.state.snapshot.tasks.iter().filter(|task| task.state == TaskState::Failed).count();
         let text = format!("  {}", count_text(failed, "task failed", "tasks failed"));
         (failed > 0).then(|| Span::styled(text, self.bold_style(Color::Red)))
     }
 
-    /// How many messages to the lead are unread. The header shows this, because the lead's row may
-    /// be out of sight. `None` if all are read or the number is unknown.
+    /// The text for the header that says how many messages to the lead are unread. It is in the
+    /// header because the lead's row in the list may be out of sight. `None` if all messages are
+    /// read or the number is unknown.
     fn lead_span(&self) -> Option<Span<'static>> {
         let lead = self.state.snapshot.member(AgentName::lead().as_str())?;
         let unread = lead.unread.filter(|unread| *unread > 0)?;

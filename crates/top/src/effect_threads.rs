@@ -40,8 +40,9 @@ impl EffectThreads {
         EffectThreads { worker: EffectWorker { arguments, sender }, running: Vec::new() }
     }
 
-    /// Starts an action on a new thread. The action's result arrives as an event. A `teamctl` of
-    /// [`BackgroundAction::RunTeamctl`] is started before this function returns.
+    /// Runs an action on a new thread, which sends the result as an event. The process of a
+    /// [`BackgroundAction::RunTeamctl`] is started before this function returns. So these commands
+    /// start in the order of the calls.
     pub(crate) fn start(&mut self, action: BackgroundAction) {
         let worker = self.worker.clone();
         self.running.retain(|command| !command.thread.is_finished());

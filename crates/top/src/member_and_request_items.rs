@@ -102,7 +102,7 @@ pub(crate) fn request_item(open: &RequestView) -> RequestItem {
         format!(", {} at {} without an answer", if approved { "approved" } else { "denied" }, clock_time(at))
     });
     let since_text = if since.is_empty() { String::new() } else { format!(" since {since}") };
-    // The request is indented, so that no line of it looks like one of the screen.
+    // The request is indented, so that no line of its text can imitate a line of the screen.
     let indented: String = text.lines().map(|line| format!("\n  {line}")).collect();
     let details =
         format!("{}, request {}{since_text}{timeout_text}\n{indented}", single_line(&from), single_line(&id));

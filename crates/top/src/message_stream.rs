@@ -93,8 +93,8 @@ impl MessageStream {
     }
 }
 
-/// The list item of an inbox entry. `before` is the time of the previous entry, in milliseconds
-/// since the epoch. An entry without a valid time of its own gets that time.
+/// The list item for an inbox entry. If the entry has no valid time, it gets the time `before`,
+/// which is that of the previous entry, in milliseconds since the epoch.
 fn message_item(
     number: u64,
     to: &AgentName,

@@ -23,9 +23,9 @@ pub(crate) fn page_height((_, height): (u16, u16)) -> usize {
     usize::from(height).saturating_sub(FIXED_LINES + 1)
 }
 
-/// How much of a detail page will have been on the screen once `state` is drawn. This is the number
-/// of lines from the top of the page to the first line that was never shown. A line that the result
-/// of an action covers counts as not shown.
+/// Which part of a detail page the user has seen, including what drawing `state` shows now. The
+/// result is the number of lines from the top of the page to the first line that was never on the
+/// screen. Lines that are covered by the result of an action count as not seen.
 pub(crate) fn progress_after_draw(state: &UiState, page: &DetailPage) -> ReadProgress {
     let (size, capabilities) = (state.size, state.capabilities);
     let ReadProgress::UpToLine(read) = page.progress else { return page.progress };
@@ -42,7 +42,7 @@ pub(crate) fn progress_after_draw(state: &UiState, page: &DetailPage) -> ReadPro
     }
 }
 
-/// Called after drawing: what was on the screen counts as read.
+/// Records that the user has seen the lines of the detail page that were just drawn.
 pub(crate) fn mark_drawn(state: &mut UiState) {
     let ActiveView::Details(page) = &state.view else { return };
     let read = progress_after_draw(state, page);
@@ -51,8 +51,8 @@ pub(crate) fn mark_drawn(state: &mut UiState) {
     }
 }
 
-/// The lines of an action's result. The last one has its own line on the screen; the others cover
-/// lines of the panels or the page.
+/// The text with an action's result, broken into lines. The last of them has its own line on the
+/// screen. The others cover lines of the panels or of the page above it.
 pub(crate) fn result_lines(
     text: &str,
     (width, _): (u16, u16),

@@ -6,8 +6,8 @@ use crate::state::UiState;
 use ratatui::layout::Rect;
 use std::ops::Range;
 
-/// The smallest width of a screen with two columns of panels. Rows are made for 80 columns, and each half
-/// has at least as many.
+/// The smallest width at which the screen has two columns of panels. The rows of a panel are made
+/// for 80 columns, and then each half of the screen has at least 80.
 const TWO_COLUMNS_WIDTH: u16 = 160;
 
 /// A panel on the screen.
@@ -44,8 +44,9 @@ fn stack_panels(state: &UiState, panels: &[Panel], columns: Range<u16>) -> Vec<P
     panels.iter().zip(row_counts(state, panels)).map(place).collect()
 }
 
-/// How many rows each panel of a column has. Each panel may take an equal share of the lines. Lines of a
-/// share that a panel does not need go to the active panel first, then to the other panels.
+/// How many rows each panel gets, if `panels` are placed below each other. Each may take an equal
+/// share of the lines. Lines that a panel does not need go to the active panel first, then to the
+/// other panels.
 fn row_counts(state: &UiState, panels: &[Panel]) -> Vec<usize> {
     let lines = usize::from(state.size.1).saturating_sub(FIXED_LINES + panels.len());
     let wanted: Vec<usize> = panels.iter().map(|panel| state.items(*panel).len()).collect();

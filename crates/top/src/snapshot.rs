@@ -1,7 +1,7 @@
-//! A snapshot of a team: plain data. Two snapshots are equal if nothing has changed between them.
-//! Times are stored as clock times, such as `14:05`. Unlike durations, they stay correct while the
-//! snapshot is on the screen. Texts are stored exactly as other programs wrote them; drawing
-//! replaces control characters.
+//! A snapshot of a team: plain data for drawing. Two snapshots are equal if nothing that the screen
+//! shows has changed between them. Times are stored as clock times, such as `14:05`. Unlike
+//! durations, they stay correct while the snapshot is on the screen. Texts are stored exactly as
+//! other programs wrote them; drawing replaces control characters.
 
 use protocol::id::TaskId;
 use std::sync::Arc;

@@ -28,9 +28,9 @@ use std::time::Duration;
 use store::read_leads_file;
 use store::{Caller, Durability, InboxCursor, Root, Team};
 
-/// How long the daemon may take to answer. It normally answers at once. If the tmux server is
-/// stopped (SIGSTOP), the daemon answers after two seconds. If the daemon itself is stopped, it
-/// does not answer.
+/// How long the daemon may take to answer before it counts as unresponsive. It normally answers at
+/// once. If the tmux server is stopped (SIGSTOP), it answers after two seconds. If the daemon
+/// itself is stopped, it does not answer.
 const DAEMON_TIMEOUT: Duration = Duration::from_secs(3);
 /// How much of a log's last line is kept, in characters.
 const MAX_LINE_CHARS: usize = 300;
@@ -102,8 +102,8 @@ impl SnapshotReader {
         }
     }
 
-    /// Reads a snapshot. `event` says why the snapshot is read. After a change of a file, the
-    /// daemon is asked to scan the members' screens for dialogs first. After a timeout it is not.
+    /// Reads a snapshot. `event` says why the snapshot is read. If a file has changed, the daemon
+    /// first scans the members' screens for dialogs. After a timeout without a change, it does not.
     pub(crate) fn read(&mut self, event: WatchEvent) -> ScreenSnapshot {
         let (daemon, status) = self.request_status(event);
         let Some(team) = self.open_team() else {
@@ -150,8 +150,8 @@ impl SnapshotReader {
         }
     }
 
-    /// The team. If the team's directory was replaced by another one, the team is opened again.
-    /// `None` if the team does not exist.
+    /// Opens the team, or returns the team that was opened before. The team is opened again if its
+    /// directory was replaced by another one. `None` if the team does not exist.
     fn open_team(&mut self) -> Option<Team> {
         if self.team.as_ref().is_none_or(|team| !team.is_current()) {
             // Nothing is written here, so the durability has no effect.

@@ -138,8 +138,9 @@ impl UiState {
         items
     }
 
-    /// The index of the selected item of a panel. If the selected item was removed, this is the
-    /// index that the item had, or the last index of a shorter list. `None` if the list is empty.
+    /// The index of the selected item of a panel. If the selected item was removed, the selection
+    /// is on the item that is now at its index, or on the last item if the list is shorter. `None`
+    /// if the list is empty.
     pub(crate) fn selected_index(&self, panel: Panel) -> Option<usize> {
         let items = self.items(panel);
         let last = items.len().checked_sub(1)?;
@@ -157,8 +158,8 @@ impl UiState {
         self.selected_index(self.panel).map(|at| self.items(self.panel)[at])
     }
 
-    /// Selects the item of the active panel with the index `at`. If that is the last message, the
-    /// selection moves on to each new last message.
+    /// Selects the item with the index `at` in the active panel. If this is the last message, the
+    /// selection follows the list: each new message becomes the selected one.
     pub(crate) fn select(&mut self, at: usize) {
         let items = self.items(self.panel);
         let last = items.len().saturating_sub(1);
@@ -169,11 +170,12 @@ impl UiState {
         self.selected[self.panel as usize] = selected;
     }
 
-    /// Stores the identity and the index of each panel's selected item, so that the selection stays
-    /// on the same item when items are added or removed. An item that is selected only by default
-    /// (the first) is stored too, because the screen shows it as selected. The message panel is
-    /// different: until the user selects a message, it selects the newest one, also after new
-    /// messages arrive.
+    /// Stores which item of each panel is selected, by its identity and its index. So the selection
+    /// stays on this item when others are added or removed. If the user has selected nothing in a
+    /// panel, the first item, which the screen shows as selected, is stored.
+    ///
+    /// In the message panel nothing is stored until the user selects a message. Until then the
+    /// newest message is the selected one.
     pub(crate) fn pin_selection(&mut self) {
         for panel in Panel::ALL {
             let follows = panel == Panel::Messages && self.selected[panel as usize].is_none();

@@ -28,7 +28,8 @@ pub(crate) fn start_teamctl<S: AsRef<std::ffi::OsStr>>(
     let mut command = Command::new(teamctl_path()?);
     command.args(root_args(arguments)).args(["--team", arguments.team.as_str()]).args(args);
     if let Some(socket) = unusual_socket(arguments) {
-        // As an option, it would keep teamctl from looking for a daemon elsewhere.
+        // The socket is passed in the environment. If it were passed as an option, `teamctl` would
+        // not look for a daemon at other sockets.
         command.env("TEAMD_SOCKET", socket);
     }
     command.stdin(memory_file(input)?).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -55,8 +56,8 @@ pub(crate) fn command_result(output: std::io::Result<Output>) -> ActionResult {
     }
 }
 
-/// The options `--root` and `--socket`, each only if `teamctl` would not find that path without the
-/// option. `teamctl` repeats its options in the commands that it suggests to people, so an
+/// The options `--root` and `--socket` for `teamctl`. Each is left out if `teamctl` finds the same
+/// path without it. `teamctl` repeats its options in the commands that it suggests, so an
 /// unnecessary option would make these commands longer.
 fn location_args(arguments: &ScreenArgs) -> Vec<OsString> {
     let socket = unusual_socket(arguments).into_iter().flat_map(|socket| ["--socket".into(), socket.into()]);
@@ -84,8 +85,8 @@ fn path_variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Creates a file in memory with this content. The file is open at its start. Used as a child's
-/// standard input instead of a pipe: a write to a pipe can block, and would need a thread.
+/// Creates a file in memory with the content `text`, to be read from the beginning as a child's
+/// standard input. A pipe is not used, because writing to it can block and would need a thread.
 fn memory_file(text: &str) -> std::io::Result<File> {
     let mut file = File::from(memfd_create("text", MemfdFlags::CLOEXEC)?);
     file.write_all(text.as_bytes())?;

@@ -89,8 +89,8 @@ impl TerminalScreen {
     /// Gives the terminal back and stops the process until SIGCONT.
     pub(crate) fn suspend(&mut self) -> Result<(), ErrorReport> {
         leave_screen();
-        // After SIGCONT the thread that handles signals sends `UiEvent::Continued`. That event
-        // takes the terminal again.
+        // After SIGCONT the thread that handles signals sends `UiEvent::Continued`. The event loop
+        // then takes the terminal again.
         signal_hook::low_level::raise(SIGSTOP).map_err(|error| terminal_error("leave", &error))
     }
 

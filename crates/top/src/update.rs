@@ -43,7 +43,8 @@ fn handle_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
         _ => {}
     }
     if page_layout::is_too_small(state.size) {
-        // A person must see what a key does, and a too small screen shows nothing.
+        // A screen of this size shows only `too small`, so the person can't see what a key does.
+        // Only `q` works.
         return if key == Key::Char('q') { vec![UiEffect::Quit(0)] } else { Vec::new() };
     }
     state.result = None;
@@ -142,7 +143,8 @@ fn handle_detail_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
     Vec::new()
 }
 
-/// Counts the page as not read: at another width it has other lines.
+/// Counts no line of the page as seen. Called when the width changes, because the page then has
+/// other lines.
 fn reset_progress(state: &mut UiState) {
     if let ActiveView::Details(DetailPage { progress: ReadProgress::UpToLine(read), .. }) = &mut state.view {
         *read = 0;

@@ -208,9 +208,9 @@ fn resolve_program(
         return None;
     }
     options.cwd = Some(cwd.to_owned());
-    // Variables without a name are removed; [`parse_env`] has added an error for each. If they
-    // stayed, building the request would fail because of them, and an error of the program would
-    // not be found.
+    // Entries such as `=value`, which lack the variable's name, are removed. [`parse_env`] has
+    // already added an error for each of them. If they stayed, `build_spawn_request` would fail
+    // because of them, and would not report other errors of the member, such as a missing program.
     options.env.retain(|pair| !pair.starts_with('='));
     let worktree_spawn = options.worktree.is_some().then(|| options.clone());
     let request =

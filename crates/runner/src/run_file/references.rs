@@ -95,8 +95,8 @@ fn check_cycles(tasks: &[TaskReferences], errors: &mut ValidationErrors) {
         tasks.iter().enumerate().map(|(index, task)| (task.key.value.as_str(), index)).collect();
     let mut states = vec![VisitState::Unvisited; tasks.len()];
     for start in 0..tasks.len() {
-        // The path from `start`: each task on it, and how many of that task's blockers were
-        // visited.
+        // The path of the depth-first search from the task `start`, as pairs: a task's index, and
+        // the number of its blockers that were visited.
         let mut path = if states[start] == VisitState::Unvisited { vec![(start, 0)] } else { Vec::new() };
         while let Some((task, visited)) = path.pop() {
             states[task] = VisitState::InProgress;

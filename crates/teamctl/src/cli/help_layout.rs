@@ -1,12 +1,14 @@
-//! The layout of the help texts. `teamctl help` lists the commands below headings, each with its
-//! summary. clap has no headings for subcommands, so this list replaces clap's own in the help
-//! template.
+//! Lays out the help texts of `teamctl`. The help of `teamctl` itself lists the commands in groups,
+//! each below a heading such as `Watch`, with a summary of each command. clap cannot group
+//! subcommands, so this module renders the list, and the help template contains the rendered list
+//! instead of clap's list.
 
 use clap::Command;
 use clap::builder::Resettable;
 use std::fmt::Write;
 
-/// A heading, and the names of the commands below it, in the order of the help.
+/// A heading in the list of commands, and the names of the commands below this heading, in the
+/// order in which the help shows them.
 type Heading = (&'static str, &'static [&'static str]);
 
 /// The commands that `teamctl help` lists.
@@ -31,13 +33,13 @@ const OTHER_COMMANDS: [Heading; 4] = [
     ("Other", &["notify", "completions", "man", "help"]),
 ];
 
-/// Lists the frequent commands in the help of `teamctl`.
+/// Makes the help of `teamctl` list the frequent commands.
 pub(crate) fn list_frequent_commands(teamctl: Command) -> Command {
     let list = render_list(&teamctl, &FREQUENT_COMMANDS);
     with_command_list(teamctl, &list)
 }
 
-/// Lists all commands in the help of `teamctl`.
+/// Makes the help of `teamctl` list all commands, for `teamctl help --all`.
 pub(crate) fn list_all_commands(teamctl: Command) -> Command {
     let list = render_list(&teamctl, &[&FREQUENT_COMMANDS[..], &OTHER_COMMANDS].concat());
     with_command_list(teamctl, &list)
@@ -52,7 +54,7 @@ fn render_list(teamctl: &Command, headings: &[Heading]) -> String {
     list
 }
 
-/// A line for each command.
+/// Renders one line for each command: its name and its summary.
 fn render_lines(teamctl: &Command, names: &[&str]) -> String {
     let literal = teamctl.get_styles().get_literal();
     let commands = names.iter().filter_map(|name| teamctl.find_subcommand(name));
@@ -72,8 +74,10 @@ fn with_command_list(teamctl: Command, list: &str) -> Command {
     ))
 }
 
-/// Shows the whole description of a command also in its short help. If a command has a separate long
-/// description, clap puts each option of the help on lines of its own.
+/// Makes `-h` and `--help` of a command print the same page: the whole description, then each
+/// option on one line. For this, the long description replaces the short one. If a command has a
+/// long description of its own, clap prints it only for `--help`, and prints each option on several
+/// lines there.
 fn with_short_layout(command: Command) -> Command {
     let description = command.get_long_about().or(command.get_about()).cloned().unwrap_or_default();
     let command = command.about(description).long_about(Resettable::Reset);

@@ -1,7 +1,8 @@
-//! Finds an option whose text was forgotten, as in `shutdown ann --reason --force`.
+//! Finds a text option whose value was forgotten, as in `shutdown ann --reason --force`.
 //!
-//! The value of such an option may begin with `-`. So clap would take `--force` as the reason, and
-//! the command would ask the member to end instead of ending it.
+//! clap accepts a value that begins with `-` for these options. So it would take `--force` as the
+//! reason, and the command would only ask the member to end, although the user wants to end it by
+//! force.
 
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
@@ -21,8 +22,8 @@ pub(super) const TEXT_OPTIONS: [&str; 9] = [
     "-t",
 ];
 
-/// Checks that no text option lacks its value. `arguments` are those of this process without the
-/// program's name. `build_command` builds the parser of all commands.
+/// Checks that each text option has its value. `arguments` are the arguments of this process
+/// without the program's name. `build_command` builds the parser of all commands.
 ///
 /// # Errors
 ///

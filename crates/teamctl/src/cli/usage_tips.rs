@@ -1,12 +1,12 @@
-//! Adds tips to clap's usage errors: the command of teamctl for a word of other programs such as
-//! `ls`, the `--` that must precede the program of a `spawn`, and the full usage if an argument is
-//! missing.
+//! Adds tips to clap's usage errors. For a command name of other programs, such as `ls`, the tip is
+//! the command of `teamctl` that does the same. For `spawn`, it is the `--` that must precede the
+//! member's program. For a missing argument, it is the full usage.
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use protocol::single_line_and_shell_quote::shell_quote;
 
-/// Words for commands that other programs use, and the commands of teamctl.
+/// Command names of other programs, each with the command of `teamctl` that does the same.
 const OTHER_WORDS: [(&str, &str); 24] = [
     ("add", "spawn"),
     ("ask", "send"),
@@ -34,8 +34,8 @@ const OTHER_WORDS: [(&str, &str); 24] = [
     ("tell", "send"),
 ];
 
-/// Adds tips to `error`, which the parser `root` has reported for `arguments`. These do not include
-/// the name of the program.
+/// Adds tips to `error`, with which the parser `root` has rejected the `arguments`. The arguments
+/// do not include the name of the program.
 pub(crate) fn add_tips(error: &mut clap::Error, arguments: &[String], mut root: Command) {
     root.build();
     let command = find_command(&root, arguments);

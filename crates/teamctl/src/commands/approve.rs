@@ -13,7 +13,8 @@ use std::process::ExitCode;
 /// Example: teamctl approve perm-1770977144590-x3k9a0b
 ///
 /// Exit code 67: there is no such request, or its member has exited. 73: the request has an answer
-/// already. 76: the member's program does not support the mode or the other input.
+/// already. 76: the member's program does not support the given --mode, or does not support
+/// --input.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl approve perm-17 --input '{\"command\": \"ls\"}'\n  teamctl approve plan_approval-1770977144590@ann@survey --mode acceptEdits"

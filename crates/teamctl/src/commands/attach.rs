@@ -70,8 +70,9 @@ fn attach_method(pane: &str, tmux: &Path) -> Result<AttachMethod, ErrorReport> {
     }
 }
 
-/// Shows the pane in the caller's terminal. Looks up the pane's window only now: if the pane was
-/// hidden, the caller of this function has just shown it, which moved it to another window.
+/// Shows the pane in the caller's terminal. This function looks up itself in which window the pane
+/// is: if the pane was hidden, the caller has just shown it again, and the pane is now in another
+/// window.
 fn go_to_pane(tmux: &Path, pane: &str, method: &AttachMethod) -> Result<ExitCode, ErrorReport> {
     end_left_views(tmux);
     let location = PaneLocation::find(tmux, pane)?;

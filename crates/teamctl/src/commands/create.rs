@@ -84,7 +84,7 @@ struct InvalidPolicy<'a> {
     errors: Vec<ValidationError>,
 }
 
-/// The policy of `--policy`, else the default one.
+/// The policy in the file of `--policy`, or the default policy without this option.
 fn requested_policy(args: &CreateArgs) -> Result<Result<Policy, InvalidPolicy<'_>>, ErrorReport> {
     match &args.policy {
         None => Ok(Ok(Policy::default())),

@@ -17,11 +17,11 @@ use store::agent_log_dir;
 /// The command is refused (76) while members run. With --force, it ends them first. It does not end
 /// members that another program started; they run on without a team.
 ///
-/// The command is also refused while a worktree has work that would be lost. Such work is: changes,
-/// untracked or ignored files, commits on no other branch, stashes, an unfinished rebase, a lock,
-/// or a process in the directory. Then nothing is deleted, and the error names the worktree and the
-/// command that discards it. A discarded worktree moves into the trash; the output says how to
-/// restore it.
+/// The command is also refused while a worktree has work that would be lost: changes, untracked or
+/// ignored files, commits on no other branch, stashes, or an unfinished rebase. It is also refused
+/// if the worktree is locked, or if a process works in its directory. Then nothing is deleted, and
+/// the error names the worktree and the command that discards it. A discarded worktree moves into
+/// the trash; the output says how to restore it.
 ///
 /// A branch that was created for a worktree is deleted if it is merged, and renamed if the worktree
 /// is discarded. The members' output logs and the event log stay.

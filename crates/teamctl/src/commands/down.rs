@@ -29,8 +29,8 @@ pub(crate) struct DownArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode, ErrorReport> {
-    // The pidfd of the daemon is opened before the daemon exits. The wait for its exit then cannot
-    // hit another process that got the same process id.
+    // The pidfd is opened while the daemon still runs. After its exit another process can get the
+    // same process id, and the wait below would then wait for that process.
     let daemon = match context.call_daemon(Request::Status)? {
         Reply::Status(status) => open_pidfd(status.daemon.pid),
         _ => None,

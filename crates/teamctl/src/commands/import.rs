@@ -38,9 +38,9 @@ const MAX_HEADER_BYTES: u64 = 64 << 10;
 /// Former members are not started; use `teamctl spawn`. For a new member with a former name, the
 /// messages in the archive count as read.
 ///
-/// An archive with other or invalid files is rejected (65), and nothing is created. An archive
-/// whose tasks have commands is shown, and refused (76) without --yes. So is one whose policy lets
-/// every member add commands.
+/// An archive with other or invalid files is rejected (65), and nothing is created. If tasks of the
+/// archive have commands, or its policy lets every member add commands, the command shows them and
+/// is refused (76) without --yes.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl import survey.tar -t survey-2\n  ssh host teamctl export survey --output - | teamctl import -"
@@ -66,7 +66,8 @@ pub(crate) fn run(context: &CommandContext, args: &ImportArgs) -> Result<ExitCod
     let request = CreateTeamRequest { policy: policy.clone(), ..default_create_request(&team)? };
     let reply: CreateTeamReply =
         context.request(Request::CreateTeam(request)).map_err(|error| match error.kind {
-            // The daemon's help is about `teamctl create`.
+            // The daemon's help for this error names an option of `teamctl create`, so it is
+            // replaced by one for `import`.
             ErrorKind::AlreadyExists => error.with_help("give it another name with -t NAME"),
             _ => error,
         })?;

@@ -144,15 +144,17 @@ impl InboxReader<'_> {
         }
     }
 
-    /// Prints the messages that were not seen before; with a `limit` only the last ones. With
-    /// `--mark-read`, returns the printed messages, so that the caller can mark them. Without it,
-    /// returns none and keeps none in memory.
+    /// Prints the messages that are new since the last call. With a `limit`, prints only the last
+    /// ones of them. With `--mark-read`, returns the printed messages, so that the caller can mark
+    /// them as read. Otherwise returns an empty list, because the messages would need memory.
     fn print_new(
         &self,
         seen: &mut SeenEntries,
         limit: Option<usize>,
     ) -> Result<Vec<InboxEntry>, ErrorReport> {
-        // Not in the value of the fold: if the inbox is read again, entries that were seen come no more.
+        // These lists are outside the value of `fold`. If the inbox changes while it is read,
+        // `fold` starts anew with an empty value, but `seen` then skips the entries that are in
+        // these lists already.
         let (mut last_entries, mut printed) = (VecDeque::new(), Vec::new());
         let mut print = |entry: InboxEntry| {
             self.print(&entry);
@@ -194,7 +196,8 @@ impl InboxReader<'_> {
     fn mark_read(&self, entries: &[InboxEntry]) -> Result<(), ErrorReport> {
         let unread: Vec<InboxEntry> =
             entries.iter().filter(|entry| entry.unread().is_some()).cloned().collect();
-        // If the output is closed or lost, no person has read the messages.
+        // If the output is closed or could not be written, no person has seen the messages, so they
+        // stay unread.
         let is_unseen = is_output_closed() || output::has_lost_output();
         if !self.args.mark_read || unread.is_empty() || is_unseen {
             return Ok(());

@@ -61,7 +61,7 @@ pub(crate) fn run(context: &CommandContext, args: &LeadArgs) -> Result<ExitCode,
 fn release_lead(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
     let team = match find_lead_session(&context.directories()?) {
         Some(lead) => lead.team,
-        // From another terminal a person names the team.
+        // A person in another terminal names the team with `-t`.
         None if context.args.team.is_some() => context.team_name(&context.root()?)?,
         None => {
             let error = ErrorReport::new(ErrorKind::NotFound, "cannot leave: this session leads no team");

@@ -94,7 +94,7 @@ enum OutputState {
     Closed,
 }
 
-/// Prints what the log has now of the shown spawns.
+/// Prints the present content of the log, as far as it is from the spawns to show.
 fn print_past(
     context: &CommandContext,
     log: &mut RotatedLog,

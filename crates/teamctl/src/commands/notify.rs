@@ -1,64 +1,66 @@
 //! `teamctl notify`: runs the user's notification command, without a shell and with a time limit.
-//! The daemon calls `teamctl notify` when a request waits for a person.
+//! The daemon starts `teamctl notify` when a request waits for a person, and `teamctl run` calls
+//! the same code when a run ends.
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use profile::ProfileRegistry;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// What becomes of the command's output.
+/// Whether the output of the notification command is shown.
 #[derive(Clone, Copy)]
-enum CommandOutput {
+pub(crate) enum CommandOutput {
     Shown,
     Discarded,
 }
 
-/// How long the command may take.
+/// How long the notification command may run. After this time it is killed.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Send a notification with your notify command
 ///
 /// Example: teamctl notify 'this is a test'
 ///
-/// Your command is `notify_command` in ~/.config/teamd/config.toml. teamd runs it when a request
-/// waits, and for the other events in docs/requests.md. Exit code 78: no command is configured.
+/// Your notify command is the entry `notify_command` in ~/.config/teamd/config.toml. teamd runs
+/// this command when a request waits for you, and for the other events in docs/requests.md. Exit
+/// code 78: config.toml has no such entry, or is invalid.
 #[derive(Debug, clap::Args)]
 pub(crate) struct NotifyArgs {
     /// Text of the notification
     #[arg(allow_hyphen_values = true)]
     text: String,
-    /// Discard the output of your command, and succeed if there is none; teamd uses this option
+    /// Discard the output of your notify command, and succeed even if none is configured; teamd
+    /// uses this option
     #[arg(long)]
     quiet: bool,
 }
 
 pub(crate) fn run(args: &NotifyArgs) -> Result<ExitCode, ErrorReport> {
-    let registry = ProfileRegistry::for_user();
     let output = if args.quiet { CommandOutput::Discarded } else { CommandOutput::Shown };
-    match registry.notify_command(&args.text)? {
-        Some(command) => run_command(&command, &args.text, output, COMMAND_TIMEOUT)?,
-        None if args.quiet => {}
-        None => return Err(missing_command_error(registry.config_path("config.toml"))),
+    if !notify_person(&args.text, output)? && !args.quiet {
+        return Err(missing_command_error());
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Notifies a person by the user's command, if there is one.
+/// Runs the user's notification command with `text`. Returns `false` if config.toml names no
+/// command.
 ///
 /// # Errors
 ///
 /// `Config` if config.toml is invalid; `MissingPath` or `Io` if the command fails.
-pub(crate) fn notify_person(text: &str) -> Result<(), ErrorReport> {
-    let command = ProfileRegistry::for_user().notify_command(text)?;
-    command.map_or(Ok(()), |command| run_command(&command, text, CommandOutput::Shown, COMMAND_TIMEOUT))
+pub(crate) fn notify_person(text: &str, output: CommandOutput) -> Result<bool, ErrorReport> {
+    let Some(command) = ProfileRegistry::for_user().notify_command(text)? else { return Ok(false) };
+    run_command(&command, text, output, COMMAND_TIMEOUT)?;
+    Ok(true)
 }
 
-fn missing_command_error(config: Option<PathBuf>) -> ErrorReport {
+fn missing_command_error() -> ErrorReport {
+    let config = ProfileRegistry::for_user().config_path("config.toml");
     let config = config.unwrap_or_else(|| "~/.config/teamd/config.toml".into()).display().to_string();
     ErrorReport::new(ErrorKind::Config, format!("cannot notify: {config} has no `notify_command`"))
         .with_help(r#"add one, as in: notify_command = ["notify-send", "{text}"]"#)

@@ -5,7 +5,7 @@ mod display;
 mod progress_table;
 mod result_table;
 
-use super::notify::notify_person;
+use super::notify::{CommandOutput, notify_person};
 use super::run_file_errors::{FileUse, print_validation_errors};
 use crate::context::{CommandContext, GlobalArgs};
 use crate::output;
@@ -84,8 +84,10 @@ pub(crate) fn run(context: &CommandContext, args: &RunArgs) -> Result<ExitCode, 
     drop(display);
     let report = result?;
     result_table::print_report(&context, &name, &report);
-    let result = report.notice.as_ref().map_or(Ok(()), |text| notify_person(text));
-    result.unwrap_or_else(|error| output::print_partial_error(&context, &error));
+    let result = report.notice.as_ref().map(|text| notify_person(text, CommandOutput::Shown));
+    if let Some(Err(error)) = result {
+        output::print_partial_error(&context, &error);
+    }
     report.cleanup?;
     Ok(ExitCode::from(report.exit_code))
 }

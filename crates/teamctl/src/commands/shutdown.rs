@@ -83,8 +83,8 @@ fn requested_text(reply: &ExitsReply) -> String {
 
 /// Prints how each member ended. Returns the exit code.
 ///
-/// `only_member` is the exit of the member if the user named exactly one member. `text_if_empty` is
-/// printed if the reply has no members.
+/// If the user named exactly one member, `only_member` is the exit of that member. If the reply has
+/// no members, `text_if_empty` is printed.
 pub(crate) fn print_exits(
     context: &CommandContext,
     reply: &ExitsReply,

@@ -171,7 +171,7 @@ fn team_views(
         Some(selected_team) => team == selected_team,
         None => args.all || !team.is_claude_session(),
     };
-    // A team whose config.json is missing at the moment is known to the daemon alone.
+    // While a team's config.json is missing, only the daemon knows the team.
     let known_names = source.teams().iter().map(|team| team.name.clone());
     let names: BTreeSet<TeamName> = root.teams()?.into_iter().chain(known_names).filter(is_shown).collect();
     Ok(names.into_iter().map(|name| team_view(root, name, source, &mut count_unread)).collect())

@@ -17,8 +17,8 @@ use store::{env_var, own_program};
 /// The file name of the program that draws the screen.
 const SCREEN_PROGRAM: &str = "teamd-top";
 
-/// Environment variables whose values are passed to the program in the popup. Without them the
-/// program would get the values that the tmux server has.
+/// Environment variables of `teamctl` that are passed on to the program in the tmux popup. Without
+/// them the program would get the values that the tmux server has.
 const POPUP_VARIABLES: [&str; 13] = [
     "HOME",
     "PATH",

@@ -29,7 +29,8 @@ pub(super) fn title_line(state: &UiState, layout: &PanelLayout) -> [Span<'static
 fn item_count_text(state: &UiState, panel: Panel) -> String {
     let (listed, all) = (state.items(panel).len(), state.snapshot.items(panel).len());
     match listed == all {
-        // A zero would mean that no request is open.
+        // The requests cannot be read, so no number is shown. A zero would mean that no request is
+        // open.
         _ if panel == Panel::Requests && state.snapshot.has_unreadable_requests() => "?".to_owned(),
         true => all.to_string(),
         false => format!("{listed} of {all}"),
@@ -62,8 +63,9 @@ fn hidden_items_text(layout: &PanelLayout, count: usize) -> String {
     }
 }
 
-/// Writes each heading above the start of its column. If the panel's title is there, the heading is
-/// written to the right of the title. A heading that does not fit above its column is left out.
+/// Writes the headings of a panel's columns into the line that also has the panel's title. Each
+/// heading is written above the start of its column, or to the right of the title if the title is
+/// there. A heading that does not fit above its column is left out.
 ///
 /// The first column begins at the second cell, because the first cell of a row marks the selection.
 fn write_headings(cells: &mut [char], title_end: usize, headings: &[(&str, usize)]) {

@@ -39,8 +39,8 @@ pub(super) fn item_row(state: &UiState, layout: &PanelLayout, item: &dyn ListIte
     }
 }
 
-/// The headings of the panel's columns, each with the width of the column. The last column takes what is
-/// left of the panel.
+/// The headings of the panel's columns, each with the width of its column. The last column takes
+/// the remaining width of the panel.
 pub(super) fn column_headings(state: &UiState, layout: &PanelLayout) -> Vec<(&'static str, usize)> {
     let row = RowFormatter::new(state, layout);
     let rest = row.width;
@@ -111,9 +111,9 @@ impl<'a> RowFormatter<'a> {
         has_usage.then_some(USAGE_WIDTH)
     }
 
-    /// The width of the task column: two fifths of what the other columns leave. The last line of
-    /// the member's output gets the rest. `None` if no member has a task, or if the screen is too
-    /// narrow.
+    /// The width of the task column in the list of members: two fifths of the space that the
+    /// columns of fixed width leave. The last line of the member's output gets the other three
+    /// fifths. `None` if no member has a task, or if the screen is too narrow.
     fn member_task_width(&self) -> Option<usize> {
         let usage = self.usage_width().map_or(0, |width| width + 1);
         // The first column marks the selection, and each of the four other columns ends with a blank.

@@ -122,9 +122,10 @@ impl PaneLocation {
     /// Joins tmux commands to one command list. At its end the list zooms the pane, if the pane is
     /// smaller than [`MIN_PANE`] and no other terminal shows its window.
     ///
-    /// tmux resizes the window to its new terminal only after it has run the commands that need no
-    /// waiting. So the size is checked after a shell command, `true`, for which tmux waits. The
-    /// check runs whether the shell command succeeds or fails.
+    /// The size of the pane must be checked after tmux has resized the window to the new terminal.
+    /// tmux does so only when the command list waits for something. So the check is the branch of
+    /// an `if-shell` whose shell command is `true`: tmux waits for this command. Both branches
+    /// contain the check, so the result of the shell command does not matter.
     fn with_zoom(&self, mut commands: Vec<Vec<String>>) -> Vec<String> {
         let (pane, (columns, rows)) = (&self.pane, MIN_PANE);
         let is_small = format!("#{{||:#{{e|<:#{{pane_width}},{columns}}},#{{e|<:#{{pane_height}},{rows}}}}}");
@@ -157,7 +158,8 @@ pub(super) fn end_view(tmux: &Path, name: &str) {
     query(tmux, &commands).ok();
 }
 
-/// Ends the views that terminals have left. A failure does no harm: the next `attach` tries again.
+/// Ends the views that no terminal shows any more. A failure does no harm: the next `attach` tries
+/// again.
 pub(super) fn end_left_views(tmux: &Path) {
     let filter = format!("#{{&&:#{{==:#{{{VIEW_OPTION}}},1}},{MAY_END}}}");
     let views = query(tmux, &["list-sessions", "-f", &filter, "-F", "#{session_id}"]).unwrap_or_default();

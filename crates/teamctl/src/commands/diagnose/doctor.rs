@@ -36,13 +36,14 @@ use store::Root;
 ///
 /// Exit code 0: no check failed; there may be warnings. 1: a check failed.
 ///
-/// --fix makes teamd's own files and directories private. It takes the write access of groups and
-/// other users from the root, its teams and tasks. It completes half-written links between tasks.
-/// It ends agent processes that teamd has no record of. It removes stale files of killed programs:
-/// locks after ten seconds, temporary files and empty worktree directories after an hour.
+/// --fix makes teamd's own files and directories private. It removes the write permission of groups
+/// and other users from the root, its teams and its tasks. It completes half-written links between
+/// tasks. It ends agent processes that teamd has no record of. It removes stale files of killed
+/// programs: locks after ten seconds, temporary files and empty worktree directories after an hour.
 ///
-/// --fix only reports a pane of an agent that teamd has no record of, with the command that closes
-/// it. It also only reports anything at the path of a lock that is not an empty directory.
+/// --fix does not close a pane of an agent that teamd has no record of; the output has the command
+/// that closes it. It also does not remove a file or a full directory that is in the place of a
+/// lock.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl doctor --fix")]
 pub(crate) struct DoctorArgs {

@@ -26,9 +26,9 @@ pub(super) fn collapse_repeats(entries: &[InboxEntry]) -> Vec<RepeatedEntry<'_>>
     entries.filter(|entry| entry.count > 0).collect()
 }
 
-/// Whether the message `entry` repeats `previous`, the previous message of the same sender. This is
-/// so if both messages only report the end of a turn, or if both are text messages with the same
-/// text. If only one of them is read, `entry` is no repeat.
+/// Whether the message `entry` repeats `previous`, the previous message of the same sender. A
+/// repeat is a text message with the same text, or a report of the end of a turn after another such
+/// report. If only one of the two messages is read, `entry` is no repeat.
 fn is_repeat(previous: &InboxEntry, entry: &InboxEntry) -> bool {
     let (Ok(first), Ok(second)) = (&previous.message, &entry.message) else { return false };
     let are_turn_ends = || [first, second].iter().all(|message| IdleNotification::is_bare_in(&message.text));

@@ -1,6 +1,7 @@
-//! Finds the entries of an inbox that are new since teamctl last read the file. The index of an
-//! entry does not identify the entry, because other programs remove messages. So entries are
-//! compared by sender, time and text, and the number of equal entries is compared too.
+//! Finds the entries of an inbox that are new since teamctl last read the file. The index does not
+//! identify an entry, because other programs remove messages. So entries with the same sender, time
+//! and text count as equal. If the file has more equal entries than in any earlier read, the
+//! additional ones are new.
 
 use protocol::message::InboxEntry;
 use std::collections::HashMap;
@@ -14,9 +15,9 @@ pub(super) struct SeenEntries(HashMap<u64, usize>);
 pub(super) type EntryCounts = HashMap<u64, usize>;
 
 impl SeenEntries {
-    /// Whether the entry was in no earlier read of the inbox. During one read, the caller passes
-    /// each entry, from the oldest to the newest, and always the same `counts`. It starts each read
-    /// with empty `counts`.
+    /// Whether the entry was in no earlier read of the inbox. The caller passes every entry of a
+    /// read, from the oldest to the newest. `counts` counts the equal entries of the present read,
+    /// so each read starts with empty `counts`.
     pub(super) fn is_new(&mut self, entry: &InboxEntry, counts: &mut EntryCounts) -> bool {
         let key = entry_hash(entry);
         let count = counts.entry(key).or_default();

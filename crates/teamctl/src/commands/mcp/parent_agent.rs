@@ -14,7 +14,7 @@ use store::env_var;
 pub(super) type AgentEnvironment = BTreeMap<String, String>;
 
 /// Environment variables that determine teamd's directories. If this process lacks one of them, it
-/// gets the value that the agent has.
+/// takes over the agent's value.
 const DIRECTORY_VARIABLES: [&str; 4] = ["HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR"];
 
 /// The result of the search for an agent.
@@ -35,8 +35,8 @@ pub(super) struct ExpectedRoot<'a> {
     pub(super) socket: &'a Path,
 }
 
-/// Finds the agent to which the nearest parent process belongs. If `expected` is given, an agent of
-/// another root does not count. If `expected` is `None`, an agent of any root is accepted.
+/// Finds the agent to which the nearest parent process belongs. With `expected`, only an agent of
+/// that root counts. With `None`, an agent of any root counts.
 pub(super) fn parent_agent(expected: Option<ExpectedRoot<'_>>) -> ParentAgent {
     let chain = self_and_ancestors().into_iter().skip(1).map(|process| process.pid);
     nearest_agent(chain.map(ProcessText::read), expected)

@@ -80,9 +80,9 @@ impl RunObserver for RunDisplay<'_> {
 }
 
 impl RunDisplay<'_> {
-    /// Calls `print`, which prints a text. While the table is drawn, the call is deferred until the
-    /// table has left the terminal. The table uses the terminal's alternate screen, which has no
-    /// history, so a text that is printed there would be lost.
+    /// Calls `print`, which prints a text. While the table is on the terminal, the call is deferred
+    /// until the table is removed. The table uses the alternate screen, and a text that is printed
+    /// there is lost when the terminal leaves it.
     fn print_or_keep(&self, print: Box<dyn FnOnce()>) {
         match &self.mode {
             DisplayMode::Table(table) if table.is_drawn() => table.state.borrow_mut().deferred.push(print),

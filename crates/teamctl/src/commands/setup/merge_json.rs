@@ -12,7 +12,8 @@ use toml::{Table, Value as Template};
 /// The text `current` with everything of `template` added. The error says why that is not possible.
 pub(super) fn merge_json(current: &str, template: &Table, own: &OwnPrograms) -> Result<String, String> {
     let current = if current.trim().is_empty() { "{}\n" } else { current };
-    // A pass removes one outdated entry per list: the edits for two neighbors would overlap.
+    // Each pass removes only one outdated entry of a list, because the edits that remove two
+    // neighbors would overlap.
     let mut text = current.to_owned();
     loop {
         let cleaned = JsonMerge { root: &text, own, pass: MergePass::RemoveStale }.apply_pass(template)?;

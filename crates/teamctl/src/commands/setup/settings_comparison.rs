@@ -1,6 +1,7 @@
-//! Compares a program's settings with the template in a profile, for JSON and TOML files alike.
-//! Fills in the paths of teamd's programs. Finds the entries that are missing, and the entries that
-//! an older installation of teamd has added.
+//! Compares a program's settings with the template of these settings in a profile, for JSON and
+//! TOML files alike. The paths of teamd's programs are filled into the template first. The
+//! comparison finds the entries that are missing in the settings, and the outdated entries of an
+//! older installation of teamd.
 
 use profile::settings_entry::{OwnPrograms, fill_setting, is_teamd_setting};
 use serde_json::Value;
@@ -39,8 +40,8 @@ pub(super) fn is_outdated_entry(templates: &[Template], existing: &Value, own: &
         .any(|template| is_teamd_entry(template, existing) && fill_value(template, own) != *existing)
 }
 
-/// Whether `existing` has the form of the template, with any path of teamd's program and any
-/// numbers.
+/// Whether `existing` is what some installation of teamd has made of the template: equal to the
+/// template, except for the paths of teamd's programs and for numbers.
 fn is_teamd_entry(template: &Template, existing: &Value) -> bool {
     match (template, existing) {
         (Template::String(template), Value::String(existing)) => is_teamd_setting(template, existing),
@@ -64,14 +65,15 @@ fn is_teamd_entry(template: &Template, existing: &Value) -> bool {
     }
 }
 
-/// Whether the entry that the template describes starts `teamctl`. Such an entry belongs to teamd
-/// completely, so lists in it are replaced and not extended.
+/// Whether the template's entry starts `teamctl`. Such an entry of the settings belongs to teamd
+/// completely. So lists in the entry are replaced by those of the template and not extended.
 pub(super) fn starts_teamctl(template: &Table) -> bool {
     command_key(template).is_some()
 }
 
-/// Whether the entry of the template starts `teamctl`, while `existing`, the entry with the same
-/// name in the settings file, starts another program.
+/// Whether the name of the template's entry is taken by another program. This is so if the
+/// template's entry starts `teamctl`, and `existing`, the entry with the same name in the settings,
+/// starts another program.
 pub(super) fn starts_other_program(template: &Table, existing: &Value, own: &OwnPrograms) -> bool {
     let Some(key) = command_key(template) else { return false };
     if existing.as_object().is_some_and(serde_json::Map::is_empty) {

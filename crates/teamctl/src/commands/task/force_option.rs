@@ -1,4 +1,6 @@
-//! The option `--force` of the commands that take a task away: first ends the turn that works on it.
+//! The option `--force` of `task update`, `task release` and `task delete`. While a member's turn
+//! works on a task, these commands are refused if they would take the task from the member. With
+//! `--force`, they first end this turn.
 
 use crate::context::CommandContext;
 use protocol::allowed_callers::AllowedCallers;
@@ -7,13 +9,14 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use store::Team;
 
-/// How many turns are ended that begin while the task is changed.
+/// How many turns a command with `--force` ends at most. The owner may begin another turn on the
+/// task after one has ended and before the task is changed.
 const MAX_ATTEMPTS: u32 = 20;
 
 /// The option `--force`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ForceArg {
-    /// If a process works on the task, end its turn first, as `teamctl interrupt` does
+    /// If a turn works on the task, end this turn first, as `teamctl interrupt` does
     #[arg(long)]
     force: bool,
 }
@@ -24,13 +27,15 @@ impl ForceArg {
         if self.force { AllowedCallers::LeadOrPerson } else { AllowedCallers::Everyone }
     }
 
-    /// Changes the task `id` with `change`. With `--force`, first ends the turn that works on the task. If
-    /// the task's owner begins a turn on the task meanwhile, that turn is ended too.
+    /// Changes the task `id` by calling `change`. With `--force`, first ends the turn that works on
+    /// the task. If the owner begins another turn on the task before it is changed, that turn is
+    /// ended too.
     ///
     /// # Errors
     ///
-    /// `Refused` if the owner begins a turn again and again; the errors of `change`, and of the request to
-    /// the daemon.
+    /// `Refused` if a turn works on the task, and `--force` is not given or the owner has begun too
+    /// many further turns. Also the other errors of `change`, and the errors of the request to the
+    /// daemon.
     pub(super) fn change<T>(
         &self,
         context: &CommandContext,
@@ -41,7 +46,8 @@ impl ForceArg {
         let attempts = if self.force { MAX_ATTEMPTS } else { 0 };
         for _ in 0..attempts {
             match end_turn(context, team, id).and_then(|()| change()) {
-                // A turn on the task has begun since the last turn ended, or is about to begin.
+                // The owner has begun another turn on the task, or is about to begin one, so the
+                // task could not be changed. The next round ends this turn.
                 Err(error) if error.kind == ErrorKind::Refused && team.task_holder(id)?.is_some() => {}
                 result => return result,
             }

@@ -206,9 +206,9 @@ fn check_no_misnamed_files(team: &Team) -> Result<(), ErrorReport> {
     Err(ErrorReport::new(ErrorKind::Partial, message).with_help("rename it to ID.json, or remove it"))
 }
 
-/// Fails if there are open tasks and none of them can be completed. A task cannot be completed if
-/// it has failed, if it is in a cycle of tasks that wait for each other, or if it waits for a task
-/// that cannot be completed.
+/// Fails if tasks are open and none of them can be completed. A task cannot be completed if it has
+/// failed, or if it is in a cycle of tasks that wait for each other. A task that waits for such a
+/// task cannot be completed either.
 fn check_tasks_possible(tasks: &[Task]) -> Result<(), ErrorReport> {
     let open_tasks = || tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
     let failed: Vec<TaskId> =

@@ -75,11 +75,14 @@ pub(super) fn check_root(path: &Path, mode: FixMode, report: &mut DoctorReport) 
     RootAccess::Shared
 }
 
-/// Takes the write permission of other users from the file or directory of each error, and removes
-/// the errors that are repaired. Stops at the first failure. Parents come before their content, so
-/// if a directory cannot be repaired, another user may still replace the files in it.
+/// Removes the write permission of other users from files and directories. `errors` has one error
+/// for each of them, and loses the errors that are repaired.
+///
+/// The repair stops at the first failure. A directory comes before its content in the list. If a
+/// directory stays writable for others, repairing its content is useless, because others can
+/// replace it.
 fn repair_access(errors: &mut Vec<store::Error>, report: &mut DoctorReport) {
-    let first_unrepaired = errors.iter().position(|error| !is_repaired(error)).unwrap_or(errors.len());
+    let first_unrepaired = errors.iter().position(|error| !try_repair(error)).unwrap_or(errors.len());
     let repaired_count = errors.drain(..first_unrepaired).count();
     if repaired_count > 0 {
         let message = format!("no other user can write to {repaired_count} files or directories any more");
@@ -100,14 +103,16 @@ fn find_untrusted(path: &Path, depth: usize, errors: &mut Vec<store::Error>) {
     }
 }
 
-/// Whether the write permission of others could be taken from the file or directory of an error.
-fn is_repaired(error: &store::Error) -> bool {
+/// Removes the write permission of others from the file or directory that the error names. Returns
+/// whether this has worked.
+fn try_repair(error: &store::Error) -> bool {
     let store::Error::Untrusted { path, .. } = error else { return false };
     remove_foreign_write(path).is_ok() && store::check_own_path(path).is_ok()
 }
 
-/// Removes the write permission of the group and of other users from a file or directory, and the
-/// setgid bit, which would give the group to new files.
+/// Removes the write permission of the group and of other users from a file or directory. Also
+/// removes the setgid bit, because new files in a directory with this bit get the directory's
+/// group.
 ///
 /// # Errors
 ///

@@ -18,8 +18,8 @@ struct OrphanProcess {
     /// The name of its program.
     name: String,
     spawn_id: String,
-    /// Refers to the process. The pidfd is opened before the environment of the process is read. So
-    /// a signal never reaches another process that got the same process id later.
+    /// The process, for sending signals. The pidfd is opened before the environment of the process
+    /// is read. So a signal never reaches another process that got the same process id later.
     pidfd: OwnedFd,
 }
 
@@ -72,8 +72,9 @@ fn agent_process(pid: u32, root: &Path) -> Option<OrphanProcess> {
 }
 
 /// Whether the process or one of its parent processes is a tmux server or a program of teamd. Such
-/// processes are not treated as an agent's. If an agent starts a tmux server, the server keeps the
-/// agent's environment variables, and so does everything that people run in that server.
+/// a process does not count as an agent's, although it has the environment variables of an agent.
+/// If an agent starts a tmux server, the server inherits these variables, and so does everything
+/// that people run in that server.
 fn is_below_shared_server(pid: u32) -> bool {
     let parent =
         |pid: &u32| ProcessStat::read(*pid).map(|process| process.parent).filter(|parent| *parent > 1);

@@ -11,7 +11,8 @@ const RECOMMENDED_TMUX: (u32, u32) = (3, 4);
 /// In tmux 3.2, `display-message` does not take the client to which it shows a message.
 const NOTICES_TMUX: (u32, u32) = (3, 3);
 
-/// The inotify limits, and what the daemon, some commands and some other programs need together.
+/// The inotify limits of the kernel, each with the value that the daemon, some commands and some
+/// other programs need together.
 const INOTIFY_MINIMUMS: [(&str, u64); 2] = [("max_user_instances", 64), ("max_user_watches", 4096)];
 
 pub(super) fn check(report: &mut DoctorReport) {

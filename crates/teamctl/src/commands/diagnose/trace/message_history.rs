@@ -1,5 +1,5 @@
-//! Finds out what happened to a message, from the team files and the event log that the caller has
-//! read. The event log has no message ids, so the order of the events shows which event is about
+//! Finds out what happened to a message, from the team files and the event log, both read by the
+//! caller. Events have no message ids. So the order of the events shows which of them belong to
 //! this message.
 
 use super::message_copy::{CopyLocation, MessageCopy};
@@ -13,9 +13,9 @@ use protocol::timestamp::parse_iso8601;
 use serde_json::{Value, json};
 use store::message_id;
 
-/// How much earlier than a message the event about the message may be, in ms. The sender and the
-/// daemon read the same clock at different moments, so an event that came later can have an earlier
-/// time.
+/// The largest difference, in ms, by which the time of an event may precede the time of the message
+/// that it is about. The sender writes the message's time and the daemon the event's time. They
+/// read the clock independently, so a later event can have an earlier time.
 const CLOCK_SKEW_MS: u64 = 1_000;
 
 /// How far a message got. Times are in ms since the epoch.
@@ -121,9 +121,10 @@ impl MessageHistory {
     }
 }
 
-/// Returns the index of the `message_stored` event of this message in `events`. This is the event
-/// that has the sender and the inbox index of the message. If the message has another index now, no
-/// event has both. Then it is the sender's first `message_stored` event since the message was sent.
+/// Returns the position of this message's `message_stored` event in `events`. Normally this is the
+/// event with the message's sender and its index in the inbox. If no event has both, the message
+/// has moved in the inbox since. Then the result is the sender's first `message_stored` event after
+/// the message was sent.
 fn stored_event(copy: &MessageCopy, events: &[Event]) -> Option<usize> {
     let is_recent = |event: &Event| event_time(event) + CLOCK_SKEW_MS >= copy.sent_at();
     let from_sender = |(at, event): (usize, &Event)| match &event.kind {
@@ -137,11 +138,13 @@ fn stored_event(copy: &MessageCopy, events: &[Event]) -> Option<usize> {
     same_index.or(candidates.first()).map(|(at, _)| *at)
 }
 
-/// Returns the time when the message was read, in ms since the epoch. `since_stored` has the events
-/// from the `message_stored` event of this message on. Messages are read in the order of the inbox,
-/// and each `message_read` event has the number of messages that are still unread. This message was
-/// read by the first such event whose number is at most the number of messages that had arrived
-/// after this message.
+/// Returns the time when the message was read, in ms since the epoch. `since_stored` has the
+/// recipient's events from this message's `message_stored` event on.
+///
+/// Messages are read in the order of the inbox, and each `message_read` event has the number of
+/// messages that are unread afterwards. While this message is unread, that number is greater than
+/// the number of messages that came after it. So the first event with a smaller or equal number
+/// marks this message's reading.
 fn read_at(since_stored: &[Event]) -> Option<u64> {
     let mut later_messages = 0;
     since_stored.iter().skip(1).find_map(|event| match event.kind {
@@ -154,9 +157,9 @@ fn read_at(since_stored: &[Event]) -> Option<u64> {
     })
 }
 
-/// Returns the turn that delivered the message to the recipient. If the message was read, this is
-/// the last turn that began before the message was read. If the message is unread, it is the
-/// current turn, but only if the subject of this turn can be about the message.
+/// Returns the turn with which the recipient got the message. If the message was read, this is the
+/// last turn that began before the reading. If it is unread, this is the current turn, but only if
+/// the turn's subject fits the message. `None` if no turn is found.
 fn delivering_turn(copy: &MessageCopy, since_sent: &[Event], read: ReadState) -> Option<Turn> {
     let started_turn = |event: &Event| match &event.kind {
         EventKind::MemberActive { summary } => {
@@ -180,9 +183,9 @@ fn is_about(copy: &MessageCopy, subject: &str) -> bool {
     subject.starts_with(&from) || subject.ends_with("and more") || copy.message.from == "user"
 }
 
-/// The first reply to a message, among messages that are added from the oldest to the newest. If the
-/// message is a request, the reply is the answer to this request. For other messages the reply is the
-/// first later text message. If there is none, it is the first later message with a JSON payload.
+/// Finds the recipient's first reply to a message. The caller adds the recipient's messages, oldest
+/// first. If the message is a request, the reply is the answer to this request. Otherwise the reply
+/// is the first later text message, or without a text the first later message with a JSON payload.
 #[derive(Debug, Default)]
 pub(super) struct FirstReply {
     /// The answer, or the first text.

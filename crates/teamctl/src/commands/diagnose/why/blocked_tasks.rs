@@ -46,8 +46,8 @@ fn final_blockers(task: &Task, tasks: &[Task]) -> TaskWait {
 }
 
 impl TaskWait {
-    /// Whether some blocker has no owner, or an owner that is not a member any more. Then the task
-    /// would wait forever.
+    /// Whether no member works on some blocker, because the blocker has no owner, or its owner is
+    /// not a member any more.
     pub(super) fn has_unowned_blocker(&self, members: &[AgentName]) -> bool {
         self.blockers.iter().any(|task| is_unowned(task, members))
     }
@@ -87,8 +87,9 @@ fn pending_tasks(tasks: &[Task]) -> impl Iterator<Item = &Task> {
     tasks.iter().filter(|task| !task.is_internal() && task.status == TaskStatus::Pending)
 }
 
-/// The pending tasks of other members that can start now. Empty if there is a pending task that the
-/// member may take.
+/// The pending tasks that only other members may do and that can start now. `why` names them if the
+/// member itself has nothing to do. So the result is empty if any pending task is left that the
+/// member may do.
 pub(super) fn tasks_of_others<'t>(tasks: &'t [Task], name: &AgentName) -> Vec<&'t Task> {
     let (tasks_of_others, takeable_tasks): (Vec<&'t Task>, Vec<&Task>) =
         pending_tasks(tasks).partition(|task| task.owner.as_ref().is_some_and(|owner| owner != name));

@@ -33,7 +33,7 @@ pub(super) struct SpawnExit {
     pub(super) at: u64,
 }
 
-/// Turns without another one between them that ended for the same reason.
+/// Consecutive turns of the member that ended for the same reason.
 #[derive(Debug)]
 pub(super) struct TurnStreak {
     pub(super) count: usize,

@@ -9,8 +9,9 @@ use protocol::single_line_and_shell_quote::shell_quote;
 use protocol::task::{Task, TaskStatus};
 use std::path::Path;
 
-/// Returns the commands that are suggested if a member calls `why`; the lead gets others. A member
-/// cannot remove most causes itself. For such a cause the command sends a message to the lead.
+/// Returns the commands that `why` suggests if a member calls it. A member cannot remove most
+/// causes itself, so for these the suggested command sends a message to the lead. The lead gets
+/// other suggestions.
 pub(super) fn commands_for_member(cause: Cause, evidence: &Evidence) -> Vec<String> {
     match cause {
         Cause::Undelivered => vec![evidence.command("inbox", &["--unread"])],

@@ -43,8 +43,8 @@ pub(super) struct FreeSpace {
     pub(super) files: Option<u64>,
 }
 
-/// Tests whether the tmux server with this socket answers a command. A successful connection proves
-/// nothing, because the kernel accepts connections for a stopped server too.
+/// Tests whether the tmux server with this socket answers a command. It is not enough to connect to
+/// the socket, because the kernel also accepts connections for a stopped server.
 pub(super) fn probe_tmux(socket: &Path) -> ServerState {
     match probe_socket(socket) {
         ServerState::Unresponsive { stopped: false, .. } if tmux_responds(socket) => ServerState::Responsive,
@@ -64,9 +64,9 @@ fn tmux_responds(socket: &Path) -> bool {
     reply.flatten().is_some_and(|reply| reply == "ok\n")
 }
 
-/// Finds the server that listens on the socket. If there is one, this function returns
-/// `Unresponsive`: it does not ask the server for anything, so whether the server responds is not
-/// known yet.
+/// Finds the server that listens on the socket, by connecting to it. Returns `NotListening` or
+/// `Unresponsive`, never `Responsive`, because no request is sent. A caller that gets
+/// `Unresponsive` must test itself whether the server answers.
 pub(super) fn probe_socket(socket: &Path) -> ServerState {
     let connected = with_timeout(socket.to_owned(), |socket: PathBuf| {
         let stream = UnixStream::connect(socket).ok()?;

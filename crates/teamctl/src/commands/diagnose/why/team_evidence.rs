@@ -112,9 +112,9 @@ fn inbox_state(team: &Team, owner: AgentName) -> InboxState {
 }
 
 fn open_requests(team: &Team, lead_inbox: &InboxState) -> Vec<(AgentName, OpenRequestEvidence)> {
-    // The scan for open requests would read the lead's inbox again. If that inbox is damaged, the
-    // scan would also wait until the file becomes readable, and `inbox_state` has already waited
-    // for that.
+    // If the lead's inbox is damaged, its requests cannot be read. The scan below would only wait
+    // again for the file to become readable, as `inbox_state` has done already. So the scan is
+    // skipped.
     if lead_inbox.damage.is_some() {
         return Vec::new();
     }

@@ -15,16 +15,16 @@ use protocol::payload::IdleReason;
 use protocol::single_line_and_shell_quote::single_line;
 use protocol::task::{Task, TaskStatus, WaitCycle, find_task, wait_cycles};
 
-/// How long a message to an idle member may stay unread, in ms, before `why` reports the message as
+/// How long a message to an idle member may stay unread, in ms, before `why` reports it as
 /// undelivered.
 const IDLE_DELIVERY_MS: u64 = 2_000;
-/// How long a message may stay unread, in ms, if the recipient's program gets messages in the
-/// middle of a turn. Such a program gets messages only between two steps, and one step may take
-/// this long.
+/// How long a message may stay unread, in ms, before `why` reports it as undelivered, if the
+/// recipient's program accepts messages during a turn. The program accepts them only between two
+/// steps of the turn, and one step may take this long.
 const MID_TURN_DELIVERY_MS: u64 = 60_000;
 
-/// Adds the causes that are in the member's work. If no cause in `causes` keeps the member from
-/// working, this function also adds the cause `Working` or `Idle`.
+/// Adds the causes that lie in the member's messages, tasks and turns to `causes`. If none of all
+/// causes keeps the member from working, also adds the cause `Working` or `Idle`.
 pub(super) fn add_work_causes(evidence: &Evidence, agent: &MemberStatus, causes: &mut Vec<Diagnosis>) {
     let is_idle = agent.activity == Activity::Idle;
     // If a program asks for its messages itself, it may be unknown whether it is in a turn.
