@@ -11,8 +11,8 @@ pub fn time_budget_text(budget: &BudgetStatus, now: u64) -> Option<String> {
     })
 }
 
-/// Text for a team's usage and limits, such as `12 of 200 turns, 2h of 8h, 12.3k of 5.0M tokens,
-/// $0.42`. `time` is the part about the time limit, such as `2h of 8h`.
+/// A team's usage and limits as one line, such as `12 of 200 turns, 2h of 8h, 12.3k of 5.0M tokens,
+/// $0.42`. `time` is the part about the time limit, from [`time_budget_text`]; `None` omits it.
 pub fn budget_text(budget: &BudgetStatus, time: Option<String>) -> String {
     let turns = budget.max_turns.map(|limit| format!("{} of {limit} turns", budget.turns));
     let with_limit = |count: u64, limit: Option<u64>, format: fn(u64) -> String| match limit {

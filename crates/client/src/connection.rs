@@ -1,8 +1,10 @@
 //! A connection to the daemon's control socket.
 //!
 //! If the connection closes before the reply, the request fails at once with
-//! [`Error::Disconnected`]. The error does not say whether the request was carried out. The uid of
-//! the process at the other end is checked, so that a socket of another user receives nothing.
+//! [`Error::Disconnected`]. The error does not say whether the request was carried out.
+//!
+//! A client sends nothing before it has checked that the process that serves the socket has the
+//! client's own uid. So secrets in a request never reach another user.
 
 use crate::error::Error;
 use nix::errno::Errno;
@@ -18,8 +20,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a connection may take. Only a daemon whose process is stopped, or that is flooded with
-/// connections, takes longer than a moment.
+/// Maximum time to wait for a place in the socket's queue of pending connections. The queue is full
+/// only if the daemon's process is stopped, or if very many clients connect at once.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An open connection to the control socket.
@@ -31,9 +33,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to the socket at `path`. Checks that the process at the other end has the same uid
-    /// as this process. If the daemon's process is stopped and its queue of connections is full,
-    /// waits at most five seconds.
+    /// Connects to the socket at `path`, and checks that the process that serves it has the same
+    /// uid as this process. If the socket's queue of pending connections is full, waits at most
+    /// five seconds.
     ///
     /// # Errors
     ///
@@ -42,9 +44,9 @@ impl Connection {
         Connection::open_within(path, CONNECT_TIMEOUT)
     }
 
-    /// Connects like [`Connection::open`], but never blocks. A blocking connect would wait while
-    /// the socket's queue is full. The queue fills if the daemon's process is stopped and accepts
-    /// no connections.
+    /// Connects like [`Connection::open`], but does not wait if the socket's queue of pending
+    /// connections is full. The queue fills if the daemon's process is stopped and accepts no
+    /// connections.
     ///
     /// # Errors
     ///
@@ -53,7 +55,8 @@ impl Connection {
         Connection::open_within(path, Duration::ZERO)
     }
 
-    /// Connects like [`Connection::open`], but waits at most `timeout` if the queue is full.
+    /// Connects like [`Connection::open`], but waits at most `timeout` if the socket's queue of
+    /// pending connections is full.
     ///
     /// # Errors
     ///
@@ -195,12 +198,13 @@ impl Connection {
     }
 }
 
-/// Connects to a socket. Fails with `EAGAIN` if the queue of the socket is full for `timeout`.
+/// Connects to a socket. Fails with `EAGAIN` if the socket's queue of pending connections stays
+/// full for `timeout`.
 fn connect_within(path: &Path, timeout: Duration) -> nix::Result<UnixStream> {
     let fd = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
     let stream = UnixStream::from(fd);
     let to_errno = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(0));
-    // The timeout of writes is also that of `connect` for a Unix socket.
+    // On a Unix socket, the write timeout also limits how long `connect` waits.
     match timeout {
         Duration::ZERO => stream.set_nonblocking(true).map_err(to_errno)?,
         timeout => stream.set_write_timeout(Some(timeout)).map_err(to_errno)?,

@@ -6,11 +6,11 @@ use protocol::daemon_lock_file::LockHolder;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The control socket of a daemon, and the state directory of its root.
+/// Where a client looks for the daemon of a root: first at `socket`, then at the socket that the
+/// lock file in `state_dir` names.
 ///
-/// If no daemon listens at `socket`, the lock file in `state_dir` names the socket of the daemon
-/// that runs now. The socket differs from `socket` if that daemon has another runtime directory, or
-/// has moved its socket to the state directory. A daemon with another state directory is not found.
+/// The two sockets differ if the running daemon has another runtime directory, or has moved its
+/// socket to the state directory. A daemon with another state directory is not found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DaemonAddress {
     /// The control socket that is tried first.
@@ -29,7 +29,7 @@ impl DaemonAddress {
         self.open_with(Connection::open)
     }
 
-    /// Connects to the daemon, as [`Connection::open_within`].
+    /// Connects to the daemon like [`Connection::open_within`], which waits at most `timeout`.
     ///
     /// # Errors
     ///
@@ -45,8 +45,8 @@ impl DaemonAddress {
         }
     }
 
-    /// Connects to the socket that the lock file names. The file may be that of an ended daemon, so
-    /// the process that listens must have the pid in the file.
+    /// Connects to the socket that the lock file names. The file may be left from a daemon that has
+    /// ended. So the connection is used only if the listening process has the pid in the file.
     fn open_at_lock_file(&self, connect: impl Fn(&Path) -> Result<Connection, Error>) -> Option<Connection> {
         let lock_file = std::fs::read(self.state_dir.join(LockHolder::FILE_NAME)).ok()?;
         let holder = LockHolder::parse(&lock_file)?;

@@ -80,8 +80,8 @@ fn start_daemon(
     })?;
     let mut watcher = DirectoryWatcher::new(&[directory])?;
     if let Some((code, message)) = check_start(context, socket, no_output_after.as_deref())? {
-        // The exit code of `NoDaemon` means that another daemon for this root holds the lock. A
-        // person may have just started that daemon by hand, and it may reply soon.
+        // The check exits with the code of `NoDaemon` if another daemon for this root holds the
+        // daemon's lock. A person may have just started that daemon by hand, so it may reply soon.
         let other_daemon = match code == ErrorKind::NoDaemon.exit_code() {
             true => wait_for_daemon(context, &mut watcher, OTHER_DAEMON_TIMEOUT)?,
             false => None,
@@ -115,9 +115,11 @@ fn wait_for_daemon(
     }
 }
 
-/// Runs `teamd --check` to show the user why teamd cannot start. teamd itself runs in a pane that
-/// closes when teamd exits, so an error message in it would be lost. Returns the exit code and
-/// standard error of the check, or `None` if teamd can start.
+/// Runs `teamd --check`, which finds out whether teamd can start. Returns `None` if it can,
+/// otherwise the exit code and standard error of the check.
+///
+/// The check makes the error visible to the user. teamd itself runs in a pane that closes when
+/// teamd exits, so its own error message would be lost.
 fn check_start(
     context: &TeamContext,
     socket: &Path,

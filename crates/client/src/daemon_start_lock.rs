@@ -1,8 +1,8 @@
 //! A lock that lets only one process start teamd at a time.
 //!
 //! The first of several processes starts teamd. The other processes wait, and then find that teamd
-//! is running. Two starts at once would fail: each start first runs `teamd --check`, which holds
-//! the daemon's lock for a moment.
+//! is running. Without this lock, simultaneous starts could fail: each first runs `teamd --check`,
+//! which holds the daemon's own lock for a moment, and another check fails during that time.
 //!
 //! The kernel releases the lock when its holder exits. The lock file itself is kept.
 
@@ -27,7 +27,7 @@ pub fn acquire(state: &StateDir) -> Result<File, ErrorReport> {
     let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
     let file = file.map_err(|error| ErrorReport::from_io("open", &path, &error))?;
     let (sender, receiver) = channel();
-    // If the receiver stops waiting, the thread stays blocked until the process exits.
+    // After a timeout, this thread stays blocked in `lock` until the process exits.
     std::thread::spawn(move || sender.send(file.lock().map(|()| file)));
     match receiver.recv_timeout(LOCK_TIMEOUT) {
         Ok(result) => result.map_err(|error| ErrorReport::from_io("lock", &path, &error)),

@@ -29,7 +29,8 @@ use std::time::{Duration, Instant};
 /// Interval after which a wait without events ends, because some file systems lose events.
 const RESCAN_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The interval while a directory cannot be watched. The daemon rescans as often then.
+/// Interval after which a wait ends while a directory cannot be watched. The daemon uses the same
+/// interval for its rescans.
 const FALLBACK_RESCAN_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Why a wait ended.
@@ -38,7 +39,7 @@ pub enum WatchEvent {
     /// Files may have changed.
     Changed,
     /// The deadline has passed. [`DirectoryWatcher::wait_at_least_until`] also returns `TimedOut`
-    /// if there was no event during the rescan interval (30 s, or 2 s without a watch).
+    /// if there was no event for 30 s, or for 2 s while a directory cannot be watched.
     TimedOut,
     /// The reader of standard output has closed it.
     OutputClosed,
@@ -47,7 +48,7 @@ pub enum WatchEvent {
 /// Watches directories until it is dropped.
 #[derive(Debug)]
 pub struct DirectoryWatcher {
-    /// `None` if the system had no instance left when this was created.
+    /// `None` if the system's limit of inotify instances was reached when this watcher was created.
     watcher: Option<RecommendedWatcher>,
     sender: Sender<WatchEvent>,
     events: Receiver<WatchEvent>,
@@ -86,11 +87,11 @@ impl WatchNotifier {
 #[derive(Debug)]
 struct WatchedDirectory {
     wanted: PathBuf,
-    /// `None` while the system has no watch left for it.
+    /// `None` while the system's limit of inotify watches prevents the watch.
     watched: Option<DirectoryId>,
 }
 
-/// An existing directory. A path whose inode changes is another directory.
+/// An existing directory. Another inode at the same path is another directory.
 #[derive(Debug, PartialEq, Eq)]
 struct DirectoryId {
     path: PathBuf,
@@ -125,7 +126,8 @@ impl DirectoryWatcher {
         Ok(watcher)
     }
 
-    /// Whether changes in all directories end waits at once. Otherwise the system's limits prevent a watch.
+    /// Whether all directories are watched, so that a change ends a wait at once. False if a limit
+    /// of the system prevents a watch.
     pub fn is_watching(&self) -> bool {
         self.directories.iter().all(|directory| directory.watched.is_some())
     }
@@ -134,13 +136,13 @@ impl DirectoryWatcher {
         if self.is_watching() { RESCAN_INTERVAL } else { FALLBACK_RESCAN_INTERVAL }
     }
 
-    /// Creates a watcher like [`DirectoryWatcher::new`]. A wait of this watcher also ends when the
-    /// reader of standard output closes it.
+    /// Creates a watcher like [`DirectoryWatcher::new`], whose waits also end when the reader of
+    /// standard output closes the pipe.
     pub fn new_for_stream(directories: &[PathBuf]) -> Result<DirectoryWatcher, ErrorReport> {
         let watcher = DirectoryWatcher::new(directories)?;
         let sender = watcher.sender.clone();
-        // The thread only waits until standard output is closed. It ends with the process at the
-        // latest.
+        // The thread waits until the reader of standard output closes the pipe. It is never stopped
+        // earlier, because it ends with the process at the latest.
         std::thread::spawn(move || {
             if poll_output_closed(PollTimeout::NONE) {
                 sender.send(WatchEvent::OutputClosed).ok();
@@ -154,8 +156,9 @@ impl DirectoryWatcher {
         WatchNotifier(self.sender.clone())
     }
 
-    /// Waits for a change, or until `deadline`. Several changes can end the same wait. If there is
-    /// no event during the rescan interval (30 s, or 2 s without a watch), the wait ends with `Changed`.
+    /// Waits for a change, or until `deadline`. Several changes can end the same wait. Some file
+    /// systems lose events, so the wait also ends with `Changed` after 30 s without an event, or
+    /// after 2 s while a directory cannot be watched.
     pub fn wait(&mut self, deadline: Option<Instant>) -> Result<WatchEvent, ErrorReport> {
         let event = self.wait_and_drain(deadline);
         if event == WatchEvent::Changed {
@@ -164,9 +167,9 @@ impl DirectoryWatcher {
         Ok(event)
     }
 
-    /// Waits for a change, and after it until the time `earliest`. Callers use this to limit how
-    /// often they read the files: all changes until `earliest` end only one wait. If there is no
-    /// event during the rescan interval (30 s, or 2 s without a watch), the wait ends with `TimedOut`.
+    /// Waits for a change, and then until the time `earliest`. Callers use this to limit how often
+    /// they read the files: all changes before `earliest` end only one wait. After 30 s without an
+    /// event, or 2 s while a directory cannot be watched, the wait ends with `TimedOut`.
     pub fn wait_at_least_until(&mut self, earliest: Instant) -> Result<WatchEvent, ErrorReport> {
         let mut event = self.events.recv_timeout(self.rescan_interval()).unwrap_or(WatchEvent::TimedOut);
         while event == WatchEvent::Changed
@@ -198,18 +201,20 @@ impl DirectoryWatcher {
         }
     }
 
-    /// Discards all events that are waiting in the channel, except `OutputClosed`. Only then clears
-    /// `change_pending`, so that the next change sends a new event. In the reverse order, this
-    /// function could discard that new event. Later changes would then send nothing, because
-    /// `change_pending` would stay set.
+    /// Discards all events in the channel. Returns `OutputClosed` if it was one of them, otherwise
+    /// `first_event`.
+    ///
+    /// Clears `change_pending` only after the channel is empty. If this flag were cleared first, a
+    /// change in between would set it again and send an event, which this function would discard.
+    /// Later changes would then send nothing, because the flag would stay set.
     fn drain(&self, first_event: WatchEvent) -> WatchEvent {
         let is_closed = self.events.try_iter().any(|event| event == WatchEvent::OutputClosed);
         self.change_pending.store(false, Ordering::Release);
         if is_closed { WatchEvent::OutputClosed } else { first_event }
     }
 
-    /// Updates which ancestors are watched. An update is needed if a directory on the path to a
-    /// wanted directory was created, removed or replaced.
+    /// For each wanted directory, watches its nearest ancestor that exists now. That ancestor
+    /// changes if a directory on the path to the wanted directory was created, removed or replaced.
     fn update_watches(&mut self) -> Result<(), ErrorReport> {
         let Some(watcher) = &mut self.watcher else { return Ok(()) };
         for directory in &mut self.directories {
@@ -236,8 +241,8 @@ fn watch_nearest(
         })?;
         // The parent directory is watched too, because it reports a removal of the directory at
         // once. The directory itself reports its removal only after every process has closed it,
-        // and the store keeps it open. If the parent cannot be watched, the next rescan notices the
-        // removal.
+        // and programs that use the crate `store` keep it open. If the parent cannot be watched,
+        // the next rescan notices the removal.
         if let Some(parent) = nearest.path.parent() {
             watcher.watch(parent, RecursiveMode::NonRecursive).ok();
         }

@@ -33,7 +33,7 @@ impl EventLog {
     /// Only lines that contain one of these words are parsed, because the log is large and most
     /// lines are about other members.
     pub fn events_of(&self, name: &AgentName, words: &[&str]) -> Vec<Event> {
-        // Names that differ only in capitals are those of one member.
+        // Names that differ only in case mean the same member.
         let name = serde_json::to_string(name.as_str()).unwrap_or_default().to_ascii_lowercase();
         let is_match = |line: &str| {
             line.to_ascii_lowercase().contains(&name) || words.iter().any(|word| line.contains(word))
@@ -48,8 +48,8 @@ pub fn event_time(event: &Event) -> u64 {
     parse_iso8601(&event.time).unwrap_or(0)
 }
 
-/// Formats an event as one line for people. If this release does not know the kind of the event,
-/// all its fields are shown.
+/// Formats an event as one line for people. `line` is the event's line in the log, and `event` its
+/// parsed JSON. If this release does not know the kind of the event, all fields are shown.
 pub fn event_line(line: &str, event: &Value) -> String {
     let known_event: Option<Event> = serde_json::from_str(line).ok();
     let text = match known_event {

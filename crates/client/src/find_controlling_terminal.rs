@@ -1,9 +1,10 @@
 //! Finds the controlling terminal of the calling process, and the process's ancestors. From these,
 //! a hook command finds out which agent or lead session it belongs to, and when that agent exits.
 //!
-//! An agent program may run its hooks through a shell and in a session without a terminal. If the
-//! program is killed, the shell can survive. So the parent alone does not show whether the agent
-//! runs, and all ancestors are recorded, each with pid and start time.
+//! A hook's parent alone does not show whether the agent still runs: an agent program may run its
+//! hooks through a shell, and this shell can survive the program. So all ancestors are recorded,
+//! each with pid and start time. A hook may also run in a session without a terminal. So the
+//! terminal is that of the nearest ancestor that has one.
 
 use crate::process_table::{ProcessStat, self_and_ancestors};
 use protocol::control;
@@ -12,8 +13,8 @@ use std::path::PathBuf;
 /// The controlling terminal of the calling process, and the process's ancestors in this terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllingTerminal {
-    /// Ancestors of the calling process, from its parent to the first process of the terminal. If
-    /// there is no terminal, only the parent.
+    /// Ancestors of the calling process, from its parent to the outermost process in the same
+    /// terminal. Only the parent if there is no terminal.
     pub ancestors: Vec<ProcessStat>,
     /// Path of the terminal's device. `None` if no ancestor has a pseudo-terminal.
     pub device: Option<PathBuf>,

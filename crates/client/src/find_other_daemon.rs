@@ -12,12 +12,14 @@ use protocol::directories::Directories;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a daemon may take to say which root it supervises. A daemon whose process is stopped
-/// does not answer.
+/// How long a daemon may take to report which root it supervises. A daemon whose process is stopped
+/// does not reply.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The socket at which the daemon of a root listens, other than `excluded_socket`. `root` is
-/// canonical, and `directories` are its directories. Looks at these places, in this order:
+/// The socket at which the daemon of `root` listens. `None` if no daemon is found, or if the socket
+/// is `excluded_socket`, which the caller has already tried. `root` is a canonical path, and
+/// `directories` are the directories for this root in the caller's environment. Looks at these
+/// places, in this order:
 ///
 /// 1. the socket that the lock file in the state directory of this environment names;
 /// 2. the socket that a lock file of the root in another state directory names, if a process has
@@ -29,10 +31,12 @@ pub fn find_other_socket(root: &Path, directories: &Directories, excluded_socket
     socket.filter(|socket| *socket != *excluded_socket)
 }
 
-/// The socket that a lock file names, if the daemon of `root` listens there. A daemon whose process
-/// is stopped counts as listening. The lock file may be that of an ended daemon, so the process
-/// that listens must have the pid in the file. A process with another pid is asked for its root,
-/// because the daemon may be in another PID namespace.
+/// The socket that a lock file names, if the daemon of `root` listens there.
+///
+/// The file may be left from a daemon that has ended, so the pid of the listening process is
+/// compared with the pid in the file. If the pids differ, the process is asked for its root,
+/// because a daemon in another PID namespace has another pid there. A process that does not reply
+/// counts as the daemon, which may be stopped.
 fn named_socket(lock_file: &Path, root: &Path) -> Option<PathBuf> {
     let holder = LockHolder::parse(&std::fs::read(lock_file).ok()?)?;
     let is_listening = match Connection::open_without_blocking(&holder.socket) {
@@ -55,10 +59,11 @@ fn supervised_root(mut connection: Connection) -> Option<PathBuf> {
     }
 }
 
-/// The socket of a process that has the root's lock file open in another state directory.
+/// The control socket of a daemon with another state directory. Searches the open files of all
+/// processes for a lock file of the same root; a running daemon keeps its lock file open.
 ///
-/// `/proc/locks` is not used: the kernel returns it in pieces, so locks can be missing while other
-/// processes take and release theirs.
+/// `/proc/locks` would name the locked files too, but the kernel returns it in pieces. So locks can
+/// be missing in it while other processes take and release theirs.
 fn socket_of_other_state_dir(state_dir: &Path, root: &Path) -> Option<PathBuf> {
     let processes = std::fs::read_dir("/proc").ok()?.flatten();
     let open_files =

@@ -1,5 +1,5 @@
-//! Finds the team that a command means from the names of members. If the options name no team, a
-//! member name that only one team has is enough.
+//! Finds the team that a command is about, from the members that the command names. If the options
+//! name no team, a member name that only one team has is enough.
 
 use crate::team_context::{TeamContext, only_team};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -7,10 +7,10 @@ use protocol::name::{AgentName, TeamName, strip_team};
 use store::Root;
 
 impl TeamContext {
-    /// The team that has all of these members. Each of `addresses` is `NAME` or `NAME@TEAM`. The
-    /// first of these that selects a team decides: the options, a `TEAM` in an address, the current
-    /// members of the teams, their past members. If there is only one team, it need not have the
-    /// members.
+    /// The team that has all members in `addresses`. Each address is `NAME` or `NAME@TEAM`. Tries
+    /// these in order until one of them selects a team: the team in the options, the `TEAM` of an
+    /// address, the current members of all teams, their past members. A team that is the only one
+    /// is selected even if it has no such members.
     ///
     /// # Errors
     ///
@@ -42,7 +42,8 @@ fn has_current_member(root: &Root, team: &TeamName, address: &str) -> bool {
     config.is_ok_and(|config| config.member(&AgentName::new_unchecked(strip_team(address, team))).is_some())
 }
 
-/// Whether a member of this name has an inbox or has printed something.
+/// Whether a member of this name has an inbox or an output log. Past members usually still have
+/// both.
 fn has_past_member(root: &Root, team: &TeamName, address: &str) -> bool {
     let name = AgentName::new_unchecked(strip_team(address, team));
     root.team(team).is_ok_and(|team| team.inbox(&name).path().exists() || team.agent_log_path(&name).exists())

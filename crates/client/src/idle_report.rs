@@ -5,7 +5,7 @@ use protocol::control::{Activity, Request};
 use protocol::delivery::Delivery;
 use protocol::name::TeamName;
 
-/// Reports the caller as idle from [`IdleReport::begin`] on, and as active again at
+/// Reports to the daemon that the calling agent is idle, from [`IdleReport::begin`] to
 /// [`IdleReport::end`]. Reports only agents that read their inbox themselves (delivery `pull`). The
 /// daemon learns the activity of other agents from their turns and hooks.
 #[derive(Debug)]
@@ -19,12 +19,12 @@ enum ReportStage {
     NotBegun,
     /// The daemon has got the report.
     Idle,
-    /// The caller's delivery is not `pull`, or the daemon did not take the report.
+    /// The caller's delivery is not `pull`, or the daemon did not accept the report.
     NotReported,
 }
 
 impl IdleReport<'_> {
-    /// Reports nothing yet.
+    /// Creates a report that has not begun.
     pub fn new(context: &TeamContext) -> IdleReport<'_> {
         IdleReport { context, stage: ReportStage::NotBegun }
     }
@@ -37,9 +37,9 @@ impl IdleReport<'_> {
         }
     }
 
-    /// Reports the caller as active again. Callers omit this call after a timeout: the agent
-    /// usually waits again, and each change from idle to active counts as a turn. The daemon then
-    /// shows the agent as idle until its next message.
+    /// Reports the calling agent as active again. A command whose wait timed out does not call
+    /// this: the agent usually waits again soon, and each change from idle to active counts as a
+    /// turn. The daemon then shows the agent as idle until its next message.
     pub fn end(self) {
         if self.stage == ReportStage::Idle {
             report(self.context, Activity::Active);
@@ -58,7 +58,7 @@ fn reads_own_inbox(context: &TeamContext) -> bool {
     members.any(|member| member.name == context.caller_name() && member.delivery == Delivery::Pull)
 }
 
-/// Whether the daemon has taken the report.
+/// Sends the report. Returns whether the daemon accepted it.
 fn report(context: &TeamContext, activity: Activity) -> bool {
     context.call_daemon(Request::ReportActivity(activity)).is_ok()
 }

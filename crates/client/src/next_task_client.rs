@@ -2,7 +2,8 @@
 //! also if there is no task, and the client does not wait for one. For a long task list, the query
 //! is much faster than reading all task files.
 //!
-//! The daemon's reply is a hint. If the daemon does not reply, the caller reads the task files.
+//! The daemon's reply is a hint: the member must still claim the task in the task files. If the
+//! daemon does not reply, the caller reads the task files instead.
 
 use crate::daemon_address::DaemonAddress;
 use crate::error::Error;
@@ -10,12 +11,13 @@ use protocol::control::{Call, NextTaskHint, NextTaskRequest, Reply, Request, Res
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// The timeout of the connection, and of the reply. A running daemon replies within a millisecond.
+/// The timeout for connecting, and for the reply. A running daemon replies within a millisecond.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// The same for a shim. After a broadcast, thousands of shims may ask at once. If they gave up
-/// early and read the task files instead, the machine would be busy for longer.
+/// The timeout for the client of a shim, instead of [`TIMEOUT`]. After a broadcast, thousands of
+/// shims may send a request at once. A shim whose request times out reads all task files, which
+/// would keep the machine busy for longer.
 const SHIM_TIMEOUT: Duration = Duration::from_secs(5);
-/// After a timeout, the client sends no requests for this time.
+/// How long the client sends no requests after one of them has timed out.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// Asks the daemon for the next task of a member. After a timeout, the client sends no requests for

@@ -7,8 +7,8 @@ use protocol::name::TeamName;
 use std::path::{Path, PathBuf};
 use store::env_var;
 
-/// Default for the share of its width that the caller's pane keeps, in percent. The pane of Claude
-/// Code's own lead keeps the same share.
+/// The default share of its width, in percent, that the caller's pane keeps when panes are opened
+/// beside it. In Claude Code's own teams, the lead's pane keeps the same share.
 pub const DEFAULT_KEPT_PERCENT: &str = "30";
 
 /// The pane of the caller, with the socket of its tmux server.
@@ -19,7 +19,8 @@ pub struct CallerPane {
 }
 
 impl CallerPane {
-    /// Finds the pane from `$TMUX` and `$TMUX_PANE`. The pane is to keep `kept_percent` of its width.
+    /// Finds the caller's pane from `$TMUX` and `$TMUX_PANE`. `kept_percent` is the share of its
+    /// width that this pane keeps when panes are opened beside it.
     ///
     /// # Errors
     ///
@@ -51,7 +52,7 @@ impl CallerPane {
     ///
     /// # Errors
     ///
-    /// `Refused` if it uses another server; `NoDaemon`.
+    /// `Refused` if the daemon uses another server; `NoDaemon` if no daemon is running.
     pub fn check_server(&self, context: &TeamContext) -> Result<(), ErrorReport> {
         let used_socket = context.daemon_status()?.daemon.tmux;
         let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -74,7 +75,7 @@ impl CallerPane {
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such team; `NoDaemon`.
+    /// `NotFound` if there is no such team; `NoDaemon` if no daemon is running.
     pub fn open_team_beside(&self, context: &TeamContext, team: &TeamName) -> Result<(), ErrorReport> {
         let (team, person_pane) = (team.clone(), self.person_pane.clone());
         context.call_daemon(Request::SetPersonPane(SetPersonPaneRequest { team, person_pane })).map(drop)

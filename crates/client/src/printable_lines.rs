@@ -2,13 +2,14 @@
 
 use protocol::escape_control_chars::visible;
 
-/// The lines of the output, without escape sequences and control characters.
+/// The lines of the output as people see them: escape sequences are removed and control characters
+/// escaped. Of each line, only the text after the last carriage return is kept.
 pub fn printable_lines(output: &[u8]) -> Vec<String> {
     plain_text(output).lines().map(after_last_carriage_return).map(visible).collect()
 }
 
-/// What a terminal shows of one line of output: without escape sequences, and only the text after the last
-/// carriage return. Other control characters stay.
+/// What a terminal shows of one line of output: the text after the last carriage return, without
+/// escape sequences. Other control characters stay in the text.
 pub fn plain_line(line: &[u8]) -> String {
     after_last_carriage_return(plain_text(line).trim_end()).to_owned()
 }

@@ -82,7 +82,7 @@ pub fn all_processes() -> Vec<ProcessStat> {
 }
 
 /// Returns the processes with the pids `roots` and all their descendants. `table` is the process
-/// table. Each process comes after its parent.
+/// table. In the result, each process comes after its parent.
 pub fn descendants_of(table: &[ProcessStat], roots: &[u32]) -> Vec<ProcessStat> {
     let mut processes: Vec<ProcessStat> =
         table.iter().filter(|process| roots.contains(&process.pid)).copied().collect();

@@ -33,7 +33,7 @@ pub fn program_output(
     command.args(arguments).env_clear().envs(env).process_group(0);
     command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
     let child = command.spawn().map_err(|error| format!("cannot start {}: {error}", program.display()))?;
-    // The command has copies of the pipe's write end. The pipe closes only after they are dropped.
+    // `command` holds copies of the pipe's write end. The output ends only after they are closed.
     drop(command);
     let (sender, receiver) = mpsc::channel();
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap_or_default());

@@ -3,8 +3,9 @@
 use protocol::control::Request;
 use std::time::Duration;
 
-/// How long a client waits for the daemon's reply to `request`. The daemon's own deadlines are
-/// shorter. So if this timeout passes, the daemon process is stopped or hangs.
+/// How long a client waits for the daemon's reply to `request`. The daemon has shorter deadlines
+/// for carrying out the request. So if this timeout passes, the daemon's process is stopped or
+/// hangs.
 pub fn reply_timeout(request: &Request) -> Duration {
     match request {
         Request::Status

@@ -12,8 +12,9 @@ use store::{OpenRequest, RequestScanResult};
 pub struct RequestView {
     /// The request and its sender.
     pub request: OpenRequest,
-    /// When the team's policy will answer the request because of a timeout (milliseconds since the
-    /// epoch), and whether it will approve the request. `None` if the policy will not answer.
+    /// What the team's policy does with the request if no answer comes in time: when it will
+    /// answer, in milliseconds since the epoch, and whether it will approve. `None` if the policy
+    /// will not answer.
     pub policy_answer: Option<(u64, bool)>,
 }
 
@@ -28,9 +29,9 @@ pub fn open_requests(policy: &Policy, scan: RequestScanResult) -> Vec<RequestVie
     scan.open.into_iter().map(to_view).collect()
 }
 
-/// When the policy will answer the request because of a timeout, and whether it will approve the
-/// request. The time is an estimate, counted from the time in the request. The daemon counts from
-/// the moment when it noticed the request.
+/// When the policy will answer the request if no answer comes in time, in milliseconds since the
+/// epoch, and whether it will approve. The time is an estimate: it is counted from the time in the
+/// request, but the daemon counts from the moment when it noticed the request.
 fn policy_answer_at(policy: &Policy, request: &OpenRequest) -> Option<(u64, bool)> {
     let needs_answer = matches!(policy.decide(&request.request, &request.cwd), PolicyDecision::Ask(_));
     let is_approved = matches!(policy.timeout_decision()?, PolicyDecision::Approve(_));

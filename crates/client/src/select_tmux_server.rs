@@ -1,8 +1,8 @@
 //! Selects the tmux server on which teamd is started.
 //!
-//! If agents of an earlier daemon still run in panes, the server of these panes is selected: no
-//! other server can show or close them. Otherwise the server of `$TMUX` is selected. Without
-//! `$TMUX`, it is a server with a given name.
+//! If agents of an earlier daemon still run in panes, the server of these panes is selected,
+//! because no other server can show or close them. Otherwise the user's choice counts: a socket, or
+//! else the server of `$TMUX`, or without `$TMUX` a server with a given name.
 
 use crate::program_output;
 use std::path::{Path, PathBuf};
@@ -25,15 +25,16 @@ pub const TMUX_NAME: &str = "teamd";
 /// roster contains the epoch of the pane's server.
 const SERVER_EPOCH: &str = "#{pid}:#{start_time}:#{socket_path}";
 
-/// Variables of an agent that a tmux server must not inherit. The server would pass them on to all
-/// its panes, and teamd would take processes in these panes for processes of that agent.
+/// Variables that identify an agent's processes, which a tmux server must not inherit. The server
+/// would pass them on to all its panes, and teamd would take the processes in these panes for
+/// processes of that agent.
 const AGENT_VARIABLES: [&str; 5] =
     ["TEAMD_TEAM", "TEAMD_MEMBER", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
 
 impl TmuxTarget {
-    /// Returns this server, or another server if the panes of an earlier daemon are on that server
-    /// and none is on this one. `state` is the daemon's state directory. If another server is
-    /// returned, the second value is a warning for people.
+    /// Returns this server, unless an earlier daemon has panes only on another server. If that
+    /// other server still runs, returns it and a warning for people. `state` is the daemon's state
+    /// directory.
     pub fn server_or_that_of_panes(&self, state: &Path) -> (TmuxTarget, Option<String>) {
         let epochs = store::read_roster_file(state).unwrap_or_default().server_epochs();
         if epochs.is_empty() || self.epoch().is_some_and(|epoch| epochs.contains(&epoch)) {
@@ -79,7 +80,8 @@ impl TmuxTarget {
     }
 }
 
-/// Runs a tmux command on the server and returns its output. tmux prints UTF-8 in every locale.
+/// Runs a tmux command on a server and returns its output. `server` is the option that selects the
+/// server, such as `-L teamd`. tmux prints UTF-8 in every locale.
 ///
 /// # Errors
 ///

@@ -39,7 +39,7 @@ pub fn start_in_tmux_session(
     }
     let usual_name = "teamd".to_owned();
     for name in [usual_name.clone(), format!("{usual_name}-{}", std::process::id())] {
-        // The server may have started or ended since the last look.
+        // The server may have started or ended since the search above.
         let previous_session = previous_tmux_session(server, &socket_path)?;
         let output = run_tmux(server, &new_session_args(&name, &socket_path, &program, &previous_session))?;
         let error = String::from_utf8_lossy(&output.stderr);
@@ -50,8 +50,9 @@ pub fn start_in_tmux_session(
                 return Ok(Some(warning));
             }
             true => return Ok(None),
-            // Another process has just started the same session. It uses another state directory,
-            // so the start lock did not stop it. The daemon in that session will reply.
+            // Another process has just created the same session. That process uses another state
+            // directory, so the lock `daemon-start.lock` did not make it wait. The daemon in the
+            // session will reply.
             false
                 if error.contains("duplicate session")
                     && matches!(previous_tmux_session(server, &socket_path)?, PreviousSession::Found(_)) =>
@@ -100,7 +101,7 @@ fn previous_tmux_session(server: &TmuxTarget, socket_path: &str) -> Result<Previ
 /// The command that tmux runs to start teamd, with the environment variables that teamd needs.
 ///
 /// env(1) removes the variables that this process lacks, because tmux can set a variable for a new
-/// pane but not unset it. With a new session, tmux also keeps each variable that it sets for all
+/// pane but not unset it. If the pane is in a new session, tmux also sets the variables for all
 /// later panes of the session.
 fn daemon_command(
     context: &TeamContext,
@@ -153,8 +154,8 @@ fn new_session_args(
     .concat()
 }
 
-/// Arguments that open a window after the window `last_window`, without switching attached clients
-/// to it.
+/// Arguments that open a window after the window `last_window`. Attached clients do not switch to
+/// the new window.
 fn new_window_args(last_window: &str, program: &[String]) -> Vec<String> {
     let new_window = ["new-window", "-d", "-a", "-t", last_window];
     [&new_window.map(str::to_owned)[..], program, &close_on_exit_args(last_window)].concat()

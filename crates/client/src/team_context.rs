@@ -114,8 +114,8 @@ impl TeamContext {
 
     /// The socket of a daemon that was started from another environment, or whose socket was
     /// removed. `None` if there is no such daemon, or if a person has named a socket. A socket from
-    /// `TEAMD_SOCKET` does not count as named by a person: it may have changed since the daemon
-    /// started the agent.
+    /// `TEAMD_SOCKET` does not count as named by a person: the daemon sets this variable for its
+    /// agents, and a later daemon may use another socket.
     fn other_socket(&self) -> Result<Option<PathBuf>, ErrorReport> {
         match &self.options.socket {
             Some(socket) if env_var("TEAMD_SOCKET").map(PathBuf::from).as_ref() != Some(socket) => Ok(None),
@@ -139,7 +139,7 @@ impl TeamContext {
         Ok(NextTaskClient::new(self.daemon_address()?))
     }
 
-    /// Where a process that talks to the daemon often looks for it. Does no I/O.
+    /// The places where a process looks for the daemon if it connects to the daemon often.
     pub fn daemon_address(&self) -> Result<DaemonAddress, ErrorReport> {
         Ok(DaemonAddress { socket: self.socket()?, state_dir: self.state_dir_path()? })
     }
@@ -193,12 +193,12 @@ impl TeamContext {
         Root::open(&self.root_path()?, &self.directories()?.state_dir, durability).map_err(ErrorReport::from)
     }
 
-    /// Name of the selected team. This is the team that the options name, or else the only
-    /// candidate.
+    /// Name of the selected team: the team that the options name, or else the only team that the
+    /// caller may mean.
     ///
     /// # Errors
     ///
-    /// `Usage` if there are several candidates.
+    /// `Usage` if the caller may mean several teams.
     pub fn team_name(&self, root: &Root) -> Result<TeamName, ErrorReport> {
         only_team(&self.candidate_teams(root)?)
     }
@@ -310,7 +310,8 @@ impl TeamContext {
         let mut connection = self.connect()?;
         connection.set_timeout(reply_timeout(&request))?;
         let idempotency_key = Some(uuid::Uuid::new_v4().to_string());
-        // The socket that the user names may be that of another root's daemon.
+        // The socket that the user names may be that of another root's daemon. That daemon refuses
+        // a call that names this root. A call with a token needs no root.
         let root = match token {
             Some(_) => None,
             None => Some(self.root_path()?.to_string_lossy().into_owned()),
@@ -394,7 +395,7 @@ fn check_own_root(root: &Path) -> Result<(), ErrorReport> {
     }
 }
 
-/// Finds the team `name`, which is sanitized if necessary.
+/// Finds the team `name`. An invalid name is first converted to a valid one.
 pub fn team_by_name(root: &Root, name: &str) -> Result<TeamName, ErrorReport> {
     let team = TeamName::parse(name).or_else(|_| TeamName::sanitize(name));
     let team = team.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;

@@ -31,7 +31,8 @@ pub struct TeamView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetStatus>,
     /// When the team's lead session ended, in milliseconds since the epoch. `None` if a session
-    /// leads the team now, if no session ever led it, or if the last one released the team.
+    /// leads the team now, if no session ever led it, or if the last lead session gave up the team
+    /// before it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lead_session_ended_at: Option<u64>,
     /// Why the team's config.json cannot be read. `None` if it can, or if it is missing.
@@ -41,7 +42,7 @@ pub struct TeamView {
     /// Tasks in progress whose owner is no longer a member.
     pub abandoned_tasks: Vec<AbandonedTask>,
     pub failed_tasks: Vec<FailedTask>,
-    /// The run that was killed. `None` if there is none; [`team_view`] does not look for it.
+    /// The team's `teamctl run`, if it was killed. [`team_view`] always returns `None` here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted_run: Option<InterruptedRun>,
     /// The open tasks that wait for each other, one entry for each cycle.
@@ -49,7 +50,7 @@ pub struct TeamView {
     pub task_cycles: Vec<WaitCycle>,
 }
 
-/// A `teamctl run` that was killed, so that no run drives its team any more.
+/// A `teamctl run` that was killed before it finished. Its team still exists, but no run drives it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InterruptedRun {
     /// The absolute path of the run file.
@@ -233,7 +234,7 @@ pub fn open_team_view(team: &Team, source: StatusSource, unread: &mut UnreadCoun
     let past_members = status.map(|team| team.past_members.clone()).unwrap_or_default();
     let mut members: Vec<MemberView> =
         supervised.iter().map(|agent| member_view(team, agent, unread)).collect();
-    // Reading waits until a program that writes the config has finished, so it is read once.
+    // A read waits while another program writes the config, so the config is read only once.
     let config = team.config();
     let config_members = config.as_ref().map_or(&[][..], |config| &config.members);
     members.extend(unsupervised_member_views(
@@ -259,8 +260,8 @@ pub fn open_team_view(team: &Team, source: StatusSource, unread: &mut UnreadCoun
     }
 }
 
-/// The message for people. `None` if the team or its config is missing, because the daemon then
-/// writes the config again.
+/// The error as a message for people. `None` if the team or its config is missing, because the
+/// daemon writes a missing config again.
 fn config_error(error: store::Error) -> Option<String> {
     let report = ErrorReport::from(error);
     (report.kind != ErrorKind::NotFound).then_some(report.message)
@@ -339,9 +340,9 @@ fn unsupervised_member_views(
     // A member that waits for its respawn is shown with the past members.
     let waits_for_respawn =
         |member: &Member| past_members.iter().any(|past| past.name == member.name && past.has_respawn());
-    // An ended member stays in config.json until the daemon has removed its entry, which a full
-    // disk can delay. An entry that joined after the exit belongs to another member of the same
-    // name.
+    // A member that has ended stays in config.json until the daemon has removed its entry. A full
+    // disk can delay this removal. If the entry's join time is after the exit, the entry belongs to
+    // another member of the same name.
     let has_ended = |member: &Member| {
         past_members
             .iter()

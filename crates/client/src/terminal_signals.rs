@@ -3,11 +3,12 @@
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::sync::Arc;
 
-/// Lets this process survive the signals, so that it can clean up after a child that the signals
-/// end. A child is not protected: it starts with the default actions.
+/// Keeps SIGHUP, SIGINT, SIGQUIT and SIGTERM from ending this process. So it can clean up after a
+/// child that the same signal ends. A child started later is not protected: it starts with the
+/// default actions of these signals.
 pub fn catch_terminal_signals() {
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
-        // Without the handler, the signal ends this process as usual.
+        // If the handler cannot be installed, the signal ends this process as usual.
         signal_hook::flag::register(signal, Arc::default()).ok();
     }
 }

@@ -24,11 +24,12 @@ pub enum AllowedCallers<'a> {
 
 impl AllowedCallers<'_> {
     /// Checks that `caller` may perform the operation. For a person, `caller` is the name of the
-    /// lead, so a person may do what the lead may do. The error says "cannot `action` as `caller`".
+    /// lead, so a person may do what the lead may do. `action` is the verb phrase in the error
+    /// message "cannot ACTION as CALLER".
     ///
     /// # Errors
     ///
-    /// `NotPermitted`.
+    /// `NotPermitted` if the caller is not allowed.
     pub fn check(self, action: &str, caller: &AgentName) -> Result<(), ErrorReport> {
         let allowed = match self {
             _ if caller.is_lead() => return Ok(()),

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 pub struct Capabilities {
     /// Names of the permission modes in which the program can carry out a plan. `None` if unknown.
     modes: Option<Vec<String>>,
-    /// Whether the program cannot run a tool with an input that differs from its own.
+    /// Whether the program can run a tool only with the input that the program itself requested.
     input_is_fixed: bool,
 }
 
@@ -72,7 +72,8 @@ impl Capabilities {
 }
 
 /// Whether an approval changes the tool's input. `input` is the input in the request, and `given`
-/// the input in the approval. If `given` is null or an empty object, the request's input is used.
+/// the input in the approval. If `given` is null or an empty object, the tool gets the request's
+/// input.
 pub fn is_changed_input(input: &Value, given: &Value) -> bool {
     let is_empty = given.is_null() || given.as_object().is_some_and(Map::is_empty);
     !is_empty && input != given

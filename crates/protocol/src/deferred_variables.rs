@@ -1,7 +1,9 @@
-//! Variables in arguments that get their values after the spawn request.
+//! Template variables in the arguments of an agent's program that are filled in only after the
+//! spawn request.
 //!
-//! `{prompt}`, `{session}` and `{mode}` are filled in for each turn. `{color}`, `{lead_session}`
-//! and the `{session}` of an earlier spawn are filled in when the daemon starts the agent.
+//! For a program that runs turn by turn, `{prompt}`, `{session}` and `{mode}` are filled in for
+//! each turn. When the daemon starts an agent, it fills in `{color}` and `{lead_session}`, and for
+//! a program that runs as one process also `{session}`.
 
 use crate::single_line_and_shell_quote::{shell_quote, single_quoted};
 
@@ -78,9 +80,9 @@ fn next_variable(text: &str) -> Option<(&str, &str, &str)> {
     })
 }
 
-/// Protects the prompt `text` from being read as an option: adds a space before a `-` at its start.
-/// The space is added only if the prompt is a whole argument in `template` and no argument `--`
-/// comes before it.
+/// Protects the prompt `text` from being read as an option: adds a space before the text if the
+/// text starts with `-`. The space is added only if the prompt is a whole argument in `template`
+/// and no argument `--` comes before it.
 pub fn guard_leading_dash(template: &[String], text: &str) -> String {
     let own = template.iter().position(|argument| argument == "{prompt}" || argument == "{prompt_sh}");
     let dashes = template.iter().position(|argument| argument == "--");

@@ -6,7 +6,8 @@
 use crate::split_shell_command::parse_plain_command;
 use serde_json::Value;
 
-/// Tools of agent programs that only coordinate. Compared with the tool's full name.
+/// Names of agent programs' tools that only coordinate a team. A tool's full name must be in this
+/// list.
 const COORDINATION_TOOLS: [&str; 18] = [
     "Task",
     "Agent",

@@ -20,9 +20,9 @@ pub fn find_dialog<'a>(screen: &str, dialogs: &'a [String]) -> Option<&'a str> {
     dialogs.iter().map(String::as_str).find(|words| find_end(&screen, words).is_some())
 }
 
-/// Returns the question of a dialog on the screen: the last line that ends with `?`, above the end of
-/// the dialog. A line that starts with a lowercase letter continues the line above it. At most
-/// `MAX_QUESTION_LINES` lines are joined. `None` if no line ends with `?`.
+/// Returns the question of a dialog on the screen: the last line that ends with `?`, above the end
+/// of the dialog. A line that starts with a lowercase letter continues the line above it. At most
+/// four lines are joined. `None` if no line ends with `?`.
 pub fn dialog_question(screen: &str, dialog: &str) -> Option<String> {
     let screen: Vec<char> = normalize(screen).chars().collect();
     let end = find_end(&screen, dialog)?;

@@ -22,7 +22,8 @@ pub fn did_you_mean<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<I
 }
 
 /// Whether two names are similar: their first three characters are the same, or at most two edits
-/// turn one into the other. The edits may be at most half of the longer name's length.
+/// turn one name into the other. For short names, the number of edits must also be at most half of
+/// the longer name's length. `distance` is the number of edits.
 fn is_near(wanted: &str, name: &str, distance: usize) -> bool {
     let same = |(a, b): &(char, char)| a.eq_ignore_ascii_case(b);
     let beginning = wanted.chars().zip(name.chars()).take_while(same).count();

@@ -1,9 +1,9 @@
 //! Messages between the shim and `teamd-acp`, the driver of a program that speaks the Agent Client
 //! Protocol.
 //!
-//! The driver is one process for the whole spawn of an agent; the shim sends it one turn at a time.
-//! Each message is a JSON object on one line. Both directions use the stream socket that is the
-//! driver's standard input.
+//! The driver is one process for the whole spawn of an agent. The shim sends it the prompt of one
+//! turn at a time. Each message is a JSON object on one line. Both directions use the same stream
+//! socket, which is the driver's standard input.
 //!
 //! The driver sends [`FromDriver::Ready`] once. Before `Ready` it can send only
 //! [`FromDriver::Failed`]. The driver queues messages that the shim sends before `Ready`.
@@ -81,7 +81,7 @@ pub enum FromDriver {
     TurnEnded {
         /// How the turn ended.
         end_reason: TurnEndReason,
-        /// The agent's text of this turn without its thoughts. Only the end of a long text.
+        /// The agent's text of this turn, without its thoughts. If the text is long, only its end.
         #[serde(default)]
         reply: String,
         /// Tokens and cost. `None` if the program reported none.

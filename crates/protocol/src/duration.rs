@@ -15,7 +15,7 @@ const MAX_DURATION: Duration = Duration::from_secs(8760 * 3600);
 pub fn parse(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    // clap prints the error text unchanged, so control characters must be removed here.
+    // clap prints the error text unchanged, so control characters must be escaped here.
     let shown = visible(text);
     let invalid = || format!("cannot read the duration {shown}: write it as 500ms, 5s, 10m or 2h");
     let number: u64 = number.parse().map_err(|_| invalid())?;

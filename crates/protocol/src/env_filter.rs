@@ -1,5 +1,6 @@
-//! Lists that decide which environment variables of another process an agent, git and the daemon
-//! get. docs/environment.md has the same lists, and a test compares them.
+//! Lists that decide which environment variables are passed on: to an agent from the process that
+//! spawns it, to git from the caller of a command, and to the daemon from the process that starts
+//! it. docs/environment.md has the same lists, and a test compares them.
 
 /// Variables that an agent does not inherit. Some describe where the caller runs; others make
 /// programs load or run code. An agent gets such a variable only if the spawn request sets it.
@@ -126,10 +127,10 @@ pub fn is_inherited(name: &str) -> bool {
     !REMOVED_VARIABLES.contains(&name) && !REMOVED_PREFIXES.iter().any(|start| name.starts_with(start))
 }
 
-/// The only variables with names that begin with `GIT_` that git gets. They contain settings of the
-/// caller: containers and CI often set `safe.directory` in this way (git-config(1)).
-/// `GIT_LFS_SKIP_SMUDGE` says whether git-lfs downloads files. A name that ends with `_` is the
-/// beginning of numbered variables.
+/// The variables beginning with `GIT_` that are passed to git; all others are removed. The
+/// `GIT_CONFIG_` variables contain settings of the caller: containers and CI often set
+/// `safe.directory` in this way (git-config(1)). `GIT_LFS_SKIP_SMUDGE` says whether git-lfs
+/// downloads files. An entry that ends with `_` is the prefix of numbered variables.
 const GIT_SETTINGS: &[&str] = &[
     "GIT_CONFIG_COUNT",
     "GIT_CONFIG_KEY_",

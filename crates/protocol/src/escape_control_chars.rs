@@ -23,7 +23,8 @@ pub fn visible(text: &str) -> String {
 }
 
 /// Escapes the same characters as [`visible`] in a JSON text. It uses JSON escapes, so the JSON
-/// value is unchanged. JSON encoders do not escape such characters from U+007F on.
+/// value is unchanged. Without this function, control characters from U+007F on would reach the
+/// terminal, because JSON encoders do not escape them.
 pub fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Reason in [`EventKind::DaemonStopped`] if a user stopped the daemon. A supervisor that reads
-/// this reason does not start the daemon again.
+/// Reason in [`EventKind::DaemonStopped`] if a user stopped the daemon. During a run, `teamctl run`
+/// restarts a daemon that has ended, unless the daemon logged this reason.
 pub const REQUESTED_STOP_REASON: &str = "asked to go down";
 
 /// One event.
@@ -96,7 +96,8 @@ pub enum EventKind {
         /// Which limit was reached, as a text for people.
         reason: String,
     },
-    /// The user's notification command failed, so a notification may be unseen. An event of the daemon.
+    /// The user's notification command failed, so a notification may be unseen. This event has no
+    /// team or member.
     NotificationFailed {
         /// Why it failed, as a sentence for people.
         reason: String,
@@ -109,14 +110,14 @@ pub enum EventKind {
         no_output_ms: u64,
     },
     /// Several turns of the member in a row have failed. Logged at the third failed turn, and again
-    /// when the member starts no further turn by itself.
+    /// at the last failed turn before the member stops starting turns by itself.
     MemberTurnsFailed {
         /// How many turns in a row have failed.
         failed_turns: u32,
         /// Why the last one failed, as a text for people.
         reason: String,
-        /// When the next turn starts, in milliseconds since the epoch. `None`: only a message of a
-        /// person or of the lead starts it.
+        /// When the next turn starts, in milliseconds since the epoch. `None` if only a message
+        /// from a person or from the lead starts it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next_turn_at: Option<u64>,
     },
@@ -124,9 +125,9 @@ pub enum EventKind {
     MemberExchangePaused {
         /// The other member.
         with: AgentName,
-        /// How many turns the member had on messages of the other one within `within_ms`.
+        /// How many turns the member had on messages from the other member within `within_ms`.
         turns: u32,
-        /// The time for which the policy limits the turns, in milliseconds.
+        /// Length of the period in which the policy limits the number of turns, in milliseconds.
         within_ms: u64,
         /// When the messages are delivered, in milliseconds since the epoch.
         next_turn_at: u64,

@@ -2,9 +2,8 @@
 //! communicate, and the rules of conduct.
 //!
 //! The module does no I/O: the caller provides the facts. The text names the tools of teamd's MCP
-//! server, and says that a program may show them under other names. The command `teamctl` has the
-//! same name everywhere. Text that members wrote is reduced to one line, with control characters
-//! escaped.
+//! server, and tells the agent that its program may show them under other names. Text that members
+//! wrote is put on one line, with control characters escaped.
 
 use crate::escape_control_chars::visible;
 use crate::name::{AgentName, TeamName};
@@ -13,7 +12,7 @@ use crate::team_config::{Member, TeamConfig};
 /// Facts about the agent that reads the instructions.
 #[derive(Debug, Clone, Copy)]
 pub struct InstructionContext<'a> {
-    /// Name of the reader. The name of a lead makes the reader the lead.
+    /// Name of the reader. If it is a lead's name, the text addresses a lead, otherwise a teammate.
     pub name: &'a AgentName,
     /// The reader's team. `None` for a lead without a team, or a teammate whose team is unknown.
     pub team: Option<&'a TeamName>,
@@ -31,7 +30,7 @@ pub enum Interactivity {
     /// Unknown; the lead has to find out.
     #[default]
     Unknown,
-    /// No person can talk to the lead. Its first answer ends its process.
+    /// No person can talk to the lead: its program exits at the end of its first turn.
     NonInteractive,
 }
 

@@ -46,10 +46,10 @@ pub enum Answer {
 /// Details of an approval.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Approval {
-    /// For a plan: the permission mode in which the member carries it out. `None` leaves the choice
-    /// of the mode to the daemon.
+    /// For a plan: the permission mode in which the member carries out the plan. `None` leaves the
+    /// choice of the mode to the daemon.
     pub mode: Option<PermissionMode>,
-    /// For a permission: the input to use instead of the request's input. `None` keeps that input.
+    /// For a permission: the input that the tool gets. `None` keeps the request's input.
     pub input: Option<Value>,
     /// For a permission: whether the permission changes that the request suggests are granted too.
     pub apply_suggestions: bool,
@@ -116,7 +116,7 @@ impl MemberRequest {
         }
     }
 
-    /// The message that brings `answer` to the member. `at_ms` is the current time in milliseconds
+    /// The payload that tells the member `answer`. `at_ms` is the current time in milliseconds
     /// since the epoch. `mode` is the permission mode for an approved plan, if the answer itself
     /// names no mode.
     pub fn response(&self, answer: &Answer, mode: PermissionMode, at_ms: u64) -> Payload {

@@ -72,7 +72,7 @@ const PAYLOAD_TYPES: [&str; 15] = [
 
 impl Payload {
     /// The `type` of the payload in `text`. `None` for plain text. The other fields are not
-    /// checked, because other programs may look only at the `type`.
+    /// checked, because another program may treat a text as a payload by its `type` alone.
     pub fn detect_type(text: &str) -> Option<&'static str> {
         let kind = decode_string(Object::parse(text).ok()?.get("type")?)?;
         PAYLOAD_TYPES.into_iter().find(|known| *known == kind)

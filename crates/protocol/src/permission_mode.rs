@@ -17,8 +17,8 @@ pub enum PermissionMode {
     BypassPermissions,
     /// The agent only reads until its plan is approved.
     Plan,
-    /// A mode for leads only. The lead may spawn members, send messages and change tasks, and
-    /// nothing else (`crate::delegate_mode_rules`).
+    /// A mode for leads only. The lead may spawn members, send messages, answer requests and change
+    /// tasks, but not do the work itself.
     Delegate,
     /// The agent skips every action that needs permission.
     DontAsk,
@@ -57,8 +57,9 @@ impl PermissionMode {
     }
 
     /// The permission mode that a member gets when the lead approves its plan. `self` is the lead's
-    /// mode. Usually the member gets the same mode. It gets `default` instead of `plan`, in which
-    /// it could not carry out the plan, and instead of `delegate`, which is for leads only.
+    /// mode, and usually the member gets the same mode. If the lead's mode is `plan` or `delegate`,
+    /// the member gets `default`: in `plan` it could not carry out the plan, and `delegate` is for
+    /// leads only.
     pub fn for_approved_member(self) -> PermissionMode {
         match self {
             PermissionMode::Plan | PermissionMode::Delegate => PermissionMode::Default,

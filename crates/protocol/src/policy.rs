@@ -34,7 +34,7 @@ pub struct Policy {
     /// How long a request waits for an answer, in milliseconds. `None`: without limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_timeout_ms: Option<u64>,
-    /// What happens after that time.
+    /// What happens to a request that gets no answer within `answer_timeout_ms`.
     pub on_timeout: TimeoutAction,
     /// Rules for permission requests. The first matching rule decides.
     pub rules: Vec<PolicyRule>,
@@ -49,11 +49,12 @@ pub struct Policy {
     /// dollar. `None`: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_microdollars: Option<u64>,
-    /// The percentage of `max_tokens` and of `max_microdollars` that one member may use. `None`: all.
+    /// The percentage of `max_tokens` and of `max_microdollars` that one member may use. `None` if
+    /// one member may use all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub member_share: Option<u8>,
-    /// Maximum duration of the team's work since the team was created, in milliseconds. `None`: no
-    /// limit.
+    /// Maximum time since teamd created the team or, for a team of another program, first found it,
+    /// in milliseconds. `None`: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_time_ms: Option<u64>,
     /// How often two members may answer each other.

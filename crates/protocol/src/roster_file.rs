@@ -25,7 +25,8 @@ pub struct RosterFile {
     pending_respawns: Vec<RecordedRespawn>,
 }
 
-/// What the next spawn of a suspended member waits for, as it stands in roster.json.
+/// The value of `start` in the record of a suspended member: its next spawn waits until the member
+/// is resumed.
 pub const RESUMED_START: &str = "when_resumed";
 
 /// The part of a suspended member's record that clients read.

@@ -106,8 +106,8 @@ pub struct PerTurnProgram {
     pub mode_args: BTreeMap<String, Vec<String>>,
 }
 
-/// An agent program that runs for the whole spawn behind a driver. The driver speaks the program's
-/// own protocol with the program, and [`crate::driver_protocol`] with the shim.
+/// An agent program that runs for the whole spawn behind a driver. The driver translates between
+/// the shim and the program's own protocol.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DrivenProgram {

@@ -4,8 +4,8 @@
 
 use crate::dialog_match::is_frame_char;
 
-/// Parts of the prompts, as printed by git 2.50, OpenSSH 10, sudo 1.9, sudo-rs 0.2, apt 3.0 and pinentry
-/// 1.3.
+/// Parts of the prompts that git 2.50, OpenSSH 10, sudo 1.9, sudo-rs 0.2, apt 3.0 and pinentry 1.3
+/// print. The first letter is omitted if some programs print it as a capital.
 const PROMPTS: [&str; 12] = [
     "Username for '",
     "assword for ",
@@ -20,11 +20,12 @@ const PROMPTS: [&str; 12] = [
     "Verification code:",
     "<OK> <Cancel>",
 ];
-/// The characters with which a line ends that waits for an answer.
+/// The possible last characters of a line that waits for an answer.
 const LINE_ENDS: [char; 5] = [':', '?', ']', ')', '>'];
 
-/// The prompt at which a program waits, if the last line of the screen is one. `screen` holds the
-/// screen's lines from the top, without line wraps.
+/// The prompt at which a program waits: the last line of the screen that is not empty, if it
+/// contains one of the known prompts. `screen` holds the screen's lines from the top, without line
+/// wraps.
 pub fn find_terminal_prompt(screen: &str) -> Option<String> {
     let last = screen.lines().map(without_frames).rfind(|line| !line.is_empty())?;
     (last.ends_with(LINE_ENDS) && PROMPTS.iter().any(|prompt| last.contains(prompt))).then_some(last)

@@ -1,8 +1,8 @@
 //! Usage of agents: tokens and cost, as their programs report them.
 //!
-//! Some programs report the usage of each turn. Others report the total of their session, even if a
-//! later process continues the session. A [`UsageReport`] says whether its total is for a session
-//! or for the current spawn, so that teamd counts no usage twice.
+//! Some programs report the usage of each turn. Others report the total of their session, which
+//! includes earlier processes of the same session. So a [`UsageReport`] says whether its total is
+//! for a session or for the current spawn. With this, teamd counts no usage twice.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -42,8 +42,8 @@ impl Usage {
         }
     }
 
-    /// The larger of both numbers of tokens, and the larger of both costs. For usage reports that
-    /// may arrive out of order or lack a part.
+    /// The larger of both numbers of tokens, and the larger of both costs. This combines usage
+    /// reports that arrive out of order, or that lack the tokens or the cost.
     #[must_use]
     pub fn max_each(self, other: Usage) -> Usage {
         Usage {
@@ -136,8 +136,9 @@ pub struct UsagePaths {
     /// Path of the cost in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
-    /// Path of an id. Set if each line reports only a part of the usage. Lines with the same id
-    /// report the same part. `None`: the last line reports the whole usage.
+    /// For a program whose lines each report only a part of the usage: path of the id of that part.
+    /// A later line with the same id replaces the earlier one. `None`: the last line reports the
+    /// whole usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_id: Option<String>,
     /// What the numbers count.
@@ -153,7 +154,8 @@ pub enum UsageScope {
     /// The usage of one turn.
     #[default]
     Turn,
-    /// The usage since the session began, or since the program started if it counts from there.
+    /// The usage since the session began, or since the program's start if the program counts from
+    /// there.
     Session,
 }
 

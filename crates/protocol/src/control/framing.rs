@@ -22,7 +22,7 @@ pub enum FrameError {
     /// The object is longer than [`MAX_OBJECT_BYTES`].
     #[error("cannot take a request of over {MAX_OBJECT_BYTES} bytes")]
     TooLong,
-    /// The line is not a line that [`encode`] writes.
+    /// The line does not have the form of the lines that [`encode`] writes.
     #[error("cannot read a line of the control socket: {0}")]
     Malformed(#[from] serde_json::Error),
 }

@@ -29,7 +29,7 @@ pub struct HookReport {
     pub event: HookEvent,
 }
 
-/// A process, identified by pid and start time, so that a reused pid is not mistaken for it.
+/// A process, identified by pid and start time, because another process can get the same pid later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Process {
@@ -69,9 +69,9 @@ pub enum HookEvent {
     SessionEnded,
 }
 
-/// A hook's long poll: the hook waits until there may be work for the agent, or until the wait has
-/// become pointless. The daemon then replies with a [`LongPollEnd`]. The agent counts as idle while
-/// the hook waits.
+/// A hook's request to wait until there may be work for its agent. The daemon replies with a
+/// [`LongPollEnd`] when there may be work, or when the hook need not wait any longer, for example
+/// because the agent exits. The agent counts as idle while the hook waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LongPollRequest {

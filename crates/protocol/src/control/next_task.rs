@@ -1,5 +1,5 @@
-//! Asks the daemon for the next task of a member. The daemon tracks all changes of the task list,
-//! so it replies without reading the list.
+//! The messages with which a client asks the daemon for the next task of a member. The daemon
+//! tracks all changes of the task list, so it replies without reading the list.
 
 use crate::id::TaskId;
 use crate::name::{AgentName, TeamName};
@@ -29,6 +29,7 @@ pub enum NextTaskHint {
     Task(TaskId),
     /// There is no task. An idle member is woken when there is one.
     NoTask,
-    /// The daemon does not know, because it gets no change events. The caller reads the task files.
+    /// The daemon does not know, because the file system sends it no events about changes. The
+    /// caller reads the task files.
     Unknown,
 }

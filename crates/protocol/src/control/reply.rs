@@ -103,7 +103,8 @@ pub struct TeamStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetStatus>,
     /// When the team's lead session ended, in milliseconds since the epoch. `None` if a session
-    /// leads the team now, if no session ever led it, or if the last one released the team.
+    /// leads the team now, if no session ever led it, or if the last lead session gave up the team
+    /// before it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lead_session_ended_at: Option<u64>,
 }
@@ -134,7 +135,8 @@ pub struct BudgetStatus {
     /// Maximum cost in millionths of a US dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_microdollars: Option<u64>,
-    /// When the team's time limit began, in milliseconds since the epoch.
+    /// When teamd created the team, or first found the team of another program, in milliseconds
+    /// since the epoch. The time limit counts from then.
     pub started_at: u64,
     /// Maximum duration in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,7 +165,8 @@ pub struct PastMember {
     /// Whether the member is suspended. Only `teamctl up --resume` starts it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_suspended: bool,
-    /// Why the member's restart policy starts it no more. `None` unless it failed too often.
+    /// Why the restart policy no longer starts the member again: its spawns failed too often.
+    /// `None` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gave_up_because: Option<String>,
     /// Tokens and cost of the spawn, as reported by its program.
@@ -172,7 +175,7 @@ pub struct PastMember {
 }
 
 impl PastMember {
-    /// Whether another spawn of the member will follow, so that it keeps its tasks.
+    /// Whether another spawn of the member will follow, so that the member keeps its tasks.
     pub fn has_respawn(&self) -> bool {
         self.respawns_at.is_some() || self.is_suspended
     }
@@ -204,10 +207,11 @@ pub enum MemberFlag {
     DialogUnknown,
     /// The member's turn has written no output for long, so its program may wait for a person.
     NoOutput,
-    /// Turns of the member wait: its last turns have failed, or it has reached the limit of an exchange.
+    /// Turns of the member wait, because its last turns have failed or because it has answered
+    /// another member too often.
     Paused,
-    /// Too many turns of the member in a row have failed. The next turn starts only at a message of
-    /// a person or of the lead.
+    /// Too many turns of the member in a row have failed, so it starts no further turn by itself. A
+    /// message from a person or from the lead starts the next turn.
     GaveUp,
 }
 
@@ -244,7 +248,7 @@ pub struct MemberStatus {
     /// Conditions that need attention.
     #[serde(default)]
     pub flags: Vec<MemberFlag>,
-    /// What the dialog asks at which the member's program waits. `None` without a dialog.
+    /// The question of the dialog at which the member's program waits. `None` without a dialog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialog: Option<String>,
     /// Why turns of the member wait although there is work for them. `None` if no turn waits.
@@ -265,7 +269,7 @@ pub struct MemberStatus {
     pub usage: Usage,
     /// Whether the member is in a turn.
     pub activity: Activity,
-    /// Since when the activity has lasted, in milliseconds since the epoch.
+    /// When the current activity began, in milliseconds since the epoch.
     pub activity_since: u64,
     /// The task that the member works on.
     pub task: Option<String>,
@@ -276,8 +280,8 @@ pub struct MemberStatus {
     #[serde(default)]
     pub delivery: Delivery,
     /// At which moment messages reach the member. Usually this follows from `delivery`. The
-    /// exception is an agent with delivery `hook` whose hooks the daemon cannot count on: if none
-    /// has reported yet, or none waits while the agent is idle, this is `on-pull`.
+    /// exception is an agent with delivery `hook`: while none of its hooks has reported an event
+    /// yet, or no hook waits although the agent is idle, this is `on-pull`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_point: Option<DeliveryPoint>,
     /// The pane, such as `%14`. `None` without a pane.
@@ -297,8 +301,8 @@ pub struct MemberStatus {
     pub branch: Option<String>,
     /// Name of the member's color.
     pub color: String,
-    /// Name of the file with the agent's environment, in `environments` of the daemon's state
-    /// directory.
+    /// Name of the file with the agent's environment. The file is in the subdirectory
+    /// `environments` of the daemon's state directory.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub environment_file: String,
 }
@@ -386,13 +390,13 @@ pub struct AgentExit {
     pub name: AgentName,
     /// Team of the member.
     pub team: TeamName,
-    /// How the member exited, as a text for people: for example `approved`, `exit 0`, `rejected:
-    /// …`, `no answer` or `killed`.
+    /// How the member exited, or why it did not, as a text for people: for example `approved`,
+    /// `exit 0`, `rejected: …`, `no answer` or `killed`.
     pub description: String,
     /// Whether the member has exited.
     pub has_exited: bool,
     /// Why the member's pane is still open, or why the member is still in the team's files. The
-    /// daemon tries again to remove it. `None` if nothing is left to remove.
+    /// daemon tries the removal again. `None` if nothing is left to remove.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleanup_error: Option<String>,
     /// Whether the member is suspended, so that `teamctl up --resume` starts it again.
@@ -448,7 +452,7 @@ pub struct CapturePaneReply {
     pub screen: String,
 }
 
-/// The output goes to the log, so it omits the screen.
+/// The daemon writes `Debug` output to its log, so this output omits the screen's text.
 impl std::fmt::Debug for CapturePaneReply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "a screen of {} bytes", self.screen.len())

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The protocol version. The daemon answers a [`Call`] of another version with an error of the kind
-/// `config`.
+/// Version of the control socket's protocol. The daemon answers a [`Call`] of another version with
+/// an error of the kind `config`.
 pub const PROTOCOL_VERSION: u32 = 2;
 
 /// The first line of every connection.
@@ -50,7 +50,7 @@ impl Call {
     }
 }
 
-/// The output goes to the log, so it omits the token, which is secret.
+/// The daemon writes `Debug` output to its log, so this output omits the token, which is secret.
 impl std::fmt::Debug for Call {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let caller = if self.token.is_some() { "an agent asks: " } else { "" };
@@ -65,8 +65,8 @@ impl std::fmt::Debug for Call {
 pub enum Request {
     /// Returns the status of the daemon, its teams and their members.
     Status,
-    /// Like `status`, but first searches the screens of members for dialogs. Scans only the members
-    /// whose programs have known dialogs.
+    /// Like `status`, but first reads the screens of members and searches them for dialogs. Reads
+    /// only the screens of members whose programs have known dialogs.
     StatusWithScreens,
     /// Creates a team.
     CreateTeam(CreateTeamRequest),
@@ -280,7 +280,8 @@ impl DeleteTeamRequest {
         DeleteTeamRequest { team, force: true, discard_worktrees: Vec::new(), git_env: BTreeMap::new() }
     }
 
-    /// Whether the other request deletes the same, whatever the caller's environment is.
+    /// Whether both requests delete the same team with the same options. Ignores `git_env`, which
+    /// depends on the caller's environment.
     pub fn deletes_same(&self, other: &DeleteTeamRequest) -> bool {
         let fields = |request: &DeleteTeamRequest| {
             (request.team.clone(), request.force, request.discard_worktrees.clone())

@@ -43,7 +43,8 @@ pub struct SpawnRequest {
     /// take a mode only when it starts. If not empty, the map has the key `default`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub approved: BTreeMap<String, LaunchArgv>,
-    /// Whether `argv` contains the prompt, so that its message is not delivered again.
+    /// Whether `argv` contains the prompt. If so, the inbox message with the prompt is not
+    /// delivered again.
     #[serde(default)]
     pub prompt_in_args: bool,
     /// Working directory, an absolute path.

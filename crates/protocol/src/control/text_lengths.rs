@@ -1,8 +1,8 @@
 //! Checks the lengths of all texts in a call, and shortens the texts in a shim's report.
 //!
-//! Each function lists all fields of its type. So a new field does not compile until this file says
-//! what its limit is. Names of teams and members, ids and modes are not checked here, because their
-//! types limit the length.
+//! Each function names all fields of its type in a pattern without `..`. So a new field does not
+//! compile until this file says what its limit is. Names of teams and members, ids and modes are
+//! not checked here, because their types limit the length.
 
 use super::hook::{HookEvent, HookReport};
 use super::layout::{PersonPane, SetPersonPaneRequest};
@@ -184,9 +184,9 @@ impl ShimHello {
 }
 
 impl FromShim {
-    /// The report with long texts shortened, so that the daemon can keep and show them. The daemon
-    /// sends no reply to a report, so it cannot refuse one. A session id that is too long is left
-    /// out, because a shortened id names no session.
+    /// The report with long texts shortened, so that the daemon can keep and show them. Texts are
+    /// shortened and not refused, because a shim gets no reply to a report. A session id that is
+    /// too long is left out, because a shortened id would name no session.
     #[must_use]
     pub fn with_short_texts(self) -> FromShim {
         match self {
@@ -250,7 +250,7 @@ impl TurnPause {
             TurnPause::FailedTurns(pause) => {
                 TurnPause::FailedTurns(FailedTurnsPause { reason: shorten(pause.reason), ..pause })
             }
-            // The only text is the member's name, and its type limits its length.
+            // The only text is `with`. It is not shortened, because the type `AgentName` limits its length.
             pause @ TurnPause::Exchange(ExchangePause { with: _, turns: _, within_ms: _, until: _ }) => pause,
         }
     }

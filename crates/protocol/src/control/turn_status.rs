@@ -52,7 +52,7 @@ pub struct TurnStatus {
 pub enum TurnPause {
     /// The last turns have failed.
     FailedTurns(FailedTurnsPause),
-    /// The agent and another member have answered each other too often. Only messages of that
+    /// The agent and another member have answered each other too often. Only messages from that
     /// member wait.
     Exchange(ExchangePause),
 }
@@ -65,8 +65,8 @@ pub struct FailedTurnsPause {
     pub failed_turns: u32,
     /// Why the last turn failed: usually the exit code and the last line that the program wrote.
     pub reason: String,
-    /// When the next turn starts, in milliseconds since the epoch. `None`: only a message of a person
-    /// or of the lead starts it.
+    /// When the next turn starts, in milliseconds since the epoch. `None` if only a message from a
+    /// person or from the lead starts it.
     pub until: Option<u64>,
 }
 
@@ -78,7 +78,7 @@ pub struct ExchangePause {
     pub with: AgentName,
     /// How many turns the agent had on messages of this member within `within_ms`.
     pub turns: u32,
-    /// The time for which the policy limits the turns, in milliseconds.
+    /// Length of the period in which the policy limits the number of turns, in milliseconds.
     pub within_ms: u64,
     /// When the messages are delivered, in milliseconds since the epoch.
     pub until: u64,

@@ -72,8 +72,8 @@ pub struct RemovedWorktrees {
     /// Worktrees that were removed after their unsaved work was saved in the trash.
     #[serde(default)]
     pub trashed: Vec<TrashedWorktree>,
-    /// Worktrees that neither exist nor are known to git any more, and paths of the request that do
-    /// not exist. The daemon changed nothing for them.
+    /// Worktrees that neither exist nor are known to git any more, and paths in the request's
+    /// `discard_worktrees` that do not exist. The daemon changed nothing for them.
     #[serde(default)]
     pub missing: Vec<PathBuf>,
     /// Worktrees that were kept, because the directory at the path is not the worktree that was

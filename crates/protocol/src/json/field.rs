@@ -70,8 +70,8 @@ impl<'a> Object<'a> {
         self.get(key).filter(|value| value.get() != "null")
     }
 
-    /// Parses a non-negative number and cuts off its fraction. JavaScript may write a whole number
-    /// as `1.77e12`.
+    /// Parses a non-negative number and cuts off its fraction. The number can have an exponent,
+    /// because JavaScript may write a whole number as `1.77e12`.
     fn integer(&self, key: &str, value: &RawValue) -> Result<u64, FieldError> {
         let exact = serde_json::from_str(value.get()).ok();
         let rounded = || serde_json::from_str::<f64>(value.get()).ok().filter(|n| (0.0..9e15).contains(n));

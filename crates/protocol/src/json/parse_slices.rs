@@ -48,7 +48,7 @@ impl<'a> Array<'a> {
             check_depth(elements.iter().copied(), MAX_DEPTH - 1)?;
             return Ok(Array { text: root, span: document_span(root, text), elements });
         }
-        // The fast path does not say whether the text is invalid or has the wrong type.
+        // The parser above does not say whether the text is invalid or has the wrong type.
         Array::from_raw(root, parse_document(root)?)
     }
 
@@ -100,7 +100,7 @@ impl<'a> Object<'a> {
             check_depth(fields.iter().map(|(_, value)| *value), MAX_DEPTH - 1)?;
             return Ok(Object { text: root, span: document_span(root, text), fields });
         }
-        // The fast path does not say whether the text is invalid or has the wrong type.
+        // The parser above does not say whether the text is invalid or has the wrong type.
         Object::from_raw(root, parse_document(root)?)
     }
 
@@ -127,9 +127,9 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Whether the JSON string `literal` decodes to `text`. An escape is longer than the character that
-/// it encodes. So for most literals, comparing the lengths already shows that `literal` differs
-/// from `text`.
+/// Whether the JSON string `literal` decodes to `text`. Compares the lengths first, so that most
+/// literals need not be decoded. An escape is longer than the character that it encodes, so only a
+/// longer literal with escapes can still decode to `text`.
 fn is_literal(literal: &RawValue, text: &str) -> bool {
     let json = literal.get();
     match (json.len() - 2).cmp(&text.len()) {

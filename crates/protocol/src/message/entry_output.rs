@@ -1,8 +1,8 @@
 //! JSON output of an inbox entry, with its index and kind.
 //!
-//! The output has all fields of the entry in the file. If no JSON value can hold the entry, as with
-//! the number 1e999, the output has only the fields that teamd knows. If the entry is not a valid
-//! message, the output has the kind `invalid` and the error.
+//! The output has all fields of the entry in the file. If the entry cannot be converted to a JSON
+//! value, for example because of the number 1e999, the output has only the fields that teamd knows.
+//! If the entry is not a valid message, the output has the kind `invalid` and the error.
 
 use super::inbox_text::{InboxEntry, Message};
 use crate::json::replace_lone_surrogates;

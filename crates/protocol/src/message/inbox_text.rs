@@ -1,8 +1,8 @@
 //! Reads and edits the text of an inbox: a JSON array of messages, oldest first.
 //!
-//! Each entry keeps its spelling. If an entry is not a valid message, only this entry has an error;
-//! the other entries can still be read. A function that edits the text changes only the parts that
-//! the edit names.
+//! Each entry keeps its JSON text as it is in the file. If an entry is not a valid message, only
+//! this entry has an error; the other entries can still be read. A function that edits the text
+//! changes only the parts that the edit names.
 
 use crate::json::{Array, FieldError, JsonError, Object, apply_edits};
 use crate::name::AgentName;
@@ -67,7 +67,7 @@ pub struct InboxEntry {
     pub index: usize,
     /// The entry's JSON as spelled in the file.
     pub raw: String,
-    /// The parsed message, or why the entry is none.
+    /// The parsed message, or why the entry is not a message.
     pub message: Result<Message, EntryError>,
 }
 

@@ -1,4 +1,4 @@
-//! How many turns a member may have on the messages of one other member.
+//! Limits how many turns a member may have on messages from the same other member.
 //!
 //! Without such limits, two agents could answer each other's messages until the budget is used up.
 //! The limits apply only to members whose turns teamd starts.
@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 
-/// The limits of an exchange. 0 stands for no limit.
+/// Maximum numbers of turns that a member may have on messages from the same other member. 0 stands
+/// for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -28,7 +29,8 @@ impl Default for ExchangeLimits {
 }
 
 impl ExchangeLimits {
-    /// Each limit that is set, the longer time first: the time in milliseconds, and the number of turns.
+    /// The limits that are set, the longest period first. Each pair has the length of the period in
+    /// milliseconds, and the maximum number of turns in it.
     pub fn windows(self) -> impl Iterator<Item = (u64, u32)> {
         [(HOUR_MS, self.turns_per_hour), (MINUTE_MS, self.turns_per_minute)]
             .into_iter()

@@ -1,4 +1,5 @@
-//! The keys in the input of a tool call: what their values are, and which of them are understood.
+//! Classifies the keys in the input of a tool call: what their values are, and whether teamd
+//! understands them.
 //!
 //! Each agent program has its own key names. Keys are compared without case, `_` and `-`.
 
@@ -92,7 +93,8 @@ const OPTION_KEYS: [&str; 28] = [
     "recursive",
     "count",
 ];
-/// Keys of options whose values can also be texts, which change neither what is run nor where.
+/// Keys of options whose values can also be texts. Such a text changes neither what is run nor
+/// where.
 const LABEL_KEYS: [&str; 16] = [
     "type",
     "outputmode",
@@ -142,7 +144,7 @@ pub fn is_text_key(key: &str) -> bool {
 pub(super) fn key_kind(key: &str) -> InputKeyKind {
     let plain = plain_key(key);
     let plain = plain.as_str();
-    // The key matches if it ends with one of these suffixes, such as `file_path`, `notebookPath`,
+    // A key is a path key if it ends with one of the suffixes, such as `file_path`, `notebookPath`,
     // `outputFile` or `root_dir`.
     let has_suffix = |suffixes: &[&str]| suffixes.iter().any(|suffix| plain.ends_with(suffix));
     match plain {

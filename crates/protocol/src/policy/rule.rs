@@ -61,10 +61,10 @@ impl PolicyRule {
                 .is_none_or(|directory| self.is_directory_match(directory, &actions, &location))
     }
 
-    /// Whether the rule may allow an input with these actions. A rule for certain actions allows
-    /// only an input in which every key is understood, because an unknown key could hold another
-    /// action. A rule for every action also allows unknown keys. No rule allows a key that lifts a
-    /// protection.
+    /// Whether the rule may allow an input with these actions. No rule allows an input with a key
+    /// that lifts a protection of the agent program. A rule with a directory, or with a pattern
+    /// other than `*`, allows only an input in which every key is understood, because an unknown
+    /// key could hold another action.
     fn can_allow(&self, actions: &ToolActions) -> bool {
         let is_for_every_action =
             self.directory.is_none() && self.pattern.as_ref().is_none_or(|pattern| pattern == "*");
@@ -73,7 +73,8 @@ impl PolicyRule {
             && actions.working_dirs.iter().all(|dir| is_literal_path(dir))
     }
 
-    /// A rule that allows needs all actions to match. For other rules one match is enough.
+    /// Whether the actions match `pattern`. A rule that allows needs all actions to match; for
+    /// other rules one match is enough.
     fn is_pattern_match(&self, pattern: &str, actions: &[ToolAction], location: &ActionLocation) -> bool {
         match self.answer {
             _ if actions.is_empty() => pattern == "*",
@@ -211,14 +212,14 @@ fn is_possible_match(pattern: &str, action: &ToolAction, location: &ActionLocati
     }
 }
 
-/// Whether shells and tools read `path` as it is written. False if the path contains a home
+/// Whether shells and tools use `path` exactly as it is written. False if the path contains a home
 /// directory (`~`), a variable, an escape or a control character.
 fn is_literal_path(path: &str) -> bool {
     !path.starts_with('~') && !path.chars().any(|c| c.is_control() || "$`\\%".contains(c))
 }
 
-/// Whether the host and the path of a URL are what they appear to be. False if the path contains
-/// `..`, an encoded separator or an `@`.
+/// Whether a URL certainly leads to the host and path that its text shows. False if the path
+/// contains `..`, an encoded separator or an `@`.
 fn is_literal_url(address: &str) -> bool {
     let path = address.split(['?', '#']).next().unwrap_or_default();
     let has_dot_segment = path.split('/').any(|part| part == ".." || part == ".");

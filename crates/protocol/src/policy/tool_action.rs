@@ -34,11 +34,11 @@ pub(super) struct ToolActions {
     pub(super) actions: Vec<ToolAction>,
     /// Working directories, spelled as in the input.
     pub(super) working_dirs: Vec<String>,
-    /// Values of keys such as `dir`, which can name the working directory of a command or the
-    /// target of another tool. Empty once the whole input is read, because then the meaning is
-    /// known.
+    /// Values of keys such as `dir`. If the tool runs a command, they name its working directory,
+    /// otherwise the target of the tool. This is known only after the whole input is read; then the
+    /// values are moved to `working_dirs` or `actions`.
     directories: Vec<String>,
-    /// Whether the input has a key whose meaning is unknown, so that the actions may not be all.
+    /// Whether the input has a key whose meaning is unknown, so that `actions` may be incomplete.
     pub(super) has_unknown_key: bool,
     /// Whether a key of the input lifts a protection of the agent program.
     pub(super) lifts_protection: bool,
@@ -76,8 +76,8 @@ impl ToolActions {
     }
 
     /// Collects the actions in the field `key` of the input. A known key decides the kind of its
-    /// value. A value under an unknown key has the kind of the enclosing value. The key itself is
-    /// collected like a text, because some inputs have paths as keys.
+    /// value. A value under an unknown key has the kind of the enclosing value, unless that is
+    /// text. The key itself is checked too, because some inputs have paths as keys.
     fn collect_field(&mut self, key: &str, value: &Value, enclosing: InputKeyKind) {
         self.collect_text(key, InputKeyKind::Unknown);
         self.has_unknown_key |= !is_understood(key, value, enclosing);

@@ -6,8 +6,8 @@ use crate::id::TaskId;
 use crate::name::AgentName;
 use std::borrow::Borrow;
 
-/// The task that `owner` starts next. This is the first startable task that `owner` owns, or else
-/// the available task with the lowest id. `all` is ordered by id.
+/// The task that `owner` starts next: the first task that `owner` owns and that may start now, or
+/// else the task with the lowest id that any member may claim. `all` is ordered by id.
 pub fn next_task<T: Borrow<Task>>(all: &[T], owner: &AgentName) -> Option<TaskId> {
     let mut available = None;
     for task in all.iter().map(Borrow::borrow) {

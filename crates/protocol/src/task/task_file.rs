@@ -14,7 +14,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The metadata key of the only member that may claim a task of a run file.
+/// The metadata key with the name of the only member that may claim the task. A run file sets it.
 pub const RUN_OWNER_KEY: &str = "run_owner";
 
 /// Why a text is not a task.
@@ -174,15 +174,15 @@ impl Task {
         self.metadata.as_ref()?.get(RUN_OWNER_KEY)?.as_str().map(AgentName::new_unchecked)
     }
 
-    /// What is shown for the task: its active form, such as `counting the lines`, while it is in
-    /// progress, and otherwise its subject.
+    /// The text that is shown for the task. While the task is in progress, this is its active form,
+    /// such as `counting the lines`; otherwise it is the subject.
     pub fn title(&self) -> &str {
         let active_form = self.active_form.as_deref().filter(|form| !form.trim().is_empty());
         active_form.filter(|_| self.status == TaskStatus::InProgress).unwrap_or(&self.subject)
     }
 
-    /// The tasks that still block this task. A blocker without a file does not block: the file was
-    /// deleted with its task, or removed after the task was completed.
+    /// The tasks that still block this task. A blocker without a file does not block: either the
+    /// blocker was deleted, or its file was removed after the blocker was completed.
     pub fn open_blockers<T: Borrow<Task>>(&self, all: &[T]) -> Vec<TaskId> {
         let is_open = |id: &TaskId| find_task(all, *id).is_some_and(|task| !task.status.is_closed());
         self.blocked_by.iter().copied().filter(is_open).collect()
@@ -193,8 +193,7 @@ impl Task {
         self.owner.is_none() && self.is_startable(all)
     }
 
-    /// Whether the owner may start the task now: the task is pending, not internal, and has no open
-    /// blockers.
+    /// Whether the task may be started now: it is pending, not internal, and has no open blockers.
     pub fn is_startable<T: Borrow<Task>>(&self, all: &[T]) -> bool {
         self.status == TaskStatus::Pending && !self.is_internal() && self.open_blockers(all).is_empty()
     }

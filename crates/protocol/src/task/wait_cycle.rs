@@ -52,8 +52,8 @@ impl fmt::Display for WaitCycle {
     }
 }
 
-/// The cycles among the pending tasks. A task in progress waits for no other. No task is in two of
-/// the results: of two cycles that share a task, only one is found.
+/// The cycles among the pending tasks. A task in progress is in no cycle, because it no longer
+/// waits. Each task is in at most one result: of two cycles that share a task, only one is found.
 pub fn wait_cycles<T: Borrow<Task>>(all: &[T]) -> Vec<WaitCycle> {
     let pending = all.iter().map(Borrow::borrow).filter(|task| task.status == TaskStatus::Pending);
     let mut unvisited: BTreeMap<TaskId, &[TaskId]> =
