@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// Supervise the teams of one root in tmux panes
 ///
-/// Runs in the foreground of a tmux pane and shows one line per event. SIGTERM, SIGINT and SIGHUP end it and
-/// leave the agents running, to be adopted by the next teamd; `teamctl down` ends the agents too. Where there is no
-/// tmux at all it supervises agents without panes alone.
+/// Runs in the foreground of a tmux pane and shows one line per event. SIGTERM, SIGINT and SIGHUP
+/// end teamd and leave the agents running; the next teamd adopts them. `teamctl down` ends the
+/// agents too. If tmux is not installed, teamd supervises only agents without panes.
 #[derive(Debug, Parser)]
 #[command(
     name = "teamd",
@@ -27,16 +27,18 @@ pub(crate) struct Args {
     /// The tmux server's socket [default: that of $TMUX]
     #[arg(short = 'S', value_name = "SOCKET", conflicts_with = "tmux_name", value_parser = absolute_path())]
     pub(crate) tmux_socket: Option<PathBuf>,
-    /// The tmux server's name; started if there is none [default without $TMUX: teamd]
+    /// The tmux server's name; the server is started if it does not run [default without $TMUX:
+    /// teamd]
     #[arg(short = 'L', value_name = "NAME")]
     pub(crate) tmux_name: Option<String>,
-    /// The log [default: one file a start in logs/teamd in the state directory]
+    /// The log file [default: a new file for each start, in logs/teamd in the state directory]
     #[arg(long, value_name = "FILE", value_parser = absolute_path())]
     pub(crate) log_file: Option<PathBuf>,
     /// Log format
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
-    /// What exit 0 promises: to survive any kill, never to be broken by a power cut, or to be on the disk
+    /// How safe stored files are: process (they survive any kill), ordered (never half-written
+    /// after a power cut), power (on disk)
     #[arg(long, env = "TEAMD_DURABILITY", hide_env_values = true, value_name = "LEVEL", default_value = "process", value_parser = ["process", "ordered", "power"])]
     pub(crate) durability: String,
     /// Check whether the daemon could start, then exit
@@ -55,11 +57,11 @@ fn absolute_path() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(std::path::absolute)
 }
 
-/// The log's form.
+/// The format of the log file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// Lines for people.
     Text,
-    /// One object a line.
+    /// One JSON object per line.
     Json,
 }

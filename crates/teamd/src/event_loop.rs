@@ -69,10 +69,10 @@ fn read_clocks(clock: Instant) -> Now {
     Now { mono: clock.elapsed().as_millis() as u64, wall: store::now() }
 }
 
-/// Sends SIGTERM, SIGINT and SIGHUP as events. A second signal ends the process at once.
+/// Turns SIGTERM, SIGINT and SIGHUP into events. A second signal ends the daemon at once.
 pub(crate) fn watch_signals(events: &UnboundedSender<CoreEvent>) -> Result<(), ErrorReport> {
-    // If the process handles SIGXFSZ, a write beyond the file size limit (`ulimit -f`) only returns
-    // an error. If the process does not handle SIGXFSZ, the signal kills the daemon.
+    // The daemon handles SIGXFSZ, so a write beyond the file size limit (`ulimit -f`) only returns
+    // an error. Without a handler, the signal would kill the daemon.
     signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).ok();
     let kinds = [
         (SignalKind::terminate(), "SIGTERM"),

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<(), ErrorReport> {
     runtime.block_on(start.run())
 }
 
-/// What the daemon has before it starts its threads.
+/// What the daemon has locked and read before it starts its threads.
 struct Startup {
     /// The lock on the state directory, which this process holds until it exits.
     lock: Arc<InstanceLock>,
@@ -74,8 +74,8 @@ impl Startup {
         let durability = durability.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
         let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
         created.map_err(|error| ErrorReport::from_io("make", &path, &error))?;
-        // The state directory depends on the root's path. Without the canonical path, two spellings
-        // of the same path would lead to two state directories.
+        // The name of the state directory is made from the root's path. The path must be canonical,
+        // because two spellings of the same path would otherwise lead to two state directories.
         store::check_own_link(&path)?;
         let canonical = path.canonicalize().map_err(|error| ErrorReport::from_io("find", &path, &error))?;
         let directories = store::directories_for_root(&canonical);
@@ -97,7 +97,7 @@ impl Startup {
         roster.invalidate_after_restart(process_watcher::pid_origin());
         add_unknown_teams(&root, &mut roster);
         remove_deleted_teams(&root, &state_dir, &mut roster);
-        keep_newer_teams(&root, &mut roster);
+        forget_deletions_of_newer_teams(&root, &mut roster);
         roster.load_environments(|file| environments::read_environment(&state_dir, file));
         remove_stale_files(&root, &state_dir, &roster);
         failpoint::hit("start.tidied");
@@ -156,18 +156,18 @@ impl Startup {
         watch_signals(&events)?;
         run_event_loop(&mut state, &mut runner, &mut queue, &mut new_connections).await;
         runner.connections.flush().await;
-        // The control socket is removed first. The files threads and the panes thread then finish
-        // their queued jobs. The watcher thread has no jobs to finish, so the daemon does not wait
-        // for it.
+        // Removes the control socket, and then waits until the files threads and the panes thread
+        // have finished their queued jobs. The watcher thread has no jobs to finish, so the daemon
+        // does not wait for it.
         runner.finish();
         panes.handle.join().ok();
         state.root_error.map_or(Ok(()), Err)
     }
 }
 
-/// Changes to the state directory. If the daemon stayed in its caller's directory, it would keep
-/// that directory in use. A worktree there could not be removed, and its disk could not be
-/// unmounted.
+/// Makes the state directory the daemon's working directory. If the daemon stayed in its caller's
+/// working directory, that directory would be in use: as a worktree it could not be removed, and
+/// its file system could not be unmounted.
 fn leave_working_directory(state_dir: &Path) {
     let changed = std::env::set_current_dir(state_dir).or_else(|_| std::env::set_current_dir("/"));
     changed.unwrap_or_else(|error| tracing::warn!("cannot leave the working directory: {error}"));
@@ -228,11 +228,12 @@ fn invalid_roster_error(path: &Path, error: &serde_json::Error) -> ErrorReport {
 /// name.
 ///
 /// Such a team was created by another program, or by an earlier daemon whose state directory was
-/// lost. The daemon can spawn members into the team and delete the team. It does not end members
-/// that the team has already.
+/// lost. The daemon can spawn members into such a team and delete it. It does not end members that
+/// the team has already.
 fn add_unknown_teams(root: &Root, roster: &mut Roster) {
     for name in root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_claude_session()) {
-        // The start waits for no team, so a config that is invalid now counts as empty.
+        // An invalid config counts as empty. Another program may be writing it, but the start does
+        // not wait for that.
         let config = || root.team(&name).ok()?.config_if_valid();
         let member_count = || config().map_or(0, |config| config.members.len());
         roster.joined_counts.entry(name.clone()).or_insert_with(|| member_count().saturating_sub(1) as u64);
@@ -242,9 +243,9 @@ fn add_unknown_teams(root: &Root, roster: &mut Roster) {
 /// Removes those teams from the roster that have no directory, no recorded worktree, no agent and
 /// no member that waits for a respawn.
 ///
-/// An earlier daemon was killed while it deleted such a team. A deletion removes the worktrees
-/// before the directory. So a team with a recorded worktree has not been deleted, and stays in the
-/// roster.
+/// Such a team remains if an earlier daemon was killed while it deleted the team. A deletion
+/// removes the worktrees before the directory. So a team that still has a recorded worktree was not
+/// deleted completely, and stays in the roster.
 pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut Roster) {
     let running = roster.records.iter().map(|record| &record.request.team);
     let pending = roster.pending_respawns.iter().map(|pending| &pending.request.team);
@@ -263,12 +264,12 @@ pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut R
     }
 }
 
-/// Removes an accepted deletion from the roster if a newer team has the name of the deleted team.
-/// Otherwise the daemon would delete the newer team too.
+/// Removes a deletion that an earlier daemon has begun from the roster, if a newer team has the
+/// same name by now. Otherwise the daemon would continue the deletion and delete the newer team.
 ///
-/// An earlier daemon was killed after it had deleted the team's files and before it saved the
-/// roster. Then another program created the newer team.
-fn keep_newer_teams(root: &Root, roster: &mut Roster) {
+/// This happens if the earlier daemon was killed after it had deleted the team's files, but before
+/// it saved the roster. Meanwhile another program created the newer team.
+fn forget_deletions_of_newer_teams(root: &Root, roster: &mut Roster) {
     roster.deletions.retain(|deletion| {
         let team = root.team(&deletion.request.team).ok();
         let config = team.and_then(|team| team.config_if_valid());
@@ -281,7 +282,8 @@ fn keep_newer_teams(root: &Root, roster: &mut Roster) {
 /// such a file does no harm.
 fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
     let names = state.names().unwrap_or_default();
-    // Only the daemon writes files of these names, and at this point no other daemon runs.
+    // Only a daemon writes files with these names, and this daemon has the lock and has written
+    // none yet. So these files are left from killed daemons.
     let prefixes =
         [ROSTER_FILE, LeadsFile::FILE_NAME, "policy-", "config-backup-"].map(|name| format!(".{name}"));
     let temp_files = names
@@ -418,7 +420,7 @@ mod tests {
             let request = DeleteTeamRequest::forced(team);
             let deletions = vec![AcceptedDeletion { request, accepted_at }];
             let mut roster = Roster { deletions, ..Roster::default() };
-            keep_newer_teams(&root, &mut roster);
+            forget_deletions_of_newer_teams(&root, &mut roster);
             !roster.deletions.is_empty()
         };
         assert!(is_kept(1000), "the team was created before the deletion was accepted");

@@ -11,8 +11,8 @@ use crate::if_shell::{if_else, print_command};
 use crate::tmux_call::TmuxCall;
 use crate::{Error, PaneId, PaneTag, TmuxServer, nonce};
 
-/// How many panes one command list captures. Without a control connection, the list is the argument
-/// vector of a tmux process. tmux limits its length to 16 KB.
+/// How many panes one command list captures. Without a control connection, the list is passed as
+/// the arguments of a tmux process, and tmux accepts at most 16 KB of arguments.
 const MAX_PANES_PER_COMMAND: usize = 16;
 
 /// A pane and the tag that it must have.
@@ -54,8 +54,8 @@ impl TmuxServer {
     ///
     /// # Errors
     ///
-    /// The errors of any call to the server. `Timeout` is the most likely one, because the time
-    /// limit is short.
+    /// `Timeout`, most likely, because the time limit is short. If the server cannot be reached:
+    /// `Connect`, `OtherServer`, `ProgramNotStarted` or `Disconnected`.
     pub fn capture_panes(&mut self, panes: &[TaggedPane]) -> Result<Vec<Option<String>>, Error> {
         let mut call = self.call_until(Deadline::for_capture("capture the screens"));
         let mut screens = Vec::with_capacity(panes.len());
@@ -85,7 +85,8 @@ impl TmuxCall<'_> {
     }
 }
 
-/// Nonces that tmux prints between the screens, and in place of a screen.
+/// Random words (nonces) that tmux prints between the screens, and in place of the screen of a pane
+/// without the expected tag.
 struct ScreenDelimiters {
     /// Printed before the first screen and after each one.
     end: String,

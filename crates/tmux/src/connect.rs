@@ -1,9 +1,9 @@
 //! Connects to a tmux server and reads its version and its epoch, which identifies this run of the
 //! server.
 //!
-//! A connection is usable once tmux has replied with its epoch and version. Some failures are over
-//! after a moment, for example when an old server is still exiting. So this module makes up to
-//! three attempts.
+//! A connection is usable once tmux has replied with its epoch and version. Some failures are only
+//! transient, for example while an old server is exiting. So this module makes up to three
+//! attempts.
 
 use std::path::Path;
 use std::thread;
@@ -111,7 +111,7 @@ fn is_missing_directory(dir: &Path) -> bool {
     !dir.as_os_str().is_empty() && !dir.is_dir()
 }
 
-/// Whether `cause` is the message of a failure that may be over after a moment.
+/// Whether `cause`, a message of tmux, describes a transient failure.
 fn is_transient(cause: &str) -> bool {
     ["server exited", "lost server", "closed the connection", "duplicate session"]
         .iter()

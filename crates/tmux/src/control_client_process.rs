@@ -51,24 +51,25 @@ pub(crate) struct StartedClient {
 /// A running control client. Drop kills it and the idle pane of its session.
 pub(crate) struct ControlClient {
     child: Child,
-    /// This process's end of a socket pair. The other end is the standard error of watcher and
-    /// client.
+    /// This process's end of a socket pair. The other end is the standard error of the watcher and
+    /// of the client. The watcher reads from it, and so notices when this end is closed.
     watcher_socket: UnixStream,
 }
 
 /// Shell script that starts the watcher in the background and then becomes the control client.
 ///
-/// `$0` is the name of the hidden session. `$1` to `$4` are the tmux program, `-u` and the address
-/// of the server. `$@` is the complete command line of the client.
+/// The arguments: `$0` is the name of the hidden session. `$@` is the complete command line of the
+/// client. It begins with the tmux program (`$1`), `-u` (`$2`) and the two words of the server's
+/// address (`$3` and `$4`).
 ///
 /// - The shell becomes the client by `exec`, so `$$` is the process id of the client.
 /// - The part in parentheses is the watcher. `ControlClient::kill` waits until the watcher closes
 ///   its standard error, and then assumes that the session is gone. So the watcher must not close
 ///   it before `if-shell` has ended. Without the `:` at the end, the shell could `exec` the last
 ///   command, whose standard error is `/dev/null`.
-/// - When the watcher kills the idle pane, another server may listen at the address and may have a
-///   session with the same name. So the watcher kills the pane only if the session's option
-///   `@teamd_server_epoch` names the server that replies.
+/// - By the time when the watcher kills the idle pane, another server may listen at the address and
+///   may have a session with the same name. So the watcher kills the pane only if the session's
+///   option `@teamd_server_epoch` names the server that replies.
 /// - If the session is gone, tmux checks the condition on another session instead, perhaps the
 ///   hidden session of the next control client. So the condition also compares the session's name.
 /// - The watcher prints nothing, not even an error. Its standard error is the socket that it reads
@@ -95,7 +96,8 @@ impl ControlClient {
         ControlClient::start_process(command, start, &words).map_err(|source| tmux.start_error(source))
     }
 
-    /// Runs `command` with `-C` and `words`. The standard error of both processes is a new socket.
+    /// Runs `command` with `-C` and `words`. A new socket is the standard error of both processes,
+    /// the client and its watcher.
     fn start_process(
         mut command: Command,
         start: ServerStart,
@@ -143,9 +145,10 @@ fn with_watcher(command: &Command, session: &str) -> Command {
 /// Returns the commands that create the hidden session of a control client.
 ///
 /// The commands set options of this session only. They are in the same command list that creates
-/// the session, so the user's settings never apply to it. With these options the session survives a
-/// moment without a client. It ends when the process in its only pane, the idle pane, ends. When
-/// the session ends, its client ends too. The option `@teamd_idle_pane` holds the id of the pane.
+/// the session, so the user's settings never apply to it. Because of these options the session
+/// survives a moment without a client, but ends with the process in its only pane, the idle pane.
+/// When the session ends, its client ends too. The option `@teamd_idle_pane` holds the id of the
+/// pane.
 fn hidden_session_commands(name: &str) -> CommandList {
     let session = NewSession::new().not_update_env().start_directory("/").session_name(name);
     let mut session = session.width(80).height(24).build();
@@ -203,8 +206,8 @@ mod tests {
     fn watcher_kills_the_idle_pane_after_the_client_has_exited() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        // `/bin/sh -c SCRIPT LOG` takes the place of the tmux program, `-u` and the address of the
-        // server. In the script, `$0` is the log and `$1` is the first argument for tmux.
+        // This test runs `/bin/sh -c SCRIPT LOG` instead of tmux. The script appends its first
+        // argument (`$1`), which would be an argument for tmux, to the file LOG (`$0`).
         let mut program = Command::new("/bin/sh");
         program.args(["-c", "echo $1 >>\"$0\""]).arg(&log);
         let StartedClient { mut client, .. } =

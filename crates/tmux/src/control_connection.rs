@@ -37,7 +37,8 @@ use crate::{Error, nonce};
 /// An open connection. Drop ends its client and its hidden session, and sends no notice.
 pub(crate) struct ControlConnection {
     client: ControlClient,
-    /// Non-blocking: a write takes only as many bytes as there is room for.
+    /// The client's standard input. It is non-blocking: a write takes only as many bytes as the
+    /// pipe has room for.
     input: ChildStdin,
     blocks: Receiver<ControlBlock>,
     status: Arc<ConnectionStatus>,
@@ -48,8 +49,8 @@ pub(crate) struct ControlConnection {
 struct ConnectionStatus {
     /// The client's output has ended, or the connection was dropped.
     closed: AtomicBool,
-    /// The last error message of tmux that no command of this connection caused. If the client did
-    /// not start, the message says why.
+    /// The last error message of tmux that was not caused by a command sent over this connection.
+    /// If the client did not start, this message says why.
     error: Mutex<Option<String>>,
 }
 
@@ -142,7 +143,8 @@ impl ControlConnection {
         }
     }
 
-    /// Kills the client, and returns tmux's message about why the connection ended.
+    /// Kills the client. Returns the reason for the end of the connection, which is a message of
+    /// tmux if there is one.
     pub(crate) fn close_reason(&mut self) -> String {
         let printed = self.client.kill();
         // Wait until the reader thread has read all output of the client, because only then is the

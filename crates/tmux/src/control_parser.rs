@@ -20,7 +20,7 @@ pub(crate) struct ControlBlock {
 pub(crate) enum BlockOrigin {
     /// A command that this client sent.
     OwnCommand,
-    /// The start of the client, or a hook.
+    /// The command with which the client was started, or a command of a tmux hook.
     Other,
 }
 
@@ -38,12 +38,12 @@ impl ControlBlock {
     }
 }
 
-/// What a line of output completes or announces.
+/// What the parser reports after a line of output.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ControlEvent {
     /// The line ends a block.
     Block(ControlBlock),
-    /// A window, a pane or a client of others may be in a session of this crate.
+    /// A foreign window, pane or client may be in a session of this crate.
     OwnSessionsUsed,
 }
 
@@ -61,9 +61,9 @@ struct OpenBlock {
     lines: Vec<Vec<u8>>,
 }
 
-/// Control-mode notifications (`tmux(1)`, section CONTROL MODE). After each of them, a session of
-/// this crate may have a foreign window, pane or client. tmux sends `%layout-change` and
-/// `%window-add` for the hidden session only, and the other two for every session.
+/// The control-mode notifications (`tmux(1)`, section CONTROL MODE) that may mean that a session of
+/// this crate has a foreign window, pane or client. tmux sends `%layout-change` and `%window-add`
+/// for the hidden session only, and the other two for every session.
 const CHANGE_NOTIFICATIONS: [&[u8]; 4] =
     [b"%client-session-changed", b"%layout-change", b"%unlinked-window-add", b"%window-add"];
 

@@ -1,10 +1,9 @@
 //! Creates panes: in a new session, in a new window, or by splitting a window.
 //!
 //! A new pane is never selected. It always runs an argument vector instead of a shell command.
-//! tmux's reply proves only that the pane was created, because tmux also returns a pane id if the
-//! program is missing. Whether the program runs is known only when the program sends its first
-//! message. The working directory of a pane is always `/`, because tmux expands formats in the path
-//! of a working directory.
+//! tmux's reply proves only that the pane was created: tmux also returns a pane id if the program
+//! is missing. Only the first message of the program proves that it runs. The working directory of
+//! a pane is always `/`, because tmux expands formats in the path of a working directory.
 
 use tmux_interface::{NewSession, NewWindow, SetOption, SplitWindow, TmuxCommand};
 
@@ -172,9 +171,9 @@ pub(crate) fn with_program<'a>(
 }
 
 /// Returns the commands that split a window. They split the pane at the bottom right, which is the
-/// last one in all layouts, so that panes stand in the order of their creation. The flag `-Z` keeps
-/// a zoomed window zoomed. It is left out for a window that is not zoomed, because it would zoom
-/// that window.
+/// last one in all layouts, so that panes stand in the order of their creation. A zoomed window is
+/// split with the flag `-Z`, which keeps it zoomed. For any other window the flag is omitted,
+/// because it would zoom that window.
 pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<CommandList, InvalidArgument> {
     let window = window.to_string();
     let plain = SplitWindow::new().detached().print().format(CREATED_FORMAT).start_directory("/");
@@ -187,8 +186,8 @@ pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<Comman
 /// Returns the commands that make a window a teamd window, a window for panes of teamd.
 ///
 /// The commands set options of this window only. Two options show the labels on the pane borders.
-/// The option `@teamd_window` marks the window as created by teamd. The others override settings of
-/// the user. With those settings, tmux could keep an untagged pane after its process has exited,
+/// The option `@teamd_window` marks the window as created by teamd. The other options override
+/// settings of the user that could make tmux keep an untagged pane after its process has exited,
 /// rename the window, or send typed keys to all panes at once.
 pub(crate) fn configure_window_commands(window: WindowId) -> CommandList {
     let set = |name: &'static str, value: &'static str| {

@@ -21,8 +21,8 @@ pub struct ServerEpoch {
 }
 
 impl ServerEpoch {
-    /// The tmux format that prints the text form of an epoch. tmux does not expand formats in the
-    /// socket path, because the path is the value of a variable.
+    /// The tmux format that prints the text form of an epoch. If the socket path contains a format,
+    /// tmux does not expand it, because the path is the value of a variable.
     pub(crate) const FORMAT: &str = "#{pid}:#{start_time}:#{socket_path}";
 
     /// Returns a tmux format that is true on this server only.

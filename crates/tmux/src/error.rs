@@ -1,8 +1,8 @@
 //! Errors of this crate.
 //!
 //! Each error that a caller may handle in its own way has a variant. Any other refusal by tmux is
-//! `Rejected`, with tmux's message. No error proves that a killed pane is gone. Only a reply of
-//! tmux proves this: [`crate::KillOutcome`], or a list of panes.
+//! `Rejected`, with tmux's message. If killing a pane fails, the pane may be gone or not. Only a
+//! reply of tmux shows this: [`crate::KillOutcome`], or a list of panes.
 
 use std::io;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ pub enum Error {
     /// The server has no pane with this id.
     #[error("cannot find pane {pane}: the tmux server has no pane with that id")]
     PaneNotFound {
-        /// The pane that was looked for.
+        /// The id that the caller asked for.
         pane: PaneId,
     },
     /// An argument of the caller is not valid, or a value of tmux did not parse.

@@ -11,8 +11,8 @@ use crate::reply::CommandReply;
 use crate::{Error, PaneId, nonce};
 
 /// Commands that tmux runs only if a condition on a pane is true. Most callers use
-/// `TmuxCall::run_if_tagged`, which builds one. A caller that sends other command lists in the same
-/// round trip builds the `GuardedCommand` itself.
+/// `TmuxCall::run_if_tagged`, which makes a `GuardedCommand`. A caller that sends other command
+/// lists in the same round trip makes the `GuardedCommand` itself.
 pub(crate) struct GuardedCommand {
     pub(crate) command_list: CommandList,
     pane: PaneId,

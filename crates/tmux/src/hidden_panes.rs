@@ -38,8 +38,8 @@ impl TmuxServer {
         call.check_moved(pane, |row| row.is_hidden)
     }
 
-    /// Moves a pane to `place` in the window `window`, which is for panes of teamd. If there is no
-    /// room, tmux tiles the panes (gives them equal sizes), and the move is tried again.
+    /// Moves a pane to `place` in the teamd window `window`. If there is no room, tmux tiles the
+    /// panes (gives them equal sizes), and the move is tried again.
     ///
     /// # Errors
     ///
@@ -70,7 +70,8 @@ impl TmuxServer {
     ///
     /// # Errors
     ///
-    /// The errors of a call that reads.
+    /// If the server cannot be reached or does not reply: `Connect`, `OtherServer`,
+    /// `ProgramNotStarted`, `Timeout` or `Disconnected`.
     pub fn session_exists(&mut self, session: SessionId) -> Result<bool, Error> {
         self.call("find a session").has_session(&session.to_string())
     }
@@ -125,7 +126,8 @@ impl TmuxCall<'_> {
         Ok(row.window)
     }
 
-    /// Moves a pane into a new window of a session. Creates a session that has only a name.
+    /// Moves a pane into a new window of a session. If the session is given by its name and does
+    /// not exist, creates it.
     fn move_to_session(
         &mut self,
         pane: PaneId,
@@ -168,8 +170,9 @@ impl TmuxCall<'_> {
         Ok(row)
     }
 
-    /// Lists the pane to check that it was moved, because the reply to the move command does not
-    /// prove this. `is_moved` says whether a row shows the pane at its new place.
+    /// Checks that a pane was moved. Asks tmux for the row of the pane, because the reply to the
+    /// move command does not prove this. `is_moved` says whether a row shows the pane at its new
+    /// place.
     ///
     /// # Errors
     ///

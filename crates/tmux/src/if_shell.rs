@@ -8,8 +8,8 @@ use tmux_interface::{DisplayMessage, IfShell};
 use crate::InvalidArgument;
 use crate::command_list::CommandList;
 
-/// Returns the command that prints `text`. tmux expands formats in `text`, so the text must not
-/// come from another program or a person.
+/// Returns the command that prints `text`. tmux expands formats in `text`. So the text must be
+/// written by this crate, never by another program or a person.
 pub(crate) fn print_command(text: &str) -> CommandList {
     CommandList::new(&DisplayMessage::new().print().message(text).build())
 }

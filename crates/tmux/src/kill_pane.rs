@@ -7,8 +7,8 @@
 //! One round trip may kill panes of several windows, but at most one pane per window, and never the
 //! last pane of a session. Otherwise tmux could crash, as [`crate::tag_pane`] explains.
 //!
-//! Killing a pane only sends SIGHUP to its processes. They may ignore it. A caller that must be
-//! sure that they end has to kill them before it kills the pane.
+//! Killing a pane only sends SIGHUP to its processes, which may ignore the signal. A caller that
+//! must be sure that these processes end has to kill them before it kills the pane.
 
 use tmux_interface::{DisplayMessage, KillPane, TmuxCommand};
 
@@ -56,8 +56,8 @@ impl TmuxServer {
         let kill = kill_command(pane);
         // If another pane of the window is zoomed, killing this pane ends that zoom. To restore the
         // zoom, the window must be known before the pane is killed. So in this case the first
-        // command list prints the nonce and kills nothing. A second list then kills the pane and
-        // restores the zoom.
+        // command list kills nothing and prints `zoomed_nonce`. A second list then kills the pane
+        // and restores the zoom.
         let zoomed_nonce = nonce::generate();
         let unless_zoomed =
             if_else(&pane.to_string(), &hidden_by_zoom_condition(), &print_command(&zoomed_nonce), &kill)?;
@@ -108,7 +108,7 @@ impl TmuxServer {
     }
 }
 
-/// What became of an attempt to kill a pane.
+/// The replies to an attempt to kill a pane.
 struct KillAttempt {
     result: Result<String, Error>,
     /// Whether the pane exists after the attempt.
@@ -139,7 +139,8 @@ impl TmuxCall<'_> {
         match text.parse::<PaneId>() {
             Ok(id) => Ok(id == pane),
             Err(_) if text.is_empty() => Ok(false),
-            // A command alias of the user may have added output to the reply.
+            // The reply has other output too, perhaps from a command alias of the user. So the pane
+            // is looked up in a list.
             Err(_) => Ok(self.pane_row(pane)?.is_some()),
         }
     }

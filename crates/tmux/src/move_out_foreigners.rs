@@ -31,9 +31,9 @@ enum PaneOwner {
 }
 
 impl TmuxServer {
-    /// Moves all foreign windows, panes and clients out of teamd's sessions. They go to the foreign
-    /// session that was used last, which tmux would have chosen if teamd had no sessions. Does
-    /// nothing if there is no foreign session.
+    /// Moves all foreign windows, panes and clients out of teamd's sessions. They are moved to the
+    /// foreign session that was used last: tmux would have used this session if teamd had none.
+    /// Does nothing if there is no foreign session.
     ///
     /// # Errors
     ///
@@ -69,8 +69,8 @@ fn list_commands() -> [CommandList; 3] {
     let sessions = ListSessions::new().filter(format!("#{{?{own},0,1}}"));
     let sessions = sessions.format("#{session_activity} #{session_id}").build();
     let in_control_session = format!("#{{m:{CONTROL_SESSION_PREFIX}*,#{{session_name}}}}");
-    // A control session of an earlier version of teamd has no option @teamd_idle_pane. All its
-    // panes count as teamd's.
+    // A control session of an earlier version of teamd has no option `@teamd_idle_pane`. Then all
+    // panes of this session count as teamd's.
     let is_unnamed = all_of(&in_control_session, "#{==:#{@teamd_idle_pane},}");
     let is_idle = any_of("#{==:#{pane_id},#{@teamd_idle_pane}}", &is_unnamed);
     let is_own = any_of(&is_idle, &format!("#{{!=:{},}}", PaneTag::TAG_FORMAT));
@@ -110,7 +110,8 @@ fn window_commands(panes: &[PlacedPane], target: SessionId) -> Vec<TmuxCommand<'
             commands.push(BreakPane::new().detached().src_pane(source).dst_window(place).build());
         } else if !moved.contains(&pane.window) {
             moved.push(pane.window);
-            // The window may be linked to a foreign session too, which keeps it.
+            // The window may be linked to a foreign session too. `SESSION:WINDOW` names only the
+            // link in teamd's session, so the foreign session keeps the window.
             let source = format!("{}:{}", pane.session, pane.window);
             commands.push(MoveWindow::new().detached().src_window(source).dst_window(place).build());
         }

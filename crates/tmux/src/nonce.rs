@@ -2,7 +2,7 @@
 //! not exist before they are sent to tmux.
 //!
 //! tmux prints a nonce to mark the end of a reply, the end of a captured screen, or a condition
-//! that was false. No output of a pane can be mistaken for such a mark.
+//! that was false. Because the word is random, no output of a pane can be mistaken for it.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 

@@ -5,12 +5,12 @@ use tmux_interface::{JoinPane, TmuxCommand};
 use crate::command_list::CommandList;
 use crate::{PaneId, WindowId};
 
-/// The pane that tmux splits, and the side of it on which the added pane stands.
+/// Where a pane is added to a window: the pane that tmux splits, and the side on which the added
+/// pane stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PanePlace {
-    /// At the right of the pane `anchor`, with a width of `columns`. In a window of a person, this
-    /// is where the first pane of teamd goes. The window's layout is stored before that pane is
-    /// added.
+    /// At the right of the pane `anchor`, with a width of `columns`. The first pane of teamd in a
+    /// person's window is added here, after the window's layout was stored.
     RightOf {
         /// The pane that is split.
         anchor: PaneId,

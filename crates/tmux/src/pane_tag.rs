@@ -17,7 +17,7 @@ use crate::InvalidArgument;
 use crate::if_shell::all_of;
 use crate::validate;
 
-/// A tag of 1 to 64 ASCII letters, digits and dashes. The caller gives every pane a different one.
+/// A tag of 1 to 64 ASCII letters, digits and dashes. The caller gives each pane a different tag.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PaneTag(String);
 
@@ -29,8 +29,8 @@ impl PaneTag {
     /// The condition that the pane still has the process that it had when it was tagged.
     const SAME_PROCESS: &str = "#{==:#{@teamd_pane_pid},#{pane_pid}}";
     /// The tmux format that prints the tag of a pane. Characters that are not allowed in a tag are
-    /// replaced by `_`. Otherwise a value that another program has set could break a list of panes
-    /// into wrong lines.
+    /// replaced by `_`. Another program may set the option to any text, and a newline in it would
+    /// break the lines of a list of panes.
     pub(crate) const TAG_FORMAT: &str = "#{s/[^A-Za-z0-9-]/_/:@teamd_spawn}";
 
     /// Returns the tag as text.

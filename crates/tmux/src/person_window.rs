@@ -77,12 +77,14 @@ impl TmuxServer {
         })
     }
 
-    /// Returns the windows of persons whose earlier layout is stored and not restored yet. They
-    /// have panes of this crate, or had some until a moment ago.
+    /// Returns the windows of persons whose earlier layout is stored and not restored yet. These
+    /// windows have or had panes of this crate.
     ///
     /// # Errors
     ///
-    /// The errors of a call that reads.
+    /// If the server cannot be reached or does not reply: `Connect`, `OtherServer`,
+    /// `ProgramNotStarted`, `Timeout` or `Disconnected`. `UnexpectedReply` if tmux's list does not
+    /// parse.
     pub fn windows_with_stored_layout(&mut self) -> Result<Vec<WindowId>, Error> {
         let mut list = TmuxCommand::new();
         list.name("list-windows").push_param("-a").push_param("-F");
@@ -102,9 +104,10 @@ impl TmuxServer {
     /// If no pane is left, removes all options of this crate from the window. Then restores the
     /// stored layout, if the window has the same panes as when the layout was stored.
     ///
-    /// `last_panes` are the panes of this crate that the window had at the last call. If they
-    /// differ from the panes that are left, the panes get equal heights. Otherwise, or if
-    /// `last_panes` is empty (unknown), the heights stay, because a person may have set them.
+    /// `last_panes` are the panes of this crate that the window had at the last call. If the window
+    /// has other panes of this crate now, these get equal heights. If it has the same ones, or if
+    /// `last_panes` is empty because they are unknown, the heights stay, because a person may have
+    /// set them.
     ///
     /// # Errors
     ///
@@ -139,9 +142,10 @@ struct WindowPane {
 }
 
 impl TmuxCall<'_> {
-    /// Calls `add`, which adds a pane to a person's window and returns the pane and a result.
-    /// Before the first pane ([`PanePlace::RightOf`]), stores the layout and shows labels on the
-    /// borders. After a later pane, gives the panes of the column equal heights.
+    /// Adds a pane to a person's window by calling `add`, which returns the id of the pane and a
+    /// result. If this is teamd's first pane in the window ([`PanePlace::RightOf`]), first stores
+    /// the layout and shows labels on the borders. After a later pane was added, gives the panes of
+    /// the column equal heights.
     fn add_to_person_window<T>(
         &mut self,
         window: WindowId,
@@ -150,14 +154,15 @@ impl TmuxCall<'_> {
     ) -> Result<T, Error> {
         if !matches!(place, PanePlace::RightOf { .. }) {
             let (pane, added) = add(self)?;
-            // The pane is there, so a failure to spread the column is no error.
+            // The pane was added, so it is no error if its column cannot be given equal heights.
             self.spread_column_with(window, pane).ok();
             return Ok(added);
         }
         self.run(&store_layout_command(window)?)?.into_result()?;
         self.show_borders(window)?;
         let added = add(self);
-        // After a timeout the pane may exist, and the stored layout is needed.
+        // If `add` failed, the stored layout is removed. After a timeout it is kept, because the
+        // pane may exist.
         if !matches!(added, Ok(_) | Err(Error::Timeout { .. } | Error::Disconnected { .. })) {
             // The caller gets the error of `add`, which says more than an error of this cleanup.
             self.forget_unused_layout(window).ok();
@@ -177,7 +182,8 @@ impl TmuxCall<'_> {
         })
     }
 
-    /// Gives the panes of this crate equal heights, with the pane `new`, which has no tag yet.
+    /// Gives the panes of this crate equal heights. The new pane `new` is one of them, although it
+    /// has no tag yet.
     fn spread_column_with(&mut self, window: WindowId, new: PaneId) -> Result<(), Error> {
         let mut panes = self.window_panes(window)?;
         panes.iter_mut().filter(|pane| pane.pane == new).for_each(|pane| pane.is_tagged = true);
@@ -200,7 +206,7 @@ impl TmuxCall<'_> {
     }
 
     /// Shows labels on the borders of a window, unless the person already shows border labels or
-    /// has set a border option for this window. While the labels are shown, they replace the format
+    /// has set a border option for this window. The option of this window overrides a border format
     /// that the person has set for all windows.
     fn show_borders(&mut self, window: WindowId) -> Result<(), Error> {
         let own_options = ["pane-border-status", "pane-border-format"].map(|option| {
@@ -226,9 +232,10 @@ impl TmuxCall<'_> {
         self.run(&commands)?.into_result()
     }
 
-    /// Removes the options of this crate from a window. Then applies the stored layout, if the window
-    /// still has exactly the panes of that layout. A zoomed window stays zoomed. The options go first,
-    /// because the labels take a line that the stored layout does not have.
+    /// Removes the options of this crate from a window. Then applies the stored layout, if the
+    /// window still has exactly the panes of that layout. A zoomed window stays zoomed. The options
+    /// are removed first, because the border labels take one line of the window, which belongs to
+    /// the panes in the stored layout.
     fn restore(&mut self, window: WindowId, panes: &[WindowPane]) -> Result<(), Error> {
         let target = window.to_string();
         let layout = DisplayMessage::new().print().target_pane(target.as_str());

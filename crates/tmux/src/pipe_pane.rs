@@ -22,8 +22,8 @@ impl TmuxServer {
     /// # Errors
     ///
     /// `NotOwned` if the pane does not have the tag `tag`; `InvalidArgument` if the path of the
-    /// program is not absolute or a word contains NUL. If the program fails, this call does not
-    /// report it.
+    /// program is not absolute or a word contains NUL. An error of the program itself is not
+    /// reported.
     pub fn pipe_output(&mut self, pane: PaneId, tag: &PaneTag, command: &[PathBuf]) -> Result<(), Error> {
         let commands = pipe_commands(pane, command)?;
         self.call("pipe a pane's output").run_if_tagged(pane, tag, &commands).map(drop)

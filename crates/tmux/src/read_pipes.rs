@@ -1,7 +1,8 @@
 //! Reads the output of a process to its end, or until a deadline.
 //!
-//! A thread that blocks in `read` would be simpler, but might never end. A tmux client passes its standard
-//! output to the server. A server that SIGSTOP has stopped keeps it open after the client was killed.
+//! A thread that blocks in `read` would be simpler, but might never end: a tmux client passes its
+//! standard output to the server, and a stopped server (SIGSTOP) keeps it open even after the
+//! client was killed.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -20,8 +21,8 @@ struct PipeReader {
     bytes: Vec<u8>,
 }
 
-/// Reads all `pipes` to their ends. Returns the bytes of each pipe, `None` at the deadline. If reading
-/// fails, the bytes from before the failure are returned.
+/// Reads all `pipes` to their ends. Returns the bytes of each pipe, or `None` if the deadline
+/// passes first. If reading fails, the bytes from before the failure are returned.
 pub(crate) fn read_pipes<const N: usize>(pipes: [OwnedFd; N], deadline: Instant) -> Option<[Vec<u8>; N]> {
     let mut readers = pipes.map(|pipe| PipeReader { pipe: Some(pipe.into()), bytes: Vec::new() });
     let mut chunk = vec![0; CHUNK_BYTES];
@@ -34,7 +35,8 @@ pub(crate) fn read_pipes<const N: usize>(pipes: [OwnedFd; N], deadline: Instant)
             .filter_map(|reader| reader.pipe.as_ref())
             .map(|pipe| PollFd::new(pipe, PollFlags::IN))
             .collect();
-        // An interrupted call is repeated. Any other error would repeat too, until the deadline.
+        // Errors are ignored, because the loop calls `poll` again, until the deadline at the
+        // latest.
         poll(&mut polled, Timespec::try_from(remaining).ok().as_ref()).ok();
         let is_ready: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
         open.iter_mut().zip(is_ready).filter(|(_, is_ready)| *is_ready).for_each(|(reader, _)| {

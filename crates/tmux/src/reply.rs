@@ -48,7 +48,7 @@ impl CommandReply {
         }
     }
 
-    /// Parses the printed text.
+    /// Parses the text that tmux printed.
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 //! Commands go over the control connection. If that connection has ended, the handle first starts a
 //! tmux process that reads the server's epoch (process id, start time and socket). If the epoch is
 //! the same, the handle opens a new control connection. If the server accepts no control client,
-//! each command list is run by a tmux process of its own.
+//! the handle starts one tmux process for each command list.
 //!
 //! Invariant: a server with another epoch gets no command except the one that reads its epoch.
 //! `pane_ids_of_another_server_are_rejected` checks this.
@@ -34,8 +34,8 @@ impl TmuxServer {
     /// none is running. Connecting takes up to ten seconds, because a new server runs the user's
     /// configuration first.
     ///
-    /// `notice` is called on a thread of this crate that also reads the client's output. It must
-    /// not block, because the server hangs if the output of a control client is not read.
+    /// `notice` is called on the thread of this crate that reads the control client's output.
+    /// `notice` must not block, because the server hangs if this output is not read.
     ///
     /// # Errors
     ///
@@ -67,7 +67,8 @@ impl TmuxServer {
         Ok(TmuxServer { tmux, epoch, version, connection: Some(connection), notices })
     }
 
-    /// Returns which run of which server this handle is for.
+    /// Returns the epoch of the server to which this handle belongs. An epoch identifies one run of
+    /// a server.
     pub fn epoch(&self) -> &ServerEpoch {
         &self.epoch
     }
@@ -77,7 +78,8 @@ impl TmuxServer {
         self.version
     }
 
-    /// Whether this server replies. A server that does not reply may still run, slow or stopped.
+    /// Whether this server replies. A server that does not reply may still run, but may be slow or
+    /// stopped.
     pub fn is_alive(&mut self) -> bool {
         let reply = self.call("check the tmux server").run(&print_command(ServerEpoch::FORMAT));
         let text = reply.and_then(CommandReply::text);
@@ -108,7 +110,8 @@ impl TmuxServer {
         let replies = connection.run(command_lists, deadline);
         failpoint::hit("tmux.received");
         if let Err(Error::Timeout { .. } | Error::Disconnected { .. }) = replies {
-            // A late reply would otherwise be read as part of the next reply.
+            // If the connection were used again, a late reply would be read as part of the next
+            // reply.
             self.connection = None;
         }
         replies
@@ -134,9 +137,9 @@ impl TmuxServer {
         }
     }
 
-    /// Starts a tmux process that reads the server's epoch, and compares the epoch. A control
-    /// client is not used, because it would create a session before the check, possibly on another
-    /// server.
+    /// Checks that the server at the address is still the server of this handle. Reads its epoch
+    /// with a tmux process. A control client would create a session before the check, possibly on
+    /// another server.
     fn check_epoch(&self, deadline: Deadline) -> Result<(), Error> {
         match subprocess::run(&self.tmux, &print_command(ServerEpoch::FORMAT), deadline)?.text() {
             Ok(text) => self.check_same_epoch(text.parse()?),

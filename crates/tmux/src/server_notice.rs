@@ -1,4 +1,5 @@
-//! Notices to the caller: someone may have used a session of this crate, or the connection has ended.
+//! Notices to the caller: another program or a person may have used a session of this crate, or the
+//! connection has ended.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,8 +9,8 @@ pub enum ServerNotice {
     /// A foreign window, pane or client may be in a session that this crate created. The caller
     /// then calls [`TmuxServer::move_out_foreigners`](crate::TmuxServer::move_out_foreigners).
     OwnSessionsUsed,
-    /// The connection ended without a request of the caller. The server may be gone. The next call
-    /// tries to connect again.
+    /// The connection has ended, but the caller did not end it. The server may be gone. The next
+    /// call tries to connect again.
     Disconnected,
 }
 

@@ -1,11 +1,11 @@
 //! Waits until the control client and the hidden session of an exited daemon are gone.
 //!
 //! When a daemon is killed, its control client and hidden session stay on the tmux server for a
-//! moment. When they end, the server notifies every control client. A server of version 3.3a
-//! crashes, with all its sessions, if one of these clients has not finished its handshake (null
-//! pointer in `control_write`). On a busy machine this happened twice in some 300 kills of a daemon
-//! whose successor connected at once. So a new daemon connects only after the client and session of
-//! the exited daemon are gone.
+//! moment. When they end, the server notifies every control client. If one of these clients has
+//! just connected and has not finished its handshake, tmux 3.3a crashes (null pointer in
+//! `control_write`), and all sessions are lost. On a busy machine this happened twice in about 300
+//! tests in which a daemon was killed and the next one connected at once. So a new daemon connects
+//! only after the client and session of the exited daemon are gone.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -20,12 +20,12 @@ use crate::server_address::TmuxEndpoint;
 use crate::subprocess;
 
 /// How long to wait until the watcher process of the exited daemon has removed the hidden session.
-/// After that time the watcher has probably been killed too, so this module kills the idle pane of
-/// the session itself.
+/// If the session still exists after this time, the watcher was probably killed too. Then this
+/// module kills the idle pane of the session itself.
 const STALE_CLIENT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Waits for up to 500 ms until no hidden session of an exited daemon is left. Then kills the idle
-/// panes of the sessions that are still left. Returns at once if no tmux server is running.
+/// Waits until no hidden session of an exited daemon is left. If some are left after 500 ms, kills
+/// their idle panes. Returns at once if no tmux server is running.
 ///
 /// The loop has no pause, but it does not keep a processor busy, because each check starts a tmux
 /// process and waits for it.
@@ -53,7 +53,7 @@ fn kill_idle_pane(tmux: &TmuxEndpoint, name: &str, deadline: Deadline) {
         &all_of(created_here, "#{==:#{session_attached},0}"),
         &CommandList::new(&kill_idle_pane_command(name)),
     );
-    // If killing the pane fails, the next daemon waits for its session again. Nothing else happens.
+    // An error is ignored: it only means that the next daemon waits for this session again.
     drop(guarded.map(|guarded| subprocess::run(tmux, &guarded, deadline)));
 }
 
@@ -74,8 +74,8 @@ fn stale_sessions(tmux: &TmuxEndpoint, deadline: Deadline) -> BTreeSet<String> {
 
 /// Whether the process `pid` has exited. A zombie counts as exited.
 ///
-/// A process in another container also counts as exited, because it is not visible here. Waiting
-/// for its hidden session to end is then useless, but does no harm.
+/// A process in another container also counts as exited, because it is not visible here. The caller
+/// then waits in vain for the end of its hidden session, which does no harm.
 fn has_exited(pid: u32) -> bool {
     let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return true };
     String::from_utf8_lossy(&stat).rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X']))

@@ -3,9 +3,9 @@
 //! Tag and label are pane options, so they stay with the pane when the user moves the pane to
 //! another window or session.
 //!
-//! After its process has exited, a tagged pane stays open until this crate kills it. If such panes
-//! closed by themselves, several of them could close at the same moment. tmux up to version 3.6
-//! crashes in two such cases if a control client is attached:
+//! After its process has exited, a tagged pane stays open until this crate kills it. If tagged
+//! panes closed by themselves, several of them could close at the same moment. If a control client
+//! is attached, tmux up to version 3.6 then crashes in two cases:
 //!
 //! - Two panes of one window close: tmux sends the notification about a new active pane when the
 //!   window has no pane left.

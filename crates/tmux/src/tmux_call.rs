@@ -57,7 +57,8 @@ impl TmuxCall<'_> {
         self.on_this_server(&tag.owned_condition())
     }
 
-    /// Runs a command list. It may run twice.
+    /// Runs a command list. If the connection ends before the reply, the list is sent again, so it
+    /// may run twice.
     ///
     /// # Errors
     ///

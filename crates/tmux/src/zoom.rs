@@ -6,7 +6,8 @@ use crate::command_list::CommandList;
 use crate::if_shell::{all_of, if_else};
 use crate::{InvalidArgument, PaneRow};
 
-/// Returns the condition that another pane of the window is zoomed.
+/// Returns a condition on a pane: another pane of the same window is zoomed, so this pane is
+/// hidden.
 pub(crate) fn hidden_by_zoom_condition() -> String {
     all_of("#{window_zoomed_flag}", "#{!=:#{pane_active},1}")
 }
@@ -14,9 +15,10 @@ pub(crate) fn hidden_by_zoom_condition() -> String {
 /// Returns `commands`, followed by a command that restores the zoom of the window. `commands` must
 /// move the pane of `row` out of its window or kill it.
 ///
-/// The zoom must be restored because tmux ends it when a pane leaves the window. The zoomed pane is
-/// always the active pane. The zoom is not restored if the zoomed pane itself leaves, or if the
-/// leaving pane is no longer in the window that `row` names.
+/// The zoom must be restored because tmux ends it when a pane leaves the window. The command needs
+/// to name only the window, because the zoomed pane is always the active pane. The zoom is not
+/// restored if the zoomed pane itself leaves, or if the leaving pane is no longer in the window
+/// that `row` names.
 pub(crate) fn with_zoom_restored(
     row: &PaneRow,
     commands: &CommandList,

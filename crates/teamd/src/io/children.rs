@@ -53,15 +53,15 @@ impl Children {
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         failpoint::hit("child.start");
         let child = command.spawn().map_err(|error| match error.kind() {
-            // EAGAIN: a limit of processes is reached.
+            // EAGAIN: a limit on the number of processes is reached.
             ErrorKind::WouldBlock | ErrorKind::OutOfMemory => start_error(program, &error.to_string()),
             _ if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => descriptors_error(program),
             _ => ErrorReport::from_io("start", Path::new(program), &error),
         })?;
         failpoint::hit("child.started");
         let pid = child.id();
-        // The agent inherits these limits from the shim. They are set in time, because the shim
-        // starts the agent only when the daemon allows it.
+        // Sets the original resource limits of the shim, which the agent inherits. The shim runs
+        // already, but it starts the agent only later, when the daemon sends `StartAgent`.
         self.limits.restore_for_child(pid);
         self.shims.insert(spawn.clone(), child);
         Ok(pid)
@@ -81,7 +81,8 @@ impl Children {
     }
 }
 
-/// Reaps a child that has exited.
+/// Reaps `child` if it has exited, and returns whether it has. An error of the check counts as an
+/// exit.
 fn has_exited(child: &mut Child) -> bool {
     !matches!(child.try_wait(), Ok(None))
 }

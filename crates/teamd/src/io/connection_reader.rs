@@ -32,7 +32,8 @@ pub(super) enum PeerKind {
     Member,
 }
 
-/// The received wake sockets by connection, shared with the tasks that read.
+/// The wake sockets that shims have sent, each by its connection. All readers of connections share
+/// this map.
 pub(super) type PendingWakeSockets = Arc<Mutex<HashMap<ConnId, OwnedFd>>>;
 
 /// The reading side of a connection.
@@ -45,7 +46,8 @@ pub(super) struct ConnectionReader {
     pub(super) events: UnboundedSender<CoreEvent>,
     pub(super) kind: Arc<Mutex<PeerKind>>,
     pub(super) unfinished: UnfinishedRequests,
-    /// The peer has sent [`Request::ConnectShim`]: all further messages are a shim's reports.
+    /// The peer is a shim: it has sent [`Request::ConnectShim`], and all its further messages are
+    /// reports.
     pub(super) is_shim: bool,
 }
 
@@ -90,14 +92,15 @@ impl ConnectionReader {
         }
     }
 
-    /// Reserves memory for the parts of an object that have come.
+    /// Reserves memory for the `bytes` of an incomplete JSON object that have arrived so far.
     fn reserve(&self, unfinished: &mut UnfinishedBytes, bytes: usize) -> Result<(), String> {
         let reserved = self.unfinished.reserve(unfinished, bytes);
         reserved.map_err(|_| "the unfinished requests of all clients take too much memory".to_owned())
     }
 
-    /// Reads bytes, and keeps one file descriptor that is sent with them: the shim's end of its
-    /// wake socket pair. Further descriptors are closed.
+    /// Reads bytes into `buffer`. If the peer sends a file descriptor with the bytes, keeps it in
+    /// `wake_sockets`. A shim sends one: the daemon's end of the wake socket that the shim has made
+    /// for its agent.
     async fn receive(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.stream
             .async_io(Interest::READABLE, || {
@@ -116,12 +119,13 @@ impl ConnectionReader {
             .await
     }
 
-    /// Sends the event for one JSON object `text` that a client or shim has sent.
+    /// Turns the JSON object `text`, which a client or shim has sent, into an event and sends it to
+    /// the event loop.
     ///
     /// # Errors
     ///
-    /// The caller must close the connection after an error. Errors are: a message of a shim is not
-    /// valid, the shim has exited, or the event loop has ended.
+    /// If a shim's message is not valid, the shim has exited, or the event loop has ended. The
+    /// caller must then close the connection.
     fn handle_message(&mut self, text: &str) -> Result<(), Box<dyn std::error::Error>> {
         failpoint::hit("connection.received");
         let conn = self.conn;
@@ -153,8 +157,8 @@ impl ConnectionReader {
 /// Waits until `receive` completes, or until `deadline` if there is one.
 ///
 /// The caller passes a deadline while it waits for the first JSON object of a connection, or for
-/// the rest of an object. Otherwise there is none, because a client may wait for its reply for any
-/// length of time.
+/// the rest of an object. At other times there is no deadline, because a client may wait for its
+/// reply for any length of time.
 async fn read_with_timeout(
     deadline: Option<Instant>,
     receive: impl Future<Output = std::io::Result<usize>>,
@@ -166,8 +170,8 @@ async fn read_with_timeout(
 }
 
 /// The event for a call `text` that cannot be parsed. The event has the call's protocol version if
-/// the version can be read. If it is not the daemon's version, the core answers that the client is
-/// of another release.
+/// the version can be read. If that version is not the daemon's own, the core replies that the
+/// client is of another release.
 fn invalid_call(client: ConnId, text: &str, error: &serde_json::Error) -> CoreEvent {
     #[derive(serde::Deserialize)]
     struct CallVersion {

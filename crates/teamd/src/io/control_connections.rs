@@ -1,15 +1,15 @@
 //! The control socket: accepts connections, turns each call of a client into an event, and writes
 //! the replies.
 //!
-//! Clients and shims send JSON objects, one per line or in parts of several lines. In these cases
-//! the daemon closes the connection of a client or shim, and other connections continue:
+//! Clients and shims send JSON objects, one per line or in parts of several lines. The daemon
+//! closes a connection in the cases below. Other connections are not affected:
 //!
-//! - the client has another uid;
+//! - the client has another uid than the daemon;
 //! - a line is longer than 64 KiB, or an object is larger than `protocol::control::framing` allows;
 //! - an object does not arrive completely within seconds;
 //! - the incomplete objects of all clients together are too large;
 //! - the client does not read its replies;
-//! - there are too many clients, and no call has come on the connection.
+//! - there are too many clients, and no call has arrived on this connection.
 
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
@@ -28,18 +28,18 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-/// Maximum number of open connections of clients. Connections of a process do not count if the
-/// process has a shim's connection or a hook that waits for work. Those are limited only by the
-/// descriptors that the daemon may open and by [`MAX_CLIENTS_OF_PROCESS`].
+/// Maximum number of open client connections. Agents are not limited by it: if a process is a shim,
+/// or a hook that waits for work, none of its connections count. Such a process is limited only by
+/// [`MAX_CLIENTS_OF_PROCESS`], and by the number of descriptors that the daemon may open.
 const MAX_CLIENTS: usize = 512;
 /// Maximum number of client connections of one process, so that no process takes all of them.
 const MAX_CLIENTS_OF_PROCESS: usize = 256;
 /// Maximum number of reply bytes that wait for a client to read: four objects of maximum size.
 const MAX_UNREAD_BYTES: usize = 4 * protocol::control::framing::MAX_OBJECT_BYTES;
-/// How long the daemon waits when it exits until a client has read its last reply.
+/// How long an exiting daemon waits for each client that has not read its last replies yet.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// An order to a connection's write task.
+/// A command for the write task of a connection.
 #[derive(Debug)]
 enum Outgoing {
     Lines(Vec<u8>),
@@ -50,8 +50,8 @@ enum Outgoing {
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     writers: HashMap<ConnId, ConnectionWriter>,
-    /// The connections that the daemon closes: the pid of the client or shim, and the write task,
-    /// which may still write replies.
+    /// The connections that the daemon is closing. Each has the pid of the client or shim, and the
+    /// write task, which ends after it has written the queued replies.
     closing: Vec<(u32, JoinHandle<()>)>,
     /// Wake sockets that were received from shims and are not assigned to an agent yet.
     pending_wake_sockets: PendingWakeSockets,
@@ -151,12 +151,13 @@ impl Connections {
         self.pending_wake_sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn)
     }
 
-    /// Makes room for one more client of the process `pid`. If there are too many, closes the
-    /// oldest connection on which no call has come.
+    /// Makes room for one more connection of the process `pid`. If [`MAX_CLIENTS`] or
+    /// [`MAX_CLIENTS_OF_PROCESS`] is reached, closes the oldest connection that counts for this
+    /// limit and on which no call has arrived.
     ///
     /// # Errors
     ///
-    /// If there is no such connection.
+    /// If a limit is reached and a call has arrived on every connection that counts for it.
     fn make_room(&mut self, pid: u32) -> Result<(), ErrorReport> {
         self.closing.retain(|(_, task)| !task.is_finished());
         if self.writers.len() + self.closing.len() < MAX_CLIENTS_OF_PROCESS {
@@ -185,8 +186,8 @@ impl Connections {
         Ok(())
     }
 
-    /// Starts to serve a new connection. Drops the connection if its client has another uid. If
-    /// there are too many clients, replies with an error.
+    /// Starts the read task and the write task of a new connection. Drops the connection if its
+    /// client has another uid. If there are too many clients, replies with an error and drops it.
     pub(crate) fn accept_connection(
         &mut self,
         conn: ConnId,

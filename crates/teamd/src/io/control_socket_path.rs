@@ -2,8 +2,8 @@
 //! a logout or by a program that cleans `/tmp`, the daemon makes it again.
 //!
 //! If the socket cannot be bound at that path, the daemon binds a socket in the state directory. It
-//! writes the path of that socket to the lock file, where clients find it. Each rescan tries the
-//! first path again.
+//! writes the path of that socket to the lock file, where clients find it. At each rescan the
+//! daemon tries the original path again.
 
 use crate::core::event::CoreEvent;
 use crate::io::control_connections::accept;
@@ -19,7 +19,8 @@ use tokio::task::JoinHandle;
 /// The control socket, and the task that accepts its connections.
 #[derive(Debug)]
 pub(crate) struct ControlListener {
-    /// The first path: that of `--socket`, or the one in the runtime directory.
+    /// The path where clients look first: that of `--socket`, or the default path in the runtime
+    /// directory.
     path: PathBuf,
     lock: Arc<InstanceLock>,
     accepted: UnboundedSender<UnixStream>,
@@ -29,9 +30,9 @@ pub(crate) struct ControlListener {
     /// Reports changes in the socket's directory. `None` if the directory cannot be watched; then a
     /// rescan finds that the socket is gone.
     _watcher: Option<RecommendedWatcher>,
-    /// A failure to make the socket again has been logged.
+    /// Whether a failure to make the socket again has been logged. Further failures are not logged.
     is_failure_logged: bool,
-    /// Whether the lock file names the socket.
+    /// Whether the lock file has the path of the current socket.
     is_lock_file_current: bool,
 }
 
@@ -65,15 +66,16 @@ impl ControlListener {
         })
     }
 
-    /// Makes the socket again if it is not at its path. If that fails, for example because a logout
-    /// has removed the runtime directory, makes a socket in the state directory. Open connections
-    /// stay open.
+    /// Checks that the socket is at its path, and makes it again if not. If that fails, for example
+    /// because a logout has removed the runtime directory, makes a socket in the state directory
+    /// instead. Open connections stay open.
     pub(crate) fn ensure_bound(&mut self) {
         let is_bound = self.socket.is_at_its_path();
         if !is_bound || self.socket.path() != self.path {
             match listen(&self.path, &self.accepted) {
                 Ok((socket, accept_task)) => self.replace_socket(socket, accept_task),
-                // The socket in the state directory stays. The next rescan tries the first path again.
+                // The daemon keeps its socket in the state directory. The next rescan tries `path`
+                // again.
                 Err(_) if is_bound => {}
                 Err(error) => self.bind_fallback(&error),
             }
@@ -83,7 +85,8 @@ impl ControlListener {
         }
     }
 
-    /// Makes a socket in the state directory. `cause` says why there can be none at the first path.
+    /// Makes a socket in the state directory. `cause` is the error with which `path` could not be
+    /// bound.
     fn bind_fallback(&mut self, cause: &ErrorReport) {
         let path = self.lock.fallback_socket();
         match single_instance::check_path_length(&path).and_then(|()| listen(&path, &self.accepted)) {
@@ -102,7 +105,8 @@ impl ControlListener {
         tracing::warn!("the control socket is now {}", socket.path().display());
         std::mem::replace(&mut self.socket, socket).remove();
         std::mem::replace(&mut self.accept_task, accept_task).abort();
-        // The state directory changes often, so there a rescan finds that the socket is gone.
+        // The state directory changes often, so it is not watched. A rescan finds if the socket is
+        // gone there.
         let is_first_path = self.socket.path() == self.path;
         self._watcher = is_first_path.then(|| watch_directory(&self.path, &self.events)).flatten();
         self.is_failure_logged = false;

@@ -1,9 +1,9 @@
 //! The daemon's log files, in `logs/teamd` of the state directory.
 //!
-//! Each start of the daemon begins a new log file, and the daemon continues in another file when a
-//! file is full. The link `latest` points to the newest file; the oldest files are removed. A log
-//! file that is given with `--log-file` has no size limit. The log is never written to the
-//! terminal, because the terminal may be closed.
+//! Each start of the daemon begins a new log file. When a file is full, the daemon continues in a
+//! new one. The link `latest` points to the newest file; the oldest files are removed. A log file
+//! that is given with `--log-file` has no size limit. The log is never written to the terminal,
+//! because the terminal may be closed.
 
 use crate::args::{Args, LogFormat};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -18,7 +18,7 @@ use tracing_subscriber::fmt::Subscriber;
 
 /// How many log files are kept.
 const MAX_FILES: usize = 10;
-/// The size from which on a log file is full, in bytes.
+/// A log file of this size, in bytes, is full.
 const MAX_BYTES: u64 = 10 << 20;
 
 /// Starts logging to the file of `--log-file`, or else to a new file in the state directory.
@@ -47,7 +47,8 @@ fn set_subscriber(args: &Args, file: LogFile) -> Result<(), ErrorReport> {
 /// The current log file.
 struct LogFile {
     file: File,
-    /// How many bytes the daemon has written to this file.
+    /// How many bytes the daemon has written to this file. Reset to 0 if the next file cannot be
+    /// created.
     written: u64,
     /// The directory of the next file. `None` if the file is never rotated.
     directory: Option<PathBuf>,

@@ -1,8 +1,8 @@
 //! Runs the effects that the core returns, in order.
 //!
-//! File jobs are an exception: those of one event are sent to the files threads together, after all
-//! other effects of the event. The effect runner owns the daemon's connections, sockets and other
-//! file descriptors; the core's state has none.
+//! File jobs are an exception: all file jobs of one event are sent to the files threads together,
+//! after the other effects of this event. The effect runner owns the daemon's connections, sockets
+//! and other file descriptors; the core's state has none.
 
 use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
@@ -39,7 +39,8 @@ pub(crate) struct EffectRunner {
     pub(crate) wake_sockets: WakeSockets,
     pub(crate) processes: ProcessWatcher,
     pub(crate) children: Children,
-    /// Processes that could not be watched. [`Effect::RetryProcessWatches`] tries again.
+    /// Processes that could not be watched. [`Effect::RetryProcessWatches`] tries again to watch
+    /// them.
     pub(crate) unwatched_processes: HashMap<WatchId, Process>,
     /// The terminal that the daemon runs in.
     pub(crate) terminal: DaemonTerminal,
@@ -115,8 +116,8 @@ impl EffectRunner {
         ControlFlow::Continue(())
     }
 
-    /// Removes the control socket, ends the threads, and waits until the files threads have
-    /// finished their jobs.
+    /// Removes the control socket and waits until the files threads have finished their jobs. The
+    /// queues of the panes thread and of the watcher thread are closed, so these threads end too.
     pub(crate) fn finish(self) {
         let EffectRunner { files, listener, .. } = self;
         listener.remove();
@@ -146,9 +147,9 @@ impl EffectRunner {
         }
     }
 
-    /// Writes an event to the log file, the event log and the daemon's terminal. Shortens the texts
-    /// of the event, which come from agents and other programs. A long text would push older events
-    /// out of the log.
+    /// Writes an event to the log file, the event log and the daemon's terminal. Long texts of the
+    /// event are shortened first, because they come from agents and other programs, and would push
+    /// older events out of the event log.
     fn log(&mut self, event: protocol::event::Event) {
         let event = event.with_short_texts();
         let line = event.to_text();

@@ -1,9 +1,11 @@
-//! Kills the orphans of a killed shim: the processes that its agent started and that still run.
+//! Kills the orphans of a killed shim: the agent and the processes that the agent started, if they
+//! still run.
 //!
-//! A shim that exits normally kills these processes itself. For a shim that was killed, this module
-//! finds them by the agent's token in their environment. It cannot find a process that has cleared
-//! its environment (see docs/ARCHITECTURE.md). It never kills the daemon's own process, which also
-//! has the token in its environment if the agent started the daemon.
+//! A shim that exits normally kills these processes itself. If the shim was killed, the daemon
+//! finds them by the agent's token, which is in the environment of each of them. It cannot find a
+//! process that has cleared its environment (see docs/ARCHITECTURE.md). If an agent has started the
+//! daemon, the daemon has the agent's token too. So this module never kills the daemon's own
+//! process.
 
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -12,21 +14,25 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// Maximum number of rounds. One round stops the orphans, which takes at most as many searches, and
-/// then kills them.
+/// Maximum number of rounds of [`kill_orphans`]. A round stops all orphans with SIGSTOP and then
+/// kills them. Also the maximum number of searches in one round, which searches for orphans and
+/// stops them until it finds no new one.
 const MAX_ROUNDS: u32 = 100;
-/// Maximum time for all rounds. Other jobs of the files thread wait meanwhile.
+/// Maximum time for all rounds together. It is limited because a files thread kills the orphans,
+/// and its other jobs wait.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum time for which one search reads the environments of processes in `exec` again. The kernel
-/// finishes an `exec` within microseconds of CPU time, but on a busy machine that can take long.
+/// How long one search waits for processes whose environment cannot be read because they are
+/// calling `exec`. An `exec` needs only microseconds of CPU time, but on a busy machine it may wait
+/// for a CPU.
 const EXEC_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Kills the processes that have this token in their environment, except the daemon. If some are left
-/// after [`MAX_ROUNDS`] or [`TIMEOUT`], logs that.
+/// Kills all processes that have this token in their environment, except the daemon. Gives up after
+/// [`MAX_ROUNDS`] or [`TIMEOUT`], and logs a warning.
 pub(crate) fn kill_orphans(token: &str) {
     let marker = format!("TEAMD_TOKEN={token}");
     let deadline = Instant::now() + TIMEOUT;
-    // An orphan can start a child during a search, so the search is repeated until it finds none.
+    // An orphan can start a child during a search, so stopping and killing is repeated until a
+    // search finds no orphan.
     for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {
         stop_all(&marker, deadline);
         if signal_all(&marker, Signal::KILL).is_empty() {
@@ -38,8 +44,9 @@ pub(crate) fn kill_orphans(token: &str) {
 
 /// Stops all orphans with SIGSTOP, before the caller kills them.
 ///
-/// A stopped process cannot start a child. Unlike a killed process, it still counts against the
-/// user's limit of processes, so the other orphans cannot start children in its place.
+/// A stopped process cannot start children. It also still counts against the user's limit of
+/// processes. If orphans were killed one by one instead, the others could start a new child for
+/// each killed process.
 fn stop_all(marker: &str, deadline: Instant) {
     let mut stopped = HashSet::new();
     for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {
@@ -59,11 +66,12 @@ fn signal_all(marker: &str, signal: Signal) -> Vec<i32> {
     signalled.map(|(pid, _)| pid).collect()
 }
 
-/// The pids and pidfds of all processes with the environment entry `marker`, except the daemon.
+/// Returns the pids and pidfds of all processes with the environment entry `marker`, except the
+/// daemon.
 ///
-/// While a process calls `exec`, its environment reads as empty or cut. So this function reads such
-/// an environment again until `deadline`. It reads those of all other processes first, because a
-/// process can stay in `exec` for long.
+/// While a process calls `exec`, its environment reads as empty or incomplete. So this function
+/// tries again to read it, until `deadline`. Before it tries again, it reads the environments of
+/// all other processes, because an `exec` may take long.
 fn find_by_token(marker: &str, deadline: Instant) -> Vec<(i32, OwnedFd)> {
     let pids = std::fs::read_dir("/proc")
         .into_iter()
@@ -108,8 +116,12 @@ fn open_if_has_token(pid: i32, marker: &str) -> Result<Option<OwnedFd>, Unreadab
 /// Whether the environment of a process contains the entry `marker`. False if the process is gone, or if
 /// this user may not read its environment.
 ///
-/// The environment is complete if its length is the length that the kernel states. Kernel threads and
-/// zombies have no executable and no environment.
+/// To be sure that an environment without the entry was read completely, compares its length with
+/// the length in /proc/PID/stat. Kernel threads and zombies have no executable and no environment.
+///
+/// # Errors
+///
+/// If the environment could not be read, or not completely.
 fn has_entry(pid: i32, marker: &[u8]) -> Result<bool, Unreadable> {
     let environ = match std::fs::read(format!("/proc/{pid}/environ")) {
         Ok(environ) => environ,
@@ -123,13 +135,14 @@ fn has_entry(pid: i32, marker: &[u8]) -> Result<bool, Unreadable> {
     if is_whole { Ok(false) } else { Err(Unreadable) }
 }
 
-/// Whether a process's environment cannot be read later either.
+/// Whether the environment can never be read: the process is gone, or this user may not read it.
 fn is_final(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM))
 }
 
-/// The length of a process's environment in bytes: field 51 of `/proc/PID/stat`, its end, minus
-/// field 50, its start (proc_pid_stat(5)). `None` during `exec`, when the kernel has not set the end.
+/// The length of a process's environment in bytes. In `/proc/PID/stat`, field 50 is the address of
+/// its start and field 51 that of its end (proc_pid_stat(5)). `None` while the process calls
+/// `exec`, because the kernel has not set the end yet.
 fn environ_length(pid: i32) -> Option<usize> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);

@@ -4,8 +4,9 @@ use protocol::spawn_mark::spawn_mark;
 use std::path::Path;
 use store::{StateDir, now};
 
-/// If the log has output of an earlier spawn, appends a mark after which the output of the new
-/// spawn begins. A failure is only logged: then the log does not show where the new output begins.
+/// Prepares the output log `log` for a new spawn. If the log has output of an earlier spawn,
+/// appends a line that separates it from the output of the new one. An error is only written to the
+/// daemon's log; the output log then lacks this line.
 pub(crate) fn mark_spawn_in_log(log: &Path) {
     let Some((directory, name)) = log.parent().zip(log.file_name().and_then(|name| name.to_str())) else {
         return;

@@ -1,11 +1,12 @@
-//! Runs `teamctl notify`, which runs the user's notification command and ends after ten seconds at the
-//! latest.
+//! Notifies people outside of tmux: runs `teamctl notify`, which runs the notification command from
+//! the user's config.toml, if there is one. `teamctl notify` kills that command after ten seconds,
+//! so the notifier needs no time limit of its own.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
-/// Runs the command line `argv` on a thread of its own. If the command fails, calls `report` with
-/// the reason, a sentence for people.
+/// Runs the command line `argv` and waits for it on a new thread, so that the caller does not wait.
+/// If the command fails, that thread calls `report` with the reason as a text for people.
 ///
 /// # Panics
 ///
@@ -26,7 +27,8 @@ pub(crate) fn run_notifier(argv: &[String], report: impl Fn(String) + Send + 'st
     }
 }
 
-/// Why the command has failed: the first line of its error output, or else its status.
+/// Returns why the command failed: the first line of its standard error, or its exit status if that
+/// is empty. `None` if it succeeded.
 fn failure(output: &Output) -> Option<String> {
     let text = String::from_utf8_lossy(&output.stderr);
     let line = text.lines().next().unwrap_or_default();

@@ -22,8 +22,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Size of the buffer for the content of /proc/PID/stat, in bytes. The content is always shorter,
-/// so one read gets all of it.
+/// Size of the buffer for the content of /proc/PID/stat, in bytes. The content is always shorter
+/// than this, so one read gets all of it.
 const STAT_BUFFER: usize = 4096;
 
 /// When a process was started, in clock ticks since boot (field 22 of /proc/PID/stat). `None` if
@@ -31,8 +31,8 @@ const STAT_BUFFER: usize = 4096;
 ///
 /// # Errors
 ///
-/// If /proc/PID/stat cannot be read for another reason than a missing process, such as too many
-/// open files. The process may still run then.
+/// If /proc/PID/stat cannot be read although the process may exist, for example because this
+/// process has too many open files.
 pub(crate) fn start_time(pid: u32) -> io::Result<Option<u64>> {
     let stat = match read_stat(pid) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -59,9 +59,9 @@ fn read_stat(pid: u32) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
 }
 
-/// Identifies the boot and the PID namespace in which this process's pids are valid. The kernel may
-/// reuse the number of an ended PID namespace. So the origin includes the start time of the
-/// namespace's first process.
+/// Returns the origin of this process's pids: the boot of the machine and the PID namespace in
+/// which they are valid. The kernel may reuse the number of an ended PID namespace, so the start
+/// time of the namespace's first process is part of the origin too.
 pub(crate) fn pid_origin() -> PidOrigin {
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
     let namespace = std::fs::read_link("/proc/self/ns/pid").ok().zip(start_time(1).ok().flatten());
@@ -90,11 +90,11 @@ pub(crate) enum WatchOutcome {
     Unknown(io::Error),
 }
 
-/// The watched processes, each by the id that its exit is reported with.
+/// The watched processes. The exit of a process is reported with its [`WatchId`].
 #[derive(Debug)]
 pub(crate) struct ProcessWatcher {
     epoll: Arc<OwnedFd>,
-    /// The id of each number that epoll reports. A number is never reused.
+    /// The [`WatchId`] for each number that epoll reports. A number is never reused.
     watched: Arc<Mutex<HashMap<u64, WatchId>>>,
     pidfds: HashMap<WatchId, OwnedFd>,
     next: u64,
@@ -132,7 +132,8 @@ impl ProcessWatcher {
     fn open(&self, process: Process) -> io::Result<Option<OwnedFd>> {
         let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
         let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
-            // The last two mean that the number is now that of a thread. Old kernels report EINVAL.
+            // ENOENT, and EINVAL on old kernels, mean that the pid is now the id of a thread. So
+            // the process has exited.
             Err(Errno::SRCH | Errno::NOENT | Errno::INVAL) => return Ok(None),
             pidfd => pidfd?,
         };
@@ -142,14 +143,15 @@ impl ProcessWatcher {
 
     fn add_to_epoll(&mut self, watch: &WatchId, pidfd: OwnedFd) -> io::Result<()> {
         self.next += 1;
-        self.names().insert(self.next, watch.clone());
+        self.lock_watched().insert(self.next, watch.clone());
         let flags = EventFlags::IN | EventFlags::ONESHOT;
         epoll::add(&*self.epoll, &pidfd, EventData::new_u64(self.next), flags)?;
         self.pidfds.insert(watch.clone(), pidfd);
         Ok(())
     }
 
-    /// Sends SIGKILL to the shim alone. Does nothing if the shim is not watched.
+    /// Sends SIGKILL to a watched shim, but not to its agent. Does nothing if the shim is not
+    /// watched.
     pub(crate) fn kill(&self, watch: &WatchId) {
         let Some(pidfd) = self.pidfds.get(watch) else { return };
         if let Err(error) = pidfd_send_signal(pidfd, Signal::KILL) {
@@ -160,10 +162,10 @@ impl ProcessWatcher {
     /// Ends the watch and closes the pidfd.
     pub(crate) fn unwatch(&mut self, watch: &WatchId) {
         self.pidfds.remove(watch);
-        self.names().retain(|_, watched| watched != watch);
+        self.lock_watched().retain(|_, watched| watched != watch);
     }
 
-    fn names(&self) -> std::sync::MutexGuard<'_, HashMap<u64, WatchId>> {
+    fn lock_watched(&self) -> std::sync::MutexGuard<'_, HashMap<u64, WatchId>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -212,7 +214,8 @@ mod tests {
         processes.kill(&spawn);
         assert!(!child.wait().unwrap().success());
     }
-    /// In a container that was started again, pids are low, and are soon those of threads.
+    /// After a restart of a container, pids are low, so the pid of an earlier process is soon the
+    /// id of a thread.
     #[test]
     fn a_pid_that_is_now_that_of_a_thread_counts_as_exited() {
         let mut processes = ProcessWatcher::start(tokio::sync::mpsc::unbounded_channel().0).unwrap();

@@ -25,7 +25,7 @@ impl SavedLimits {
     /// Sets the original limits for the daemon's child process with the pid `child`. The caller
     /// calls this function right after it has started the process.
     pub(crate) fn restore_for_child(&self, child: u32) {
-        // `prlimit` without a pid would change the daemon's own limits.
+        // If the pid were missing, `prlimit` would change the daemon's own limits.
         let Some(pid) = i32::try_from(child).ok().and_then(Pid::from_raw) else { return };
         for (resource, limit) in self.0 {
             if let Err(errno) = prlimit(Some(pid), resource, limit) {

@@ -22,8 +22,8 @@ const MAX_SOCKET_PATH: usize = 103;
 /// The time between two checks of a lock, a pid or a socket.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How often the lock file is read until a new lock holder has written its pid into the file. On a
-/// busy machine this can take more than a second.
+/// How long to wait for a new lock holder to write its pid into the lock file, as a number of
+/// [`POLL_INTERVAL`]s. On a busy machine this can take more than a second.
 const HOLDER_PID_POLLS: u32 = 500;
 
 /// How long to wait until the locks of a killed daemon are released, as a number of
@@ -34,7 +34,8 @@ const HOLDER_PID_POLLS: u32 = 500;
 /// until it calls `exec`.
 const DEAD_HOLDER_POLLS: u32 = 200;
 
-/// How long to wait for a daemon whose socket accepts connections, in [`POLL_INTERVAL`]s.
+/// How long to wait for the exit of a daemon whose socket accepts connections, as a number of
+/// [`POLL_INTERVAL`]s.
 const SERVING_HOLDER_POLLS: u32 = 20;
 
 /// The lock file of the running daemon. The daemon holds the lock until it exits.
@@ -83,8 +84,9 @@ impl InstanceLock {
     pub(crate) fn write_socket_path(&self, socket: &Path) -> Result<(), ErrorReport> {
         let mut text = LockHolder { pid: std::process::id(), socket: socket.to_owned() }.to_bytes();
         let length = text.len();
-        // The file is cut only after the new text, padded with zeros, has replaced the whole old
-        // text. So a client never reads a mixture of both, and a full disk leaves no empty file.
+        // The new text, padded with zeros to the length of the old text, is written over the old
+        // text. Only then is the file truncated to the new length. So a client never reads a
+        // mixture of both texts, and a full disk leaves no empty file.
         let old_length = self.file.metadata().map_or(0, |metadata| metadata.len());
         text.resize(length.max(usize::try_from(old_length).unwrap_or(0)), 0);
         let written = self.file.write_all_at(&text, 0).and_then(|()| self.file.set_len(length as u64));
@@ -98,13 +100,15 @@ impl InstanceLock {
     }
 }
 
-/// Reads the pid of the process that holds the lock. If the lock file has no pid, or the pid of a
-/// process that does not run, waits and reads the file again.
+/// Reads the pid of the lock holder from the lock file. If the file has no pid, or the pid of a
+/// process that does not run, waits and reads it again.
 ///
 /// The wait is needed because a new lock holder writes its pid shortly after it takes the lock.
-/// Until then the file has no pid or the pid of an earlier daemon. The wait ends when `socket`
-/// accepts connections, because the lock holder has written its pid by then. This end is needed for
-/// a lock holder in another pid namespace, because no process here has its pid.
+/// Until then the file has no pid or the pid of an earlier daemon.
+///
+/// If `socket` accepts connections, the lock holder has written its pid, so there is no need to
+/// wait. This is how the wait ends for a lock holder in another pid namespace: its pid is not
+/// visible here.
 fn wait_for_holder_pid(file: &mut File, socket: &Path) -> Option<i32> {
     let is_running =
         |pid: &i32| Pid::from_raw(*pid).is_some_and(|pid| pidfd_open(pid, PidfdFlags::empty()).is_ok());
@@ -132,11 +136,13 @@ fn read_holder_pid(file: &mut File) -> Option<i32> {
 /// Waits for the daemon that holds the lock to exit. Returns whether it has exited. `pid` is the
 /// pid of that daemon, and `socket` its control socket.
 ///
-/// A killed daemon keeps its lock, and even its socket, for a moment. So this function waits for a
-/// short time even if the socket accepts connections. It waits longer if the socket accepts none,
-/// because the other daemon is then exiting or starting. The longer wait ends as soon as the socket
-/// accepts connections, because the other daemon has then started and stays. With a still longer
-/// wait, this process would become the daemon if the user ended the other one with `teamctl down`.
+/// If the socket accepts connections, waits 200 ms, because a killed daemon keeps its lock and even
+/// its socket for a moment. If the socket accepts none, the other daemon is exiting or starting, so
+/// waits up to 2 s. This wait ends as soon as the socket accepts connections, because the other
+/// daemon has then started and stays.
+///
+/// The waits are short because of `teamctl down`: if a user ended the other daemon during a long
+/// wait, this process would become the daemon.
 fn has_holder_exited(pid: Option<i32>, socket: &Path) -> bool {
     let Some(pid) = pid.and_then(Pid::from_raw) else { return false };
     let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
@@ -155,8 +161,8 @@ fn exits_within(pidfd: &OwnedFd, intervals: u32) -> bool {
     poll(&mut [PollFd::new(pidfd, PollFlags::IN)], timeout.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
-/// Takes the lock on the root's directory `teams`. This lock keeps out daemons that use the same
-/// root with another state directory.
+/// Takes the lock on the root's directory `teams`. The lock file in the state directory is not
+/// enough: another daemon may use the same root with another state directory.
 ///
 /// The lock belongs to the open directory and not to its path. So a daemon whose root was moved
 /// away does not block a daemon at the root's path.
@@ -226,7 +232,8 @@ pub(crate) fn check_socket_directory(socket: &Path) -> Result<(), ErrorReport> {
     socket.parent().map_or(Ok(()), make_private_directory)
 }
 
-/// Binds the control socket with mode 0600. Only the socket of a dead daemon is replaced.
+/// Binds the control socket with mode 0600. If a daemon that no longer runs has left its socket at
+/// `path`, replaces that socket.
 pub(crate) fn bind(path: &Path) -> Result<(UnixListener, BoundSocket), ErrorReport> {
     check_socket_directory(path)?;
     let to_error = |error: std::io::Error| ErrorReport::from_io("listen on", path, &error);
@@ -273,7 +280,7 @@ fn make_private_directory(path: &Path) -> Result<(), ErrorReport> {
     let to_error = |error: std::io::Error| ErrorReport::from_io("make", path, &error);
     store::check_not_replaceable(path)?;
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(to_error)?;
-    // The parent may have been created since the first check.
+    // Another user may have created a parent directory since the first check.
     store::check_not_replaceable(path)?;
     let meta = std::fs::symlink_metadata(path).map_err(to_error)?;
     let is_private =

@@ -1,15 +1,15 @@
-//! Limits the memory of requests that clients have sent in part. The limit is for all connections
-//! together, because one process may open many.
+//! Limits the memory for requests of which clients have sent only a part so far. All connections
+//! share one limit, because one process may open many connections.
 
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
-/// The most bytes that all unfinished requests may have together. The line that a connection is
-/// receiving does not count. This is enough for four requests of the maximum size, or for a hundred
-/// spawns with long prompts.
+/// Maximum number of bytes of all unfinished requests together. This is enough for four requests of
+/// the maximum size, or for a hundred spawns with long prompts. Only complete lines of a request
+/// count, not the line that is being received.
 const MAX_UNFINISHED_BYTES: usize = 4 * protocol::control::framing::MAX_OBJECT_BYTES;
 
-/// The bytes that unfinished requests may still have. All connections share it.
+/// How many bytes may still be reserved for unfinished requests. All connections share this limit.
 #[derive(Debug, Clone)]
 pub(super) struct UnfinishedRequests(Arc<Semaphore>);
 
@@ -19,12 +19,13 @@ impl Default for UnfinishedRequests {
     }
 }
 
-/// The share of one connection. Dropping it gives its bytes back.
+/// The bytes that one connection has reserved. Drop gives them back.
 #[derive(Debug, Default)]
 pub(super) struct UnfinishedBytes(Option<OwnedSemaphorePermit>);
 
 impl UnfinishedRequests {
-    /// Raises a connection's share to `bytes`. Does nothing if the share has as many.
+    /// Raises the number of bytes that a connection has reserved to `bytes`. Does nothing if it has
+    /// reserved that many already.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! The daemon's ends of the agents' wake sockets.
 //!
-//! A wake only makes an agent check its inbox and tasks, so an unnecessary wake does no harm. If a
-//! message arrives, the thread of the file watcher wakes the owner of the inbox directly. A detour
-//! through the event loop would take longer. The event loop sends all other wakes.
+//! A wake only makes an agent check its inbox and tasks, so an unnecessary wake does no harm. When
+//! a message arrives, the thread of the file watcher wakes the owner of the inbox itself, because
+//! this is faster than through the event loop. The event loop sends all other wakes.
 
 use crate::core::id::SpawnId;
 use protocol::name::{AgentName, TeamName};
@@ -54,8 +54,8 @@ impl WakeSockets {
 /// Wakes an agent by one byte on its wake socket. The byte is a newline, so that a shell script can
 /// wait for it with `read`.
 ///
-/// Errors are ignored: if the socket is full, the agent has a wake waiting already, and an agent
-/// that has exited needs no wake.
+/// Errors are ignored. If the socket is full, it has unread wakes already. An agent that has exited
+/// needs no wake.
 fn send_wake(socket: &WakeSocket) {
     let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
     rustix::net::send(&socket.fd, b"\n", flags).ok();

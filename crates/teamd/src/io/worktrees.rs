@@ -1,9 +1,10 @@
 //! Runs git jobs: creates, checks and removes the worktrees of members.
 //!
 //! Each job has its own thread, because git can take seconds, and even minutes with the user's
-//! hooks and filters. The event loop and the files thread must not wait for git. Invariant: git
-//! fills and removes only worktrees that the roster on disk names; the simulator (`check_recorded`)
-//! and `paths_in_files_are_never_deleted` check it.
+//! hooks and filters. The event loop and the files threads must not wait for git.
+//!
+//! Invariant: git fills and removes only worktrees that the roster on disk names; the simulator
+//! (`check_recorded`) and `paths_in_files_are_never_deleted` check it.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
@@ -44,7 +45,7 @@ pub(crate) fn begin(job: WorktreeJob, events: UnboundedSender<CoreEvent>) {
 }
 
 impl WorktreeJob {
-    /// The result of a job that could not be started.
+    /// The result of this job if its thread could not be started.
     fn to_failed_result(&self, error: ErrorReport) -> WorktreeResult {
         match self {
             WorktreeJob::Propose { client, team, name, .. } => {
@@ -109,7 +110,8 @@ fn run_job(job: &WorktreeJob) -> WorktreeResult {
 }
 
 /// Checks that the directory at the path of a member's worktree is the recorded worktree. The files
-/// thread calls this function before each spawn. It takes little time, because it does not run git.
+/// thread calls this function before each spawn. The function takes little time, because it does
+/// not run git.
 ///
 /// # Errors
 ///
@@ -137,8 +139,9 @@ struct UnsavedWork<'a> {
 /// Checks whether a request to delete a team would be refused because of unsaved work. Changes
 /// nothing.
 ///
-/// The check skips the worktrees that the request discards. It also skips a worktree if another
-/// directory is at its path now. `shim_pids` has the pids of the team's shims.
+/// Worktrees that the request discards are not checked. A worktree is also skipped if another
+/// directory is at its path now. Processes of the team, which are descendants of `shim_pids`, do
+/// not count as users of a worktree.
 fn check_unsaved(
     request: &DeleteTeamRequest,
     worktrees: &[MemberWorktree],
@@ -148,7 +151,7 @@ fn check_unsaved(
     let kept = worktrees.iter().filter(|worktree| !request.discard_worktrees.contains(&worktree.record.path));
     let checked = kept.filter_map(|worktree| {
         let reasons = unsaved_reasons(worktree, &environment).ok()?;
-        Some(UnsavedWork { worktree, reasons: exclude_members(reasons, shim_pids) })
+        Some(UnsavedWork { worktree, reasons: exclude_team_processes(reasons, shim_pids) })
     });
     let unsaved: Vec<UnsavedWork> = checked.filter(|work| !work.reasons.is_empty()).collect();
     if unsaved.is_empty() {
@@ -158,21 +161,21 @@ fn check_unsaved(
     }
 }
 
-/// Removes processes from the reasons to keep a worktree if they are descendants of the team's
-/// shims. These processes do not count as users of the worktree, because they end when their shim
-/// ends.
-fn exclude_members(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -> Vec<KeepReason> {
+/// Returns `reasons` without the processes of the team's own agents. A process in a worktree is a
+/// reason to keep the worktree, unless it is a descendant of one of the team's shims: such a
+/// process ends when its shim ends.
+fn exclude_team_processes(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -> Vec<KeepReason> {
     let has_shim_ancestor = |pid: &u32| {
         successors(Some(*pid), |pid| process_watcher::parent_pid(*pid)).any(|pid| shim_pids.contains(&pid))
     };
-    let without_members = |reason| match reason {
+    let without_team_processes = |reason| match reason {
         KeepReason::InUse(mut pids) => {
             pids.retain(|pid| !has_shim_ancestor(pid));
             (!pids.is_empty()).then_some(KeepReason::InUse(pids))
         }
         other => Some(other),
     };
-    reasons.into_iter().filter_map(without_members).collect()
+    reasons.into_iter().filter_map(without_team_processes).collect()
 }
 
 /// Removes the worktrees of a team. A worktree with unsaved work that the request discards is moved
@@ -229,13 +232,13 @@ fn remove_all(
             }
         }
     }
-    // A discarded worktree that is missing has nothing to save or remove.
+    // A discarded worktree that is missing needs no saving and no removal. It is only reported.
     removed_worktrees.missing.extend(missing.into_iter().map(|work| work.worktree.record.path.clone()));
     Ok(())
 }
 
-/// Saves all `discarded` worktrees to the trash. The caller removes no worktree before all of them
-/// are saved.
+/// Saves all `discarded` worktrees to the trash, but removes none. The caller removes them after
+/// all of them are saved.
 fn save_to_trash<'a>(
     request: &DeleteTeamRequest,
     discarded: &[&UnsavedWork<'a>],
@@ -283,8 +286,9 @@ fn unsaved_work_error(request: &DeleteTeamRequest, kept: &[&UnsavedWork]) -> Err
     let options: Vec<String> =
         paths.map(|path| format!("--discard {}", shell_quote(&path.display().to_string()))).collect();
     let message = format!("cannot delete {}: there is unsaved work\n{}", request.team, lines.join("\n"));
-    // A worktree in which something is mounted, or which git cannot check, cannot go into the trash
-    // either.
+    // Usually the error recommends to move the worktrees to the trash. That is not possible if
+    // something is mounted in a worktree, or if git cannot check it. Then the error says how to
+    // solve this first.
     let help = kept.iter().flat_map(|work| &work.reasons).find_map(|reason| match reason {
         KeepReason::MountPoint(path) => Some(unmount_help(path)),
         KeepReason::ProgramMissing(program) => Some(install_help(program)),

@@ -72,13 +72,15 @@ fn lost_client_is_replaced() {
     });
 }
 
-/// The watcher of a lost client may be late, for example on a busy machine. By then its own session is
-/// gone, and the next client has a session.
+/// When a client is lost, its watcher kills the idle pane of its session. On a busy machine the
+/// watcher may be late: its session is gone, and the next client has another session, which must
+/// stay.
 #[test]
 fn late_watcher_spares_the_session_of_the_next_client() {
     on_all_servers(|fixture| {
         let gate = fixture.make_fifo("gate");
-        // The watcher waits at the gate before its command, and signals the tmux channel after it.
+        // The wrapper lets the watcher wait for the FIFO `gate` before its command, and signals the
+        // tmux channel `watched` after it.
         fixture.write_tmux_wrapper(&format!(
             "case \"$*\" in *' if-shell '*kill-pane*)
                 read -r line <'{gate}'; '{tmux}' \"$@\"; exec '{tmux}' -S '{socket}' wait-for -S watched ;;
@@ -92,7 +94,7 @@ fn late_watcher_spares_the_session_of_the_next_client() {
         wait_for_disconnect(&notices);
         server.list_panes().unwrap();
         let sessions = fixture.hidden_sessions();
-        // Later watchers find the plain program.
+        // Watchers that start later do not wait.
         fixture.write_tmux_wrapper("");
         std::fs::OpenOptions::new().write(true).open(&gate).unwrap().write_all(b"\n").unwrap();
         fixture.wait_for("watched");

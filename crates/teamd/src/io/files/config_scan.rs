@@ -21,8 +21,8 @@ use store::{CachedConfig, ConfigDamage, Error, Team};
 const MAX_DEREGISTERED: usize = 64;
 
 impl FilesThread {
-    /// Reads the config.json of a team and repairs it. `roster` has the members of the team that
-    /// the roster names.
+    /// Reads the config.json of a team, and repairs it if it is damaged or lacks members. `roster`
+    /// has the team's members according to the roster.
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl FilesThread {
         let (mut config, repaired) = self.read_or_repair(name, &roster.registered)?;
         let team = self.open_team(name)?;
         if self.remove_deregistered(&team, &config)? {
-            // The removed entry may have replaced the entry of a newer member with the same name.
+            // If a newer member has the same name, the removed entry may have replaced its entry.
             // `restore_members` then adds the newer member again.
             config = team.as_repairer().cached_config()?;
         }
@@ -154,7 +154,7 @@ impl FilesThread {
     }
 }
 
-/// Adds registered members that the config lacks. Returns whether there were any.
+/// Adds the registered members that are missing in config.json. Returns whether there were any.
 fn restore_members(team: &Team, config: &TeamConfig, registered: &[RegisteredMember]) -> Result<bool, Error> {
     let present: HashSet<&AgentName> = config.members.iter().map(|member| &member.name).collect();
     let missing: Vec<Member> = registered

@@ -1,6 +1,6 @@
 //! Saves the environments of agents in the directory `environments` of the state directory. Each
-//! environment is one file that only its owner can read. The file is removed when the roster no
-//! longer names it.
+//! environment is a file that only the daemon's user can read. The file is removed when the roster
+//! no longer names it.
 
 use crate::core::roster::Roster;
 use crate::io::files::thread::FilesThread;

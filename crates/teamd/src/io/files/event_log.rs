@@ -13,7 +13,8 @@ const OLDER_FILE: &str = "events.jsonl.1";
 /// reads both files completely.
 const EVENT_LOG_LIMIT: usize = 7 * 1024 * 1024;
 
-/// Appends one line. When a new log begins, each team keeps a share of the older events.
+/// Appends one line. If the log is full, begins a new one, and keeps a share of the older events
+/// for each team.
 pub(super) fn append_event(state: &StateDir, line: &str) -> Result<(), Error> {
     let size = std::fs::metadata(state.path().join(EVENT_LOG_FILE)).map_or(0, |file| file.len());
     let is_full = size + line.len() as u64 >= EVENT_LOG_LIMIT as u64;
@@ -32,7 +33,7 @@ pub(crate) fn read_event_log(state: &StateDir) -> EventLogCursor {
     EventLogCursor::from_lines(parts.iter().flat_map(|part| part.split(|byte| *byte == b'\n')))
 }
 
-/// The older part and the current part of the log.
+/// Reads the older part and the current part of the log. A part that cannot be read is empty.
 fn read_parts(state: &StateDir) -> [Vec<u8>; 2] {
     [OLDER_FILE, EVENT_LOG_FILE].map(|name| {
         let part = state.read(name).unwrap_or_else(|error| {
@@ -43,9 +44,9 @@ fn read_parts(state: &StateDir) -> [Vec<u8>; 2] {
     })
 }
 
-/// The newest lines of each team, in their order, together at most `limit` bytes. Each team has an
-/// equal share of the bytes, so that a busy team does not displace the events of a quiet one. A
-/// team that needs less leaves the rest of its share to the other teams.
+/// Returns the newest lines of each team in `log`, in their order, together at most `limit` bytes.
+/// Each team has an equal share of the bytes, so that a busy team does not displace the events of a
+/// quiet one. If a team needs less than its share, the other teams get the remaining bytes.
 fn keep_shares(log: &[u8], limit: usize) -> Vec<u8> {
     let mut lines: Vec<(Option<Cow<'_, str>>, &[u8])> =
         log.split_inclusive(|byte| *byte == b'\n').map(|line| (team_of(line), line)).collect();
@@ -60,14 +61,15 @@ fn keep_shares(log: &[u8], limit: usize) -> Vec<u8> {
             *share -= line.len();
             kept.push(line);
         } else {
-            // All older lines of the team are left out, so that no gap is left.
+            // Leaves out all older lines of the team, so that its lines have no gap.
             *share = 0;
         }
     }
     kept.into_iter().rev().flatten().copied().collect()
 }
 
-/// Gives the lines of deleted teams to the daemon, so that all deleted teams have one share.
+/// Sets the team of each line of a deleted team to `None`, as in the daemon's own lines. So all
+/// deleted teams together have only one share.
 fn join_deleted_teams(lines: &mut [(Option<Cow<'_, str>>, &[u8])]) {
     let mut deleted_teams: BTreeSet<Cow<'_, str>> = BTreeSet::new();
     let mut seen_teams: BTreeSet<Cow<'_, str>> = BTreeSet::new();

@@ -11,13 +11,14 @@ use store::{Error, InboxChange, InboxCursor, InboxReconciler, ReaderKind, Team};
 /// How far each inbox has been scanned.
 #[derive(Debug)]
 pub(super) struct InboxScanner {
-    /// How many entries of each inbox earlier daemons have logged. An inbox is removed from this
-    /// map when this daemon has scanned it completely.
+    /// How many entries of each inbox earlier daemons have written to the event log. An inbox is
+    /// removed from this map when this daemon has scanned it completely.
     logged_counts: BTreeMap<(TeamName, AgentName), usize>,
     cursors: BTreeMap<(TeamName, AgentName), InboxCursor>,
-    /// Inboxes to compare with the journal at the end of their scan. These are new to this daemon,
-    /// or were rewritten, or have messages that were marked as read. The value is true if messages
-    /// were marked as read and the new unread count has not been reported yet.
+    /// Inboxes whose scan ends with a comparison of the whole inbox with the journal. An inbox is
+    /// in this map if this daemon scans it for the first time, if a program has rewritten it, or if
+    /// messages were marked as read. The value is true if messages were marked as read and the new
+    /// unread count has not been reported yet.
     rewritten: BTreeMap<(TeamName, AgentName), bool>,
     /// Compares the inboxes of a team with its journal.
     reconcilers: BTreeMap<TeamName, InboxReconciler>,
@@ -41,8 +42,8 @@ impl InboxScanner {
         self.reconcilers.remove(team);
     }
 
-    /// Returns the file names of inboxes that lack a message of the journal. The daemon may get no
-    /// further file event for such an inbox, so each rescan must scan it.
+    /// Returns the file names of inboxes from which a message of the journal is missing. The daemon
+    /// may get no further file event for such an inbox, so each rescan must scan it.
     pub(super) fn inboxes_with_missing(&mut self, team: &Team) -> Result<Vec<String>, Error> {
         let reconciler = self.reconcilers.entry(team.name().clone()).or_default();
         reconciler.read_journal(team)?;
@@ -53,7 +54,7 @@ impl InboxScanner {
     /// has and the inbox lacks.
     ///
     /// An inbox is scanned in chunks so that memory use does not grow with the size of the inbox.
-    /// If the result has `has_more`, the caller must call this function again.
+    /// If `has_more` is true in the result, the caller must call this function again.
     pub(super) fn scan(
         &mut self,
         team: &Team,
@@ -87,13 +88,14 @@ impl InboxScanner {
                 self.rewritten.remove(&key);
                 scan.restored = restored;
             }
-            // The inbox stays in `is_rewritten`, so the next scan compares it again.
+            // The inbox stays in `self.rewritten`, so the next scan compares it again.
             Err(error) => log_journal_error(&error),
         }
         Ok(scan)
     }
 
-    /// Separates the entries of a chunk into new ones and ones that the event log has.
+    /// Separates the entries of a chunk into new entries and entries that are in the event log
+    /// already.
     fn classify(
         &self,
         key: &(TeamName, AgentName),
@@ -101,9 +103,9 @@ impl InboxScanner {
         cursor: &InboxCursor,
     ) -> InboxScanResult {
         let has_more = cursor.has_more();
-        // The cursor is reset if the owner of the inbox has removed read messages, or if another
-        // program has rewritten the inbox. After a reset it is unknown which entries are new, so
-        // all of them count as logged already.
+        // The cursor says how far the inbox was scanned. It is reset if the owner of the inbox has
+        // removed read messages, or if another program has rewritten the inbox. After a reset it is
+        // unknown which entries are new, so all of them count as logged already.
         if cursor.is_reset() {
             return InboxScanResult {
                 logged: summarize_all(entries),
@@ -114,7 +116,9 @@ impl InboxScanner {
         }
         let logged_count = self.logged_counts.get(key).copied().unwrap_or(0);
         let (earlier, new) = entries.split_at(entries.partition_point(|entry| entry.index < logged_count));
-        // For this comparison a new message counts as unread, even if it was read before this scan.
+        // Finds out whether messages were marked as read: the unread count is then lower than
+        // expected. The expected count includes all new messages, even those that were marked as
+        // read before this scan.
         let unread_before = self.cursors.get(key).map_or(0, InboxCursor::unread_count)
             + earlier.iter().filter(|entry| entry.unread().is_some()).count()
             + new.iter().filter(|entry| entry.message.is_ok()).count();
@@ -128,7 +132,8 @@ impl InboxScanner {
         }
     }
 
-    /// Restores messages that the journal has and the inbox lacks. Returns the restored messages.
+    /// Writes messages that are in the journal but not in the inbox into the inbox again. Returns
+    /// these messages.
     fn restore_missing(
         &mut self,
         team: &Team,
@@ -152,8 +157,8 @@ impl InboxScanner {
     }
 }
 
-/// Logs an error of the journal. The inbox scan continues: the journal keeps its entries, and a
-/// later scan compares the inbox with them.
+/// Logs an error of reading or comparing the journal. The inbox scan continues, because no message
+/// is lost: a later scan compares the inbox with the journal again.
 fn log_journal_error(error: &Error) {
     tracing::warn!("cannot compare an inbox with its journal: {error}");
 }

@@ -1,4 +1,5 @@
-//! The state that the threads of all lanes share.
+//! The state that the threads of all lanes share. A lane is the queue of file jobs of one team, or
+//! of the daemon's own files.
 
 use crate::core::roster::Roster;
 use protocol::error::ErrorReport;
@@ -7,25 +8,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use store::Root;
 
-/// The state that the lanes share.
+/// The state that the files threads of all lanes share.
 pub(super) struct SharedFiles {
     pub(super) root: Mutex<CurrentRoot>,
     saves: Mutex<Saves>,
     save_done: Condvar,
     /// The newest roster that waits to be written.
     newest_roster: Mutex<Option<Roster>>,
-    /// Teams that are being created. Their policy and config backup are written before their
-    /// directory exists, and must not be removed as orphaned files.
+    /// Teams that are being created. The policy and the config backup of such a team exist before
+    /// its directory, and must not be removed as files of a deleted team.
     pub(super) creating: Mutex<BTreeSet<TeamName>>,
     /// How many entries of each inbox the event log has. When the thread of a team starts, it takes
     /// the counts of that team out of this map.
     logged_counts: Mutex<BTreeMap<(TeamName, AgentName), usize>>,
 }
 
-/// The root as the daemon has opened it last.
+/// The root as a files thread has opened it last.
 pub(super) struct CurrentRoot {
     pub(super) root: Root,
-    /// How many times the root was opened again.
+    /// How many times the root was opened again because its directories were replaced.
     pub(super) generation: u64,
     /// The root was replaced and could not be opened again, so the daemon exits.
     pub(super) is_lost: bool,
@@ -34,11 +35,12 @@ pub(super) struct CurrentRoot {
 /// Progress and errors of the saves: the jobs that write a roster or an environment.
 #[derive(Default)]
 pub(super) struct Saves {
-    /// How many jobs that save a roster or an environment are done.
+    /// How many of these jobs are done.
     done: u64,
     /// The error of the last roster write. `None` if the roster on disk is current.
     pub(super) roster_error: Option<ErrorReport>,
-    /// Environments that could not be saved, with the error for the registration of their member.
+    /// The files of environments that could not be saved, each with the error. The registration of
+    /// the member then fails with this error.
     pub(super) failed_environments: BTreeMap<String, ErrorReport>,
 }
 
@@ -54,7 +56,8 @@ impl SharedFiles {
         }
     }
 
-    /// `Some`: replaces the waiting roster. `None`: takes it. Returns the roster that waited.
+    /// Stores `roster` as the newest roster that waits to be written, and returns the one that
+    /// waited before. With `None`, no roster waits afterwards.
     pub(super) fn swap_roster(&self, roster: Option<Roster>) -> Option<Roster> {
         std::mem::replace(&mut *lock(&self.newest_roster), roster)
     }
@@ -75,7 +78,7 @@ impl SharedFiles {
         drop(waiting.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Takes over the counts of a team.
+    /// Removes the counts of a team from `logged_counts`, and returns them.
     pub(super) fn take_logged_counts(&self, team: &TeamName) -> BTreeMap<(TeamName, AgentName), usize> {
         let mut counts = lock(&self.logged_counts);
         let (taken, others) =

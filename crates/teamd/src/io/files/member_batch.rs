@@ -1,7 +1,8 @@
 //! Registers or deregisters several members of a team with one change of config.json.
 //!
-//! Jobs that register members of one team run as a batch if they follow each other in the queue. So
-//! do jobs that deregister members. Each job still has its own result, as if it had run alone.
+//! If several jobs that register members of one team follow each other in the queue, they run as
+//! one batch. The same is true for jobs that deregister members. Each job still has its own result,
+//! as if it had run alone.
 
 use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration};
 use crate::core::lifecycle::ShutdownApproval;
@@ -19,13 +20,13 @@ use store::{Error, Team};
 /// A member to deregister.
 struct Deregistration<'a> {
     record: &'a AgentRecord,
-    /// The lead gets a message about the exit.
+    /// Whether the lead gets a message about the exit.
     notifies_lead: bool,
 }
 
 impl FilesThread {
-    /// Runs a batch from `collect_batch`: several registrations or several deregistrations in one
-    /// team, or one job of any other kind.
+    /// Runs a batch of jobs and returns their results. A batch is several registrations or several
+    /// deregistrations in one team, or one job of any other kind.
     pub(super) fn run_member_batch(&mut self, batch: Vec<FileJob>) -> Vec<FileResult> {
         let (mut registrations, mut deregistrations) = (Vec::new(), Vec::new());
         for job in batch {
@@ -43,7 +44,8 @@ impl FilesThread {
     }
 
     /// Registers members of one team. The inboxes of the members are prepared before the members
-    /// are added to config.json, because from then on other programs may send messages to them.
+    /// are added to config.json, because other programs may send messages to a member as soon as it
+    /// is in config.json.
     fn register_all(&mut self, pending: &[PendingRegistration]) -> Vec<FileResult> {
         let prepared: Vec<Result<PreparedRegistration, ErrorReport>> =
             pending.iter().map(|registration| self.prepare_registration(registration)).collect();
@@ -178,8 +180,8 @@ fn remove_members(team: &Team, members: &[Deregistration]) -> Vec<Result<(), Err
 }
 
 /// Calls `action` once with all items. If that call fails, calls `action` for each item alone, so
-/// that each item has its own result. A single item is tried twice too, because a second failure is
-/// reported to the clients that wait for the exit.
+/// that each item has its own result. Even a single item is tried twice, because an error is
+/// reported to the clients that wait for the exit, and the second call may succeed.
 fn run_together_or_each<T>(
     items: &[T],
     action: impl Fn(&[T]) -> Result<(), Error>,

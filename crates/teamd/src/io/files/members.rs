@@ -39,18 +39,18 @@ pub(crate) struct PreparedRegistration {
 impl FilesThread {
     /// Checks that a member can be registered, and prepares its inbox.
     ///
-    /// For a first spawn, marks unread messages to an earlier member of the same name as read.
-    /// These are all messages, or only requests and answers, as `earlier_messages` says. Then sends
-    /// the prompt.
+    /// For a first spawn, the inbox may have unread messages to an earlier member of the same name.
+    /// Marks all of them as read, or only requests and answers, as the request's `earlier_messages`
+    /// says. Then appends the prompt to the inbox.
     ///
-    /// For a respawn, marks only shutdown requests as read. Sends the prompt again only to a native
-    /// program that resumes no session.
+    /// For a respawn, marks only shutdown requests as read. Appends the prompt again only for a
+    /// program with native delivery that does not resume a session.
     ///
     /// # Errors
     ///
-    /// If the roster or the member's environment was not saved, because the next daemon must know
-    /// every agent that runs. `AlreadyExists` if config.json has a member with this name already,
-    /// possibly from another program.
+    /// If the roster or the member's environment could not be saved: no agent may start that the
+    /// next daemon would not know. `AlreadyExists` if config.json has a member with this name
+    /// already, possibly from another program.
     pub(super) fn prepare_registration(
         &mut self,
         PendingRegistration { record, at }: &PendingRegistration,
@@ -87,9 +87,10 @@ impl FilesThread {
 
     /// Sends a shutdown request to a member.
     ///
-    /// Sends nothing if one of the requests `unless_unread` is still unread in the inbox. If
-    /// `unless_unread` contains `request` itself, `request` may have been sent before. Then this
-    /// function also sends nothing if `request` is in the inbox, read or unread.
+    /// Does nothing if one of the earlier requests `unless_unread` is still unread in the inbox.
+    /// After a crash the daemon may not know whether it has sent `request` already. Then
+    /// `unless_unread` contains `request` too, and the function does nothing if the inbox has this
+    /// request, read or unread.
     pub(super) fn send_shutdown_request(
         &self,
         team: &TeamName,
@@ -151,10 +152,12 @@ impl FilesThread {
     }
 
     /// Checks that the roster on disk contains the exit of a member, before the lead is notified of
-    /// the exit. Remembers the member as deregistered.
+    /// the exit. Also remembers the member: if another program writes the member back to
+    /// config.json, a scan removes it again.
     ///
-    /// If the exit were not on disk and the daemon were killed, the next daemon would notify the
-    /// lead again, with another text. A member without an exit has never run and needs no check.
+    /// If the roster on disk lacked the exit and the daemon were killed, the next daemon would
+    /// notify the lead a second time, with another text. A member without an exit has never run and
+    /// needs no check.
     pub(super) fn check_exit_saved(&mut self, record: &AgentRecord) -> Result<(), ErrorReport> {
         if record.lifecycle.exit().is_some() {
             self.check_saved()?;
@@ -163,8 +166,8 @@ impl FilesThread {
         Ok(())
     }
 
-    /// Finishes the deregistration of a member: builds the result of the file job and, if there was
-    /// no error, removes the member's exit report.
+    /// Builds the result of the file job that deregistered a member. If there was no `error`,
+    /// removes the member's exit report and marks its unread prompt as read.
     pub(super) fn finish_deregistration(
         &self,
         record: &AgentRecord,
@@ -178,8 +181,8 @@ impl FilesThread {
         FileResult::MemberDeregistered { spawn: record.spawn_id.clone(), approval, error }
     }
 
-    /// Marks the unread prompt of an ended spawn as read, if no respawn follows. Otherwise a later
-    /// member with the same name would work on this prompt as well as on its own.
+    /// Marks the unread prompt of an ended spawn as read, if no respawn follows. If it stayed
+    /// unread, a later member with the same name would work on this prompt as well as on its own.
     fn discard_prompt(&self, record: &AgentRecord) -> Result<(), Error> {
         let is_last = match record.lifecycle.exit() {
             Some(exit) => exit.next_step.is_none(),
@@ -197,9 +200,9 @@ impl FilesThread {
         }
     }
 
-    /// Finds the members that approved their shutdown. All `records` are of one team. Reads the
-    /// lead's inbox once, and only if an agent ended while a shutdown request to it was open. The
-    /// agent's answer may be in the inbox although no scan has found it yet.
+    /// Finds the members that approved their shutdown. All `records` are of one team. An agent's
+    /// answer may be in the lead's inbox although no scan has found it yet. So this function reads
+    /// the inbox, but only if an agent ended while a shutdown request to it was open.
     pub(super) fn read_approvals(
         &self,
         records: &[SharedRecord],
@@ -272,8 +275,9 @@ fn is_payload(message: &Message) -> bool {
     Payload::parse(&message.text).is_some()
 }
 
-/// Sends the approval of the member's plan again, if the previous spawn has read it. That spawn
-/// ended because of the approval, so the new spawn does the planned work and needs the message.
+/// Sends the approval of the member's plan again, if the previous spawn has read it. The previous
+/// spawn only made the plan and was ended by the approval. The new spawn carries out the plan, so
+/// it needs the message too.
 fn repeat_approval(inbox: &Inbox, at: u64) -> Result<(), Error> {
     let latest = inbox.fold(|latest: &mut Option<Message>, entry| {
         let is_approval = |message: &Message| {
@@ -289,15 +293,15 @@ fn repeat_approval(inbox: &Inbox, at: u64) -> Result<(), Error> {
     }
 }
 
-/// Whether a member with native delivery is started without a session to resume. Its program then
-/// reads the prompt from the inbox.
+/// Whether the member has native delivery and resumes no session. Its program then reads the prompt
+/// from the inbox.
 fn starts_new_session(record: &AgentRecord) -> bool {
     record.request.delivery == Delivery::Native && record.respawn.session.is_none()
 }
 
 /// The activity that config.json has for a member when the member is registered. A program with
-/// native delivery is idle if it starts without a prompt. All other programs start with a turn and
-/// are active.
+/// native delivery is idle if it has no prompt or resumes a session. All other programs begin with
+/// a turn, so they are active.
 fn initial_activity(record: &AgentRecord) -> Activity {
     let is_idle = record.request.delivery == Delivery::Native
         && (record.request.prompt.is_empty() || !starts_new_session(record));
@@ -338,7 +342,8 @@ pub(super) fn is_registered(team: &Team, record: &AgentRecord) -> Result<bool, E
 pub(super) fn complete_tracking_task(team: &Team, record: &AgentRecord) -> Result<(), Error> {
     let tasks = team.tasks();
     let is_tracking_task = |task: &Task| task.is_internal() && task.subject == record.request.name.as_str();
-    // The id alone is not enough: a task list that was removed by hand begins at 1 again.
+    // The id alone is not enough: if the task list was removed by hand, its ids begin at 1 again,
+    // and the id may be that of another task.
     if let Some(id) = &record.tracking_task {
         return match tasks.get(id) {
             Ok(task) if is_tracking_task(&task) => tasks.complete(id, &record.request.name).map(drop),

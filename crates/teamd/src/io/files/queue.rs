@@ -1,21 +1,23 @@
-//! The queues of file jobs. Each team has one queue, and the daemon's own files have one; such a
-//! queue is called a lane. Jobs of a lane run in order, except the jobs that write the roster. If
-//! several rosters wait, only the newest is written, at the position of the oldest.
+//! The queues of file jobs. Each team has one queue, and the daemon's own files have one. Such a
+//! queue is called a lane. The jobs of a lane run in order, with one exception: if several versions
+//! of the roster wait to be written, only the newest is written, at the position of the oldest.
 //!
-//! The newest roster may therefore be written before jobs that were queued earlier. This is safe
-//! even if the daemon is killed before those jobs run:
+//! So the newest roster may be on disk before jobs have run that were queued earlier. If the daemon
+//! is killed at this moment, these jobs are lost. This does no harm:
 //!
-//! - A member leaves the roster only when its deregistration has been reported as done.
-//! - If the team files lack a lead's session id or a member's permission mode, the next daemon
-//!   writes it again.
-//! - Only lines of the event log can be lost.
+//! - No deregistration is lost: a member stays in the roster until its deregistration was reported
+//!   as done.
+//! - If a lead's session id or a member's permission mode was not written to the team files, the
+//!   next daemon writes it.
+//! - Otherwise, only lines of the event log can be lost.
+//!
+//! A job that writes a roster or an environment is called a save. A job of a team waits for all
+//! saves that were queued before it, for three reasons. The roster on disk must name an agent
+//! before the agent runs. It must contain an exit before the lead is notified of the exit. A
+//! registration must know whether the environment of the agent was saved.
 //!
 //! Invariant: a roster is never written later than its position in the queue;
-//! `newest_waiting_roster_takes_the_place_of_the_oldest` checks it. The roster on disk must name an
-//! agent before the agent runs, and must contain an exit before the lead is notified of the exit. A
-//! registration must know whether the environment of the agent was saved. So a job of a team waits
-//! for all saves that were queued before it. A save is a job that writes a roster or an
-//! environment.
+//! `newest_waiting_roster_takes_the_place_of_the_oldest` checks it.
 
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::file_lanes::Lane;
@@ -32,7 +34,8 @@ use std::thread::JoinHandle;
 #[derive(Debug)]
 struct QueueEntry {
     job: QueuedJob,
-    /// How many saves must be done before the job runs.
+    /// How many saves (jobs that write a roster or an environment) must be done before the job
+    /// runs.
     after_saves: u64,
 }
 
@@ -43,8 +46,8 @@ enum QueuedJob {
     Roster,
 }
 
-/// Starts the thread of a lane. If an earlier team had the same name, the new thread begins after
-/// the thread of that team has ended.
+/// Starts the thread of a lane. The third argument is the thread of an earlier team with the same
+/// name, if there was one. The new thread first waits until that thread has ended.
 type StartLane = Box<dyn Fn(Lane, JobReceiver, Option<JoinHandle<()>>) -> io::Result<JoinHandle<()>> + Send>;
 
 /// The sending end of all queues. All jobs of one event are sent together, so that each lane wakes
@@ -52,7 +55,7 @@ type StartLane = Box<dyn Fn(Lane, JobReceiver, Option<JoinHandle<()>>) -> io::Re
 pub(crate) struct JobSender {
     shared: Arc<SharedFiles>,
     pending: Vec<(Lane, QueueEntry)>,
-    /// How many jobs that save a roster or an environment were queued.
+    /// How many saves (jobs that write a roster or an environment) were queued so far.
     saves: u64,
     lanes: HashMap<Lane, RunningLane>,
     /// The threads of lanes that were closed and may still have a job.
@@ -65,8 +68,8 @@ pub(crate) struct JobSender {
 /// A lane that takes jobs.
 struct RunningLane {
     entries: Sender<Vec<QueueEntry>>,
-    /// The thread ends when `entries` is dropped and all jobs are done. `None` if no thread could
-    /// be started: then the lane of the daemon runs the jobs of this lane.
+    /// The thread of this lane, which ends when `entries` is dropped and all jobs are done. `None`
+    /// if it could not be started: the thread of the daemon's own files then runs the jobs.
     thread: Option<JoinHandle<()>>,
 }
 
@@ -78,7 +81,7 @@ pub(super) struct JobReceiver {
     received: VecDeque<QueueEntry>,
     /// The next job, if `next_if` has read it and left it in the queue.
     next: Option<(FileJob, u64)>,
-    /// The highest `after_saves` of the jobs taken so far.
+    /// How many saves must be done before all jobs that were taken so far may run.
     after_saves: u64,
 }
 
@@ -132,7 +135,8 @@ impl JobSender {
         self.saves += u64::from(is_save);
     }
 
-    /// Sends the jobs to the lanes. If the thread of a lane has panicked, its jobs are dropped.
+    /// Sends the jobs that were added by [`JobSender::push`] to their lanes. If the thread of a
+    /// lane has panicked, its jobs are dropped.
     pub(crate) fn flush(&mut self) {
         let mut by_lane: Vec<(Lane, Vec<QueueEntry>)> = Vec::new();
         for (lane, entry) in std::mem::take(&mut self.pending) {
@@ -141,7 +145,8 @@ impl JobSender {
                 None => by_lane.push((lane, vec![entry])),
             }
         }
-        // The lane of the daemon may also run the jobs of a team, and these may wait for its saves.
+        // The daemon's lane gets its jobs first, because it may also run the jobs of a team. A job
+        // of a team waits for earlier saves, so it must not stand before them in this queue.
         by_lane.sort_by_key(|(lane, _)| *lane != Lane::Daemon);
         for (lane, entries) in by_lane {
             self.lane(lane).inspect(|running| drop(running.entries.send(entries)));
@@ -149,8 +154,9 @@ impl JobSender {
         std::mem::take(&mut self.to_close).into_iter().for_each(|lane| self.end_lane(lane));
     }
 
-    /// Returns the lane, and starts it if it does not run. If its thread cannot be started, the
-    /// lane of the daemon runs its jobs. Then teams may wait for each other, but no job is lost.
+    /// Returns the lane `lane`. Starts its thread if there is none yet. If the thread cannot be
+    /// started, the thread of the daemon's own files runs the jobs of this lane. Teams may then
+    /// wait for each other, but no job is lost.
     fn lane(&mut self, lane: Lane) -> Option<&RunningLane> {
         if !self.lanes.contains_key(&lane) {
             match self.new_lane(lane.clone()) {
@@ -217,7 +223,8 @@ impl JobReceiver {
         self.shared.wait_for_saves(self.after_saves);
     }
 
-    /// The job of an entry: for the position of a roster, the newest roster.
+    /// Returns the job of an entry. If the entry is the position of a roster, this is the job that
+    /// writes the newest roster.
     fn resolve(&self, QueueEntry { job, after_saves }: QueueEntry) -> Option<(FileJob, u64)> {
         let job = match job {
             QueuedJob::Job(job) => Some(*job),
@@ -279,7 +286,7 @@ mod tests {
         (dir, Arc::new(SharedFiles::new(root, BTreeMap::new())))
     }
 
-    /// The queues of lanes that do not run by themselves.
+    /// The queues of lanes that have no thread. A test takes the jobs from them.
     type WaitingLanes = Arc<Mutex<HashMap<Lane, JobReceiver>>>;
 
     fn waiting_lanes(shared: &Arc<SharedFiles>) -> (JobSender, WaitingLanes) {

@@ -16,7 +16,7 @@ use store::Root;
 
 impl FilesThread {
     /// Opens the root again if its directories were replaced, and sends the result as an event. If
-    /// another thread has already opened the root again, takes over that root.
+    /// another files thread has already done this, uses the root that it has opened.
     ///
     /// `job` is the job that runs after this check. If directories of the root are missing, they
     /// are created only if `job` creates a team.
@@ -71,14 +71,15 @@ fn reopen_and_lock(before: &Root) -> Result<Root, ErrorReport> {
     let root = before.reopen()?;
     let (old, new) = (before.path(), root.path());
     if old != new {
-        // A client that uses this path now expects the socket of another daemon.
+        // Clients find a daemon's socket by the directory to which the root's path leads. This is
+        // now another directory, so clients look for another daemon.
         let message = format!("cannot supervise {} any more: it leads to {}", old.display(), new.display());
         return Err(
             ErrorReport::new(ErrorKind::MissingPath, message).with_help("start a teamd there: teamctl up")
         );
     }
-    // If only `tasks` was replaced, `before` still holds the lock on `teams`. That lock would keep
-    // the new handle from taking one.
+    // The new handle `root` must lock `teams`. If only `tasks` was replaced, `before` still holds
+    // the lock on the same `teams`, so this lock is released first.
     before.unlock()?;
     single_instance::lock_root(&root)?;
     failpoint::hit("files.root");

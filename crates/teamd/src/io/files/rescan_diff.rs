@@ -38,7 +38,7 @@ fn directories(root: &Path, team: &TeamName) -> [PathBuf; 3] {
     file_watcher::directories(root, team)
 }
 
-/// The regular files in a directory with their versions. Empty if it cannot be read.
+/// The regular files in a directory with their versions. Empty if the directory cannot be read.
 fn list_files(directory: PathBuf) -> Vec<(PathBuf, CachedFileVersion)> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let to_version = |entry: std::fs::DirEntry| {

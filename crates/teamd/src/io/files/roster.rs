@@ -10,8 +10,9 @@ impl FilesThread {
     /// Writes roster.json and leads.json, and removes the files of environments that the roster
     /// does not name.
     ///
-    /// A failed write is repeated once at once. As long as the last write has failed, no member can
-    /// be registered or deregistered. The next write may come only with the next rescan.
+    /// If the write fails, tries once more immediately. If that fails too, no member can be
+    /// registered or deregistered until a later write succeeds. The next write may come only with
+    /// the next rescan.
     pub(super) fn save_roster(&mut self, roster: &Roster) -> Result<(), ErrorReport> {
         let written = self.write_roster(roster).or_else(|_| self.write_roster(roster));
         let written = written.map_err(ErrorReport::from);
@@ -22,8 +23,8 @@ impl FilesThread {
         Ok(())
     }
 
-    /// Checks that the last write of the roster succeeded, so that the next daemon would know every
-    /// agent.
+    /// Checks that the last write of the roster succeeded. Otherwise the next daemon might not know
+    /// every agent.
     ///
     /// # Errors
     ///
@@ -38,8 +39,9 @@ impl FilesThread {
         self.write_leads(&roster.lead_sessions)
     }
 
-    /// Writes leads.json, in which a hook looks up whether its program leads a team. If there are
-    /// no lead sessions, removes the file, so that hooks of other programs need not read it.
+    /// Writes leads.json, the list of the programs that lead a team. Hooks look up their own
+    /// program there. If there are no lead sessions, removes the file, so that no hook needs to
+    /// read it.
     fn write_leads(&mut self, leads: &[LeadProcess]) -> Result<(), Error> {
         if self.leads.as_deref() == Some(leads) {
             return Ok(());

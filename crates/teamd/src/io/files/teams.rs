@@ -1,4 +1,4 @@
-//! Creates and deletes teams, and writes their policies and hidden panes.
+//! Creates and deletes teams, and writes their policies and the ids of their hidden panes.
 
 use crate::core::jobs::file_jobs::TeamCreation;
 use crate::core::state::lookup::has_unsupervised_members_error;
@@ -21,7 +21,7 @@ impl FilesThread {
         let result = self.write_new_team(&creation.request, name, creation.created_at);
         lock(&self.shared.creating).remove(name);
         let team_file_path = result?.path().join("config.json");
-        // Forget what is known about an earlier team with the same name.
+        // Forgets the handle and the inbox scans of an earlier team with the same name.
         self.teams.remove(name);
         self.inboxes.forget_team(name);
         let lead_agent_id = AgentId { name: AgentName::lead(), team: name.clone() }.to_string();
@@ -48,13 +48,14 @@ impl FilesThread {
         self.write_policy(name, policy)
     }
 
-    /// Checks whether [`FilesThread::delete`] would refuse. Changes nothing.
+    /// Returns the error with which [`FilesThread::delete`] would refuse to delete the team.
+    /// Changes nothing.
     pub(super) fn check_deletable(&self, request: &DeleteTeamRequest) -> Result<(), ErrorReport> {
         self.open_deletable(request)?.check_deletable().map_err(ErrorReport::from)
     }
 
-    /// Opens a team that is about to be deleted. A crash may have cut off an earlier deletion, so
-    /// the team need not have a config.json.
+    /// Opens a team that is about to be deleted. The team need not have a config.json, because a
+    /// crash may have interrupted an earlier deletion.
     ///
     /// # Errors
     ///
@@ -89,8 +90,8 @@ impl FilesThread {
         Ok(())
     }
 
-    /// Removes the policies and config backups of teams that do not exist, except teams in
-    /// `known_teams`. Such files may be left after a team was deleted incompletely.
+    /// Removes the policies and config backups of teams whose directory does not exist, unless the
+    /// team is in `known_teams`. Such files remain if the deletion of a team is interrupted.
     pub(super) fn remove_orphaned_files(&self, known_teams: &[TeamName]) -> Result<(), Error> {
         for file in self.state.names()? {
             let name = ["policy-", "config-backup-"]
@@ -98,7 +99,7 @@ impl FilesThread {
                 .find_map(|prefix| file.strip_prefix(prefix)?.strip_suffix(".json"));
             let Some(team) = name.and_then(|name| TeamName::parse(name).ok()) else { continue };
             let exists = || !matches!(self.root.team(&team), Err(Error::NoSuchTeam { .. }));
-            // While this lock is held, no other lane begins to create the team.
+            // While this lock is held, no thread of another lane can begin to create the team.
             let creating = lock(&self.shared.creating);
             if !known_teams.contains(&team) && !creating.contains(&team) && !exists() {
                 self.state.remove(&file)?;

@@ -2,8 +2,8 @@
 //! the daemon's own files. With these threads, the event loop never waits for a disk or a file
 //! lock, and teams do not wait for each other.
 //!
-//! In the daemon, only the thread of a team changes the team's files. Each job contains all data
-//! that it needs. The result of a job is sent to the event loop as an event.
+//! No other thread of the daemon changes the files of a team. Each job contains all data that it
+//! needs. Its result is sent to the event loop as an event.
 
 use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
@@ -36,8 +36,8 @@ pub(crate) const ROSTER_FILE: &str = protocol::roster_file::RosterFile::FILE_NAM
 pub(super) struct FilesThread {
     pub(super) shared: Arc<SharedFiles>,
     pub(super) root: Root,
-    /// How many times the root was opened again before this thread took `root`. A higher number in
-    /// `shared` means that the root is a newer one.
+    /// How many times the root was opened again before this thread took `root` from `shared`. If
+    /// the number in `shared` is higher, another thread has opened the root again since then.
     pub(super) root_generation: u64,
     pub(super) state: Arc<StateDir>,
     pub(super) rescan_cache: RescanCache,
@@ -49,15 +49,17 @@ pub(super) struct FilesThread {
     pub(super) config_backups: BTreeMap<TeamName, BaseVersion>,
     /// Recently deregistered members, with the time of their spawn in milliseconds since the epoch.
     pub(super) deregistered: VecDeque<(TeamName, AgentName, u64)>,
-    /// The environment files that the last roster named. `None` before the first roster is written,
-    /// and after an unused file could not be removed.
+    /// The environment files that the last written roster names. `None` before the first roster is
+    /// written. Also `None` if an unused file could not be removed, so that the next write tries
+    /// again.
     pub(super) environments: Option<BTreeSet<String>>,
     /// The content of leads.json. `None` if this daemon has not written the file yet.
     pub(super) leads: Option<Vec<LeadProcess>>,
     pub(super) events: UnboundedSender<CoreEvent>,
 }
 
-/// Starts the thread for the daemon's own files. The sender of jobs starts the threads of teams.
+/// Starts the thread for the daemon's own files, and returns the sender of jobs. The sender starts
+/// the thread of a team when the team has its first job.
 ///
 /// `logged_counts` says how many entries of each inbox the event log has already.
 pub(crate) fn start(
@@ -285,7 +287,8 @@ impl FilesThread {
         Some(done)
     }
 
-    /// Runs a job without a result. A failure is logged as "cannot `action`".
+    /// Runs a job whose result is not reported to the event loop. A failure is only logged, as
+    /// "cannot `action`".
     pub(super) fn run_unanswered(
         &mut self,
         action: &str,
@@ -352,14 +355,15 @@ impl FilesThread {
         Ok(team)
     }
 
-    /// The number of entries, with the lead, in the config.json of a team that the daemon does not
-    /// know yet. `None` if there is no such team. If a call waits for the result, this function
-    /// waits until a program that writes config.json has finished.
+    /// Returns the number of members, including the lead, in the config.json of a team that the
+    /// daemon does not know yet. `None` if there is no such team. Another program may be writing
+    /// config.json at this moment. The function waits for that program only if a client's call
+    /// (`waiting`) needs the result.
     ///
     /// # Errors
     ///
-    /// `InvalidData` if config.json is damaged; other kinds if it cannot be read. If no call waits,
-    /// the result is `None` instead.
+    /// `InvalidData` if config.json is damaged; other kinds if it cannot be read. If no call waits
+    /// for the result, the function returns `None` instead of an error.
     fn count_config_members(
         &mut self,
         name: &TeamName,
@@ -392,7 +396,7 @@ impl FilesThread {
         }
     }
 
-    /// Sends an event for each inbox of a team that lacks a message of the journal.
+    /// Sends an event for each inbox of a team from which a message of the journal is missing.
     pub(super) fn find_missing_messages(&mut self, name: &TeamName) {
         let inboxes = self
             .open_team(name)
@@ -416,8 +420,8 @@ impl FilesThread {
     }
 }
 
-/// Whether a task is in progress and has an owner. The owner may have left the team. So if a scan
-/// finds such a task, its result includes the names of the team's members.
+/// Whether a task is in progress and has an owner. If a scan finds such a task, its result includes
+/// the names of the team's members, because the core checks whether the owner is still one of them.
 pub(super) fn is_claimed(task: &Task) -> bool {
     task.status == TaskStatus::InProgress && task.owner.is_some()
 }

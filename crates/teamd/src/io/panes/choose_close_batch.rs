@@ -7,7 +7,8 @@ use crate::core::jobs::pane_jobs::PaneJob;
 use std::collections::{BTreeSet, VecDeque};
 use tmux::PaneToKill;
 
-/// Maximum number of panes per round trip. It is small, because all results arrive together.
+/// Maximum number of panes per round trip. It is small, because the callers get their results only
+/// when all of these panes are closed.
 const MAX_BATCH: usize = 4;
 
 /// Selects the panes to close in one round trip: the first pane of each window among the

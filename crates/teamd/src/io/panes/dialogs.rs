@@ -1,4 +1,5 @@
-//! Checks whether panes show a dialog. The screens stay in this thread; only the result leaves it.
+//! Finds the dialogs that panes show. The panes thread sends only the dialogs to the event loop,
+//! not the screens.
 
 use crate::core::id::SpawnId;
 use crate::core::jobs::pane_jobs::DialogPane;
@@ -8,8 +9,9 @@ use protocol::terminal_prompts::find_terminal_prompt;
 use std::collections::BTreeMap;
 use tmux::TaggedPane;
 
-/// The question of the dialog on the screen, or else its first line. If there is no dialog, the
-/// prompt of a common program such as git or ssh. `None` if there is neither.
+/// Returns what a program asks on its screen: the question of a dialog, or the dialog's first line
+/// if no question is found. If there is no dialog, the prompt of a common program such as git or
+/// ssh. `None` if there is no prompt either.
 fn dialog_text(screen: &str, patterns: &[String]) -> Option<String> {
     let Some(dialog) = dialog_match::find_dialog(screen, patterns) else {
         return find_terminal_prompt(screen);
@@ -19,8 +21,8 @@ fn dialog_text(screen: &str, patterns: &[String]) -> Option<String> {
 }
 
 impl PaneManager {
-    /// The dialog that each pane shows, as text. Panes whose screen could not be captured are left
-    /// out.
+    /// Returns for each pane the text of the dialog that it shows, or `None` if it shows none.
+    /// Panes whose screen could not be captured are left out.
     pub(super) fn find_dialogs(&mut self, panes: &[DialogPane]) -> BTreeMap<SpawnId, Option<String>> {
         let tagged = panes.iter().map(|pane| TaggedPane { pane: pane.pane, tag: pane.spawn.pane_tag() });
         let tagged: Vec<TaggedPane> = tagged.collect();

@@ -21,7 +21,8 @@ impl PaneManager {
         let PaneSpec { team, layout, .. } = opening;
         create_log_directory(&opening.log);
         mark_spawn_in_log(&opening.log);
-        // After an error the batch may be out of date, so the next pane lists the windows again.
+        // After an error the data in `self.batch` may be out of date. Without it, the windows are
+        // listed again for the next pane.
         let created = self.take_or_create(opening).inspect_err(|_| self.batch = None)?;
         self.last_window.insert(team.clone(), created.window);
         self.pending_layouts.insert(created.window, *layout);
@@ -41,8 +42,8 @@ impl PaneManager {
             self.batch.iter_mut().for_each(OpenBatch::clear_rows);
         }
         outcome.tagged?;
-        // If one of the next two steps has failed, the error is only logged. The agent then runs
-        // without the options of a teamd window, or its output is not recorded.
+        // Errors of setting the window's options and of piping the output are only logged. The
+        // agent then runs in a window without teamd's options, or without a record of its output.
         outcome
             .window_configured
             .unwrap_or_else(|error| tracing::warn!("cannot set up {}: {error}", created.window));
@@ -51,8 +52,8 @@ impl PaneManager {
         Ok(OpenedPane { pane, window, location, epoch, pid })
     }
 
-    /// Takes the pane that was created in advance while the last pane was tagged, or creates a
-    /// pane.
+    /// Returns the pane that was created in advance while the previous pane was tagged. Creates a
+    /// pane if there is none.
     fn take_or_create(&mut self, opening: &PaneSpec) -> Result<CreatedPane, Error> {
         let batch = self.batch.as_mut();
         match batch.and_then(|batch| batch.next_pane.take_if(|(spawn, _)| *spawn == opening.spawn)) {
@@ -66,11 +67,11 @@ impl PaneManager {
         }
     }
 
-    /// Creates a pane. If another tmux server has replaced the known one, connects to the new
-    /// server.
+    /// Creates a pane. If the known tmux server has exited, connects to the new server at its
+    /// address first.
     ///
-    /// `crowded` is a window of the team in which a split has just failed for lack of space. The
-    /// panes of that window are tiled before the window is split again.
+    /// `crowded` is a window of the team in which tmux has just refused a split for lack of space.
+    /// If it is given, its panes are tiled (given equal sizes), and the window is split again.
     fn create_or_reconnect(
         &mut self,
         opening: &PaneSpec,
@@ -78,7 +79,7 @@ impl PaneManager {
     ) -> Result<CreatedPane, Error> {
         let was_connected = self.server.is_some();
         match self.create(opening, crowded) {
-            // No pane was created, because another server answered.
+            // The call has created no pane, because the known server is gone.
             Err(error) if was_connected && is_server_gone(&error) => {
                 self.reconnect()?;
                 self.create(opening, None)
@@ -109,8 +110,9 @@ impl PaneManager {
         }
     }
 
-    /// Finds a window of the team with space for one more pane, and starts a batch. `neighbors` has
-    /// the pane tags of the team's agents. Returns `None` if no window has space.
+    /// Finds a window of the team with space for one more pane. `neighbors` has the pane tags of
+    /// the team's agents. Returns `None` if no window has space. Stores what is now known about the
+    /// windows in `self.batch`, for the next pane.
     ///
     /// The window of the team's last opened pane is checked first. If that window has space, the
     /// panes of other windows are not listed. This saves time in a team of hundreds of agents,
@@ -162,12 +164,13 @@ impl PaneManager {
         Ok(created)
     }
 
-    /// Forgets the daemon's tmux session if it has ended since its id was read. `error` is the
-    /// error with which tmux refused a new window in this session.
+    /// Handles a refused new window: if the daemon's tmux session has ended, forgets its id, so
+    /// that the caller can create a new session. `error` is the error with which tmux refused the
+    /// window.
     ///
     /// # Errors
     ///
-    /// `error` if the session still exists, because tmux then had another reason to refuse.
+    /// `error` if the session still exists: tmux then refused for another reason.
     pub(super) fn forget_ended_session(&mut self, session: SessionId, error: Error) -> Result<(), Error> {
         if self.connect()?.session_exists(session)? {
             return Err(error);
@@ -189,9 +192,9 @@ impl PaneManager {
     /// The name of the tmux session that the daemon creates for its windows if it does not run in a
     /// tmux pane.
     ///
-    /// The name contains the pid of the tmux server. After a tmux server was killed, a plugin may
-    /// restore its sessions in a new server, with the old names. The daemon must not use such a
-    /// restored session, so its own session needs another name.
+    /// The name contains the pid of the tmux server. If a tmux server was killed, a tmux plugin may
+    /// restore its sessions in a new server under the old names. The daemon must not use such a
+    /// restored session, so the name of its own session is different on each server.
     pub(super) fn own_tmux_session_name(&mut self) -> Result<String, Error> {
         Ok(format!("teamd-{}-{}", std::process::id(), self.connect()?.epoch().pid))
     }

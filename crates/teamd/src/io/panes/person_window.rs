@@ -1,5 +1,6 @@
-//! Opens agents' panes beside a person's pane, in the same tmux window. After agents' panes have
-//! left the window, restores its layout, or makes the remaining ones equally high.
+//! Opens agents' panes beside a person's pane, in the same tmux window. When agents' panes leave
+//! the window, the remaining agents' panes get equal heights. When the last of them has left, the
+//! window gets its earlier layout back.
 
 use crate::core::jobs::pane_jobs::{PaneMove, PaneSpec};
 use crate::io::panes::thread::PaneManager;
@@ -38,8 +39,8 @@ impl PaneManager {
         }
     }
 
-    /// Moves a hidden pane beside the person's pane of its team, like
-    /// [`PaneManager::open_beside_person`].
+    /// Moves a hidden pane beside the person's pane of its team. Returns `NotMoved` in the cases in
+    /// which [`PaneManager::open_beside_person`] returns `None`.
     pub(super) fn show_beside_person(
         &mut self,
         rows: &[PaneRow],
@@ -66,13 +67,15 @@ impl PaneManager {
         }
     }
 
-    /// Marks all persons' windows as untidy, because a pane may have left one of them.
+    /// Remembers that all persons' windows must be tidied, because an agent's pane may leave one of
+    /// them.
     pub(super) fn mark_person_windows_untidy(&mut self) {
         self.untidy_windows.extend(self.person_windows.keys());
     }
 
-    /// Tidies the persons' windows that a pane may have left. If this fails, logs the error and
-    /// tries again when the next pane closes or moves, unless the person has closed the window.
+    /// Tidies the persons' windows that an agent's pane may have left: gives the remaining agents'
+    /// panes equal heights, or restores the earlier layout if none remains. After an error, tries
+    /// again when the next pane closes or moves. A window that the person has closed is forgotten.
     pub(super) fn tidy_person_windows(&mut self) {
         for window in std::mem::take(&mut self.untidy_windows) {
             let last_panes = self.person_windows.remove(&window).unwrap_or_default();
@@ -89,13 +92,13 @@ impl PaneManager {
     }
 }
 
-/// Chooses where the next pane of the team opens in the person's window, and returns that window
-/// too. The place is right of the person's pane, or below the team's last pane there. `team_tags`
-/// are the tags of the team's panes.
+/// Chooses where the next pane of the team opens in the person's window. Returns the window and the
+/// place. The place is right of the person's pane, or below the team's last pane in this window.
+/// `team_tags` are the tags of the team's panes.
 ///
 /// Returns `None` if the person's pane does not exist, is hidden, or is in a window of teamd. Also
-/// returns `None` if a pane would become too small, or if a pane of the window is zoomed. tmux does
-/// not report the sizes that panes have without the zoom.
+/// returns `None` if a pane would become too small, or if a pane of the window is zoomed, because
+/// tmux then does not report the normal sizes of the panes.
 fn choose_place(
     rows: &[PaneRow],
     person: &PersonPane,

@@ -2,8 +2,8 @@
 //!
 //! The panes of a team are in tmux windows that have the team's name, in the tmux session that the
 //! daemon runs in. When a window is full, the next pane gets a new window, so that panes stay large
-//! enough to read. If the tmux server exits, the next pane job connects to tmux again, and fails if
-//! there is no connection.
+//! enough to read. If the tmux server exits, the next pane job connects to tmux again. The job
+//! fails if that is not possible.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneMove, PanePresence, PaneResult, PaneVisibility};
@@ -23,14 +23,15 @@ use tmux::{
 };
 use tokio::sync::mpsc::UnboundedSender;
 
-/// The tmux server that the daemon's panes are created on.
+/// The tmux server on which the daemon creates panes, and the daemon's own pane.
 #[derive(Debug, Clone)]
 pub(crate) struct TmuxLocation {
     pub(crate) address: ServerAddress,
     /// The pane that the daemon runs in. New windows are created in its tmux session.
     pub(crate) pane: Option<PaneId>,
-    /// Whether the user did not choose a tmux server. If so, the daemon can run without tmux: if
-    /// tmux is not installed, it supervises only agents without panes.
+    /// Whether the daemon starts even if tmux is not installed. It then supervises only agents
+    /// without panes. True if the user has named no tmux server and does not run the daemon in
+    /// tmux.
     pub(crate) is_optional: bool,
 }
 
@@ -52,14 +53,13 @@ pub(super) struct PaneManager {
     pub(super) tmux_session: Option<SessionId>,
     /// The window of each team's last opened pane.
     pub(super) last_window: BTreeMap<TeamName, WindowId>,
-    /// The batch of panes that are being opened in a row, with what is known about the team's
-    /// windows. Any job that does not open a pane ends the batch. Otherwise this data could be out
-    /// of date, because a user may move panes.
+    /// What is known about the windows of a team while several of its panes are opened in a row.
+    /// Set to `None` before a job of another kind runs, because a user may move panes meanwhile.
     pub(super) batch: Option<OpenBatch>,
     /// Windows to lay out, because their panes have changed.
     pub(super) pending_layouts: BTreeMap<WindowId, Layout>,
-    /// Persons' windows in which agents' panes were opened, each with these panes. The set of panes
-    /// is empty if an earlier daemon opened them.
+    /// Persons' windows in which agents' panes were opened, each with the set of these panes. The
+    /// set is empty if an earlier daemon opened the panes, because this daemon does not know which.
     pub(super) person_windows: BTreeMap<WindowId, BTreeSet<PaneId>>,
     /// Windows of `person_windows` to tidy, because a pane may have left them.
     pub(super) untidy_windows: BTreeSet<WindowId>,
@@ -70,8 +70,8 @@ pub(super) struct PaneManager {
 ///
 /// # Errors
 ///
-/// If tmux cannot be started or is too old. If the location says that tmux is optional, a missing
-/// tmux program is not an error.
+/// If tmux cannot be started or is too old. A missing tmux program is no error if
+/// `tmux_location.is_optional` is true.
 pub(crate) fn start(
     tmux_location: TmuxLocation,
     events: UnboundedSender<CoreEvent>,
@@ -106,9 +106,9 @@ pub(crate) fn start(
 impl PaneManager {
     /// Runs pane jobs until the queue is closed.
     ///
-    /// Windows whose panes have changed are laid out when the queue has no job that opens or moves
-    /// a pane. So thirty spawns at once cause only one new layout. Jobs that only change labels do
-    /// not delay the layout.
+    /// If panes of a window have changed, the window gets its layout only when the queue has no job
+    /// that opens or moves a pane. So thirty spawns at once change the layout only once. Other
+    /// jobs, such as changes of labels, do not delay the layout.
     pub(super) fn run(&mut self, queue: &Receiver<PaneJob>) {
         let mut waiting = VecDeque::new();
         loop {
@@ -136,8 +136,8 @@ impl PaneManager {
     /// Closes several panes at the head of the queue in one round trip to tmux, at most one pane
     /// per window.
     ///
-    /// If tmux does not close a pane in this round trip, its job stays in the queue and closes the
-    /// pane later. Does nothing if there is only one pane to close.
+    /// If tmux does not close one of the panes in this round trip, the job for that pane stays in
+    /// the queue and closes it later. Does nothing if there is only one pane to close.
     pub(super) fn close_batch(&mut self, waiting: &mut VecDeque<PaneJob>) {
         let batch = choose_close_batch::choose_close_batch(waiting);
         if batch.len() < 2 {
@@ -158,7 +158,8 @@ impl PaneManager {
                     *window = None;
                     continue;
                 }
-                // All jobs fail at once, because each job alone would take as long to fail.
+                // After an error such as a timeout, all jobs of the batch fail: if each were tried
+                // alone, each would take as long to fail.
                 Err(error) => Some(error.clone()),
             };
             let spawn = spawn.clone();
@@ -168,7 +169,7 @@ impl PaneManager {
         }
     }
 
-    /// Moves out of teamd's sessions what is not teamd's. A failure is only logged.
+    /// Moves foreign windows, panes and clients out of teamd's sessions. A failure is only logged.
     fn move_out_foreigners(&mut self) {
         if let Err(error) = self.connect().and_then(TmuxServer::move_out_foreigners) {
             tracing::debug!("cannot move other people's windows out of teamd's sessions: {error}");
@@ -209,7 +210,8 @@ impl PaneManager {
                     PaneVisibility::Hidden => self.hide(&pane_move),
                     PaneVisibility::Shown => self.show(&pane_move),
                 };
-                // tmux does not report a pane that a person opens beside a hidden one.
+                // A person may have opened a pane beside a hidden one. tmux does not report this,
+                // so it is checked now.
                 if result.is_ok() {
                     self.move_out_foreigners();
                 }
@@ -267,7 +269,7 @@ impl PaneManager {
             let mut server = TmuxServer::connect(&self.tmux_location.address, Box::new(handle_notice))?;
             let windows = server.windows_with_stored_layout();
             let windows = windows.inspect_err(|error| tracing::debug!("cannot list the windows: {error}"));
-            // Their last pane may have closed while no daemon ran.
+            // The last agent's pane of such a window may have closed while no daemon ran.
             self.untidy_windows = windows.unwrap_or_default().into_iter().collect();
             self.person_windows =
                 self.untidy_windows.iter().map(|window| (*window, BTreeSet::new())).collect();
@@ -322,10 +324,11 @@ impl PaneManager {
     }
 }
 
-/// tmux's words for a pane whose terminal or process the kernel did not give it.
+/// Part of tmux's error message if the kernel refuses the terminal or the process for a new pane.
 const FORK_FAILED: &str = "fork failed";
 
-/// Whether the tmux server has exited: another server answers at its address, or none does.
+/// Whether the error means that the tmux server has exited: another server replies at its address,
+/// or none replies.
 pub(super) fn is_server_gone(error: &Error) -> bool {
     matches!(error, Error::OtherServer { .. } | Error::Connect { .. })
 }

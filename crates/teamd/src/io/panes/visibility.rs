@@ -23,7 +23,7 @@ impl PaneManager {
         Ok(())
     }
 
-    /// Moves a hidden pane back to a window of its team. The panes stay in the order in which their
+    /// Moves a hidden pane back to a window of its team, at its place in the order in which the
     /// members joined the team. A visible pane stays where it is.
     pub(super) fn show(&mut self, pane_move: &PaneMove) -> Result<(), Error> {
         let rows = self.connect()?.list_panes()?;
@@ -40,8 +40,8 @@ impl PaneManager {
     }
 
     fn show_in_team_window(&mut self, rows: &[PaneRow], pane_move: &PaneMove) -> Result<MoveOutcome, Error> {
-        // `neighbors` lacks the shown pane if its agent was spawned with a window of its own. Such
-        // a pane must not share a window.
+        // If an agent was spawned with a window of its own, its pane must not share a window. In
+        // this case `neighbors` does not contain the tag of the pane.
         if !pane_move.neighbors.contains(&pane_move.owner) {
             return Ok(MoveOutcome::NotMoved);
         }
@@ -80,9 +80,10 @@ impl PaneManager {
     }
 }
 
-/// The place of a shown pane in a window with panes of its team, in the order in which the members
-/// joined. The place is below the pane of the last member before it, or else above the pane of the
-/// first member after it. `None` if the window has no pane of the team.
+/// Returns where the pane of `pane_move` is inserted into a window of its team, so that the panes
+/// stand in the order in which their members joined. This is below the pane of the closest member
+/// that joined before, or else above the pane of the closest member that joined after. `None` if
+/// the window has no pane of the team.
 pub(super) fn place_in_joining_order(
     rows: &[PaneRow],
     window: WindowId,

@@ -1,5 +1,5 @@
-//! Remembers the panes in a team's tmux windows while several panes are opened in a row. This saves
-//! the round trips that would list the panes again.
+//! Remembers the panes in a team's tmux windows while several panes are opened in a row. So the
+//! daemon need not ask tmux for the list of panes before each new pane.
 
 use crate::core::id::SpawnId;
 use crate::core::jobs::pane_jobs::PaneSpec;
@@ -7,12 +7,12 @@ use crate::io::panes::window_space::window_with_space;
 use protocol::name::TeamName;
 use tmux::{CreatedPane, Error, PaneRow, PaneTag, WindowId};
 
-/// A run of panes of one team that are opened without another job between them.
+/// Panes of one team that are opened one after another, without another job between them.
 pub(crate) struct OpenBatch {
     pub(super) team: TeamName,
     /// The window for the next pane, if it has space, and the panes in it.
     pub(super) window: Option<(WindowId, Vec<PaneRow>)>,
-    /// All other windows of the team were full when they were last listed.
+    /// Whether all other windows of the team were full when they were last listed.
     pub(super) others_are_full: bool,
     /// The result of creating the next agent's pane in advance.
     pub(super) next_pane: Option<(SpawnId, Result<CreatedPane, Error>)>,
@@ -24,13 +24,13 @@ impl OpenBatch {
         window_with_space(&self.window.as_ref()?.1, &next.neighbors, next.layout)
     }
 
-    /// Forgets what is known about the windows. Keeps the pane that was created in advance.
+    /// Forgets the windows and their panes, but keeps the pane that was created in advance.
     pub(super) fn clear_rows(&mut self) {
         (self.window, self.others_are_full) = (None, false);
     }
 
-    /// Adds a new pane to the list of panes in its window. The row of the new pane is a copy of the
-    /// first row of that window, with the pane's own id, pid and tag.
+    /// Adds a new pane to the remembered rows of its window. A row describes one pane. The new row
+    /// is a copy of the window's first row, with the new pane's own id, pid and tag.
     pub(super) fn add_pane(&mut self, created: &CreatedPane, owner: &PaneTag) {
         let owner = Some(owner.as_str().to_owned());
         match &mut self.window {
@@ -48,7 +48,7 @@ impl OpenBatch {
     }
 }
 
-/// The row of the only pane in a new window of the daemon.
+/// Returns the row of a pane that is alone in a new window.
 pub(super) fn only_row(created: &CreatedPane, owner: Option<String>) -> PaneRow {
     let CreatedPane { pane, window, session, pid, width, height, .. } = *created;
     PaneRow {

@@ -1,5 +1,5 @@
-//! Finds the windows of a team and computes how many panes fit into a window. The functions use
-//! only rows from a list of panes that the caller has read, and run no tmux command.
+//! Finds the windows of a team and computes how many panes fit into a window. The functions run no
+//! tmux command: the caller passes a list of panes, with one row for each pane.
 
 use crate::core::id::SpawnId;
 use protocol::control::Layout;
@@ -20,7 +20,7 @@ pub(crate) fn find_visible(rows: &[PaneRow], panes: Vec<(SpawnId, PaneId, PaneTa
 /// pane would make its panes smaller than this.
 pub(super) const MIN_PANE: (u32, u32) = (60, 12);
 
-/// The smallest pane that a layout may have, in columns and rows. If a layout needs smaller panes,
+/// The smallest pane that a layout may have, in columns and rows. If a layout needed smaller panes,
 /// tmux would make the window larger than its terminal.
 const TMUX_MIN_PANE: (u32, u32) = (10, 2);
 

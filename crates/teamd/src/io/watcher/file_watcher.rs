@@ -3,8 +3,8 @@
 //!
 //! The watcher watches only directories, because the watch of a single file ends when the file is
 //! replaced by a rename. A core event names the changed file but does not say what changed. One
-//! change may cause several events, and several changes may cause only one. If the kernel's queue
-//! of file events overflows, the core rescans all files.
+//! change may cause several events, and several changes may cause only one event. If the kernel's
+//! queue of file events overflows, the core rescans all files.
 
 use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
@@ -18,8 +18,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// The directories of a team that are watched. A parent comes before its child. So if the child is
-/// created while the watches are added, the watch on the parent reports the new child.
+/// Returns the directories of a team that are watched, in the order in which they get their
+/// watches. A parent comes first: if its child is created meanwhile, the watch on the parent
+/// reports that.
 pub(crate) fn directories(root: &Path, team: &TeamName) -> [PathBuf; 3] {
     let home = root.join("teams").join(team.as_str());
     let inboxes = home.join("inboxes");
@@ -32,7 +33,8 @@ pub(super) fn relative_parts<'a>(root: &Path, path: &'a Path) -> Vec<&'a str> {
     below.filter_map(|part| part.to_str()).collect()
 }
 
-/// The core event for a change of `path`. `None` for temporary files, locks and all other files.
+/// The core event for a change of the file or directory `path`. `None` for files that the daemon
+/// does not read, such as locks and temporary files.
 pub(crate) fn event_for(root: &Path, path: &Path) -> Option<CoreEvent> {
     match relative_parts(root, path).as_slice() {
         ["teams", file] if file.starts_with(".probe.") => Some(CoreEvent::ProbeSeen),
@@ -71,18 +73,18 @@ pub(super) fn is_root_directory(root: &Path, path: &Path) -> bool {
     path == root || matches!(relative_parts(root, path).as_slice(), ["teams" | "tasks"])
 }
 
-/// The event for a change in a directory of the team `name`, which belongs to a Claude Code
-/// session. `None` for any other team: for its new directories, `handle_event` reports an overflow,
-/// so that the core rescans all files.
+/// Returns the event for a change of a directory of the team `name`, if the team belongs to a
+/// Claude Code session. `None` for any other team: if such a team gets a new directory,
+/// `handle_event` reports an overflow instead, so that the core rescans all files.
 pub(super) fn session_team_event(name: &str) -> Option<CoreEvent> {
     let team = TeamName::parse(name).ok().filter(TeamName::is_claude_session)?;
     Some(CoreEvent::SessionTeamChanged { team })
 }
 
-/// Whether the event queue already has a [`CoreEvent::WatcherOverflow`].
+/// A flag that is set while the event queue has a [`CoreEvent::WatcherOverflow`].
 ///
-/// The watcher sends this event only if none is in the queue. Otherwise each of many changes would
-/// add one more event, and other events would wait behind all of them.
+/// The watcher sends this event only if none is in the queue. Otherwise many changes at once would
+/// put as many of these events into the queue, and other events would wait behind them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OverflowFlag(Arc<AtomicBool>);
 
@@ -109,7 +111,7 @@ pub(crate) struct FileWatcher {
     pub(super) root: PathBuf,
     /// The error if the directory of the barriers cannot be watched.
     pub(super) barriers: Result<Barriers, String>,
-    /// A failed watch has been logged. Further failures are not logged.
+    /// Whether a failed watch has been logged already. Further failures are not logged.
     pub(super) is_failure_logged: bool,
 }
 
@@ -127,9 +129,9 @@ impl FileWatcher {
         for directory in ["teams", "tasks"] {
             watcher.watch(&root.join(directory), RecursiveMode::NonRecursive)?;
         }
-        // If the directory `teams` or `tasks` is removed while the daemon has it open, only a watch
-        // on its parent reports the removal. If the parent cannot be watched, the next rescan finds
-        // the removal.
+        // The daemon keeps `teams` and `tasks` open. If such a directory is removed, only a watch
+        // on its parent, the root, reports this. If the root cannot be watched, the next rescan
+        // finds the removal.
         watcher.watch(root, RecursiveMode::NonRecursive).ok();
         let watched = barriers.ensure_directory().map_err(notify::Error::io);
         let watched = watched.and_then(|directory| watcher.watch(directory, RecursiveMode::NonRecursive));
@@ -182,8 +184,8 @@ impl FileWatcher {
     /// Ends the watches of a team's directories.
     pub(crate) fn unwatch_team(&mut self, team: &TeamName) {
         for directory in directories(&self.root, team) {
-            // This fails if the directory was removed, because the kernel has then removed its
-            // watch.
+            // An error only means that there is no watch. For example, the kernel has removed the
+            // watch together with the directory.
             self.watcher.unwatch(&directory).ok();
         }
     }
@@ -231,9 +233,9 @@ pub(super) fn wake_owner(event: CoreEvent, wake_sockets: &WakeSockets) -> CoreEv
 
 /// Whether the watcher can ignore an event of this kind.
 ///
-/// Of the access events, only the closing of a written file means that the file has changed. For a
-/// rename within a directory, `notify` sends an event for each name, and an event with both names.
-/// The event with both names is ignored.
+/// An access event is ignored unless a file was closed after writing, because only this means that
+/// the file has changed. For a rename within a directory, `notify` sends one event for the old
+/// name, one for the new name, and one with both names. The last one is ignored.
 pub(super) fn is_irrelevant(kind: notify::EventKind) -> bool {
     use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
     match kind {
@@ -242,7 +244,8 @@ pub(super) fn is_irrelevant(kind: notify::EventKind) -> bool {
     }
 }
 
-/// Where the watcher reports: wake sockets of inbox owners, the overflow flag, the event queue.
+/// Where the watcher sends its reports: the wake sockets of inbox owners, the overflow flag and the
+/// event queue.
 pub(crate) type WatchSinks = (WakeSockets, OverflowFlag, UnboundedSender<CoreEvent>);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The watcher thread: adds and removes watches for the event loop.
 //!
 //! Adding a watch blocks until all queued file events are delivered, which takes long after many
-//! changes. The event loop must not wait for that, so this thread does.
+//! changes. This thread waits for that, so the event loop need not.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::watcher_command::WatcherCommand;
@@ -61,7 +61,8 @@ impl WatcherThread {
         FileWatcher::start(&self.root, self.barriers.clone(), self.sinks.clone())
     }
 
-    /// Replaces the watcher by a new one, which watches the root and no team.
+    /// Replaces the file watcher by a new one, which watches only the root's own directories and no
+    /// team.
     fn watch_root(&mut self) {
         let watcher = self.start_watcher();
         if let Err(error) = &watcher {

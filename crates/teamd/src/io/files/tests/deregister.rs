@@ -84,8 +84,8 @@ fn a_shutdown_request_is_not_sent_again() {
     assert_eq!(count_after_sending(vec![request.clone()]), before + 1);
 }
 
-/// If the order were different, the next daemon would report the exit again, with another text, and
-/// would not know the shutdown request.
+/// The roster must be saved first. Otherwise the next daemon might report an exit again, with
+/// another text, and might not know a shutdown request that was sent.
 #[test]
 fn exits_are_reported_and_shutdowns_requested_only_after_the_roster_is_saved() {
     let dir = tempfile::tempdir().unwrap();

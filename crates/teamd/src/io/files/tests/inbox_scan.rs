@@ -85,8 +85,8 @@ fn scan_lead_inbox(files: &mut FilesThread) -> InboxScanResult {
     }
 }
 
-/// Scans the lead's inbox until there is no more. Returns the number of scans, the numbers of new,
-/// already logged and restored messages, and the last unread count.
+/// Scans all chunks of the lead's inbox. Returns the number of scans, the numbers of new, already
+/// logged and restored messages, and the last unread count.
 fn scan_counts(files: &mut FilesThread) -> (usize, [usize; 3], Option<usize>) {
     let (mut count, mut sums) = (0, [0; 3]);
     loop {

@@ -64,7 +64,7 @@ fn new_member_gets_the_messages_to_an_earlier_one_but_no_requests() {
     assert_eq!(fresh, ["go"]);
 }
 
-/// The spawn that planned has read the approval, and was ended for it.
+/// The previous spawn made the plan, read the approval, and was then ended.
 #[test]
 fn approval_that_was_read_is_sent_again_to_the_spawn_that_works_by_it() {
     let dir = tempfile::tempdir().unwrap();
