@@ -3,25 +3,26 @@
 PREFIX ?= /usr/local
 CARGO  ?= cargo
 TARGET  = $(or $(CARGO_TARGET_DIR),target)
-# The fault tests write here how much they have tried.
+# The directory to which the tests write their figures: how many cases they have tried.
 FIGURES = $(abspath $(TARGET))/figures
-# Most of a test's time is waiting, for a program or a deadline.
+# Two tests run at once on each processor, because a test spends most of its time waiting.
 TEST_THREADS = $$(($$(getconf _NPROCESSORS_ONLN) * 2))
-# A person types the programs in bin. They start those in libexec, which they find beside themselves or in
-# ../libexec/teamd.
+# The programs in bin are for people. They start the programs in libexec, which they look for in their own directory and
+# in ../libexec/teamd.
 BIN      = teamctl teamd
 LIBEXEC  = teamd-shim teamd-acp teamd-mcp teamd-top
 PROGRAMS = $(BIN) $(LIBEXEC)
 
-# The programs as they are installed: linked statically with the C library if there is one for that. Each starts sooner
-# then, and a shim takes a quarter less memory. `make STATIC=` leaves the linking to cargo.
+# Builds the programs as they are installed. If the machine has a static C library, they are linked with it: then they
+# start faster, and a shim needs a quarter less memory. `make STATIC=` links them in cargo's usual way.
 STATIC ?= $(if $(wildcard $(shell $(CC) -print-file-name=libc.a)),-C target-feature=+crt-static)
 build:
 	for program in $(PROGRAMS); do \
 	    $(CARGO) rustc --release --locked -p teamd-agents --bin $$program -- $(STATIC) || exit; \
 	done
 
-# Checks format, lints, documentation and licences. A warning is an error.
+# Checks format, lints, documentation, spelling, and the licences and known vulnerabilities of dependencies. A warning
+# is an error.
 check:
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
@@ -33,8 +34,8 @@ check:
 	scripts/check-advisories
 	scripts/check-spelling
 
-# Runs every test: with the real tmux, real foreign writers, the fault tests at their usual size, and every parser under
-# libFuzzer for some seconds. Installs what the tests need. What they tried is written below target/figures.
+# Runs all tests, and fuzzes each parser for ten seconds. Installs what the tests need: they run the real tmux, and
+# other programs that write to team files. How many cases the tests have tried is written below target/figures.
 test:
 	scripts/need c++
 	scripts/prepare-tests
@@ -44,12 +45,13 @@ test:
 	    $(CARGO) test --workspace --locked --no-fail-fast
 	FIGURES=$(FIGURES) scripts/fuzz 10
 
-# Runs real agent programs against a scripted model. Opt-in: it installs them below target/.
+# Tests with real agent programs, which talk to a simulated model. Not part of `make test`, because it downloads the
+# programs and installs them below target/.
 test-agents:
 	tests/compat/run-agents
 
-# Runs three versions of Claude Code from npm as teammates, against a scripted model and without a network.
-# Opt-in, since it downloads them: `make test-claude RUNS=3`.
+# Tests with three versions of Claude Code as teammates, which talk to a simulated model and have no network. Not part
+# of `make test`, because it downloads them from npm. `make test-claude RUNS=3` runs the tests three times.
 CLAUDE_VERSIONS ?= 2.1.45 2.1.158 latest
 RUNS ?= 1
 test-claude:
@@ -64,15 +66,16 @@ test-claude:
 	TEAMD_TEST_CLAUDE="$$dir" RUNS=$(RUNS) tests/compat/offline \
 	    $(CARGO) test --offline --quiet -p teamd-tests --test claude
 
-# Shows a team of three workers that surveys this repository, live in tmux, and ends.
+# Runs a team of three workers from a file, and shows it in tmux: scripts/demo.
 demo:
 	scripts/need tmux
 	$(CARGO) build --bins --locked
 	scripts/demo
 
+# Puts temporary files into memory if possible, so that figures do not depend on the disk.
 IN_MEMORY = TMPDIR=$${TMPDIR:-$$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)}
 
-# Measures the figures of docs/performance.md on this machine; ROWS names some of them.
+# Measures the figures of docs/performance.md on this machine. With ROWS, measures only the rows that ROWS names.
 bench: build
 	scripts/need tmux node
 	cd tests/compat/writers && npm ci --silent --ignore-scripts --no-audit --no-fund
@@ -95,7 +98,7 @@ book:
 	    sed 's|^- \[Run files\]|- [Commands](docs/commands.md)\n&|' >$(PAGES)/src/SUMMARY.md
 	mdbook build $(PAGES)
 
-# Not for people: man pages and completions, written by the teamctl that was built.
+# Writes man pages and shell completions, with the teamctl that was built. `install` and `deb` need this.
 SHARE = $(TARGET)/release/share
 share: build
 	rm -rf $(SHARE)
@@ -104,8 +107,8 @@ share: build
 	    $(TARGET)/release/teamctl completions $$shell >$(SHARE)/teamctl.$$shell || exit; \
 	done
 
-# Installs programs, man pages and completions below PREFIX. Removes those in bin that an older release installed there,
-# since they would be found first.
+# Installs programs, man pages and completions below PREFIX. Older releases had the programs of libexec in bin. They are
+# removed from bin, because teamctl would find them first.
 BELOW = $(DESTDIR)$(PREFIX)
 install: share
 	install -d $(BELOW)/bin $(BELOW)/libexec/teamd $(BELOW)/share/man/man1
@@ -117,7 +120,7 @@ install: share
 	install -D -m 644 $(SHARE)/teamctl.zsh $(BELOW)/share/zsh/site-functions/_teamctl
 	install -D -m 644 $(SHARE)/teamctl.fish $(BELOW)/share/fish/vendor_completions.d/teamctl.fish
 
-# Builds the Debian package below target/debian. scripts/deb-test tries it.
+# Builds the Debian package below target/debian. scripts/deb-test tests it.
 deb: share
 	scripts/need cargo-deb
 	gzip -9n $(SHARE)/man/*

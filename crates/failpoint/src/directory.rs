@@ -1,12 +1,15 @@
-//! The failpoint directory. Through its two files a test arms one failpoint and learns which
-//! failpoints programs have reached.
+//! Reads and writes the failpoint directory, which `$TEAMD_FAILPOINTS` names. A test uses its two
+//! files to arm one failpoint, which means to give it an action, and to learn which failpoints the
+//! programs have reached.
 //!
-//! - `armed` is written by the test. It has one line, `ACTION PROGRAM FAILPOINT NTH`: the program
-//!   `PROGRAM` takes the action when the failpoint is reached for the `NTH` time. The action is
-//!   `kill`, `pause`, `panic` or `error`.
+//! - `armed` is written by the test. It has one line, `ACTION PROGRAM FAILPOINT NTH`. The process
+//!   of `PROGRAM` that reaches the failpoint for the `NTH` time, counted over all processes of
+//!   `PROGRAM`, takes the action. `kill` kills this process, `pause` stops it, `panic` makes it
+//!   panic. `error` makes the system call after the failpoint fail.
 //! - `hits` is written by the programs. Each time a program reaches a failpoint, it appends the
-//!   line `PROGRAM FAILPOINT KIND PID`. A program that takes the action also appends `acted PID`. A
-//!   program locks the file while it appends, so the lines of all processes are in order.
+//!   line `PROGRAM FAILPOINT KIND PID`. `KIND` is `call` if the action `error` is possible,
+//!   otherwise `plain`. A program that takes the action also appends `acted PID`. A program locks
+//!   the file while it appends and counts, so exactly one process finds that its hit is the `NTH`.
 //!
 //! If one of the files is missing or unreadable, no program takes an action.
 
@@ -21,19 +24,19 @@ use std::sync::OnceLock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailpointKind {
     Plain,
-    /// A system call, which the action `error` makes fail.
+    /// A system call follows. The action `error` makes this call fail.
     BeforeCall,
 }
 
-/// The directory with `armed` and `hits`, and the file name of this program.
+/// The failpoint directory, and the file name of this program.
 struct FailpointDirectory {
     directory: PathBuf,
     program: String,
 }
 
-/// Records that this program has reached `failpoint`, and takes the armed action if there is one
-/// for this hit. Returns the error with which the system call after the failpoint must fail, or
-/// `None` if the call must run normally.
+/// Appends the hit of `failpoint` by this program to the file `hits`. If a test has armed the
+/// failpoint for this hit, the armed action is taken. Returns the error that the caller must return
+/// instead of making its system call. `None` if the caller must continue normally.
 pub(crate) fn hit(failpoint: &'static str, kind: FailpointKind) -> Option<Errno> {
     static DIRECTORY: OnceLock<Option<FailpointDirectory>> = OnceLock::new();
     let directory = DIRECTORY.get_or_init(FailpointDirectory::from_env).as_ref()?;
@@ -48,7 +51,7 @@ pub(crate) fn hit(failpoint: &'static str, kind: FailpointKind) -> Option<Errno>
 }
 
 fn signal_self(signal: Signal) {
-    // The own process exists, so this cannot fail.
+    // This process exists, so the signal cannot fail.
     kill_process(getpid(), signal).unwrap_or_default();
     if signal == Signal::KILL {
         std::process::abort();
@@ -63,7 +66,8 @@ impl FailpointDirectory {
         Some(FailpointDirectory { directory, program: program.file_name()?.to_string_lossy().into_owned() })
     }
 
-    /// Adds a line to `hits`. Returns the action if this hit is armed.
+    /// Adds a line to `hits`. Returns the action that this process must take, or `None` if the test
+    /// has armed another failpoint, another hit, or nothing.
     fn record_hit(&self, failpoint: &str, kind: FailpointKind) -> Option<String> {
         let path = self.directory.join("hits");
         let mut hits = File::options().read(true).append(true).open(path).ok()?;
@@ -77,7 +81,8 @@ impl FailpointDirectory {
     }
 }
 
-/// Returns the action if the last line of `hits` is the hit for which the action is armed.
+/// Returns the action in the file `armed` if it is for this program and `failpoint`, and if `hits`
+/// has as many lines of both as `NTH` says.
 fn armed_action(armed: &Path, program: &str, failpoint: &str, hits: &mut File) -> Option<String> {
     let armed = std::fs::read_to_string(armed).ok()?;
     let [action, armed_program, armed_failpoint, nth] =

@@ -78,8 +78,8 @@ pub struct SpawnOptions {
     /// Tool that the agent may not use; may be repeated
     #[cfg_attr(feature = "clap", arg(long, value_name = "TOOL"))]
     pub deny: Vec<String>,
-    /// Whether the member is started again after its agent crashes, or exits with a code other than 0. The starts
-    /// follow after 0.5 s, 1 s, 2 s and so on, up to 5 minutes. There are at most N starts in an hour (12 without N)
+    /// Whether the member is started again after its agent crashes or exits with a code other than 0. The delays before
+    /// the starts are 0.5 s, 1 s, 2 s and so on, up to 5 minutes. There are at most N starts in an hour (12 without N)
     /// [default: never]
     #[cfg_attr(feature = "clap", arg(long, value_name = "never|on-failure|on-failure:N"))]
     pub restart: Option<RestartPolicy>,
@@ -119,8 +119,9 @@ fn after_help(examples: &str) -> String {
     )
 }
 
-/// Warnings for the user about the profile of a spawn request. One says that the profile was never
-/// tried. The other says that the agent gets no messages until a person begins a turn in its pane.
+/// Returns the warnings that the user gets about the profile of a spawn request. There are two: the
+/// profile was never tried with its program; and the agent gets no messages until a person types a
+/// first prompt in its pane.
 pub fn profile_warnings(request: &control::SpawnRequest) -> Vec<String> {
     let profile =
         request.env.get("TEAMD_PROFILE").and_then(|name| ProfileRegistry::for_user().profile(name).ok());
@@ -135,15 +136,15 @@ pub fn profile_warnings(request: &control::SpawnRequest) -> Vec<String> {
     untried.into_iter().chain(without_prompt).collect()
 }
 
-/// Builds the spawn request for the daemon. Everything that can be checked without the daemon is
-/// checked here.
+/// Checks the options and builds the spawn request that the caller sends to the daemon. Everything
+/// that can be checked without the daemon is checked here.
 ///
-/// `config` is `None` if the team does not exist yet. A prompt `-` stands for standard input; the
-/// caller must replace it by the text before the call.
+/// `config` is `None` if the team does not exist yet. If the prompt in `options` is `-`, which
+/// stands for standard input, the caller must first replace it by the text.
 ///
 /// # Errors
 ///
-/// `Usage`, `Config` or `MissingPath`, with a message for the user.
+/// An error of the kind `Usage`, `Config` or `MissingPath`, with a message for the user.
 pub fn build_spawn_request(
     root: &Path,
     team: TeamName,
@@ -175,11 +176,12 @@ pub fn build_spawn_request(
     Ok(resolved.into_request(options, launch))
 }
 
-/// The parts of a spawn request that are checked or looked up from the options.
+/// The parts of a spawn request that were derived from the options, and checked.
 struct ResolvedSpawn {
     team: TeamName,
     name: AgentName,
-    /// The placeholder for the member's name in `argv`. `None` unless the daemon chooses the name.
+    /// The placeholder for the member's name in `argv`, if the daemon chooses the name. Otherwise
+    /// `None`.
     stand_in: Option<AgentName>,
     cwd: PathBuf,
     env: BTreeMap<String, String>,
@@ -220,8 +222,8 @@ fn search_path(requested_env: &BTreeMap<String, String>) -> String {
     requested_env.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default()
 }
 
-/// The model of the new member: the model in the options. If they have none, the model of the agent
-/// type, and if that has none, the model of the team.
+/// Chooses the model of the new member: the model in the options, or else the model of the agent
+/// type, or else the model of the team's lead. `None` if none of these has a model.
 fn choose_model(
     options: &SpawnOptions,
     definition: Option<&AgentType>,
@@ -254,8 +256,9 @@ fn check_program(launch: &Launch, cwd: &Path, env: &BTreeMap<String, String>) ->
     }
 }
 
-/// Whether there is a default profile for members that name no profile. `env` are `NAME=VALUE`
-/// pairs that override the caller's environment variables.
+/// Whether a member can be spawned without `--profile` and without a command, because there is a
+/// default profile. `env` has the `NAME=VALUE` pairs of `--env`; a `PATH` in it says where the
+/// default profile's program is looked for.
 pub fn has_default_profile(cwd: &Path, env: &[String]) -> bool {
     let path = search_path(&spawn_environment::parse_env_options(env).unwrap_or_default());
     ProfileRegistry::for_user().has_default_profile(|program| program_exists(program, cwd, &path))
@@ -286,7 +289,8 @@ fn select_profile(options: &SpawnOptions, cwd: &Path, path: &str) -> Result<Opti
     profile.map(Some)
 }
 
-/// The launch of the command in the options, or of the profile's program.
+/// Builds the launch of the profile's program, or of the command in the options if `profile` is
+/// `None`.
 fn build_launch(
     options: &SpawnOptions,
     facts: &MemberFacts<'_>,
@@ -313,8 +317,8 @@ fn build_launch(
     })
 }
 
-/// The text that tells the agent about its team. The text is shorter if the team does not exist yet
-/// and `facts.config` is therefore `None`.
+/// Writes the instructions: the text that tells the agent its name, its team and how to work in the
+/// team. The text is shorter if `facts.config` is `None`, because the team does not exist yet.
 fn instructions(facts: &MemberFacts<'_>) -> String {
     protocol::instructions::render(&protocol::instructions::InstructionContext {
         name: facts.name,
@@ -325,7 +329,8 @@ fn instructions(facts: &MemberFacts<'_>) -> String {
     })
 }
 
-/// The launch of a command without a profile. Options that need a profile are refused.
+/// Builds the launch of the command in the options, which has no profile. Options that need a
+/// profile are refused.
 fn launch_command(options: &SpawnOptions) -> Result<Launch, ErrorReport> {
     if options.mode == Some(PermissionMode::Plan) {
         let message = "cannot start a command in the mode plan: nothing says how it only reads";
@@ -346,9 +351,10 @@ fn launch_command(options: &SpawnOptions) -> Result<Launch, ErrorReport> {
     Ok(Launch { argv: options.command.clone(), delivery: Delivery::Pull, ..Launch::default() })
 }
 
-/// Creates a random placeholder for a name that the daemon will choose. It stands in the member's
-/// arguments until the daemon replaces it. It has the maximum length of a name, so no argument
-/// becomes longer then.
+/// Creates a random placeholder for the member's name, for a spawn in which the daemon chooses the
+/// name (`--unique`). The daemon replaces the placeholder in the agent's arguments by the name. The
+/// placeholder has the maximum length of a name, so no argument becomes longer than it was when its
+/// length was checked.
 fn placeholder_name() -> AgentName {
     AgentName::new_unchecked(&format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
 }
@@ -360,7 +366,7 @@ fn read_agent_type(root: &Path, agent_type: Option<&str>) -> Result<Option<Agent
     Ok(text.map(|text| parse_agent_type::parse_agent_type(&text)))
 }
 
-/// The team's model, which is the lead's. `None` if the lead has none.
+/// The model of the team's lead. `None` if the lead has none.
 fn team_model(config: &TeamConfig) -> Option<String> {
     Some(lead_of(config)?.model.clone()).filter(|model| !model.is_empty())
 }

@@ -4,8 +4,9 @@ use crate::profile::{Profile, ProfileKind};
 use crate::registry::{built_in_names, built_in_profile};
 use protocol::dialog_match::{dialog_question, find_dialog};
 
-/// The relevant parts of screens with an open dialog, from claude 2.1.45 and 2.1.330, codex
-/// 0.169.0, gemini 0.61.0 and copilot 1.0.102.
+/// Screens with an open dialog: the name of a program, and the part of its screen that shows the
+/// dialog. They were recorded from claude 2.1.45 and 2.1.330, codex 0.169.0, gemini 0.61.0 and
+/// copilot 1.0.102.
 const DIALOG_SCREENS: [(&str, &str); 16] = [
     (
         "claude",
@@ -70,7 +71,7 @@ const DIALOG_SCREENS: [(&str, &str); 16] = [
     ),
 ];
 
-/// Screens without a dialog, and texts that mention dialogs.
+/// Screens without an open dialog. Some contain text that resembles a dialog.
 const OTHER_SCREENS: [&str; 6] = [
     "› SAY: ok\n\n• ok\n\n  Worked for <1s • 19:26\n\n› Ask Codex to do anything\n\n  mock default · ~/work\n  ← for agents · ? for shortcuts",
     "● Updated plan\n  ⎿  /plan to preview\n\n❯ \n  ? for shortcuts",
@@ -80,9 +81,10 @@ const OTHER_SCREENS: [&str; 6] = [
     " ❯ No\n ● Esc: to stop me press Esc. Would you like to proceed? I would.\n 1. count the lines",
 ];
 
-/// Complete screens of the real programs, each with the name of its file
-/// `screens/PROGRAM-NAME-COLUMNSxROWS.txt` without `.txt`. They are from claude 2.1.332, unless the
-/// name has another version, and from codex 0.169.0.
+/// Reads the recorded screens of the real programs from the files
+/// `screens/PROGRAM-NAME-COLUMNSxROWS.txt`. Returns each file's name without `.txt`, and its text.
+/// The screens of claude are from version 2.1.332, unless the name has another version. Those of
+/// codex are from 0.169.0.
 fn recorded_screens() -> Vec<(String, String)> {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/screens");
     let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
@@ -93,7 +95,8 @@ fn recorded_screens() -> Vec<(String, String)> {
     files.map(read).collect()
 }
 
-/// Part of a file's name, and the question of the dialog on that screen. A screen whose name
+/// Which recorded screens show a dialog: a part of the screen's file name, and the question that
+/// the dialog asks. The first part that a file name contains counts. A screen whose file name
 /// contains none of these parts shows no dialog.
 const QUESTIONS: [(&str, &str); 15] = [
     (
@@ -130,7 +133,7 @@ fn dialogs_on_recorded_screens_are_found_with_their_questions() {
     }
 }
 
-/// The dialog texts of a built-in profile.
+/// The texts by which a built-in profile recognizes dialogs (its key `dialogs`).
 fn dialogs(name: &str) -> Vec<String> {
     let Profile { kind, .. } = built_in_profile(name).unwrap().unwrap();
     match kind {
@@ -143,7 +146,7 @@ fn dialogs(name: &str) -> Vec<String> {
 fn every_dialog_text_of_a_profile_is_on_a_screen_and_every_dialog_screen_is_found() {
     for name in built_in_names() {
         let dialogs = dialogs(name);
-        // Both profiles start the same program.
+        // The profiles `claude-hook` and `claude` start the same program.
         let program = if name == "claude-hook" { "claude" } else { name };
         let screens = DIALOG_SCREENS.iter().filter(|(screen_program, _)| *screen_program == program);
         let found: Vec<&str> = screens

@@ -1,8 +1,9 @@
 //! Builds the command line and environment of one member's program.
 //!
-//! Template variables whose values are known before the spawn request are filled in here. Deferred
-//! variables (`protocol::deferred_variables`) are filled in later, by the daemon or at each turn.
-//! Braces in a value are escaped, so that text in the value is never taken for a deferred variable.
+//! Template variables whose values are already known, such as `{cwd}`, are filled in here. Deferred
+//! variables (`protocol::deferred_variables`), such as `{session}`, are filled in later, by the
+//! daemon or at each turn. In the values that are filled in here, braces are escaped, so that text
+//! such as `{session}` in a value is not taken for a deferred variable.
 
 mod facts;
 mod options;
@@ -26,26 +27,27 @@ use protocol::usage::UsageScope;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The first prompt of an agent that needs one although neither the caller nor the team provides a
-/// text.
+/// The first prompt of an agent with hooks if there is no other text for the prompt. Such an agent
+/// needs a first turn, because its hook delivers messages only at the end of a turn.
 const READY_PROMPT: &str =
     "You are a member of a team. Reply with one word. Your work comes to you later, without your asking.";
 
-/// What a profile contributes to a spawn request.
+/// The part of a spawn request that the profile decides: command lines, delivery, environment.
 #[derive(Debug, Default, PartialEq)]
 pub struct Launch {
-    /// Program and arguments of a process for the whole spawn. Empty if the shim runs turns.
+    /// Program and arguments of an agent that is one process for the whole spawn. Empty if the shim
+    /// starts the program as `turns` says.
     pub argv: Vec<String>,
     /// The command line of a spawn that resumes the session of the previous spawn. `None` if it is
     /// the same as `argv`.
     pub resume_argv: Option<ResumeArgv>,
-    /// The command lines of the spawn that follows a plan approval, by the permission mode in the
-    /// approval. Empty if the member does not start in plan mode, or if its program can leave plan
-    /// mode without a respawn.
+    /// The command lines with which the daemon respawns the member after its plan was approved. The
+    /// key is the permission mode that the approval names. Empty if the member does not start in
+    /// plan mode, or if its program can leave plan mode without a respawn.
     pub approved: BTreeMap<String, LaunchArgv>,
     /// Whether the command lines may contain deferred variables.
     pub has_deferred_variables: bool,
-    /// Whether `argv` contains the first prompt, so that it is not delivered again.
+    /// Whether `argv` contains the first prompt. Then the prompt is not delivered as a message too.
     pub is_prompt_in_argv: bool,
     /// What the shim runs for each turn. `None` if `argv` is one process for the whole spawn.
     pub turns: Option<TurnProgram>,
@@ -54,16 +56,16 @@ pub struct Launch {
     pub prompt_prefix: String,
     /// Variables for the agent's environment. They override the caller's variables.
     pub env: BTreeMap<String, String>,
-    /// Variables that other agents do not inherit, but this one does.
+    /// Names of variables that this agent inherits from the caller, although agents usually do not.
     pub keep_env: Vec<String>,
-    /// Variables that the agent does not inherit.
+    /// Names of the caller's variables that the agent does not inherit.
     pub remove_env: Vec<String>,
-    /// Texts that the screen shows while a dialog waits for a key.
+    /// Texts by which an open dialog is recognized on the program's screen.
     pub dialog_patterns: Vec<String>,
 }
 
 impl Launch {
-    /// The program that must exist. `None` for the built-in worker.
+    /// The program that must be installed on this machine. `None` for the built-in worker.
     pub fn program(&self) -> Option<&str> {
         match &self.turns {
             Some(TurnProgram::Worker(_)) => None,
@@ -85,7 +87,7 @@ impl Profile {
         Ok(Launch { approved, ..self.build_single_launch(facts)? })
     }
 
-    /// Builds the launch without the command lines of the spawn after a plan approval.
+    /// Builds the launch with an empty [`Launch::approved`].
     fn build_single_launch(&self, facts: &LaunchFacts<'_>) -> Result<Launch, ErrorReport> {
         match (&self.kind, facts.definition) {
             (ProfileKind::Worker, _) => build_worker_launch(facts),
@@ -147,8 +149,8 @@ impl Profile {
         }
     }
 
-    /// Adds the command lines of a program that is one process for the whole spawn. If the program
-    /// takes a first prompt as an argument, these command lines contain the prompt.
+    /// Adds the command lines to `launch`, for a program that is one process for the whole spawn.
+    /// If the program takes a first prompt as an argument, these command lines contain the prompt.
     fn with_long_lived_argv(
         &self,
         launch: Launch,
@@ -197,8 +199,8 @@ impl Profile {
 
     /// Refuses an argument that is too long for the kernel.
     fn check_argument_lengths(&self, argv: &[String]) -> Result<(), ErrorReport> {
-        // `escape_variables` marks escapes with NUL bytes. They do not count, because the daemon
-        // removes them.
+        // Zero bytes do not count. `escape_variables` has inserted them, and the daemon removes
+        // them before it starts the agent.
         let length = |argument: &String| argument.bytes().filter(|byte| *byte != 0).count();
         let Some(length) = argv.iter().map(length).find(|length| *length > MAX_ARGUMENT_BYTES) else {
             return Ok(());
@@ -213,8 +215,8 @@ impl Profile {
 }
 
 impl ProgramSpec {
-    /// The instructions about the team if the profile puts them before the first prompt. Otherwise
-    /// empty.
+    /// The text to put before the first prompt: the instructions about the team, if the profile
+    /// passes them in this way. Otherwise empty.
     fn prompt_prefix(&self, facts: &LaunchFacts<'_>) -> String {
         match self.instructions {
             InstructionDelivery::Prepended => facts.instructions.to_owned(),
@@ -223,7 +225,7 @@ impl ProgramSpec {
     }
 }
 
-/// Adds the program of a member with one process per turn.
+/// Adds the program to `launch`, for a member with one process for each turn.
 fn with_turn_program(
     launch: Launch,
     program: &ProgramSpec,
@@ -244,7 +246,7 @@ fn with_turn_program(
     Launch { turns: Some(TurnProgram::PerTurn(agent)), prompt_prefix: String::new(), ..launch }
 }
 
-/// Adds the program of a member behind the ACP driver.
+/// Adds the program to `launch`, for a program that the driver `teamd-acp` starts.
 fn with_driven_program(
     launch: Launch,
     program: &ProgramSpec,
@@ -264,8 +266,8 @@ fn with_driven_program(
     Launch { turns: Some(TurnProgram::Driven(agent)), prompt_prefix: String::new(), ..launch }
 }
 
-/// The command line of a spawn that resumes the session of the previous spawn. `None` if the same
-/// command line starts a new session and resumes one.
+/// The command line of a spawn that resumes the session of the previous spawn. `None` if the
+/// profile has no separate arguments for this.
 fn resume_argv(program: &ProgramSpec, facts: &LaunchFacts<'_>, options: &[String]) -> Option<ResumeArgv> {
     let args = program.delivery.resume_args();
     if args.is_empty() {
@@ -280,7 +282,8 @@ fn resume_argv(program: &ProgramSpec, facts: &LaunchFacts<'_>, options: &[String
     Some(ResumeArgv { argv: argument_vector(&program.program, args, options, &prompt, facts) })
 }
 
-/// The command line of the driver `teamd-acp`, without the program behind it.
+/// The command line of the driver `teamd-acp`. The program that the driver starts is not part of
+/// it.
 fn driver_command(
     modes: &BTreeMap<String, String>,
     usage_scope: UsageScope,
@@ -288,26 +291,29 @@ fn driver_command(
 ) -> Vec<String> {
     let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
     let bypass = PermissionMode::BypassPermissions;
-    // The value of `--unrestricted-mode` is the session mode that bypasses permissions. If the
-    // profile has no such session mode, but the member is spawned in that permission mode, the
-    // value is empty. An empty value stands for the program's default session mode.
-    let anywhere =
+    // In the session mode that `--unrestricted-mode` names, the driver also opens files outside of
+    // the working directory. This is the profile's session mode for `bypassPermissions`. If the
+    // profile has none, but the member is spawned in `bypassPermissions`, the value is empty. An
+    // empty value stands for the program's default session mode.
+    let unrestricted_mode =
         modes.get(bypass.as_str()).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
-    let anywhere = anywhere.into_iter().flat_map(|mode| ["--unrestricted-mode".to_owned(), mode]);
+    let unrestricted_mode =
+        unrestricted_mode.into_iter().flat_map(|mode| ["--unrestricted-mode".to_owned(), mode]);
     let usage_scope = ["--usage-scope".to_owned(), usage_scope.as_str().to_owned()];
-    [path.to_string_lossy().into_owned()].into_iter().chain(anywhere).chain(usage_scope).collect()
+    [path.to_string_lossy().into_owned()].into_iter().chain(unrestricted_mode).chain(usage_scope).collect()
 }
 
-/// The program's id of the session mode to start in. An agent of a read-only type starts in plan
-/// mode.
+/// The session mode in which the program starts, by the program's own id. An agent of a read-only
+/// type starts in plan mode. `None` if the member has no permission mode, or if the program has no
+/// session mode for it.
 fn initial_mode(modes: &BTreeMap<String, String>, facts: &LaunchFacts<'_>) -> Option<String> {
     let mode = if facts.is_read_only() { plan_approval_launch::PLAN } else { facts.mode? };
     modes.get(mode.as_str()).cloned()
 }
 
-/// The permission modes that the agent can be switched to while it runs, each with the program's
-/// own mode id. An agent of a read-only type can only be in plan mode, even after its plan was
-/// approved.
+/// The permission modes to which the agent can be switched while it runs, each with the program's
+/// own id of its session mode. An agent of a read-only type stays in plan mode, even after its plan
+/// was approved.
 fn reachable_modes(modes: &BTreeMap<String, String>, facts: &LaunchFacts<'_>) -> BTreeMap<String, String> {
     let is_reachable = |(mode, _): &(&String, &String)| {
         !facts.is_read_only() || *mode == plan_approval_launch::PLAN.as_str()
@@ -328,8 +334,8 @@ fn fill_prompt(argument: &str, text: &str) -> String {
     })
 }
 
-/// Builds the launch of the built-in worker. The worker runs the commands of tasks, so it refuses
-/// options that limit tools or ask for a plan.
+/// Builds the launch of the built-in worker. The worker only runs the commands of tasks. It cannot
+/// limit tools or make plans, so options that ask for this are refused.
 fn build_worker_launch(facts: &LaunchFacts<'_>) -> Result<Launch, ErrorReport> {
     if facts.mode == Some(plan_approval_launch::PLAN) {
         let message =
@@ -348,9 +354,9 @@ fn build_worker_launch(facts: &LaunchFacts<'_>) -> Result<Launch, ErrorReport> {
     Ok(Launch { turns, delivery: Delivery::Turn, ..Launch::default() })
 }
 
-/// The program followed by `args`. `options` and `prompt` replace the arguments `{options}` and
-/// `{prompt_args}`. If `args` does not contain one of these two, its replacement is added at the
-/// end.
+/// Builds a command line: the program, then `args`. In `args`, the argument `{options}` is replaced
+/// by `options`, and `{prompt_args}` by `prompt`. A replacement whose variable is not in `args` is
+/// added at the end.
 fn argument_vector(
     program: &str,
     args: &[String],
@@ -374,7 +380,8 @@ fn argument_vector(
     argv
 }
 
-/// Removes the escapes of [`escape_variables`] from a text that no later step fills.
+/// Removes the escapes of [`escape_variables`] from a text in which no deferred variable is filled
+/// in later.
 fn unescape_variables(text: &str) -> String {
     deferred_variables::fill(text, |_| None)
 }

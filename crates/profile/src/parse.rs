@@ -50,7 +50,7 @@ pub(crate) const PROFILE_KEYS: [&str; 32] = [
     "undocumented_options",
 ];
 
-/// Parses the profile `name`. `source` names the text in errors.
+/// Parses the text of the profile `name`. `source` names the file in error messages.
 pub(crate) fn parse_profile(name: &str, source: &str, text: &str) -> Result<Profile, ErrorReport> {
     let mut keys = TomlTable::parse(source, text, &PROFILE_KEYS)?;
     let description = keys.take("description", "a text")?.unwrap_or_default();
@@ -154,9 +154,11 @@ fn parse_instructions(
     }
 }
 
-/// How a program gets its instructions if the profile does not say so. A program with a session is
-/// treated as an agent and needs instructions. A program without a session is treated as a filter,
-/// which would take the instructions for a part of its input.
+/// How a program gets the instructions about its team if the profile does not say so. With delivery
+/// `hook` or `acp`, or with a session that lasts from turn to turn, they are put before the first
+/// prompt. Without a session, a program with one process for each turn may be a filter such as
+/// `sort`, which would take the instructions for input. So it gets none. With delivery `native` or
+/// `pull`, teamd writes no prompt that could contain them.
 fn default_instructions(delivery: &DeliverySpec) -> InstructionDelivery {
     match delivery {
         DeliverySpec::Hook { .. } | DeliverySpec::Acp { .. } => InstructionDelivery::Prepended,

@@ -1,14 +1,14 @@
 //! Agent types that a user defines in a file of Claude Code's format. The file has front matter
 //! between two lines of dashes, then the body with the agent's instructions.
 //!
-//! A program that reads these files itself gets only the name of the agent type. For other programs
-//! this module parses the file.
+//! This module parses the file for programs that do not read it themselves. A program that reads it
+//! (Claude Code) gets only the name of the agent type.
 
 /// The parts of an agent type's file that matter for a program that does not read the file itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct AgentType {
     pub model: Option<String>,
-    /// Empty if all tools are allowed.
+    /// The tools that the agent may use. Empty if it may use all tools.
     pub tools: Vec<String>,
     pub body: String,
 }

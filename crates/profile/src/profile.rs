@@ -7,7 +7,7 @@ use protocol::usage::{UsagePaths, UsageScope};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// How one agent program is run, or the built-in worker.
+/// A profile: how one agent program is run. The built-in worker has a profile too.
 #[derive(Debug, PartialEq)]
 pub struct Profile {
     /// The value of `--profile` that selects this profile.
@@ -45,11 +45,12 @@ pub(crate) struct ProgramSpec {
     pub(crate) model: Option<Vec<String>>,
     /// Arguments for each permission mode that the program supports.
     pub(crate) modes: BTreeMap<String, Vec<String>>,
-    /// The mode if the spawn request names none.
+    /// The permission mode of a member whose spawn request names no mode.
     pub(crate) default_mode: Option<String>,
     /// Arguments for each agent type.
     pub(crate) agent_types: BTreeMap<String, Vec<String>>,
-    /// Arguments that limit the program to the named tools.
+    /// Arguments that limit the program to the tools that are named. `None` if the program has no
+    /// such arguments.
     pub(crate) only_tools: Option<Vec<String>>,
     /// Arguments for `--allow`. `None` if the program has none.
     pub(crate) allow: Option<Vec<String>>,
@@ -58,12 +59,13 @@ pub(crate) struct ProgramSpec {
     /// The program's names for teamd's own tools. Every list of allowed tools includes them.
     pub(crate) team_tools: Vec<String>,
     pub(crate) env: BTreeMap<String, String>,
-    /// Variables that other agents do not inherit, but this program does.
+    /// Names of variables that this program inherits from the caller, although agents usually do
+    /// not.
     pub(crate) keep_env: Vec<String>,
-    /// Variables that this program does not inherit.
+    /// Names of the caller's variables that this program does not inherit.
     pub(crate) remove_env: Vec<String>,
     pub(crate) settings: Vec<SettingsEntry>,
-    /// Texts that the screen shows while a dialog waits for a key.
+    /// Texts by which an open dialog is recognized on the program's screen.
     pub(crate) dialogs: Vec<String>,
     /// Arguments that make the program print its version. Empty if they are unknown.
     pub(crate) version_args: Vec<String>,
@@ -76,11 +78,11 @@ pub(crate) struct ProgramSpec {
 /// How the program learns about its team.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum InstructionDelivery {
-    /// It needs no instructions.
+    /// The program gets no instructions.
     NotNeeded,
     /// The instructions are put before the first prompt of each session.
     Prepended,
-    /// These arguments pass the instructions.
+    /// The program gets the instructions in these arguments.
     Arguments(Vec<String>),
 }
 
@@ -88,18 +90,20 @@ pub(crate) enum InstructionDelivery {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplySource {
-    /// The key in the turn-end event (the JSON that the hook reads) whose value is the path of a
-    /// file. The file has the reply, as JSON lines. `None` if the event itself has the reply.
+    /// The key in the turn-end event whose value is the path of a file with the reply, as JSON
+    /// lines. The turn-end event is the JSON that the program passes to its hook at the end of a
+    /// turn. `None` if the event itself contains the reply.
     #[serde(default)]
     pub file_key: Option<String>,
-    /// The key whose value is the reply. If the key occurs more than once, the last string counts.
+    /// The key, in the file or in the event, whose value is the reply. If the key occurs more than
+    /// once, the last string that it has is the reply.
     pub key: String,
 }
 
 /// Where a program with hooks reports the usage of its session: in a file of JSON lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageFile {
-    /// The key of the hook event that has the path of the file.
+    /// The key in the hook's event whose value is the path of the file.
     pub path_key: String,
     pub usage_paths: UsagePaths,
 }
@@ -115,7 +119,7 @@ pub(crate) struct TurnDelivery {
     pub(crate) usage_paths: Option<UsagePaths>,
 }
 
-/// The way in which messages reach a program, with the settings of that way.
+/// How messages reach a program, with the settings that this way needs.
 ///
 /// `resume_args` are the arguments of a spawn that resumes the session of the previous spawn. Empty
 /// if they are the same as the program's `args`.
@@ -133,23 +137,27 @@ pub(crate) enum DeliverySpec {
     },
     /// One process for each turn.
     Turn(TurnDelivery),
-    /// One process for the whole spawn. It asks for messages itself.
+    /// One process for the whole spawn. It calls `teamctl inbox` to read its messages.
     Pull,
 }
 
 /// The settings of a program whose turn-end hook delivers messages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookDelivery {
-    /// The hook's answer that continues the session. `{text}` stands for the messages.
+    /// The JSON with which the hook answers to start another turn. In it, `{text}` stands for the
+    /// messages.
     pub response_template: Map<String, Value>,
-    /// The longest time that the hook may wait, in milliseconds.
+    /// The longest time that the hook may wait for messages, in milliseconds. `None` stands for the
+    /// shim's default.
     pub max_wait_ms: Option<u64>,
-    /// Where the agent's last reply is. `None` if it is under one of the usual keys of the event.
+    /// Where the agent's last reply is. `None` if the turn-end event has it under one of the usual
+    /// keys.
     pub reply_source: Option<ReplySource>,
     /// Where the session's usage is. `None` if the program does not report it.
     pub usage_file: Option<UsageFile>,
-    /// The key in the turn-end event that says whether the hook's previous answer started the turn
-    /// that now ends. `None` if the program does not report that.
+    /// The key in the turn-end event that is `true` if the turn was started by the hook's previous
+    /// answer, and `false` if it was started by a prompt. `None` if the program does not report
+    /// this.
     pub continued_key: Option<String>,
 }
 

@@ -43,7 +43,7 @@ impl Profile {
         })
     }
 
-    /// The settings that the program needs to take part in a team.
+    /// The entries that must be in the program's settings files so that it can take part in a team.
     pub fn settings_patches(&self) -> &[SettingsEntry] {
         self.program_spec().map_or(&[], |program| &program.settings)
     }
@@ -54,7 +54,8 @@ impl Profile {
         self.program_spec().map_or((&[], &[]), |program| (&program.version_args, &program.help_args))
     }
 
-    /// Every option that the program may get and that its help should list.
+    /// Every option that teamd may pass to the program, except those that the profile lists as
+    /// undocumented. The program's help should list all of them.
     pub fn options_expected_in_help(&self) -> BTreeSet<String> {
         let Some(program) = self.program_spec() else { return BTreeSet::new() };
         let options = program.arguments().filter_map(|argument| option_name(argument));
@@ -63,7 +64,7 @@ impl Profile {
 }
 
 impl ProgramSpec {
-    /// Every argument that the program may get.
+    /// Every argument that teamd may pass to the program.
     fn arguments(&self) -> impl Iterator<Item = &String> {
         let instructions: &[String] = match &self.instructions {
             InstructionDelivery::Arguments(arguments) => arguments,

@@ -13,8 +13,8 @@ const WORKER: &str = "worker";
 /// The description of the built-in worker, as one line.
 const ABOUT_WORKER: &str = "the built-in worker: runs the commands of tasks";
 
-/// Names and texts of the built-in profiles. The built-in worker has no text, because it has no
-/// program.
+/// The built-in profiles, each with the text of its TOML file. The built-in worker is not among
+/// them: it has no program, so it needs no file.
 const BUILT_IN: [(&str, &str); 14] = [
     ("aider", include_str!("../profiles/aider.toml")),
     ("claude", include_str!("../profiles/claude.toml")),
@@ -63,7 +63,8 @@ impl ProfileRegistry {
         ProfileRegistry { config_dir: None }
     }
 
-    /// The profile with this name. A profile of the user comes before a built-in profile.
+    /// The profile with this name. If both the user and teamd have a profile of this name, it is
+    /// the user's.
     ///
     /// # Errors
     ///
@@ -76,7 +77,8 @@ impl ProfileRegistry {
         }
     }
 
-    /// The text of the profile `name` and its source. The text of the worker is empty.
+    /// The text of the profile `name`, and whether it is built in or which file has it. The text of
+    /// the worker is empty.
     pub fn source_text(&self, name: &str) -> Result<(ProfileSource, String), ErrorReport> {
         if let Some((path, text)) = self.user_profile(name)? {
             return Ok((ProfileSource::File(path), text));
@@ -89,7 +91,8 @@ impl ProfileRegistry {
     }
 
     fn user_profile(&self, name: &str) -> Result<Option<(PathBuf, String)>, ErrorReport> {
-        // `AgentName` allows no slash, so the path stays in the directory.
+        // A profile is named like an agent. `AgentName` allows no slash, so the path cannot lead
+        // out of the directory.
         let path =
             AgentName::parse(name).ok().and_then(|name| self.config_path(&format!("profiles/{name}.toml")));
         let Some(path) = path else { return Ok(None) };
@@ -116,8 +119,8 @@ impl ProfileRegistry {
     }
 
     /// Whether [`ProfileRegistry::default_profile`] can choose a profile. Also `true` if the user's
-    /// configuration cannot be read: the caller then calls `default_profile`, which returns the
-    /// error.
+    /// configuration cannot be read: the caller then calls `default_profile` and gets the error
+    /// from it.
     pub fn has_default_profile(&self, program_exists: impl Fn(&str) -> bool) -> bool {
         !matches!(self.configured_default(), Ok(None)) || program_exists("claude")
     }

@@ -28,8 +28,8 @@ pub struct SettingsEntry {
     /// The path: `~/…`, or relative to the project's directory.
     pub file: String,
     pub format: SettingsFormat,
-    /// Environment variables that move the settings file, each with the directory that its value
-    /// replaces. For example, `CODEX_HOME` replaces `~/.codex`.
+    /// Environment variables that move the settings file to another directory. The value of each is
+    /// the directory that it replaces. For example, `CODEX_HOME` replaces `~/.codex`.
     #[serde(default)]
     pub relocated_by: BTreeMap<String, String>,
     /// The values to merge into the settings file. Tables are merged, elements that a list lacks
@@ -37,7 +37,7 @@ pub struct SettingsEntry {
     pub merge: Table,
 }
 
-/// The paths of teamd's programs, as settings name them.
+/// The paths of teamd's programs that settings may contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnPrograms {
     /// The value of `{teamctl}`.
@@ -61,8 +61,8 @@ pub fn fill_setting(template: &str, own: &OwnPrograms) -> String {
     fill(template, |name| own.path(name).map(|path| encode_value(name, path.to_owned())))
 }
 
-/// Whether `text` equals `template`, filled in with the paths of this or another installation of
-/// teamd.
+/// Whether `text` is a setting that teamd has written: `template` with the path of a program of
+/// teamd filled in. The path may be that of another installation of teamd.
 pub fn is_teamd_setting(template: &str, text: &str) -> bool {
     let variables =
         [("teamctl", "teamctl"), ("shim", "teamd-shim")].into_iter().flat_map(|(name, program)| {

@@ -32,9 +32,9 @@ pub fn parse_env_options(options: &[String]) -> Result<BTreeMap<String, String>,
     options.iter().map(pair).collect()
 }
 
-/// The environment of a new agent: the caller's variables, without those that are meant only for
-/// the caller. The profile's variables override the caller's. The variables of the spawn request
-/// override both.
+/// The environment of a new agent: the caller's variables, except those that concern only the
+/// caller, such as those of its own session. The profile's variables override the caller's, and the
+/// variables of the spawn request override both.
 ///
 /// The environment of the tmux server is not used, because an unrelated program may have started
 /// the server.

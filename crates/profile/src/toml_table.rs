@@ -1,5 +1,4 @@
-//! Reads the keys of a TOML file that a user wrote. Each key is removed from the table when it is
-//! read.
+//! Reads the keys of a TOML file that a user wrote.
 //!
 //! Every error names the file, the key and the values that are allowed for that key.
 
@@ -15,7 +14,7 @@ use toml::Table;
 pub(crate) const SPAWN_VARIABLES: [&str; 8] =
     ["cwd", "name", "team", "id", "model", "agent_type", "root", "teamctl"];
 
-/// The keys of a file that were not taken yet.
+/// The keys of a TOML file. A key is removed from the table when it is read.
 pub(crate) struct TomlTable<'a> {
     source: &'a str,
     table: Table,
@@ -41,7 +40,8 @@ impl TomlTable<'_> {
         }
     }
 
-    /// Removes the value of `key`. `wanted` describes the allowed values in the error.
+    /// Removes `key` and returns its value. `None` if there is no such key. `wanted` describes the
+    /// allowed values in the error.
     pub(crate) fn take<T: DeserializeOwned>(
         &mut self,
         key: &str,
@@ -63,7 +63,8 @@ impl TomlTable<'_> {
         Ok(texts)
     }
 
-    /// Removes a list of texts without variables. Empty if there is no such key.
+    /// Removes `key` and returns its value, a list of texts without template variables. Empty if
+    /// there is no such key.
     pub(crate) fn take_strings(&mut self, key: &str) -> Result<Vec<String>, ErrorReport> {
         let texts: Vec<String> = self.take(key, "a list of texts")?.unwrap_or_default();
         match texts.iter().any(|text| text.contains('\0')) {
@@ -113,7 +114,8 @@ impl TomlTable<'_> {
     }
 }
 
-/// The beginning of a help text. Empty if there is no similar name.
+/// The text `did you mean NAME? `, which begins the help of an error. Empty if `near`, the most
+/// similar name, is `None`.
 pub(crate) fn did_you_mean(near: Option<&String>) -> String {
     near.map_or_else(String::new, |near| format!("did you mean {near}? "))
 }

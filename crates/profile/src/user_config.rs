@@ -15,13 +15,14 @@ impl ProfileRegistry {
     }
 
     /// The value of the key `notify_command`: the program that notifies a person, and its
-    /// arguments, in which `{text}` is replaced by `text`.
+    /// arguments. In the arguments, `{text}` is already replaced by the parameter `text`. `None` if
+    /// the user has set no command.
     pub fn notify_command(&self, text: &str) -> Result<Option<Vec<String>>, ErrorReport> {
         self.read_user_config(|keys| parse_notify_command(keys, text))
     }
 
-    /// The value of the key `no_output_after`: how long a turn may write nothing before people are
-    /// notified. The value has the format of the option `teamd --no-output-after`.
+    /// The value of the key `no_output_after`: how long a turn may write no output before people
+    /// are notified. It is a duration such as `10m`, as in the option `teamd --no-output-after`.
     pub fn no_output_after(&self) -> Result<Option<String>, ErrorReport> {
         self.read_user_config(|keys| {
             let text: Option<String> = keys.take("no_output_after", "a text, as \"10m\"")?;
@@ -49,7 +50,7 @@ impl ProfileRegistry {
     }
 }
 
-/// Parses a program, or a list of a program and its arguments.
+/// Parses the key `notify_command`: a program, or a list of a program and its arguments.
 fn parse_notify_command(keys: &mut TomlTable<'_>, text: &str) -> Result<Option<Vec<String>>, ErrorReport> {
     const WANTED: &str = "must be a program, or a list of a program and its arguments";
     let command = match keys.take::<Value>("notify_command", "a text or a list of texts")? {

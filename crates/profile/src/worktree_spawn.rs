@@ -1,6 +1,6 @@
-//! Builds the requests that spawn a member in a git worktree. First the daemon creates the
-//! worktree. Then the spawn request is built again with the directory in the worktree as working
-//! directory.
+//! Builds the two requests that spawn a member in a git worktree. The first one asks the daemon to
+//! create the worktree. The second one is the spawn request, with a directory in the new worktree
+//! as the agent's working directory.
 
 use crate::build_spawn_request::{SpawnOptions, build_spawn_request};
 use protocol::control::{self, WorktreeReply, WorktreeRequest};
@@ -22,8 +22,9 @@ pub fn worktree_request(request: &control::SpawnRequest, options: &SpawnOptions)
     }
 }
 
-/// Builds the spawn request again for a worktree that the daemon has created. Errors in the user's
-/// options are not expected here, because the first build of `request` has found them.
+/// Builds the spawn request again, after the daemon has created the worktree: with the directory in
+/// the worktree, and with the name that the daemon has chosen. Errors in the user's options are not
+/// expected here, because building `request` has already found them.
 pub fn rebuild_for_worktree(
     root: &Root,
     request: control::SpawnRequest,
@@ -44,9 +45,9 @@ pub fn rebuild_for_worktree(
     Ok(control::SpawnRequest { worktree: Some(worktree.path), ..again })
 }
 
-/// The environment variables of this process that git needs: those that say where git finds
-/// programs and settings, and those that are settings of git. A variable that is not UTF-8 is left
-/// out.
+/// The environment variables of this process that the daemon passes to git: `PATH`, `HOME` and
+/// `XDG_CONFIG_HOME`, and git's own settings in variables such as `GIT_CONFIG_GLOBAL`. A variable
+/// that is not UTF-8 is left out.
 pub fn git_variables() -> BTreeMap<String, String> {
     let all = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));

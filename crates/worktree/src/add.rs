@@ -1,4 +1,5 @@
-//! Creates a proposed worktree: git checks out the files into the proposal's empty directory.
+//! Creates the worktree that a proposal describes: git checks out the files into the empty
+//! directory that `propose_worktree` has created.
 //!
 //! The post-checkout hook of the repository runs, as it does for the user. If only the hook fails,
 //! the worktree is kept.
@@ -20,17 +21,17 @@ use std::time::Duration;
 const REFLOG_CONFIG: &str = "core.logAllRefUpdates=true";
 
 impl WorktreeProposal {
-    /// Creates the worktree and checks the result. Returns the directory in the worktree that
-    /// corresponds to `cwd`, the directory for which the worktree was proposed.
+    /// Lets git create the worktree, and checks the result. Returns the directory in the worktree
+    /// that corresponds to the proposal's `cwd`: for `REPO/src` this is `WORKTREE/src`.
     ///
-    /// If git fails, the directory (if empty) and the branch are removed again. If the worktree exists
-    /// already, it is only checked.
+    /// If git fails, the branch and the directory are removed, unless the directory has files. A
+    /// worktree that exists already is only checked.
     ///
     /// # Errors
     ///
     /// [`Error::NotRecorded`] if the result is not the proposed worktree;
-    /// [`Error::RepositoryBusy`]; [`Error::ProgramMissing`] if a filter of the repository cannot run; the
-    /// errors of every git command.
+    /// [`Error::RepositoryBusy`]; the errors of git commands ([`Error::Git`], [`Error::NoGit`],
+    /// [`Error::ProgramMissing`], [`Error::Timeout`], [`Error::Io`]).
     pub fn add(&self, environment: &GitEnvironment) -> Result<PathBuf, Error> {
         if !self.exists {
             self.create_worktree(environment).inspect_err(|_| undo(&self.record, environment))?;
@@ -42,9 +43,9 @@ impl WorktreeProposal {
     /// Creates the branch if needed, and runs `git worktree add`.
     fn create_worktree(&self, environment: &GitEnvironment) -> Result<(), Error> {
         let record = &self.record;
-        // Only one process at a time creates a worktree in the repository. `git worktree add` reads
-        // all worktrees of the repository, and fails if another process has created one of them
-        // only partly.
+        // The lock keeps other processes from creating a worktree of the same repository at the
+        // same time. `git worktree add` reads all worktrees of the repository, and fails if one of
+        // them is only partly created.
         let _lock = lock_repository(&record.common_git_dir, WRITE_TIMEOUT)?;
         let git = Git::in_directory(&self.cwd, environment);
         if record.branch_created {
@@ -64,9 +65,9 @@ impl WorktreeProposal {
         Ok(())
     }
 
-    /// Returns the directory in the worktree that corresponds to `cwd`. If the commit does not have
-    /// this directory, the result is the nearest parent that exists. If a link leads out of the
-    /// worktree, the result is the top of the worktree.
+    /// Returns the directory in the worktree that corresponds to the proposal's `cwd`. If the
+    /// commit does not have this directory, the result is the nearest parent that exists. If a
+    /// symbolic link leads out of the worktree, the result is the top of the worktree.
     fn subdirectory_in_worktree(&self) -> Result<PathBuf, Error> {
         let cwd = self.record.path.join(&self.subdirectory);
         let existing_dir = cwd.ancestors().find(|path| path.is_dir()).unwrap_or(&self.record.path);
@@ -103,21 +104,21 @@ pub(crate) fn lock_repository(repository: &Path, timeout: Duration) -> Result<Fi
     }
 }
 
-/// Whether the worktree is complete although git failed. In that case only the post-checkout hook
-/// failed.
+/// Whether the worktree is complete although git failed. Then only the post-checkout hook has
+/// failed, and the worktree can be used.
 fn is_complete(record: &WorktreeRecord, environment: &GitEnvironment) -> Result<bool, Error> {
     if !matches!(record.state(), Ok(WorktreeState::Present(_))) {
         return Ok(false);
     }
     let arguments =
         ["diff", "--quiet", "--no-ext-diff", "--no-textconv", "--ignore-submodules", "HEAD", "--"];
-    // The same filters run as in the checkout.
+    // Filters run as in the checkout. Without them, unchanged files would look changed.
     record.git(environment).with_programs().succeeds("check the worktree", &arguments)
 }
 
-/// Removes what a failed creation has left: the branch, the worktree's directory, and the directory
-/// for worktrees, if it is empty then. Does nothing if the worktree's directory has files. Usually
-/// it has none, because git removes the files that it has created.
+/// Undoes a failed creation: removes the branch, the worktree's directory, and the directory for
+/// worktrees if it is empty. Does nothing if the worktree's directory has files. Usually it has
+/// none, because git removes the files that it has created.
 fn undo(record: &WorktreeRecord, environment: &GitEnvironment) {
     if !matches!(record.state(), Ok(WorktreeState::Empty | WorktreeState::Missing)) {
         return;

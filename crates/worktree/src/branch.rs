@@ -1,10 +1,11 @@
-//! Looks up local branches, and names the branches with discarded commits.
+//! Looks up local branches, and names the branches of discarded worktrees.
 
 use crate::error::Error;
 use crate::git_command::{Git, GitEnvironment};
 use std::path::{Path, PathBuf};
 
-/// Prefix of the branches with discarded commits.
+/// Prefix of the names that branches get when their worktree is discarded (removed with unsaved
+/// work).
 pub(crate) const TRASH_BRANCHES: &str = "teamd-trash/";
 
 /// Returns the full reference name of a branch.
@@ -30,12 +31,12 @@ pub(crate) fn branch_tip(git: &Git<'_>, branch: &str) -> Result<Option<String>, 
     git.text_if_success("check a branch", &["rev-parse", "--verify", "--quiet", &branch_ref(branch)])
 }
 
-/// Returns the last commit of a branch, as its short hash and its subject. `repository` is the git
-/// directory that all worktrees share. `None` if the branch does not exist.
+/// Returns the last commit of a branch, as its short hash and its subject. `None` if the branch
+/// does not exist. `repository` is the git directory that all worktrees of the repository share.
 ///
 /// # Errors
 ///
-/// The errors of every git command: [`Error::NoGit`], [`Error::Timeout`] and [`Error::Io`].
+/// [`Error::NoGit`], [`Error::Timeout`], [`Error::Io`].
 pub fn last_commit(
     repository: &Path,
     branch: &str,
@@ -50,7 +51,7 @@ pub fn last_commit(
 ///
 /// # Errors
 ///
-/// As [`Git::output_of`].
+/// The errors of [`Git::output_of`].
 pub(crate) fn worktree_on_branch(git: &Git<'_>, branch: &str) -> Result<Option<PathBuf>, Error> {
     let arguments = ["for-each-ref", "--format=%(worktreepath)", &branch_ref(branch)];
     let worktree = git.output_line("check a branch", &arguments)?;

@@ -16,9 +16,10 @@ const SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 #[derive(Debug)]
 pub(crate) struct CacheDirs {
     working_tree: PathBuf,
-    /// Whether a directory has a tag, by its path relative to the tree.
+    /// Whether a directory has a `CACHEDIR.TAG`. The key is its path relative to the working tree.
     is_tagged: BTreeMap<PathBuf, bool>,
-    /// The recorded ignored files and directories in cache directories, relative to the tree.
+    /// Ignored cache directories, and ignored files and directories in them. Paths are relative to
+    /// the working tree.
     cached: Vec<PathBuf>,
 }
 
@@ -27,9 +28,9 @@ impl CacheDirs {
         CacheDirs { working_tree: working_tree.to_owned(), is_tagged: BTreeMap::new(), cached: Vec::new() }
     }
 
-    /// Returns whether `file` is in a cache directory, or is one. If so, records the file for
-    /// [`CacheDirs::repositories_in_recorded`]. The top directory of the working tree never counts as a
-    /// cache directory.
+    /// Returns whether `file` is a cache directory or is in one. If so, records the file, so that
+    /// [`CacheDirs::repositories_in_recorded`] searches it. The top directory of the working tree
+    /// never counts as a cache directory.
     pub(crate) fn record_if_cached(&mut self, file: &Path) -> bool {
         let is_below_top = |path: &&Path| !path.as_os_str().is_empty();
         let is_cached = file.ancestors().take_while(is_below_top).any(|directory| self.is_cache(directory));
@@ -41,7 +42,8 @@ impl CacheDirs {
     /// directories. Links are not followed.
     pub(crate) fn repositories_in_recorded(&self) -> Vec<PathBuf> {
         let is_directory = |path: &&PathBuf| {
-            // git ends the path of a directory with a slash, with which a link would be followed.
+            // git ends the path of a directory with a slash, and with the slash a symbolic link
+            // would be followed. `components` drops the slash.
             let path: PathBuf = self.working_tree.join(path).components().collect();
             path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
         };
@@ -65,7 +67,7 @@ impl CacheDirs {
         repositories
     }
 
-    /// Whether the directory itself has a tag.
+    /// Whether the directory itself, and not one of its parents, is a cache directory.
     fn is_cache(&mut self, directory: &Path) -> bool {
         let working_tree = &self.working_tree;
         *self
@@ -75,7 +77,8 @@ impl CacheDirs {
     }
 }
 
-/// Whether the directory has what git looks for in a repository's directory (gitrepository-layout(5)).
+/// Whether the directory has the files that make it a git repository without a working tree
+/// (gitrepository-layout(5)).
 fn is_bare_repository(directory: &Path) -> bool {
     directory.join("HEAD").is_file() && ["objects", "refs"].iter().all(|name| directory.join(name).is_dir())
 }

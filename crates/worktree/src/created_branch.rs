@@ -1,8 +1,8 @@
 //! The branch that is created for a worktree.
 //!
-//! When the worktree is removed, a merged branch is deleted. If the worktree is removed with
-//! unsaved work, a branch that is not merged is renamed. So the next worktree can use the name of
-//! the branch.
+//! When the worktree is removed, the branch is deleted if it is merged. If the worktree is removed
+//! with unsaved work, a branch that is not merged gets a new name. So its old name is free for the
+//! next worktree.
 
 use crate::branch::{branch_ref, worktree_on_branch};
 use crate::error::Error;
@@ -22,7 +22,8 @@ pub(crate) fn create_branch(record: &WorktreeRecord, git: &Git<'_>) -> Result<()
         .map(drop)
 }
 
-/// Returns the message of the first reflog entry. The inode is unique while the directory exists.
+/// Returns the message of the branch's first reflog entry. The inode of the worktree's directory
+/// identifies the worktree: no other directory has it while this one exists.
 fn branch_log_message(record: &WorktreeRecord) -> String {
     format!("teamd: created for worktree inode {}", record.inode)
 }
@@ -50,15 +51,15 @@ pub(crate) fn delete_merged_branch(
     {
         return Ok(false);
     }
-    // Without `--force`, git deletes only a branch that is merged into HEAD. Even with `--force`,
-    // git keeps a branch that is checked out.
+    // `--force` is needed, because without it git deletes only a branch that is merged into HEAD.
+    // Even with `--force`, git keeps a branch that is checked out.
     let arguments = ["branch", "--delete", "--force", "--quiet", "--", &record.branch];
     git.succeeds("remove the branch", &arguments)
 }
 
-/// Renames the branch of a discarded worktree to `new_name`, if it was created for this worktree.
-/// Under the old name, a person or script could merge the discarded commits by mistake. A branch
-/// that is checked out elsewhere keeps its name.
+/// Renames the branch of a discarded worktree to `new_name`, if the branch was created for this
+/// worktree. Under its old name, a person or script could merge the discarded commits by mistake. A
+/// branch that is checked out in another worktree keeps its name.
 pub(crate) fn rename_discarded_branch(
     record: &WorktreeRecord,
     new_name: &str,

@@ -21,12 +21,12 @@ pub enum Error {
     /// The path can't be stored in the record, which is UTF-8.
     #[error("cannot use {}: the path is not UTF-8", .0.display())]
     PathNotUtf8(PathBuf),
-    /// The directory for worktrees is not one that only this user can change.
+    /// Another user could change the directory for worktrees.
     #[error("cannot create a worktree in {}: {reason}", path.display())]
     UntrustedDirectory {
         /// The directory.
         path: PathBuf,
-        /// What is wrong with it, as a clause.
+        /// What is wrong with the directory, as a clause such as `it is a symbolic link`.
         reason: String,
     },
     /// The branch is checked out in another worktree.
@@ -50,7 +50,7 @@ pub enum Error {
     NotRecorded {
         /// The path.
         path: PathBuf,
-        /// What differs, as a clause.
+        /// What differs, as a clause such as `it does not exist`.
         reason: &'static str,
     },
     /// A file system is mounted in the worktree. Its files would be deleted with the worktree.
@@ -58,7 +58,7 @@ pub enum Error {
     MountPoint {
         /// The worktree.
         worktree: PathBuf,
-        /// Where the file system is mounted.
+        /// The directory at which the file system is mounted.
         mount: PathBuf,
     },
     /// The worktree was written to after it was saved, or while it was saved.
@@ -69,7 +69,7 @@ pub enum Error {
     Git {
         /// What git was run for, such as `list the stashes`.
         action: String,
-        /// The last three lines that git printed on standard error.
+        /// The last lines of git's standard error, at most three.
         stderr: String,
     },
     /// Git failed because it did not find a program that the configuration names, such as git-lfs.

@@ -1,4 +1,5 @@
-//! Fingerprints of a worktree and its submodules, to detect changes between two checks.
+//! Fingerprints of a worktree and its submodules. If two fingerprints of a worktree are equal, its
+//! unsaved work was not changed between them.
 //!
 //! Invariant: every write to a file changes the fingerprint, even if all names and sizes stay the
 //! same. The test `writes_after_saving_prevent_removal` checks this.
@@ -33,7 +34,7 @@ pub(crate) struct RepositoryFingerprint {
     index: Option<FileStamp>,
 }
 
-/// The stamp of one file, which shows whether the file was changed. A write always sets `ctime` to
+/// What is recorded of one file to see later whether it was changed. A write always sets `ctime` to
 /// the current time, and no program can set `ctime` back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FileStamp {
@@ -45,11 +46,11 @@ struct FileStamp {
 }
 
 impl WorktreeFingerprint {
-    /// Reads the worktree at `tree` and its submodules.
+    /// Reads the fingerprints of the worktree and its submodules.
     ///
     /// # Errors
     ///
-    /// As [`Git::output_of`].
+    /// The errors of [`Git::output_of`].
     pub(crate) fn read(worktree: &Worktree<'_>) -> Result<WorktreeFingerprint, Error> {
         let mut working_trees = vec![PathBuf::new()];
         working_trees.extend(worktree.checked_out_submodules()?);
@@ -63,7 +64,7 @@ impl WorktreeFingerprint {
 }
 
 impl RepositoryFingerprint {
-    /// Reads the working tree `directory`, in which `git` runs.
+    /// Reads the fingerprint of the working tree `directory`, in which `git` runs.
     fn read(directory: &Path, git: &Git<'_>) -> Result<RepositoryFingerprint, Error> {
         let (status, head_state) = (FileStatus::read(directory, git)?, HeadState::read(git)?);
         let submodules = submodule::direct_checked_out(directory, git)?;

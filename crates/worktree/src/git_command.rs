@@ -3,13 +3,13 @@
 //! The output goes into files in memory, not into pipes. If a git hook started a background
 //! process, that process could keep a pipe open, and reading would never end.
 //!
-//! Git gets the caller's environment, but of the `GIT_` variables only settings, not those that
-//! select a repository ([`is_passed_to_git`]). Git never prompts, and its messages are in English.
-//! Git runs no programs that the repository's configuration names, except after
-//! [`Git::with_programs`].
+//! Git gets the caller's environment. Of the variables that begin with `GIT_`, git gets only those
+//! with settings, not those that select a repository ([`is_passed_to_git`]). Git never prompts, and
+//! its messages are in English. Git runs no programs that the repository's configuration names,
+//! except after [`Git::with_programs`].
 
 use crate::error::{Error, io_error};
-use crate::program_settings::{LOOK_VARIABLES, look_arguments};
+use crate::program_settings::{NO_NETWORK_VARIABLES, override_arguments};
 use protocol::env_filter::is_passed_to_git;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -33,8 +33,8 @@ pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Time between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(5);
 
-/// The environment variables of git. `Debug` shows only their number, because they may contain
-/// secrets.
+/// The environment variables with which git is started. `Debug` shows only their number, because
+/// they may contain secrets.
 #[derive(Clone)]
 pub struct GitEnvironment(Vec<(OsString, OsString)>);
 
@@ -45,8 +45,8 @@ impl std::fmt::Debug for GitEnvironment {
 }
 
 impl GitEnvironment {
-    /// Takes all of `variables`, except those that begin with `GIT_` and are not settings of the
-    /// user (docs/environment.md).
+    /// Takes `variables`, but leaves out those that begin with `GIT_` and are not settings, such as
+    /// `GIT_DIR` (docs/environment.md).
     pub fn from_vars<K: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> GitEnvironment {
@@ -54,7 +54,8 @@ impl GitEnvironment {
         GitEnvironment(variables.filter(|(name, _)| is_passed_to_git(&name.to_string_lossy())).collect())
     }
 
-    /// The number of settings in the environment, as `GIT_CONFIG_COUNT` says.
+    /// The number of git settings that the environment already passes: the value of
+    /// `GIT_CONFIG_COUNT`, or 0.
     fn setting_count(&self) -> usize {
         let count = self.0.iter().rev().find(|(name, _)| name == "GIT_CONFIG_COUNT");
         count.and_then(|(_, value)| value.to_str()?.parse().ok()).unwrap_or(0)
@@ -65,9 +66,10 @@ impl GitEnvironment {
         GitEnvironment::from_vars(std::env::vars_os())
     }
 
-    /// Returns this environment with the `variables` of a caller added, such as those of a client
-    /// of the daemon. They replace all `GIT_` variables and other variables of the same names. If
-    /// `variables` is empty, nothing changes.
+    /// Returns this environment with the `variables` of a caller, such as a client of the daemon.
+    /// The caller's variables replace all `GIT_` variables of this environment, and its other
+    /// variables of the same names. If `variables` is empty, this environment is returned
+    /// unchanged.
     #[must_use]
     pub fn with_caller(self, variables: &BTreeMap<String, String>) -> GitEnvironment {
         let is_replaced = |name: &OsStr| {
@@ -80,12 +82,13 @@ impl GitEnvironment {
     }
 }
 
-/// Whether git runs programs that the configuration of the repository names, and uses the network.
+/// Whether git may run programs that the configuration of the repository names, and use the
+/// network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProgramPolicy {
-    /// Both, as for the user.
+    /// Git runs these programs and uses the network, as it does for the user.
     Run,
-    /// Neither (`program_settings`).
+    /// Git does neither. `program_settings` says how this is done.
     Disable,
 }
 
@@ -111,13 +114,14 @@ pub(crate) struct GitOutput {
 }
 
 impl<'a> Git<'a> {
-    /// Returns git with `directory` as its working directory. Programs of the repository do not run.
+    /// Returns a git that runs in `directory`, without the programs that the repository's
+    /// configuration names.
     pub(crate) fn in_directory(directory: &Path, environment: &'a GitEnvironment) -> Git<'a> {
         Git::at(vec!["-C".into(), directory.into()], environment)
     }
 
-    /// Returns git for the repository whose git directory is `directory`. Programs that the
-    /// repository's configuration names do not run.
+    /// Returns a git that runs on the repository whose git directory is `directory`, without the
+    /// programs that the repository's configuration names.
     pub(crate) fn with_git_dir(directory: &Path, environment: &'a GitEnvironment) -> Git<'a> {
         let mut git_dir = OsString::from("--git-dir=");
         git_dir.push(directory);
@@ -128,13 +132,14 @@ impl<'a> Git<'a> {
         Git { location_args, programs: ProgramPolicy::Disable, overrides: Vec::new(), environment }
     }
 
-    /// Returns the same git, which runs hooks, filters and other programs as the user's git does.
+    /// Returns the same git, but one that runs hooks, filters and other programs as the user's git
+    /// does.
     pub(crate) fn with_programs(mut self) -> Git<'a> {
         self.programs = ProgramPolicy::Run;
         self
     }
 
-    /// Returns the same git with these settings. They override those in files.
+    /// Returns the same git with `overrides`, which override the settings in configuration files.
     pub(crate) fn with_overrides(mut self, overrides: Overrides) -> Git<'a> {
         self.overrides = overrides;
         self
@@ -144,7 +149,7 @@ impl<'a> Git<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Git`] if git fails; the errors of [`Git::run`].
+    /// [`Error::Git`] or [`Error::ProgramMissing`] if git fails; the errors of [`Git::run`].
     pub(crate) fn output_of<S: AsRef<OsStr>>(&self, action: &str, arguments: &[S]) -> Result<Vec<u8>, Error> {
         self.run(action, arguments, b"", READ_TIMEOUT)?.stdout_or_error(action)
     }
@@ -198,7 +203,7 @@ impl<'a> Git<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Git::output_of`]; [`Error::Git`] also if the output is not a number.
+    /// The errors of [`Git::output_of`]; [`Error::Git`] also if the output is not a number.
     pub(crate) fn output_number<S: AsRef<OsStr>>(
         &self,
         action: &str,
@@ -238,7 +243,7 @@ impl<'a> Git<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Git::output_of`].
+    /// The errors of [`Git::output_of`].
     pub(crate) fn run_to_file<S: AsRef<OsStr>>(
         &self,
         action: &str,
@@ -274,7 +279,8 @@ impl<'a> Git<'a> {
         status
     }
 
-    /// Returns the command without the arguments of the caller.
+    /// Returns the git command with its environment and general options, but without the
+    /// subcommand.
     fn command(&self) -> Command {
         let mut command = Command::new("git");
         command.env_clear().envs(self.environment.0.iter().map(|(name, value)| (name, value)));
@@ -285,14 +291,15 @@ impl<'a> Git<'a> {
         command.process_group(0).current_dir("/").args(&self.location_args);
         command.args(["-c", "core.fsmonitor=false", "-c", "core.quotePath=false"]);
         if self.programs == ProgramPolicy::Disable {
-            command.args(look_arguments()).envs(LOOK_VARIABLES);
+            command.args(override_arguments()).envs(NO_NETWORK_VARIABLES);
         }
         self.add_overrides(&mut command);
         command
     }
 
-    /// Passes the overrides in `GIT_CONFIG_*` variables, numbered after those that the environment
-    /// already has. The argument `-c KEY=VALUE` is not used, because a key may contain `=`.
+    /// Passes the overrides to git in the variables `GIT_CONFIG_KEY_N` and `GIT_CONFIG_VALUE_N`. N
+    /// continues the numbers that the environment already has. The argument `-c KEY=VALUE` is not
+    /// used, because a key may contain `=`.
     fn add_overrides(&self, command: &mut Command) {
         let count = self.environment.setting_count();
         for (n, (key, value)) in (count..).zip(&self.overrides) {
@@ -320,8 +327,8 @@ impl GitOutput {
     }
 
     /// Returns the error for a failure of git. If git did not find a program, the error names this
-    /// program. Otherwise it has the last three lines of standard error that are not blank, or the
-    /// exit status if there are none.
+    /// program. Otherwise the error contains the last three lines of standard error that are not
+    /// blank, or git's exit status if there are no such lines.
     pub(crate) fn to_error(&self, action: &str) -> Error {
         if let Some(program) = self.stderr.lines().find_map(missing_program) {
             return Error::ProgramMissing { action: action.to_owned(), program: program.to_owned() };
@@ -377,7 +384,7 @@ fn memory_file() -> Result<File, Error> {
     Ok(file.into())
 }
 
-/// Returns standard input with `input`.
+/// Returns a standard input from which git reads `input`.
 fn stdin(input: &[u8]) -> Result<Stdio, Error> {
     if input.is_empty() {
         return Ok(Stdio::null());

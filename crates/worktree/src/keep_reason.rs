@@ -14,7 +14,8 @@ pub enum KeepReason {
     Staged(Vec<PathBuf>),
     /// Tracked files with changes that are not staged, or in conflict.
     Unstaged(Vec<PathBuf>),
-    /// A filter of the repository's own configuration. It did not run, so that its files may look changed.
+    /// A filter that only the repository's own configuration defines. teamd does not run such a
+    /// filter, so unchanged files that use it may look changed.
     FilterNotRun(String),
     /// Untracked files.
     Untracked(Vec<PathBuf>),
@@ -46,15 +47,16 @@ pub enum KeepReason {
     /// A submodule with unsaved work. The path is relative to the worktree. If the submodule is not
     /// checked out, this is the absolute path of its repository.
     Submodule(PathBuf),
-    /// Ids of processes that use the worktree or have a file of it open.
+    /// Ids of processes that use the worktree as working directory, root directory or program, or
+    /// have a file of it open.
     InUse(Vec<u32>),
     /// A file system is mounted at this path, which is the worktree or in it.
     MountPoint(PathBuf),
-    /// The path does not exist, but git still lists the worktree.
+    /// The worktree's directory does not exist, but git still lists the worktree.
     PathMissing,
     /// The worktree could not be checked, because git did not find this program.
     ProgramMissing(String),
-    /// The worktree could not be checked; the error.
+    /// The worktree could not be checked because of this error.
     CheckFailed(String),
 }
 

@@ -1,4 +1,5 @@
-//! Finds commits that would be lost with a worktree, or that only its branches have.
+//! Finds commits of a worktree that are in no other branch, and commits that only a reflog has.
+//! They could be lost with the worktree.
 
 use crate::branch::{TRASH_BRANCHES, branch_exists, branch_ref};
 use crate::error::Error;
@@ -59,7 +60,7 @@ impl HeadState {
 ///
 /// # Errors
 ///
-/// As [`Git::output_of`].
+/// The errors of [`Git::output_of`].
 pub(crate) fn count_unpushed(
     record: &WorktreeRecord,
     git: &Git<'_>,
@@ -76,13 +77,14 @@ pub(crate) fn count_unpushed(
     git.output_number("count the commits", &arguments, b"")
 }
 
-/// Counts the unmerged commits on the branch that the worktree was created for: those that no
+/// Counts the unmerged commits of the branch that the worktree was created for: those that no
 /// branch of another name has, local or remote. A remote branch of the same name does not count,
-/// because it shows only that the branch was pushed. Commits up to the base commit are left out.
+/// because it shows only that the branch was pushed. Commits from before the worktree's creation
+/// are not counted.
 ///
 /// # Errors
 ///
-/// As [`Git::output_of`].
+/// The errors of [`Git::output_of`].
 pub(crate) fn count_unmerged(record: &WorktreeRecord, git: &Git<'_>) -> Result<u64, Error> {
     let branch = &record.branch;
     let mut arguments: Vec<String> =
@@ -93,7 +95,7 @@ pub(crate) fn count_unmerged(record: &WorktreeRecord, git: &Git<'_>) -> Result<u
     git.output_number("count the commits", &arguments, b"")
 }
 
-/// The arguments for all local branches but those with discarded commits.
+/// Arguments of git that select all local branches, except those of discarded worktrees.
 fn other_branches() -> [String; 2] {
     [format!("--exclude={TRASH_BRANCHES}*"), "--branches".to_owned()]
 }
@@ -103,7 +105,7 @@ fn other_branches() -> [String; 2] {
 ///
 /// # Errors
 ///
-/// As [`Git::output_of`].
+/// The errors of [`Git::output_of`].
 pub(crate) fn count_detached(
     record: &WorktreeRecord,
     git: &Git<'_>,
@@ -116,11 +118,11 @@ pub(crate) fn count_detached(
 }
 
 /// Returns the commits that only the reflog of the worktree's HEAD or the worktree's own references
-/// have. Git removes this reflog and these references with the worktree.
+/// (`refs/worktree/`) have. Git removes both with the worktree.
 ///
 /// # Errors
 ///
-/// As [`Git::output_of`].
+/// The errors of [`Git::output_of`].
 pub(crate) fn reflog_only_commits(
     record: &WorktreeRecord,
     git: &Git<'_>,
@@ -151,12 +153,13 @@ pub(crate) fn reflog_only_commits(
 ///
 /// # Errors
 ///
-/// As [`Git::output_of`].
+/// The errors of [`Git::output_of`].
 pub(crate) fn count_only_in_branch_log(record: &WorktreeRecord, git: &Git<'_>) -> Result<u64, Error> {
     count_unreferenced(record, git, &branch_logs(git, std::slice::from_ref(&record.branch)))
 }
 
-/// Counts the commits of `commits` since the base commit that no branch and no tag has.
+/// Counts the commits that are reachable from `commits`, but not from a branch, a tag or the
+/// worktree's base commit.
 fn count_unreferenced(record: &WorktreeRecord, git: &Git<'_>, commits: &[String]) -> Result<u64, Error> {
     if commits.is_empty() {
         return Ok(0);
@@ -170,7 +173,7 @@ fn count_unreferenced(record: &WorktreeRecord, git: &Git<'_>, commits: &[String]
 ///
 /// # Errors
 ///
-/// As [`Git::output_of`].
+/// The errors of [`Git::output_of`].
 pub(crate) fn reflog_only_in_repository(git: &Git<'_>) -> Result<Vec<String>, Error> {
     let arguments = ["rev-list", "--ignore-missing", "--reflog", "--not", "--all"];
     Ok(lines(&git.output_of("count the commits", &arguments)?))
@@ -183,8 +186,8 @@ fn rev_list_input(commits: &[String], excluded: &[String]) -> Vec<u8> {
     lines.chain(excluded.iter().map(|commit| format!("^{commit}\n"))).collect::<String>().into_bytes()
 }
 
-/// Returns the commits of the references that belong to this worktree only. References that this
-/// crate has created are left out.
+/// Returns the commits of the references that belong to this worktree only (`refs/worktree/`).
+/// References that this crate has created are left out.
 fn worktree_refs(git: &Git<'_>) -> Result<Vec<String>, Error> {
     let format = "--format=%(objectname) %(refname)";
     let output = git.output_text("list the references", &["for-each-ref", format, "refs/worktree/"])?;
@@ -192,7 +195,8 @@ fn worktree_refs(git: &Git<'_>) -> Result<Vec<String>, Error> {
     Ok(refs.filter(|(_, name)| !name.starts_with(SAVED_REFS)).map(|(id, _)| id.to_owned()).collect())
 }
 
-/// Returns all commits that these branches were at. A branch without a reflog has none.
+/// Returns all commits that these branches were at, according to their reflogs. A branch without a
+/// reflog has none.
 fn branch_logs(git: &Git<'_>, branches: &[String]) -> Vec<String> {
     let reflog = |branch: &String| {
         let arguments = ["log", "--walk-reflogs", "--format=%H", &branch_ref(branch), "--"];

@@ -1,5 +1,5 @@
-//! File systems that are mounted below a worktree. Git would delete the files in them together with
-//! the worktree, although they belong to another file system.
+//! Finds file systems that are mounted in a worktree. If git removed such a worktree, it would also
+//! delete the files of the mounted file system.
 
 use crate::error::{Error, io_error};
 use std::ffi::OsString;
@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 /// The table of mounts that this process sees.
 const MOUNT_TABLE: &str = "/proc/self/mountinfo";
 
-/// Returns the mount points at `directory` and below it, sorted.
+/// Returns the directories at which a file system is mounted: `directory` itself, and all below it.
+/// They are sorted.
 ///
 /// # Errors
 ///
-/// `Io` if the table of mounts or the directory cannot be read.
+/// [`Error::Io`] if the table of mounts or the directory cannot be read.
 pub(crate) fn mount_points_below(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let directory = directory.canonicalize().map_err(io_error("find", directory))?;
     let table = std::fs::read(MOUNT_TABLE).map_err(io_error("read", Path::new(MOUNT_TABLE)))?;
@@ -38,8 +39,8 @@ pub(crate) fn check_no_mount_point(directory: &Path) -> Result<(), Error> {
     }
 }
 
-/// The mount point in a line of the table: the fifth field. Special characters are octal escapes:
-/// for example, a blank is `\040`.
+/// Returns the mount point in a line of the table, which is the fifth field. In the table, special
+/// characters are octal escapes: for example, a blank is `\040`.
 fn parse_mount_point(line: &[u8]) -> Option<PathBuf> {
     let field = line.split(|byte| *byte == b' ').nth(4)?;
     let mut path = Vec::new();

@@ -1,10 +1,12 @@
-//! Settings that name programs and have a free part in their key: filters (`filter.NAME.clean`) and
-//! hooks (`hook.NAME.command`).
+//! Disables the filters and hooks that a repository's own configuration defines, such as
+//! `filter.NAME.clean` and `hook.NAME.command`. The names are read from the configuration, because
+//! anyone can choose them.
 //!
-//! Except to create a worktree, teamd runs git without the programs of the repository's
-//! configuration, which an agent can change. Filters of the user's own configuration, such as
-//! git-lfs, do run, because without them unchanged files would look changed. If only the repository
-//! defines a filter, it does not run, and [`crate::KeepReason::FilterNotRun`] tells the user.
+//! An agent can change the configuration of its repository. So teamd runs git without the programs
+//! that this configuration names, except to create a worktree. Filters of the user's configuration,
+//! such as git-lfs, do run: without them, unchanged files would look changed. If only the
+//! repository defines a filter, the filter does not run, and [`crate::KeepReason::FilterNotRun`]
+//! tells the user.
 
 use crate::error::Error;
 use crate::git_command::{Git, Overrides, READ_TIMEOUT, os_string, split_nul};
@@ -12,10 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The keys that are read.
+/// The keys that define filters and hooks, as a regular expression for `git config --get-regexp`.
 const PATTERN: &str = r"^(filter\..*\.(clean|smudge|process|required)|hook\..*\.(command|event))$";
 
-/// The settings of a filter, and the values that turn a filter off.
+/// The settings of a filter, each with the value that turns the filter off.
 const FILTER_OFF: [(&str, &str); 4] = [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")];
 
 /// The filters and hooks of a configuration.
@@ -23,7 +25,7 @@ const FILTER_OFF: [(&str, &str); 4] = [("clean", ""), ("smudge", ""), ("process"
 struct NamedPrograms {
     /// The filters that the repository's own configuration defines, by name, with the settings of each.
     repository_filters: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
-    /// The settings of filters in the user's configuration, by the key without `filter.`.
+    /// The settings of filters in the user's configuration. The key is `NAME.SETTING`.
     user_filters: BTreeMap<Vec<u8>, Vec<u8>>,
     hooks: BTreeSet<Vec<u8>>,
 }
@@ -32,7 +34,7 @@ impl NamedPrograms {
     /// Reads the configuration of the directory in which `git` runs.
     fn read(git: &Git<'_>) -> Result<NamedPrograms, Error> {
         let arguments = ["config", "--show-scope", "--null", "--get-regexp", PATTERN];
-        // git fails if there is no such key.
+        // git fails if no key matches. So a failure is treated as an empty output.
         Ok(NamedPrograms::parse(&git.run("read the settings", &arguments, b"", READ_TIMEOUT)?.stdout))
     }
 
@@ -61,22 +63,24 @@ impl NamedPrograms {
         }
     }
 
-    /// Whether a filter that the repository defines can run with the user's settings instead. If
-    /// the repository sets `process`, this needs a `process` of the user. An override can only make
-    /// `process` empty, and even then git ignores the user's `clean`.
+    /// Whether a filter that the repository defines is replaced by the user's filter of the same
+    /// name. If the repository sets `process`, the user must have set `process` too. Otherwise the
+    /// override could only make `process` empty, and git would even then ignore the user's `clean`.
     fn runs_as_users(&self, name: &[u8], repository_settings: &BTreeSet<Vec<u8>>) -> bool {
         let has_setting = |setting: &str| self.user_filters.contains_key(&join_key(name, setting));
         has_setting("process")
             || (has_setting("clean") && !repository_settings.contains(b"process".as_slice()))
     }
 
-    /// The filters of the repository that do not run.
+    /// The filters of the repository that do not run, because the user has no filter to replace
+    /// them.
     fn filters_not_run(&self) -> impl Iterator<Item = &Vec<u8>> {
         let filters = self.repository_filters.iter();
         filters.filter(|(name, settings)| !self.runs_as_users(name, settings)).map(|(name, _)| name)
     }
 
-    /// The settings of one filter, and the values that override those of the repository.
+    /// The overrides for one filter of the repository: the user's settings, or values that turn the
+    /// filter off.
     fn filter_values(&self, name: &[u8], repository_settings: &BTreeSet<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
         let runs_as_users = self.runs_as_users(name, repository_settings);
         let value = |(setting, disabled_value): (&str, &str)| {
@@ -90,7 +94,8 @@ impl NamedPrograms {
         FILTER_OFF.into_iter().filter_map(value).collect()
     }
 
-    /// The settings with which no hook runs, and no filter but those of the user.
+    /// The overrides that disable all hooks of the configuration, and all filters that only the
+    /// repository defines.
     fn overrides(&self) -> Overrides {
         let filters =
             self.repository_filters.iter().flat_map(|(name, settings)| self.filter_values(name, settings));
@@ -114,7 +119,8 @@ fn join_key(name: &[u8], setting: &str) -> Vec<u8> {
 }
 
 impl Git<'_> {
-    /// Returns the same git, which runs no hook and no filter that the repository's own configuration defines.
+    /// Returns the same git with overrides that disable all hooks of the configuration, and all
+    /// filters that only the repository's own configuration defines.
     ///
     /// # Errors
     ///
@@ -123,7 +129,8 @@ impl Git<'_> {
         Ok(self.clone().with_overrides(self.named_program_overrides()?))
     }
 
-    /// Returns the settings that keep these hooks and filters from running.
+    /// Returns the overrides that disable all hooks of the configuration, and all filters that only
+    /// the repository's own configuration defines.
     ///
     /// # Errors
     ///
@@ -133,12 +140,12 @@ impl Git<'_> {
     }
 }
 
-/// Returns the filters of these files that did not run, because only the repository's own configuration
-/// defines them.
+/// Returns the filters that these files use and that did not run, because only the repository's own
+/// configuration defines them.
 ///
 /// # Errors
 ///
-/// As [`Git::output_of`].
+/// The errors of [`Git::output_of`].
 pub(crate) fn filters_not_run(git: &Git<'_>, files: &[PathBuf]) -> Result<Vec<String>, Error> {
     let programs = NamedPrograms::read(git)?;
     let inactive_filters: Vec<&Vec<u8>> = programs.filters_not_run().collect();
@@ -150,7 +157,7 @@ pub(crate) fn filters_not_run(git: &Git<'_>, files: &[PathBuf]) -> Result<Vec<St
     let action = "check the attributes";
     let output = git.run(action, &["check-attr", "-z", "--stdin", "filter"], &input, READ_TIMEOUT)?;
     let output = output.stdout_or_error(action)?;
-    // The output has a path, the word `filter` and the name of the filter in turns.
+    // The output repeats three fields: a path, the word `filter`, and the filter's name.
     let used_filters: BTreeSet<&[u8]> = split_nul(&output).skip(2).step_by(3).collect();
     let is_used = |name: &&Vec<u8>| used_filters.contains(name.as_slice());
     Ok(inactive_filters

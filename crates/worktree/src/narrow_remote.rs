@@ -1,6 +1,6 @@
-//! Finds a remote of which the clone does not track every branch, as after `git clone
+//! Finds a remote of which this repository does not track every branch, as after `git clone
 //! --single-branch`. Commits that were pushed to an untracked branch of the remote look as if they
-//! were only local.
+//! were not pushed.
 
 use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT, split_nul};
@@ -16,7 +16,7 @@ const ALL_BRANCHES: &str = "refs/heads/*:";
 /// The errors of [`Git::run`].
 pub(crate) fn find_narrow_remote(git: &Git<'_>) -> Result<Option<String>, Error> {
     let arguments = ["config", "--null", "--get-regexp", r"^remote\..*\.fetch$"];
-    // git fails if there is no such key.
+    // git fails if no key matches. So a failure is treated as an empty output.
     Ok(narrow_remote(&git.run("read the remotes", &arguments, b"", READ_TIMEOUT)?.stdout))
 }
 

@@ -7,7 +7,7 @@
 use std::fs::{read_dir, read_link};
 use std::path::Path;
 
-/// Returns the process ids in ascending order.
+/// Returns the ids of the processes that use `directory`, in ascending order.
 pub(crate) fn processes_using(directory: &Path) -> Vec<u32> {
     let pids = read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -1,38 +1,42 @@
 //! Lists git's settings that run a program or use the network, and says how teamd disables each of
-//! them. A git command for which they are disabled is called a look.
+//! them.
 //!
-//! A member can change the configuration of its repository, and so could make teamd's git run any
-//! program, even after the member has ended. So every git command of this crate is a look, with one
-//! exception: to create a worktree, git runs filters and hooks as it does for the user.
+//! A member can change the configuration of its repository. So it could make teamd's git run any
+//! program, even after the member has ended. Therefore every git command of this crate runs with
+//! these settings disabled. There is one exception: to create a worktree, git runs filters and
+//! hooks as it does for the user.
 //!
-//! Invariant: no look at a repository runs a program that the repository's configuration names. The test
-//! `no_look_runs_a_program_of_the_repository` checks this, and `documented_settings_are_classified` compares
-//! the list with the documentation of the installed git.
+//! Invariant: except to create a worktree, no git command runs a program that the repository's
+//! configuration names. The test `no_look_runs_a_program_of_the_repository` checks this.
+//! `documented_settings_are_classified` compares the list with the documentation of the installed
+//! git.
 
-/// Why a setting has no effect in a look, a git command that must run no programs of the
-/// repository.
+/// Why a setting runs no program when teamd calls git.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guard {
-    /// Each look overrides the setting by this value.
+    /// teamd overrides the setting with this value.
     Value(&'static str),
-    /// A look overrides the setting for each name that the configuration has (`named_programs`).
+    /// The key contains a name that anyone can choose. teamd overrides the setting for each name
+    /// that the configuration has (`named_programs`).
     PerName,
-    /// Only a transfer uses the setting, and [`LOOK_VARIABLES`] forbid all transfers.
+    /// Only a transfer over the network uses the setting, and [`NO_NETWORK_VARIABLES`] forbid all
+    /// transfers.
     NoTransfer,
-    /// The commands that would use the setting get options that switch it off.
+    /// The git commands that use the setting are called with an option that switches it off.
     Option,
-    /// Only git commands that teamd never runs in a look use the setting, such as those with an
-    /// editor or a merge.
+    /// Only git commands that teamd never calls, or calls only to create a worktree, use the
+    /// setting. Examples are commands that start an editor or merge.
     OtherCommands,
 }
 
-/// Environment variables with which git cannot use the network, for commands that must run no
-/// programs of the repository (looks). git then does not fetch missing objects of a partial clone,
-/// and uses no transfer protocol.
-pub(crate) const LOOK_VARIABLES: [(&str, &str); 2] =
+/// Environment variables with which git cannot use the network: it fetches no missing objects of a
+/// partial clone, and uses no transfer protocol. They are set for all git commands that must run no
+/// programs of the repository.
+pub(crate) const NO_NETWORK_VARIABLES: [(&str, &str); 2] =
     [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 
-/// The keys as git's documentation writes them.
+/// All settings of git that run a program or use the network, each with the reason why it runs no
+/// program when teamd calls git. The keys are written as in git's documentation.
 pub(crate) const PROGRAM_SETTINGS: [(&str, Guard); 62] = [
     ("alias.*", Guard::OtherCommands),
     ("alias.*.command", Guard::OtherCommands),
@@ -99,8 +103,8 @@ pub(crate) const PROGRAM_SETTINGS: [(&str, Guard); 62] = [
     ("web.browser", Guard::OtherCommands),
 ];
 
-/// The arguments of git that override settings in a look.
-pub(crate) fn look_arguments() -> impl Iterator<Item = String> {
+/// The arguments of git that override the settings with [`Guard::Value`] and switch the pager off.
+pub(crate) fn override_arguments() -> impl Iterator<Item = String> {
     let overrides = PROGRAM_SETTINGS.iter().filter_map(|(key, guard)| match guard {
         Guard::Value(value) => Some(["-c".to_owned(), format!("{key}={value}")]),
         Guard::PerName | Guard::NoTransfer | Guard::Option | Guard::OtherCommands => None,

@@ -1,8 +1,8 @@
-//! Plans a worktree before git changes anything.
+//! Plans a new worktree, and creates its empty directory, before git changes anything.
 //!
 //! The plan is either an earlier worktree that is used again, or a new empty directory and the
-//! branch to check out in it. The caller first stores the worktree's record and then lets git fill
-//! the directory.
+//! branch to check out in it. The caller stores the worktree's record before it lets git fill the
+//! directory. So each directory with files has a record.
 
 use crate::branch::{branch_exists, branch_ref, worktree_on_branch};
 use crate::error::{Error, io_error};
@@ -19,35 +19,37 @@ use std::path::{Path, PathBuf};
 const GROUP_WRITE: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// The permissions of new directories, whatever the umask is.
+/// The permissions of new directories, before the umask is applied.
 const DIRECTORY_MODE: u32 = 0o755;
 
 /// How many numbered names are tried for a branch and for a directory.
 const MAX_NAME_ATTEMPTS: u32 = 1_000;
 
-/// What kind of worktree the caller wants.
+/// The worktree that the caller wants.
 #[derive(Debug, Clone)]
 pub struct WorktreeOptions {
     /// A directory in the repository, absolute.
     pub cwd: PathBuf,
-    /// Name of the new directory.
+    /// Name of the worktree's directory. If the name is taken, a number is appended: `-2`, `-3` and
+    /// so on.
     pub name: String,
-    /// The branch to check out. If this branch does not exist, it is created. `None` creates a new
-    /// branch with the name `default_branch`.
+    /// The branch to check out. If this branch does not exist, it is created. `None` stands for a
+    /// new branch, which is named after `default_branch`.
     pub branch: Option<String>,
     /// Name of the new branch if `branch` is `None`. If a branch of this name exists, a number is
     /// appended: `-2`, `-3` and so on.
     pub default_branch: String,
-    /// Earlier worktrees of the same member.
+    /// Earlier worktrees of the same member. One of them is used again if it is suitable.
     pub previous: Vec<WorktreeRecord>,
 }
 
 /// A planned worktree, or an earlier one that is used again.
 #[derive(Debug, Clone)]
 pub struct WorktreeProposal {
-    /// The caller stores this record before [`WorktreeProposal::add`].
+    /// The record of the worktree. The caller must store it before it calls
+    /// [`WorktreeProposal::add`].
     pub record: WorktreeRecord,
-    /// The worktree exists already.
+    /// Whether this is an earlier worktree, which exists already.
     pub exists: bool,
     /// Path of `cwd`, relative to the top of the working tree.
     pub subdirectory: PathBuf,
@@ -57,13 +59,15 @@ pub struct WorktreeProposal {
 
 /// Plans a worktree and creates its directory.
 ///
-/// The directory is empty, so nothing is lost if the caller never continues. If an earlier worktree
+/// If the caller does not continue, only an empty directory is left behind. If an earlier worktree
 /// can be used again, nothing is created.
 ///
 /// # Errors
 ///
 /// [`Error::NoRepository`], [`Error::NoCommit`], [`Error::InvalidBranch`], [`Error::BranchTaken`],
-/// [`Error::PathNotUtf8`], [`Error::UntrustedDirectory`]; the errors of every git command.
+/// [`Error::BranchBlocked`], [`Error::PathNotUtf8`], [`Error::UntrustedDirectory`]; the errors of
+/// git commands ([`Error::Git`], [`Error::NoGit`], [`Error::ProgramMissing`], [`Error::Timeout`],
+/// [`Error::Io`]).
 pub fn propose_worktree(
     options: &WorktreeOptions,
     environment: &GitEnvironment,
@@ -98,8 +102,9 @@ pub fn propose_worktree(
     })
 }
 
-/// Whether an earlier worktree can be used for `options`. A detached HEAD is accepted too, because
-/// HEAD is detached during a rebase.
+/// Whether an earlier worktree can be used again for `options`: it has the wanted branch and
+/// repository, and is on that branch. A detached HEAD is accepted too, because HEAD is detached
+/// during a rebase.
 fn can_reuse(record: &WorktreeRecord, options: &WorktreeOptions, repository: &Repository) -> bool {
     let has_wanted_branch = match &options.branch {
         Some(branch) => record.branch == *branch,
@@ -123,7 +128,7 @@ fn is_branch_of_series(branch: &str, default_branch: &str) -> bool {
 /// The branch for a worktree.
 struct ChosenBranch {
     name: String,
-    /// The branch does not exist yet.
+    /// Whether the branch must be created.
     is_new: bool,
 }
 
@@ -138,8 +143,8 @@ impl BranchChooser<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidBranch`], [`Error::BranchTaken`], [`Error::BranchBlocked`]; the errors of every
-    /// git command.
+    /// [`Error::InvalidBranch`], [`Error::BranchTaken`], [`Error::BranchBlocked`]; the errors of
+    /// [`Git::output_of`].
     fn choose(&self, options: &WorktreeOptions) -> Result<ChosenBranch, Error> {
         let Some(branch) = &options.branch else {
             let name = self.free_branch(&options.default_branch)?;
@@ -168,7 +173,7 @@ impl BranchChooser<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::BranchBlocked`]; the errors of every git command.
+    /// [`Error::BranchBlocked`]; the errors of [`Git::output_of`].
     fn check_not_blocked(&self, branch: &str) -> Result<(), Error> {
         for (end, _) in branch.match_indices('/') {
             let parent = &branch[..end];
@@ -199,7 +204,7 @@ impl BranchChooser<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::NoCommit`]; the errors of every git command.
+    /// [`Error::NoCommit`]; the errors of [`Git::output_of`].
     fn base_commit(&self, branch: &ChosenBranch, cwd: &Path) -> Result<String, Error> {
         let start = if branch.is_new { "HEAD".to_owned() } else { branch_ref(&branch.name) };
         let arguments = ["rev-parse", "--verify", "--quiet", &format!("{start}^{{commit}}")];
@@ -234,8 +239,9 @@ fn check_own_directory(directory: &Path) -> Result<(), Error> {
     Err(Error::UntrustedDirectory { path: directory.to_owned(), reason })
 }
 
-/// Creates a new directory in `parent`. If the name is taken, the next number is appended to the
-/// name. So two callers never get the same directory.
+/// Creates a new directory `name` in `parent`. If the name is taken, the first free name of
+/// `NAME-2`, `NAME-3` and so on is used. Creating a directory that exists is an error, so two
+/// callers never get the same directory.
 fn create_directory(parent: &Path, name: &str) -> Result<PathBuf, Error> {
     let create_parents = || DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(parent);
     create_parents().map_err(io_error("create", parent))?;

@@ -1,6 +1,7 @@
 //! The record of a worktree, and checks that the recorded worktree is still at its path.
 //!
-//! The checks read files and run no git, so callers that must not wait can use them.
+//! The checks only read a few files and do not run git, so they can be used where the program must
+//! not wait.
 
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment};
@@ -10,23 +11,24 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A worktree that teamd created. The caller stores this record after the directory is created and
-/// before git fills the directory.
+/// What the caller stores about a worktree that teamd creates. The record is stored after the
+/// worktree's empty directory is created, and before git fills the directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorktreeRecord {
     /// Absolute path of the worktree, without links.
     pub path: PathBuf,
     /// The branch that the worktree was created for.
     pub branch: String,
-    /// The branch was created for the worktree.
+    /// Whether the branch was created for the worktree. Otherwise it existed before.
     pub branch_created: bool,
     /// The git directory that all worktrees of the repository share, such as `REPO/.git`. The path
     /// is absolute and contains no links.
     pub common_git_dir: PathBuf,
-    /// The commit that was checked out at the beginning.
+    /// The commit that was checked out when the worktree was created.
     pub base_commit: String,
-    /// Inode number of the worktree's directory. The device number is not stored: on btrfs, overlay
-    /// file systems and NFS it may change at a reboot.
+    /// Inode number of the worktree's directory, by which another directory at the same path is
+    /// recognized. The device number is not stored: on btrfs, overlay file systems and NFS it may
+    /// change at a reboot.
     pub inode: u64,
 }
 
@@ -35,7 +37,7 @@ pub struct WorktreeRecord {
 pub enum WorktreeState {
     /// Nothing exists at the path.
     Missing,
-    /// The recorded directory, still empty.
+    /// The recorded directory is at the path, and git has not filled it yet.
     Empty,
     /// The recorded worktree is at its path. The value is the worktree's private git directory,
     /// such as `REPO/.git/worktrees/NAME`.
@@ -43,12 +45,12 @@ pub enum WorktreeState {
 }
 
 impl WorktreeRecord {
-    /// Checks what exists at the worktree's path. Does not check the branch:
-    /// [`WorktreeRecord::is_on_its_branch`] does.
+    /// Checks what exists at the worktree's path. Does not check whether the worktree is still on
+    /// its branch: [`WorktreeRecord::is_on_its_branch`] does.
     ///
     /// # Errors
     ///
-    /// [`Error::NotRecorded`] if something other than the recorded worktree is there;
+    /// [`Error::NotRecorded`] if something other than the recorded worktree is at the path;
     /// [`Error::Io`].
     pub fn state(&self) -> Result<WorktreeState, Error> {
         let metadata = match symlink_metadata(&self.path) {
@@ -74,7 +76,8 @@ impl WorktreeRecord {
     ///
     /// # Errors
     ///
-    /// As [`WorktreeRecord::state`]; also [`Error::NotRecorded`] if the path is missing or empty.
+    /// The errors of [`WorktreeRecord::state`]; also [`Error::NotRecorded`] if the path is missing
+    /// or empty.
     pub(crate) fn private_git_dir(&self) -> Result<PathBuf, Error> {
         match self.state()? {
             WorktreeState::Present(git_dir) => Ok(git_dir),
@@ -85,8 +88,9 @@ impl WorktreeRecord {
 
     /// Whether the worktree is on the branch that it was created for.
     ///
-    /// The check reads the file `HEAD`. In a repository with reftables this file does not name the
-    /// branch, and the result is always true.
+    /// The check reads the file `HEAD` in the private git directory. In a repository with the
+    /// reference format `reftable` this file does not name the branch, and the result is always
+    /// true.
     pub fn is_on_its_branch(&self) -> bool {
         let head = self.private_git_dir().ok().and_then(|git_dir| read_to_string(git_dir.join("HEAD")).ok());
         let name = head.as_deref().and_then(|head| head.trim_end().strip_prefix("ref: refs/heads/"));
@@ -134,7 +138,8 @@ impl WorktreeRecord {
     }
 }
 
-/// Reads the path in a file of git, after `prefix`. Empty if the file does not begin with `prefix`.
+/// Reads the path that follows `prefix` in a file of git, such as `.git`. Empty if the file does
+/// not begin with `prefix`.
 pub(crate) fn read_git_link(file: &Path, prefix: &str) -> Result<PathBuf, Error> {
     use std::os::unix::ffi::OsStrExt;
     let bytes = std::fs::read(file).map_err(io_error("read", file))?;

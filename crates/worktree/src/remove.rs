@@ -1,11 +1,12 @@
 //! Removes worktrees and their merged branches.
 //!
-//! Only a recorded worktree is removed, with `git worktree remove`. `--force` is used in two cases:
-//! the worktree has submodules, which were checked for unsaved work, or its unsaved work was just
-//! saved.
+//! Only a recorded worktree is removed, with `git worktree remove`. The option `--force` is used in
+//! two cases. In the first, the worktree has submodules, which were checked for unsaved work. In
+//! the second, the unsaved work of the worktree was just saved.
 //!
-//! A branch that was created for the worktree is deleted if it is merged. Otherwise it is kept. If
-//! the worktree was discarded (removed with unsaved work), the kept branch gets a new name.
+//! A branch that was created for the worktree is deleted if it is merged, and kept otherwise. If
+//! the worktree is discarded (removed although it has unsaved work), the kept branch gets a new
+//! name.
 
 use crate::branch::trash_branch;
 use crate::created_branch::{delete_merged_branch, rename_discarded_branch};
@@ -34,18 +35,21 @@ pub enum RemoveOutcome {
 }
 
 impl WorktreeRecord {
-    /// Removes the worktree if it has no unsaved work. This method itself checks for unsaved work.
+    /// Checks the worktree for unsaved work, and removes it if there is none.
     ///
     /// # Errors
     ///
-    /// [`Error::NotRecorded`]; nothing was changed then. The errors of every git command.
+    /// [`Error::NotRecorded`] if something else is at the path; then nothing was changed. Also the
+    /// errors of git commands ([`Error::Git`], [`Error::NoGit`], [`Error::ProgramMissing`],
+    /// [`Error::Timeout`], [`Error::Io`]).
     pub fn remove(&self, environment: &GitEnvironment) -> Result<RemoveOutcome, Error> {
         let reasons = self.keep_reasons(environment)?;
         if !reasons.is_empty() {
             return Ok(RemoveOutcome::Kept(reasons));
         }
         match self.state()? {
-            // An earlier call may have been killed before it removed the directory and the branch.
+            // The directory may be missing because an earlier call was killed before it deleted the
+            // branch.
             WorktreeState::Missing => {
                 return self.remove_parent_and_branch(environment).map(|_| RemoveOutcome::AlreadyGone);
             }
@@ -60,14 +64,14 @@ impl WorktreeRecord {
         self.remove_parent_and_branch(environment)
     }
 
-    /// Removes the worktree with its unsaved work. `saved` proves that the work was saved before. A
-    /// branch that was created for the worktree and is not merged is renamed; the saved README has
-    /// its new name.
+    /// Removes the worktree together with its unsaved work, which must have been saved: `saved` is
+    /// the result of [`WorktreeRecord::save`]. If the branch was created for the worktree and is
+    /// not merged, it gets a new name. The README of the saved worktree contains the new name.
     ///
     /// # Errors
     ///
-    /// As [`WorktreeRecord::remove`]; [`Error::ChangedWhileSaving`] if the worktree has changed
-    /// since it was saved.
+    /// The errors of [`WorktreeRecord::remove`]; [`Error::ChangedWhileSaving`] if the worktree has
+    /// changed since it was saved; [`Error::MountPoint`].
     pub fn discard(
         &self,
         saved: &SavedWorktree,
@@ -77,7 +81,8 @@ impl WorktreeRecord {
         if WorktreeFingerprint::read(&worktree)? != saved.fingerprint {
             return Err(Error::ChangedWhileSaving(self.path.clone()));
         }
-        // The second `--force` also removes a locked worktree.
+        // With one `--force`, git removes a worktree with unsaved work; with two, also a locked
+        // one.
         worktree.git_remove(&["--force", "--force"])?;
         let outcome = self.remove_parent_and_branch(environment)?;
         if outcome == RemoveOutcome::RemovedKeptBranch {

@@ -9,15 +9,15 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A repository, as seen from a directory in it.
+/// A repository, as found from a directory in it.
 #[derive(Debug)]
 pub(crate) struct Repository {
     /// The git directory that all worktrees of the repository share, such as `REPO/.git`.
     pub(crate) common_git_dir: PathBuf,
     /// The directory for worktrees of teamd: `REPO.worktrees`. It need not exist.
     pub(crate) worktrees_dir: PathBuf,
-    /// Path of the directory, relative to the top of the working tree. Empty outside of a working
-    /// tree.
+    /// Path of that directory, relative to the top of the working tree. Empty if the directory is
+    /// not in a working tree.
     pub(crate) subdirectory: PathBuf,
 }
 
@@ -35,7 +35,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// [`Error::NoRepository`]; the errors of every git command.
+    /// [`Error::NoRepository`] if `cwd` is in no repository; the errors of [`Git::output_of`].
     pub(crate) fn read(cwd: &Path, environment: &GitEnvironment) -> Result<Repository, Error> {
         let git = Git::in_directory(cwd, environment);
         let action = "find the repository";
@@ -69,13 +69,12 @@ impl Repository {
     }
 }
 
-/// Returns git's list of the worktrees of a repository. `repository` is the git directory that all
-/// its worktrees share.
+/// Returns the worktrees of a repository, as git lists them. `repository` is the git directory that
+/// all its worktrees share.
 ///
 /// # Errors
 ///
-/// The errors of every git command: [`Error::NoGit`], [`Error::Git`], [`Error::Timeout`] and
-/// [`Error::Io`].
+/// [`Error::Git`], [`Error::NoGit`], [`Error::Timeout`] and [`Error::Io`].
 pub fn list_worktrees(repository: &Path, environment: &GitEnvironment) -> Result<Vec<ListedWorktree>, Error> {
     let git = Git::with_git_dir(repository, environment);
     let output = git.output_of("list the worktrees", &["worktree", "list", "--porcelain", "-z"])?;
@@ -97,7 +96,9 @@ pub fn list_worktrees(repository: &Path, environment: &GitEnvironment) -> Result
 ///
 /// # Errors
 ///
-/// [`Error::NoRepository`]; the errors of every git command.
+/// [`Error::NoRepository`] if `cwd` is in no repository; the errors of git commands
+/// ([`Error::Git`], [`Error::NoGit`], [`Error::ProgramMissing`], [`Error::Timeout`],
+/// [`Error::Io`]).
 pub fn common_git_dir(cwd: &Path, environment: &GitEnvironment) -> Result<PathBuf, Error> {
     Ok(Repository::read(cwd, environment)?.common_git_dir)
 }
@@ -107,13 +108,15 @@ pub fn common_git_dir(cwd: &Path, environment: &GitEnvironment) -> Result<PathBu
 ///
 /// # Errors
 ///
-/// [`Error::NoRepository`]; the errors of every git command.
+/// [`Error::NoRepository`] if `cwd` is in no repository; the errors of git commands
+/// ([`Error::Git`], [`Error::NoGit`], [`Error::ProgramMissing`], [`Error::Timeout`],
+/// [`Error::Io`]).
 pub fn worktrees_directory(cwd: &Path, environment: &GitEnvironment) -> Result<PathBuf, Error> {
     Ok(Repository::read(cwd, environment)?.worktrees_dir)
 }
 
-/// Returns the outermost repository around the submodule `top_level`, or `top_level` itself if it
-/// is not a submodule.
+/// Returns the working tree of the outermost repository around the submodule `top_level`. If
+/// `top_level` is not a submodule, returns `top_level` itself.
 ///
 /// The worktrees of a submodule are put beside the outermost repository. Beside the submodule, they
 /// would be in the working tree of the repository that contains the submodule.

@@ -1,5 +1,5 @@
-//! The README of a saved worktree: the shell commands that restore it in the repository or in a
-//! clone.
+//! Writes the README of a saved worktree. It contains the shell commands that restore the worktree,
+//! in its repository or in a clone.
 
 use crate::branch::trash_branch;
 use crate::keep_reason::escape_controls;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct SavedPart {
     /// Path in the worktree. Empty for the worktree itself.
     pub(crate) path: PathBuf,
-    /// The directory that it is saved in.
+    /// The directory with the saved files.
     pub(crate) directory: PathBuf,
     /// The commit of HEAD. `None` if there was no commit.
     pub(crate) head: Option<String>,
@@ -23,7 +23,7 @@ pub(crate) struct SavedPart {
 }
 
 impl SavedPart {
-    /// Returns the path of a saved file as a word of a shell. `None` if it was not saved.
+    /// Returns the path of a saved file, quoted for a shell. `None` if this file was not saved.
     fn quoted_path(&self, name: &str) -> Option<String> {
         self.files.contains(&name).then(|| shell_word(&self.directory.join(name)))
     }
@@ -50,11 +50,12 @@ impl SavedPart {
 }
 
 impl WorktreeRecord {
-    /// Returns the text of the README. It is written to `trash`, the directory in which the
-    /// worktree is saved. `parts` has the worktree first, then its submodules. Each submodule comes
+    /// Returns the text of the README. The README is written to `trash`, the directory in which the
+    /// worktree is saved. `parts` has the worktree first, then its submodules. A submodule comes
     /// after the submodule that contains it.
     ///
-    /// Only the lines that begin with `git `, `cd ` or `tar ` are commands.
+    /// Only the lines that begin with `git `, `cd ` or `tar ` are commands; the other lines
+    /// explain.
     pub(crate) fn restore_readme(&self, head_state: &HeadState, parts: &[SavedPart], trash: &Path) -> String {
         let display = |path: &Path| escape_controls(&path.display().to_string());
         let mut restored_path = self.path.clone().into_os_string();
@@ -98,7 +99,8 @@ impl WorktreeRecord {
         lines.join("\n") + "\n"
     }
 
-    /// The line that says what has become of a branch that was created for the worktree.
+    /// The line of the README that gives the new name of a branch that was created for the
+    /// worktree.
     fn renamed_branch_line(&self, trash: &Path) -> String {
         let (branch, renamed_branch) = (&self.branch, trash_branch(trash));
         format!(

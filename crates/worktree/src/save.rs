@@ -1,4 +1,4 @@
-//! Saves everything of a worktree that no branch has, before the worktree is removed by force.
+//! Saves all work of a worktree that is in no branch, before the worktree is removed by force.
 //!
 //! Commits are saved as a bundle, staged and unstaged changes as patches. Every changed file is
 //! also copied as a whole. A README has the commands that restore the worktree.
@@ -38,17 +38,18 @@ pub struct SavedWorktree {
 }
 
 impl WorktreeRecord {
-    /// Saves the worktree in the new directory `directory`, with mode 0700. `directory` must not
-    /// exist. After an error, the README in `directory` says that the saved work is not complete.
+    /// Saves the worktree in `directory`, which must not exist and is created with mode 0700. After
+    /// an error, the README in `directory` says that the saved work is not complete.
     ///
     /// # Errors
     ///
     /// [`Error::NotRecorded`]; [`Error::MountPoint`]; [`Error::ChangedWhileSaving`] if the worktree
-    /// was written to meanwhile. If anything can't be saved, [`Error::Io`] or the error of a git
-    /// command.
+    /// was written to while it was saved. If anything can't be saved, [`Error::Io`] or the error of
+    /// a git command.
     pub fn save(&self, directory: &Path, environment: &GitEnvironment) -> Result<SavedWorktree, Error> {
         let worktree = self.open(environment)?;
-        // With a mounted file system, the worktree could not be removed later, so nothing is saved.
+        // If a file system is mounted in the worktree, the worktree cannot be removed after it was
+        // saved. So nothing is saved.
         check_no_mount_point(&self.path)?;
         create_private_dir(directory)?;
         worktree.save_parts(directory).inspect_err(|error| {
@@ -64,7 +65,8 @@ impl Worktree<'_> {
         let fingerprint = WorktreeFingerprint::read(self)?;
         let submodules_dir = directory.join("submodules");
         let mut parts = Vec::new();
-        // The map is sorted, so the empty path of the worktree itself is first.
+        // The map is sorted, so its first key is the empty path, which stands for the worktree
+        // itself.
         for (path, fingerprint) in &fingerprint.0 {
             parts.push(match path.as_os_str().is_empty() {
                 true => self.save_main_tree(fingerprint, directory)?,
@@ -118,8 +120,8 @@ impl Worktree<'_> {
         self.save_part(path, fingerprint, directory, None)
     }
 
-    /// Saves the commits and the changes of the working tree `path`. The commits that `base` has
-    /// are not saved. `None` saves all commits of the repository.
+    /// Saves the commits and the changes of the working tree `path`. With `base`, only commits that
+    /// `base` does not have are saved. Without `base`, all commits of the repository are saved.
     fn save_part(
         &self,
         path: &Path,
@@ -171,9 +173,9 @@ impl Worktree<'_> {
         for (name, options) in patches {
             files.extend(write_patch(&git, options, fingerprint, &into.join(name))?.then_some(name));
         }
-        // A submodule has a file `.git` that names the submodule's repository. If that repository
-        // belongs to this worktree, the file is left out. The repository is saved on its own, and
-        // its path will no longer exist.
+        // The file `.git` of a submodule contains the path of the submodule's repository. The file
+        // is left out if that repository belongs to this worktree: the repository is saved
+        // separately, and the path will be invalid.
         let is_own_repository = |name: &Path| {
             name.ends_with(".git") && submodule::points_into(&working_tree.join(name), &self.git_dir)
         };
@@ -184,7 +186,8 @@ impl Worktree<'_> {
     }
 }
 
-/// Creates references to HEAD and to the commits that only reflogs have. Stashes are among these.
+/// Creates references to HEAD and to the commits that only reflogs have, so that the bundle
+/// contains them. Stashes are among these commits.
 fn ref_head_and_logs(git: &Git<'_>, head: Option<String>) -> Result<(), Error> {
     let mut refs = SavedRefs::default();
     refs.add("head", head);
@@ -219,7 +222,7 @@ fn write_bundle(git: &Git<'_>, into: &Path, base: Option<&str>) -> Result<Option
 /// changes.
 ///
 /// The git options make the patch independent of the user's configuration, so that any git can
-/// apply it. Files with merge conflicts are left out of the patch, because they are copied as a
+/// apply it. Files with merge conflicts are not in the patch. `save_changes` copies them as a
 /// whole.
 fn write_patch(
     git: &Git<'_>,

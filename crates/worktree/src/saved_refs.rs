@@ -1,10 +1,11 @@
-//! References to commits of a worktree that are saved in a bundle.
+//! References to a worktree's commits that no branch has. `git bundle` saves only commits that a
+//! reference has.
 
 use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT};
 
-/// Prefix of the references to the commits that are saved. The references belong to one worktree
-/// only, and git removes them with the worktree.
+/// Prefix of the references to the commits that are saved. `refs/worktree/` belongs to one worktree
+/// only, and git removes it with the worktree.
 pub(crate) const SAVED_REFS: &str = "refs/worktree/teamd/";
 
 /// References to create below [`SAVED_REFS`], as commands for `git update-ref --stdin`.
@@ -12,13 +13,13 @@ pub(crate) const SAVED_REFS: &str = "refs/worktree/teamd/";
 pub(crate) struct SavedRefs(String);
 
 impl SavedRefs {
-    /// Adds a reference. Nothing is added without a commit.
+    /// Adds a reference to `commit`. Does nothing if `commit` is `None`.
     pub(crate) fn add(&mut self, name: &str, commit: Option<String>) {
         let command = commit.map(|commit| format!("update {SAVED_REFS}{name} {commit}\n"));
         self.0.extend(command);
     }
 
-    /// Adds references `KIND-0`, `KIND-1` and so on.
+    /// Adds a reference to each commit: `KIND-0`, `KIND-1` and so on.
     pub(crate) fn add_numbered(&mut self, kind: &str, commits: Vec<String>) {
         for (n, commit) in commits.into_iter().enumerate() {
             self.add(&format!("{kind}-{n}"), Some(commit));
@@ -29,7 +30,7 @@ impl SavedRefs {
     ///
     /// # Errors
     ///
-    /// As [`Git::output_of`].
+    /// The errors of [`Git::output_of`].
     pub(crate) fn create(self, git: &Git<'_>) -> Result<(), Error> {
         let action = "create references to unsaved commits";
         let git = git.without_named_programs()?;

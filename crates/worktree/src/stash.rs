@@ -1,8 +1,8 @@
 //! Finds the stashes that were made in a worktree.
 //!
-//! Stashes belong to the repository, so they stay when a worktree is removed. But once the worktree
-//! is gone, nothing shows who made a stash in it. Each stash names the branch and the commit on
-//! which it was made.
+//! Stashes belong to the repository, so they stay when a worktree is removed. A stash names only
+//! the branch and the commit on which it was made. These show in which worktree it was made, but
+//! only while the worktree exists.
 
 use crate::error::Error;
 use crate::git_command::Git;
@@ -14,7 +14,7 @@ use crate::record::WorktreeRecord;
 ///
 /// # Errors
 ///
-/// As [`Git::output_of`].
+/// The errors of [`Git::output_of`].
 pub(crate) fn stashes_of_worktree(
     record: &WorktreeRecord,
     git: &Git<'_>,
@@ -36,7 +36,7 @@ pub(crate) fn stashes_of_worktree(
 ///
 /// # Errors
 ///
-/// As [`Git::output_of`].
+/// The errors of [`Git::output_of`].
 pub(crate) fn count_stashes(git: &Git<'_>) -> Result<usize, Error> {
     Ok(list_stashes(git)?.len())
 }
@@ -46,7 +46,7 @@ struct Stash {
     commit: String,
     /// The commit that the stash was made on.
     parent: String,
-    /// The message in the reflog.
+    /// The message of the stash's reflog entry, such as `WIP on main: …`.
     subject: String,
 }
 

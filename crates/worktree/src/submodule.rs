@@ -1,7 +1,7 @@
 //! Finds the submodules of a worktree, checked out or not.
 //!
-//! If a worktree is not the repository's main one, its private git directory contains the
-//! repositories of its submodules.
+//! A worktree that `git worktree add` has created has its own copies of the submodules'
+//! repositories. They are in `modules/`, below the worktree's private git directory.
 
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, path_from_bytes, split_nul};
@@ -16,7 +16,7 @@ impl Worktree<'_> {
     ///
     /// # Errors
     ///
-    /// As [`Git::output_of`].
+    /// The errors of [`Git::output_of`].
     pub(crate) fn checked_out_submodules(&self) -> Result<Vec<PathBuf>, Error> {
         let mut submodules = Vec::new();
         let mut pending = vec![PathBuf::new()];
@@ -29,12 +29,12 @@ impl Worktree<'_> {
         Ok(submodules)
     }
 
-    /// Returns the repositories of submodules that are not checked out. Some of these submodules
-    /// may not exist in the current commit.
+    /// Returns the repositories of submodules that are not checked out, such as those of another
+    /// branch that was checked out before.
     ///
     /// # Errors
     ///
-    /// As [`Git::output_of`].
+    /// The errors of [`Git::output_of`].
     pub(crate) fn unused_repositories(&self) -> Result<Vec<PathBuf>, Error> {
         let mut repositories = find_repositories(&self.git_dir.join("modules"))?;
         for path in self.checked_out_submodules()? {
@@ -45,12 +45,12 @@ impl Worktree<'_> {
         Ok(repositories)
     }
 
-    /// Whether the worktree has submodules: the index names one, or the repository of an earlier
-    /// one is left.
+    /// Whether the worktree has submodules: the index names one, or the repository of a former
+    /// submodule is left in the private git directory.
     ///
     /// # Errors
     ///
-    /// As [`Git::output_of`].
+    /// The errors of [`Git::output_of`].
     pub(crate) fn has_submodules(&self) -> Result<bool, Error> {
         let has_repositories = || find_repositories(&self.git_dir.join("modules"));
         Ok(!gitlinks(&self.git())?.is_empty() || !has_repositories()?.is_empty())
@@ -62,7 +62,7 @@ impl Worktree<'_> {
 ///
 /// # Errors
 ///
-/// As [`Git::output_of`].
+/// The errors of [`Git::output_of`].
 pub(crate) fn direct_checked_out(directory: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
     Ok(gitlinks(git)?.into_iter().filter(|name| directory.join(name).join(".git").exists()).collect())
 }
@@ -71,7 +71,7 @@ pub(crate) fn direct_checked_out(directory: &Path, git: &Git<'_>) -> Result<Vec<
 ///
 /// # Errors
 ///
-/// As [`Git::output_of`].
+/// The errors of [`Git::output_of`].
 pub(crate) fn gitlinks(git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
     let staged = git.output_of("list the submodules", &["ls-files", "--stage", "-z"])?;
     let links = split_nul(&staged).filter(|entry| entry.starts_with(b"160000 "));

@@ -5,17 +5,17 @@ use std::fs::{File, Metadata};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that [`walk`] has found.
+/// A file or directory that [`walk`] has found.
 pub(crate) struct WalkedFile {
-    /// Path, relative to the top.
+    /// Path, relative to the directory in which [`walk`] started.
     pub(crate) name: PathBuf,
     pub(crate) metadata: Metadata,
 }
 
-/// Returns `files` and everything below them. Names are relative to `root`.
+/// Lists `files` and everything below those that are directories. All names are relative to `root`.
 ///
-/// Names for which `is_excluded` is true are left out, with everything below them. The names in
-/// `files` themselves are not tested with `is_excluded`. A missing file is left out too.
+/// Entries for which `is_excluded` is true are left out, with everything below them. `is_excluded`
+/// is not called for the names in `files` themselves. Missing files are left out too.
 ///
 /// # Errors
 ///

@@ -28,11 +28,12 @@ pub(crate) struct FileStatus {
 }
 
 impl FileStatus {
-    /// Reads the status of the working tree at `working_tree`. `git` must run in this working tree.
+    /// Finds the files of the working tree at `working_tree` whose content is in no commit. `git`
+    /// must run in this working tree.
     ///
     /// # Errors
     ///
-    /// As [`Git::output_of`].
+    /// The errors of [`Git::output_of`].
     pub(crate) fn read(working_tree: &Path, git: &Git<'_>) -> Result<FileStatus, Error> {
         let arguments = [
             "status",
@@ -41,7 +42,8 @@ impl FileStatus {
             "--no-renames",
             "--untracked-files=all",
             "--ignored=matching",
-            // The files of submodules are checked in each submodule (`unsaved_submodules`).
+            // Changed files in submodules are not listed here. `unsaved_submodules` checks each
+            // submodule.
             "--ignore-submodules=dirty",
         ];
         let status_git = git.without_named_programs()?;
@@ -51,17 +53,17 @@ impl FileStatus {
             status.add_entry(entry, &mut cache_dirs);
         }
         status.cached_repositories = cache_dirs.repositories_in_recorded();
-        status.untracked.extend(files_in_empty_submodules(working_tree, git)?);
+        status.untracked.extend(submodule_dirs_with_files(working_tree, git)?);
         status.ignored_by_status = ignored_by_status(working_tree, git)?;
         Ok(status)
     }
 
-    /// Whether the working tree has none of these files.
+    /// Whether there are no files whose content is in no commit.
     pub(crate) fn is_clean(&self) -> bool {
         *self == FileStatus::default()
     }
 
-    /// Returns all files. A file may occur twice.
+    /// Returns the files of all lists. A file that is in two lists occurs twice.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let file_lists =
             [&self.unstaged, &self.unmerged, &self.untracked, &self.ignored, &self.ignored_by_status];
@@ -94,7 +96,7 @@ impl FileStatus {
 
 /// Returns the directories of submodules that are not checked out but have files. `git status` does
 /// not report these files.
-fn files_in_empty_submodules(working_tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
+fn submodule_dirs_with_files(working_tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
     let links = submodule::gitlinks(git)?.into_iter();
     let has_files = |directory: &Path| directory.read_dir().is_ok_and(|mut entries| entries.next().is_some());
     Ok(links

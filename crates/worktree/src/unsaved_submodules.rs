@@ -1,5 +1,5 @@
-//! Finds submodules with unsaved work. If commits of a submodule are on no remote, they are lost
-//! with the worktree.
+//! Finds submodules with unsaved work. The repository of a submodule is removed with the worktree,
+//! so commits that are on no remote would be lost.
 
 use crate::error::Error;
 use crate::git_command::Git;
@@ -14,7 +14,7 @@ impl Worktree<'_> {
     ///
     /// # Errors
     ///
-    /// As [`Git::output_of`].
+    /// The errors of [`Git::output_of`].
     pub(crate) fn submodules_with_unsaved_work(&self) -> Result<Vec<PathBuf>, Error> {
         let mut submodules = Vec::new();
         for path in self.checked_out_submodules()? {
@@ -31,7 +31,7 @@ impl Worktree<'_> {
     }
 }
 
-/// Whether a submodule has changed files or local commits.
+/// Whether a submodule has unsaved files, commits that no remote has, or stashes.
 fn has_unsaved_work(path: &Path, git: &Git<'_>) -> Result<bool, Error> {
     Ok(!FileStatus::read(path, git)?.is_clean() || has_local_commits(git)?)
 }

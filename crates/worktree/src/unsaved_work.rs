@@ -1,4 +1,5 @@
-//! Looks for everything that would be lost with a worktree, and for what prevents its removal.
+//! Finds everything that would be lost if a worktree were removed, and everything that prevents its
+//! removal.
 
 use crate::error::Error;
 use crate::git_command::GitEnvironment;
@@ -15,7 +16,8 @@ use crate::{processes_using, stash};
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// Files that git keeps in the private git directory during an operation, and the operation.
+/// Files that git keeps in the private git directory during an operation, each with the name of the
+/// operation.
 const OPERATION_FILES: [(&str, &str); 8] = [
     ("rebase-merge", "rebase"),
     ("rebase-apply", "rebase"),
@@ -33,15 +35,16 @@ impl WorktreeRecord {
     ///
     /// # Errors
     ///
-    /// [`Error::NotRecorded`]; the errors of every git command. After an error, the worktree may
-    /// have unsaved work.
+    /// [`Error::NotRecorded`] if something else is at the worktree's path; the errors of git
+    /// commands ([`Error::Git`], [`Error::NoGit`], [`Error::ProgramMissing`], [`Error::Timeout`],
+    /// [`Error::Io`]). After an error, the worktree may have unsaved work.
     pub fn keep_reasons(&self, environment: &GitEnvironment) -> Result<Vec<KeepReason>, Error> {
         match self.state()? {
             WorktreeState::Present(git_dir) => Worktree { record: self, git_dir, environment }.keep_reasons(),
             WorktreeState::Empty => Ok(Vec::new()),
-            // If git still lists a worktree whose directory is missing, the worktree may have been
-            // moved away. Git drops a worktree from its list only when git itself removes it, or in
-            // `git worktree prune`.
+            // The directory is missing, but git still lists the worktree. The directory may have
+            // been moved, so its work may still exist. Git drops a worktree from the list only when
+            // git itself removes it, or in `git worktree prune`.
             WorktreeState::Missing if self.is_listed(environment)? => Ok(vec![KeepReason::PathMissing]),
             WorktreeState::Missing => Ok(Vec::new()),
         }
@@ -54,7 +57,7 @@ impl WorktreeRecord {
 }
 
 impl Worktree<'_> {
-    /// Returns the reasons for a worktree that is present.
+    /// Returns the reasons to keep a worktree that is present.
     fn keep_reasons(&self) -> Result<Vec<KeepReason>, Error> {
         let (git, record) = (self.git(), self.record);
         let status = FileStatus::read(self.path(), &git)?;
@@ -108,8 +111,8 @@ fn file_reasons(status: FileStatus) -> Vec<KeepReason> {
     kinds.into_iter().filter(|(files, _)| !files.is_empty()).map(|(files, reason)| reason(files)).collect()
 }
 
-/// Returns a reason if `git worktree lock` was used, and a reason for each lock file of a git
-/// command.
+/// Returns a reason if the worktree was locked with `git worktree lock`, and a reason for each lock
+/// file of a running or killed git command.
 fn lock_reasons(git_dir: &Path) -> Vec<KeepReason> {
     let lock_reason = read_to_string(git_dir.join("locked"));
     let lock_reason = lock_reason.ok().map(|reason| KeepReason::Locked(reason.trim().to_owned()));

@@ -1,11 +1,12 @@
-//! A recorded worktree that is present, with what is needed to run git in it.
+//! A handle to a recorded worktree that was found at its path, with what is needed to run git in
+//! it.
 
 use crate::error::Error;
 use crate::git_command::{Git, GitEnvironment};
 use crate::record::WorktreeRecord;
 use std::path::{Path, PathBuf};
 
-/// A worktree that is present.
+/// A recorded worktree that was found at its path.
 #[derive(Debug)]
 pub(crate) struct Worktree<'a> {
     pub(crate) record: &'a WorktreeRecord,
@@ -15,7 +16,7 @@ pub(crate) struct Worktree<'a> {
 }
 
 impl WorktreeRecord {
-    /// Opens the worktree.
+    /// Checks that the recorded worktree is at its path, and returns a handle to it.
     ///
     /// # Errors
     ///

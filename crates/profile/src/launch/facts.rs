@@ -10,7 +10,7 @@ use protocol::permission_mode::{PermissionMode, is_read_only_type};
 /// What is known about a member before its program starts.
 #[derive(Debug)]
 pub struct LaunchFacts<'a> {
-    /// The member's name, or a placeholder of the same length if the daemon chooses the name.
+    /// The member's name. If the daemon chooses the name, a placeholder of the maximum length.
     pub name: &'a AgentName,
     pub team: &'a TeamName,
     pub cwd: &'a str,
@@ -19,10 +19,10 @@ pub struct LaunchFacts<'a> {
     pub teamctl_path: &'a str,
     /// The first message. Empty if there is none.
     pub prompt: &'a str,
-    /// What the agent is told about its team.
+    /// The instructions: the text that tells the agent about its team.
     pub instructions: &'a str,
     pub agent_type: Option<&'a str>,
-    /// The definition of `agent_type`. `None` if the type has no file.
+    /// The contents of the file that defines `agent_type`. `None` if there is no such file.
     pub definition: Option<&'a AgentType>,
     pub model: Option<&'a str>,
     pub mode: Option<PermissionMode>,
@@ -47,8 +47,9 @@ pub(super) fn fill_facts(text: &str, facts: &LaunchFacts<'_>) -> String {
     fill(text, |variable| variable_value(variable, facts))
 }
 
-/// The value of a template variable, from `facts`. Braces in the value are escaped, so that text in
-/// the value is never taken for a deferred variable. `None` if `facts` has no such value.
+/// The value of a template variable, from `facts`. `None` if `variable` is not one of those that
+/// the facts define. Braces in the value are escaped, so that text in the value is never taken for
+/// a deferred variable.
 pub(super) fn variable_value(variable: &str, facts: &LaunchFacts<'_>) -> Option<String> {
     let value = match base_name(variable) {
         "cwd" => facts.cwd.to_owned(),

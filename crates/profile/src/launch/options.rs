@@ -72,7 +72,8 @@ impl Profile {
     }
 
     /// The arguments that make the program read-only: those that the profile has for `agent_type`,
-    /// or else those that the profile has for plan mode.
+    /// or else those for plan mode. Empty if the Agent Client Protocol sets plan mode, so that no
+    /// argument is needed.
     fn read_only_arguments<'a>(
         &self,
         program: &'a ProgramSpec,
@@ -175,16 +176,17 @@ fn default_mode<'a>(program: &'a ProgramSpec, facts: &LaunchFacts<'_>) -> Option
 }
 
 impl ProgramSpec {
-    /// Whether each turn gets the arguments of the permission mode that the member has when the
-    /// turn starts. `false` for a read-only agent type, because its mode never changes.
+    /// Whether the arguments for the permission mode are chosen at the start of each turn, because
+    /// the member's mode may have changed. `false` for a read-only agent type, because its mode
+    /// never changes.
     fn has_runtime_modes(&self, facts: &LaunchFacts<'_>) -> bool {
         matches!(self.delivery, DeliverySpec::Turn(_))
             && !self.modes.is_empty()
             && read_only_type(self, facts).is_none()
     }
 
-    /// The arguments for each permission mode. The key is the mode; an empty key stands for a
-    /// member without a mode.
+    /// The arguments for each permission mode, if they are chosen at the start of each turn. The
+    /// key is the mode; an empty key stands for a member without a mode.
     pub(crate) fn runtime_mode_arguments(&self, facts: &LaunchFacts<'_>) -> BTreeMap<String, Vec<String>> {
         if !self.has_runtime_modes(facts) {
             return BTreeMap::new();
@@ -203,7 +205,8 @@ fn read_only_type<'a>(program: &ProgramSpec, facts: &LaunchFacts<'a>) -> Option<
     facts.agent_type.filter(|_| facts.is_read_only() && !is_native)
 }
 
-/// The error for a read-only agent type of a program that has no read-only mode.
+/// The error for a read-only agent type if the program cannot be made read-only. `what` names the
+/// program.
 pub fn read_only_unsupported(what: &str, agent_type: &str) -> ErrorReport {
     let message =
         format!("cannot start {what} as an agent of type {agent_type}: nothing keeps it from writing");
@@ -240,8 +243,9 @@ fn tool_arguments(
     Ok(arguments)
 }
 
-/// Returns an error if an argument would begin with a value that starts with a dash. The program
-/// would take such an argument for an option.
+/// Returns an error if `template` begins with one of the variables in `values`, and the value
+/// begins with a dash. The program would take such an argument for an option. `values` are pairs of
+/// a variable's name and its value.
 fn reject_option_like_value(template: &str, values: &[(&str, Option<&str>)]) -> Result<(), ErrorReport> {
     let begins =
         |name: &str, value: &str| template.starts_with(&format!("{{{name}}}")) && value.starts_with('-');

@@ -14,18 +14,18 @@ use std::collections::BTreeMap;
 /// The read-only permission mode in which an agent makes a plan.
 pub(super) const PLAN: PermissionMode = PermissionMode::Plan;
 
-/// The permission mode for carrying out a plan if the approval names no mode, or names one that the
-/// program does not have.
+/// The permission mode in which a plan is carried out if its approval names no mode, or names a
+/// mode that the program does not have.
 const DEFAULT: PermissionMode = PermissionMode::Default;
 
-/// The first prompt of an agent that was respawned in its old session.
+/// The first prompt of an agent that is respawned, after an unexpected end, in its old session.
 const RESPAWN_PROMPT: &str =
     "You were started again, since you had ended without being asked to. Go on with what you were doing.";
 
 impl Profile {
-    /// The command lines of the spawn that follows a plan approval, by permission mode. Empty if
-    /// the member does not start in plan mode, or if its program can change its mode without a
-    /// respawn.
+    /// Builds the command lines with which the daemon respawns the member after its plan was
+    /// approved. The key is the permission mode that the approval names. Empty if the member does
+    /// not start in plan mode, or if its program can leave plan mode without a respawn.
     ///
     /// # Errors
     ///
@@ -55,20 +55,22 @@ impl Profile {
         let launch_in = |name: &String| {
             let mode = name.parse().ok().filter(|mode| *mode != PLAN)?;
             let facts = LaunchFacts { mode: Some(mode), is_plan_approved: true, ..*facts };
-            // A mode that the member's agent type rules out is skipped.
+            // The build fails for a mode that the agent type forbids, such as a writing mode of a
+            // read-only type. Such a mode is left out.
             let launch = self.build_single_launch(&facts).ok()?;
             Some((name.clone(), LaunchArgv { argv: launch.argv, resume_argv: launch.resume_argv }))
         };
         Ok(modes.into_iter().filter_map(launch_in).collect())
     }
 
-    /// The instructions to plan, for a member in plan mode. They are put before the member's first
-    /// prompt. Empty for other permission modes, or if `facts` has no prompt.
+    /// The text that tells a member in plan mode to make a plan. It is put before the member's
+    /// first prompt. Empty for other permission modes, or if `facts` has no prompt.
     ///
     /// # Errors
     ///
-    /// `Usage` for a program with hooks if `facts` has no prompt. Such a program begins with a
-    /// turn, and its hook submits the reply of that turn as the plan, so the turn needs a subject.
+    /// `Usage` for a program with hooks if `facts` has no prompt. Such a program starts its first
+    /// turn at once, and its hook submits the reply of that turn as the plan. So the prompt must
+    /// say what to plan.
     pub(crate) fn plan_instructions(
         &self,
         program: &ProgramSpec,
@@ -115,7 +117,8 @@ pub(super) fn resume_prompt(facts: &LaunchFacts<'_>) -> String {
     }
 }
 
-/// The first prompt after a plan approval if the session cannot be resumed.
+/// The first prompt of the spawn after a plan approval, if that spawn cannot resume the session in
+/// which the plan was made.
 pub(super) fn approval_pending_prompt(facts: &LaunchFacts<'_>) -> String {
     format!(
         "You submitted a plan earlier, and it is approved. You were started again to carry it out, in the permission \

@@ -1,4 +1,5 @@
-//! Parses the profile's keys for the delivery and its settings.
+//! Parses the keys of a profile that say how messages reach the program, such as `delivery` and
+//! `resume_args`.
 
 use crate::profile::{DeliverySpec, HookDelivery, ReplySource, TurnDelivery, UsageFile};
 use crate::toml_table::TomlTable;
@@ -107,7 +108,8 @@ impl DeliveryKeys {
     }
 }
 
-/// The template variables that `args` may contain, besides those that are allowed everywhere.
+/// The template variables that `args` may contain with this delivery, besides those that every text
+/// of a profile may contain.
 pub(crate) fn variables_in_args(delivery: &DeliverySpec) -> &'static [&'static str] {
     match delivery {
         DeliverySpec::Turn(_) => &["prompt", "session", "options"],
@@ -155,9 +157,9 @@ fn parse_reply_source(keys: &TomlTable<'_>, value: Value) -> Result<ReplySource,
     source.ok_or_else(|| keys.invalid_key("reply", &format!("must be {REPLY_FORMAT}")))
 }
 
-/// Parses `{ scope = "turn" }` or `{ scope = "session" }`: whether the program reports the usage of
-/// its last turn or of its whole session. The Agent Client Protocol does not say which, so the
-/// profile must.
+/// Parses the key `usage` of a program that speaks the Agent Client Protocol: `{ scope = "turn" }`
+/// if the program reports the usage of its last turn, `{ scope = "session" }` if it reports that of
+/// its whole session. The protocol does not say which of the two a program reports.
 fn parse_usage_scope(keys: &TomlTable<'_>, value: &Value) -> Result<UsageScope, ErrorReport> {
     let table = value.as_table().filter(|table| table.len() == 1);
     let scope = table.and_then(|table| table.get("scope")).and_then(Value::as_str);
@@ -177,8 +179,9 @@ fn parse_usage_paths(keys: &TomlTable<'_>, value: Value) -> Result<UsagePaths, E
     usage.ok_or_else(|| keys.invalid_key("usage", &format!("must be {USAGE_FORMAT}")))
 }
 
-/// Parses where a program with hooks reports usage. The scope is the whole session, because the
-/// usage is summed over the whole file each time.
+/// Parses the key `usage` of a program with hooks: the file in which the program reports usage, and
+/// the keys in this file. The scope is always the whole session, because the shim adds up the whole
+/// file each time.
 fn parse_usage_file(keys: &TomlTable<'_>, mut value: Value) -> Result<UsageFile, ErrorReport> {
     let path_key = value.as_table_mut().and_then(|table| table.remove("file_key"));
     let path_key = path_key.and_then(|key| key.as_str().map(str::to_owned)).filter(|key| !key.is_empty());
@@ -188,8 +191,8 @@ fn parse_usage_file(keys: &TomlTable<'_>, mut value: Value) -> Result<UsageFile,
     Ok(UsageFile { path_key, usage_paths })
 }
 
-/// Parses the answer with which a turn-end hook delivers a text. If the profile has no key
-/// `hook_response`, the answer has Claude Code's format.
+/// Parses the key `hook_response`: the JSON that the turn-end hook prints to give a text to the
+/// program. A profile without this key uses the format of Claude Code.
 fn parse_hook_response(keys: &TomlTable<'_>, value: Option<Value>) -> Result<Map<String, Json>, ErrorReport> {
     let Some(value) = value else { return Ok(HookDelivery::default().response_template) };
     match serde_json::to_value(&value).unwrap_or_default() {
@@ -205,8 +208,8 @@ fn parse_max_wait(keys: &TomlTable<'_>, given: Option<String>) -> Result<Option<
     u64::try_from(duration.as_millis()).map(Some).map_err(|_| wrong())
 }
 
-/// Checks that the arguments pass the session id where the program needs it. Without the id the
-/// program would lose its session between two turns, and would report no error.
+/// Checks that the arguments contain `{session}`, the session id, where the program needs it.
+/// Without the id the program would lose its session between two turns, and would report no error.
 pub(crate) fn check_session(
     keys: &TomlTable<'_>,
     args: &[String],

@@ -83,7 +83,8 @@ fn branch_of_a_discarded_worktree_gets_another_name() {
     );
     let next = repo.create_worktree();
     assert_eq!(next.branch, "teamd/survey/ann");
-    // Commits that only the trash has are not safe.
+    // The merged commit is unpushed, because a branch below `teamd-trash/` does not count as a
+    // copy.
     repo.git(&next.path, &["merge", "--quiet", "teamd-trash/survey-ann-1"]);
     assert_eq!(repo.keep_reasons(&next), [KeepReason::Unpushed(1)]);
 }
@@ -331,7 +332,7 @@ fn branch_created_meanwhile_is_kept() {
     let error = proposals[0].add(&repo.git_environment()).unwrap_err();
     assert!(matches!(error, Error::Git { .. }), "{error}");
     assert_eq!(proposals[0].record.state().unwrap(), WorktreeState::Missing);
-    // The branch also stays if `add` was never called.
+    // A branch that another program has created stays even if `add` was never called.
     assert_eq!(repo.remove(&proposals[1].record), RemoveOutcome::RemovedKeptBranch);
     for proposal in &proposals {
         repo.git(&repo.repository, &["rev-parse", "--verify", &proposal.record.branch]);

@@ -1,4 +1,5 @@
-//! A look at a worktree runs no program that the repository's configuration names.
+//! Except to create a worktree, no git command of this crate runs a program that the repository's
+//! configuration names.
 
 use super::*;
 use crate::list_worktrees;
@@ -6,8 +7,8 @@ use crate::program_settings::PROGRAM_SETTINGS;
 use std::fs::set_permissions;
 use std::os::unix::fs::PermissionsExt;
 
-/// A program that appends its arguments to the file `ran` in the home directory. `signer` makes a signature
-/// that git accepts.
+/// A program (`marker`) that appends each call to the file `ran` in the home directory, and another
+/// (`signer`) that makes a signature which git accepts.
 struct MarkerProgram {
     marker: PathBuf,
     signer: PathBuf,
@@ -32,14 +33,14 @@ impl MarkerProgram {
         MarkerProgram { marker, signer, ran }
     }
 
-    /// Returns the program calls since the last call of this method.
+    /// Returns the calls of the program since the last call of this method.
     fn take_calls(&self) -> String {
         let calls = std::fs::read_to_string(&self.ran).unwrap_or_default();
         std::fs::remove_file(&self.ran).ok();
         calls
     }
 
-    /// The value with which the setting runs the program.
+    /// The value with which the setting `key` runs the program.
     fn value_of(&self, key: &str) -> String {
         match key {
             "log.showSignature" => "true".to_owned(),
@@ -87,7 +88,7 @@ fn no_look_runs_a_program_of_the_repository() {
     write_file(&dirty.path.join("a"), "changed\n");
     program.configure(&repo);
     touch(&clean.path.join("a"));
-    // Each of these commands of a user runs the program.
+    // Each of these commands runs the program if a user calls it.
     for command in [&["status"][..], &["log", "-1"], &["diff"], &["update-ref", "refs/other/x", "HEAD"]] {
         repo.git(&dirty.path, command);
         assert!(!program.take_calls().is_empty(), "{command:?}");
@@ -118,7 +119,7 @@ fn look_at_a_partial_clone_does_not_fetch() {
         ("extensions.partialClone", "origin"),
         ("remote.origin.promisor", "true"),
         ("remote.origin.url", "ssh://example.invalid/repo"),
-        // The program must not wait for the other side.
+        // The program gets no input, so that it does not wait for the other side of the connection.
         ("core.sshCommand", &format!("exec </dev/null; {}", path_str(&program.marker))),
     ] {
         repo.git(&repo.repository, &["config", name, value]);
@@ -143,7 +144,7 @@ fn filter_of_the_user_runs() {
     let worktree = repo.create_worktree();
     assert_eq!(read_file(&worktree.path.join("a")), "secret\n");
     touch(&worktree.path.join("a"));
-    // The repository cannot replace the user's filter.
+    // The repository's filter of the same name does not replace the user's.
     repo.git(&repo.repository, &["config", "filter.rot.clean", "false"]);
     repo.git(&repo.repository, &["config", "filter.rot.required", "true"]);
     assert_eq!(repo.keep_reasons(&worktree), []);
@@ -179,7 +180,7 @@ const PROGRAM_WORDS: [&str; 25] = [
     "vcs",
 ];
 
-/// Settings with such a name that run nothing.
+/// Settings whose name contains such a part, but which run nothing.
 const HARMLESS: [&str; 18] = [
     "core.alternateRefsPrefixes",
     "advice.ignoredHook",

@@ -195,7 +195,7 @@ fn submodule_is_restored_with_local_work() {
     }
 }
 
-/// Returns the files without any `.git`.
+/// Returns the files below `top`, without those in a `.git` at any depth.
 fn files_without_git(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let is_git = |path: &Path| path.iter().any(|name| name == ".git");
     read_files(top).into_iter().filter(|(path, _)| !is_git(path)).collect()

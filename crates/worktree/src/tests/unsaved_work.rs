@@ -99,7 +99,7 @@ fn local_commits_prevent_removal() {
     write_file(&worktree.path.join("a"), "more\n");
     repo.commit(&worktree.path, "more");
     assert_kept(&repo, &worktree, &[KeepReason::Unpushed(1)]);
-    // Another branch has the commit now.
+    // The main branch has the commit now, so nothing is unsaved.
     repo.git(&repo.repository, &["merge", "--quiet", "teamd/survey/ann"]);
     assert_eq!(repo.keep_reasons(&worktree), []);
     write_file(&worktree.path.join("a"), "and more\n");
@@ -255,8 +255,8 @@ fn process_that_uses_the_worktree_prevents_removal() {
     let mut child = cat.current_dir(&worktree.path).stdin(Stdio::piped()).spawn().unwrap();
     assert_kept(&repo, &worktree, &[KeepReason::InUse(vec![child.id()])]);
     child.kill().and_then(|()| child.wait()).unwrap();
-    // The shell opens the file. If the test opened the file, a process that another test starts at
-    // this moment would inherit it.
+    // A shell opens the file, not the test itself. If the test opened it, a process that another
+    // test starts at this moment would inherit it.
     let mut writer = Command::new("sh");
     writer
         .args(["-c", "exec 3>>\"$0\"; echo open; exec cat", path_str(&worktree.path.join("a"))])
