@@ -9,20 +9,21 @@ use module_imports::ModuleImports;
 use std::collections::BTreeSet;
 
 /// The crates of the workspace that each crate may depend on.
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 16] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 17] = [
     ("acp", &["protocol"]),
     ("failpoint", &[]),
+    ("platform", &[]),
     ("protocol", &[]),
-    ("store", &["failpoint", "protocol"]),
-    ("tmux", &["failpoint"]),
-    ("client", &["failpoint", "protocol", "store"]),
-    ("worktree", &["failpoint", "protocol"]),
-    ("teamd", &["failpoint", "protocol", "store", "tmux", "worktree"]),
+    ("store", &["failpoint", "platform", "protocol"]),
+    ("tmux", &["failpoint", "platform"]),
+    ("client", &["failpoint", "platform", "protocol", "store"]),
+    ("worktree", &["failpoint", "platform", "protocol"]),
+    ("teamd", &["failpoint", "platform", "protocol", "store", "tmux", "worktree"]),
     ("profile", &["protocol", "store"]),
-    ("shim", &["client", "failpoint", "profile", "protocol", "store"]),
-    ("runner", &["client", "profile", "protocol", "store"]),
-    ("teamctl", &["client", "failpoint", "profile", "protocol", "runner", "store", "worktree"]),
-    ("top", &["client", "protocol", "store"]),
+    ("shim", &["client", "failpoint", "platform", "profile", "protocol", "store"]),
+    ("runner", &["client", "platform", "profile", "protocol", "store"]),
+    ("teamctl", &["client", "failpoint", "platform", "profile", "protocol", "runner", "store", "worktree"]),
+    ("top", &["client", "platform", "protocol", "store"]),
     ("mcp", &["client", "protocol", "store"]),
     ("tests", &["protocol"]),
     ("teamd-agents", &["acp", "mcp", "shim", "teamctl", "teamd", "top"]),
@@ -168,13 +169,29 @@ fn failpoints_exist_only_in_debug_builds() {
     assert!(library.1.contains("#[cfg(debug_assertions)]\nmod directory;"), "{}", library.1);
 }
 
+/// Facilities of one operating system are used in the crate `platform` alone.
 #[test]
-fn unsafe_code_is_limited_to_two_modules_and_explained() {
+fn only_the_platform_crate_knows_operating_systems() {
+    let facilities = ["/proc", "target_os", "pidfd", "epoll", "inotify", "prctl", "kqueue", "memfd"];
+    let outside =
+        |name: &String| !["platform/src/linux/", "platform/src/bsd/"].iter().any(|dir| name.starts_with(dir));
+    for (name, text) in non_test_sources().into_iter().filter(|(name, _)| outside(name)) {
+        // The list of implementations names the systems.
+        let is_list = ["platform/src/lib.rs", "platform/src/current_system.rs"].contains(&name.as_str());
+        let found = facilities.iter().find(|word| text.contains(**word) && !is_list);
+        assert_eq!(found, None, "{name}");
+    }
+}
+
+#[test]
+fn unsafe_code_is_limited_to_three_modules_and_explained() {
     let files =
         sources().into_iter().filter(|(_, text)| text.contains("unsafe {") || text.contains("unsafe_code)"));
     let files: Vec<(String, String)> = files.collect();
-    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["shim/src/pre_exec.rs", "store/src/file/write_lease.rs"]);
+    let names: BTreeSet<String> = files.iter().map(|(name, _)| name.clone()).collect();
+    let modules = ["descriptors.rs", "linux/write_leases.rs"].map(|file| format!("platform/src/{file}"));
+    let modules: BTreeSet<String> = modules.into_iter().chain(["shim/src/pre_exec.rs".to_owned()]).collect();
+    assert_eq!(names, modules);
     for (name, text) in &files {
         assert_eq!(text.matches("unsafe {").count(), text.matches("// SAFETY:").count(), "{name}");
     }

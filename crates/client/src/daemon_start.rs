@@ -4,10 +4,10 @@
 use crate::daemon_command_line::{daemon_args, daemon_path};
 use crate::daemon_start_lock;
 use crate::directory_watcher::{DirectoryWatcher, WatchEvent};
-use crate::inherited_descriptors::close_inherited_descriptors;
 use crate::select_tmux_server::TmuxTarget;
 use crate::start_in_tmux_session;
 use crate::team_context::TeamContext;
+use platform::descriptors::close_inherited_descriptors;
 use protocol::control::StatusReply;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::os::unix::fs::DirBuilderExt;

@@ -7,7 +7,7 @@
 //! changed. If a directory does not exist, its nearest existing ancestor is watched. If a directory
 //! is replaced, the new one is watched.
 //!
-//! The system limits the number of inotify instances and watches. While a limit prevents the watch
+//! The system limits the number of watches, and Linux also that of watching instances. While a limit prevents the watch
 //! of a directory, each wait ends after two seconds at the latest. After each wait, the watcher
 //! tries to add the missing watches.
 
@@ -16,8 +16,8 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use platform::ExitHandle;
 use protocol::error::{ErrorKind, ErrorReport};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ pub enum WatchEvent {
 /// Watches directories until it is dropped.
 #[derive(Debug)]
 pub struct DirectoryWatcher {
-    /// `None` if the system's limit of inotify instances was reached when this watcher was created.
+    /// `None` if the system's limit of instances was reached when this watcher was created.
     watcher: Option<RecommendedWatcher>,
     sender: Sender<WatchEvent>,
     events: Receiver<WatchEvent>,
@@ -72,11 +72,10 @@ impl WatchNotifier {
     /// Ends a wait with `Changed` once the process `pid` exits. Does nothing if the process cannot
     /// be watched.
     pub fn notify_on_exit(&self, pid: u32) {
-        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let Some(pidfd) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return };
+        let Some(process) = ExitHandle::open(pid) else { return };
         let notifier = self.clone();
         std::thread::spawn(move || {
-            let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
+            let mut fds = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
             while poll(&mut fds, PollTimeout::NONE).is_err() {}
             notifier.notify();
         });
@@ -87,7 +86,7 @@ impl WatchNotifier {
 #[derive(Debug)]
 struct WatchedDirectory {
     wanted: PathBuf,
-    /// `None` while the system's limit of inotify watches prevents the watch.
+    /// `None` while the system's limit of watches prevents the watch.
     watched: Option<DirectoryId>,
 }
 
@@ -265,8 +264,8 @@ fn nearest_directory(wanted: &Path) -> Option<DirectoryId> {
     })
 }
 
-/// Whether a limit of the system prevents the watch. inotify_init(2) fails with EMFILE at the limit
-/// of instances or file descriptors, and inotify_add_watch(2) with ENOSPC at the limit of watches.
+/// Whether a limit of the system prevents the watch. EMFILE says that no instance or
+/// file descriptor is left, and ENOSPC that no watch is left.
 fn is_limit(error: &notify::Error) -> bool {
     match &error.kind {
         notify::ErrorKind::MaxFilesWatch => true,

@@ -6,7 +6,8 @@
 //! each with pid and start time. A hook may also run in a session without a terminal. So the
 //! terminal is that of the nearest ancestor that has one.
 
-use crate::process_table::{ProcessStat, self_and_ancestors};
+use platform::ProcessEntry;
+use platform::process_tree::self_and_ancestors;
 use protocol::control;
 use std::path::PathBuf;
 
@@ -15,53 +16,54 @@ use std::path::PathBuf;
 pub struct ControllingTerminal {
     /// Ancestors of the calling process, from its parent to the outermost process in the same
     /// terminal. Only the parent if there is no terminal.
-    pub ancestors: Vec<ProcessStat>,
+    pub ancestors: Vec<ProcessEntry>,
     /// Path of the terminal's device. `None` if no ancestor has a pseudo-terminal.
     pub device: Option<PathBuf>,
 }
 
 impl ControllingTerminal {
     /// The first process of the terminal. Without a terminal, the parent of the calling process.
-    pub fn first_process(&self) -> Option<ProcessStat> {
+    pub fn first_process(&self) -> Option<ProcessEntry> {
         if self.device.is_some() { self.ancestors.last().copied() } else { self.ancestors.first().copied() }
     }
 }
 
-/// The terminal of the calling process. Has no ancestors if there is no /proc.
+/// The terminal of the calling process. Has no ancestors if the system shows no process table.
 pub fn controlling_terminal() -> ControllingTerminal {
     from_ancestors(&self_and_ancestors())
 }
 
-/// The ancestors of the calling process, its parent first. Empty if there is no /proc.
+/// The ancestors of the calling process, its parent first. Empty if the system shows no process table.
 pub fn ancestor_ids() -> Vec<control::Process> {
-    let process_id = |process: &ProcessStat| control::Process { pid: process.pid, start_time: process.start };
+    let process_id =
+        |process: &ProcessEntry| control::Process { pid: process.pid, start_time: process.start };
     self_and_ancestors().iter().skip(1).map(process_id).collect()
 }
 
 /// Finds the terminal. `processes` has the calling process, its parent, and so on.
-fn from_ancestors(processes: &[ProcessStat]) -> ControllingTerminal {
+fn from_ancestors(processes: &[ProcessEntry]) -> ControllingTerminal {
     let tty = processes.iter().map(|process| process.tty).find(|tty| *tty != 0);
     let outermost = processes.iter().rposition(|process| Some(process.tty) == tty);
     let ancestors = match outermost {
         Some(outermost) => processes.get(1..=outermost.max(1)),
         None => processes.get(1..2),
     };
-    ControllingTerminal { ancestors: ancestors.unwrap_or_default().to_vec(), device: tty.and_then(pts_path) }
+    ControllingTerminal {
+        ancestors: ancestors.unwrap_or_default().to_vec(),
+        device: tty.and_then(terminal_path),
+    }
 }
 
-/// Path of the pseudo-terminal with the device number `device`. `None` for other devices.
-/// Pseudo-terminals have the major device numbers 136 to 143, with 256 terminals for each.
-fn pts_path(device: u32) -> Option<PathBuf> {
-    let (major, minor) = ((device >> 8) & 0xfff, (device & 0xff) | ((device >> 12) & 0xf_ff00));
-    (136..=143).contains(&major).then(|| PathBuf::from(format!("/dev/pts/{}", (major - 136) * 256 + minor)))
+fn terminal_path(device: u32) -> Option<PathBuf> {
+    platform::system().terminal_path(device)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn process(pid: u32, terminal: u32) -> ProcessStat {
-        ProcessStat { pid, tty: terminal, ..ProcessStat::default() }
+    fn process(pid: u32, terminal: u32) -> ProcessEntry {
+        ProcessEntry { pid, tty: terminal, ..ProcessEntry::default() }
     }
 
     #[test]
@@ -80,12 +82,5 @@ mod tests {
         let terminal = from_ancestors(&[process(9, 0), process(8, 0), process(7, 0)]);
         assert_eq!((terminal.first_process().unwrap().pid, terminal.device), (8, None));
         assert_eq!(from_ancestors(&[process(9, 0)]).first_process(), None);
-    }
-
-    #[test]
-    fn pts_path_follows_the_device_number() {
-        assert_eq!(pts_path((136 << 8) | 300 & 0xff | (256 << 12)), Some("/dev/pts/300".into()));
-        assert_eq!(pts_path((137 << 8) | 1), Some("/dev/pts/257".into()));
-        assert_eq!(pts_path((4 << 8) | 1), None);
     }
 }

@@ -61,14 +61,10 @@ fn supervised_root(mut connection: Connection) -> Option<PathBuf> {
 
 /// The control socket of a daemon with another state directory. Searches the open files of all
 /// processes for a lock file of the same root; a running daemon keeps its lock file open.
-///
-/// `/proc/locks` would name the locked files too, but the kernel returns it in pieces. So locks can
-/// be missing in it while other processes take and release theirs.
 fn socket_of_other_state_dir(state_dir: &Path, root: &Path) -> Option<PathBuf> {
-    let processes = std::fs::read_dir("/proc").ok()?.flatten();
-    let open_files =
-        processes.filter_map(|process| std::fs::read_dir(process.path().join("fd")).ok()).flatten();
-    let paths = open_files.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    let system = platform::system();
+    let processes = system.processes().ok()?;
+    let paths = processes.iter().flat_map(|process| system.open_files(process.pid));
     // The name of a state directory is a hash of the root, so the lock file is of this root.
     let is_of_root = |path: &PathBuf| path.parent().and_then(Path::file_name) == state_dir.file_name();
     let mut lock_files = paths.filter(|path| path.ends_with(LockHolder::FILE_NAME) && is_of_root(path));

@@ -1,25 +1,27 @@
 //! Calls the daemon for a run. Uses the daemon that is already running, or starts one. If the
 //! daemon dies during the run, starts a new daemon.
 //!
-//! The daemon counts as dead only if a connection to its control socket is refused. A pidfd wakes
+//! The daemon counts as dead only if a connection to its control socket is refused. A handle of its process wakes
 //! the run when the daemon's process exits; the run then calls the daemon, and the connection
 //! succeeds or is refused. A daemon that a person stopped is not started again. The last daemon
 //! event in the event log shows whether the daemon was stopped or has crashed.
 
 use crate::observer::RunObserver;
 use crate::task_times;
-use client::daemon_pidfd;
 use client::daemon_start::{self, DaemonStart};
 use client::directory_watcher::WatchNotifier;
 use client::reply_payload::payload_of;
 use client::select_tmux_server::{TMUX_NAME, TmuxTarget};
 use client::team_context::TeamContext;
+use platform::ExitHandle;
 use profile::ProfileRegistry;
 use protocol::control::{Reply, Request, StatusReply};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
+
+/// How long a daemon that closed its connections may take to exit.
+const DAEMON_EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The maximum number of times that a run starts the daemon within [`START_WINDOW`]. If the daemon
 /// dies once more in that time, the run fails.
@@ -39,7 +41,7 @@ pub(crate) struct DaemonKeeper<'a> {
     /// server of that daemon, because the members' panes are there.
     tmux_target: TmuxTarget,
     /// The process of the last daemon that replied.
-    daemon_pidfd: Option<OwnedFd>,
+    daemon: Option<ExitHandle>,
     takedown: Takedown,
 }
 
@@ -65,7 +67,7 @@ impl<'a> DaemonKeeper<'a> {
             notifier,
             recent_starts: VecDeque::new(),
             tmux_target: TmuxTarget::CallerOrNamed(TMUX_NAME.to_owned()),
-            daemon_pidfd: None,
+            daemon: None,
             takedown: Takedown::NotSeen,
         };
         daemon.start()?;
@@ -126,7 +128,7 @@ impl<'a> DaemonKeeper<'a> {
         }
         // If this notification cannot be set up, a dead daemon is noticed at the next snapshot.
         self.notifier.notify_on_exit(status.daemon.pid);
-        self.daemon_pidfd = daemon_pidfd::open_pidfd(status.daemon.pid);
+        self.daemon = ExitHandle::open(status.daemon.pid);
         Ok(())
     }
 
@@ -150,7 +152,9 @@ impl<'a> DaemonKeeper<'a> {
             return Ok(());
         }
         // The daemon closes its connections before it logs why it stops.
-        self.daemon_pidfd.iter().for_each(daemon_pidfd::wait_for_exit);
+        if let Some(daemon) = &self.daemon {
+            daemon.exits_within(DAEMON_EXIT_TIMEOUT).ok();
+        }
         if task_times::was_daemon_taken_down(self.team_context.state_dir()?.path())? && !self.is_responsive()
         {
             return Err(self.takedown_error());

@@ -10,8 +10,8 @@ use client::connection::Connection;
 use client::daemon_address::DaemonAddress;
 use client::error::Error;
 use client::next_task_client::NextTaskClient;
-use client::process_table::ProcessStat;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use platform::ProcessEntry;
 use protocol::control::{Call, FromShim, Request, ShimHello, ToShim, TurnStatus};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ pub(crate) struct DaemonConnection {
     is_refused: bool,
     /// The processes of all daemons that this shim was connected to. If the agent started the tmux
     /// server in which a daemon runs, the list also has that tmux server.
-    daemon_processes: Vec<ProcessStat>,
+    daemon_processes: Vec<ProcessEntry>,
     pub(crate) agent: Option<u32>,
     pub(crate) turn: Option<TurnStatus>,
 }
@@ -106,7 +106,7 @@ impl DaemonConnection {
     /// The processes that the shim must not end, even if the agent started them: daemons and their
     /// tmux servers. If the shim is not connected, this function connects briefly to learn the pid
     /// of the current daemon. The agent itself may have started that daemon a moment ago.
-    pub(crate) fn exempt_processes(&mut self) -> Vec<ProcessStat> {
+    pub(crate) fn exempt_processes(&mut self) -> Vec<ProcessEntry> {
         if self.connection.is_none() {
             let connection = self.daemon.open().ok();
             connection.iter().for_each(|connection| self.remember_daemon(connection));
@@ -115,7 +115,7 @@ impl DaemonConnection {
     }
 
     fn remember_daemon(&mut self, connection: &Connection) {
-        self.daemon_processes.retain(ProcessStat::exists);
+        self.daemon_processes.retain(ProcessEntry::exists);
         for process in connection.peer_pid().map(descendants::daemon_and_its_tmux).unwrap_or_default() {
             if !self.daemon_processes.iter().any(|daemon| daemon.is_same(&process)) {
                 self.daemon_processes.push(process);

@@ -8,11 +8,11 @@
 
 use crate::poll_timeout;
 use crate::signals::ShimSignals;
-use client::process_table::ProcessStat;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::wait::{WaitPidFlag, waitpid};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use platform::{ExitHandle, ProcessEntry};
+use rustix::process::Signal;
 use std::collections::{HashMap, HashSet};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -46,7 +46,7 @@ pub(crate) enum Remaining {
 pub(crate) fn end_all(
     signals: &ShimSignals,
     grace: Duration,
-    exempt: &[ProcessStat],
+    exempt: &[ProcessEntry],
     on_reap: OnReap<'_>,
     on_scan: &mut dyn FnMut(),
 ) -> Remaining {
@@ -77,12 +77,12 @@ pub(crate) fn end_all(
 /// the daemon was started. The tmux server is included only if the agent started it. This is seen
 /// from its parent: a tmux server detaches from the process that started it, and so becomes a child
 /// of the shim, which is a subreaper.
-pub(crate) fn daemon_and_its_tmux(pid: u32) -> Vec<ProcessStat> {
-    let has_name = |process: &ProcessStat, name: &str| {
-        client::process_table::program_name(process.pid).is_some_and(|program| program.starts_with(name))
+pub(crate) fn daemon_and_its_tmux(pid: u32) -> Vec<ProcessEntry> {
+    let has_name = |process: &ProcessEntry, name: &str| {
+        platform::system().program_name(process.pid).is_some_and(|program| program.starts_with(name))
     };
-    let daemon = ProcessStat::read(pid).filter(|daemon| has_name(daemon, "teamd"));
-    let tmux = daemon.and_then(|daemon| ProcessStat::read(daemon.parent));
+    let daemon = ProcessEntry::read(pid).filter(|daemon| has_name(daemon, "teamd"));
+    let tmux = daemon.and_then(|daemon| ProcessEntry::read(daemon.parent));
     let tmux = tmux.filter(|tmux| tmux.parent == std::process::id() && has_name(tmux, "tmux"));
     daemon.into_iter().chain(tmux).collect()
 }
@@ -91,7 +91,7 @@ pub(crate) fn daemon_and_its_tmux(pid: u32) -> Vec<ProcessStat> {
 pub(crate) fn kill_tree(child: u32) {
     descendants_except(child, &[])
         .into_iter()
-        .chain(ProcessStat::read(child))
+        .chain(ProcessEntry::read(child))
         .for_each(|process| send_signal(process, Signal::KILL));
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn reap(on_reap: OnReap<'_>) -> bool {
 }
 
 /// Reaps children that have exited, and returns the descendants that still run.
-fn reap_and_list(exempt: &[ProcessStat], on_reap: OnReap<'_>) -> Vec<ProcessStat> {
+fn reap_and_list(exempt: &[ProcessEntry], on_reap: OnReap<'_>) -> Vec<ProcessEntry> {
     if reap(on_reap) { live_descendants(exempt) } else { Vec::new() }
 }
 
@@ -141,10 +141,10 @@ fn wait(signals: &ShimSignals, deadline: Instant) {
 /// afterwards, because the agent may be at its process limit. At the limit, killing a process lets
 /// another process of the agent start a new child. A stopped process still counts towards the
 /// limit, but starts no children.
-fn stop_all(exempt: &[ProcessStat], deadline: Instant) {
+fn stop_all(exempt: &[ProcessEntry], deadline: Instant) {
     let mut stopped = HashSet::new();
     while Instant::now() < deadline {
-        let processes: Vec<ProcessStat> = live_descendants(exempt)
+        let processes: Vec<ProcessEntry> = live_descendants(exempt)
             .into_iter()
             .filter(|process| stopped.insert((process.pid, process.start)))
             .collect();
@@ -155,28 +155,23 @@ fn stop_all(exempt: &[ProcessStat], deadline: Instant) {
     }
 }
 
-fn signal_all(processes: &[ProcessStat], signal: Signal) {
+fn signal_all(processes: &[ProcessEntry], signal: Signal) {
     processes.iter().for_each(|process| send_signal(*process, signal));
 }
 
-/// Sends a signal through a pidfd. The pidfd is opened first. Then the start time of the process
+/// Sends a signal to a process. A handle of the process is opened first. Then the start time of the process
 /// with this pid is compared with that in `process`. So no signal reaches a new process that has
 /// got the same pid.
-fn send_signal(process: ProcessStat, signal: Signal) {
-    let Some(pidfd) = i32::try_from(process.pid)
-        .ok()
-        .and_then(Pid::from_raw)
-        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
-    else {
-        return;
-    };
-    if process.exists() {
-        pidfd_send_signal(&pidfd, signal).ok();
+fn send_signal(process: ProcessEntry, signal: Signal) {
+    if let Some(handle) = ExitHandle::open(process.pid)
+        && process.exists()
+    {
+        handle.send_signal(signal).ok();
     }
 }
 
 /// All descendants of the shim that are not zombies, except `exempt` and their descendants.
-fn live_descendants(exempt: &[ProcessStat]) -> Vec<ProcessStat> {
+fn live_descendants(exempt: &[ProcessEntry]) -> Vec<ProcessEntry> {
     descendants_except(std::process::id(), exempt)
 }
 
@@ -185,7 +180,7 @@ fn live_descendants(exempt: &[ProcessStat]) -> Vec<ProcessStat> {
 ///
 /// If a process exits during a walk, its children get another parent, and the walk may miss them.
 /// So the result is used only if two successive walks agree.
-fn descendants_except(ancestor: u32, exempt: &[ProcessStat]) -> Vec<ProcessStat> {
+fn descendants_except(ancestor: u32, exempt: &[ProcessEntry]) -> Vec<ProcessEntry> {
     let mut previous_walk = None;
     for _ in 0..MAX_TREE_WALKS {
         let processes = walk_tree(ancestor, exempt);
@@ -200,11 +195,11 @@ fn descendants_except(ancestor: u32, exempt: &[ProcessStat]) -> Vec<ProcessStat>
 /// Walks the process tree from parent to child. This is faster than reading the table of all
 /// processes if there are few descendants. `None` if a process exited before it was read, or if the
 /// kernel provides no lists of children.
-fn walk_tree(ancestor: u32, exempt: &[ProcessStat]) -> Option<Vec<ProcessStat>> {
+fn walk_tree(ancestor: u32, exempt: &[ProcessEntry]) -> Option<Vec<ProcessEntry>> {
     let (mut processes, mut parents) = (Vec::new(), vec![ancestor]);
     while let Some(parent) = parents.pop() {
-        for child in child_pids(parent)? {
-            let process = ProcessStat::read(child).filter(|process| process.parent == parent)?;
+        for child in platform::system().children(parent)? {
+            let process = ProcessEntry::read(child).filter(|process| process.parent == parent)?;
             if !process.zombie && !exempt.iter().any(|exempt| exempt.is_same(&process)) {
                 parents.push(child);
                 processes.push(process);
@@ -214,26 +209,11 @@ fn walk_tree(ancestor: u32, exempt: &[ProcessStat]) -> Option<Vec<ProcessStat>> 
     Some(processes)
 }
 
-/// The children of all threads of a process.
-fn child_pids(parent: u32) -> Option<Vec<u32>> {
-    let mut pids = Vec::new();
-    for thread in std::fs::read_dir(format!("/proc/{parent}/task")).ok()? {
-        match std::fs::read_to_string(thread.ok()?.path().join("children")) {
-            Ok(text) => pids.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
-            // The thread has exited, and its children now belong to another thread. So the list is
-            // incomplete.
-            Err(_) => return None,
-        }
-    }
-    Some(pids)
-}
-
 /// Finds the descendants in the table of all processes.
-fn descendants_from_table(ancestor: u32, exempt: &[ProcessStat]) -> Vec<ProcessStat> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let processes: HashMap<u32, ProcessStat> =
-        pids.filter_map(|pid| Some((pid, ProcessStat::read(pid)?))).collect();
+fn descendants_from_table(ancestor: u32, exempt: &[ProcessEntry]) -> Vec<ProcessEntry> {
+    let table = platform::system().processes().unwrap_or_default();
+    let processes: HashMap<u32, ProcessEntry> =
+        table.into_iter().map(|process| (process.pid, process)).collect();
     let is_descendant = |mut pid: u32| {
         // The loop is bounded, because a table that changes while it is read may contain a cycle.
         for _ in 0..processes.len() {
@@ -270,9 +250,9 @@ mod tests {
         }
 
         /// The `sleep` processes in the tree.
-        fn sleep_processes(&self) -> Vec<ProcessStat> {
+        fn sleep_processes(&self) -> Vec<ProcessEntry> {
             let all = descendants_from_table(self.0.id(), &[]).into_iter();
-            all.filter(|process| client::process_table::program_name(process.pid).as_deref() == Some("sleep"))
+            all.filter(|process| platform::system().program_name(process.pid).as_deref() == Some("sleep"))
                 .collect()
         }
     }
@@ -290,11 +270,11 @@ mod tests {
     #[test]
     fn walk_of_the_tree_and_process_table_find_the_same_descendants() {
         let tree = ProcessTree::start();
-        let sorted = |mut processes: Vec<ProcessStat>| {
+        let sorted = |mut processes: Vec<ProcessEntry>| {
             processes.sort_by_key(|process| process.pid);
             processes
         };
-        let find = |exempt: &[ProcessStat]| {
+        let find = |exempt: &[ProcessEntry]| {
             let processes = sorted(walk_tree(tree.0.id(), exempt).unwrap());
             assert_eq!(processes, sorted(descendants_from_table(tree.0.id(), exempt)));
             processes
@@ -313,8 +293,8 @@ mod tests {
         assert!(descendants_except(child.id(), &[]).is_empty());
         let mut shell = Command::new("sh").args(["-c", "true & exec sleep 60"]).spawn().unwrap();
         let deadline = Instant::now() + Duration::from_secs(20);
-        let is_zombie = |pid: &u32| ProcessStat::read(*pid).is_some_and(|process| process.zombie);
-        while !child_pids(shell.id()).unwrap().iter().any(is_zombie) {
+        let is_zombie = |pid: &u32| ProcessEntry::read(*pid).is_some_and(|process| process.zombie);
+        while !platform::system().children(shell.id()).unwrap().iter().any(is_zombie) {
             assert!(Instant::now() < deadline, "the child of the shell is a zombie");
             std::thread::yield_now();
         }
@@ -339,7 +319,7 @@ mod tests {
             assert!(Instant::now() < deadline, "{}", stat());
             std::thread::yield_now();
         }
-        assert!(!ProcessStat::read(child.id()).unwrap().zombie);
+        assert!(!ProcessEntry::read(child.id()).unwrap().zombie);
         kill_tree(child.id());
         child.wait().unwrap();
     }

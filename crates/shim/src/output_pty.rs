@@ -16,14 +16,16 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, poll};
 use protocol::usage::UsageReading;
-use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{
-    OptionalActions, OutputModes, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
+    OptionalActions, OutputModes, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize, ttyname,
 };
 use sentinel::Sentinel;
-use std::fs::File;
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -89,7 +91,7 @@ impl OutputPty {
     pub(crate) fn to_pane() -> io::Result<OutputPty> {
         let mut options = File::options();
         options.append(true).custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
-        let pane = match options.open("/proc/self/fd/1") {
+        let pane = match open_stdout(&options) {
             Ok(file) => file.into(),
             // Standard output is a socket, and a socket cannot be opened a second time to get a
             // non-blocking descriptor. The existing descriptor stays blocking, because other
@@ -110,8 +112,7 @@ impl OutputPty {
         let master = openpt(flags)?;
         grantpt(&master)?;
         unlockpt(&master)?;
-        let (slave, sentinel_writer) =
-            (ioctl_tiocgptpeer(&master, flags)?, ioctl_tiocgptpeer(&master, flags)?);
+        let (slave, sentinel_writer) = (open_slave(&master)?, open_slave(&master)?);
         set_nonblocking(&master)?;
         set_nonblocking(&sentinel_writer)?;
         let mut initial_termios = tcgetattr(&slave)?;
@@ -297,6 +298,20 @@ fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
 
 fn wait_readable(fd: &OwnedFd, deadline: Instant) {
     poll(&mut [PollFd::new(fd.as_fd(), PollFlags::POLLIN)], poll_timeout::from_deadline(deadline)).ok();
+}
+
+/// Opens the terminal on standard output again, so that its flags are not shared with other processes.
+fn open_stdout(options: &OpenOptions) -> io::Result<File> {
+    let path = ttyname(io::stdout(), Vec::new())?;
+    options.open(OsStr::from_bytes(path.as_bytes()))
+}
+
+/// Opens the slave of a pseudo-terminal.
+fn open_slave(master: &OwnedFd) -> io::Result<OwnedFd> {
+    let path = ptsname(master, Vec::new())?;
+    let mut options = File::options();
+    options.read(true).write(true).custom_flags(OFlag::O_NOCTTY.bits());
+    Ok(options.open(OsStr::from_bytes(path.as_bytes()))?.into())
 }
 
 #[cfg(test)]

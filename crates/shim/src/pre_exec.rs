@@ -49,19 +49,6 @@ pub(crate) fn run_in_new_session(command: &mut Command, wake_socket: Option<&Own
     }
 }
 
-/// Closes all descriptors above standard error that this process has inherited, so that no agent
-/// keeps them open. This must be called before the process opens descriptors of its own.
-pub(crate) fn close_inherited() {
-    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
-    let inherited: Vec<RawFd> = numbers.filter(|fd| *fd > 2).collect();
-    for fd in inherited {
-        // Closing fails for the descriptor with which `/proc/self/fd` was read: it is in the list,
-        // but is already closed.
-        nix::unistd::close(fd).ok();
-    }
-}
-
 /// Keeps a descriptor open across exec.
 fn clear_cloexec(fd: RawFd) -> std::io::Result<()> {
     // SAFETY: the descriptor is open, because the parent holds it across the spawn.

@@ -14,7 +14,6 @@ use crate::close_own_pane::close_own_pane;
 use crate::daemon_connection::{DaemonConnection, ShimEvent};
 use crate::descendants::{Remaining, end_all, reap};
 use crate::output_pty::OutputPty;
-use crate::pre_exec::close_inherited;
 use crate::shim_turn_executor::{self, ExecutorParts, StartReport};
 use crate::signals::ShimSignals;
 use crate::turns::turn_loop::TurnLoopEnd;
@@ -43,7 +42,7 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
         // A shim without a pane is a child of the daemon, and inherits descriptors that the daemon
         // itself has inherited. The shim closes them. For a shim in a pane, tmux has already closed
         // them.
-        close_inherited();
+        platform::descriptors::close_inherited_descriptors();
     }
     // The wake socket is opened first, so that it gets descriptor 3. An agent may be a shell script
     // that reads from the descriptor, and some shells accept only one digit in a redirection.
@@ -60,9 +59,7 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
         signals: ShimSignals::install()?,
         connection: DaemonConnection::new(args, daemon_socket.into()),
     };
-    nix::sys::prctl::set_child_subreaper(true).map_err(|errno| {
-        ErrorReport::new(ErrorKind::Internal, format!("cannot become the parent of orphans: {errno}"))
-    })?;
+    adopt_orphans()?;
     failpoint::hit("shim.begin");
     let Some(start) = shim.wait_for_start_agent() else {
         failpoint::hit("shim.refused");
@@ -77,6 +74,17 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
         None => shim.run_long_lived_agent(&start, agent_socket),
     };
     Ok(result.unwrap_or_else(|message| shim.report_start_failure(message)))
+}
+
+/// Makes the shim the parent of its orphaned descendants, if the system can do that.
+fn adopt_orphans() -> Result<(), ErrorReport> {
+    match platform::system().adopt_orphans() {
+        Err(error) if error.kind() != std::io::ErrorKind::Unsupported => {
+            let message = format!("cannot become the parent of orphans: {error}");
+            Err(ErrorReport::new(ErrorKind::Internal, message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The supervisor of one agent.
@@ -295,7 +303,7 @@ enum Acknowledgement {
 fn start_error(message: &str) -> ErrorReport {
     let may_be_limit = !message.ends_with(NO_SUCH_PROGRAM);
     match may_be_limit.then(reached_process_limit).flatten() {
-        Some(limit) => limit.to_error(message),
+        Some(limit) => store::process_limit_error(&limit, message),
         None => ErrorReport::new(ErrorKind::MissingPath, message)
             .with_help("is it installed, and in the PATH of the caller?"),
     }

@@ -61,9 +61,9 @@ impl DirHandle {
         }
     }
 
-    /// Whether every change in this file system gets its own timestamp. The first call runs
-    /// `detect` to find out; later calls return the cached result.
-    pub(crate) fn has_multigrain_timestamps(&self, detect: impl FnOnce() -> bool) -> bool {
+    /// Whether every change of a file in this directory after a `stat` gives the file a new change time.
+    pub(crate) fn has_multigrain_timestamps(&self) -> bool {
+        let detect = || platform::system().has_multigrain_timestamps(self.as_fd());
         *self.multigrain_timestamps.get_or_init(detect)
     }
 

@@ -17,13 +17,11 @@ mod file_version;
 mod io_options;
 mod json_type_and_limit;
 mod last_written_version;
-mod multigrain_timestamps;
 mod read_modify_write;
 mod read_with_version;
 pub(crate) mod rename;
 mod tail_rewrite;
 mod temp_file;
-mod write_lease;
 
 pub(crate) use append::{append, append_if_fits, append_line, overwrite};
 pub(crate) use array_reader::{ArrayReadError, ArrayReader};
@@ -32,7 +30,6 @@ pub(crate) use file_version::FileVersion;
 pub(crate) use io_options::IoContext;
 pub(crate) use json_type_and_limit::{FILE_LIMIT, INBOX_LIMIT, JsonShape};
 pub(crate) use last_written_version::KnownFile;
-pub(crate) use multigrain_timestamps::has_multigrain_timestamps;
 pub(crate) use read_modify_write::{MAX_ATTEMPTS, PreparedChange, UNLOCKED_ATTEMPTS, modify_file};
 pub(crate) use read_with_version::{
     FileSnapshot, HALF_WRITTEN_TIMEOUT, check_size, half_written_backoff, open_for_reading, read,

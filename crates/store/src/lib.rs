@@ -63,7 +63,7 @@ pub use member_requests::{MemberRequests, OpenRequest, RequestScanResult};
 pub use operations::{BroadcastResult, Caller, FailedRecipient, SentMessage, ShutdownDecision, check_text};
 pub use private_dir::{check_not_replaceable, check_own_link};
 pub use process_environment::{env_var, env_vars, own_program};
-pub use process_limits::{process_limits, reached_process_limit};
+pub use process_limits::{process_limit_error, process_limits, reached_process_limit};
 pub use read_daemon_files::{read_leads_file, read_roster_file};
 pub use repair_config::ConfigDamage;
 pub use root::{

@@ -140,16 +140,8 @@ fn find_private_group(passwd: &str, groups: &str, uid: u32) -> Option<u32> {
 /// Whether the file has an access control list, which can let other users write. In a file with a
 /// list, the group bits of the mode show the mask of the list, and not the rights of the group.
 /// True also if the check fails.
-#[cfg(target_os = "linux")]
 fn has_acl(file: impl AsFd) -> bool {
-    use rustix::io::Errno;
-    let result = rustix::fs::fgetxattr(file, c"system.posix_acl_access", &mut [0_u8; 1024]);
-    !matches!(result, Err(Errno::NODATA | Errno::OPNOTSUPP))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn has_acl(_file: impl AsFd) -> bool {
-    true
+    platform::system().has_access_control_list(file.as_fd())
 }
 
 #[cfg(test)]

@@ -6,10 +6,7 @@
 
 use crate::config_cache::{BaseVersion, CachedConfig, parse_or_reuse};
 use crate::error::Error;
-use crate::file::{
-    HALF_WRITTEN_TIMEOUT, JsonShape, KnownFile, has_multigrain_timestamps, modify_file, read_and_parse,
-    read_raw,
-};
+use crate::file::{HALF_WRITTEN_TIMEOUT, JsonShape, KnownFile, modify_file, read_and_parse, read_raw};
 use crate::team_file_names::CONFIG_FILE;
 use crate::team_handle::{ConfigWait, Team};
 use protocol::json;
@@ -183,7 +180,7 @@ impl Team {
     /// file again and compares the text.
     fn cache_written(&self, text: &str, origin: BaseVersion, file: &KnownFile) {
         if let Ok(config) = CachedConfig::parse(text, origin) {
-            let is_reliable = has_multigrain_timestamps(self.dir()) && file.version().has_subsecond_stamp();
+            let is_reliable = self.dir().has_multigrain_timestamps() && file.version().has_subsecond_stamp();
             self.config_cache().set(&config, is_reliable.then(|| file.version()));
         }
     }

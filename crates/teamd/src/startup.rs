@@ -21,7 +21,7 @@ use crate::io::wake_sockets::WakeSockets;
 use crate::io::watcher::barrier::Barriers;
 use crate::io::watcher::file_watcher::OverflowFlag;
 use crate::io::watcher::thread::WatcherThread;
-use crate::io::{daemon_log, process_watcher, single_instance};
+use crate::io::{daemon_log, single_instance};
 use protocol::control::LeadsFile;
 use protocol::daemon_lock_file::LockHolder;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -94,7 +94,7 @@ impl Startup {
         let limits = SavedLimits::raise_for_daemon();
         failpoint::hit("start.locked");
         let mut roster = read_roster(&state_dir)?;
-        roster.invalidate_after_restart(process_watcher::pid_origin());
+        roster.invalidate_after_restart(platform::system().pid_origin().into());
         add_unknown_teams(&root, &mut roster);
         remove_deleted_teams(&root, &state_dir, &mut roster);
         forget_deletions_of_newer_teams(&root, &mut roster);

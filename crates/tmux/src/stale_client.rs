@@ -76,9 +76,10 @@ fn stale_sessions(tmux: &TmuxEndpoint, deadline: Deadline) -> BTreeSet<String> {
 ///
 /// A process in another container also counts as exited, because it is not visible here. The caller
 /// then waits in vain for the end of its hidden session, which does no harm.
+///
+/// If the process table cannot be read, no process counts as exited.
 fn has_exited(pid: u32) -> bool {
-    let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return true };
-    String::from_utf8_lossy(&stat).rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X']))
+    platform::ProcessEntry::start_time(pid).is_ok_and(|start| start.is_none())
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use crate::args::ScreenArgs;
 use crate::ui_event::ActionResult;
 use client::suggested_commands::SuggestedCommands;
 use protocol::sibling_program::installed_program;
-use rustix::fs::{MemfdFlags, memfd_create};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -85,10 +84,10 @@ fn path_variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Creates a file in memory with the content `text`, to be read from the beginning as a child's
+/// Creates a file without a name, with the content `text`, to be read from the beginning as a child's
 /// standard input. A pipe is not used, because writing to it can block and would need a thread.
 fn memory_file(text: &str) -> std::io::Result<File> {
-    let mut file = File::from(memfd_create("text", MemfdFlags::CLOEXEC)?);
+    let mut file = platform::system().unnamed_file()?;
     file.write_all(text.as_bytes())?;
     file.rewind()?;
     Ok(file)

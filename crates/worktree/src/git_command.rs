@@ -11,19 +11,16 @@
 use crate::error::{Error, io_error};
 use crate::program_settings::{NO_NETWORK_VARIABLES, override_arguments};
 use protocol::env_filter::is_passed_to_git;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Time limit of a command that reads or changes little.
 pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(120);
@@ -354,34 +351,22 @@ fn missing_program(line: &str) -> Option<&str> {
 fn wait_or_kill(mut child: Child, action: &str, timeout: Duration) -> Result<ExitStatus, Error> {
     let program = Path::new("git");
     let pid = Pid::from_child(&child);
-    let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(io_error("watch", program))?;
-    if exits_within(&pidfd, timeout)? {
+    let handle = platform::system().open_process(child.id()).map_err(io_error("watch", program))?;
+    // A process that has exited already has no handle.
+    let exits_within = |timeout| handle.as_ref().map_or(Ok(true), |handle| handle.exits_within(timeout));
+    if exits_within(timeout).map_err(io_error("wait for", program))? {
         return child.wait().map_err(io_error("wait for", program));
     }
     kill_process_group(pid, Signal::TERM).ok();
-    exits_within(&pidfd, TERM_GRACE)?;
+    exits_within(TERM_GRACE).map_err(io_error("wait for", program))?;
     kill_process_group(pid, Signal::KILL).ok();
     child.wait().map_err(io_error("wait for", program))?;
     Err(Error::Timeout { action: action.to_owned(), timeout })
 }
 
-/// Whether the process exits before `timeout` has passed.
-fn exits_within(pidfd: &OwnedFd, timeout: Duration) -> Result<bool, Error> {
-    let end = Instant::now() + timeout;
-    loop {
-        let remaining = Timespec::try_from(end.saturating_duration_since(Instant::now())).ok();
-        match poll(&mut [PollFd::new(pidfd, PollFlags::IN)], remaining.as_ref()) {
-            Err(rustix::io::Errno::INTR) => {}
-            result => return Ok(result.map_err(io_error("wait for", Path::new("git")))? > 0),
-        }
-    }
-}
-
-/// Creates a file in memory.
+/// Creates a file without a name.
 fn memory_file() -> Result<File, Error> {
-    let file = memfd_create("git", MemfdFlags::CLOEXEC)
-        .map_err(io_error("create a file in", Path::new("memory")))?;
-    Ok(file.into())
+    platform::system().unnamed_file().map_err(io_error("create a file in", Path::new("memory")))
 }
 
 /// Returns a standard input from which git reads `input`.

@@ -35,7 +35,7 @@ pub struct HookReport {
 pub struct Process {
     /// The process id.
     pub pid: u32,
-    /// When the process started, in clock ticks since boot (field 22 of /proc/PID/stat).
+    /// When the process started, in units of the system (on Linux, clock ticks since boot).
     pub start_time: u64,
 }
 

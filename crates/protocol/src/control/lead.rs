@@ -12,7 +12,7 @@ pub struct LeadProcess {
     pub team: TeamName,
     /// The first process of the session's terminal.
     pub pid: u32,
-    /// When that process started, in clock ticks since boot (field 22 of /proc/PID/stat).
+    /// When that process started, in units of the system (on Linux, clock ticks since boot).
     pub start_time: u64,
     /// The session's pane, such as `%3`. `None` outside of tmux.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,9 +8,9 @@ use client::connection::Connection;
 use client::daemon_address::DaemonAddress;
 use client::find_controlling_terminal::ControllingTerminal;
 use nix::poll::{PollFd, PollFlags, poll};
+use platform::ExitHandle;
 use protocol::control::{Call, LongPollEnd, Reply, Response};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// The delay before the first reconnect. The delay doubles after each failure.
@@ -38,8 +38,8 @@ pub(super) struct LongPoll {
     daemon: DaemonAddress,
     call: Call,
     deadline: Instant,
-    /// Pidfds of the hook's ancestors. These are processes of the agent program.
-    ancestors: Vec<OwnedFd>,
+    /// The hook's ancestors. These are processes of the agent program.
+    ancestors: Vec<ExitHandle>,
     typing_detector: Option<TypingDetector>,
 }
 
@@ -60,11 +60,8 @@ impl LongPoll {
         deadline: Instant,
         terminal: &ControllingTerminal,
     ) -> Option<LongPoll> {
-        let ancestors = terminal.ancestors.iter().map(|process| {
-            let pid = Pid::from_raw(i32::try_from(process.pid).ok()?)?;
-            pidfd_open(pid, PidfdFlags::empty()).ok()
-        });
-        let ancestors = ancestors.collect::<Option<Vec<OwnedFd>>>()?;
+        let ancestors = terminal.ancestors.iter().map(|process| ExitHandle::open(process.pid));
+        let ancestors = ancestors.collect::<Option<Vec<ExitHandle>>>()?;
         let typing_detector = terminal.device.as_deref().and_then(TypingDetector::watch);
         Some(LongPoll { daemon, call, deadline, ancestors, typing_detector })
     }
@@ -128,7 +125,7 @@ impl LongPoll {
         let stdout = std::io::stdout();
         // poll(2) always reports errors and hang-ups, so no events are requested.
         let mut fds = vec![PollFd::new(stdout.as_fd(), PollFlags::empty())];
-        fds.extend(self.ancestors.iter().map(|pidfd| PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)));
+        fds.extend(self.ancestors.iter().map(|process| PollFd::new(process.as_fd(), PollFlags::POLLIN)));
         fds.extend(
             self.typing_detector.iter().map(|detector| PollFd::new(detector.as_fd(), PollFlags::POLLIN)),
         );

@@ -1,14 +1,13 @@
 //! Detects whether a person types into a terminal, without taking the input from the program.
-//! inotify reports each time that the program reads from its terminal.
+//! The system reports each time that the program reads from its terminal, if it can.
 //!
 //! A program also reads input that no person types: the terminal's replies to queries, and reports
 //! of focus changes. So a single read does not count, only two within 1.5 s. Some programs, such as
 //! codex, query the terminal after a change of the window size. So reads soon after such a change
 //! do not count. Reads soon after the start of the wait do not count either.
 
-use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use platform::TerminalReads;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ const KEYSTROKE_WINDOW: Duration = Duration::from_millis(1500);
 /// Detects typing in one terminal.
 #[derive(Debug)]
 pub(super) struct TypingDetector {
-    inotify: Inotify,
+    terminal_reads: TerminalReads,
     device: PathBuf,
     size: Option<(u16, u16)>,
     ignore_until: Instant,
@@ -33,11 +32,10 @@ pub(super) struct TypingDetector {
 impl TypingDetector {
     /// Starts to watch the terminal. `None` if it cannot be watched; typing is not detected then.
     pub(super) fn watch(device: &Path) -> Option<TypingDetector> {
-        let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).ok()?;
-        inotify.add_watch(device, AddWatchFlags::IN_ACCESS).ok()?;
+        let terminal_reads = platform::system().watch_terminal_reads(device)?;
         let (device, size) = (device.to_owned(), terminal_size(device));
         Some(TypingDetector {
-            inotify,
+            terminal_reads,
             device,
             size,
             ignore_until: Instant::now() + SETTLE_TIME,
@@ -47,19 +45,12 @@ impl TypingDetector {
 
     /// The descriptor for poll(2).
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.inotify.as_fd()
+        self.terminal_reads.as_fd()
     }
 
-    /// Reads the inotify events. Returns true if a person types.
+    /// Takes the reads since the last call. Returns true if a person types.
     pub(super) fn detect_typing(&mut self, now: Instant) -> bool {
-        let mut reads = 0;
-        loop {
-            match self.inotify.read_events() {
-                Ok(events) => reads += events.len(),
-                Err(Errno::EINTR) => {}
-                Err(_) => break,
-            }
-        }
+        let reads = self.terminal_reads.take_count();
         if reads > 0 {
             self.note_size(terminal_size(&self.device), now);
         }

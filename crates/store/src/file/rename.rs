@@ -4,6 +4,7 @@ use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use nix::errno::Errno;
 use nix::fcntl::renameat;
+use std::os::fd::AsFd;
 
 /// Renames `from` to `to` in `dir`. Replaces `to` if it exists.
 pub(crate) fn rename(dir: &DirHandle, from: &str, to: &str) -> Result<(), Error> {
@@ -13,38 +14,31 @@ pub(crate) fn rename(dir: &DirHandle, from: &str, to: &str) -> Result<(), Error>
 }
 
 /// Renames `from` to `to` in `dir`. Fails with `EEXIST` if `to` exists.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn rename_noreplace(dir: &DirHandle, from: &str, to: &str) -> nix::Result<()> {
-    use nix::fcntl::{RenameFlags, renameat2};
-    match renameat2(dir, from, dir, to, RenameFlags::RENAME_NOREPLACE) {
-        Err(Errno::EINVAL | Errno::ENOSYS) => rename_if_absent(dir, from, to),
+    match platform::system().rename_if_absent(dir.as_fd(), from, to).map_err(to_errno) {
+        Err(Errno::EINVAL | Errno::ENOSYS) => check_and_rename(dir, from, to),
         result => result,
     }
 }
 
-/// Renames `from` to `to` in `dir`. Fails with `EEXIST` if `to` exists. Not atomic on this system.
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(crate) fn rename_noreplace(dir: &DirHandle, from: &str, to: &str) -> nix::Result<()> {
-    rename_if_absent(dir, from, to)
-}
-
 /// Exchanges the names of two files in `dir` atomically.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+///
+/// # Errors
+///
+/// `ENOSYS` if the system cannot do that.
 pub(super) fn rename_exchange(dir: &DirHandle, first: &str, second: &str) -> nix::Result<()> {
-    use nix::fcntl::{RenameFlags, renameat2};
-    renameat2(dir, first, dir, second, RenameFlags::RENAME_EXCHANGE)
+    platform::system().exchange_names(dir.as_fd(), first, second).map_err(to_errno)
 }
 
-/// Always fails: this system has no atomic exchange.
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(super) fn rename_exchange(_: &DirHandle, _: &str, _: &str) -> nix::Result<()> {
-    Err(Errno::ENOSYS)
+/// An error without a number says that the system has no such call.
+fn to_errno(error: std::io::Error) -> Errno {
+    Errno::try_from(error).unwrap_or(Errno::ENOSYS)
 }
 
 /// Renames a file unless `to` exists, by a check and a rename. Used where the system can't do both
 /// in one step. If another program creates `to` between the two steps, the rename replaces that
 /// program's file.
-fn rename_if_absent(dir: &DirHandle, from: &str, to: &str) -> nix::Result<()> {
+fn check_and_rename(dir: &DirHandle, from: &str, to: &str) -> nix::Result<()> {
     use nix::fcntl::AtFlags;
     match nix::sys::stat::fstatat(dir, to, AtFlags::AT_SYMLINK_NOFOLLOW) {
         Ok(_) => Err(Errno::EEXIST),

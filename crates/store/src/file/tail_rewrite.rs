@@ -15,7 +15,6 @@ use super::last_written_version::{KnownFile, ShadowCopy};
 use super::read_with_version::{check_size, open_own_file};
 use super::rename::rename_exchange;
 use super::temp_file::{shadow_name, temp_name};
-use super::write_lease::WriteLease;
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
@@ -169,7 +168,7 @@ impl<'d> LongFile<'d> {
         // The shadow copy was the inbox itself before the last exchange, so a reader may still have
         // it open. The kernel grants the lease only if no reader has the file open; new readers
         // then wait.
-        let lease = WriteLease::take(file).ok_or(std::io::ErrorKind::ResourceBusy)?;
+        let lease = platform::system().take_write_lease(file).ok_or(std::io::ErrorKind::ResourceBusy)?;
         if shadow_file.is_some() && durability >= Durability::Ordered {
             // The shadow copy was the inbox itself before the last exchange, and is now
             // overwritten. If the exchange is not flushed to the disk first, a power loss may undo
@@ -196,7 +195,7 @@ impl<'d> LongFile<'d> {
         let stat = fstat(&file).ok()?;
         if FileVersion::from_stat(&stat) != shadow.identity
             || stat.st_nlink != 1
-            || WriteLease::take(&file).is_none()
+            || platform::system().take_write_lease(&file).is_none()
         {
             return None;
         }

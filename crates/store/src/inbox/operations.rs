@@ -5,10 +5,7 @@ use super::restore_positions::missing_messages;
 use super::tail_index::{EntryPosition, MIN_INDEXED_BYTES, TailIndex, TailPositions};
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::file::{
-    HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, has_multigrain_timestamps, modify_file, read_and_parse,
-    sync_dir,
-};
+use crate::file::{HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, modify_file, read_and_parse, sync_dir};
 use crate::lock::{Lock, LockState, lock_state};
 use protocol::json;
 use protocol::message::{InboxEntry, Message, parse_inbox, with_inserted, with_marked_read, with_messages};
@@ -291,7 +288,7 @@ impl Inbox {
     /// rewrites their inboxes whole. Also false on file systems without multigrain timestamps,
     /// where a change of the file could go unnoticed.
     fn is_trackable(&self, dir: &DirHandle) -> bool {
-        !self.team.name().is_claude_session() && has_multigrain_timestamps(dir)
+        !self.team.name().is_claude_session() && dir.has_multigrain_timestamps()
     }
 
     /// Whether the inbox may have a tail index and is long enough for one.

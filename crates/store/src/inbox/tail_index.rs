@@ -215,7 +215,7 @@ fn is_unread(raw: &str) -> bool {
 /// Checksum of an index, valid until the next boot. `None` if the system has no boot id.
 fn checksum(json: &str) -> Option<String> {
     static BOOT: OnceLock<Option<String>> = OnceLock::new();
-    let boot = BOOT.get_or_init(|| std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok());
+    let boot = BOOT.get_or_init(|| platform::system().pid_origin().boot_id);
     let text = format!("{}{json}", boot.as_ref()?);
     Some(Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).simple().to_string())
 }

@@ -59,9 +59,6 @@ const UNPROBED_FOR: Duration = Duration::from_millis(25);
 ///
 /// [`LOCK_STALE_AFTER`]: super::stamp::LOCK_STALE_AFTER
 const CONFIRM_TIMEOUT_WITHOUT_PROBE: Duration = Duration::from_secs(5);
-/// Whether `mkdir` sets the sticky bit on this system. If not, the creator sets it afterwards.
-const MKDIR_SETS_STICKY: bool = cfg!(target_os = "linux");
-
 /// A time shortly before a lock directory was created, by two clocks. Both are needed: the wall
 /// clock can be set, and the monotonic clock stops while the machine is suspended.
 #[derive(Debug, Clone, Copy)]
@@ -138,8 +135,11 @@ fn is_still_held(
     if has_sticky_bit(stat) && !creation_time.is_within(UNPROBED_FOR) {
         return has_stamp(dir.stat(name).ok().flatten(), LockStamp::from_stat(stat));
     }
-    let is_ours =
-        creation_time.is_within(if MKDIR_SETS_STICKY { UNPROBED_FOR } else { CONFIRM_TIMEOUT_WITHOUT_PROBE });
+    let is_ours = creation_time.is_within(if platform::MKDIR_SETS_STICKY_BIT {
+        UNPROBED_FOR
+    } else {
+        CONFIRM_TIMEOUT_WITHOUT_PROBE
+    });
     if is_ours && !has_sticky_bit(stat) {
         // The sticky bit may be set only while the flock is held, as it is here. An error does no
         // harm: a lock without the sticky bit becomes stale only by its age, after ten seconds.

@@ -6,10 +6,14 @@ use super::status_lines::suspended_line;
 use crate::context::CommandContext;
 use crate::output;
 use crate::suggested_command_options;
-use client::daemon_pidfd::{open_pidfd, wait_for_exit};
+use platform::ExitHandle;
 use protocol::control::{AgentExit, ExitsReply, Reply, Request};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long the daemon may take to exit after its reply.
+const DAEMON_EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Shut down all agents and stop teamd
 ///
@@ -29,15 +33,17 @@ pub(crate) struct DownArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode, ErrorReport> {
-    // The pidfd is opened while the daemon still runs. After its exit another process can get the
+    // The handle is opened while the daemon still runs. After its exit another process can get the
     // same process id, and the wait below would then wait for that process.
     let daemon = match context.call_daemon(Request::Status)? {
-        Reply::Status(status) => open_pidfd(status.daemon.pid),
+        Reply::Status(status) => ExitHandle::open(status.daemon.pid),
         _ => None,
     };
     let request = if args.suspend { Request::StopDaemonAndSuspend } else { Request::StopDaemon };
     let reply: ExitsReply = context.request(request)?;
-    daemon.iter().for_each(wait_for_exit);
+    if let Some(daemon) = &daemon {
+        daemon.exits_within(DAEMON_EXIT_TIMEOUT).ok();
+    }
     if context.args.json || context.args.quiet {
         return Ok(print_exits(context, &reply, None, ""));
     }

@@ -1,6 +1,6 @@
 //! Recovery: what the daemon does first after its start. Every agent in the roster is adopted once
-//! its shim reconnects. Agents that exited while no daemon ran are found by the pidfds of their
-//! shims. Cleanups that the last daemon did not finish start again.
+//! its shim reconnects. Agents that exited while no daemon ran are found by the exits of
+//! their shims. Cleanups that the last daemon did not finish start again.
 
 use crate::core::context::Context;
 use crate::core::dispatch::run_follow_ups;

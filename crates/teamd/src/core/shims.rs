@@ -133,8 +133,8 @@ pub(crate) fn acknowledge_exit(conn: ConnId, saved: &Result<(), ErrorReport>, ef
     });
 }
 
-/// Handles the end of a shim's connection. The shim may reconnect. Only the shim's pidfd, not the
-/// closed connection, shows that the shim is dead.
+/// Handles the end of a shim's connection. The shim may reconnect. The closed connection does not
+/// show that the shim is dead; the process watcher reports that.
 pub(crate) fn handle_shim_disconnected(context: &mut Context, conn: ConnId) {
     if let Some(agent) = context.state.agent_by_conn(conn) {
         agent.record.lifecycle.process_mut().conn = None;

@@ -2,8 +2,8 @@
 
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
-use crate::io::process_watcher;
 use crate::io::unfinished_requests::{UnfinishedBytes, UnfinishedRequests};
+use platform::ProcessEntry;
 use protocol::control::framing::{LineAssembler, MAX_LINE_BYTES};
 use protocol::control::{Call, FromShim, Process, Request};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -189,6 +189,6 @@ fn invalid_call(client: ConnId, text: &str, error: &serde_json::Error) -> CoreEv
 ///
 /// If that process has exited.
 fn peer_process(pid: u32) -> Result<Process, Box<dyn std::error::Error>> {
-    let start_time = process_watcher::start_time(pid)?.ok_or("the peer has exited")?;
+    let start_time = ProcessEntry::start_time(pid)?.ok_or("the peer has exited")?;
     Ok(Process { pid, start_time })
 }

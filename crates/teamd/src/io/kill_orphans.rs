@@ -7,11 +7,9 @@
 //! daemon, the daemon has the agent's token too. So this module never kills the daemon's own
 //! process.
 
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use platform::{EnvironmentError, ExitHandle};
+use rustix::process::Signal;
 use std::collections::HashSet;
-use std::io;
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// Maximum number of rounds of [`kill_orphans`]. A round stops all orphans with SIGSTOP and then
@@ -60,32 +58,31 @@ fn stop_all(marker: &str, deadline: Instant) {
 }
 
 /// Sends a signal to every process with the environment entry `marker`. Returns their pids.
-fn signal_all(marker: &str, signal: Signal) -> Vec<i32> {
+fn signal_all(marker: &str, signal: Signal) -> Vec<u32> {
     let found = find_by_token(marker, Instant::now() + EXEC_TIMEOUT).into_iter();
-    let signalled = found.filter(|(_, pidfd)| pidfd_send_signal(pidfd, signal).is_ok());
+    let signalled = found.filter(|(_, handle)| handle.send_signal(signal).is_ok());
     signalled.map(|(pid, _)| pid).collect()
 }
 
-/// Returns the pids and pidfds of all processes with the environment entry `marker`, except the
+/// Returns the pids and handles of all processes with the environment entry `marker`, except the
 /// daemon.
 ///
 /// While a process calls `exec`, its environment reads as empty or incomplete. So this function
 /// tries again to read it, until `deadline`. Before it tries again, it reads the environments of
 /// all other processes, because an `exec` may take long.
-fn find_by_token(marker: &str, deadline: Instant) -> Vec<(i32, OwnedFd)> {
-    let pids = std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    let mut unread: Vec<i32> = pids.filter(|pid| pid.unsigned_abs() != std::process::id()).collect();
+fn find_by_token(marker: &str, deadline: Instant) -> Vec<(u32, ExitHandle)> {
+    let processes = platform::system().processes().unwrap_or_default();
+    let mut unread: Vec<u32> = processes.iter().map(|process| process.pid).collect();
+    unread.retain(|pid| *pid != std::process::id());
     let mut found = Vec::new();
     loop {
-        unread.retain(|pid| match open_if_has_token(*pid, marker) {
-            Ok(pidfd) => {
-                found.extend(pidfd.map(|pidfd| (*pid, pidfd)));
+        unread.retain(|pid| match open_if_has_token(*pid, marker.as_bytes()) {
+            Ok(handle) => {
+                found.extend(handle.map(|handle| (*pid, handle)));
                 false
             }
-            Err(Unreadable) => true,
+            Err(EnvironmentError::Temporary) => true,
+            Err(EnvironmentError::Unsupported) => false,
         });
         if unread.is_empty() || Instant::now() >= deadline {
             return found;
@@ -94,63 +91,19 @@ fn find_by_token(marker: &str, deadline: Instant) -> Vec<(i32, OwnedFd)> {
     }
 }
 
-/// The environment of a process cannot be read now: the process calls `exec`, or the daemon has no free
-/// descriptor.
-#[derive(Debug, PartialEq, Eq)]
-struct Unreadable;
-
-/// Opens a pidfd of the process `pid`, if the environment of that process contains the entry
+/// Opens a handle of the process `pid`, if the environment of that process contains the entry
 /// `marker`.
 ///
-/// The pidfd is opened before the environment is read. So the two cannot belong to different
+/// The handle is opened before the environment is read. So the two cannot belong to different
 /// processes, even if the kernel reuses the pid.
-fn open_if_has_token(pid: i32, marker: &str) -> Result<Option<OwnedFd>, Unreadable> {
-    let Some(pid_of_process) = Pid::from_raw(pid) else { return Ok(None) };
-    match pidfd_open(pid_of_process, PidfdFlags::empty()) {
-        Ok(pidfd) => Ok(has_entry(pid, marker.as_bytes())?.then_some(pidfd)),
-        Err(Errno::SRCH) => Ok(None),
-        Err(_) => Err(Unreadable),
-    }
-}
-
-/// Whether the environment of a process contains the entry `marker`. False if the process is gone, or if
-/// this user may not read its environment.
-///
-/// To be sure that an environment without the entry was read completely, compares its length with
-/// the length in /proc/PID/stat. Kernel threads and zombies have no executable and no environment.
-///
-/// # Errors
-///
-/// If the environment could not be read, or not completely.
-fn has_entry(pid: i32, marker: &[u8]) -> Result<bool, Unreadable> {
-    let environ = match std::fs::read(format!("/proc/{pid}/environ")) {
-        Ok(environ) => environ,
-        Err(error) => return if is_final(&error) { Ok(false) } else { Err(Unreadable) },
+fn open_if_has_token(pid: u32, marker: &[u8]) -> Result<Option<ExitHandle>, EnvironmentError> {
+    let system = platform::system();
+    let Some(handle) = system.open_process(pid).map_err(|_| EnvironmentError::Temporary)? else {
+        return Ok(None);
     };
-    if environ.split(|byte| *byte == 0).any(|entry| entry == marker) {
-        return Ok(true);
-    }
-    let has_executable = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok();
-    let is_whole = !has_executable || environ_length(pid) == Some(environ.len());
-    if is_whole { Ok(false) } else { Err(Unreadable) }
-}
-
-/// Whether the environment can never be read: the process is gone, or this user may not read it.
-fn is_final(error: &io::Error) -> bool {
-    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM))
-}
-
-/// The length of a process's environment in bytes. In `/proc/PID/stat`, field 50 is the address of
-/// its start and field 51 that of its end (proc_pid_stat(5)). `None` while the process calls
-/// `exec`, because the kernel has not set the end yet.
-fn environ_length(pid: i32) -> Option<usize> {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat);
-    // Field 2, the name, can contain spaces and ends with the last `)`. Field 3 is the first after it.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(50 - 3);
-    let mut next = || fields.next()?.parse::<usize>().ok();
-    let (start, end) = (next()?, next()?);
-    if end == 0 { None } else { end.checked_sub(start) }
+    let environment = system.environment(pid)?;
+    let has_marker = environment.split(|byte| *byte == 0).any(|entry| entry == marker);
+    Ok(has_marker.then_some(handle))
 }
 
 #[cfg(test)]
@@ -167,7 +120,7 @@ mod tests {
         for _ in 0..100 {
             let mut child = Command::new("sleep").arg("1000").env(name, value).spawn().unwrap();
             let deadline = Instant::now() + Duration::from_secs(10);
-            let found = find_by_token(marker, deadline).into_iter().map(|(pid, _)| pid.unsigned_abs());
+            let found = find_by_token(marker, deadline).into_iter().map(|(pid, _)| pid);
             let found: Vec<u32> = found.collect();
             child.kill().unwrap();
             child.wait().unwrap();
@@ -177,21 +130,5 @@ mod tests {
                 child.id()
             );
         }
-    }
-
-    #[test]
-    fn process_without_variables_is_not_waited_for() {
-        let mut child = Command::new("sleep").arg("1000").env_clear().spawn().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(10);
-        let pid = child.id().cast_signed();
-        let found = loop {
-            match has_entry(pid, b"A=b") {
-                Err(Unreadable) if Instant::now() < deadline => std::thread::yield_now(),
-                found => break found,
-            }
-        };
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(found, Ok(false));
     }
 }

@@ -8,7 +8,7 @@ use rustix::process::{Resource, getrlimit};
 pub(crate) fn start_error(subject: &str, error: &str) -> ErrorReport {
     let message = format!("cannot start {subject}: {error}");
     match store::reached_process_limit() {
-        Some(limit) => limit.to_error(&message),
+        Some(limit) => store::process_limit_error(&limit, &message),
         None => ErrorReport::new(ErrorKind::Io, message).with_help("see: teamctl doctor"),
     }
 }

@@ -1,7 +1,7 @@
 //! Raises the daemon's own resource limits, and restores the original limits for its child
 //! processes. So an agent has the same limits as if it were started without the daemon.
 
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The resource limits with which the daemon was started.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ impl SavedLimits {
     /// Raises the daemon's limit of open files to the hard limit and forbids core dumps. Returns
     /// the original limits.
     ///
-    /// The daemon needs three descriptors per agent (connection, wake socket, pidfd), and common
+    /// The daemon needs three descriptors per agent (connection, wake socket, process handle), and common
     /// soft limits are low. A core dump would contain the tokens and environments of all agents.
     pub(crate) fn raise_for_daemon() -> SavedLimits {
         let resources = [Resource::Nofile, Resource::Core];
@@ -25,11 +25,9 @@ impl SavedLimits {
     /// Sets the original limits for the daemon's child process with the pid `child`. The caller
     /// calls this function right after it has started the process.
     pub(crate) fn restore_for_child(&self, child: u32) {
-        // If the pid were missing, `prlimit` would change the daemon's own limits.
-        let Some(pid) = i32::try_from(child).ok().and_then(Pid::from_raw) else { return };
         for (resource, limit) in self.0 {
-            if let Err(errno) = prlimit(Some(pid), resource, limit) {
-                tracing::debug!("cannot set limits of process {child}: {errno}");
+            if let Err(error) = platform::system().set_limit_of(child, resource, limit) {
+                tracing::debug!("cannot set limits of process {child}: {error}");
             }
         }
     }

@@ -5,11 +5,9 @@
 
 use protocol::daemon_lock_file::LockHolder;
 use protocol::error::{ErrorKind, ErrorReport};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::event::{Timespec, poll};
 use std::fs::{DirBuilder, File, Metadata, TryLockError};
 use std::io::{Read, Seek};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -109,9 +107,8 @@ impl InstanceLock {
 /// If `socket` accepts connections, the lock holder has written its pid, so there is no need to
 /// wait. This is how the wait ends for a lock holder in another pid namespace: its pid is not
 /// visible here.
-fn wait_for_holder_pid(file: &mut File, socket: &Path) -> Option<i32> {
-    let is_running =
-        |pid: &i32| Pid::from_raw(*pid).is_some_and(|pid| pidfd_open(pid, PidfdFlags::empty()).is_ok());
+fn wait_for_holder_pid(file: &mut File, socket: &Path) -> Option<u32> {
+    let is_running = |pid: &u32| platform::system().open_process(*pid).is_ok_and(|process| process.is_some());
     for _ in 0..HOLDER_PID_POLLS {
         let is_serving = UnixStream::connect(socket).is_ok();
         match read_holder_pid(file) {
@@ -127,10 +124,10 @@ fn wait_briefly() {
 }
 
 /// Reads the pid in the lock file. `None` if the file has none.
-fn read_holder_pid(file: &mut File) -> Option<i32> {
+fn read_holder_pid(file: &mut File) -> Option<u32> {
     let mut bytes = Vec::new();
     file.rewind().and_then(|()| file.read_to_end(&mut bytes)).ok()?;
-    i32::try_from(LockHolder::parse(&bytes)?.pid).ok()
+    Some(LockHolder::parse(&bytes)?.pid)
 }
 
 /// Waits for the daemon that holds the lock to exit. Returns whether it has exited. `pid` is the
@@ -143,22 +140,22 @@ fn read_holder_pid(file: &mut File) -> Option<i32> {
 ///
 /// The waits are short because of `teamctl down`: if a user ended the other daemon during a long
 /// wait, this process would become the daemon.
-fn has_holder_exited(pid: Option<i32>, socket: &Path) -> bool {
-    let Some(pid) = pid.and_then(Pid::from_raw) else { return false };
-    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
+fn has_holder_exited(pid: Option<u32>, socket: &Path) -> bool {
+    let Some(pid) = pid else { return false };
+    let process = match platform::system().open_process(pid) {
+        Ok(Some(process)) => process,
+        Ok(None) => return true,
+        Err(_) => return false,
+    };
+    let exits_within =
+        |intervals| process.exits_within(POLL_INTERVAL * intervals).is_ok_and(|has_exited| has_exited);
     let is_serving = || UnixStream::connect(socket).is_ok();
     if is_serving() {
-        return exits_within(&pidfd, SERVING_HOLDER_POLLS);
+        return exits_within(SERVING_HOLDER_POLLS);
     }
     (0..DEAD_HOLDER_POLLS)
-        .find_map(|_| exits_within(&pidfd, 1).then_some(true).or_else(|| is_serving().then_some(false)))
+        .find_map(|_| exits_within(1).then_some(true).or_else(|| is_serving().then_some(false)))
         .unwrap_or(false)
-}
-
-/// Whether the process exits within `intervals` times [`POLL_INTERVAL`].
-fn exits_within(pidfd: &OwnedFd, intervals: u32) -> bool {
-    let timeout = Timespec::try_from(POLL_INTERVAL * intervals).ok();
-    poll(&mut [PollFd::new(pidfd, PollFlags::IN)], timeout.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
 /// Takes the lock on the root's directory `teams`. The lock file in the state directory is not
@@ -295,6 +292,7 @@ fn make_private_directory(path: &Path) -> Result<(), ErrorReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::event::{PollFd, PollFlags};
     use std::io::Write;
 
     #[test]
@@ -335,7 +333,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("s");
         let mut holder = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let pid = i32::try_from(holder.id()).ok();
+        let pid = Some(holder.id());
         std::thread::scope(|scope| {
             let waiting = spawn_until_asleep(scope, || has_holder_exited(pid, &socket));
             let listener = UnixListener::bind(&socket).unwrap();

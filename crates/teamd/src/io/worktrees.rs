@@ -11,14 +11,13 @@ use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePa
 use crate::core::roster::MemberWorktree;
 use crate::core::roster::record::AgentRecord;
 use crate::io::process_start_error::start_error;
-use crate::io::process_watcher;
+use platform::process_tree::with_ancestors;
 use protocol::control::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use protocol::single_line_and_shell_quote::shell_quote;
 use protocol::timestamp::iso8601;
 use std::collections::BTreeSet;
-use std::iter::successors;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
@@ -165,9 +164,7 @@ fn check_unsaved(
 /// reason to keep the worktree, unless it is a descendant of one of the team's shims: such a
 /// process ends when its shim ends.
 fn exclude_team_processes(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -> Vec<KeepReason> {
-    let has_shim_ancestor = |pid: &u32| {
-        successors(Some(*pid), |pid| process_watcher::parent_pid(*pid)).any(|pid| shim_pids.contains(&pid))
-    };
+    let has_shim_ancestor = |pid: &u32| with_ancestors(*pid).any(|process| shim_pids.contains(&process.pid));
     let without_team_processes = |reason| match reason {
         KeepReason::InUse(mut pids) => {
             pids.retain(|pid| !has_shim_ancestor(pid));

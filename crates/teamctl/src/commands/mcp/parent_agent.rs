@@ -4,7 +4,7 @@
 //! Many programs start their MCP servers with an empty environment. The program's settings cannot
 //! name the agent either, because all sessions of the program share them.
 
-use client::process_table::self_and_ancestors;
+use platform::process_tree::self_and_ancestors;
 use protocol::control::shim_subcommands;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,7 +42,7 @@ pub(super) fn parent_agent(expected: Option<ExpectedRoot<'_>>) -> ParentAgent {
     nearest_agent(chain.map(ProcessText::read), expected)
 }
 
-/// A process as /proc shows it.
+/// What the system shows of a process.
 struct ProcessText {
     environ: Vec<u8>,
     cmdline: Vec<u8>,
@@ -51,8 +51,11 @@ struct ProcessText {
 impl ProcessText {
     /// Empty for a process that has exited or belongs to another user.
     fn read(pid: u32) -> ProcessText {
-        let read_file = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        ProcessText { environ: read_file("environ"), cmdline: read_file("cmdline") }
+        let system = platform::system();
+        ProcessText {
+            environ: system.environment(pid).unwrap_or_default(),
+            cmdline: system.command_line(pid),
+        }
     }
 }
 
@@ -104,7 +107,7 @@ fn shim_socket(cmdline: &[u8]) -> Option<&Path> {
     arguments.skip_while(|argument| *argument != "--socket").nth(1).filter(|_| runs_agent).map(Path::new)
 }
 
-/// Splits a list of /proc. Entries that are not UTF-8 are skipped: teamd sets none.
+/// Splits a list whose entries end with a NUL. Entries that are not UTF-8 are skipped: teamd sets none.
 fn split_nul(bytes: &[u8]) -> impl Iterator<Item = &str> {
     bytes.split(|byte| *byte == 0).filter_map(|entry| std::str::from_utf8(entry).ok())
 }

@@ -96,6 +96,12 @@ pub(crate) struct PidOrigin {
     pub(crate) pid_namespace: Option<String>,
 }
 
+impl From<platform::PidOrigin> for PidOrigin {
+    fn from(origin: platform::PidOrigin) -> PidOrigin {
+        PidOrigin { boot_id: origin.boot_id, pid_namespace: origin.pid_namespace }
+    }
+}
+
 impl PidOrigin {
     /// Whether all processes of this origin count as ended, because the boot or the PID namespace
     /// differs from that in `now`. An unknown boot or namespace counts as equal.

@@ -31,7 +31,7 @@ pub(super) fn check(context: &CommandContext, report: &mut DoctorReport) -> Opti
 pub(super) fn check_root(root: &Path, status: &StatusReply, report: &mut DoctorReport) {
     let (pid, root_text) = (status.daemon.pid, root.display());
     let teams = std::fs::metadata(root.join("teams")).map(|metadata| metadata.ino()).ok();
-    let locked_inodes = locked_inodes(&read_open_file_infos(pid), pid);
+    let locked_inodes = platform::system().locked_inodes(pid).unwrap_or_default();
     // Some systems, such as containers, do not list the locks of other processes.
     if locked_inodes.is_empty() || teams.is_some_and(|teams| locked_inodes.contains(&teams)) {
         return;
@@ -43,24 +43,6 @@ pub(super) fn check_root(root: &Path, status: &StatusReply, report: &mut DoctorR
          teamctl up"
     );
     report.warn("daemon", message, fix);
-}
-
-/// Returns the contents of all files in `/proc/PID/fdinfo`. Each describes one open file of the
-/// process and the locks on it. `/proc/locks` is not used: the kernel returns it in several pieces,
-/// and locks can be missing if other locks change in between.
-fn read_open_file_infos(pid: u32) -> String {
-    let infos = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
-    infos.filter_map(|info| std::fs::read_to_string(info.path()).ok()).collect()
-}
-
-/// The inodes on which the process holds a flock. `locks` has lines as in `/proc/locks`.
-fn locked_inodes(locks: &str, pid: u32) -> Vec<u64> {
-    let inode = |line: &str| {
-        let mut fields = line.split_whitespace().skip_while(|field| *field != "FLOCK").skip(3);
-        let is_holder = fields.next()?.parse() == Ok(pid);
-        fields.next()?.rsplit(':').next()?.parse().ok().filter(|_| is_holder)
-    };
-    locks.lines().filter_map(inode).collect()
 }
 
 fn check_version(status: &StatusReply, report: &mut DoctorReport) {
@@ -81,36 +63,9 @@ fn check_version(status: &StatusReply, report: &mut DoctorReport) {
 /// Checks that the daemon's program file is still there. If an upgrade has replaced it, the program of
 /// the shim may be gone too, and the daemon can start no agent.
 fn check_program(pid: u32, report: &mut DoctorReport) {
-    let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    let program = platform::system().executable(pid).unwrap_or_default();
     if let Some(path) = program.to_string_lossy().strip_suffix(" (deleted)") {
         let fix = "teamctl down --suspend, then teamctl up --resume";
         report.warn("daemon", format!("{path} was replaced or removed while teamd runs"), fix);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn locked_inodes_of_a_process_are_found() {
-        let locks = "1: FLOCK  ADVISORY  WRITE 70 08:02:11 0 EOF\n2: POSIX  ADVISORY  WRITE 70 08:02:12 0 EOF\n\
-                     2: -> FLOCK  ADVISORY  WRITE 71 08:02:13 0 EOF\n3: FLOCK  ADVISORY  READ  70 00:1f:14 0 EOF\n";
-        assert_eq!(locked_inodes(locks, 70), [11, 14]);
-        assert!(
-            locked_inodes("", 70).is_empty() && locked_inodes("nothing: of the FLOCK kind", 70).is_empty()
-        );
-    }
-
-    #[test]
-    fn flock_of_an_open_file_is_found() {
-        let file = tempfile::tempfile().unwrap();
-        let is_locked = || {
-            let pid = std::process::id();
-            locked_inodes(&read_open_file_infos(pid), pid).contains(&file.metadata().unwrap().ino())
-        };
-        assert!(!is_locked());
-        file.lock().unwrap();
-        assert!(is_locked());
     }
 }

@@ -4,13 +4,10 @@
 
 use super::fix_mode::FixMode;
 use super::report::DoctorReport;
-use client::process_table::{ProcessStat, program_name, self_and_ancestors};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use std::os::fd::OwnedFd;
+use platform::ExitHandle;
+use platform::process_tree::{self_and_ancestors, with_ancestors};
+use rustix::process::Signal;
 use std::path::Path;
-
-/// How many parents of a process are examined.
-const MAX_ANCESTORS: usize = 64;
 
 /// A process with the environment of an agent.
 struct OrphanProcess {
@@ -18,9 +15,9 @@ struct OrphanProcess {
     /// The name of its program.
     name: String,
     spawn_id: String,
-    /// The process, for sending signals. The pidfd is opened before the environment of the process
+    /// The process, for sending signals. The handle is opened before the environment of the process
     /// is read. So a signal never reaches another process that got the same process id later.
-    pidfd: OwnedFd,
+    handle: ExitHandle,
 }
 
 /// Checks all agent processes of this root. Called only while a daemon answers, because only a
@@ -36,13 +33,13 @@ pub(super) fn check(root: &Path, state: &Path, mode: FixMode, report: &mut Docto
     if orphans.is_empty() {
         report.ok("orphans", "every process of an agent belongs to a running agent");
     }
-    for OrphanProcess { pid, name, spawn_id, pidfd } in orphans {
+    for OrphanProcess { pid, name, spawn_id, handle } in orphans {
         let description = format!("process {pid} ({name}), of the spawn {spawn_id}");
         if mode == FixMode::ReportOnly {
             report.warn("orphans", description, "it has no shim; kill it with: teamctl doctor --fix");
             continue;
         }
-        match pidfd_send_signal(&pidfd, Signal::KILL) {
+        match handle.send_signal(Signal::KILL) {
             Ok(()) => report.ok("orphans", format!("{description}, is ended")),
             Err(error) => report.warn("orphans", description, format!("it stays: {error}")),
         }
@@ -52,14 +49,14 @@ pub(super) fn check(root: &Path, state: &Path, mode: FixMode, report: &mut Docto
 /// The processes of agents of this root, without teamctl and its parents.
 fn agent_processes(root: &Path) -> Vec<OrphanProcess> {
     let own_pids: Vec<u32> = self_and_ancestors().iter().map(|process| process.pid).collect();
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let processes = platform::system().processes().unwrap_or_default();
+    let pids = processes.iter().map(|process| process.pid);
     pids.filter(|pid| !own_pids.contains(pid)).filter_map(|pid| agent_process(pid, root)).collect()
 }
 
 fn agent_process(pid: u32, root: &Path) -> Option<OrphanProcess> {
-    let pidfd = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
-    let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let handle = ExitHandle::open(pid)?;
+    let environ = platform::system().environment(pid).ok()?;
     let value = |name: &str| {
         let mut entries = environ.split(|byte| *byte == 0);
         entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
@@ -68,7 +65,8 @@ fn agent_process(pid: u32, root: &Path) -> Option<OrphanProcess> {
         return None;
     }
     let spawn_id = String::from_utf8(value("TEAMD_SPAWN")?.to_vec()).ok()?;
-    (!is_below_shared_server(pid)).then_some(OrphanProcess { pid, name: program_name(pid)?, spawn_id, pidfd })
+    let name = platform::system().program_name(pid)?;
+    (!is_below_shared_server(pid)).then_some(OrphanProcess { pid, name, spawn_id, handle })
 }
 
 /// Whether the process or one of its parent processes is a tmux server or a program of teamd. Such
@@ -76,9 +74,7 @@ fn agent_process(pid: u32, root: &Path) -> Option<OrphanProcess> {
 /// If an agent starts a tmux server, the server inherits these variables, and so does everything
 /// that people run in that server.
 fn is_below_shared_server(pid: u32) -> bool {
-    let parent =
-        |pid: &u32| ProcessStat::read(*pid).map(|process| process.parent).filter(|parent| *parent > 1);
     let is_shared = |name: String| name.starts_with("tmux") || name.starts_with("team");
-    let mut ancestors = std::iter::successors(Some(pid), parent).take(MAX_ANCESTORS);
-    ancestors.any(|pid| program_name(pid).is_some_and(is_shared))
+    let names = with_ancestors(pid).filter_map(|process| platform::system().program_name(process.pid));
+    names.into_iter().any(is_shared)
 }

@@ -2,6 +2,7 @@
 
 use super::report::DoctorReport;
 use client::directory_watcher::DirectoryWatcher;
+use platform::WatchLimit;
 use std::process::Command;
 
 /// The oldest version of tmux that works.
@@ -11,14 +12,10 @@ const RECOMMENDED_TMUX: (u32, u32) = (3, 4);
 /// In tmux 3.2, `display-message` does not take the client to which it shows a message.
 const NOTICES_TMUX: (u32, u32) = (3, 3);
 
-/// The inotify limits of the kernel, each with the value that the daemon, some commands and some
-/// other programs need together.
-const INOTIFY_MINIMUMS: [(&str, u64); 2] = [("max_user_instances", 64), ("max_user_watches", 4096)];
-
 pub(super) fn check(report: &mut DoctorReport) {
     check_tmux(report);
-    for (limit, minimum) in INOTIFY_MINIMUMS {
-        check_inotify_limit(limit, minimum, report);
+    for limit in platform::system().watch_limits() {
+        check_watch_limit(&limit, report);
     }
     check_watching(report);
     check_process_limits(report);
@@ -30,10 +27,20 @@ fn check_watching(report: &mut DoctorReport) {
         Ok(watcher) if watcher.is_watching() => report.ok("watching", "a directory can be watched"),
         Ok(_) => report.warn(
             "watching",
-            "no inotify instance or watch is left, so commands that wait read files every two seconds",
-            "end programs that watch files, or raise fs.inotify.max_user_instances and max_user_watches (sysctl)",
+            "no watch is left, so commands that wait read files every two seconds",
+            raise_watch_limits(),
         ),
         Err(error) => report.warn("watching", error.message, "see what is mounted at /"),
+    }
+}
+
+/// What a person does if no watch is left.
+fn raise_watch_limits() -> String {
+    let settings: Vec<String> =
+        platform::system().watch_limits().into_iter().map(|limit| limit.setting).collect();
+    match settings.is_empty() {
+        true => "end programs that watch files".to_owned(),
+        false => format!("end programs that watch files, or raise {} (sysctl)", settings.join(" and ")),
     }
 }
 
@@ -82,16 +89,14 @@ fn parse_version(answer: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor[..end].parse().ok()?))
 }
 
-fn check_inotify_limit(limit: &str, minimum: u64, report: &mut DoctorReport) {
-    let path = format!("/proc/sys/fs/inotify/{limit}");
-    // Only Linux has these limits.
-    let Ok(text) = std::fs::read_to_string(&path) else { return };
+fn check_watch_limit(limit: &WatchLimit, report: &mut DoctorReport) {
+    let WatchLimit { name, minimum, path, text, setting } = limit;
     match text.trim().parse::<u64>() {
-        Ok(number) if number >= minimum => report.ok("watching", format!("{limit} is {number}")),
+        Ok(number) if number >= *minimum => report.ok("watching", format!("{name} is {number}")),
         Ok(number) => report.warn(
             "watching",
-            format!("{limit} is {number}, so watching files may fail"),
-            format!("raise it: sysctl fs.inotify.{limit}={}", minimum * 8),
+            format!("{name} is {number}, so watching files may fail"),
+            format!("raise it: sysctl {setting}={}", minimum * 8),
         ),
         Err(_) => {
             report.warn("watching", format!("cannot read {path}: {text:?}"), "see what is mounted there");

@@ -4,8 +4,8 @@
 use super::system_probe::{self, ServerState};
 use crate::context::CommandContext;
 use client::event_log::EventLog;
-use client::process_table::{self, ProcessStat};
 use client::team_view::read_suspended_teams;
+use platform::ProcessEntry;
 use protocol::control::{DaemonStatus, Request, StatusReply, TeamStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 
@@ -16,7 +16,7 @@ pub(in crate::commands::diagnose) struct SystemSnapshot {
     pub(super) daemon: DaemonProbe,
     pub(super) tmux: ServerState,
     pub(super) log: EventLog,
-    pub(super) processes: Vec<ProcessStat>,
+    pub(super) processes: Vec<ProcessEntry>,
 }
 
 /// The state of the daemon.
@@ -40,7 +40,13 @@ impl SystemSnapshot {
         let state = context.directories()?.state_dir;
         let teams = status.map_or_else(|| read_suspended_teams(&state), |status| status.teams);
         let tmux = daemon.tmux_state();
-        Ok(SystemSnapshot { teams, daemon, tmux, log, processes: process_table::all_processes() })
+        Ok(SystemSnapshot {
+            teams,
+            daemon,
+            tmux,
+            log,
+            processes: platform::system().processes().unwrap_or_default(),
+        })
     }
 }
 

@@ -1,8 +1,9 @@
 //! Probes the system: stopped processes, servers that do not answer, holders of locks, full disks.
 
-use client::process_table::{ProcessStat, descendants_of, program_name};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::sys::statvfs::statvfs;
+use platform::ProcessEntry;
+use platform::process_tree::descendants_of;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -75,7 +76,7 @@ pub(super) fn probe_socket(socket: &Path) -> ServerState {
     match connected {
         Some(None) => ServerState::NotListening(socket.to_owned()),
         Some(Some(Some(pid))) => {
-            let stopped = ProcessStat::read(pid).is_some_and(|process| process.stopped);
+            let stopped = ProcessEntry::read(pid).is_some_and(|process| process.stopped);
             ServerState::Unresponsive { pid: Some(pid), stopped }
         }
         Some(Some(None)) | None => ServerState::Unresponsive { pid: None, stopped: false },
@@ -107,18 +108,19 @@ pub(super) struct StoppedProcess {
 
 /// Returns the stopped processes among the shim and all processes of a member. `agent` is the
 /// process id of the member's program. `table` has all processes of the system.
-pub(super) fn stopped_processes(table: &[ProcessStat], agent: u32) -> Vec<StoppedProcess> {
-    let runs = |pid: u32, program: &str| program_name(pid).is_some_and(|name| name == program);
-    let parent = ProcessStat::read(agent).map(|process| process.parent);
+pub(super) fn stopped_processes(table: &[ProcessEntry], agent: u32) -> Vec<StoppedProcess> {
+    let runs =
+        |pid: u32, program: &str| platform::system().program_name(pid).is_some_and(|name| name == program);
+    let parent = ProcessEntry::read(agent).map(|process| process.parent);
     let shim_or_agent = parent.filter(|pid| runs(*pid, "teamd-shim")).unwrap_or(agent);
-    let is_essential = |process: &ProcessStat| {
+    let is_essential = |process: &ProcessEntry| {
         [process.pid, process.parent].contains(&shim_or_agent) || runs(process.parent, "teamd-acp")
     };
     let stopped = descendants_of(table, &[shim_or_agent]).into_iter().filter(|process| process.stopped);
     stopped
         .map(|process| StoppedProcess {
             pid: process.pid,
-            name: program_name(process.pid).unwrap_or_default(),
+            name: platform::system().program_name(process.pid).unwrap_or_default(),
             is_essential: is_essential(&process),
         })
         .collect()
@@ -135,14 +137,13 @@ pub(super) struct LockHolder {
 }
 
 impl LockHolder {
-    /// Finds the process that holds a flock on the file with this inode, in `/proc/locks`. Returns
-    /// `None` if no flock is listed for the inode. That is so if Claude Code holds the lock,
+    /// Finds the process that holds a flock on the file with this inode. Returns `None` if the system
+    /// lists no flock for the inode. That is so if Claude Code holds the lock,
     /// because Claude Code takes no flock.
     pub(super) fn find(inode: u64) -> Option<LockHolder> {
-        let table = std::fs::read_to_string("/proc/locks").ok()?;
-        let pid = table.lines().find_map(|line| holder_in_line(line, inode))?;
-        let is_stopped = ProcessStat::read(pid).is_some_and(|process| process.stopped);
-        Some(LockHolder { pid, name: program_name(pid).unwrap_or_default(), is_stopped })
+        let pid = platform::system().lock_holder(inode)?;
+        let is_stopped = ProcessEntry::read(pid).is_some_and(|process| process.stopped);
+        Some(LockHolder { pid, name: platform::system().program_name(pid).unwrap_or_default(), is_stopped })
     }
 
     /// Describes the holder for people.
@@ -150,14 +151,6 @@ impl LockHolder {
         let stopped = if self.is_stopped { ", and is stopped" } else { "" };
         format!("process {} ({}) holds it{stopped}", self.pid, self.name)
     }
-}
-
-/// Parses a line such as `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`.
-fn holder_in_line(line: &str, inode: u64) -> Option<u32> {
-    let fields: Vec<&str> = line.split_whitespace().collect();
-    let locked = fields.get(5)?.rsplit(':').next()?;
-    let is_match = fields.get(1) == Some(&"FLOCK") && locked.parse() == Ok(inode);
-    is_match.then(|| fields.get(4)?.parse().ok())?
 }
 
 /// The full disks among those of the directories.
@@ -182,7 +175,6 @@ fn free_space(path: &Path) -> Option<FreeSpace> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use client::process_table::all_processes;
 
     #[test]
     fn probe_of_an_unresponsive_tmux_leaves_no_client() {
@@ -194,12 +186,16 @@ mod tests {
             probe_tmux(&socket),
             ServerState::Unresponsive { pid: Some(std::process::id()), stopped: false }
         );
-        let is_client = |process: &ProcessStat| {
-            let arguments =
-                std::fs::read_to_string(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+        let is_client = |process: &ProcessEntry| {
+            let arguments = platform::system().command_line(process.pid);
+            let arguments = String::from_utf8_lossy(&arguments);
             arguments.contains(&*socket.to_string_lossy())
         };
-        assert!(!descendants_of(&all_processes(), &[std::process::id()]).iter().any(is_client));
+        assert!(
+            !descendants_of(&platform::system().processes().unwrap(), &[std::process::id()])
+                .iter()
+                .any(is_client)
+        );
         let missing = dir.path().join("gone");
         assert_eq!(probe_tmux(&missing), ServerState::NotListening(missing.clone()));
     }

@@ -1,0 +1,38 @@
+//! What differs between operating systems. All other crates use POSIX calls and this crate alone.
+//!
+//! [`System`] lists the facilities. It has two implementations:
+//!
+//! - `linux`: the process files and calls of Linux;
+//! - `posix`: what POSIX and `ps` offer, on every other system.
+//!
+//! [`system`] returns the implementation of the running system. In debug builds, the environment
+//! variable `TEAMD_PLATFORM=posix` selects `posix` on every system, so that tests can run with it.
+//!
+//! A question that a system cannot answer has the answer "unknown": an error of the kind
+//! `Unsupported`, or `None` where the function says so. "Unknown" never means that a process has
+//! exited.
+
+mod current_system;
+pub mod descriptors;
+mod exit_handle;
+mod limits;
+#[cfg(target_os = "linux")]
+mod linux;
+mod posix;
+mod process_entry;
+mod process_lookup;
+pub mod process_tree;
+mod system;
+mod terminal_reads;
+mod write_lease;
+
+pub use current_system::system;
+pub use exit_handle::ExitHandle;
+pub use limits::{ResourceLimit, WatchLimit};
+pub use process_entry::{EnvironmentError, PidOrigin, ProcessEntry};
+pub use system::System;
+pub use terminal_reads::TerminalReads;
+pub use write_lease::WriteLease;
+
+/// Whether `mkdir` can create a directory with the sticky bit. If not, the bit is set afterwards.
+pub const MKDIR_SETS_STICKY_BIT: bool = cfg!(target_os = "linux");

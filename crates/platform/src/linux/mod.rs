@@ -1,0 +1,147 @@
+//! The facilities of Linux. All files of /proc are read here.
+
+mod environment;
+mod exec_files;
+mod file_locks;
+mod mount_table;
+mod process_limits;
+mod process_stat;
+mod terminals;
+mod timestamps;
+mod write_leases;
+
+use crate::exit_handle::to_pid;
+use crate::system::System;
+use crate::{
+    EnvironmentError, ExitHandle, PidOrigin, ProcessEntry, ResourceLimit, TerminalReads, WatchLimit,
+    WriteLease,
+};
+use rustix::fs::{MemfdFlags, RenameFlags, memfd_create, renameat_with};
+use rustix::io::Errno;
+use rustix::process::{PidfdFlags, Resource, Rlimit, pidfd_open, pidfd_send_signal};
+use std::fs::File;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// Linux 5.10 and newer.
+#[derive(Debug)]
+pub(crate) struct Linux;
+
+impl System for Linux {
+    fn process(&self, pid: u32) -> io::Result<Option<ProcessEntry>> {
+        process_stat::read(pid)
+    }
+
+    fn processes(&self) -> io::Result<Vec<ProcessEntry>> {
+        process_stat::read_all()
+    }
+
+    fn children(&self, parent: u32) -> Option<Vec<u32>> {
+        process_stat::children(parent)
+    }
+
+    fn program_name(&self, pid: u32) -> Option<String> {
+        process_stat::program_name(pid)
+    }
+
+    fn environment(&self, pid: u32) -> Result<Vec<u8>, EnvironmentError> {
+        environment::read(pid)
+    }
+
+    fn command_line(&self, pid: u32) -> Vec<u8> {
+        std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
+    }
+
+    fn executable(&self, pid: u32) -> Option<PathBuf> {
+        exec_files::executable(pid)
+    }
+
+    fn open_files(&self, pid: u32) -> Vec<PathBuf> {
+        exec_files::open_files(pid)
+    }
+
+    fn directories_in_use(&self, pid: u32) -> Vec<PathBuf> {
+        exec_files::directories_in_use(pid)
+    }
+
+    fn locked_inodes(&self, pid: u32) -> Option<Vec<u64>> {
+        Some(file_locks::locked_inodes(pid))
+    }
+
+    fn lock_holder(&self, inode: u64) -> Option<u32> {
+        file_locks::lock_holder(inode)
+    }
+
+    fn pid_origin(&self) -> PidOrigin {
+        process_stat::pid_origin()
+    }
+
+    fn open_process(&self, pid: u32) -> io::Result<Option<ExitHandle>> {
+        let Some(pid) = to_pid(pid) else { return Ok(None) };
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(fd) => {
+                let send_signal = |fd: &OwnedFd, signal| Ok(pidfd_send_signal(fd, signal)?);
+                Ok(Some(ExitHandle { fd, send_signal: Box::new(send_signal) }))
+            }
+            // The last two mean that the number is now that of a thread. Old kernels report EINVAL.
+            Err(Errno::SRCH | Errno::NOENT | Errno::INVAL) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn set_limit_of(&self, pid: u32, resource: Resource, limit: Rlimit) -> io::Result<()> {
+        // Without a pid, `prlimit` would change the limits of this process.
+        let pid = to_pid(pid).ok_or(Errno::SRCH)?;
+        Ok(rustix::process::prlimit(Some(pid), resource, limit).map(drop)?)
+    }
+
+    fn adopt_orphans(&self) -> io::Result<()> {
+        Ok(nix::sys::prctl::set_child_subreaper(true)?)
+    }
+
+    fn rename_if_absent(&self, directory: BorrowedFd<'_>, from: &str, to: &str) -> io::Result<()> {
+        Ok(renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE)?)
+    }
+
+    fn exchange_names(&self, directory: BorrowedFd<'_>, first: &str, second: &str) -> io::Result<()> {
+        Ok(renameat_with(directory, first, directory, second, RenameFlags::EXCHANGE)?)
+    }
+
+    fn take_write_lease<'f>(&self, file: &'f File) -> Option<WriteLease<'f>> {
+        write_leases::take(file)
+    }
+
+    fn has_multigrain_timestamps(&self, directory: BorrowedFd<'_>) -> bool {
+        timestamps::are_multigrain(directory)
+    }
+
+    fn has_access_control_list(&self, file: BorrowedFd<'_>) -> bool {
+        let result = rustix::fs::fgetxattr(file, c"system.posix_acl_access", &mut [0_u8; 1024]);
+        !matches!(result, Err(Errno::NODATA | Errno::OPNOTSUPP))
+    }
+
+    fn unnamed_file(&self) -> io::Result<File> {
+        Ok(memfd_create("teamd", MemfdFlags::CLOEXEC)?.into())
+    }
+
+    fn mount_points(&self) -> io::Result<Vec<PathBuf>> {
+        mount_table::mount_points()
+    }
+
+    fn watch_terminal_reads(&self, device: &Path) -> Option<TerminalReads> {
+        terminals::watch_reads(device)
+    }
+
+    fn terminal_path(&self, device: u32) -> Option<PathBuf> {
+        terminals::path(device)
+    }
+
+    fn resource_limits(&self) -> Vec<ResourceLimit> {
+        process_limits::all(Path::new("/"))
+    }
+
+    fn watch_limits(&self) -> Vec<WatchLimit> {
+        process_limits::watch_limits()
+    }
+}

@@ -1,0 +1,123 @@
+//! The process table as `ps` prints it. The columns `lstart` and `state` are not in POSIX, but procps,
+//! BusyBox-free Linux systems, macOS and the BSDs have them.
+
+use crate::ProcessEntry;
+use std::io;
+use std::process::{Command, Stdio};
+
+/// The months as `ps` prints them in the C locale.
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// Which processes `ps` prints.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Selection {
+    All,
+    Process(u32),
+}
+
+/// Reads the table, without the process of `ps` itself. The start time is in seconds since the epoch.
+///
+/// # Errors
+///
+/// If `ps` cannot be run, or prints something else.
+pub(super) fn read(selection: Selection) -> io::Result<Vec<ProcessEntry>> {
+    let columns = "pid=,ppid=,state=,lstart=";
+    let (text, ps_pid) = run_ps(selection, columns)?;
+    let entries = text.lines().map(|line| parse(line).ok_or_else(|| invalid_line(line)));
+    let entries: Vec<ProcessEntry> = entries.collect::<io::Result<_>>()?;
+    Ok(entries.into_iter().filter(|entry| entry.pid != ps_pid).collect())
+}
+
+/// The name of a process's program. `None` if there is no such process.
+pub(super) fn program_name(pid: u32) -> Option<String> {
+    let (text, _) = run_ps(Selection::Process(pid), "comm=").ok()?;
+    let path = text.lines().next()?.trim();
+    Some(path.rsplit('/').next().unwrap_or(path).to_owned())
+}
+
+/// The output of `ps`, and the pid that it had. `ps` exits with 1 and prints nothing if there is no such
+/// process.
+fn run_ps(selection: Selection, columns: &str) -> io::Result<(String, u32)> {
+    let mut command = Command::new("ps");
+    match selection {
+        Selection::All => command.arg("-A"),
+        Selection::Process(pid) => command.arg("-p").arg(pid.to_string()),
+    };
+    command.args(["-o", columns]).env("LC_ALL", "C").env("TZ", "UTC");
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let pid = child.id();
+    let output = child.wait_with_output()?;
+    Ok((String::from_utf8_lossy(&output.stdout).into_owned(), pid))
+}
+
+fn invalid_line(line: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("ps printed an unknown line: {line}"))
+}
+
+/// Parses a line such as ` 70  1 Ss Sat Nov 28 01:58:37 2026`.
+fn parse(line: &str) -> Option<ProcessEntry> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let [pid, parent, state, _weekday, month, day, time, year] = *fields else { return None };
+    let pid: u32 = pid.parse().ok()?;
+    Some(ProcessEntry {
+        pid,
+        parent: parent.parse().ok()?,
+        session: session_of(pid),
+        // `ps` prints the name of the terminal, which differs between systems.
+        tty: 0,
+        start: epoch_seconds(year.parse().ok()?, month, day.parse().ok()?, time)?,
+        zombie: state.starts_with('Z'),
+        stopped: state.starts_with(['T', 't']),
+    })
+}
+
+/// The session of a process. 0 if the process has exited.
+fn session_of(pid: u32) -> u32 {
+    let pid = i32::try_from(pid).ok().map(nix::unistd::Pid::from_raw);
+    nix::unistd::getsid(pid).map_or(0, |session| session.as_raw().unsigned_abs())
+}
+
+/// The seconds since the epoch of a date in UTC. `time` is `HH:MM:SS`.
+fn epoch_seconds(year: u64, month: &str, day: u64, time: &str) -> Option<u64> {
+    let month = 1 + MONTHS.iter().position(|name| *name == month)? as u64;
+    // The year begins in March here, so that the leap day is its last day.
+    let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
+    let leap_days = year / 4 - year / 100 + year / 400;
+    // Days from 0000-03-01 to 1970-01-01: 719,468.
+    let days = (365 * year + leap_days + (153 * month + 2) / 5 + day - 1).checked_sub(719_468)?;
+    let seconds = time.split(':').try_fold(0, |sum, part| Some(sum * 60 + part.parse::<u64>().ok()?))?;
+    Some(days * 86_400 + seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_of_ps_is_parsed() {
+        let entry = parse(" 70  1 Ss Sat Nov 28 01:58:37 2026").unwrap();
+        assert_eq!((entry.pid, entry.parent, entry.start), (70, 1, 1_795_831_117));
+        assert!(!entry.zombie && !entry.stopped);
+        assert!(parse("71 1 Z Thu Feb 29 00:00:00 2024").is_some_and(|entry| entry.zombie));
+        assert_eq!(parse("PID PPID"), None);
+    }
+
+    #[test]
+    fn dates_are_converted() {
+        let at_midnight = |year, month, day| epoch_seconds(year, month, day, "00:00:00");
+        assert_eq!(at_midnight(1970, "Jan", 1), Some(0));
+        assert_eq!(at_midnight(2024, "Feb", 29), Some(1_709_164_800));
+        assert_eq!(at_midnight(2000, "Mar", 1), Some(951_868_800));
+        assert_eq!(at_midnight(2026, "Foo", 1), None);
+    }
+
+    #[test]
+    fn own_process_is_in_the_table() {
+        let own_pid = std::process::id();
+        let table = read(Selection::All).unwrap();
+        let own = table.iter().find(|entry| entry.pid == own_pid).unwrap();
+        assert_eq!(own.parent, std::os::unix::process::parent_id());
+        assert_eq!(read(Selection::Process(own_pid)).unwrap().first().map(|entry| entry.pid), Some(own_pid));
+    }
+}

@@ -1,0 +1,35 @@
+//! Looks up a single process on the running system.
+
+use crate::current_system::system;
+use crate::{ExitHandle, ProcessEntry};
+use std::io;
+
+impl ProcessEntry {
+    /// The entry of the process `pid`. `None` if there is no such process, or if the table cannot be read.
+    pub fn read(pid: u32) -> Option<ProcessEntry> {
+        system().process(pid).ok().flatten()
+    }
+
+    /// When the process `pid` was started, in units of the system. `None` if the process has exited; a
+    /// zombie has.
+    ///
+    /// # Errors
+    ///
+    /// If the process table cannot be read. The process may still run then.
+    pub fn start_time(pid: u32) -> io::Result<Option<u64>> {
+        let entry = system().process(pid)?;
+        Ok(entry.filter(|entry| !entry.zombie).map(|entry| entry.start))
+    }
+
+    /// Whether the process is still in the table, running or as a zombie.
+    pub fn exists(&self) -> bool {
+        ProcessEntry::read(self.pid).is_some_and(|current| current.is_same(self))
+    }
+}
+
+impl ExitHandle {
+    /// Opens a handle of the process `pid`. `None` if there is no such process, or if it cannot be watched.
+    pub fn open(pid: u32) -> Option<ExitHandle> {
+        system().open_process(pid).ok().flatten()
+    }
+}

@@ -1,0 +1,160 @@
+//! The trait that each operating system implements.
+
+use crate::{
+    EnvironmentError, ExitHandle, PidOrigin, ProcessEntry, ResourceLimit, TerminalReads, WatchLimit,
+    WriteLease,
+};
+use rustix::process::{Resource, Rlimit};
+use std::fmt::Debug;
+use std::fs::File;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+
+/// The facilities of an operating system. `pid` is a process id, a time of a process's start is in
+/// units of the system.
+///
+/// The default implementations say "unknown". A system overrides what it can answer.
+pub trait System: Debug + Sync {
+    /// The entry of a process in the process table. `None` if there is no such process.
+    ///
+    /// # Errors
+    ///
+    /// If the table cannot be read, for example because no descriptor is free. The process may run then.
+    fn process(&self, pid: u32) -> io::Result<Option<ProcessEntry>>;
+
+    /// The entries of all processes that this user may see.
+    fn processes(&self) -> io::Result<Vec<ProcessEntry>>;
+
+    /// The pids of the children of a process. `None` if the list is not certainly complete: the caller
+    /// searches the whole table then.
+    fn children(&self, _parent: u32) -> Option<Vec<u32>> {
+        None
+    }
+
+    /// The name of the program that a process runs, which may be cut. `None` if it is unknown.
+    fn program_name(&self, pid: u32) -> Option<String>;
+
+    /// The environment of a process, as entries that end with a NUL. Empty if the process is gone, or if
+    /// this user may not read it.
+    fn environment(&self, _pid: u32) -> Result<Vec<u8>, EnvironmentError> {
+        Err(EnvironmentError::Unsupported)
+    }
+
+    /// The command line of a process, as arguments that end with a NUL. Empty if it is unknown.
+    fn command_line(&self, _pid: u32) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// The path of the program that a process runs. It ends with ` (deleted)` if the file was removed.
+    fn executable(&self, _pid: u32) -> Option<PathBuf> {
+        None
+    }
+
+    /// The files that a process has open. Empty if they are unknown.
+    fn open_files(&self, _pid: u32) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// The working directory, the root directory and the program of a process, as far as they are known.
+    fn directories_in_use(&self, _pid: u32) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// The inodes on which a process holds a flock. `None` if the system does not tell.
+    fn locked_inodes(&self, _pid: u32) -> Option<Vec<u64>> {
+        None
+    }
+
+    /// The process that holds a flock on the file with this inode. `None` if it is unknown.
+    fn lock_holder(&self, _inode: u64) -> Option<u32> {
+        None
+    }
+
+    /// The boot and the pid namespace in which the pids of this process are valid.
+    fn pid_origin(&self) -> PidOrigin {
+        PidOrigin::default()
+    }
+
+    /// Opens a handle that becomes readable when the process exits. `None` if the process has exited.
+    fn open_process(&self, pid: u32) -> io::Result<Option<ExitHandle>>;
+
+    /// Sets a limit of another process of this user.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` if the system can change only a process's own limits.
+    fn set_limit_of(&self, _pid: u32, _resource: Resource, _limit: Rlimit) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Makes this process the parent of its orphaned descendants.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` if the system has nothing of the kind.
+    fn adopt_orphans(&self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Renames `from` to `to` in the directory. The error `EEXIST` if `to` exists, `ENOSYS` if the system
+    /// or the file system cannot check and rename in one step.
+    fn rename_if_absent(&self, _directory: BorrowedFd<'_>, _from: &str, _to: &str) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Exchanges the names of two files in the directory in one step.
+    fn exchange_names(&self, _directory: BorrowedFd<'_>, _first: &str, _second: &str) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Takes a write lease on a file that is open for reading and writing. `None` if another descriptor of
+    /// the file is open, or if the system has no write leases.
+    fn take_write_lease<'f>(&self, _file: &'f File) -> Option<WriteLease<'f>> {
+        None
+    }
+
+    /// Whether the kernel gives every change of a file after a `stat` a new change time, if the file is on
+    /// a file system of a kind that supports that.
+    fn has_multigrain_timestamps(&self, _directory: BorrowedFd<'_>) -> bool {
+        false
+    }
+
+    /// Whether an access control list can let other users write to the file. True if it is unknown.
+    fn has_access_control_list(&self, _file: BorrowedFd<'_>) -> bool {
+        true
+    }
+
+    /// Creates an empty file that has no name, for reading and writing.
+    fn unnamed_file(&self) -> io::Result<File> {
+        tempfile::tempfile()
+    }
+
+    /// The points at which file systems are mounted.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` if the system does not tell.
+    fn mount_points(&self) -> io::Result<Vec<PathBuf>>;
+
+    /// Starts to count the reads from a terminal. `None` if the system does not tell.
+    fn watch_terminal_reads(&self, _device: &Path) -> Option<TerminalReads> {
+        None
+    }
+
+    /// The path of the terminal with this device number, as in [`ProcessEntry::tty`]. `None` if the number
+    /// is not that of a pseudo-terminal.
+    fn terminal_path(&self, _device: u32) -> Option<PathBuf> {
+        None
+    }
+
+    /// The limits of processes and terminals that the system shows.
+    fn resource_limits(&self) -> Vec<ResourceLimit> {
+        Vec::new()
+    }
+
+    /// The limits of watched files that the system has.
+    fn watch_limits(&self) -> Vec<WatchLimit> {
+        Vec::new()
+    }
+}
