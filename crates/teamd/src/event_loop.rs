@@ -33,7 +33,7 @@ pub(crate) async fn run_event_loop(
     let ready = EventKind::DaemonReady { pid: state.settings.pid, root: state.settings.root.clone() };
     effects.push(Effect::log_daemon(ready));
     if state.settings.tmux_socket.is_none() {
-        let message = "there is no tmux: teammates run without panes alone, with --backend in-process";
+        let message = "tmux is not installed: only members without panes can run (--backend in-process)";
         effects.push(Effect::log_daemon(EventKind::Error { message: message.to_owned() }));
     }
     let mut conn = 0;
