@@ -177,7 +177,7 @@ fn measure_agents_on_connection(count: usize) -> Duration {
         cwd: "/".into(),
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
         state_dir: env.path(""),
-        setup: None,
+        turn_setup: None,
     })));
     let shims = std::thread::spawn(move || {
         let accept = |_| {

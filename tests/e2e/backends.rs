@@ -112,7 +112,7 @@ fn interrupt_ends_the_turn_only() {
         let id = create_task(env, "sleep 3600");
         env.wait_until("ann is active", || (env.member("ann")?["activity"] == "active").then_some(()));
         env.wait_until("the turn has a process", || {
-            env.member("ann")?["evidence"].as_str()?.contains("pid").then_some(())
+            env.member("ann")?["activity_reason"].as_str()?.contains("pid").then_some(())
         });
         let reply = env.json(["interrupt", "ann"]);
         assert_eq!(reply["was_in_turn"], true);
@@ -144,7 +144,7 @@ fn turn_survives_the_daemon() {
         env.wait_until("ann is adopted", || (env.member("ann")?["lifecycle"] == "running").then_some(()));
         assert_eq!(shim_pid(env, backend), pid);
         env.wait_until("the new daemon knows the turn", || {
-            env.member("ann")?["evidence"].as_str()?.contains("do it").then_some(())
+            env.member("ann")?["activity_reason"].as_str()?.contains("do it").then_some(())
         });
         std::fs::File::create(&go_file).unwrap();
         env.wait_until("the task is completed", || {
@@ -160,7 +160,7 @@ fn task_of_a_killed_agent_is_abandoned_and_reported() {
         spawn(env, backend, &[]);
         let id = create_task(env, "sleep 3600");
         env.wait_until("the turn has a process", || {
-            env.member("ann")?["evidence"].as_str()?.contains("pid").then_some(())
+            env.member("ann")?["activity_reason"].as_str()?.contains("pid").then_some(())
         });
         env.kill_process(shim_pid(env, backend));
         let notification = env.wait_until("the lead is notified of the exit", || {

@@ -2,7 +2,7 @@
 
 use crate::select_tmux_server::tmux_output;
 use protocol::control::DaemonStatus;
-use protocol::single_line_and_shell_quote::shell_quote;
+use protocol::shell_quote::shell_quote;
 use store::env_var;
 
 /// The tmux session that the daemon runs in.

@@ -4,6 +4,7 @@
 //! can wait for changed files. All functions block; there is no async runtime.
 
 pub mod budget_text;
+pub mod caller_pane;
 pub mod connection;
 pub mod daemon_address;
 pub mod daemon_command_line;
@@ -22,7 +23,6 @@ mod find_team_of_members;
 pub mod idle_report;
 pub mod message_text;
 pub mod next_task_client;
-pub mod person_pane;
 pub mod printable_lines;
 pub mod program_output;
 pub mod reply_payload;

@@ -3,7 +3,7 @@
 use protocol::member_request::{MemberRequest, MemberRequestKind};
 use protocol::payload::{PermissionRequest, PlanApprovalRequest};
 use protocol::policy::{Policy, PolicyDecision};
-use protocol::single_line_and_shell_quote::single_line;
+use protocol::single_line::single_line;
 use serde_json::Value;
 use store::{OpenRequest, RequestScanResult};
 

@@ -2,7 +2,7 @@
 //! quoted for the shell and has all options that it needs.
 
 use protocol::name::TeamName;
-use protocol::single_line_and_shell_quote::shell_quote;
+use protocol::shell_quote::shell_quote;
 use protocol::task::WaitCycle;
 
 /// Builds `teamctl` commands with the options that the user needs, placed after the subcommand.

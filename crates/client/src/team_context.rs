@@ -175,7 +175,7 @@ impl TeamContext {
     pub fn existing_root(&self) -> Result<Option<Root>, ErrorReport> {
         let root = self.root_path()?;
         if store::has_teams_directory(&root) {
-            return self.create_root().map(Some);
+            return self.open_or_create_root().map(Some);
         }
         store::check_root_trusted(&root)?;
         Ok(None)
@@ -187,7 +187,7 @@ impl TeamContext {
     ///
     /// `NotPermitted` if the caller's environment is that of an ended spawn and another spawn of the
     /// same name runs; the errors of [`Root::open`].
-    pub fn create_root(&self) -> Result<Root, ErrorReport> {
+    pub fn open_or_create_root(&self) -> Result<Root, ErrorReport> {
         check_own_spawn(&self.directories()?.state_dir)?;
         let durability = Durability::from_env_value(env_var("TEAMD_DURABILITY").as_deref())?;
         Root::open(&self.root_path()?, &self.directories()?.state_dir, durability).map_err(ErrorReport::from)

@@ -42,21 +42,9 @@ pub struct TeamView {
     /// Tasks in progress whose owner is no longer a member.
     pub abandoned_tasks: Vec<AbandonedTask>,
     pub failed_tasks: Vec<FailedTask>,
-    /// The team's `teamctl run`, if it was killed. [`team_view`] always returns `None` here.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interrupted_run: Option<InterruptedRun>,
     /// The open tasks that wait for each other, one entry for each cycle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub task_cycles: Vec<WaitCycle>,
-}
-
-/// A `teamctl run` that was killed before it finished. Its team still exists, but no run drives it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct InterruptedRun {
-    /// The absolute path of the run file.
-    pub file: PathBuf,
-    /// Whether the run was to keep its team at its end (`--keep-team`).
-    pub keeps_team: bool,
 }
 
 /// A member. `None` in a field means unknown.
@@ -73,7 +61,7 @@ pub struct MemberView {
     pub turn_pause: Option<TurnPause>,
     pub activity: Option<Activity>,
     pub activity_since: Option<u64>,
-    pub evidence: Option<String>,
+    pub activity_reason: Option<String>,
     pub task: Option<String>,
     #[serde(skip_serializing_if = "Usage::is_zero")]
     pub usage: Usage,
@@ -120,7 +108,7 @@ impl MemberView {
             MemberFlag::DialogUnknown => "?dialog",
             MemberFlag::NoOutput => "?waiting",
             MemberFlag::Paused => "!paused",
-            MemberFlag::GaveUp => "!gave-up",
+            MemberFlag::TurnsStopped => "!turns-stopped",
         };
         std::iter::once(self.lifecycle.as_str()).chain(self.flags.iter().map(flag)).collect()
     }
@@ -284,7 +272,6 @@ fn view_without_files(name: TeamName, status: Option<&TeamStatus>) -> TeamView {
         tasks,
         abandoned_tasks: Vec::new(),
         failed_tasks: Vec::new(),
-        interrupted_run: None,
         task_cycles: Vec::new(),
     }
 }
@@ -300,7 +287,7 @@ fn member_view(team: &Team, agent: &MemberStatus, unread: &mut UnreadCounter) ->
         turn_pause: agent.turn_pause.clone(),
         activity: Some(agent.activity).filter(|_| !has_no_hook_events(agent)),
         activity_since: Some(agent.activity_since),
-        evidence: Some(agent.evidence.clone()),
+        activity_reason: Some(agent.activity_reason.clone()),
         task: agent.task.clone(),
         usage: agent.usage,
         unread: unread(team, &agent.name),
@@ -367,7 +354,7 @@ fn unsupervised_member_views(
             flags: Vec::new(),
             activity: member.is_active.map(|active| if active { Activity::Active } else { Activity::Idle }),
             activity_since: None,
-            evidence: None,
+            activity_reason: None,
             task: None,
             usage: Usage::default(),
             unread: unread(team, &member.name),
@@ -486,7 +473,7 @@ mod tests {
             ended_at: 7,
             respawns_at,
             is_suspended: false,
-            gave_up_because: None,
+            respawns_exhausted_reason: None,
             usage: Usage::default(),
         };
         let past_members =

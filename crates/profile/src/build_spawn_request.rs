@@ -159,9 +159,9 @@ pub fn build_spawn_request(
     let requested_env = spawn_environment::parse_env_options(&options.env)?;
     let profile = select_profile(&options, &cwd, &search_path(&requested_env))?;
     options.model = choose_model(&options, definition.as_ref(), profile.as_ref(), config);
-    let stand_in = options.unique.then(placeholder_name);
+    let name_placeholder = options.unique.then(random_name_placeholder);
     let facts = MemberFacts {
-        name: stand_in.as_ref().unwrap_or(&name),
+        name: name_placeholder.as_ref().unwrap_or(&name),
         team: &team,
         cwd: &cwd,
         prompt: &prompt,
@@ -172,7 +172,7 @@ pub fn build_spawn_request(
     let launch = build_launch(&options, &facts, profile.as_ref())?;
     let env = build_environment(root, &launch, requested_env);
     check_program(&launch, &cwd, &env)?;
-    let resolved = ResolvedSpawn { team, name, stand_in, cwd, env, prompt };
+    let resolved = ResolvedSpawn { team, name, name_placeholder, cwd, env, prompt };
     Ok(resolved.into_request(options, launch))
 }
 
@@ -180,9 +180,8 @@ pub fn build_spawn_request(
 struct ResolvedSpawn {
     team: TeamName,
     name: AgentName,
-    /// The placeholder for the member's name in `argv`, if the daemon chooses the name. Otherwise
-    /// `None`.
-    stand_in: Option<AgentName>,
+    /// The placeholder for the member's name in `argv`. `None` unless the daemon chooses the name.
+    name_placeholder: Option<AgentName>,
     cwd: PathBuf,
     env: BTreeMap<String, String>,
     prompt: String,
@@ -194,11 +193,11 @@ impl ResolvedSpawn {
             team: self.team,
             name: self.name,
             unique: options.unique,
-            stand_in: self.stand_in,
+            name_placeholder: self.name_placeholder,
             argv: launch.argv,
             has_deferred_variables: launch.has_deferred_variables,
             resume_argv: launch.resume_argv,
-            approved: launch.approved,
+            launches_after_approval: launch.launches_after_approval,
             prompt_in_args: launch.is_prompt_in_argv,
             cwd: self.cwd,
             env: self.env,
@@ -351,11 +350,10 @@ fn launch_command(options: &SpawnOptions) -> Result<Launch, ErrorReport> {
     Ok(Launch { argv: options.command.clone(), delivery: Delivery::Pull, ..Launch::default() })
 }
 
-/// Creates a random placeholder for the member's name, for a spawn in which the daemon chooses the
-/// name (`--unique`). The daemon replaces the placeholder in the agent's arguments by the name. The
-/// placeholder has the maximum length of a name, so no argument becomes longer than it was when its
-/// length was checked.
-fn placeholder_name() -> AgentName {
+/// Creates a random placeholder for a name that the daemon will choose. It stands in the member's
+/// arguments until the daemon replaces it. It has the maximum length of a name, so no argument
+/// becomes longer then.
+fn random_name_placeholder() -> AgentName {
     AgentName::new_unchecked(&format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
 }
 

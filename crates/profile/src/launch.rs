@@ -21,8 +21,8 @@ use protocol::deferred_variables::{self, escape_variables, guard_leading_dash};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::permission_mode::PermissionMode;
-use protocol::shim_turn_program::{DrivenProgram, MAX_ARGUMENT_BYTES, PerTurnProgram, TurnProgram, Worker};
 use protocol::sibling_program::installed_program;
+use protocol::turn_program::{DrivenProgram, MAX_ARGUMENT_BYTES, PerTurnProgram, TurnProgram, Worker};
 use protocol::usage::UsageScope;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -44,7 +44,7 @@ pub struct Launch {
     /// The command lines with which the daemon respawns the member after its plan was approved. The
     /// key is the permission mode that the approval names. Empty if the member does not start in
     /// plan mode, or if its program can leave plan mode without a respawn.
-    pub approved: BTreeMap<String, LaunchArgv>,
+    pub launches_after_approval: BTreeMap<String, LaunchArgv>,
     /// Whether the command lines may contain deferred variables.
     pub has_deferred_variables: bool,
     /// Whether `argv` contains the first prompt. Then the prompt is not delivered as a message too.
@@ -83,11 +83,11 @@ impl Profile {
     ///
     /// `Usage` if the spawn request asks for something for which the profile has no argument.
     pub fn build_launch(&self, facts: &LaunchFacts<'_>) -> Result<Launch, ErrorReport> {
-        let approved = self.launches_after_approval(facts)?;
-        Ok(Launch { approved, ..self.build_single_launch(facts)? })
+        let launches_after_approval = self.launches_after_approval(facts)?;
+        Ok(Launch { launches_after_approval, ..self.build_single_launch(facts)? })
     }
 
-    /// Builds the launch with an empty [`Launch::approved`].
+    /// Builds the launch with an empty [`Launch::launches_after_approval`].
     fn build_single_launch(&self, facts: &LaunchFacts<'_>) -> Result<Launch, ErrorReport> {
         match (&self.kind, facts.definition) {
             (ProfileKind::Worker, _) => build_worker_launch(facts),

@@ -10,7 +10,7 @@ use crate::toml_table::TomlTable;
 use delivery::{check_session, parse_delivery, variables_in_args};
 use protocol::deferred_variables;
 use protocol::error::ErrorReport;
-use protocol::shim_turn_program::SessionSource;
+use protocol::turn_program::SessionSource;
 use std::collections::BTreeMap;
 use toml::Value;
 

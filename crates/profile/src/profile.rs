@@ -2,7 +2,7 @@
 
 use crate::settings_entry::SettingsEntry;
 use protocol::delivery::Delivery;
-use protocol::shim_turn_program::SessionSource;
+use protocol::turn_program::SessionSource;
 use protocol::usage::{UsagePaths, UsageScope};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

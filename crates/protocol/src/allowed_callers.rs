@@ -18,7 +18,7 @@ pub enum AllowedCallers<'a> {
     /// The member with this name, and also the lead and a person. The name may have the form
     /// `NAME@TEAM`; the team in it is ignored, because other code checks that a member acts in its
     /// own team.
-    MemberOrLead(&'a str),
+    MemberLeadOrPerson(&'a str),
     LeadOrPerson,
 }
 
@@ -34,8 +34,8 @@ impl AllowedCallers<'_> {
         let allowed = match self {
             _ if caller.is_lead() => return Ok(()),
             AllowedCallers::Everyone => return Ok(()),
-            AllowedCallers::MemberOrLead(name) if name_without_team(name) == *caller => return Ok(()),
-            AllowedCallers::MemberOrLead(name) => {
+            AllowedCallers::MemberLeadOrPerson(name) if name_without_team(name) == *caller => return Ok(()),
+            AllowedCallers::MemberLeadOrPerson(name) => {
                 format!("{}, the lead or a person", name_without_team(name))
             }
             AllowedCallers::LeadOrPerson => "the lead or a person".to_owned(),
@@ -62,14 +62,14 @@ mod tests {
         };
         let all = [
             AllowedCallers::Everyone,
-            AllowedCallers::MemberOrLead("ann"),
-            AllowedCallers::MemberOrLead("Ann@survey"),
+            AllowedCallers::MemberLeadOrPerson("ann"),
+            AllowedCallers::MemberLeadOrPerson("Ann@survey"),
             AllowedCallers::LeadOrPerson,
         ];
         assert_eq!(all.map(|allowed| is_allowed(allowed, "team-lead")), [true; 4]);
         assert_eq!(all.map(|allowed| is_allowed(allowed, "ann")), [true, true, true, false]);
         assert_eq!(all.map(|allowed| is_allowed(allowed, "bob")), [true, false, false, false]);
-        let error = AllowedCallers::MemberOrLead("ann@survey")
+        let error = AllowedCallers::MemberLeadOrPerson("ann@survey")
             .check("read it", &AgentName::new_unchecked("bob"))
             .unwrap_err();
         assert_eq!(error.message, "cannot read it as bob: that is for ann, the lead or a person");

@@ -5,7 +5,7 @@
 //! each turn. When the daemon starts an agent, it fills in `{color}` and `{lead_session}`, and for
 //! a program that runs as one process also `{session}`.
 
-use crate::single_line_and_shell_quote::{shell_quote, single_quoted};
+use crate::shell_quote::{shell_quote, single_quoted};
 
 /// The names of all deferred variables.
 pub const DEFERRED_VARIABLES: [&str; 5] = ["prompt", "session", "mode", "color", "lead_session"];

@@ -8,7 +8,7 @@ use crate::control::{PastMember, PlanStage, TeamStatus};
 use crate::delivery::Delivery;
 use crate::id::RequestId;
 use crate::name::{AgentName, TeamName};
-use crate::shim_turn_program::TurnProgram;
+use crate::turn_program::TurnProgram;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,7 +75,7 @@ struct RecordedRequest {
     #[serde(default)]
     turns: Option<TurnProgram>,
     #[serde(default)]
-    approved: BTreeMap<String, IgnoredAny>,
+    launches_after_approval: BTreeMap<String, IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -198,11 +198,11 @@ impl RosterRecord {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let RecordedRequest { delivery, turns, approved, .. } = &self.request;
+        let RecordedRequest { delivery, turns, launches_after_approval, .. } = &self.request;
         let modes = match delivery {
             Delivery::Native => Vec::new(),
             Delivery::Turn | Delivery::Acp => turns.as_ref().map(TurnProgram::modes).unwrap_or_default(),
-            Delivery::Hook | Delivery::Pull => approved.keys().cloned().collect(),
+            Delivery::Hook | Delivery::Pull => launches_after_approval.keys().cloned().collect(),
         };
         Capabilities::new(*delivery, modes)
     }
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
     use crate::member_request::{Answer, Approval, MemberRequest};
     use crate::permission_mode::PermissionMode;
-    use crate::shim_turn_program::{DrivenProgram, PerTurnProgram};
+    use crate::turn_program::{DrivenProgram, PerTurnProgram};
     use serde_json::{Value, json};
 
     fn roster(request: Value, lifecycle: &str) -> RosterFile {
@@ -275,7 +275,7 @@ mod tests {
         for request in [
             turn_request("turn"),
             json!({"delivery": "acp", "turns": TurnProgram::Driven(driven)}),
-            json!({"delivery": "hook", "approved": {"default": {}, "acceptEdits": {}}}),
+            json!({"delivery": "hook", "launches_after_approval": {"default": {}, "acceptEdits": {}}}),
         ] {
             let capabilities = ann_capabilities(request);
             assert_eq!(

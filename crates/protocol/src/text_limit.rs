@@ -5,7 +5,7 @@
 //! are in `name`, the limit of a plan in `store::operations`.
 
 use crate::error::{ErrorKind, ErrorReport};
-use crate::shim_turn_program::MAX_ARGUMENT_BYTES;
+use crate::turn_program::MAX_ARGUMENT_BYTES;
 use serde::Serialize;
 
 /// The maximum length of one kind of text.

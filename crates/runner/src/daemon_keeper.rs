@@ -42,16 +42,8 @@ pub(crate) struct DaemonKeeper<'a> {
     tmux_target: TmuxTarget,
     /// The process of the last daemon that replied.
     daemon: Option<ExitHandle>,
-    takedown: Takedown,
-}
-
-/// Whether a person stopped the daemon during the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Takedown {
-    /// This run has not seen that a person stopped the daemon.
-    NotSeen,
-    /// A person stopped the daemon, and all agents with it.
-    Seen,
+    /// Whether a person stopped the daemon, and all agents with it, during the run.
+    is_stopped_by_person: bool,
 }
 
 impl<'a> DaemonKeeper<'a> {
@@ -68,7 +60,7 @@ impl<'a> DaemonKeeper<'a> {
             recent_starts: VecDeque::new(),
             tmux_target: TmuxTarget::CallerOrNamed(TMUX_NAME.to_owned()),
             daemon: None,
-            takedown: Takedown::NotSeen,
+            is_stopped_by_person: false,
         };
         daemon.start()?;
         Ok(daemon)
@@ -88,14 +80,14 @@ impl<'a> DaemonKeeper<'a> {
     /// The daemon's status, with its teams and members.
     pub(crate) fn status(&mut self) -> Result<StatusReply, ErrorReport> {
         let status: StatusReply = payload_of(self.call(&Request::Status)?)?;
-        if status.daemon.is_stopping { Err(self.takedown_error()) } else { Ok(status) }
+        if status.daemon.is_stopping { Err(self.stopped_by_person_error()) } else { Ok(status) }
     }
 
     /// Starts a daemon unless one runs.
     pub(crate) fn start(&mut self) -> Result<(), ErrorReport> {
         let status = loop {
             self.check_start_rate()?;
-            self.check_takedown()?;
+            self.check_not_stopped_by_person()?;
             let no_output_after = || ProfileRegistry::for_user().no_output_after();
             match daemon_start::start_unless_running(self.team_context, &self.tmux_target, &no_output_after) {
                 Ok(DaemonStart::AlreadyRunning(status)) => break status,
@@ -133,12 +125,12 @@ impl<'a> DaemonKeeper<'a> {
     }
 
     /// Whether a person stopped the daemon during the run.
-    pub(crate) fn takedown(&self) -> Takedown {
-        self.takedown
+    pub(crate) fn is_stopped_by_person(&self) -> bool {
+        self.is_stopped_by_person
     }
 
-    fn takedown_error(&mut self) -> ErrorReport {
-        self.takedown = Takedown::Seen;
+    fn stopped_by_person_error(&mut self) -> ErrorReport {
+        self.is_stopped_by_person = true;
         ErrorReport::new(
             ErrorKind::NoDaemon,
             "cannot go on with the run: teamd was stopped with teamctl down",
@@ -147,7 +139,7 @@ impl<'a> DaemonKeeper<'a> {
 
     /// Returns an error if a person stopped the daemon during the run. If the daemon was stopped
     /// before the run, there is no error, and the run may start the daemon.
-    fn check_takedown(&mut self) -> Result<(), ErrorReport> {
+    fn check_not_stopped_by_person(&mut self) -> Result<(), ErrorReport> {
         if matches!(self.tmux_target, TmuxTarget::CallerOrNamed(_)) || self.is_responsive() {
             return Ok(());
         }
@@ -157,7 +149,7 @@ impl<'a> DaemonKeeper<'a> {
         }
         if task_times::was_daemon_taken_down(self.team_context.state_dir()?.path())? && !self.is_responsive()
         {
-            return Err(self.takedown_error());
+            return Err(self.stopped_by_person_error());
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ pub use progress::{MemberProgress, RunProgress, TaskProgress};
 pub use run::{RunRequest, run_team};
 pub use run_decision::TaskFate;
 pub use run_file::{RunFile, ValidationError, read_policy_file, read_run_file};
-pub use run_lock::interrupted_run;
+pub use run_lock::{InterruptedRun, interrupted_run};
 pub use run_report::RunReport;
 pub use run_resume_point::AfterRun;
 pub use task_results::{TaskOutcome, TaskResult, completed_count, short_duration};

@@ -5,7 +5,7 @@ use crate::run_file::RunFile;
 use protocol::control::{Activity, MemberFlag, MemberStatus};
 use protocol::escape_control_chars::visible;
 use protocol::name::AgentName;
-use protocol::single_line_and_shell_quote::single_line;
+use protocol::single_line::single_line;
 
 /// The state of a run.
 #[derive(Debug, Default)]
@@ -42,8 +42,8 @@ pub struct TaskProgress {
 pub struct MemberProgress {
     /// The member's name.
     pub name: String,
-    /// What the member does, as a word for the screen: `idle`, `paused`, `gave-up`, `active: TASK`,
-    /// `needs-answer: TASK`, or a lifecycle such as `starting`.
+    /// What the member does, as a word for the screen: `idle`, `paused`, `turns-stopped`,
+    /// `active: TASK`, `needs-answer: TASK`, or a lifecycle such as `starting`.
     pub activity: String,
     /// Whether the member has an open plan or permission request.
     pub is_awaiting_answer: bool,
@@ -73,7 +73,9 @@ fn one_member(agent: &MemberStatus) -> MemberProgress {
         ("running", _, Some(task)) if is_awaiting_answer => format!("needs-answer: {task}"),
         ("running", _, None) if is_awaiting_answer => "needs-answer".to_owned(),
         ("running", Activity::Idle, _) if agent.flags.contains(&MemberFlag::Paused) => "paused".to_owned(),
-        ("running", Activity::Idle, _) if agent.flags.contains(&MemberFlag::GaveUp) => "gave-up".to_owned(),
+        ("running", Activity::Idle, _) if agent.flags.contains(&MemberFlag::TurnsStopped) => {
+            "turns-stopped".to_owned()
+        }
         ("running", Activity::Idle, _) => "idle".to_owned(),
         ("running", Activity::Active, Some(task)) => format!("active: {task}"),
         ("running", Activity::Active, None) => "active".to_owned(),

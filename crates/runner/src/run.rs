@@ -14,8 +14,8 @@ use crate::run_state::{RunState, TeamOrigin};
 use crate::stop_signals::StopRequests;
 use crate::task_times::TaskTimes;
 use crate::{run_loop, team_setup, team_shutdown};
+use client::caller_pane::CallerPane;
 use client::directory_watcher::DirectoryWatcher;
-use client::person_pane::CallerPane;
 use client::team_context::TeamContext;
 use protocol::error::ErrorReport;
 use std::ops::ControlFlow;
@@ -52,7 +52,7 @@ pub fn run_team(
     request: RunRequest,
     observer: &dyn RunObserver,
 ) -> Result<RunReport, ErrorReport> {
-    let (root, state_dir) = (team_context.create_root()?, team_context.state_dir()?);
+    let (root, state_dir) = (team_context.open_or_create_root()?, team_context.state_dir()?);
     let mut lock = run_lock::acquire(&state_dir, &request.file.name)?;
     let note = match request.if_team_exists {
         IfTeamExists::Resume => lock.previous_note(),

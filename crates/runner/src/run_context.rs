@@ -1,14 +1,14 @@
 //! The values that are set once per run, such as the run file, the daemon, and the sources of
 //! events that the run waits for.
 
-use crate::daemon_keeper::{DaemonKeeper, Takedown};
+use crate::daemon_keeper::DaemonKeeper;
 use crate::observer::RunObserver;
 use crate::run_command::RunCommand;
 use crate::run_decision::RetryRules;
 use crate::run_file::RunFile;
 use crate::stop_signals::StopRequests;
+use client::caller_pane::CallerPane;
 use client::directory_watcher::DirectoryWatcher;
-use client::person_pane::CallerPane;
 use client::team_context::TeamContext;
 use protocol::control::MemberStatus;
 use protocol::error::ErrorReport;
@@ -35,7 +35,7 @@ impl RunContext<'_> {
     /// to resume the run.
     pub(crate) fn with_resume_help(&self, running: &[MemberStatus], error: ErrorReport) -> ErrorReport {
         let resume = self.command.resume();
-        if self.daemon.takedown() == Takedown::Seen {
+        if self.daemon.is_stopped_by_person() {
             return error.with_help(format!(
                 "its agents end with it, and the team's files are left as they are; go on with the run: {resume}"
             ));

@@ -9,9 +9,9 @@
 //! A run that completes its work removes both lines. So a second line in an unlocked file shows
 //! that a run was killed. `teamctl status` and `teamctl why` report this ([`interrupted_run`]).
 
-use client::team_view::InterruptedRun;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
+use serde::Serialize;
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -19,7 +19,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
-use store::{Flock, StateDir, Team, lock_between_readers};
+use store::{Flock, StateDir, Team, try_lock_exclusive_despite_readers};
 
 /// The start of the line with the path of the run file.
 const FILE_PREFIX: &[u8] = b"file=";
@@ -111,7 +111,7 @@ pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, Erro
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
     // `interrupted_run` in another process may hold a shared lock for a moment. Such a lock does
     // not make this call fail.
-    match lock_between_readers(file.map_err(|error| lock_error(&error))?) {
+    match try_lock_exclusive_despite_readers(file.map_err(|error| lock_error(&error))?) {
         Ok(lock) => Ok(RunLock { lock, path }),
         Err(TryLockError::WouldBlock) => {
             let message = format!("cannot run team {team}: another teamctl run does so already");
@@ -124,6 +124,15 @@ pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, Erro
 
 fn lock_path(state: &Path, team: &TeamName) -> PathBuf {
     state.join(format!("run-{team}.lock"))
+}
+
+/// A `teamctl run` that was killed before it finished. Its team still exists, but no run drives it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InterruptedRun {
+    /// The absolute path of the run file.
+    pub file: PathBuf,
+    /// Whether the run was to keep its team at its end (`--keep-team`).
+    pub keeps_team: bool,
 }
 
 /// The last run of `team`, if it was killed and no run has continued it. `None` if there is no such

@@ -51,10 +51,10 @@ fn is_budget_exhausted(run: &mut RunContext, state: &RunState) -> bool {
 fn run_loop(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorReport> {
     loop {
         if run.stop_requests.count() > 0 {
-            return Ok(RunEnd::Over(EndReason::Stopped));
+            return Ok(RunEnd::ShutDown(EndReason::Stopped));
         }
         if run.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            return Ok(RunEnd::Over(EndReason::TimedOut));
+            return Ok(RunEnd::ShutDown(EndReason::TimedOut));
         }
         let started_at = Instant::now();
         match run_step(run, state) {
@@ -105,7 +105,7 @@ fn run_step(run: &mut RunContext, state: &mut RunState) -> Result<NextStep, Erro
     }
     if !state.is_stalled(Instant::now()) {
         return Ok(if state.is_finished() {
-            NextStep::End(RunEnd::Over(EndReason::Finished))
+            NextStep::End(RunEnd::ShutDown(EndReason::Finished))
         } else {
             NextStep::Wait
         });
@@ -117,7 +117,7 @@ fn run_step(run: &mut RunContext, state: &mut RunState) -> Result<NextStep, Erro
         return Ok(NextStep::End(RunEnd::Suspended(suspended_error(run, reason, "go on with it"))));
     }
     state.report("all members are idle, and the open tasks make no progress");
-    Ok(NextStep::End(RunEnd::Over(EndReason::Finished)))
+    Ok(NextStep::End(RunEnd::ShutDown(EndReason::Finished)))
 }
 
 /// The error of a run that ends with open tasks. The team stays until the run is resumed.

@@ -26,7 +26,7 @@ pub struct RunReport {
 
 /// What has become of the team at the end of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TeamRest {
+pub(crate) enum TeamFate {
     /// Its files stay, so that another run can go on with it.
     Kept,
     Deleted,
@@ -36,9 +36,9 @@ pub(crate) enum TeamRest {
 pub(crate) fn exit_code(end: &RunEnd, tasks: &[TaskResult]) -> u8 {
     match end {
         RunEnd::Suspended(error) => error.kind.exit_code(),
-        RunEnd::Over(EndReason::TimedOut) => ErrorKind::Timeout.exit_code(),
-        RunEnd::Over(EndReason::Finished) if completed_count(tasks) == tasks.len() => 0,
-        RunEnd::Over(EndReason::Finished | EndReason::Stopped) => ErrorKind::Partial.exit_code(),
+        RunEnd::ShutDown(EndReason::TimedOut) => ErrorKind::Timeout.exit_code(),
+        RunEnd::ShutDown(EndReason::Finished) if completed_count(tasks) == tasks.len() => 0,
+        RunEnd::ShutDown(EndReason::Finished | EndReason::Stopped) => ErrorKind::Partial.exit_code(),
     }
 }
 
@@ -48,18 +48,18 @@ pub(crate) fn exit_code(end: &RunEnd, tasks: &[TaskResult]) -> u8 {
 pub(crate) fn early_end(
     name: &TeamName,
     end: &RunEnd,
-    rest: TeamRest,
+    team: TeamFate,
     command: &RunCommand,
 ) -> Option<ErrorReport> {
     let (kind, reason) = match end {
-        RunEnd::Over(EndReason::Finished) => return None,
+        RunEnd::ShutDown(EndReason::Finished) => return None,
         RunEnd::Suspended(error) => return Some(error.clone()),
-        RunEnd::Over(EndReason::Stopped) => (ErrorKind::Partial, "it was stopped"),
-        RunEnd::Over(EndReason::TimedOut) => (ErrorKind::Timeout, "its time is over"),
+        RunEnd::ShutDown(EndReason::Stopped) => (ErrorKind::Partial, "it was stopped"),
+        RunEnd::ShutDown(EndReason::TimedOut) => (ErrorKind::Timeout, "its time is over"),
     };
-    let help = match rest {
-        TeamRest::Kept => format!("the team stays; go on with it: {}", command.resume()),
-        TeamRest::Deleted => format!(
+    let help = match team {
+        TeamFate::Kept => format!("the team stays; go on with it: {}", command.resume()),
+        TeamFate::Deleted => format!(
             "the team is deleted; to begin anew: {}; with --keep-team, a stopped run can go on",
             command.begin()
         ),
@@ -73,12 +73,14 @@ pub(crate) fn early_end(
 pub(crate) fn notice(name: &TeamName, end: &RunEnd, tasks: &[TaskResult]) -> Option<String> {
     let counts = format!("{} of {} tasks are completed", completed_count(tasks), tasks.len());
     match end {
-        RunEnd::Over(EndReason::Stopped) => None,
-        RunEnd::Over(EndReason::Finished) if completed_count(tasks) == tasks.len() => None,
-        RunEnd::Over(EndReason::Finished) => {
+        RunEnd::ShutDown(EndReason::Stopped) => None,
+        RunEnd::ShutDown(EndReason::Finished) if completed_count(tasks) == tasks.len() => None,
+        RunEnd::ShutDown(EndReason::Finished) => {
             Some(format!("the run of {name} has ended with failures: {counts}"))
         }
-        RunEnd::Over(EndReason::TimedOut) => Some(format!("the time of the run of {name} is over: {counts}")),
+        RunEnd::ShutDown(EndReason::TimedOut) => {
+            Some(format!("the time of the run of {name} is over: {counts}"))
+        }
         RunEnd::Suspended(_) => Some(format!("the run of {name} has stopped early: {counts}")),
     }
 }
@@ -98,16 +100,16 @@ mod tests {
     #[test]
     fn early_end_names_the_command_that_goes_on() {
         let name = TeamName::parse("t").unwrap();
-        let help = |reason: EndReason, rest: TeamRest, after_run: AfterRun| {
+        let help = |reason: EndReason, team: TeamFate, after_run: AfterRun| {
             let command = RunCommand::new(Path::new("my team.toml"), after_run);
-            early_end(&name, &RunEnd::Over(reason), rest, &command).and_then(|error| error.help)
+            early_end(&name, &RunEnd::ShutDown(reason), team, &command).and_then(|error| error.help)
         };
-        assert_eq!(help(EndReason::Finished, TeamRest::Kept, AfterRun::KeepTeam), None);
+        assert_eq!(help(EndReason::Finished, TeamFate::Kept, AfterRun::KeepTeam), None);
         assert_eq!(
-            help(EndReason::Stopped, TeamRest::Kept, AfterRun::KeepTeam).unwrap(),
+            help(EndReason::Stopped, TeamFate::Kept, AfterRun::KeepTeam).unwrap(),
             "the team stays; go on with it: teamctl run 'my team.toml' --resume --keep-team"
         );
-        let deleted = help(EndReason::TimedOut, TeamRest::Deleted, AfterRun::DeleteTeam).unwrap();
+        let deleted = help(EndReason::TimedOut, TeamFate::Deleted, AfterRun::DeleteTeam).unwrap();
         assert!(deleted.contains("to begin anew: teamctl run 'my team.toml';"), "{deleted}");
     }
 
@@ -115,7 +117,7 @@ mod tests {
     fn person_is_notified_unless_all_is_done_or_a_person_has_stopped_the_run() {
         let name = TeamName::parse("t").unwrap();
         let [completed, failed] = [TaskOutcome::Completed, TaskOutcome::Failed].map(result);
-        let text = |reason, tasks: &[TaskResult]| notice(&name, &RunEnd::Over(reason), tasks);
+        let text = |reason, tasks: &[TaskResult]| notice(&name, &RunEnd::ShutDown(reason), tasks);
         assert_eq!(text(EndReason::Finished, std::slice::from_ref(&completed)), None);
         assert_eq!(text(EndReason::Stopped, std::slice::from_ref(&failed)), None);
         assert_eq!(

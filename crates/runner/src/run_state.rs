@@ -26,7 +26,7 @@ pub(crate) const TICK: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RunEnd {
     /// The members are shut down.
-    Over(EndReason),
+    ShutDown(EndReason),
     /// The team stays as it is, because members are suspended or the budget is exhausted. The error
     /// says what a person can do.
     Suspended(ErrorReport),
@@ -99,7 +99,7 @@ impl<'a> RunState<'a> {
     pub(crate) fn finish_without_work(&mut self, file: &RunFile) -> Result<RunEnd, ErrorReport> {
         self.snapshot.members = all_running(file);
         self.remember_tasks(&self.team.tasks().list()?);
-        Ok(RunEnd::Over(EndReason::Finished))
+        Ok(RunEnd::ShutDown(EndReason::Finished))
     }
 
     /// Reports the new lines of the event log.
@@ -179,7 +179,7 @@ impl<'a> RunState<'a> {
     }
 
     /// Returns `tasks` without the tasks whose agent has reported a failure.
-    pub(crate) fn unfailed(&self, tasks: Vec<TaskId>) -> Vec<TaskId> {
+    pub(crate) fn tasks_without_failure(&self, tasks: Vec<TaskId>) -> Vec<TaskId> {
         let has_failed = |id: &TaskId| self.all_tasks.get(id).is_some_and(|task| task.failure().is_some());
         tasks.into_iter().filter(|id| !has_failed(id)).collect()
     }

@@ -153,7 +153,7 @@ mod tests {
         asking.running[0].flags.push(MemberFlag::AwaitingPermission);
         let deadlines = [&mut short, &mut long, &mut asking].map(|team| stall.update_deadline(team, later));
         assert_eq!(deadlines, [None, Some(later + STALL_TIMEOUT), None]);
-        pausing.running.iter_mut().for_each(|ann| ann.flags = vec![MemberFlag::GaveUp]);
+        pausing.running.iter_mut().for_each(|ann| ann.flags = vec![MemberFlag::TurnsStopped]);
         assert_eq!(stall.update_deadline(&pausing, later), Some(later + STALL_TIMEOUT));
         let mut suspended = snapshot("idle", "pending", "");
         suspended.members.states.insert(AgentName::new_unchecked("bob"), MemberState::Suspended);

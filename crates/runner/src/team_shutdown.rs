@@ -5,9 +5,9 @@ use crate::run_context::RunContext;
 use crate::run_decision::{RetryRules, evaluate};
 use crate::run_file::RunFile;
 use crate::run_lock::{RunLock, RunNote};
-use crate::run_report::{RunReport, TeamRest, early_end, exit_code, notice};
+use crate::run_report::{RunReport, TeamFate, early_end, exit_code, notice};
 use crate::run_state::{EndReason, RunEnd, RunState, TICK};
-use crate::task_results::{TaskOutcome, TaskResult, short_duration, task_results, tell_cut_off_tasks};
+use crate::task_results::{TaskOutcome, TaskResult, mark_cut_off_tasks, short_duration, task_results};
 use crate::task_times::TaskTimes;
 use crate::team_snapshot;
 use client::team_context::TeamContext;
@@ -34,30 +34,30 @@ pub(crate) fn end_run(
 ) -> Result<RunReport, ErrorReport> {
     let running_tasks = state.running_tasks();
     let shutdown = match end {
-        RunEnd::Over(reason) => shut_down_members(run, &mut state, reason),
+        RunEnd::ShutDown(reason) => shut_down_members(run, &mut state, reason),
         RunEnd::Suspended(_) => Ok(MemberEnd::WithinGrace),
     };
     let results = final_results(run, &mut state).map(|mut tasks| {
         let cut_off = shutdown.as_ref().ok().and_then(|member_end| cut_off_text(run, &end, *member_end));
         // A member may have begun another task after the last snapshot.
-        let cut_off_tasks = state.unfailed([running_tasks, state.running_tasks()].concat());
-        tell_cut_off_tasks(&mut tasks, &cut_off_tasks, cut_off);
+        let cut_off_tasks = state.tasks_without_failure([running_tasks, state.running_tasks()].concat());
+        mark_cut_off_tasks(&mut tasks, &cut_off_tasks, cut_off);
         tasks
     });
     let deletion = match (&end, &shutdown, &results) {
-        (RunEnd::Over(_), Ok(_), Ok(tasks)) if lock.previous_note() == RunNote::DeleteTeam => lock
+        (RunEnd::ShutDown(_), Ok(_), Ok(tasks)) if lock.previous_note() == RunNote::DeleteTeam => lock
             // The exit code is stored before the deletion. A run that resumes the deletion could
             // not compute it, because the team's task files may be gone.
             .write_note(RunNote::Deleting(exit_code(&end, tasks)), &run.command.absolute_path())
             .and_then(|()| delete_team(run)),
-        _ => Ok(TeamRest::Kept),
+        _ => Ok(TeamFate::Kept),
     };
     state.report_new_events().ok();
     let with_help = |error| run.with_resume_help(&state.snapshot.running, error);
     let (name, tasks) = (&run.file.name, results.map_err(with_help)?);
     Ok(RunReport {
         exit_code: exit_code(&end, &tasks),
-        early_end: early_end(name, &end, *deletion.as_ref().unwrap_or(&TeamRest::Kept), &run.command),
+        early_end: early_end(name, &end, *deletion.as_ref().unwrap_or(&TeamFate::Kept), &run.command),
         notice: notice(name, &end, &tasks),
         tasks,
         nothing_to_do: None,
@@ -77,9 +77,9 @@ enum MemberEnd {
 /// Why a task that a member was working on is not completed. `None` if the run was not cut off.
 fn cut_off_text(run: &RunContext, end: &RunEnd, member_end: MemberEnd) -> Option<String> {
     let reason = match end {
-        RunEnd::Over(EndReason::Finished) | RunEnd::Suspended(_) => return None,
-        RunEnd::Over(EndReason::Stopped) => "the run was stopped",
-        RunEnd::Over(EndReason::TimedOut) => "the time of the run was over",
+        RunEnd::ShutDown(EndReason::Finished) | RunEnd::Suspended(_) => return None,
+        RunEnd::ShutDown(EndReason::Stopped) => "the run was stopped",
+        RunEnd::ShutDown(EndReason::TimedOut) => "the time of the run was over",
     };
     let ending = match member_end {
         MemberEnd::WithinGrace => format!("the grace period of {} passed", short_duration(grace_ms(run))),
@@ -126,7 +126,7 @@ pub(crate) fn report_nothing_to_do(
     let note =
         format!("nothing is left to do, and team {name} stays{retry}; remove it: teamctl delete {name}");
     Ok(RunReport {
-        exit_code: exit_code(&RunEnd::Over(EndReason::Finished), &tasks),
+        exit_code: exit_code(&RunEnd::ShutDown(EndReason::Finished), &tasks),
         tasks,
         early_end: None,
         notice: None,
@@ -265,7 +265,7 @@ fn final_results(run: &RunContext, state: &mut RunState) -> Result<Vec<TaskResul
 
 /// Deletes the team. It is no error if the team is already deleted. If the daemon refuses the
 /// deletion because a worktree has unsaved work, the daemon's error is shown, and the team is kept.
-fn delete_team(run: &mut RunContext) -> Result<TeamRest, ErrorReport> {
+fn delete_team(run: &mut RunContext) -> Result<TeamFate, ErrorReport> {
     let request = Request::DeleteTeam(DeleteTeamRequest {
         git_env: git_variables(),
         ..DeleteTeamRequest::forced(run.file.name.clone())
@@ -286,9 +286,9 @@ fn delete_team(run: &mut RunContext) -> Result<TeamRest, ErrorReport> {
         Err(error) if error.kind == ErrorKind::Refused => {
             let message = format!("team {} stays: {}", run.file.name, error.message);
             run.observer.show_error(&ErrorReport { message, ..error });
-            Ok(TeamRest::Kept)
+            Ok(TeamFate::Kept)
         }
         Err(error) if error.kind != ErrorKind::NotFound => Err(error),
-        _ => Ok(TeamRest::Deleted),
+        _ => Ok(TeamFate::Deleted),
     }
 }

@@ -5,13 +5,13 @@
 use crate::child_process::{self, PaneMode};
 use crate::driver_stream::DriverStream;
 use crate::output_pty::OutputPty;
-use crate::turn_interrupt::InterruptStage;
+use crate::signal_stages::SignalStage;
 use crate::turns::turn_executor::{StartError, TurnEndKind};
 use nix::poll::PollFlags;
 use protocol::control::{ExitReport, StartAgent};
 use protocol::driver_protocol::{FromDriver, PermissionAnswer, PermissionQuestion, ToDriver, TurnEndReason};
 use protocol::permission_mode::PermissionMode;
-use protocol::shim_turn_program::DrivenProgram;
+use protocol::turn_program::DrivenProgram;
 use protocol::usage::Usage;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -53,12 +53,12 @@ struct DriverProcess {
     failed: Option<String>,
     /// How far the shim has come in ending the processes that the driver left behind in its process
     /// session: SIGTERM sent, SIGKILL sent, or done. `None` while the driver runs.
-    session_cleanup: Option<InterruptStage>,
+    session_cleanup: Option<SignalStage>,
 }
 
 #[derive(Debug, Default)]
 struct DrivenTurn {
-    interrupt: Option<InterruptStage>,
+    interrupt: Option<SignalStage>,
     end: Option<TurnEndKind>,
     usage: Option<Usage>,
 }
@@ -191,7 +191,7 @@ impl DrivenAgent {
     pub(crate) fn interrupt(&mut self) -> bool {
         let Some(turn) = &mut self.turn else { return false };
         if turn.interrupt.is_none() {
-            turn.interrupt = Some(InterruptStage::IntSent(Instant::now() + CANCEL_TIMEOUT));
+            turn.interrupt = Some(SignalStage::IntSent(Instant::now() + CANCEL_TIMEOUT));
             self.send(&ToDriver::Cancel);
         }
         true
@@ -206,7 +206,7 @@ impl DrivenAgent {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let cleanup = self.driver.as_ref().and_then(|driver| driver.session_cleanup.as_ref());
         let turn = self.turn.as_ref().and_then(|turn| turn.interrupt.as_ref());
-        cleanup.or(turn).and_then(InterruptStage::deadline)
+        cleanup.or(turn).and_then(SignalStage::deadline)
     }
 
     /// The driver's pid. `None` if no driver runs.
@@ -296,9 +296,8 @@ impl DrivenAgent {
         let Some(driver) = self.driver.as_mut().filter(|driver| driver.status.is_some()) else {
             return false;
         };
-        let cleanup =
-            driver.session_cleanup.take().unwrap_or_else(|| InterruptStage::IntSent(Instant::now()));
-        matches!(driver.session_cleanup.insert(cleanup.end_descendants(driver.pid)), InterruptStage::Done)
+        let cleanup = driver.session_cleanup.take().unwrap_or_else(|| SignalStage::IntSent(Instant::now()));
+        matches!(driver.session_cleanup.insert(cleanup.end_descendants(driver.pid)), SignalStage::Done)
     }
 
     fn driver_exit_event(&mut self) -> Option<DriverEvent> {

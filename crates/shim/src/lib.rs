@@ -19,10 +19,10 @@ mod output_pty;
 mod poll_timeout;
 mod pre_exec;
 mod shim_turn_executor;
+mod signal_stages;
 mod signals;
 mod stderr_messages;
 mod supervisor;
-mod turn_interrupt;
 mod turn_process;
 mod turns;
 

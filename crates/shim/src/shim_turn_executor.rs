@@ -6,11 +6,11 @@ use crate::daemon_connection::{DaemonConnection, ShimEvent, WatchedDescriptor};
 use crate::descendants;
 use crate::driven_agent::{DrivenAgent, DriverEvent};
 use crate::output_pty::OutputPty;
+use crate::signal_stages::{SignalStage, signal_group};
 use crate::signals::ShimSignals;
-use crate::turn_interrupt::{InterruptStage, signal_group};
 use crate::turn_process::{PendingStdin, TurnProcess};
+use crate::turns::agent_team_files::AgentTeamFiles;
 use crate::turns::output_scanner::OutputFields;
-use crate::turns::team_files::TeamFiles;
 use crate::turns::turn_command_builder::TurnBuilder;
 use crate::turns::turn_executor::{
     ExecutorEvent, StartError, TurnCommand, TurnEndKind, TurnExecutor, TurnInput, TurnResult,
@@ -21,7 +21,7 @@ use nix::poll::PollFlags;
 use protocol::control::{FromShim, StartAgent, ToShim, TurnSetup, TurnStatus};
 use protocol::driver_protocol::PermissionAnswer;
 use protocol::error::ErrorReport;
-use protocol::shim_turn_program::TurnProgram;
+use protocol::turn_program::TurnProgram;
 use protocol::usage::{UsageReading, UsageScope};
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -81,7 +81,7 @@ pub(crate) fn prepare(
     start: &StartAgent,
     setup: &TurnSetup,
     next_task_client: NextTaskClient,
-) -> Result<(TeamFiles, TurnBuilder), String> {
+) -> Result<(AgentTeamFiles, TurnBuilder), String> {
     let programs = match &setup.program {
         TurnProgram::Worker(_) => [None, None],
         TurnProgram::PerTurn(agent) => [agent.first_argv.first(), agent.later_argv.first()],
@@ -100,7 +100,7 @@ pub(crate) fn prepare(
     let builder =
         TurnBuilder::new(setup.program.clone(), setup.session_id.clone(), start.state_dir.clone(), &owner);
     let color = setup.color.map(|color| color.to_string());
-    let files = TeamFiles::new(team, setup.name.clone(), color).with_next_task_client(next_task_client);
+    let files = AgentTeamFiles::new(team, setup.name.clone(), color).with_next_task_client(next_task_client);
     Ok((files, builder))
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn prepare(
 pub(crate) fn run_turns(
     parts: ExecutorParts<'_>,
     setup: &TurnSetup,
-    files: TeamFiles,
+    files: AgentTeamFiles,
     builder: TurnBuilder,
 ) -> TurnLoopExit {
     let driven = match &setup.program {
@@ -279,7 +279,7 @@ impl ShimExecutor<'_> {
     /// Waits for the next event from any source.
     fn wait_for_event(&mut self, deadline: Option<Instant>) -> ShimEvent {
         let turn = self.turn.as_ref();
-        let interrupt = turn.and_then(|turn| turn.interrupt.as_ref()).and_then(InterruptStage::deadline);
+        let interrupt = turn.and_then(|turn| turn.interrupt.as_ref()).and_then(SignalStage::deadline);
         let mut watched: Vec<WatchedDescriptor<'_>> =
             vec![self.parts.output.watched_descriptor(), (self.parts.wake_socket.as_fd(), PollFlags::POLLIN)];
         let stdin = turn.and_then(|turn| turn.stdin.as_ref());
@@ -359,9 +359,9 @@ impl ShimExecutor<'_> {
             // The turn's process has exited before the interrupt, so only its remaining descendants
             // are ended. The turn loop confirms the interrupt to the daemon at the end of the turn.
             Some(turn) if turn.interrupt.is_none() && turn.status.is_some() => {
-                turn.interrupt = Some(InterruptStage::IntSent(Instant::now()));
+                turn.interrupt = Some(SignalStage::IntSent(Instant::now()));
             }
-            Some(turn) if turn.interrupt.is_none() => turn.interrupt = Some(InterruptStage::start(turn.pid)),
+            Some(turn) if turn.interrupt.is_none() => turn.interrupt = Some(SignalStage::start(turn.pid)),
             Some(_) => {}
             None => {
                 self.parts.connection.send(&FromShim::Interrupted { was_in_turn: false });

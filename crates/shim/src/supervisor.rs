@@ -69,7 +69,7 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
         return Ok(ExitCode::from(75));
     };
     failpoint::hit("shim.start-agent");
-    let result = match &start.setup {
+    let result = match &start.turn_setup {
         Some(setup) => shim.run_turn_agent(&start, setup, agent_socket),
         None => shim.run_long_lived_agent(&start, agent_socket),
     };

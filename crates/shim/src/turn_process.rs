@@ -1,6 +1,6 @@
 //! The process of one turn, with its standard input, its interrupt and its exit.
 
-use crate::turn_interrupt::InterruptStage;
+use crate::signal_stages::SignalStage;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::io::Write;
@@ -10,7 +10,7 @@ pub(crate) struct TurnProcess {
     pub(crate) pid: u32,
     pub(crate) status: Option<ExitStatus>,
     pub(crate) stdin: Option<PendingStdin>,
-    pub(crate) interrupt: Option<InterruptStage>,
+    pub(crate) interrupt: Option<SignalStage>,
     /// The last lines of the output. `None` until all output was read.
     pub(crate) output_tail: Option<String>,
 }
@@ -23,7 +23,7 @@ impl TurnProcess {
             return false;
         }
         self.interrupt = self.interrupt.take().map(|interrupt| interrupt.end_descendants(self.pid));
-        matches!(self.interrupt, None | Some(InterruptStage::Done))
+        matches!(self.interrupt, None | Some(SignalStage::Done))
     }
 
     /// Writes to standard input, and goes to the next stage of an interrupt if the time has come.

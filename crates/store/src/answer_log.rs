@@ -35,7 +35,7 @@ pub struct AnsweredRequest {
     /// When the member last made the request, in ms since the epoch, according to the request's
     /// timestamp. If the member makes a request with the same id at a later time, this answer does
     /// not count for the later request.
-    pub asked_at: u64,
+    pub last_asked_at: u64,
 }
 
 impl AnswerLog {

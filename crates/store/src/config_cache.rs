@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct CachedConfig {
     pub(crate) team: TeamConfig,
     pub(crate) text: String,
-    pub(crate) origin: BaseVersion,
+    pub(crate) base_version: BaseVersion,
 }
 
 /// Identifies the content of a team's config apart from its members. If two configs have the same
@@ -30,8 +30,8 @@ impl BaseVersion {
 }
 
 impl CachedConfig {
-    pub(crate) fn parse(text: &str, origin: BaseVersion) -> Result<Arc<CachedConfig>, ConfigError> {
-        Ok(Arc::new(CachedConfig { team: TeamConfig::parse(text)?, text: text.to_owned(), origin }))
+    pub(crate) fn parse(text: &str, base_version: BaseVersion) -> Result<Arc<CachedConfig>, ConfigError> {
+        Ok(Arc::new(CachedConfig { team: TeamConfig::parse(text)?, text: text.to_owned(), base_version }))
     }
 
     /// The text of the file.
@@ -41,8 +41,8 @@ impl CachedConfig {
 
     /// The base version of this config. Two configs with the same base version differ only in
     /// members that `Team::add_missing_members` and `Team::remove_members` added or removed.
-    pub fn origin(&self) -> BaseVersion {
-        self.origin
+    pub fn base_version(&self) -> BaseVersion {
+        self.base_version
     }
 }
 

@@ -57,7 +57,7 @@ pub use foreign_settings::ForeignSettings;
 pub use inbox::{EntrySelection, Inbox, InboxCursor, LastEntries, MESSAGE_LIMIT, message_id};
 pub use journal::{InboxChange, InboxReconciler, ReaderKind};
 pub use lock::flock::Flock;
-pub use lock::lock_between_readers::lock_between_readers;
+pub use lock::try_lock_exclusive_despite_readers::try_lock_exclusive_despite_readers;
 pub use lock::{LockInfo, LockState};
 pub use member_requests::{MemberRequests, OpenRequest, RequestScanResult};
 pub use operations::{BroadcastResult, Caller, FailedRecipient, SentMessage, ShutdownDecision, check_text};

@@ -13,9 +13,9 @@
 pub(crate) mod flock;
 mod holder_liveness;
 mod inspect;
-pub(crate) mod lock_between_readers;
 mod stale_watch;
 mod stamp;
+pub(crate) mod try_lock_exclusive_despite_readers;
 
 pub use inspect::{LockInfo, LockState};
 

@@ -196,7 +196,7 @@ impl MemberRequests {
             request_id: request.request.id().clone(),
             approved: matches!(answer, Answer::Approve(_)),
             answered_by: by,
-            asked_at: request.last_asked_at,
+            last_asked_at: request.last_asked_at,
         };
         self.0.answer_log().append(self.0.name(), &answered).ok();
         // In a session team, Claude Code marks or removes the entries that it has read.
@@ -316,7 +316,7 @@ impl ScannedRequest {
             request_id: request,
             approved,
             answered_by: by,
-            asked_at: self.request.last_asked_at,
+            last_asked_at: self.request.last_asked_at,
         })
     }
 }
@@ -365,7 +365,7 @@ fn find_recorded(answers: &[AnsweredRequest], request: &OpenRequest) -> Option<R
     let is_answer = |answer: &&AnsweredRequest| {
         answer.member == request.from
             && answer.request_id == *request.request.id()
-            && answer.asked_at >= request.last_asked_at
+            && answer.last_asked_at >= request.last_asked_at
     };
     let answer = answers.iter().rfind(is_answer)?;
     Some(RequestState::Answered { approved: answer.approved, by: answer.answered_by })

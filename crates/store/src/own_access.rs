@@ -10,7 +10,7 @@
 use crate::error::Error;
 use nix::sys::stat::{FileStat, Mode, SFlag};
 use nix::unistd::geteuid;
-use protocol::single_line_and_shell_quote::shell_quote;
+use protocol::shell_quote::shell_quote;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::OnceLock;

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::own_access::foreign_owner_remedy;
 use nix::sys::stat::fstat;
 use nix::unistd::geteuid;
-use protocol::single_line_and_shell_quote::shell_quote;
+use protocol::shell_quote::shell_quote;
 use std::fs::{DirBuilder, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};

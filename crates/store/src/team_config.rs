@@ -160,16 +160,20 @@ impl Team {
             let new_text = split_syntax_error(edit(text))?.map_err(|error| self.malformed_error(&error));
             change = new_text.as_ref().ok().and_then(|new_text| new_text.is_some().then_some(()));
             let new_text = new_text.map(|new_text| new_text.filter(|new_text| new_text != text));
-            let origin = cached
+            let base_version = cached
                 .as_ref()
                 .filter(|cached| kind == ConfigChange::MembersOnly && cached.config.text == text);
-            let origin = origin.map_or_else(BaseVersion::next, |cached| cached.config.origin);
-            new_config.replace(new_text.as_ref().ok().cloned().flatten().map(|text| (text, origin)));
+            let base_version =
+                base_version.map_or_else(BaseVersion::next, |cached| cached.config.base_version);
+            new_config.replace(new_text.as_ref().ok().cloned().flatten().map(|text| (text, base_version)));
             Ok(new_text)
         };
         let snapshot = cached.as_ref().map(|cached| cached.snapshot(self.dir())).transpose()?.flatten();
         let on_placed = |file| {
-            new_config.take().iter().for_each(|(text, origin)| self.cache_written(text, *origin, &file));
+            new_config
+                .take()
+                .iter()
+                .for_each(|(text, base_version)| self.cache_written(text, *base_version, &file));
         };
         modify_file(self.io(), self.dir(), CONFIG_FILE, snapshot, JsonShape::Object, edit, on_placed)?;
         Ok(change)
@@ -178,8 +182,8 @@ impl Team {
     /// Keeps a config that was just written in the cache. The file's version is kept only if every
     /// later change gives the file another timestamp. Without a version, the next call reads the
     /// file again and compares the text.
-    fn cache_written(&self, text: &str, origin: BaseVersion, file: &KnownFile) {
-        if let Ok(config) = CachedConfig::parse(text, origin) {
+    fn cache_written(&self, text: &str, base_version: BaseVersion, file: &KnownFile) {
+        if let Ok(config) = CachedConfig::parse(text, base_version) {
             let is_reliable = self.dir().has_multigrain_timestamps() && file.version().has_subsecond_stamp();
             self.config_cache().set(&config, is_reliable.then(|| file.version()));
         }

@@ -51,7 +51,7 @@ pub(crate) type Cli = CommandLine<CliCommand>;
 pub(crate) fn parse_command_line() -> Result<Cli, clap::Error> {
     missing_value::check_text_values(std::env::args_os().skip(1), Cli::command)?;
     parse_quickly::<FrequentCommand>()
-        .or_else(parse_quickly::<TaskCommandOnly>)
+        .or_else(parse_quickly::<FrequentTaskCommand>)
         .map_or_else(|| Cli::from_arg_matches(&full_parser().try_get_matches()?), Ok)
 }
 
@@ -79,12 +79,12 @@ enum FrequentCommand {
 
 /// The subcommands of `task`, separate from [`FrequentCommand`] because their parser is large.
 #[derive(Debug, Subcommand)]
-enum TaskCommandOnly {
+enum FrequentTaskCommand {
     Task(commands::task::TaskArgs),
 }
 
-impl From<TaskCommandOnly> for CliCommand {
-    fn from(TaskCommandOnly::Task(task): TaskCommandOnly) -> CliCommand {
+impl From<FrequentTaskCommand> for CliCommand {
+    fn from(FrequentTaskCommand::Task(task): FrequentTaskCommand) -> CliCommand {
         CliCommand::Task(task)
     }
 }
@@ -182,7 +182,7 @@ mod tests {
         ] {
             let arguments: Vec<&str> = line.split(' ').collect();
             let quick = parse_quickly::<FrequentCommand>(&arguments)
-                .or_else(|| parse_quickly::<TaskCommandOnly>(&arguments));
+                .or_else(|| parse_quickly::<FrequentTaskCommand>(&arguments));
             assert_eq!(quick.is_some(), is_quick, "{line}");
             let full = Cli::try_parse_from(&arguments).ok().map(|line| format!("{line:?}"));
             assert!(quick.is_none() || quick == full, "{line}: {quick:?}, {full:?}");

@@ -4,10 +4,10 @@
 
 use crate::agent_log::{agent_log_path, last_log_lines};
 use crate::args::{ScreenArgs, ScreenKind};
-use crate::attached_client::TmuxClient;
 use crate::teamctl_command::{
     attach_command, command_result, commands_without_team, run_teamctl, start_teamctl,
 };
+use crate::tmux_client::TmuxClient;
 use crate::ui_event::{ActionResult, ActionStatus, BackgroundAction, PaneAvailability, UiEvent};
 use std::process::Child;
 use std::sync::mpsc::{Receiver, Sender};

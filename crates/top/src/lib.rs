@@ -8,7 +8,6 @@
 
 mod agent_log;
 mod args;
-mod attached_client;
 mod clock_time;
 mod draw;
 mod effect_threads;
@@ -29,6 +28,7 @@ mod terminal;
 mod terminal_capabilities;
 #[cfg(test)]
 mod tests;
+mod tmux_client;
 mod ui_event;
 mod update;
 

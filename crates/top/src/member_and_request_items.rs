@@ -6,7 +6,7 @@ use client::request_view::{RequestView, request_text};
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::MemberView;
 use protocol::control::{Activity, BudgetStatus, PastMember};
-use protocol::single_line_and_shell_quote::single_line;
+use protocol::single_line::single_line;
 use protocol::usage::Usage;
 
 /// The list item of a member. `last_line` is the last line of its log.
@@ -68,7 +68,7 @@ fn detail_lines(member: &MemberView) -> Vec<String> {
         respawns.map(|times| format!("started again {times} times")),
         member.worktree.as_ref().map(|path| format!("worktree {}", path.display())),
         member.delivery_point.map(|point| point.description().to_string()),
-        member.evidence.clone().filter(|evidence| !evidence.is_empty()),
+        member.activity_reason.clone().filter(|activity_reason| !activity_reason.is_empty()),
     ];
     lines.into_iter().flatten().map(|line| single_line(&line)).collect()
 }

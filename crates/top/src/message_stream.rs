@@ -7,7 +7,7 @@ use client::message_text::message_text;
 use client::suggested_commands::SuggestedCommands;
 use protocol::message::InboxEntry;
 use protocol::name::AgentName;
-use protocol::single_line_and_shell_quote::single_line;
+use protocol::single_line::single_line;
 use protocol::timestamp::parse_iso8601;
 use std::collections::BTreeMap;
 use std::sync::Arc;

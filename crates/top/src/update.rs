@@ -178,10 +178,10 @@ fn answer_request(state: &mut UiState, first_step: impl Fn(&str) -> AnswerStep) 
     }
     let Some(requests) = &state.snapshot.requests else {
         let requests = state.suggested_commands.command(&["requests"]);
-        return refuse(state, &format!("what waits can't be read: {requests} says why"));
+        return refuse(state, &format!("cannot answer: the requests can't be read; see `{requests}`"));
     };
     let Some(request) = requests.iter().find(|request| request.key() == page.key) else {
-        return refuse(state, "it waits no longer");
+        return refuse(state, "cannot answer: the request is no longer open");
     };
     if page.progress != ReadProgress::Complete || request.details != page.text {
         return refuse(state, "read it to its end first");

@@ -3,7 +3,7 @@
 //! This file has the type and its text. `WorktreeRecord::keep_reasons`, in `unsaved_work.rs`, finds
 //! the reasons of a worktree.
 
-use protocol::single_line_and_shell_quote::shell_quote;
+use protocol::shell_quote::shell_quote;
 use std::fmt;
 use std::path::PathBuf;
 

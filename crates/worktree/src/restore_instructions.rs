@@ -6,7 +6,7 @@ use crate::keep_reason::escape_controls;
 use crate::local_commits::HeadState;
 use crate::record::WorktreeRecord;
 use crate::saved_refs::SAVED_REFS;
-use protocol::single_line_and_shell_quote::shell_quote;
+use protocol::shell_quote::shell_quote;
 use std::path::{Path, PathBuf};
 
 /// What was saved of the worktree itself, or of one submodule.

@@ -10,7 +10,7 @@
 //!   if it begins with `#!`.
 //! - `<!-- not run: REASON -->` directly above a fence skips the block.
 
-use protocol::single_line_and_shell_quote::shell_quote;
+use protocol::shell_quote::shell_quote;
 
 /// The valid reasons to skip a block.
 const REASONS: [&str; 5] = [

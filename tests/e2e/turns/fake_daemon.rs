@@ -87,7 +87,7 @@ impl FakeDaemon {
             "session_id": null,
         });
         setup.as_object_mut().unwrap().extend(turns.as_object().unwrap().clone());
-        json!({"argv": [], "cwd": cwd, "env": environment, "state_dir": state, "setup": setup})
+        json!({"argv": [], "cwd": cwd, "env": environment, "state_dir": state, "turn_setup": setup})
     }
 
     /// Closes the connection, as a killed daemon does.

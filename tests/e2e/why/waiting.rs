@@ -208,8 +208,8 @@ fn stopped_turn_process() {
     spawn_worker(&env);
     create_task(&env, "exec sleep 3600");
     let turn_pid = env.wait_until("the turn has its process", || {
-        let evidence = env.member("ann")?["evidence"].as_str()?.to_owned();
-        evidence.split_once("pid ")?.1.split(':').next()?.parse().ok()
+        let activity_reason = env.member("ann")?["activity_reason"].as_str()?.to_owned();
+        activity_reason.split_once("pid ")?.1.split(':').next()?.parse().ok()
     });
     let paused_process = PausedProcess::new(turn_pid);
     run_suggested_command(&env, &assert_first_cause(&env, "process_stopped"));

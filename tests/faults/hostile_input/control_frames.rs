@@ -216,7 +216,7 @@ fn accepting_keys() -> [String; 2] {
         cwd: "/".into(),
         env: BTreeMap::new(),
         state_dir: "/".into(),
-        setup: None,
+        turn_setup: None,
     };
     [ToShim::StartAgent(Box::new(start_agent)), ToShim::Adopted].map(|message| {
         match serde_json::to_value(message).unwrap() {

@@ -123,7 +123,7 @@ fn open_inbox(caller: &Caller, name: Option<&str>) -> Result<Inbox, ErrorReport>
         Some(name) => caller.resolve_member(name)?,
         None => caller.name().clone(),
     };
-    AllowedCallers::MemberOrLead(owner.as_str()).check("read this inbox", caller.name())?;
+    AllowedCallers::MemberLeadOrPerson(owner.as_str()).check("read this inbox", caller.name())?;
     Ok(caller.team().inbox(&owner))
 }
 

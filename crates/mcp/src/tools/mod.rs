@@ -98,7 +98,7 @@ mod tests {
             let caller = match entry.allowed_callers {
                 AllowedCallers::Everyone => "everyone",
                 AllowedCallers::LeadOrPerson => "the lead, a person",
-                AllowedCallers::MemberOrLead(name) => panic!("{name}"),
+                AllowedCallers::MemberLeadOrPerson(name) => panic!("{name}"),
             };
             (entry.tool.name.to_string(), caller)
         });

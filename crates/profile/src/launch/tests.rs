@@ -5,7 +5,7 @@ use crate::parse::parse_profile;
 use crate::registry::{built_in_names, built_in_profile};
 use protocol::name::{AgentName, TeamName};
 use protocol::plan_mode_prompts::PLAN_PROMPT;
-use protocol::shim_turn_program::SessionSource;
+use protocol::turn_program::SessionSource;
 
 struct SampleMember {
     name: AgentName,
@@ -253,8 +253,8 @@ fn launch_in_plan_mode_asks_for_a_plan_and_has_a_respawn_for_each_other_mode() {
     assert_eq!(launch.argv[..2], ["p", "--read"]);
     assert!(launch.argv[2].contains(PLAN_PROMPT) && launch.argv[2].ends_with("count"), "{launch:#?}");
     assert!(launch.resume_argv.unwrap().argv[4].contains(PLAN_PROMPT));
-    assert_eq!(launch.approved.keys().collect::<Vec<_>>(), ["acceptEdits", "default"]);
-    let edits = &launch.approved["acceptEdits"];
+    assert_eq!(launch.launches_after_approval.keys().collect::<Vec<_>>(), ["acceptEdits", "default"]);
+    let edits = &launch.launches_after_approval["acceptEdits"];
     assert_eq!(edits.argv[..2], ["p", "--edit"]);
     assert!(edits.argv[2].contains("it is approved") && !edits.argv[2].contains("count"), "{edits:#?}");
     let resume_argv = &edits.resume_argv.as_ref().unwrap().argv;
@@ -263,7 +263,7 @@ fn launch_in_plan_mode_asks_for_a_plan_and_has_a_respawn_for_each_other_mode() {
         resume_argv[4].starts_with("Your plan is approved.") && resume_argv[4].contains("acceptEdits"),
         "{resume_argv:#?}"
     );
-    assert!(profile(&text).build_launch(&member.facts()).unwrap().approved.is_empty());
+    assert!(profile(&text).build_launch(&member.facts()).unwrap().launches_after_approval.is_empty());
     let error = profile(&text).build_launch(&LaunchFacts { prompt: "", ..facts }).unwrap_err();
     assert!(error.message.contains("without a prompt"), "{error}");
 }

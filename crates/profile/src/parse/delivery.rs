@@ -5,7 +5,7 @@ use crate::profile::{DeliverySpec, HookDelivery, ReplySource, TurnDelivery, Usag
 use crate::toml_table::TomlTable;
 use protocol::deferred_variables;
 use protocol::error::ErrorReport;
-use protocol::shim_turn_program::SessionSource;
+use protocol::turn_program::SessionSource;
 use protocol::usage::{UsagePaths, UsageScope};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;

@@ -168,7 +168,7 @@ pub struct PastMember {
     /// Why the restart policy no longer starts the member again: its spawns failed too often.
     /// `None` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gave_up_because: Option<String>,
+    pub respawns_exhausted_reason: Option<String>,
     /// Tokens and cost of the spawn, as reported by its program.
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
     pub usage: Usage,
@@ -212,7 +212,7 @@ pub enum MemberFlag {
     Paused,
     /// Too many turns of the member in a row have failed, so it starts no further turn by itself. A
     /// message from a person or from the lead starts the next turn.
-    GaveUp,
+    TurnsStopped,
 }
 
 impl MemberFlag {
@@ -226,7 +226,7 @@ impl MemberFlag {
             MemberFlag::DialogUnknown => "dialog_unknown",
             MemberFlag::NoOutput => "no_output",
             MemberFlag::Paused => "paused",
-            MemberFlag::GaveUp => "gave_up",
+            MemberFlag::TurnsStopped => "turns_stopped",
         }
     }
 }
@@ -260,7 +260,7 @@ pub struct MemberStatus {
     /// Why the member counts as active or idle, as a text for people, such as `turn 3 by pid 77:
     /// task 4: …` or `it said so`.
     #[serde(default)]
-    pub evidence: String,
+    pub activity_reason: String,
     /// How often the member was started again.
     #[serde(default)]
     pub respawns: u32,

@@ -163,9 +163,9 @@ impl Request {
             | Request::ReportHook(HookReport { leads_team: None, .. })
             | Request::LongPoll(LongPollRequest { leads_team: None })
             | Request::ConnectShim(_) => AllowedCallers::Everyone,
-            Request::LocatePane(member) => AllowedCallers::MemberOrLead(&member.name),
-            Request::CapturePane(request) => AllowedCallers::MemberOrLead(&request.name),
-            Request::NextTask(request) => AllowedCallers::MemberOrLead(request.owner.as_str()),
+            Request::LocatePane(member) => AllowedCallers::MemberLeadOrPerson(&member.name),
+            Request::CapturePane(request) => AllowedCallers::MemberLeadOrPerson(&request.name),
+            Request::NextTask(request) => AllowedCallers::MemberLeadOrPerson(request.owner.as_str()),
             Request::CreateTeam(_)
             | Request::CreateWorktree(_)
             | Request::Spawn(_)

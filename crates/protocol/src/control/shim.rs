@@ -11,7 +11,7 @@ use crate::color::Color;
 use crate::error::ErrorReport;
 use crate::name::{AgentName, TeamName};
 use crate::permission_mode::PermissionMode;
-use crate::shim_turn_program::TurnProgram;
+use crate::turn_program::TurnProgram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -70,7 +70,7 @@ pub struct StartAgent {
     pub state_dir: PathBuf,
     /// How to run the agent turn by turn. `None`: `argv` is one process for the whole spawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub setup: Option<Box<TurnSetup>>,
+    pub turn_setup: Option<Box<TurnSetup>>,
 }
 
 /// What the shim needs to run a teammate turn by turn.

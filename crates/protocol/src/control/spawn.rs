@@ -4,7 +4,7 @@
 use crate::delivery::Delivery;
 use crate::name::{AgentName, TeamName};
 use crate::permission_mode::PermissionMode;
-use crate::shim_turn_program::TurnProgram;
+use crate::turn_program::TurnProgram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,7 +28,7 @@ pub struct SpawnRequest {
     /// generates a long random placeholder that no other text contains. `None` if the name is
     /// fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stand_in: Option<AgentName>,
+    pub name_placeholder: Option<AgentName>,
     /// Program and arguments. The program is searched in the PATH of `env`. The list is empty only
     /// if `turns` is set.
     pub argv: Vec<String>,
@@ -42,7 +42,7 @@ pub struct SpawnRequest {
     /// permission mode of the approval. Set only if the member's mode is `plan` and its program can
     /// take a mode only when it starts. If not empty, the map has the key `default`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub approved: BTreeMap<String, LaunchArgv>,
+    pub launches_after_approval: BTreeMap<String, LaunchArgv>,
     /// Whether `argv` contains the prompt. If so, the inbox message with the prompt is not
     /// delivered again.
     #[serde(default)]
@@ -84,13 +84,14 @@ pub struct SpawnRequest {
 impl SpawnRequest {
     /// Sets the name, and replaces the placeholder by it in all command lines and variables.
     pub fn set_name(&mut self, name: AgentName) {
-        if let Some(stand_in) = self.stand_in.take() {
+        if let Some(name_placeholder) = self.name_placeholder.take() {
             let resume = self.resume_argv.iter_mut().flat_map(|resume| &mut resume.argv);
             let turns = self.turns.iter_mut().flat_map(TurnProgram::templates_mut);
-            let approved = self.approved.values_mut().flat_map(LaunchArgv::texts_mut);
-            let all = self.argv.iter_mut().chain(resume).chain(approved);
+            let launches_after_approval =
+                self.launches_after_approval.values_mut().flat_map(LaunchArgv::texts_mut);
+            let all = self.argv.iter_mut().chain(resume).chain(launches_after_approval);
             let all = all.chain(turns).chain(self.env.values_mut());
-            all.for_each(|text| *text = text.replace(stand_in.as_str(), name.as_str()));
+            all.for_each(|text| *text = text.replace(name_placeholder.as_str(), name.as_str()));
         }
         self.name = name;
     }
@@ -244,10 +245,10 @@ mod tests {
 
     #[test]
     fn set_name_replaces_the_placeholder_everywhere() {
-        let request = |stand_in: Option<&str>| -> SpawnRequest {
+        let request = |name_placeholder: Option<&str>| -> SpawnRequest {
             serde_json::from_value(serde_json::json!({
-                "team": "t", "name": "ann", "unique": true, "stand_in": stand_in, "argv": ["-n", "s0@t", "{name}"],
-                "resume_argv": {"argv": ["\"s0\""]}, "approved": {"default": {"argv": ["s0"], "resume_argv": {"argv": ["s0"]}}}, "cwd": "/s0", "env": {"WHO": "s0"}, "prompt": "s0 ann",
+                "team": "t", "name": "ann", "unique": true, "name_placeholder": name_placeholder, "argv": ["-n", "s0@t", "{name}"],
+                "resume_argv": {"argv": ["\"s0\""]}, "launches_after_approval": {"default": {"argv": ["s0"], "resume_argv": {"argv": ["s0"]}}}, "cwd": "/s0", "env": {"WHO": "s0"}, "prompt": "s0 ann",
                 "delivery": "turn", "turns": {"per_turn": {
                     "first_argv": ["s0"], "later_argv": ["s0s0"], "session": "no_session", "prompt_prefix": "You are s0.", "mode_args": {"plan": ["s0"]}
                 }}
@@ -260,7 +261,7 @@ mod tests {
             (with_placeholder.name.as_str(), with_placeholder.argv),
             ("ann-2", ["-n", "ann-2@t", "{name}"].map(str::to_owned).to_vec())
         );
-        let launch = &with_placeholder.approved["default"];
+        let launch = &with_placeholder.launches_after_approval["default"];
         assert_eq!(
             (&launch.argv[0], &launch.resume_argv.as_ref().unwrap().argv[0]),
             (&"ann-2".into(), &"ann-2".into())

@@ -100,11 +100,11 @@ fn check_spawn(request: &SpawnRequest) -> Result<(), TextTooLong> {
         team: _,
         name: _,
         unique: _,
-        stand_in: _,
+        name_placeholder: _,
         argv,
         has_deferred_variables: _,
         resume_argv,
-        approved,
+        launches_after_approval,
         prompt_in_args: _,
         cwd,
         env,
@@ -122,7 +122,7 @@ fn check_spawn(request: &SpawnRequest) -> Result<(), TextTooLong> {
     } = request;
     TextLimit::PROMPT.check(prompt)?;
     TextLimit::ARGUMENT.check_all(argv)?;
-    TextLimit::COMMAND_LINES.check_json(&(argv, resume_argv, approved, turns))?;
+    TextLimit::COMMAND_LINES.check_json(&(argv, resume_argv, launches_after_approval, turns))?;
     TextLimit::ENVIRONMENT.check_json(env)?;
     TextLimit::NAME.check_all(agent_type.iter().chain(model))?;
     TextLimit::DIALOG_PATTERN.check_all(dialog_patterns)?;

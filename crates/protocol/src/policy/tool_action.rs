@@ -6,7 +6,7 @@
 //! writes or shows, such as the new content of a file.
 
 use super::input_key::{InputKeyKind, is_understood, key_kind, lifts_protection};
-use crate::single_line_and_shell_quote::shell_quote;
+use crate::shell_quote::shell_quote;
 use crate::split_shell_command::split_commands;
 use serde_json::Value;
 

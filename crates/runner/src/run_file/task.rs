@@ -5,8 +5,8 @@ use crate::run_file::table_reader::TableReader;
 use crate::run_file::validation_errors::ValidationErrors;
 use protocol::control::SpawnRequest;
 use protocol::name::AgentName;
-use protocol::shim_turn_program::TurnProgram;
 use protocol::task::RUN_OWNER_KEY;
+use protocol::turn_program::TurnProgram;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 

@@ -4,7 +4,7 @@ use super::event_input::HookInput;
 use super::hook_owner::HookOwner;
 use super::hook_protocol::HookProtocol;
 use super::read_usage_file::usage_report;
-use crate::turns::team_files::TeamFiles;
+use crate::turns::agent_team_files::AgentTeamFiles;
 use client::error::unexpected_reply;
 use client::find_controlling_terminal::ancestor_ids;
 use client::team_context::TeamContext;
@@ -24,7 +24,7 @@ impl HookInvocation<'_> {
     pub(super) fn report_event(&self, event: HookEvent) -> Result<(), ErrorReport> {
         let reply = self.send_report(event)?;
         match reply.prompt_in_args.is_some() || reply.approval_in_args {
-            true => self.mark_launch_prompt_read(&mut open_team_files(self)?, &reply),
+            true => self.mark_launch_prompt_read(&mut open_agent_team_files(self)?, &reply),
             false => Ok(()),
         }
     }
@@ -33,7 +33,7 @@ impl HookInvocation<'_> {
     /// daemon. Until that report the daemon mentions these messages in every reply to a hook.
     pub(super) fn mark_launch_prompt_read(
         &self,
-        files: &mut TeamFiles,
+        files: &mut AgentTeamFiles,
         reply: &HookReply,
     ) -> Result<(), ErrorReport> {
         if let Some(text) = &reply.prompt_in_args {
@@ -77,7 +77,7 @@ impl HookInvocation<'_> {
 }
 
 /// The team files of the hook's owner.
-pub(super) fn open_team_files(invocation: &HookInvocation<'_>) -> Result<TeamFiles, ErrorReport> {
+pub(super) fn open_agent_team_files(invocation: &HookInvocation<'_>) -> Result<AgentTeamFiles, ErrorReport> {
     let root = invocation.context.root()?;
     let team = match invocation.owner.led_team() {
         Some(team) => root.team(&team)?,
@@ -85,5 +85,5 @@ pub(super) fn open_team_files(invocation: &HookInvocation<'_>) -> Result<TeamFil
     };
     let member = invocation.owner.name(invocation.context);
     let color = team.member(member.as_str()).ok().and_then(|member| member.color);
-    Ok(TeamFiles::new(team, member, color).with_next_task_client(invocation.context.next_task_client()?))
+    Ok(AgentTeamFiles::new(team, member, color).with_next_task_client(invocation.context.next_task_client()?))
 }

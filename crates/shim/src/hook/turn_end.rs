@@ -7,12 +7,12 @@
 //! row. Then the message is delivered again at the end of a later turn.
 
 use super::hook_owner::HookOwner;
-use super::invocation::{HookInvocation, open_team_files};
+use super::invocation::{HookInvocation, open_agent_team_files};
 use super::long_poll::{LongPoll, WaitEnd};
 use super::response::{continue_response, write_response};
 use crate::stderr_messages;
+use crate::turns::agent_team_files::AgentTeamFiles;
 use crate::turns::prompt_for_hooks::NextPrompt;
-use crate::turns::team_files::TeamFiles;
 use client::find_controlling_terminal::controlling_terminal;
 use protocol::control::{Call, HookEvent, HookReply, LongPollRequest, Request};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -31,7 +31,7 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
         return Ok(());
     }
-    let mut files = open_team_files(invocation)?;
+    let mut files = open_agent_team_files(invocation)?;
     if !reply.delivers_by_hook {
         mark_delivered_read(invocation, &mut files, &reply)?;
         // Even if the hook delivers no messages, it makes a long poll. This tells the daemon that
@@ -86,7 +86,7 @@ fn reply_without_daemon(invocation: &HookInvocation<'_>) -> HookReply {
 
 fn settle_previous_turn(
     invocation: &HookInvocation<'_>,
-    files: &mut TeamFiles,
+    files: &mut AgentTeamFiles,
     reply: &HookReply,
 ) -> Result<(), ErrorReport> {
     invocation.mark_launch_prompt_read(files, reply)?;
@@ -105,7 +105,7 @@ fn settle_previous_turn(
 
 fn mark_delivered_read(
     invocation: &HookInvocation<'_>,
-    files: &mut TeamFiles,
+    files: &mut AgentTeamFiles,
     reply: &HookReply,
 ) -> Result<(), ErrorReport> {
     if invocation.input.has_continued() { files.mark_delivered_read(&reply.delivered_ids) } else { Ok(()) }
@@ -124,7 +124,7 @@ fn long_poll(invocation: &HookInvocation<'_>, started_at: Instant) -> Result<Opt
 
 fn deliver(
     invocation: &HookInvocation<'_>,
-    files: &mut TeamFiles,
+    files: &mut AgentTeamFiles,
     prompt: NextPrompt,
 ) -> Result<(), ErrorReport> {
     write_response(&continue_response(&prompt.text, &invocation.protocol.delivery.response_template))?;

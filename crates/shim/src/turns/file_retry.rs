@@ -1,6 +1,6 @@
 //! Retries operations on team files that temporarily cannot be read or written.
 
-use super::team_files::TeamFiles;
+use super::agent_team_files::AgentTeamFiles;
 use super::turn_executor::{ExecutorEvent, TurnExecutor};
 use super::turn_loop::{StepError, TurnLoop, TurnLoopEnd};
 use protocol::control::Activity;
@@ -37,7 +37,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// fixed by waiting, the error is printed, and `None` is returned.
     pub(super) fn retry_until_done<T>(
         &mut self,
-        mut operation: impl FnMut(&mut TeamFiles) -> Result<T, ErrorReport>,
+        mut operation: impl FnMut(&mut AgentTeamFiles) -> Result<T, ErrorReport>,
     ) -> Result<Option<T>, StepError> {
         let mut has_waited = false;
         loop {

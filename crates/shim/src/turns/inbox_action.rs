@@ -7,8 +7,8 @@ use protocol::id::RequestId;
 use protocol::message::{InboxEntry, Message};
 use protocol::name::AgentName;
 use protocol::payload::{Payload, PermissionResponse, PlanApprovalResponse, ShutdownRequest};
-use protocol::shim_turn_program::TurnProgram;
 use protocol::timestamp::parse_iso8601;
+use protocol::turn_program::TurnProgram;
 use std::collections::BTreeSet;
 
 /// One action on entries of the inbox.
@@ -195,7 +195,7 @@ pub(super) fn answers_to_request(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::shim_turn_program::{PerTurnProgram, SessionSource, Worker};
+    use protocol::turn_program::{PerTurnProgram, SessionSource, Worker};
 
     const REQUEST: &str = r#"{"type":"shutdown_request","requestId":"x-1","from":"team-lead"}"#;
     const ASSIGNMENT: &str = r#"{"type":"task_assignment","taskId":"3","subject":"s"}"#;

@@ -4,8 +4,8 @@
 //! itself. A rejection is delivered like any message. After an approval the daemon respawns the
 //! agent in the mode of the approval.
 
+use super::agent_team_files::AgentTeamFiles;
 use super::reply_text::MAX_REPLY_BYTES;
-use super::team_files::TeamFiles;
 use protocol::error::ErrorReport;
 use protocol::message::InboxEntry;
 use protocol::name::AgentName;
@@ -15,7 +15,7 @@ use protocol::payload::{Payload, PlanApprovalResponse};
 const NO_PLAN_ERROR: &str =
     "its turn in plan mode said nothing: there is no plan; it can hand one in with: teamctl submit-plan";
 
-impl TeamFiles {
+impl AgentTeamFiles {
     /// Whether the member is in plan mode. False if the member's entry in the team's config cannot
     /// be read.
     pub(super) fn is_planning(&self) -> bool {

@@ -1,19 +1,16 @@
 //! Builds the next prompt for a program that runs its turns itself and gets its prompts from hooks.
-//! The prompt is one text with everything that is to be delivered between two turns. This module
-//! also settles the turn that has ended: it completes the turn's task and notifies the lead.
+//! The prompt is one text with everything that is to be delivered between two turns.
 
+use super::agent_team_files::AgentTeamFiles;
 use super::inbox_action::{self, InboxAction};
 use super::lead_updates::{LeadUpdate, lead_updates};
 use super::plan_mode_by_respawn::plan_approval_in;
 use super::prompt_text::{TurnSubject, idle_text, lead_text, shutdown_request_text};
-use super::team_files::TeamFiles;
-use super::turn_outcome::{TaskSettlement, TurnOutcome, idle_notification, settle};
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::id::TaskId;
 use protocol::message::{InboxEntry, Message};
 use protocol::name::AgentName;
-use protocol::payload::{IdleReason, PlanApprovalResponse};
-use protocol::shim_turn_program::{PerTurnProgram, TurnProgram};
+use protocol::payload::PlanApprovalResponse;
+use protocol::turn_program::{PerTurnProgram, TurnProgram};
 use std::path::PathBuf;
 
 /// Once a prompt has this many bytes, no more messages are added to it. The remaining messages are
@@ -31,7 +28,7 @@ pub(crate) struct NextPrompt {
     pub(crate) entries: Vec<InboxEntry>,
 }
 
-impl TeamFiles {
+impl AgentTeamFiles {
     /// The next prompt, or `None` if there is nothing to deliver. The prompt has all unread
     /// messages, in the order of docs/protocol.md section 4. If there are no messages, the prompt
     /// has a task, and the agent becomes the owner of that task. An agent whose plan waits for
@@ -120,47 +117,6 @@ impl TeamFiles {
             self.unread()?.into_iter().filter(|entry| delivered_ids.contains(&entry.message_id())).collect();
         self.mark_read(entries)
     }
-
-    /// Settles a turn that the program ran itself, and notifies the lead. The turn's task is marked
-    /// completed, unless the agent has already set another outcome.
-    ///
-    /// `started_at` is the start of the turn in milliseconds since the epoch. `last_reply` is the
-    /// agent's last reply.
-    pub(crate) fn finish_turn(
-        &mut self,
-        task: Option<TaskId>,
-        started_at: u64,
-        last_reply: Option<&str>,
-    ) -> Result<(), ErrorReport> {
-        let is_planning = self.is_planning();
-        let failure = if is_planning { self.finish_planning_turn(last_reply)? } else { None };
-        // In plan mode the agent has only planned its task, so the task is not completed.
-        let task = task.filter(|_| !is_planning);
-        let settlement = task.map(|id| Ok::<_, ErrorReport>((id, self.settle_task(id)?))).transpose()?;
-        let settlement = settlement.as_ref().map(|(id, settlement)| (*id, settlement));
-        let reason = if failure.is_some() { IdleReason::Failed } else { IdleReason::Available };
-        let summary =
-            self.find_sent_to_peers(started_at).summary().or_else(|| last_reply.and_then(first_line_summary));
-        let notification = idle_notification(self.member_name(), reason, summary, settlement, failure);
-        self.send_idle_notification(&notification)
-    }
-
-    fn settle_task(&self, id: TaskId) -> Result<TaskSettlement, ErrorReport> {
-        let success = TurnOutcome { reason: IdleReason::Available, short_failure: None, full_failure: None };
-        let settlement = settle(self.task(&id)?.as_ref(), self.member_name(), &success);
-        if settlement == TaskSettlement::MarkCompleted {
-            self.complete(&id)?;
-        }
-        Ok(settlement)
-    }
-}
-
-/// How much of the agent's last reply a notification contains at most, in characters.
-const SUMMARY_CHARS: usize = 200;
-
-fn first_line_summary(last_reply: &str) -> Option<String> {
-    let line = last_reply.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().take(SUMMARY_CHARS).collect())
 }
 
 /// Builds one prompt from unread messages, in their order, until [`MAX_PROMPT_BYTES`] is reached.
@@ -330,11 +286,5 @@ mod tests {
         let assignment = r#"{"type":"task_assignment","taskId":"3","subject":"s"}"#;
         assert!(prompt_from_messages(vec![entry(0, "bob", assignment)], None, no_plan).is_none());
         assert!(prompt_from_messages(Vec::new(), None, no_plan).is_none());
-    }
-
-    #[test]
-    fn summary_is_the_first_line_that_is_not_blank() {
-        assert_eq!(first_line_summary("\n  all done \nmore").as_deref(), Some("all done"));
-        assert_eq!(first_line_summary(" \n"), None);
     }
 }

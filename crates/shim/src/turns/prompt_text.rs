@@ -7,7 +7,7 @@ use protocol::id::RequestId;
 use protocol::message::Message;
 use protocol::payload::{IdleNotification, IdleReason, Payload, ShutdownRequest};
 use protocol::policy::{Approver, Policy};
-use protocol::single_line_and_shell_quote::single_line;
+use protocol::single_line::single_line;
 use protocol::task::Task;
 use std::path::Path;
 

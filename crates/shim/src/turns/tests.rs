@@ -10,7 +10,7 @@ mod sessions;
 mod shutdown_requests;
 mod tasks;
 
-use super::team_files::TeamFiles;
+use super::agent_team_files::AgentTeamFiles;
 use super::turn_command_builder::TurnBuilder;
 use super::turn_executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnInput, TurnResult};
 use super::turn_loop::{InitialState, TurnLoop, TurnLoopEnd};
@@ -20,8 +20,8 @@ use protocol::id::TaskId;
 use protocol::message::Message;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::{IdleNotification, Payload};
-use protocol::shim_turn_program::{PerTurnProgram, SessionSource, TurnProgram, Worker};
 use protocol::task::{Task, TaskStatus};
+use protocol::turn_program::{PerTurnProgram, SessionSource, TurnProgram, Worker};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
@@ -188,7 +188,7 @@ impl TestTeam {
     ) -> (FakeExecutor, TurnLoopEnd) {
         let session = session.map(str::to_owned);
         let program = TurnBuilder::new(program, session, self.dir.path().join("state"), "ann@t");
-        let files = TeamFiles::new(self.team.clone(), name("ann"), Some("blue".to_owned()));
+        let files = AgentTeamFiles::new(self.team.clone(), name("ann"), Some("blue".to_owned()));
         TurnLoop::new(executor, files, program).run(initial)
     }
 }

@@ -6,13 +6,13 @@
 //!
 //! If files cannot be read or written, the loop prints the error and tries again later.
 
+use super::agent_team_files::AgentTeamFiles;
 use super::exchange_turns::ExchangeTurns;
 use super::failed_messages::FailedMessages;
 use super::failure_streak::FailureStreak;
 use super::inbox_action::{self, InboxAction, messages_of_lead, plan_answer_text};
 use super::permission_conversion::OpenPermissionRequest;
 use super::prompt_text::TurnSubject;
-use super::team_files::TeamFiles;
 use super::turn_command_builder::TurnBuilder;
 use super::turn_executor::{ExecutorEvent, TurnExecutor};
 use protocol::control::{Activity, ExchangePause, PlanStage, TurnPause, TurnStatus};
@@ -66,7 +66,7 @@ pub(crate) struct InitialState {
 /// The state of one agent's turn loop.
 pub(crate) struct TurnLoop<H> {
     pub(super) executor: H,
-    pub(super) files: TeamFiles,
+    pub(super) files: AgentTeamFiles,
     pub(super) builder: TurnBuilder,
     pub(super) status: TurnStatus,
     /// Permission requests of the current turn that have no answer yet.
@@ -118,7 +118,7 @@ impl TurnWork {
 }
 
 impl<H: TurnExecutor> TurnLoop<H> {
-    pub(crate) fn new(executor: H, files: TeamFiles, builder: TurnBuilder) -> TurnLoop<H> {
+    pub(crate) fn new(executor: H, files: AgentTeamFiles, builder: TurnBuilder) -> TurnLoop<H> {
         let status = TurnStatus {
             mode: None,
             plan_stage: None,

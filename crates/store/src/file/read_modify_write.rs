@@ -2,8 +2,8 @@
 //! lock, checks that the file is unchanged, and renames the new file into place. If the file has
 //! changed, the steps are repeated.
 
-use super::io_options::IoContext;
-use super::json_type_and_limit::JsonShape;
+use super::io_context::IoContext;
+use super::json_shape::JsonShape;
 use super::last_written_version::KnownFile;
 use super::read_with_version::{
     FileSnapshot, HALF_WRITTEN_TIMEOUT, check_size, is_unchanged, read_and_parse,

@@ -4,8 +4,8 @@
 //! two seconds.
 
 use super::file_version::FileVersion;
-use super::io_options::IoContext;
-use super::json_type_and_limit::JsonShape;
+use super::io_context::IoContext;
+use super::json_shape::JsonShape;
 use crate::backoff::Backoff;
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;

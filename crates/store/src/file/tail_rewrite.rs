@@ -9,8 +9,8 @@
 //! ([`KnownFile`]). Otherwise the whole file is read and replaced ([`super::read_modify_write`]).
 
 use super::file_version::FileVersion;
-use super::io_options::IoContext;
-use super::json_type_and_limit::JsonShape;
+use super::io_context::IoContext;
+use super::json_shape::JsonShape;
 use super::last_written_version::{KnownFile, ShadowCopy};
 use super::read_with_version::{check_size, open_own_file};
 use super::rename::rename_exchange;

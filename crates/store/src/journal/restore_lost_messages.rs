@@ -8,7 +8,7 @@
 
 use super::entry::{JournalEntry, JournalEntryKind, entry_id, message_id, parse_lines, read_file};
 use super::storage::{MAX_JOURNAL_BYTES, file_name, previous_file_name};
-use super::team_journal::{NoteAge, inboxes_generation, read_entries};
+use super::team_journal::{JournalEntryAge, inboxes_generation, read_entries};
 use crate::error::Error;
 use crate::inbox::Inbox;
 use crate::team_handle::Team;
@@ -68,7 +68,7 @@ pub struct InboxReconciler {
     /// Number of removals of restored messages, for inboxes whose reader never recorded a read.
     removal_counts: BTreeMap<String, u32>,
     /// Inboxes whose reader has recorded a read.
-    noting_inboxes: BTreeSet<String>,
+    inboxes_with_recorded_reads: BTreeSet<String>,
     early_reads: VecDeque<String>,
 }
 
@@ -138,7 +138,7 @@ impl InboxReconciler {
                 }
             }
             JournalEntryKind::Read(ids) => {
-                self.noting_inboxes.insert(inbox_file);
+                self.inboxes_with_recorded_reads.insert(inbox_file);
                 self.early_reads.extend(ids.into_iter().filter(|id| unread.remove(id).is_none()));
                 let excess = self.early_reads.len().saturating_sub(MAX_EARLY_READS);
                 self.early_reads.drain(..excess);
@@ -151,7 +151,7 @@ impl InboxReconciler {
                 unread.clear();
                 self.removing_inboxes.remove(&inbox_file);
                 self.removal_counts.remove(&inbox_file);
-                self.noting_inboxes.remove(&inbox_file);
+                self.inboxes_with_recorded_reads.remove(&inbox_file);
             }
         }
     }
@@ -229,7 +229,7 @@ impl InboxReconciler {
         if is_repeated && reader == ReaderKind::ForeignProgram && self.count_removal(inbox_file) {
             team.append_to_journal(
                 [(inbox_file.to_owned(), JournalEntryKind::ReaderRemoves {})].into_iter(),
-                NoteAge::New,
+                JournalEntryAge::New,
             )?;
         }
         let Some(messages) = self.unread.get_mut(inbox_file) else { return Ok(BTreeSet::new()) };
@@ -256,7 +256,7 @@ impl InboxReconciler {
         messages.extend(restored_ids.iter().map(|id| (id.clone(), MessageState::Restored)));
         let entry =
             (!restored_ids.is_empty()).then_some((inbox_file, JournalEntryKind::Restored(restored_ids)));
-        team.append_to_journal(entry.into_iter(), NoteAge::New)?;
+        team.append_to_journal(entry.into_iter(), JournalEntryAge::New)?;
         Ok(restored)
     }
 
@@ -265,7 +265,7 @@ impl InboxReconciler {
     /// removes messages itself. Does not count if that program has ever recorded a read in the
     /// journal.
     fn count_removal(&mut self, inbox_file: &str) -> bool {
-        if self.noting_inboxes.contains(inbox_file) {
+        if self.inboxes_with_recorded_reads.contains(inbox_file) {
             return false;
         }
         let count = self.removal_counts.entry(inbox_file.to_owned()).or_default();
@@ -290,7 +290,7 @@ impl InboxReconciler {
             .removing_inboxes
             .iter()
             .map(|inbox_file| (inbox_file.clone(), JournalEntryKind::ReaderRemoves {}));
-        team.append_to_journal(removing_inboxes, NoteAge::CarriedOver)?;
+        team.append_to_journal(removing_inboxes, JournalEntryAge::CarriedOver)?;
         let bytes = read_file(dir, &previous_file_name(team.name()))?;
         let mut kept: Vec<JournalEntry> = parse_lines(&bytes).filter(|entry| self.is_unread(entry)).collect();
         // Entries that the previous file had copied from its own predecessor are older than its
@@ -298,7 +298,7 @@ impl InboxReconciler {
         kept.sort_by_key(|entry| !entry.is_carried_over);
         team.append_to_journal(
             kept.into_iter().map(|entry| (entry.inbox_file, entry.kind)),
-            NoteAge::CarriedOver,
+            JournalEntryAge::CarriedOver,
         )?;
         dir.rename(&file_name(team.name()), &previous_file_name(team.name()))?;
         let [_, current] = std::mem::take(&mut self.files);

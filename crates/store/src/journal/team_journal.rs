@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Whether journal entries are new or copied from the previous journal file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoteAge {
+pub(super) enum JournalEntryAge {
     New,
     /// Copied entries may use more space than new ones.
     CarriedOver,
@@ -39,7 +39,7 @@ impl Team {
     fn record(&self, file: &str, entries: impl IntoIterator<Item = JournalEntryKind>) {
         if !self.name().is_claude_session() {
             let entries = entries.into_iter().map(|kind| (file.to_owned(), kind));
-            self.append_to_journal(entries, NoteAge::New).ok();
+            self.append_to_journal(entries, JournalEntryAge::New).ok();
         }
     }
 
@@ -47,21 +47,26 @@ impl Team {
     pub(super) fn append_to_journal(
         &self,
         entries: impl Iterator<Item = (String, JournalEntryKind)>,
-        age: NoteAge,
+        age: JournalEntryAge,
     ) -> Result<(), Error> {
         let Some(generation) = inboxes_generation(self)? else { return Ok(()) };
         let entries: String = entries
             .map(|(inbox_file, kind)| {
-                JournalEntry { inbox_file, generation, is_carried_over: age == NoteAge::CarriedOver, kind }
-                    .to_line()
+                JournalEntry {
+                    inbox_file,
+                    generation,
+                    is_carried_over: age == JournalEntryAge::CarriedOver,
+                    kind,
+                }
+                .to_line()
             })
             .collect();
         if entries.is_empty() {
             return Ok(());
         }
         let limit = match age {
-            NoteAge::New => MAX_JOURNAL_BYTES,
-            NoteAge::CarriedOver => MAX_JOURNAL_BYTES + MAX_JOURNAL_BYTES / 2,
+            JournalEntryAge::New => MAX_JOURNAL_BYTES,
+            JournalEntryAge::CarriedOver => MAX_JOURNAL_BYTES + MAX_JOURNAL_BYTES / 2,
         };
         self.journal().open_dir()?.append_within(&file_name(self.name()), entries.as_bytes(), limit)
     }

@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::lock::flock::Flock;
-use crate::lock::lock_between_readers::lock_between_readers;
+use crate::lock::try_lock_exclusive_despite_readers::try_lock_exclusive_despite_readers;
 use crate::state_dir_handle::StateDir;
 use crate::task_hold_files::{HOLDS_DIR, hold_file_name};
 use crate::team_handle::Team;
@@ -50,7 +50,7 @@ impl Team {
         let text = format!("{} {member}", std::process::id());
         directory.overwrite(&file_name, format!("{text:<TEXT_LENGTH$}").as_bytes())?;
         let Some(file) = directory.open_file(&file_name)? else { return Ok(None) };
-        let Ok(flock) = lock_between_readers(file) else { return Ok(None) };
+        let Ok(flock) = try_lock_exclusive_despite_readers(file) else { return Ok(None) };
         Ok(Some(TaskHold { directory, file_name, _flock: flock }))
     }
 

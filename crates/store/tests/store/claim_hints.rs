@@ -95,7 +95,7 @@ fn a_hint_of_no_task_is_checked_for_claims_and_not_for_woken_agents() {
 }
 
 #[test]
-fn a_task_in_progress_is_resumed_unless_settled() {
+fn a_task_in_progress_is_resumed_unless_skipped() {
     let (env, tasks) = long_list();
     let ann = agent("ann");
     write_task(&tasks, 31, r#""status":"in_progress","owner":"ann""#);
@@ -105,11 +105,11 @@ fn a_task_in_progress_is_resumed_unless_settled() {
     assert_eq!(resume_next(&[32, 33, 31]), id(31));
     assert!(env.team.inbox(&ann).read().unwrap().is_empty(), "the owner is not notified of a resumed task");
     assert_eq!(resume_next(&[32, 33, 500]), id(500), "a failed task is not resumed");
-    let is_settled = |task: TaskId| task == id(31);
+    let is_skipped = |task: TaskId| task == id(31);
     assert_eq!(
-        tasks.resume_or_claim(&ann, is_settled, hint_sequence(&[31])).unwrap().id,
+        tasks.resume_or_claim(&ann, is_skipped, hint_sequence(&[31])).unwrap().id,
         id(1),
-        "a settled task is not resumed"
+        "a skipped task is not resumed"
     );
 }
 

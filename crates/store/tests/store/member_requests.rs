@@ -7,7 +7,7 @@ use protocol::name::AgentName;
 use protocol::payload::Payload;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
-use protocol::shim_turn_program::{PerTurnProgram, TurnProgram};
+use protocol::turn_program::{PerTurnProgram, TurnProgram};
 use serde_json::{Value, json};
 use store::{Error, OpenRequest};
 

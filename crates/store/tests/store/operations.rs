@@ -169,7 +169,7 @@ fn a_teammate_may_not_change_the_work_of_a_task_with_a_command() {
     ann.complete_task(&task.id, 5).unwrap();
     let again = with_status(TaskStatus::InProgress);
     let by_bob = TaskUpdate { owner: Some(AgentName::new_unchecked("bob")), ..again.clone() };
-    let unfailed =
+    let failure_removal =
         TaskUpdate { metadata: json!({"failure": null}).as_object().cloned(), ..TaskUpdate::default() };
     assert_eq!(
         kind(ann.update_task(&task.id, again.clone(), 5)),
@@ -180,7 +180,7 @@ fn a_teammate_may_not_change_the_work_of_a_task_with_a_command() {
     lead.update_task(&task.id, again.clone(), 5).unwrap();
     // A failed task stays in progress.
     env.team.tasks().fail(&task.id, "exit 1").unwrap();
-    for update in [with_status(TaskStatus::Pending), again.clone(), by_bob.clone(), unfailed] {
+    for update in [with_status(TaskStatus::Pending), again.clone(), by_bob.clone(), failure_removal] {
         assert_eq!(kind(ann.update_task(&task.id, update.clone(), 5)), ErrorKind::NotPermitted, "{update:?}");
     }
     lead.update_task(

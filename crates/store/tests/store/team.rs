@@ -147,13 +147,13 @@ fn an_unchanged_config_is_not_parsed_again() {
 fn the_base_version_stays_while_only_members_change() {
     let env = TestRoot::new();
     let (team, path) = (&env.team, env.team.config_path());
-    let origin = || team.as_repairer().cached_config().unwrap().origin();
-    let first = origin();
+    let base_version = || team.as_repairer().cached_config().unwrap().base_version();
+    let first = base_version();
     team.add_missing_members(&[member("carl"), member("dora")]).unwrap();
     team.remove_members(&[agent("carl"), agent("ann")]).unwrap();
-    assert_eq!(origin(), first);
+    assert_eq!(base_version(), first);
     overwrite_in_place(&path, team.as_repairer().cached_config().unwrap().text());
-    assert_eq!(origin(), first, "the same text from another program keeps the base version");
+    assert_eq!(base_version(), first, "the same text from another program keeps the base version");
     let changes: [&dyn Fn(); 4] = [
         &|| team.set_member_fields(&agent("bob"), &[("mode", "plan".into())]).unwrap(),
         &|| team.set_fields(&[("hiddenPaneIds", ["%1"].into())]).unwrap(),
@@ -173,9 +173,9 @@ fn the_base_version_stays_while_only_members_change() {
         },
     ];
     for (at, change) in changes.into_iter().enumerate() {
-        let before = origin();
+        let before = base_version();
         change();
-        assert_ne!(origin(), before, "change {at}");
+        assert_ne!(base_version(), before, "change {at}");
     }
 }
 

@@ -21,8 +21,8 @@ impl CliCommand {
             CliCommand::Task(args) => args.allowed_callers(),
             CliCommand::Inbox(args) => args.allowed_callers(),
             CliCommand::Why(args) => args.allowed_callers(),
-            CliCommand::Capture(args) => AllowedCallers::MemberOrLead(&args.name),
-            CliCommand::Logs(args) => AllowedCallers::MemberOrLead(&args.name),
+            CliCommand::Capture(args) => AllowedCallers::MemberLeadOrPerson(&args.name),
+            CliCommand::Logs(args) => AllowedCallers::MemberLeadOrPerson(&args.name),
             CliCommand::Down(_)
             | CliCommand::Create(_)
             | CliCommand::Spawn(_)
@@ -98,9 +98,9 @@ mod tests {
                 let parsed = parse(command);
                 let expected = match parsed.allowed_callers() {
                     AllowedCallers::Everyone => "everyone",
-                    AllowedCallers::MemberOrLead("NAME") => "the member NAME, the lead, a person",
+                    AllowedCallers::MemberLeadOrPerson("NAME") => "the member NAME, the lead, a person",
                     AllowedCallers::LeadOrPerson => "the lead, a person",
-                    AllowedCallers::MemberOrLead(other) => panic!("{command}: {other}"),
+                    AllowedCallers::MemberLeadOrPerson(other) => panic!("{command}: {other}"),
                 };
                 assert_eq!(caller, expected, "{command}");
             }

@@ -4,10 +4,10 @@
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use protocol::single_line_and_shell_quote::shell_quote;
+use protocol::shell_quote::shell_quote;
 
 /// Command names of other programs, each with the command of `teamctl` that does the same.
-const OTHER_WORDS: [(&str, &str); 24] = [
+const COMMAND_SYNONYMS: [(&str, &str); 24] = [
     ("add", "spawn"),
     ("ask", "send"),
     ("daemon", "up"),
@@ -70,7 +70,7 @@ fn find_command<'a>(root: &'a Command, arguments: &[String]) -> &'a Command {
 
 fn suggest_command(error: &mut clap::Error) {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };
-    let suggestion = OTHER_WORDS.iter().find(|(other_word, _)| other_word == word);
+    let suggestion = COMMAND_SYNONYMS.iter().find(|(synonym, _)| synonym == word);
     if let Some((_, command)) = suggestion {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::String((*command).to_owned()));
     }
@@ -127,10 +127,10 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_no_commands_and_stand_for_commands() {
+    fn synonyms_are_no_commands_and_stand_for_commands() {
         let root = Cli::command();
-        for (word, command) in OTHER_WORDS {
-            assert!(root.find_subcommand(word).is_none(), "{word}");
+        for (synonym, command) in COMMAND_SYNONYMS {
+            assert!(root.find_subcommand(synonym).is_none(), "{synonym}");
             assert!(root.find_subcommand(command).is_some(), "{command}");
         }
     }

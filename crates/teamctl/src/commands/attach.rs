@@ -15,7 +15,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use store::env_var;
-use tmux_view::{AttachedClient, PaneLocation, client_of_pane, end_left_views, end_view};
+use tmux_view::{AttachedClient, PaneLocation, client_of_pane, end_unwatched_views, end_view};
 
 /// Go to a member's pane, or follow its output
 ///
@@ -74,7 +74,7 @@ fn attach_method(pane: &str, tmux: &Path) -> Result<AttachMethod, ErrorReport> {
 /// is: if the pane was hidden, the caller has just shown it again, and the pane is now in another
 /// window.
 fn go_to_pane(tmux: &Path, pane: &str, method: &AttachMethod) -> Result<ExitCode, ErrorReport> {
-    end_left_views(tmux);
+    end_unwatched_views(tmux);
     let location = PaneLocation::find(tmux, pane)?;
     let name = location.view_name(std::process::id());
     match method {

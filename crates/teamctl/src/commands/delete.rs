@@ -5,7 +5,7 @@ use crate::output;
 use profile::worktree_spawn::git_variables;
 use protocol::control::{DeleteTeamReply, DeleteTeamRequest, Request};
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::single_line_and_shell_quote::shell_quote;
+use protocol::shell_quote::shell_quote;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use store::agent_log_dir;

@@ -10,7 +10,7 @@ use protocol::control::{CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, R
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
 use protocol::policy::{Policy, TaskCommandPolicy};
-use protocol::single_line_and_shell_quote::shell_quote;
+use protocol::shell_quote::shell_quote;
 use serde_json::json;
 use std::cell::Cell;
 use std::fs::File;

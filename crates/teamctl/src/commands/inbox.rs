@@ -55,7 +55,7 @@ pub(crate) struct InboxArgs {
 impl InboxArgs {
     /// Who may run the command with these arguments.
     pub(crate) fn allowed_callers(&self) -> AllowedCallers<'_> {
-        self.name.as_deref().map_or(AllowedCallers::Everyone, AllowedCallers::MemberOrLead)
+        self.name.as_deref().map_or(AllowedCallers::Everyone, AllowedCallers::MemberLeadOrPerson)
     }
 }
 
@@ -136,7 +136,7 @@ impl InboxReader<'_> {
         let mut seen_entries = SeenEntries::default();
         let mut limit = self.args.limit;
         loop {
-            let printed = self.print_new(&mut seen_entries, limit.take())?;
+            let printed = self.print_and_collect_new(&mut seen_entries, limit.take())?;
             self.mark_read(&printed)?;
             if !team.config_path().exists() || watcher.wait(None)? == WatchEvent::OutputClosed {
                 return Ok(ExitCode::SUCCESS);
@@ -147,7 +147,7 @@ impl InboxReader<'_> {
     /// Prints the messages that are new since the last call. With a `limit`, prints only the last
     /// ones of them. With `--mark-read`, returns the printed messages, so that the caller can mark
     /// them as read. Otherwise returns an empty list, because the messages would need memory.
-    fn print_new(
+    fn print_and_collect_new(
         &self,
         seen: &mut SeenEntries,
         limit: Option<usize>,

@@ -9,7 +9,7 @@ use client::request_view::{self, RequestView};
 use client::suggested_commands::SuggestedCommands;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
-use protocol::single_line_and_shell_quote::single_line;
+use protocol::single_line::single_line;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::{Root, now};

@@ -10,7 +10,7 @@ use super::run_file_errors::{FileUse, print_validation_errors};
 use crate::context::{CommandContext, GlobalArgs};
 use crate::output;
 use crate::suggested_command_options::rewrite_commands;
-use client::person_pane::{CallerPane, DEFAULT_KEPT_PERCENT};
+use client::caller_pane::{CallerPane, DEFAULT_KEPT_PERCENT};
 use display::RunDisplay;
 use profile::build_spawn_request::profile_warnings;
 use profile::worktree_spawn::submodule_warning;

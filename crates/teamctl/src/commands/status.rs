@@ -5,6 +5,7 @@
 mod table;
 mod tmux_segment;
 
+use crate::commands::status_lines::interrupted_run_line;
 use crate::context::CommandContext;
 use crate::output::{self, print_json, print_line, print_table, print_warning};
 use crate::suggested_command_options::{rewrite_commands, suggested_commands, suggested_commands_for_team};
@@ -13,7 +14,8 @@ use protocol::control::{Request, StatusReply};
 use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{TeamName, strip_team};
-use runner::interrupted_run;
+use runner::{InterruptedRun, interrupted_run};
+use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -56,6 +58,16 @@ pub(crate) struct StatusArgs {
 enum StatusFormat {
     Tmux,
     Branch,
+}
+
+/// A team as `status --json` prints it.
+#[derive(Debug, Serialize)]
+struct TeamAndRun {
+    #[serde(flatten)]
+    team: TeamView,
+    /// The team's `teamctl run`, if it was killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interrupted_run: Option<InterruptedRun>,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &StatusArgs) -> Result<ExitCode, ErrorReport> {
@@ -114,7 +126,7 @@ fn format_error(format: &str, help: &str) -> ErrorReport {
 fn print_branch(context: &CommandContext, name: &str, args: &StatusArgs) -> Result<ExitCode, ErrorReport> {
     let status = context.daemon_status()?;
     let teams = teams_with_members(context, Some(&status), args)?;
-    let branches: Vec<&str> = teams.iter().filter_map(latest_branch).collect();
+    let branches: Vec<&str> = teams.iter().filter_map(|team| latest_branch(&team.team)).collect();
     let [branch] = branches.as_slice() else {
         let (reason, help) = match branches.is_empty() {
             true => ("it has no worktree", "a member gets one with: teamctl spawn NAME --worktree"),
@@ -138,26 +150,24 @@ fn teams_with_members(
     context: &CommandContext,
     status: Option<&StatusReply>,
     args: &StatusArgs,
-) -> Result<Vec<TeamView>, ErrorReport> {
+) -> Result<Vec<TeamAndRun>, ErrorReport> {
     let Some(root) = context.existing_root()? else { return Ok(Vec::new()) };
     let state = context.directories()?.state_dir;
     let suspended_teams = if status.is_none() { read_suspended_teams(&state) } else { Vec::new() };
     let source = StatusSource::from_reply_or_roster(status, &suspended_teams);
     let mut teams = team_views(context, &root, source, args)?;
     let leads = store::read_leads_file(&state);
-    for team in &mut teams {
-        team.set_lead_session(&leads);
-        team.interrupted_run = root.team(&team.name).ok().and_then(|team| interrupted_run(&state, &team));
-    }
+    teams.iter_mut().for_each(|team| team.set_lead_session(&leads));
     if let Some(name) = &args.name {
         keep_member(&mut teams, name)?;
-        let state = context.state_dir()?;
+        let state_dir = context.state_dir()?;
         let members = teams.iter_mut().flat_map(|team| &mut team.members);
         if args.verbose || context.args.json {
-            members.for_each(|member| member.load_environment(&state));
+            members.for_each(|member| member.load_environment(&state_dir));
         }
     }
-    Ok(teams)
+    let run_of = |team: &TeamView| interrupted_run(&state, &root.team(&team.name).ok()?);
+    Ok(teams.into_iter().map(|team| TeamAndRun { interrupted_run: run_of(&team), team }).collect())
 }
 
 fn team_views(
@@ -210,7 +220,7 @@ fn keep_member(teams: &mut Vec<TeamView>, name: &str) -> Result<(), ErrorReport>
 
 fn print_teams(
     context: &CommandContext,
-    teams: &[TeamView],
+    teams: &[TeamAndRun],
     status: Option<&StatusReply>,
     args: &StatusArgs,
 ) -> Result<(), ErrorReport> {
@@ -250,7 +260,11 @@ fn print_session_teams_hint(context: &CommandContext) -> Result<(), ErrorReport>
     Ok(())
 }
 
-fn print_team(context: &CommandContext, team: &TeamView, args: &StatusArgs) -> Result<(), ErrorReport> {
+fn print_team(
+    context: &CommandContext,
+    TeamAndRun { team, interrupted_run }: &TeamAndRun,
+    args: &StatusArgs,
+) -> Result<(), ErrorReport> {
     let commands = suggested_commands_for_team(context, &team.name)?;
     print_line(&table::team_heading(team));
     print_table(&table::member_rows(team));
@@ -260,6 +274,7 @@ fn print_team(context: &CommandContext, team: &TeamView, args: &StatusArgs) -> R
         lines.extend(team.worktrees.iter().map(table::worktree_line));
     }
     lines.extend(table::team_notes(team, &commands));
+    lines.extend(interrupted_run.iter().map(|run| output::sanitize(&interrupted_run_line(run, &commands))));
     lines.extend(team.members.iter().flat_map(table::environment_lines));
     lines.iter().for_each(|line| print_line(line));
     Ok(())

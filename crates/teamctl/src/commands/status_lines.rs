@@ -5,8 +5,8 @@ use crate::output;
 use crate::suggested_command_options::rewrite_commands;
 use client::daemon_session::{DaemonSession, daemon_session};
 use client::suggested_commands::SuggestedCommands;
-use client::team_view::InterruptedRun;
 use protocol::control::{StatusReply, TeamStatus};
+use runner::InterruptedRun;
 
 /// The line about the daemon. `state` is `is ready` or `runs already`.
 pub(in crate::commands) fn daemon_line(status: &StatusReply, state: &str) -> String {

@@ -100,7 +100,7 @@ fn record_plan_approval(
     };
     let Some(agent) = state.agents.values_mut().find(is_owner) else { return };
     agent.record.respawn.is_plan_approved = true;
-    plan_approval_respawn::schedule_handover(agent, mode, now);
+    plan_approval_respawn::schedule(agent, mode, now);
     state.has_roster_changed = true;
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn next_deadline(state: &State) -> u64 {
 
 fn agent_deadline(agent: &Agent) -> Option<u64> {
     match &agent.record.lifecycle {
-        Lifecycle::Running(_) => plan_approval_respawn::handover_deadline(agent),
+        Lifecycle::Running(_) => plan_approval_respawn::deadline(agent),
         lifecycle => lifecycle.stage_deadline(),
     }
 }
@@ -66,7 +66,7 @@ fn handle_agent_deadline(context: &mut Context, id: &SpawnId) {
         }
         ExpiredStage::Resend => shutdown::resend_request(context, id),
         ExpiredStage::ApprovedGrace => termination::terminate_approved(context, id),
-        ExpiredStage::Handover => plan_approval_respawn::start_handover(context, id),
+        ExpiredStage::PlanApprovalRespawn => plan_approval_respawn::terminate_agent(context, id),
         ExpiredStage::KillGrace => {
             extend_kill_deadline(context.state, id, context.now);
             termination::kill_shim(context, id);

@@ -227,7 +227,7 @@ fn handle_pane_result(context: &mut Context, pane_result: PaneResult) {
             read_only_calls::handle_pane_captured(context, client, result);
         }
         PaneResult::DialogsFound { dialogs } => status_with_dialogs::handle_dialogs_found(context, dialogs),
-        PaneResult::AttachedNotified { unseen } => handle_notice_shown(context, unseen),
+        PaneResult::AttachedNotified { text_outside_tmux } => handle_notice_shown(context, text_outside_tmux),
     }
 }
 

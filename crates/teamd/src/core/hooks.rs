@@ -111,12 +111,12 @@ fn apply_hook_event(context: &mut Context, id: &SpawnId, event: HookEvent, reply
 }
 
 fn end_turn(agent: &mut Agent, reply: &mut HookReply) {
-    // A pending handover (the end and respawn of an agent whose plan was approved) must not kill a
-    // hook while it writes a file. If there are no messages to mark as read, this hook writes
-    // nothing after its report, so the handover can begin. Otherwise the hook marks the messages
-    // and then starts a long poll, and the handover begins then.
+    // An agent whose plan was approved is terminated and respawned. This must not kill a hook while
+    // it writes a file. If there are no messages to mark as read, this hook writes nothing after
+    // its report, so the agent can be terminated now. Otherwise the hook marks the messages and
+    // then starts a long poll, and the agent is terminated then.
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
-        plan_approval_respawn::end_handover_grace(agent);
+        plan_approval_respawn::end_grace(agent);
     }
     agent.long_poll.has_pending_check = false;
     let was_reported = std::mem::replace(&mut agent.long_poll.has_reported_turn_end, true);
@@ -162,9 +162,9 @@ fn start_turn(context: &mut Context, id: &SpawnId, summary: String) {
 
 fn build_reply(agent: &Agent) -> HookReply {
     let task = agent.turn.as_ref().and_then(TurnStatus::task);
-    // While a handover is pending (the end and respawn of the agent), hooks deliver no messages:
-    // the next spawn gets them.
-    let delivers_by_hook = !plan_approval_respawn::is_handover_pending(&agent.record.lifecycle);
+    // Before the respawn that follows a plan approval, hooks deliver no messages: the next spawn
+    // gets them.
+    let delivers_by_hook = !plan_approval_respawn::is_scheduled(&agent.record.lifecycle);
     let approval_in_args = agent.record.approval_delivery == ApprovalDelivery::InArguments;
     let prompt_in_args = unread_prompt(&agent.record);
     let delivered_ids = agent.record.hook_state.delivered_ids.clone();
@@ -214,19 +214,20 @@ pub(crate) fn start_long_poll(
 ) {
     let result = match &request.leads_team {
         Some(team) => lead_session::hold_lead_poll(context, team, client),
-        None => agent_of_token(context.state, token).map(|id| wait_for_agent(context, &id, client)),
+        None => agent_of_token(context.state, token).map(|id| start_agent_long_poll(context, &id, client)),
     };
     if let Err(error) = result {
         send_reply(context, client, Err(error));
     }
 }
 
-fn wait_for_agent(context: &mut Context, id: &SpawnId, client: ConnId) {
+/// Starts the long poll of a member's hook. The poll ends at once if there is work already.
+fn start_agent_long_poll(context: &mut Context, id: &SpawnId, client: ConnId) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     agent.has_reported_activity = true;
     context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);
-    if plan_approval_respawn::is_handover_pending(&agent.record.lifecycle) {
-        plan_approval_respawn::end_handover_grace(agent);
+    if plan_approval_respawn::is_scheduled(&agent.record.lifecycle) {
+        plan_approval_respawn::end_grace(agent);
         return context.effects.push(release_reply(client, LongPollEnd::AgentExited));
     }
     let is_held = hold_long_poll(&mut agent.long_poll, client, &mut context.effects);

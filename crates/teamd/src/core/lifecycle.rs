@@ -153,7 +153,7 @@ impl Lifecycle {
     pub(crate) fn expired_stage(&self, mono: u64) -> Option<ExpiredStage> {
         match self {
             Lifecycle::Starting(_) => Some(ExpiredStage::Start),
-            Lifecycle::Running(_) => Some(ExpiredStage::Handover),
+            Lifecycle::Running(_) => Some(ExpiredStage::PlanApprovalRespawn),
             Lifecycle::Stopping(stopping) => Some(match &stopping.stage {
                 StopStage::Requested(pending) if pending.deadline <= mono => {
                     ExpiredStage::ShutdownAnswer(pending.without_approval)
@@ -185,7 +185,7 @@ pub(crate) enum ExpiredStage {
     Resend,
     ApprovedGrace,
     KillGrace,
-    Handover,
+    PlanApprovalRespawn,
 }
 
 /// The shim and the agent of one spawn, and what follows their exit.
@@ -204,7 +204,7 @@ pub(crate) struct AgentProcess {
     pub(crate) on_exit: OnExit,
     /// Set if the agent must be ended and respawned: its plan was approved, and its program can
     /// take the approved permission mode only when it starts.
-    pub(crate) handover: Option<Handover>,
+    pub(crate) plan_approval_respawn: Option<PlanApprovalRespawn>,
 }
 
 /// What follows the exit of an agent, however it ends.
@@ -222,7 +222,7 @@ pub(crate) enum OnExit {
 /// The end and respawn of an agent after its plan was approved. The permission mode of the new
 /// spawn is in `RespawnRecord::approved_mode`.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Handover {
+pub(crate) struct PlanApprovalRespawn {
     /// The time at which the agent is ended at the latest, in milliseconds on the monotonic clock.
     /// 0: at once.
     #[serde(skip)]
@@ -309,7 +309,7 @@ pub(crate) enum StopCause {
     Approved,
     Forced,
     /// The agent's plan was approved, and the member is respawned in another permission mode.
-    Handover,
+    PlanApprovalRespawn,
 }
 
 /// A shutdown request that waits for its answer.

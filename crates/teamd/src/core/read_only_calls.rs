@@ -75,7 +75,7 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
         flags,
         turn_pause: agent.turn.as_ref().and_then(|turn| turn.pause.clone()),
         turn_task: agent.turn.as_ref().and_then(TurnStatus::task),
-        evidence: activity_evidence(agent),
+        activity_reason: activity_reason(agent),
         usage: record.usage(),
         respawns: record.respawn.respawns,
         color: color_name(record),
@@ -114,14 +114,14 @@ fn flags(agent: &Agent, dialogs: &DialogCheck) -> Vec<MemberFlag> {
     request_flags.chain(shutdown).chain(dialog).chain(no_output).chain(pause_flag(agent)).collect()
 }
 
-/// The evidence for the agent's activity, as a sentence.
-fn activity_evidence(agent: &Agent) -> String {
+/// Why the agent counts as active or idle, as a sentence.
+fn activity_reason(agent: &Agent) -> String {
     match (&agent.turn, agent.record.lifecycle.as_str()) {
         (_, "disconnected") => "its first process is not connected; this is what was known before".to_owned(),
         (Some(turn), _) if agent.record.request.delivery == Delivery::Hook => {
-            format!("{}; {}", turn_evidence(turn), hook_evidence(agent))
+            format!("{}; {}", turn_description(turn), hook_description(agent))
         }
-        (Some(turn), _) => turn_evidence(turn),
+        (Some(turn), _) => turn_description(turn),
         (None, _) if agent.has_reported_activity && agent.record.request.delivery == Delivery::Native => {
             "it said so in config.json, or to its lead".to_owned()
         }
@@ -139,7 +139,7 @@ fn activity_evidence(agent: &Agent) -> String {
 }
 
 /// How a message would reach the agent, as a sentence.
-fn hook_evidence(agent: &Agent) -> &'static str {
+fn hook_description(agent: &Agent) -> &'static str {
     match (agent.activity, agent.long_poll.waiting) {
         (Activity::Active, _) => "its hook looks for mail at its end",
         (Activity::Idle, Some(_)) => "its hook waits for mail",
@@ -147,7 +147,7 @@ fn hook_evidence(agent: &Agent) -> &'static str {
     }
 }
 
-fn turn_evidence(turn: &TurnStatus) -> String {
+fn turn_description(turn: &TurnStatus) -> String {
     match (turn.activity, turn.pid) {
         (Activity::Active, Some(pid)) => format!("turn {}, pid {pid}: {}", turn.turn_number, turn.summary),
         (Activity::Active, None) => format!("turn {}: {}", turn.turn_number, turn.summary),

@@ -26,11 +26,12 @@ fn show_notice(state: &mut State, NoticeText { text, panes }: NoticeText) -> Eff
     show_notice_outside_tmux(state, text)
 }
 
-/// Handles the result of showing a notice to the attached tmux clients. `unseen` is the text of the
-/// notice, or `None` if the clients display all panes that the notice is about.
-pub(crate) fn handle_notice_shown(context: &mut Context, unseen: Option<String>) {
+/// Handles the result of showing a notice to the attached tmux clients. `text_outside_tmux` is the
+/// text of the notice, which must also be shown outside tmux. `None` if the clients display all
+/// panes that the notice is about.
+pub(crate) fn handle_notice_shown(context: &mut Context, text_outside_tmux: Option<String>) {
     context.state.notices.confirm_shown();
-    context.effects.extend(unseen.map(|text| show_notice_outside_tmux(context.state, text)));
+    context.effects.extend(text_outside_tmux.map(|text| show_notice_outside_tmux(context.state, text)));
 }
 
 /// The effect that shows a notice in the daemon's terminal and by the user's notify command.

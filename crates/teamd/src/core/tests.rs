@@ -10,7 +10,7 @@ mod hooks;
 mod native_members;
 mod next_task;
 mod notices;
-mod plan_handover;
+mod plan_approval_respawn;
 mod recovery;
 mod rescans;
 mod shutdown;
@@ -75,11 +75,11 @@ fn spawn_request(name: &str) -> Request {
         team: survey_team(),
         name: AgentName::parse(name).unwrap(),
         unique: false,
-        stand_in: None,
+        name_placeholder: None,
         argv: vec!["true".into()],
         has_deferred_variables: false,
         resume_argv: None,
-        approved: BTreeMap::new(),
+        launches_after_approval: BTreeMap::new(),
         prompt_in_args: false,
         cwd: PathBuf::from("/"),
         env: [("A".to_owned(), "b".to_owned())].into(),

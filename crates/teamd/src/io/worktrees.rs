@@ -15,7 +15,7 @@ use platform::process_tree::with_ancestors;
 use protocol::control::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
-use protocol::single_line_and_shell_quote::shell_quote;
+use protocol::shell_quote::shell_quote;
 use protocol::timestamp::iso8601;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

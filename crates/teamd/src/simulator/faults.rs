@@ -15,7 +15,7 @@ pub(super) fn inject_random_fault(simulation: &mut Simulation) {
     simulation.tmux.is_hung &= simulation.rng.bool();
     simulation.disk.is_full &= simulation.rng.bool();
     let fault = simulation.rng.u8(0..21);
-    if simulation.fault_rates.disabled_faults & 1 << fault != 0 {
+    if simulation.action_rates.disabled_faults & 1 << fault != 0 {
         return;
     }
     match fault {

@@ -68,8 +68,10 @@ impl Simulation {
                 let record = self.disk.roster.records.iter().find(|record| record.spawn_id == shim.spawn);
                 shim.identity =
                     record.map(|record| AgentIdentity::from_launch(&start_agent, record.request.delivery));
-                shim.turn_agent =
-                    start_agent.setup.as_ref().map(|setup| SimulatedTurnAgent::new(setup, self.now.wall));
+                shim.turn_agent = start_agent
+                    .turn_setup
+                    .as_ref()
+                    .map(|turn_setup| SimulatedTurnAgent::new(turn_setup, self.now.wall));
                 let agent = if shim.turn_agent.is_some() { pid } else { agent };
                 shim.stage = ShimStage::Running { agent };
                 self.check_agent_start(pid);

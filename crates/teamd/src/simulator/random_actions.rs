@@ -101,7 +101,7 @@ fn run_shim(simulation: &mut Simulation) {
 
 fn random_action(simulation: &mut Simulation) {
     let due = due_actions(simulation);
-    if !due.is_empty() && simulation.rng.u8(..) < simulation.fault_rates.due_first {
+    if !due.is_empty() && simulation.rng.u8(..) < simulation.action_rates.due_action_rate {
         return simulation.rng.choice(due).into_iter().for_each(|action| action(simulation));
     }
     match simulation.rng.u8(..) {
@@ -110,7 +110,7 @@ fn random_action(simulation: &mut Simulation) {
         90..=99 => simulation.answer_random_request(),
         100..=190 => random_agent_action(simulation),
         191..=220 => advance_randomly(simulation),
-        number if number - 221 < simulation.fault_rates.fault_rate => inject_random_fault(simulation),
+        number if number - 221 < simulation.action_rates.fault_rate => inject_random_fault(simulation),
         _ => {}
     }
 }

@@ -11,7 +11,7 @@ use protocol::control::{
 use protocol::delivery::Delivery;
 use protocol::name::{AgentName, TeamName};
 use protocol::permission_mode::PermissionMode;
-use protocol::shim_turn_program::{PerTurnProgram, TurnProgram};
+use protocol::turn_program::{PerTurnProgram, TurnProgram};
 
 pub(super) const TEAMS: [&str; 2] = ["red", "blue"];
 const NAMES: [&str; 4] = ["ann", "bob", "cid", "eve"];
@@ -192,7 +192,8 @@ impl Simulation {
             request.turns = Some(TurnProgram::PerTurn(agent));
         } else if must_plan {
             let launch = |mode: &str| LaunchArgv { argv: vec![mode.to_owned()], resume_argv: None };
-            request.approved = ["default", "acceptEdits"].map(|mode| (mode.to_owned(), launch(mode))).into();
+            request.launches_after_approval =
+                ["default", "acceptEdits"].map(|mode| (mode.to_owned(), launch(mode))).into();
             request.argv = vec!["plan".to_owned()];
         }
         if must_plan {
@@ -210,11 +211,11 @@ fn default_request(team: TeamName, name: AgentName) -> Box<SpawnRequest> {
         team,
         name,
         unique: false,
-        stand_in: None,
+        name_placeholder: None,
         argv: vec!["true".to_owned()],
         has_deferred_variables: false,
         resume_argv: None,
-        approved: Default::default(),
+        launches_after_approval: Default::default(),
         prompt_in_args: false,
         cwd: "/repo/sub".into(),
         env: Default::default(),

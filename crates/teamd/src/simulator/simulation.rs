@@ -93,28 +93,32 @@ pub(super) struct Simulation {
     /// No more faults are injected.
     pub(super) is_fault_free: bool,
     log_level: LogLevel,
-    pub(super) fault_rates: FaultRates,
+    pub(super) action_rates: ActionRates,
     /// What has occurred so far.
     pub(super) coverage: Coverage,
     pub(super) seed: u64,
 }
 
-/// How often faults occur in a simulation, and which faults can occur. Each simulation has its own
-/// rates: if all simulations had all faults at a high rate, little else would happen in them.
+/// How often due actions and faults are chosen, and which faults can occur. Each simulation has its
+/// own rates: if all simulations had all faults at a high rate, little else would happen in them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FaultRates {
+pub(super) struct ActionRates {
     /// Of 256 actions, how many are chosen from the actions that are due, if there are any.
-    pub(super) due_first: u8,
+    pub(super) due_action_rate: u8,
     /// Of 256 other actions, how many are faults: 0 to 34.
     pub(super) fault_rate: u8,
     /// The faults that never occur, one bit each.
     pub(super) disabled_faults: u32,
 }
 
-impl FaultRates {
-    fn random(rng: &mut fastrand::Rng) -> FaultRates {
+impl ActionRates {
+    fn random(rng: &mut fastrand::Rng) -> ActionRates {
         let fault_rate = if rng.u8(..) < 40 { 0 } else { rng.u8(1..35) };
-        FaultRates { due_first: rng.u8(120..250), fault_rate, disabled_faults: rng.u32(..) & rng.u32(..) }
+        ActionRates {
+            due_action_rate: rng.u8(120..250),
+            fault_rate,
+            disabled_faults: rng.u32(..) & rng.u32(..),
+        }
     }
 }
 
@@ -132,7 +136,7 @@ impl Simulation {
     pub(super) fn new(seed: u64, log_level: LogLevel) -> Simulation {
         let mut rng = fastrand::Rng::with_seed(seed);
         Simulation {
-            fault_rates: FaultRates::random(&mut rng),
+            action_rates: ActionRates::random(&mut rng),
             now: Now { mono: 1_000, wall: 1_795_000_000_000 },
             disk: SimulatedDisk::new(&mut rng),
             tmux: SimulatedTmux::new(),

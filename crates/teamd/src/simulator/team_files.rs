@@ -153,7 +153,7 @@ impl SimulatedTeamFiles {
                         request_id: id,
                         approved,
                         answered_by: by,
-                        asked_at: request.asked_at,
+                        last_asked_at: request.asked_at,
                     });
                 }
                 RequestState::Withdrawn => withdrawn.push((member, id)),

@@ -155,7 +155,9 @@ impl SimulatedTmux {
                     spawns: panes.into_iter().filter(is_visible).map(|(spawn, ..)| spawn).collect(),
                 }
             }
-            PaneJob::NotifyAttached { text, .. } => PaneResult::AttachedNotified { unseen: Some(text) },
+            PaneJob::NotifyAttached { text, .. } => {
+                PaneResult::AttachedNotified { text_outside_tmux: Some(text) }
+            }
             PaneJob::SetLabel { .. } | PaneJob::MoveOutForeigners => return (None, outcome),
         };
         (Some(CoreEvent::PaneJobDone(result)), outcome)

@@ -167,7 +167,10 @@ fn changed_or_closed_request_is_not_answered() {
         &mut closed,
         UiEvent::SnapshotRead(Box::new(ScreenSnapshot { requests: Some(vec![]), ..example_snapshot() })),
     );
-    assert!(type_text(&mut closed, "y").is_empty() && result_text(&closed) == "it waits no longer");
+    assert!(
+        type_text(&mut closed, "y").is_empty()
+            && result_text(&closed) == "cannot answer: the request is no longer open"
+    );
     let mut same_ids = state_with_request("ls");
     let requests = Some(vec![request("perm-1", "bob", "ls"), request("perm-1", "eve", "rm -r /")]);
     update(&mut same_ids, UiEvent::SnapshotRead(Box::new(ScreenSnapshot { requests, ..example_snapshot() })));

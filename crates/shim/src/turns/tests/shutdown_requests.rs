@@ -83,7 +83,7 @@ fn shutdown_request_is_approved_in_the_pause_after_a_failed_turn() {
 fn claimed_task_can_be_given_back() {
     let test_team = TestTeam::new();
     let task = test_team.create_task("one");
-    let mut files = TeamFiles::new(test_team.team.clone(), name("ann"), None);
+    let mut files = AgentTeamFiles::new(test_team.team.clone(), name("ann"), None);
     files.unread().unwrap();
     let claimed = files.next_task().unwrap().unwrap();
     send(&test_team.team, "team-lead", "ann", &shutdown_request("x-1"));

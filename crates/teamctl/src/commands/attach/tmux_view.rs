@@ -160,7 +160,7 @@ pub(super) fn end_view(tmux: &Path, name: &str) {
 
 /// Ends the views that no terminal shows any more. A failure does no harm: the next `attach` tries
 /// again.
-pub(super) fn end_left_views(tmux: &Path) {
+pub(super) fn end_unwatched_views(tmux: &Path) {
     let filter = format!("#{{&&:#{{==:#{{{VIEW_OPTION}}},1}},{MAY_END}}}");
     let views = query(tmux, &["list-sessions", "-f", &filter, "-F", "#{session_id}"]).unwrap_or_default();
     for view in views.lines() {

@@ -33,7 +33,6 @@ use crate::context::CommandContext;
 use crate::output;
 use crate::suggested_command_options::{suggested_commands, suggested_commands_for_team};
 use client::event_log::EventLog;
-use client::team_view::InterruptedRun;
 use evidence::Evidence;
 use find_causes::find_causes;
 use gather_evidence::{NO_OUTPUT_DEFAULT, gather_evidence};
@@ -43,7 +42,7 @@ use protocol::did_you_mean::did_you_mean;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, strip_team};
-use runner::interrupted_run;
+use runner::{InterruptedRun, interrupted_run};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -75,7 +74,7 @@ pub(crate) struct WhyArgs {
 impl WhyArgs {
     /// Who may run the command with these arguments.
     pub(crate) fn allowed_callers(&self) -> AllowedCallers<'_> {
-        self.name.as_deref().map_or(AllowedCallers::LeadOrPerson, AllowedCallers::MemberOrLead)
+        self.name.as_deref().map_or(AllowedCallers::LeadOrPerson, AllowedCallers::MemberLeadOrPerson)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::output::{paint, sanitize};
 use client::message_text::message_text;
 use protocol::message::InboxEntry;
-use protocol::single_line_and_shell_quote::single_line;
+use protocol::single_line::single_line;
 
 /// Formats an entry as a heading with sender, time and summary, and below it the indented text. The
 /// heading of an unread message begins with `*`, that of an invalid entry with `!`.

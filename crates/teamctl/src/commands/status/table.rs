@@ -1,14 +1,14 @@
 //! Formats teams and members for people. Each team gets a table, whose usual rows fit into 80
 //! columns. Notes below the table say what needs attention.
 
-use crate::commands::status_lines::{interrupted_run_line, suspended_line};
+use crate::commands::status_lines::suspended_line;
 use crate::output::{paint, sanitize};
 use client::budget_text::{budget_text, time_budget_text};
 use client::short_duration::short_duration;
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::{AbandonedTask, FailedTask, MemberView, TaskCounts, TeamView};
 use protocol::control::{Activity, FailedTurnsPause, MemberFlag, PastMember, TurnPause, WorktreeStatus};
-use protocol::single_line_and_shell_quote::single_line;
+use protocol::single_line::single_line;
 use protocol::task::WaitCycle;
 use store::now;
 
@@ -95,7 +95,6 @@ pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<S
         .chain(abandoned)
         .chain(team.failed_tasks.iter().map(failed_task_line))
         .chain(team.lead_session_ended_at.map(|at| lead_session_line(team, at, commands)))
-        .chain(team.interrupted_run.iter().map(|run| interrupted_run_line(run, commands)))
         .chain(team.task_cycles.iter().map(|cycle| task_cycle_line(cycle, commands)))
         .chain(note);
     lines.map(|line| sanitize(&line)).collect()
@@ -124,12 +123,12 @@ pub(super) fn member_details(member: &MemberView, commands: &SuggestedCommands) 
         lines.push(format!("  pid {pid}{backend}{respawns}"));
     }
     lines.extend(member.mode.iter().map(|mode| format!("  mode {}", single_line(mode))));
-    if let (Some(since), Some(evidence)) = (member.activity_since, &member.evidence)
-        && !evidence.is_empty()
+    if let (Some(since), Some(activity_reason)) = (member.activity_since, &member.activity_reason)
+        && !activity_reason.is_empty()
     {
         let activity =
             member.activity.map(|activity| format!("{} for {}: ", activity_name(activity), age(since)));
-        lines.push(format!("  {}{}", activity.unwrap_or_default(), single_line(evidence)));
+        lines.push(format!("  {}{}", activity.unwrap_or_default(), single_line(activity_reason)));
     }
     lines.extend(member.delivery_point.map(|point| format!("  {}", point.description())));
     lines.extend(member.flags.iter().map(|flag| format!("  {}", flag_text(*flag, member, commands))));
@@ -186,7 +185,7 @@ fn flag_text(flag: MemberFlag, member: &MemberView, commands: &SuggestedCommands
                 "its turn has written nothing for long, it may wait for a person; see its screen: {capture}"
             );
         }
-        MemberFlag::Paused | MemberFlag::GaveUp => return pause_text(member, commands),
+        MemberFlag::Paused | MemberFlag::TurnsStopped => return pause_text(member, commands),
         MemberFlag::AwaitingPlanApproval => "its plan waits for an answer",
         MemberFlag::AwaitingPermission => "it asks for permission, and waits for the answer",
         MemberFlag::ShutdownRequested => "it was asked to shut down, and has not answered",
@@ -229,8 +228,9 @@ fn failed_turns_text(member: &MemberView, pause: &FailedTurnsPause, commands: &S
 fn past_row(past_member: &PastMember) -> Vec<String> {
     let seconds = past_member.respawns_at.map(|at| at.saturating_sub(now()).div_ceil(1000));
     let next_spawn = seconds.map(|seconds| format!(", again in {seconds} s"));
-    let gave_up = past_member.gave_up_because.as_ref().map(|reason| format!(", not started again: {reason}"));
-    let next_spawn = next_spawn.or(gave_up).unwrap_or_default();
+    let exhausted =
+        past_member.respawns_exhausted_reason.as_ref().map(|reason| format!(", not started again: {reason}"));
+    let next_spawn = next_spawn.or(exhausted).unwrap_or_default();
     let state = if past_member.is_suspended { "suspended" } else { &past_member.outcome };
     let mut row =
         vec![sanitize(past_member.name.as_str()), sanitize(state), dash(), age(past_member.ended_at)];
@@ -307,7 +307,7 @@ mod tests {
             flags: vec![MemberFlag::ShutdownRequested],
             activity: Some(Activity::Active),
             activity_since: Some(now() + 1000),
-            evidence: Some("turn 3 by pid 77: task 4:\ncount".into()),
+            activity_reason: Some("turn 3 by pid 77: task 4:\ncount".into()),
             task: Some("count\nthe lines".into()),
             usage: Usage::default(),
             unread: None,
@@ -336,7 +336,7 @@ mod tests {
             ended_at: now(),
             respawns_at: Some(now() + 3_500),
             is_suspended: false,
-            gave_up_because: None,
+            respawns_exhausted_reason: None,
             usage: Usage::default(),
         };
         let id = |id: &str| protocol::id::TaskId::parse(id).unwrap();
@@ -350,7 +350,6 @@ mod tests {
             config_error: None,
             tasks: TaskCounts { pending: 1, in_progress: 2, completed: 3, failed: 1 },
             abandoned_tasks: vec![AbandonedTask { id: id("3"), subject: "x".into(), owner: bob.clone() }],
-            interrupted_run: None,
             task_cycles: Vec::new(),
             failed_tasks: vec![FailedTask {
                 id: id("4"),
@@ -433,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn member_details_have_the_evidence() {
+    fn member_details_have_the_activity_reason() {
         assert_eq!(
             member_details(&ann(), &SuggestedCommands::default()),
             [

@@ -43,7 +43,7 @@ fn awaits_person(agent: &MemberStatus) -> bool {
         MemberFlag::AwaitingPlanApproval,
         MemberFlag::AwaitingPermission,
         MemberFlag::AtDialog,
-        MemberFlag::GaveUp,
+        MemberFlag::TurnsStopped,
     ];
     agent.flags.iter().any(|flag| waiting.contains(flag))
 }

@@ -4,7 +4,7 @@ use crate::context::CommandContext;
 use crate::output::{self, paint, sanitize};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
-use protocol::single_line_and_shell_quote::single_line;
+use protocol::single_line::single_line;
 use protocol::task::{Task, find_task};
 use protocol::team_config::Member;
 use serde_json::json;

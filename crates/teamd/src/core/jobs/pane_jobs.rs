@@ -103,10 +103,11 @@ pub(crate) enum PaneResult {
         visibility: PaneVisibility,
         result: Result<(), ErrorReport>,
     },
-    /// The text of a notice was shown to the attached tmux clients. `unseen` is that text, or
-    /// `None` if the clients already display all panes that the notice is about.
+    /// A notice was shown to the attached tmux clients. `text_outside_tmux` is its text, which must
+    /// also be shown outside tmux. `None` if the clients already display all panes that the notice
+    /// is about.
     AttachedNotified {
-        unseen: Option<String>,
+        text_outside_tmux: Option<String>,
     },
     /// Hidden panes that a person has moved back.
     PanesVisible {

@@ -135,7 +135,7 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, report: ExitRepor
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExitCause {
     /// The agent's plan was approved, and the member is respawned in the approved mode.
-    Handover,
+    PlanApprovalRespawn,
     /// The agent failed, and nobody had asked it to end.
     Failure,
     /// The agent's tmux server ended, and nobody had asked the agent to end.
@@ -147,8 +147,8 @@ enum ExitCause {
 impl ExitCause {
     fn new(record: &AgentRecord, report: &ExitReport, shutdown: DaemonShutdown) -> ExitCause {
         let is_running = record.lifecycle.is_running();
-        if !shutdown.is_in_progress() && plan_approval_respawn::is_handover_pending(&record.lifecycle) {
-            ExitCause::Handover
+        if !shutdown.is_in_progress() && plan_approval_respawn::is_scheduled(&record.lifecycle) {
+            ExitCause::PlanApprovalRespawn
         } else if is_running && is_failure(report) && has_run(record, report) {
             ExitCause::Failure
         } else if is_running && *report == ExitReport::TmuxServerGone && has_run(record, report) {
@@ -169,7 +169,9 @@ struct ExitSummary {
 impl ExitSummary {
     fn new(lifecycle: &Lifecycle, cause: ExitCause, report: &ExitReport) -> ExitSummary {
         let (description, outcome, report_to) = match (cause, lifecycle) {
-            (ExitCause::Handover, _) => (PLAN_APPROVED.to_owned(), ExitOutcome::Completed, ReportTo::Nobody),
+            (ExitCause::PlanApprovalRespawn, _) => {
+                (PLAN_APPROVED.to_owned(), ExitOutcome::Completed, ReportTo::Nobody)
+            }
             (_, Lifecycle::Stopping(Stopping { process, stage, .. })) => match stage {
                 StopStage::Approved { .. } => {
                     let description = describe_approved_exit(&report.to_string());
@@ -187,7 +189,7 @@ impl ExitSummary {
                 StopStage::Requested(_) => {
                     (report.to_string(), classify_exit(report), ReportTo::LeadUnlessApproved)
                 }
-                StopStage::Terminating { cause: StopCause::Handover, .. } => {
+                StopStage::Terminating { cause: StopCause::PlanApprovalRespawn, .. } => {
                     (report.to_string(), classify_exit(report), ReportTo::Lead)
                 }
             },
@@ -208,7 +210,7 @@ fn start_next_spawn(
     let process = record.lifecycle.process();
     match cause {
         _ if process.on_exit == OnExit::Suspend => pending_respawns::suspend(context, record),
-        ExitCause::Handover => plan_approval_respawn::respawn_for_plan(context, record),
+        ExitCause::PlanApprovalRespawn => plan_approval_respawn::respawn_for_plan(context, record),
         ExitCause::Failure => match pending_respawns::respawn_after_failure(context, record) {
             // The restart policy allows no respawn. The member is suspended if the machine was
             // rebooted, or if no shim has ever reported the start of the agent.
@@ -218,7 +220,9 @@ fn start_next_spawn(
             next_spawn => next_spawn,
         },
         ExitCause::TmuxGone => match pending_respawns::respawn_after_failure(context, record) {
-            NextSpawn::NoRespawn | NextSpawn::GivenUp(_) => pending_respawns::suspend(context, record),
+            NextSpawn::NoRespawn | NextSpawn::RespawnsExhausted(_) => {
+                pending_respawns::suspend(context, record)
+            }
             next_spawn => next_spawn,
         },
         ExitCause::Other => NextSpawn::NoRespawn,
@@ -238,7 +242,9 @@ fn classify_exit(report: &ExitReport) -> ExitOutcome {
 fn exit_notice(report: &ExitReport, next_spawn: &NextSpawn) -> Option<NoticeKind> {
     match (report, next_spawn) {
         (ExitReport::TerminalGone, NextSpawn::NoRespawn) => Some(NoticeKind::Exited),
-        (_, NextSpawn::NoRespawn | NextSpawn::GivenUp(_)) => is_failure(report).then_some(NoticeKind::Exited),
+        (_, NextSpawn::NoRespawn | NextSpawn::RespawnsExhausted(_)) => {
+            is_failure(report).then_some(NoticeKind::Exited)
+        }
         (ExitReport::Rebooted | ExitReport::TmuxServerGone, NextSpawn::Suspended) => {
             Some(NoticeKind::Suspended)
         }

@@ -43,7 +43,8 @@ pub(crate) enum NextSpawn {
         attempt: u32,
         delay_ms: u64,
     },
-    GivenUp(String),
+    /// The member's spawns have failed too often. The text says how often.
+    RespawnsExhausted(String),
     /// The member waits for a client to resume it.
     Suspended,
 }
@@ -54,7 +55,7 @@ impl NextSpawn {
         match self {
             NextSpawn::NoRespawn => None,
             NextSpawn::Respawn { delay_ms, .. } => Some(format!("it is started again in {delay_ms} ms")),
-            NextSpawn::GivenUp(reason) => Some(format!("it is not started again: {reason}")),
+            NextSpawn::RespawnsExhausted(reason) => Some(format!("it is not started again: {reason}")),
             NextSpawn::Suspended => {
                 Some(format!("it is suspended; resume it with: teamctl up --resume -t {team}"))
             }
@@ -71,11 +72,11 @@ impl NextSpawn {
             ended_at: exit.ended_at,
             respawns_at: match self {
                 NextSpawn::Respawn { delay_ms, .. } => Some(exit.ended_at + delay_ms),
-                NextSpawn::NoRespawn | NextSpawn::GivenUp(_) | NextSpawn::Suspended => None,
+                NextSpawn::NoRespawn | NextSpawn::RespawnsExhausted(_) | NextSpawn::Suspended => None,
             },
             is_suspended: *self == NextSpawn::Suspended,
-            gave_up_because: match self {
-                NextSpawn::GivenUp(reason) => Some(reason.clone()),
+            respawns_exhausted_reason: match self {
+                NextSpawn::RespawnsExhausted(reason) => Some(reason.clone()),
                 NextSpawn::NoRespawn | NextSpawn::Respawn { .. } | NextSpawn::Suspended => None,
             },
             usage: record.usage(),
@@ -85,7 +86,7 @@ impl NextSpawn {
     /// The notice after a respawn that failed to start. `None` if another respawn follows.
     pub(crate) fn notice(&self) -> Option<NoticeKind> {
         match self {
-            NextSpawn::NoRespawn | NextSpawn::GivenUp(_) => Some(NoticeKind::Exited),
+            NextSpawn::NoRespawn | NextSpawn::RespawnsExhausted(_) => Some(NoticeKind::Exited),
             NextSpawn::Suspended => Some(NoticeKind::Suspended),
             NextSpawn::Respawn { .. } => None,
         }
@@ -97,7 +98,9 @@ impl NextSpawn {
             NextSpawn::Respawn { attempt, delay_ms } => {
                 Some(EventKind::MemberRespawnScheduled { attempt: *attempt, delay_ms: *delay_ms })
             }
-            NextSpawn::GivenUp(reason) => Some(EventKind::MemberRespawnsExhausted { reason: reason.clone() }),
+            NextSpawn::RespawnsExhausted(reason) => {
+                Some(EventKind::MemberRespawnsExhausted { reason: reason.clone() })
+            }
             NextSpawn::Suspended => Some(EventKind::MemberSuspended),
         }
     }
@@ -110,7 +113,7 @@ pub(crate) fn respawn_after_failure(context: &mut Context, record: &AgentRecord)
         return NextSpawn::NoRespawn;
     }
     let max_failures = max.map_or(RestartPolicy::DEFAULT_MAX, NonZeroU16::get);
-    let mut respawn = RespawnRecord { is_handover: false, ..record.respawn.clone() };
+    let mut respawn = RespawnRecord { follows_plan_approval: false, ..record.respawn.clone() };
     respawn.failed_at.retain(|failed_at| context.now.wall.saturating_sub(*failed_at) < FAILURE_WINDOW);
     respawn.failed_at.push(context.now.wall);
     let next_spawn = next_attempt(&respawn, max_failures);
@@ -134,7 +137,11 @@ pub(crate) fn suspend(context: &mut Context, record: &AgentRecord) -> NextSpawn 
     }
     context.state.pending_respawns.push(PendingRespawn {
         request: record.request.clone(),
-        respawn: RespawnRecord { failed_at: Vec::new(), is_handover: false, ..record.respawn.clone() },
+        respawn: RespawnRecord {
+            failed_at: Vec::new(),
+            follows_plan_approval: false,
+            ..record.respawn.clone()
+        },
         respawn_at: context.now.wall,
         start: RespawnStart::WhenResumed,
     });
@@ -197,7 +204,7 @@ pub(crate) fn restore_deadlines(state: &mut State, now: Now) {
 fn next_attempt(respawn: &RespawnRecord, max_failures: u16) -> NextSpawn {
     let failures = respawn.failed_at.len();
     if failures > usize::from(max_failures) {
-        return NextSpawn::GivenUp(format!("it failed {failures} times in an hour"));
+        return NextSpawn::RespawnsExhausted(format!("it failed {failures} times in an hour"));
     }
     let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX);
     let delay_ms = INITIAL_BACKOFF.saturating_mul(2_u64.saturating_pow(doublings)).min(MAX_BACKOFF);

@@ -11,7 +11,9 @@ use crate::core::effect::Effect;
 use crate::core::event_time::Now;
 use crate::core::hook_long_poll::release_long_poll;
 use crate::core::id::SpawnId;
-use crate::core::lifecycle::{Handover, Lifecycle, ShutdownRequests, StopCause, StopStage, Stopping};
+use crate::core::lifecycle::{
+    Lifecycle, PlanApprovalRespawn, ShutdownRequests, StopCause, StopStage, Stopping,
+};
 use crate::core::members::pending_respawns::NextSpawn;
 use crate::core::members::termination::{send_terminate, termination};
 use crate::core::roster::record::{AgentRecord, ApprovalDelivery};
@@ -36,15 +38,16 @@ const SUBMIT_GRACE: u64 = 500;
 /// Records that a member's plan was approved, and schedules the end of its agent and the respawn in
 /// the approved `mode`. Does nothing for a program that can change its permission mode while it
 /// runs.
-pub(crate) fn schedule_handover(agent: &mut Agent, mode: PermissionMode, now: Now) {
+pub(crate) fn schedule(agent: &mut Agent, mode: PermissionMode, now: Now) {
     let record = &agent.record;
-    let approved_launches = &record.request.approved;
+    let approved_launches = &record.request.launches_after_approval;
     if record.can_respawn() && !approved_launches.is_empty() && record.respawn.approved_mode.is_none() {
         let mode = if approved_launches.contains_key(mode.as_str()) { mode } else { PermissionMode::Default };
         agent.record.respawn.approved_mode = Some(mode);
         let grace =
             if agent.record.request.delivery == Delivery::Hook { HOOK_WRITE_GRACE } else { SUBMIT_GRACE };
-        agent.record.lifecycle.process_mut().handover = Some(Handover { deadline: now.mono + grace });
+        agent.record.lifecycle.process_mut().plan_approval_respawn =
+            Some(PlanApprovalRespawn { deadline: now.mono + grace });
     }
 }
 
@@ -52,29 +55,29 @@ pub(crate) fn schedule_handover(agent: &mut Agent, mode: PermissionMode, now: No
 /// monotonic clock. The delay after the approval lets the program finish its turn, so that no hook
 /// is killed while it writes a file. 0 (at once) while a hook waits in a long poll, because the
 /// program writes no files then. `None` if no such respawn is pending.
-pub(crate) fn handover_deadline(agent: &Agent) -> Option<u64> {
-    let handover = agent.record.lifecycle.process().handover?;
-    Some(if agent.long_poll.waiting.is_some() { 0 } else { handover.deadline })
+pub(crate) fn deadline(agent: &Agent) -> Option<u64> {
+    let respawn = agent.record.lifecycle.process().plan_approval_respawn?;
+    Some(if agent.long_poll.waiting.is_some() { 0 } else { respawn.deadline })
 }
 
-/// Lets a pending handover (the end and respawn of the agent) start at once, because the program
-/// has written the result of its turn.
-pub(crate) fn end_handover_grace(agent: &mut Agent) {
+/// Lets a scheduled respawn begin at once, because the program has written the result of its turn.
+pub(crate) fn end_grace(agent: &mut Agent) {
     // Mutable access copies the record if the files thread is just saving it (see `SharedRecord`).
-    // So the record is accessed mutably only if a handover is pending.
-    if agent.record.lifecycle.process().handover.is_some() {
-        agent.record.lifecycle.process_mut().handover = Some(Handover { deadline: 0 });
+    // So the record is accessed mutably only if a respawn is scheduled.
+    if agent.record.lifecycle.process().plan_approval_respawn.is_some() {
+        agent.record.lifecycle.process_mut().plan_approval_respawn =
+            Some(PlanApprovalRespawn { deadline: 0 });
     }
 }
 
-/// Terminates the agent that has planned.
-pub(crate) fn start_handover(context: &mut Context, id: &SpawnId) {
+/// Terminates the agent whose plan was approved. Its exit is followed by the respawn.
+pub(crate) fn terminate_agent(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Lifecycle::Running(process) = &mut agent.record.lifecycle else { return };
     agent.record.lifecycle = Lifecycle::Stopping(Stopping {
         process: std::mem::take(process),
         shutdown: ShutdownRequests::default(),
-        stage: termination(StopCause::Handover, context.now),
+        stage: termination(StopCause::PlanApprovalRespawn, context.now),
     });
     release_long_poll(&mut agent.long_poll, LongPollEnd::AgentExited, &mut context.effects);
     context.state.has_roster_changed = true;
@@ -83,14 +86,14 @@ pub(crate) fn start_handover(context: &mut Context, id: &SpawnId) {
 
 /// Whether the exit of the agent is followed by a respawn in the mode that was approved with its
 /// plan. A shutdown request or a kill in the meantime cancels that respawn.
-pub(crate) fn is_handover_pending(lifecycle: &Lifecycle) -> bool {
+pub(crate) fn is_scheduled(lifecycle: &Lifecycle) -> bool {
     match lifecycle {
         Lifecycle::Running(process)
         | Lifecycle::Stopping(Stopping {
             process,
-            stage: StopStage::Terminating { cause: StopCause::Handover, .. },
+            stage: StopStage::Terminating { cause: StopCause::PlanApprovalRespawn, .. },
             ..
-        }) => process.handover.is_some(),
+        }) => process.plan_approval_respawn.is_some(),
         _ => false,
     }
 }
@@ -108,7 +111,7 @@ pub(crate) fn respawn_for_plan(context: &mut Context, record: &AgentRecord) -> N
         .push(Effect::log_member(record, EventKind::MemberRespawnScheduled { attempt, delay_ms: 0 }));
     context.state.pending_respawns.push(PendingRespawn {
         request: record.request.clone(),
-        respawn: RespawnRecord { is_handover: true, ..record.respawn.clone() },
+        respawn: RespawnRecord { follows_plan_approval: true, ..record.respawn.clone() },
         respawn_at: context.now.wall,
         start: RespawnStart::WhenNameFree,
     });

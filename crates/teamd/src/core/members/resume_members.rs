@@ -62,20 +62,20 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
     due.sort_by_key(|pending| pending.respawn.first_spawned_at);
     for mut pending in due {
         let request = &pending.request;
-        let holder = context.state.member(&request.team, &request.name);
-        // The name may be free soon if its holder exits or is still starting.
-        let is_soon_free = holder.map(|agent| !agent.record.lifecycle.has_agent());
-        match is_soon_free.or_else(|| is_deletion_undecided(context.state, &request.team)) {
-            // Another member has taken the name.
-            Some(false) => {}
-            Some(true) => {
+        match name_availability(context.state, request) {
+            NameAvailability::Taken => {}
+            NameAvailability::Undecided => {
                 pending.start = RespawnStart::At(context.now.mono + NAME_BUSY_RETRY);
                 context.state.pending_respawns.push(pending);
             }
-            None if is_exhausted(context.state, &request.team) => suspend_again(context, pending),
-            None if has_used_share(context.state, &pending) => suspend_again(context, pending),
-            None if context.state.teams.get(&request.team).is_none_or(|team| team.deletion.is_some()) => {}
-            None => spawn::respawn(context, pending),
+            NameAvailability::Free if is_exhausted(context.state, &request.team) => {
+                suspend_again(context, pending);
+            }
+            NameAvailability::Free if has_used_share(context.state, &pending) => {
+                suspend_again(context, pending);
+            }
+            NameAvailability::Free if is_deleted(context.state, &request.team) => {}
+            NameAvailability::Free => spawn::respawn(context, pending),
         }
         context.state.has_roster_changed = true;
     }
@@ -104,9 +104,31 @@ fn suspend_again(context: &mut Context, mut pending: PendingRespawn) {
     context.state.pending_respawns.push(pending);
 }
 
-/// `Some(true)` while the daemon checks whether the team can be deleted, because a respawn must
-/// wait for the result. Otherwise `None`.
-fn is_deletion_undecided(state: &State, team: &TeamName) -> Option<bool> {
-    let is_checking = state.teams.get(team).is_some_and(|team| team.deletion == Some(Deletion::Checking));
-    is_checking.then_some(true)
+/// Whether a respawn can have the name of its member.
+enum NameAvailability {
+    Free,
+    /// The name may be free soon: its holder exits or is still starting, or the daemon checks
+    /// whether the team can be deleted.
+    Undecided,
+    /// Another member has taken the name.
+    Taken,
+}
+
+fn name_availability(state: &State, request: &SpawnRequest) -> NameAvailability {
+    match state.member(&request.team, &request.name) {
+        Some(holder) if holder.record.lifecycle.has_agent() => NameAvailability::Taken,
+        Some(_) => NameAvailability::Undecided,
+        None if is_deletion_checked(state, &request.team) => NameAvailability::Undecided,
+        None => NameAvailability::Free,
+    }
+}
+
+/// Whether the daemon is checking whether the team can be deleted.
+fn is_deletion_checked(state: &State, team: &TeamName) -> bool {
+    state.teams.get(team).is_some_and(|team| team.deletion == Some(Deletion::Checking))
+}
+
+/// Whether the team is gone or is being deleted.
+fn is_deleted(state: &State, team: &TeamName) -> bool {
+    state.teams.get(team).is_none_or(|team| team.deletion.is_some())
 }

@@ -294,8 +294,8 @@ fn tighten_stop(stopping: &mut Stopping, terms: &ShutdownTerms, deadline: u64, n
         }
         // The agent is being terminated already, for the respawn in another mode. The request only
         // cancels that respawn.
-        StopStage::Terminating { cause: StopCause::Handover, .. } => {
-            stopping.process.handover = None;
+        StopStage::Terminating { cause: StopCause::PlanApprovalRespawn, .. } => {
+            stopping.process.plan_approval_respawn = None;
             stopping.stage = termination::termination(StopCause::Approved, now);
             true
         }

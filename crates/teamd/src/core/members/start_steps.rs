@@ -29,7 +29,7 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 use protocol::id::AgentId;
 use protocol::permission_mode::PermissionMode;
-use protocol::shim_turn_program::TurnProgram;
+use protocol::turn_program::TurnProgram;
 
 /// How long a spawn that is ready to register its member waits for other spawns, in milliseconds.
 /// About a dozen panes open in that time. Their members are then registered together, with one
@@ -211,7 +211,7 @@ fn start_agent_message(state: &State, spawn: &SpawnId, lead_session: &str) -> Op
     if let (Some(path), Some(programs)) = (env.get_mut("PATH"), state.settings.teamctl_program.parent()) {
         append_to_path(path, &programs.to_string_lossy());
     }
-    let setup = turn_program(record).map(|program| TurnSetup {
+    let turn_setup = turn_program(record).map(|program| TurnSetup {
         program,
         root: state.settings.root.clone(),
         team: request.team.clone(),
@@ -229,7 +229,7 @@ fn start_agent_message(state: &State, spawn: &SpawnId, lead_session: &str) -> Op
         cwd: request.cwd.clone(),
         env,
         state_dir: state.settings.state_dir.clone(),
-        setup: setup.map(Box::new),
+        turn_setup: turn_setup.map(Box::new),
     })
 }
 
@@ -414,7 +414,7 @@ pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, error: ErrorRep
 fn fail_respawn(context: &mut Context, record: &SharedRecord, error: &ErrorReport) -> Option<ExitRecord> {
     let next_spawn = match pending_respawns::respawn_after_failure(context, record) {
         // The cause of the failure may go away later. A client can then resume the member.
-        NextSpawn::NoRespawn | NextSpawn::GivenUp(_) if record.can_respawn() => {
+        NextSpawn::NoRespawn | NextSpawn::RespawnsExhausted(_) if record.can_respawn() => {
             pending_respawns::suspend(context, record)
         }
         next_spawn => next_spawn,

@@ -28,7 +28,7 @@ pub(crate) fn terminate(context: &mut Context, id: &SpawnId) {
     }
     let lifecycle = &mut agent.record.lifecycle;
     let mut process = lifecycle.take_process();
-    process.handover = None;
+    process.plan_approval_respawn = None;
     let shutdown = lifecycle.take_shutdown();
     *lifecycle = Lifecycle::Stopping(Stopping {
         process,

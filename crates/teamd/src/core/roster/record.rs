@@ -8,7 +8,7 @@ use protocol::color::Color;
 use protocol::control::{Backend, Process, SpawnRequest};
 use protocol::id::TaskId;
 use protocol::permission_mode::PermissionMode;
-use protocol::shim_turn_program::TurnProgram;
+use protocol::turn_program::TurnProgram;
 use protocol::usage::Usage;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};

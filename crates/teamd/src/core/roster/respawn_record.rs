@@ -38,7 +38,7 @@ pub(crate) struct RespawnRecord {
     pub(crate) approved_mode: Option<PermissionMode>,
     /// Whether the spawn before this one was ended because its plan was approved.
     #[serde(default)]
-    pub(crate) is_handover: bool,
+    pub(crate) follows_plan_approval: bool,
     /// Whether the pane was hidden at the end of the last spawn. The pane of the next spawn is hidden, too.
     #[serde(default)]
     pub(crate) is_hidden: bool,
@@ -48,7 +48,7 @@ impl RespawnRecord {
     /// The command line of a spawn that follows the approval of a plan. `None` if no plan was
     /// approved, or if the spawn request has no command line for the approved mode.
     pub(crate) fn approved_launch<'r>(&self, request: &'r SpawnRequest) -> Option<&'r LaunchArgv> {
-        request.approved.get(self.approved_mode?.as_str())
+        request.launches_after_approval.get(self.approved_mode?.as_str())
     }
 }
 

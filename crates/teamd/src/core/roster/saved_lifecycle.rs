@@ -63,7 +63,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 mod tests {
     use super::*;
     use crate::core::exit_record::{ExitOutcome, ReportTo};
-    use crate::core::lifecycle::{Handover, OnExit, PendingShutdown, StopCause, WithoutApproval};
+    use crate::core::lifecycle::{OnExit, PendingShutdown, PlanApprovalRespawn, StopCause, WithoutApproval};
     use protocol::control::{ExitReport, Process};
     use protocol::id::RequestId;
 
@@ -74,7 +74,7 @@ mod tests {
             agent_pid: Some(8),
             exit_report: Some(ExitReport::TerminalGone),
             on_exit: OnExit::Suspend,
-            handover: Some(Handover { deadline: 5 }),
+            plan_approval_respawn: Some(PlanApprovalRespawn { deadline: 5 }),
         }
     }
 
@@ -108,7 +108,7 @@ mod tests {
             stopping(StopStage::Requested(pending)),
             stopping(StopStage::Approved { deadline: 5 }),
             stopping(StopStage::Terminating { cause: StopCause::Forced, deadline: 5 }),
-            stopping(StopStage::Terminating { cause: StopCause::Handover, deadline: 5 }),
+            stopping(StopStage::Terminating { cause: StopCause::PlanApprovalRespawn, deadline: 5 }),
             Lifecycle::Exited(Exited::new(process(), ShutdownRequests::default(), Some(exit))),
             Lifecycle::Exited(Exited::new(process(), ShutdownRequests::default(), None)),
         ] {
@@ -121,7 +121,7 @@ mod tests {
     fn forget_connections_and_deadlines(lifecycle: &mut Lifecycle) {
         let process = lifecycle.process_mut();
         process.conn = None;
-        process.handover = Some(Handover { deadline: 0 });
+        process.plan_approval_respawn = Some(PlanApprovalRespawn { deadline: 0 });
         if let Lifecycle::Stopping(Stopping { stage, .. }) = lifecycle {
             match stage {
                 StopStage::Requested(pending) => (pending.deadline, pending.resend_at) = (0, 0),

@@ -11,7 +11,7 @@ const MAX_CLOCK_ADJUSTMENT: u64 = 1_000;
 #[derive(Debug, Default)]
 pub(crate) struct SleepClock {
     latest: Option<Now>,
-    since: u64,
+    awake_since: u64,
 }
 
 impl SleepClock {
@@ -24,13 +24,13 @@ impl SleepClock {
             now.wall.saturating_sub(before.wall) > passed.saturating_add(MAX_CLOCK_ADJUSTMENT)
         };
         let slept = self.latest.replace(now).is_some_and(has_slept);
-        self.since = if slept { now.wall } else { self.since.min(now.wall) };
+        self.awake_since = if slept { now.wall } else { self.awake_since.min(now.wall) };
     }
 
     /// When the machine last woke from sleep, in milliseconds since the epoch. 0 if the machine has
     /// not slept since the daemon started.
     pub(crate) fn awake_since(&self) -> u64 {
-        self.since
+        self.awake_since
     }
 }
 

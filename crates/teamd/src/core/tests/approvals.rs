@@ -61,7 +61,7 @@ fn find_answer(state: &mut State, by: AnsweredBy) -> Vec<Effect> {
         request_id: request,
         approved: true,
         answered_by: by,
-        asked_at: 0,
+        last_asked_at: 0,
     }];
     let scan = RequestScanResult { answered, ..RequestScanResult::default() };
     handle_event(

@@ -115,11 +115,11 @@ fn reports_of_an_earlier_spawn_are_ignored() {
 fn status_shows_whether_a_hook_waits() {
     let mut state = new_state();
     let (_, token) = start_hook_member(&mut state, "ann", 1);
-    assert!(member_status(&mut state).evidence.contains("none of its hooks has reported yet"));
+    assert!(member_status(&mut state).activity_reason.contains("none of its hooks has reported yet"));
     end_turn_and_wait(&mut state, 71, &token);
-    assert!(member_status(&mut state).evidence.ends_with("; its hook waits for mail"));
+    assert!(member_status(&mut state).activity_reason.ends_with("; its hook waits for mail"));
     send_hook_event(&mut state, &token, turn_started("x".to_owned()));
-    assert!(member_status(&mut state).evidence.ends_with("; its hook looks for mail at its end"));
+    assert!(member_status(&mut state).activity_reason.ends_with("; its hook looks for mail at its end"));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use protocol::event::EventKind;
 use protocol::member_request::MemberRequestKind;
 use protocol::payload::Payload;
 use protocol::permission_mode::PermissionMode;
-use protocol::shim_turn_program::{DrivenProgram, TurnProgram};
+use protocol::turn_program::{DrivenProgram, TurnProgram};
 
 fn start_native_member(state: &mut State) -> SpawnId {
     let ann = start_member(state, "ann", 50);

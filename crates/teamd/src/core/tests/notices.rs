@@ -175,7 +175,7 @@ fn turn_without_output_causes_one_notice_across_daemons_once_its_shim_has_reconn
     assert_eq!(notices_without_output(&mut state, 700_000).len(), 1);
     handle_event(
         &mut state,
-        CoreEvent::PaneJobDone(PaneResult::AttachedNotified { unseen: None }),
+        CoreEvent::PaneJobDone(PaneResult::AttachedNotified { text_outside_tmux: None }),
         now_at(700_000),
     );
     let reconnect_shim = |state: &mut State, number, since| {
@@ -253,7 +253,7 @@ fn next_daemon_shows_the_notices_that_were_not_shown() {
     );
     let effects = handle_event(
         &mut state,
-        CoreEvent::PaneJobDone(PaneResult::AttachedNotified { unseen: Some(texts[0].clone()) }),
+        CoreEvent::PaneJobDone(PaneResult::AttachedNotified { text_outside_tmux: Some(texts[0].clone()) }),
         NOW,
     );
     let [Effect::File(FileJob::SaveRoster(roster)), Effect::ShowNotice { .. }] = &effects[..] else {
@@ -288,7 +288,11 @@ fn dialog_causes_one_notice_across_daemons() {
     };
     let dialog = || HookEvent::DialogShown { text: "may it?".to_owned() };
     assert_eq!(shown_notices(&report_hook(&mut state, dialog())).len(), 1);
-    handle_event(&mut state, CoreEvent::PaneJobDone(PaneResult::AttachedNotified { unseen: None }), NOW);
+    handle_event(
+        &mut state,
+        CoreEvent::PaneJobDone(PaneResult::AttachedNotified { text_outside_tmux: None }),
+        NOW,
+    );
     let mut next_state = restart_daemon(&state);
     assert!(shown_notices(&report_hook(&mut next_state, dialog())).is_empty());
     report_hook(&mut next_state, HookEvent::TurnEnded);
@@ -343,8 +347,9 @@ fn notice_is_shown_outside_tmux_only_if_no_attached_client_has_seen_it() {
     let shows_notice =
         |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::ShowNotice { .. }));
     assert!(!shows_notice(&effects));
-    let unseen_notice = CoreEvent::PaneJobDone(PaneResult::AttachedNotified { unseen: Some("x".into()) });
-    assert!(shows_notice(&handle_event(&mut state, unseen_notice, NOW)));
+    let notice_outside_tmux =
+        CoreEvent::PaneJobDone(PaneResult::AttachedNotified { text_outside_tmux: Some("x".into()) });
+    assert!(shows_notice(&handle_event(&mut state, notice_outside_tmux, NOW)));
 }
 
 /// Without tmux, no client is attached.

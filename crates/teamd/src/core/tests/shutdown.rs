@@ -453,7 +453,8 @@ fn recover_shutdown_changes_only_stopping_agents() {
         stopping(StopStage::Requested(PendingShutdown { reason, deadline, resend_at, without_approval }))
     };
     let approved = |deadline| stopping(StopStage::Approved { deadline });
-    let terminating = |deadline| stopping(StopStage::Terminating { cause: StopCause::Handover, deadline });
+    let terminating =
+        |deadline| stopping(StopStage::Terminating { cause: StopCause::PlanApprovalRespawn, deadline });
     let starting = Lifecycle::Starting(Starting {
         process: process(),
         reply_to: Some(1),

@@ -260,7 +260,7 @@ fn suspended_member_stays_among_the_past_members() {
             ended_at: 1,
             respawns_at: None,
             is_suspended: false,
-            gave_up_because: None,
+            respawns_exhausted_reason: None,
             usage: protocol::usage::Usage::default(),
         };
         state.add_past_member(&survey_team(), past);

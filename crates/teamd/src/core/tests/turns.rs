@@ -12,8 +12,8 @@ use protocol::control::{
     ExchangePause, FailedTurnsPause, LocatePaneReply, MemberAddress, MemberFlag, TurnPause, TurnStatus,
 };
 use protocol::payload::IdleReason;
-use protocol::shim_turn_program::{TurnProgram, Worker};
 use protocol::task::Task;
+use protocol::turn_program::{TurnProgram, Worker};
 use std::sync::Arc;
 
 pub(crate) fn worker_request(name: &str, change: impl FnOnce(&mut SpawnRequest)) -> Request {
@@ -187,7 +187,7 @@ fn turn_is_logged_once_and_shown_in_status() {
     );
     let effects = send_call(&mut state, 9, Request::Status);
     let Some(Reply::Status(status)) = reply_value(&effects, 9) else { panic!("{effects:?}") };
-    assert_eq!(status.teams[0].members[0].evidence, "turn 2, pid 7: task 1: x");
+    assert_eq!(status.teams[0].members[0].activity_reason, "turn 2, pid 7: task 1: x");
     let mut idle = turn_state(Activity::Idle, 2);
     idle.shutdown_requested = true;
     assert_eq!(logged_event_kinds(&report_turn(&mut state, 50, idle)), ["member_idle"]);
@@ -254,13 +254,13 @@ fn failed_spawn_is_respawned_with_its_session() {
     handle_event(&mut state, pane_opened(&respawn, pid), NOW);
     handle_event(&mut state, shim_connected(&respawn, 60, pid, None), NOW);
     let effects = handle_event(&mut state, member_registered(&respawn), NOW);
-    let setup = effects.iter().find_map(|effect| match effect {
-        Effect::SendToShim { message: ToShim::StartAgent(start), .. } => start.setup.clone(),
+    let turn_setup = effects.iter().find_map(|effect| match effect {
+        Effect::SendToShim { message: ToShim::StartAgent(start), .. } => start.turn_setup.clone(),
         _ => None,
     });
-    let setup = setup.expect("the shim is told to start the agent");
-    assert!(setup.is_respawn && setup.prompt.is_empty());
-    assert_eq!(setup.session_id.as_deref(), Some("s-1"));
+    let turn_setup = turn_setup.expect("the shim is told to start the agent");
+    assert!(turn_setup.is_respawn && turn_setup.prompt.is_empty());
+    assert_eq!(turn_setup.session_id.as_deref(), Some("s-1"));
     assert!(state.teams[&survey_team()].past_members.is_empty(), "the member runs again");
 }
 
@@ -452,7 +452,7 @@ fn third_failed_turn_and_the_last_one_are_reported_once() {
     assert_eq!(report(33, None), ["member_turns_failed"]);
     let effects = send_call(&mut state, 9, Request::Status);
     let Some(Reply::Status(status)) = reply_value(&effects, 9) else { panic!("no status") };
-    assert_eq!(status.teams[0].members[0].flags, [MemberFlag::GaveUp]);
+    assert_eq!(status.teams[0].members[0].flags, [MemberFlag::TurnsStopped]);
     assert_eq!(state.notices.pending().len(), 2);
 }
 

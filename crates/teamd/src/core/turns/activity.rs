@@ -3,8 +3,9 @@
 //! Who decides that a member is idle depends on its delivery:
 //!
 //! - `turn` and `acp`: the shim, which runs each turn and reports its end (`apply_turn_state`).
-//! - `hook`: a hook that starts a long poll (`wait_for_agent` in `core/hooks`). The report that a
-//!   turn has ended is not enough, because the hook may still deliver a message and so continue.
+//! - `hook`: a hook that starts a long poll (`start_agent_long_poll` in `core/hooks`). The report
+//!   that a turn has ended is not enough, because the hook may still deliver a message and so
+//!   continue.
 //!   A program that has started without a prompt is idle when its first hook reports.
 //! - `native`: the program itself, by `isActive` in config.json or by an `idle_notification` in the
 //!   lead's inbox (`apply_native_activity`).

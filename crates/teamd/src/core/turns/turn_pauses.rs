@@ -39,7 +39,7 @@ pub(crate) fn report_pause(
 pub(crate) fn pause_flag(agent: &Agent) -> Option<MemberFlag> {
     pause(agent.turn.as_ref()).map(|pause| match pause.until() {
         Some(_) => MemberFlag::Paused,
-        None => MemberFlag::GaveUp,
+        None => MemberFlag::TurnsStopped,
     })
 }
 

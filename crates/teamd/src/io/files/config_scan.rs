@@ -137,7 +137,7 @@ impl FilesThread {
     /// A backup that is left from an earlier team with the same name is removed. If the team has no
     /// backup, none is created, because another program created the team.
     fn update_backup(&mut self, name: &TeamName, config: &CachedConfig, roster_names: &[AgentName]) {
-        if self.config_backups.get(name) == Some(&config.origin()) {
+        if self.config_backups.get(name) == Some(&config.base_version()) {
             return;
         }
         let Some(old_backup) = self.read_backup(name) else { return };
@@ -149,7 +149,7 @@ impl FilesThread {
         let Ok(backup) = without_members(config.text(), roster_names) else { return };
         let saved = if backup == old_backup { Ok(()) } else { self.save_backup(name, &backup) };
         if self.log_error("save a config backup", saved).is_some() {
-            self.config_backups.insert(name.clone(), config.origin());
+            self.config_backups.insert(name.clone(), config.base_version());
         }
     }
 }

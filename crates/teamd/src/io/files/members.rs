@@ -75,7 +75,7 @@ impl FilesThread {
             EarlierMessages::Keep => discard_unread(&inbox, is_payload)?,
             EarlierMessages::Discard => inbox.mark_all_read()?,
         }
-        if record.respawn.is_handover && record.approval_delivery == ApprovalDelivery::Message {
+        if record.respawn.follows_plan_approval && record.approval_delivery == ApprovalDelivery::Message {
             repeat_approval(&inbox, *at)?;
         }
         if (!is_respawn || starts_new_session(record)) && !record.request.prompt.is_empty() {

@@ -196,7 +196,9 @@ impl PaneManager {
                 let is_shown = self.connect().and_then(|server| server.show_message(&text, &panes));
                 let is_shown =
                     is_shown.inspect_err(|error| tracing::debug!("cannot notify attached clients: {error}"));
-                Some(PaneResult::AttachedNotified { unseen: (!is_shown.unwrap_or_default()).then_some(text) })
+                Some(PaneResult::AttachedNotified {
+                    text_outside_tmux: (!is_shown.unwrap_or_default()).then_some(text),
+                })
             }
             PaneJob::InspectPane { spawn, pane } => {
                 Some(PaneResult::PaneInspected { spawn, presence: self.inspect(&pane) })

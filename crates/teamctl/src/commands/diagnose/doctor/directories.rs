@@ -138,7 +138,11 @@ fn check_corrupt_copies(directory: &Path, report: &mut DoctorReport) {
         0 => report.ok("corrupt_copies", "no damaged file was set aside"),
         count => {
             let message = format!("copies of damaged files are in {}: {count}", directory.display());
-            report.warn("corrupt_copies", message, "they hold what was damaged; if the originals work again, remove them; see docs/troubleshooting.md");
+            report.warn(
+                "corrupt_copies",
+                message,
+                "once the original files work again, remove the copies; see docs/troubleshooting.md",
+            );
         }
     }
 }

@@ -70,7 +70,7 @@ impl MessageReply {
         let summary = self.summary.as_ref().map_or_else(String::new, |summary| format!(": {summary}"));
         match self.kind.as_str() {
             "text" => format!("by {to} with {id}{summary}"),
-            "idle_notification" => format!("by {to}'s word that it is idle, {id}"),
+            "idle_notification" => format!("by {to} with an idle notification, {id}"),
             kind => format!("by {to} with a {kind}, {id}"),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::cause::Cause;
 use crate::output::{print_line, sanitize};
-use protocol::single_line_and_shell_quote::single_line;
+use protocol::single_line::single_line;
 use serde::Serialize;
 
 /// A cause as it is printed. The keys are those of `--json`.

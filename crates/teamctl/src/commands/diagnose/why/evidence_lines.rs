@@ -32,7 +32,7 @@ pub(super) fn count_noun(count: usize, noun: &str) -> String {
 /// Why the daemon counts the member as active or idle, and since when.
 pub(super) fn activity_line(evidence: &Evidence) -> Option<String> {
     let agent = evidence.agent.as_ref()?;
-    Some(with_time(&format!("{}; since", agent.evidence), agent.activity_since, evidence))
+    Some(with_time(&format!("{}; since", agent.activity_reason), agent.activity_since, evidence))
 }
 
 /// The state of a server that does not answer.

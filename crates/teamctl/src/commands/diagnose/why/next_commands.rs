@@ -5,7 +5,7 @@ use super::cause::Cause;
 use super::evidence::{Evidence, OpenRequestEvidence};
 use super::system_probe::ServerState;
 use protocol::name::AgentName;
-use protocol::single_line_and_shell_quote::shell_quote;
+use protocol::shell_quote::shell_quote;
 use protocol::task::{Task, TaskStatus};
 use std::path::Path;
 

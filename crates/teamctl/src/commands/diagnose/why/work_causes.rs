@@ -12,7 +12,7 @@ use protocol::control::{Activity, ExchangePause, FailedTurnsPause, MemberFlag, M
 use protocol::delivery::{Delivery, DeliveryPoint};
 use protocol::name::AgentName;
 use protocol::payload::IdleReason;
-use protocol::single_line_and_shell_quote::single_line;
+use protocol::single_line::single_line;
 use protocol::task::{Task, TaskStatus, WaitCycle, find_task, wait_cycles};
 
 /// How long a message to an idle member may stay unread, in ms, before `why` reports it as
@@ -174,7 +174,7 @@ fn undelivered_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagno
     let sent_at = oldest.sent_at.unwrap_or(0);
     let delivery = match agent.delivery {
         Delivery::Pull => "its delivery is pull: its program has to read its inbox itself".to_owned(),
-        delivery => format!("its delivery is {}; {}", delivery.as_str(), agent.evidence),
+        delivery => format!("its delivery is {}; {}", delivery.as_str(), agent.activity_reason),
     };
     let unread = count_noun(overdue.len(), "message");
     let sentence = format!("{} has {unread} unread, which teamd has not delivered.", evidence.name);

@@ -77,7 +77,7 @@ fn approval_that_was_read_is_sent_again_to_the_spawn_that_works_by_it() {
     inbox.append_all(&[answer("team-lead"), answer("bob")]).unwrap();
     inbox.mark_all_read().unwrap();
     let mut record = new_record("ann", 8);
-    (record.respawn.respawns, record.respawn.is_handover) = (1, true);
+    (record.respawn.respawns, record.respawn.follows_plan_approval) = (1, true);
     record.request_mut().delivery = Delivery::Pull;
     register(&mut files, record.clone());
     let unread = inbox.read_unread().unwrap();

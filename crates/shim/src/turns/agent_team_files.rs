@@ -1,4 +1,4 @@
-//! Everything that one agent reads and writes in the team files: the agent's inbox, its tasks, and
+//! The team files as one agent reads and writes them: the agent's inbox, its tasks, and
 //! its messages to the lead.
 
 use super::inbox_action::{answers_to_request, permission_answers, shutdown_requests};
@@ -29,7 +29,7 @@ const MAX_UNSENT: usize = 256;
 
 /// The team files, as one agent uses them.
 #[derive(Debug)]
-pub(crate) struct TeamFiles {
+pub(crate) struct AgentTeamFiles {
     team: Team,
     me: AgentName,
     color: Option<String>,
@@ -54,9 +54,9 @@ pub(crate) struct TeamFiles {
     unsettled: BTreeSet<TaskId>,
 }
 
-impl TeamFiles {
-    pub(crate) fn new(team: Team, me: AgentName, color: Option<String>) -> TeamFiles {
-        TeamFiles {
+impl AgentTeamFiles {
+    pub(crate) fn new(team: Team, me: AgentName, color: Option<String>) -> AgentTeamFiles {
+        AgentTeamFiles {
             team,
             me,
             color,
@@ -74,8 +74,8 @@ impl TeamFiles {
 
     /// Sets a client that asks the daemon for the next task. If the daemon replies, the task list
     /// need not be read.
-    pub(crate) fn with_next_task_client(self, client: NextTaskClient) -> TeamFiles {
-        TeamFiles { next_task_client: Some(client), ..self }
+    pub(crate) fn with_next_task_client(self, client: NextTaskClient) -> AgentTeamFiles {
+        AgentTeamFiles { next_task_client: Some(client), ..self }
     }
 
     pub(super) fn team(&self) -> &Team {
@@ -121,7 +121,7 @@ impl TeamFiles {
         Ok(self.pending.clone())
     }
 
-    /// The unread entries as of the last call of [`TeamFiles::unread`].
+    /// The unread entries as of the last call of [`AgentTeamFiles::unread`].
     pub(super) fn pending(&self) -> &[InboxEntry] {
         &self.pending
     }
@@ -290,8 +290,8 @@ impl TeamFiles {
                 None => self.claim_next()?,
             });
         }
-        let settled = |id| self.unsettled.contains(&id);
-        self.claim_result(self.team.tasks().resume_or_claim(&self.me, settled, || self.next_task_hint()))
+        let is_unsettled = |id| self.unsettled.contains(&id);
+        self.claim_result(self.team.tasks().resume_or_claim(&self.me, is_unsettled, || self.next_task_hint()))
     }
 
     /// Asks the daemon for the next task. `NextTaskHint::Unknown` if the task list must be read

@@ -22,7 +22,7 @@ const WAITS: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(2
 ///
 /// `WouldBlock` at once if another process holds the exclusive lock, or after two seconds if
 /// readers still have shared locks; the errors of the system.
-pub fn lock_between_readers(mut file: File) -> Result<Flock, TryLockError> {
+pub fn try_lock_exclusive_despite_readers(mut file: File) -> Result<Flock, TryLockError> {
     let mut backoff = Backoff::new(READERS_TIMEOUT, WAITS[0], WAITS[1]);
     loop {
         file = match Flock::try_lock(file) {
@@ -47,8 +47,8 @@ mod tests {
     fn only_an_exclusive_lock_is_an_error_at_once() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let open_file = || File::open(file.path()).unwrap();
-        let lock = lock_between_readers(open_file()).unwrap();
-        assert!(matches!(lock_between_readers(open_file()), Err(TryLockError::WouldBlock)));
+        let lock = try_lock_exclusive_despite_readers(open_file()).unwrap();
+        assert!(matches!(try_lock_exclusive_despite_readers(open_file()), Err(TryLockError::WouldBlock)));
         drop(lock);
         let reader = open_file();
         reader.try_lock_shared().unwrap();
@@ -60,7 +60,7 @@ mod tests {
             reader.unlock()
         });
         assert!(
-            lock_between_readers(open_file()).is_ok(),
+            try_lock_exclusive_despite_readers(open_file()).is_ok(),
             "the lock is tried again until the reader is done"
         );
         reader_thread.join().unwrap().unwrap();

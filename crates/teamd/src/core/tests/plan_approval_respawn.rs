@@ -26,7 +26,7 @@ fn planner_request(delivery: Delivery) -> Request {
     (request.argv, request.mode, request.delivery) =
         (vec!["plan".into()], Some(PermissionMode::Plan), delivery);
     request.has_deferred_variables = true;
-    request.approved =
+    request.launches_after_approval =
         [("default".to_owned(), launch("ask")), ("acceptEdits".to_owned(), launch("edit"))].into();
     Request::Spawn(request)
 }
@@ -91,7 +91,7 @@ fn agent_is_respawned_in_the_approved_mode_once_its_hook_waits() {
         !is_terminated(&handle_event(&mut state, CoreEvent::DeadlineReached, NOW)),
         "a hook may still write the result of the turn"
     );
-    assert!(state.to_roster().records[0].lifecycle.process().handover.is_some());
+    assert!(state.to_roster().records[0].lifecycle.process().plan_approval_respawn.is_some());
     let effects = start_long_poll(&mut state, 71, &ann);
     assert!(
         matches!(reply_value(&effects, 71), Some(Reply::LongPoll(LongPollEnd::AgentExited))),
@@ -108,7 +108,7 @@ fn agent_is_respawned_in_the_approved_mode_once_its_hook_waits() {
     let record = &state.agents[&new_spawn].record;
     assert!(
         record.respawn.is_plan_approved
-            && record.lifecycle.process().handover.is_none()
+            && record.lifecycle.process().plan_approval_respawn.is_none()
             && record.config_mode.as_deref() == Some("acceptEdits")
     );
     assert!(record.respawn.failed_at.is_empty());
@@ -223,17 +223,17 @@ fn shutdown_or_kill_after_the_approval_cancels_the_respawn() {
         no_wait: false,
     };
     for request in [Request::Kill(ann_only()), Request::Shutdown(shutdown)] {
-        for is_handover_started in [true, false] {
+        for is_agent_terminated in [true, false] {
             let mut state = new_state();
             let ann = start_member_with(&mut state, planner_request(Delivery::Pull), 50);
             approve_plan(&mut state, "default");
-            if is_handover_started {
+            if is_agent_terminated {
                 handle_event(&mut state, CoreEvent::DeadlineReached, now_at(1_500));
             }
             send_call(&mut state, 9, request.clone());
             report_exit(&mut state, &ann, 50, ExitReport::Signal(15));
             finish_cleanup(&mut state, &ann);
-            assert!(state.pending_respawns.is_empty(), "{request:?} {is_handover_started}");
+            assert!(state.pending_respawns.is_empty(), "{request:?} {is_agent_terminated}");
         }
     }
 }

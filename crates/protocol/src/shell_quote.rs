@@ -1,9 +1,4 @@
-//! Text functions that several crates use: single lines and shell quoting.
-
-/// Replaces each line break and tab of `text` by a space.
-pub fn single_line(text: &str) -> String {
-    text.replace(['\r', '\n', '\t'], " ")
-}
+//! Quotes words of shell command lines.
 
 /// `word` as one word of a shell command line. Quoted only if necessary.
 pub fn shell_quote(word: &str) -> String {

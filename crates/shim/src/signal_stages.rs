@@ -1,8 +1,9 @@
-//! Interrupts a turn in several stages, each 2 s after the one before.
+//! Ends processes by signals in several stages, each 2 s after the one before.
 //!
-//! The process group of the turn gets SIGINT, as after Ctrl-C, and then SIGTERM. Then the turn's
-//! process and all its descendants get SIGKILL. As soon as the process has exited, the processes
-//! that are left in its session get SIGTERM, and then SIGKILL.
+//! To interrupt a turn, the process group of the turn gets SIGINT, as after Ctrl-C, and then
+//! SIGTERM. Then the turn's process and all its descendants get SIGKILL. As soon as the process has
+//! exited, the processes that are left in its session get SIGTERM, and then SIGKILL. After the exit
+//! of a driver, only the processes in its session are ended.
 
 use crate::descendants::{has_process_in_session, kill_tree, signal_session};
 use nix::sys::signal::{Signal, killpg};
@@ -11,9 +12,10 @@ use std::time::{Duration, Instant};
 
 const STAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The stage of an interrupt. Each stage has the time when the next one begins.
+/// The last signal that was sent to interrupt a turn or to end a session. Each stage has the
+/// time when the next one begins.
 #[derive(Debug)]
-pub(crate) enum InterruptStage {
+pub(crate) enum SignalStage {
     /// The process group got SIGINT.
     IntSent(Instant),
     /// The process group got SIGTERM.
@@ -29,16 +31,16 @@ pub(crate) enum InterruptStage {
     Done,
 }
 
-impl InterruptStage {
+impl SignalStage {
     /// Sends SIGINT. `group` is the process group of a child that was not reaped yet.
-    pub(crate) fn start(group: u32) -> InterruptStage {
+    pub(crate) fn start(group: u32) -> SignalStage {
         signal_group(group, Signal::SIGINT);
-        InterruptStage::IntSent(Instant::now() + STAGE_TIMEOUT)
+        SignalStage::IntSent(Instant::now() + STAGE_TIMEOUT)
     }
 
     /// When the next stage begins. `None` if there is no next stage.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        use InterruptStage::{DescendantsKillSent, DescendantsTermSent, Done, IntSent, KillSent, TermSent};
+        use SignalStage::{DescendantsKillSent, DescendantsTermSent, Done, IntSent, KillSent, TermSent};
         match self {
             IntSent(deadline)
             | TermSent(deadline)
@@ -51,41 +53,41 @@ impl InterruptStage {
 
     /// Goes to the next stage if the deadline has passed. `group` is the process group of a child
     /// that was not reaped yet, so the kernel cannot have given the group's id to another process.
-    pub(crate) fn escalate(self, group: u32) -> InterruptStage {
+    pub(crate) fn escalate(self, group: u32) -> SignalStage {
         let now = Instant::now();
         match self {
-            InterruptStage::IntSent(deadline) if deadline <= now => {
+            SignalStage::IntSent(deadline) if deadline <= now => {
                 signal_group(group, Signal::SIGTERM);
                 // A stopped process handles SIGTERM only when it continues.
                 signal_group(group, Signal::SIGCONT);
-                InterruptStage::TermSent(now + STAGE_TIMEOUT)
+                SignalStage::TermSent(now + STAGE_TIMEOUT)
             }
-            InterruptStage::TermSent(deadline) | InterruptStage::KillSent(deadline) if deadline <= now => {
+            SignalStage::TermSent(deadline) | SignalStage::KillSent(deadline) if deadline <= now => {
                 kill_tree(group);
-                InterruptStage::KillSent(now + STAGE_TIMEOUT)
+                SignalStage::KillSent(now + STAGE_TIMEOUT)
             }
             stage => stage,
         }
     }
 
-    /// Goes to the next stage of ending the descendants of a turn's process that has exited.
+    /// Goes to the next stage of ending the descendants of a process that has exited.
     /// `session` is the process session that they are in. The kernel does not reuse this id while a
     /// process is in the session.
-    pub(crate) fn end_descendants(self, session: u32) -> InterruptStage {
+    pub(crate) fn end_descendants(self, session: u32) -> SignalStage {
         let now = Instant::now();
         match self {
-            InterruptStage::Done => InterruptStage::Done,
-            _ if !has_process_in_session(session) => InterruptStage::Done,
-            InterruptStage::IntSent(_) | InterruptStage::TermSent(_) | InterruptStage::KillSent(_) => {
+            SignalStage::Done => SignalStage::Done,
+            _ if !has_process_in_session(session) => SignalStage::Done,
+            SignalStage::IntSent(_) | SignalStage::TermSent(_) | SignalStage::KillSent(_) => {
                 signal_session(session, rustix::process::Signal::TERM);
                 signal_session(session, rustix::process::Signal::CONT);
-                InterruptStage::DescendantsTermSent(now + STAGE_TIMEOUT)
+                SignalStage::DescendantsTermSent(now + STAGE_TIMEOUT)
             }
-            InterruptStage::DescendantsTermSent(deadline) if deadline <= now => {
+            SignalStage::DescendantsTermSent(deadline) if deadline <= now => {
                 signal_session(session, rustix::process::Signal::KILL);
-                InterruptStage::DescendantsKillSent(now + STAGE_TIMEOUT)
+                SignalStage::DescendantsKillSent(now + STAGE_TIMEOUT)
             }
-            InterruptStage::DescendantsKillSent(deadline) if deadline <= now => InterruptStage::Done,
+            SignalStage::DescendantsKillSent(deadline) if deadline <= now => SignalStage::Done,
             stage => stage,
         }
     }
