@@ -154,7 +154,8 @@ impl DaemonConnection {
     }
 
     /// Waits for a message of the daemon on the current connection, at most until `deadline`. If
-    /// there is no connection or it is lost, returns `Deadline` at once and does not connect again.
+    /// there is no connection or it is lost, returns `Deadline` at once: the caller waits for a reply to
+    /// what it has just sent, and only this daemon has received that.
     pub(crate) fn next_event_on_connection(&mut self, signals: &ShimSignals, deadline: Instant) -> ShimEvent {
         while self.connection.is_some() && Instant::now() < deadline {
             match self.wait(signals, Some(deadline), &[]) {

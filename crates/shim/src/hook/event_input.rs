@@ -79,13 +79,13 @@ impl HookInput {
         }
     }
 
-    /// Whether the program has used the previous answer of its turn-end hook for the turn that ends
-    /// now.
+    /// Whether the turn that ends now exists because the last output of the turn-end hook told the
+    /// program to continue.
     ///
-    /// A program uses only a limited number of such answers in a row, and ignores further ones.
-    /// Some programs say with a key of the event whether they used the answer. Other programs have
-    /// the key but never set it to true. So the key is read only if the profile names it. Otherwise
-    /// the answer counts as used.
+    /// A program follows only a limited number of such outputs in a row, and ignores further ones.
+    /// Some programs say with a key of the event whether they followed the output. Other programs
+    /// have the key but never set it to true. So the key is read only if the profile names it.
+    /// Otherwise the result is true.
     pub(super) fn has_continued(&self) -> bool {
         self.was_continued.unwrap_or(true)
     }

@@ -284,9 +284,10 @@ impl Inbox {
         Ok(true)
     }
 
-    /// Whether this inbox may have a tail index. False in session teams, because Claude Code
-    /// rewrites their inboxes whole. Also false on file systems without multigrain timestamps,
-    /// where a change of the file could go unnoticed.
+    /// Whether this inbox may have a tail index, with which a reader reads only the end of the file.
+    /// False in session teams, because Claude Code rewrites their inboxes whole. Also false on file
+    /// systems on which two changes can have the same timestamp: the index would not show that the
+    /// file has changed.
     fn is_trackable(&self, dir: &DirHandle) -> bool {
         !self.team.name().is_claude_session() && dir.has_multigrain_timestamps()
     }
