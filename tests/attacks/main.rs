@@ -3,8 +3,9 @@
 //!
 //! Opt-in: `scripts/attacks` starts it. The variable `TEAMD_TEST_ATTACKS` selects the groups of
 //! attacks whose names contain its value; an empty value selects all. Attacks by another user need
-//! root, and are skipped without it.
+//! root, and are skipped without it. Linux only: a thread acts as the other user.
 
+#![cfg(target_os = "linux")]
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -3,12 +3,10 @@
 
 use harness::{TaggedProcesses, TestEnv, record_result};
 use protocol::directories::{Directories, DirectoryEnvironment};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
-use rustix::process::{Uid, getuid};
-use rustix::thread::set_thread_uid;
+use rustix::process::getuid;
 use std::fs::{Permissions, create_dir, set_permissions};
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -106,8 +104,13 @@ fn directory_of_another_user_is_rejected() {
     }
 }
 
+/// Linux only: a thread acts as the other user.
+#[cfg(target_os = "linux")]
 #[test]
 fn other_users_are_disconnected_and_their_sockets_refused() {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
+    use rustix::process::Uid;
+    use rustix::thread::set_thread_uid;
     if !is_root_or_skip("other-users") {
         return;
     }
@@ -352,9 +355,9 @@ fn socket_moves_to_the_state_directory_while_the_runtime_directory_is_missing() 
     let runtime = env.path("run/teamd");
     let answers = || Some(env.teamctl(["status"])).filter(|output| output.code == 0);
     // In one step, since the daemon makes a missing directory again at once.
-    let file = env.path("run/file");
-    drop(std::fs::File::create(&file).unwrap());
-    renameat_with(CWD, &file, CWD, &runtime, RenameFlags::EXCHANGE).unwrap();
+    drop(std::fs::File::create(env.path("run/file")).unwrap());
+    let directory = std::fs::File::open(env.path("run")).unwrap();
+    platform::system().exchange_names(directory.as_fd(), "file", "teamd").unwrap();
     env.wait_until("the daemon is found", answers).expect_success();
     let up = env.teamctl(["up"]).expect_success();
     assert!(up.contains(&format!("runs already: pid {pid}")), "{up}");
@@ -375,7 +378,7 @@ fn socket_moves_to_the_state_directory_while_the_runtime_directory_is_missing() 
     env.teamctl_with(&["kill", "ann"], &other).expect_success();
     env.teamctl_with(&["down"], &other).expect_success();
     std::fs::remove_file(&runtime).unwrap();
-    let moved_socket = file.join(Path::new(&socket).strip_prefix(&runtime).unwrap());
+    let moved_socket = env.path("run/file").join(Path::new(&socket).strip_prefix(&runtime).unwrap());
     std::fs::remove_file(moved_socket).unwrap();
     env.shut_down_after_kills();
 }

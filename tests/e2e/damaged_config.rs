@@ -107,7 +107,7 @@ fn foreign_team_config_is_not_rewritten() {
 
 #[test]
 fn file_size_limit_leaves_no_partial_state() {
-    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    use rustix::process::{Resource, Rlimit};
     let env = TestEnv::with_team();
     env.teamctl(["spawn", "ann", "--", &env.scripted_agent_path(), "stay"]).expect_success();
     env.teamctl(["send", "ann", "the first"]).expect_success();
@@ -117,11 +117,12 @@ fn file_size_limit_leaves_no_partial_state() {
     let output = sender.output().unwrap();
     assert_eq!(output.status.code(), Some(74), "{output:?}");
     assert_eq!(env.inbox("survey", "ann"), inbox);
-    let daemon = Pid::from_raw(i32::try_from(env.daemon_pid()).unwrap());
-    let initial_limit = prlimit(daemon, Resource::Fsize, Rlimit { current: Some(0), maximum: None }).unwrap();
+    let daemon = env.daemon_pid();
+    let set_limit = |limit| platform::system().set_limit_of(daemon, Resource::Fsize, limit).unwrap();
+    let initial_limit = set_limit(Rlimit { current: Some(0), maximum: None });
     env.teamctl(["create", "other"]).expect_failure(74);
     assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
-    prlimit(daemon, Resource::Fsize, initial_limit).unwrap();
+    set_limit(initial_limit);
     env.teamctl(["create", "other"]).expect_success();
     env.shut_down();
 }

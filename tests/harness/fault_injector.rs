@@ -6,7 +6,7 @@
 use crate::processes::{TaggedProcesses, start_time};
 use crate::sleep;
 use crate::{TWO_WATCHES, TestEnv, can_limit_watches};
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -182,14 +182,15 @@ impl<'h> FaultInjector<'h> {
 
     fn try_limit_descriptors(&mut self, span: Duration) -> Option<()> {
         let daemon = self.pick_process(FaultTarget::Daemon)?;
-        let pid = Pid::from_raw(i32::try_from(parse_pid(&daemon)).expect("the pid is valid"));
-        let open = crate::ProcessStats::read(parse_pid(&daemon))?.descriptors;
+        let pid = parse_pid(&daemon);
+        let open = crate::ProcessStats::read(pid)?.descriptors;
         self.log(&format!("no descriptors beyond {open} for {span:.0?} {daemon}"));
         let limit = Rlimit { current: Some(open), maximum: descriptor_hard_limit(pid) };
-        let previous = prlimit(pid, Resource::Nofile, limit).ok()?;
+        let set_limit = |limit| platform::system().set_limit_of(pid, Resource::Nofile, limit).ok();
+        let previous = set_limit(limit)?;
         sleep(span);
         // The daemon may have ended meanwhile.
-        prlimit(pid, Resource::Nofile, previous).ok();
+        set_limit(previous);
         Some(())
     }
 
@@ -354,8 +355,8 @@ fn find_faketime() -> Option<PathBuf> {
 }
 
 /// The hard limit of a process's open file descriptors.
-fn descriptor_hard_limit(pid: Option<Pid>) -> Option<u64> {
-    let limits = std::fs::read_to_string(format!("/proc/{}/limits", Pid::as_raw(pid))).ok()?;
+fn descriptor_hard_limit(pid: u32) -> Option<u64> {
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
     let line = limits.lines().find(|line| line.starts_with("Max open files"))?;
     line.split_whitespace().nth(4)?.parse().ok()
 }

@@ -1,45 +1,41 @@
 //! Finds, waits for and kills the processes of a test environment. All of them have an environment
 //! variable that identifies the test environment.
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use std::os::fd::OwnedFd;
+use platform::{ExitHandle, ProcessEntry};
+use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
-/// The start time of a process (field 22 of /proc/PID/stat). `None` if it has ended or is a zombie.
+/// The start time of a process. `None` if it has ended or is a zombie.
 pub fn start_time(pid: u32) -> Option<u64> {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat);
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    (fields.next()? != "Z").then(|| fields.nth(18)?.parse().ok())?
+    ProcessEntry::start_time(pid).ok().flatten()
 }
 
-/// Processes with their pid, command line and pidfd.
+/// Processes with their pid, command line and handle.
 #[derive(Debug)]
 pub struct TaggedProcesses {
-    processes: Vec<(u32, String, OwnedFd)>,
+    processes: Vec<(u32, String, ExitHandle)>,
 }
 
 impl TaggedProcesses {
     /// Finds all running processes whose environment contains the entry `tag`, except this one.
     pub fn with_tag(tag: &str) -> TaggedProcesses {
-        let pids = std::fs::read_dir("/proc").expect("/proc is readable").flatten();
-        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let processes = pids.filter(|pid| *pid != std::process::id()).filter_map(|pid| {
-            let pidfd = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
-            let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-            let has_tag = environ.split(|byte| *byte == 0).any(|entry| entry == tag.as_bytes());
-            (has_tag && start_time(pid).is_some()).then(|| (pid, command_line(pid), pidfd))
+        let system = platform::system();
+        let table = system.processes().expect("the process table is readable");
+        let pids = table.iter().map(|process| process.pid).filter(|pid| *pid != std::process::id());
+        let processes = pids.filter_map(|pid| {
+            let handle = ExitHandle::open(pid)?;
+            let environment = system.environment(pid).ok()?;
+            let has_tag = environment.split(|byte| *byte == 0).any(|entry| entry == tag.as_bytes());
+            (has_tag && start_time(pid).is_some()).then(|| (pid, command_line(pid), handle))
         });
         TaggedProcesses { processes: processes.collect() }
     }
 
     /// The process with this pid. Empty if it has ended.
     pub fn single(pid: u32) -> TaggedProcesses {
-        let pidfd = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let pidfd = pidfd.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let handle = ExitHandle::open(pid);
         TaggedProcesses {
-            processes: pidfd.into_iter().map(|pidfd| (pid, command_line(pid), pidfd)).collect(),
+            processes: handle.into_iter().map(|handle| (pid, command_line(pid), handle)).collect(),
         }
     }
 
@@ -56,22 +52,21 @@ impl TaggedProcesses {
     /// Waits until all processes have exited. Returns false if one still runs after `timeout`.
     pub fn exit_within(&self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
-        self.processes.iter().all(|(_, _, pidfd)| {
-            let remaining = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();
-            let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-            matches!(poll(&mut fds, remaining.as_ref()), Ok(ready) if ready > 0)
+        self.processes.iter().all(|(_, _, handle)| {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            handle.exits_within(remaining).is_ok_and(|has_exited| has_exited)
         })
     }
 
     /// Kills all processes with SIGKILL.
     pub fn kill(&self) {
-        for (_, _, pidfd) in &self.processes {
-            pidfd_send_signal(pidfd, Signal::KILL).ok();
+        for (_, _, handle) in &self.processes {
+            handle.send_signal(Signal::KILL).ok();
         }
     }
 }
 
 fn command_line(pid: u32) -> String {
-    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let bytes = platform::system().command_line(pid);
     String::from_utf8_lossy(&bytes).replace('\0', " ").trim().to_owned()
 }

@@ -4,6 +4,7 @@
 //! `sh -c 'exec agent MODE <&$TEAMD_WAKE_FD'`.
 
 mod hook_program;
+#[cfg(target_os = "linux")]
 mod wake_probe;
 
 use std::io::{IsTerminal, Read, Write};
@@ -24,9 +25,13 @@ fn main() {
         ["dump", file] => dump_process_state(&PathBuf::from(file)),
         ["argv", file, rest @ ..] => dump_args(&PathBuf::from(file), rest),
         ["words", socket, rest @ ..] => send_args(socket, rest),
+        #[cfg(target_os = "linux")]
         ["ear", socket] => wake_probe::report_pipe_wakes(socket),
+        #[cfg(target_os = "linux")]
         ["ear", socket, directory] => wake_probe::report_inotify_wakes(socket, directory),
+        #[cfg(target_os = "linux")]
         ["reader", socket] => wake_probe::report_inbox_reads(socket, &inbox_path()),
+        #[cfg(target_os = "linux")]
         ["relay", directory] => wake_probe::relay_inotify_wakes(directory),
         _ => {
             writeln!(

@@ -8,14 +8,13 @@
 
 use crate::error::Error;
 use nix::errno::Errno;
-use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, socket, sockopt::PeerCredentials,
-};
+use nix::sys::socket::{UnixAddr, connect};
+use platform::sockets::unix_stream_socket;
 use protocol::control::framing::{self, LineAssembler};
 use protocol::control::{Call, Response};
 use serde::{Serialize, de::DeserializeOwned};
 use std::io::{BufRead, BufReader, IoSlice, Read, Write};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -72,9 +71,9 @@ impl Connection {
 
     fn from_stream(path: &Path, stream: UnixStream) -> Result<Connection, Error> {
         let not_running = |source| Error::NotRunning { path: path.to_owned(), source };
-        let peer = getsockopt(&stream, PeerCredentials).map_err(|errno| not_running(errno.into()))?;
-        if peer.uid() != nix::unistd::geteuid().as_raw() {
-            return Err(Error::WrongUser { path: path.to_owned(), uid: peer.uid() });
+        let peer = platform::system().peer_of(stream.as_fd()).map_err(not_running)?;
+        if peer.uid != nix::unistd::geteuid().as_raw() {
+            return Err(Error::WrongUser { path: path.to_owned(), uid: peer.uid });
         }
         Ok(Connection {
             path: path.to_owned(),
@@ -123,7 +122,7 @@ impl Connection {
             self.reader.get_ref().as_raw_fd(),
             &[IoSlice::new(&lines)],
             &[ControlMessage::ScmRights(&rights)],
-            MsgFlags::MSG_NOSIGNAL,
+            MsgFlags::empty(),
             None,
         )
         .map_err(|_| self.disconnect_error())?;
@@ -161,8 +160,7 @@ impl Connection {
 
     /// Process id of the daemon at the other end, from the kernel. `None` if unknown.
     pub fn peer_pid(&self) -> Option<u32> {
-        let peer = getsockopt(self.reader.get_ref(), PeerCredentials).ok()?;
-        u32::try_from(peer.pid()).ok().filter(|pid| *pid > 0)
+        platform::system().peer_of(self.reader.get_ref().as_fd()).ok()?.pid
     }
 
     /// Sets a timeout for all later sends and receives. If the timeout passes, they fail with
@@ -201,9 +199,8 @@ impl Connection {
 /// Connects to a socket. Fails with `EAGAIN` if the socket's queue of pending connections stays
 /// full for `timeout`.
 fn connect_within(path: &Path, timeout: Duration) -> nix::Result<UnixStream> {
-    let fd = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
-    let stream = UnixStream::from(fd);
     let to_errno = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(0));
+    let stream = UnixStream::from(unix_stream_socket().map_err(to_errno)?);
     // On a Unix socket, the write timeout also limits how long `connect` waits.
     match timeout {
         Duration::ZERO => stream.set_nonblocking(true).map_err(to_errno)?,
@@ -223,8 +220,7 @@ mod tests {
     #[test]
     fn open_fails_if_the_daemon_accepts_no_connection() {
         let path = std::env::temp_dir().join(format!("silent-{}.sock", std::process::id()));
-        let (kind, flags) = (SockType::Stream, SockFlag::SOCK_CLOEXEC);
-        let listener = socket(AddressFamily::Unix, kind, flags, None).unwrap();
+        let listener = unix_stream_socket().unwrap();
         bind(listener.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
         listen(&listener, Backlog::new(2).unwrap()).unwrap();
         // The kernel queues connections up to the backlog.

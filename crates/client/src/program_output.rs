@@ -2,8 +2,8 @@
 //! or `--help`. Standard input is empty, the size of the output is limited, and there is a timeout.
 
 use nix::sys::signal::{Signal, killpg};
-use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
+use platform::ExitHandle;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -36,15 +36,17 @@ pub fn program_output(
     // `command` holds copies of the pipe's write end. The output ends only after they are closed.
     drop(command);
     let (sender, receiver) = mpsc::channel();
+    // `None` if the process has exited already.
+    let process = ExitHandle::open(child.id());
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap_or_default());
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         output.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes).ok();
         let is_complete = (bytes.len() as u64) < MAX_OUTPUT_BYTES;
-        // With WNOWAIT, the exited process stays as a zombie and keeps its pid. So `kill_group`
-        // cannot kill another process that got the same pid.
+        // The exited process stays as a zombie and keeps its pid. So `kill_group` cannot kill another
+        // process that got the same pid.
         let has_exited =
-            is_complete && waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).is_ok();
+            is_complete && process.is_none_or(|process| process.exits_within(PROGRAM_TIMEOUT).is_ok());
         sender.send((bytes, has_exited)).ok();
     });
     let received = receiver.recv_timeout(PROGRAM_TIMEOUT);

@@ -4,7 +4,9 @@ use crate::system::System;
 
 #[cfg(target_os = "linux")]
 const NATIVE: &dyn System = &crate::linux::Linux;
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(target_os = "macos", target_os = "freebsd"))]
+const NATIVE: &dyn System = &crate::bsd::Bsd;
+#[cfg(not(any(target_os = "linux", target_os = "macos", target_os = "freebsd")))]
 const NATIVE: &dyn System = &crate::posix::Posix;
 
 /// The implementation that this process uses.

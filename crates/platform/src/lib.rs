@@ -1,8 +1,9 @@
 //! What differs between operating systems. All other crates use POSIX calls and this crate alone.
 //!
-//! [`System`] lists the facilities. It has two implementations:
+//! [`System`] lists the facilities. It has three implementations:
 //!
 //! - `linux`: the process files and calls of Linux;
+//! - `bsd`: kqueue and the process tables of macOS and FreeBSD;
 //! - `posix`: what POSIX and `ps` offer, on every other system.
 //!
 //! [`system`] returns the implementation of the running system. In debug builds, the environment
@@ -12,6 +13,8 @@
 //! `Unsupported`, or `None` where the function says so. "Unknown" never means that a process has
 //! exited.
 
+#[cfg(any(target_os = "macos", target_os = "freebsd"))]
+mod bsd;
 mod current_system;
 pub mod descriptors;
 mod exit_handle;
@@ -22,6 +25,8 @@ mod posix;
 mod process_entry;
 mod process_lookup;
 pub mod process_tree;
+mod signal_by_pid;
+pub mod sockets;
 mod system;
 mod terminal_reads;
 mod write_lease;
@@ -30,9 +35,16 @@ pub use current_system::system;
 pub use exit_handle::ExitHandle;
 pub use limits::{ResourceLimit, WatchLimit};
 pub use process_entry::{EnvironmentError, PidOrigin, ProcessEntry};
+pub use sockets::SocketPeer;
 pub use system::System;
 pub use terminal_reads::TerminalReads;
 pub use write_lease::WriteLease;
 
 /// Whether `mkdir` can create a directory with the sticky bit. If not, the bit is set afterwards.
 pub const MKDIR_SETS_STICKY_BIT: bool = cfg!(target_os = "linux");
+
+/// The file type and permission bits of a file. On macOS and FreeBSD, `mode_t` has 16 bits.
+#[allow(clippy::useless_conversion, reason = "the width differs between systems")]
+pub fn mode_bits(mode: nix::libc::mode_t) -> u32 {
+    u32::from(mode)
+}

@@ -1,8 +1,8 @@
 //! The trait that each operating system implements.
 
 use crate::{
-    EnvironmentError, ExitHandle, PidOrigin, ProcessEntry, ResourceLimit, TerminalReads, WatchLimit,
-    WriteLease,
+    EnvironmentError, ExitHandle, PidOrigin, ProcessEntry, ResourceLimit, SocketPeer, TerminalReads,
+    WatchLimit, WriteLease,
 };
 use rustix::process::{Resource, Rlimit};
 use std::fmt::Debug;
@@ -79,14 +79,17 @@ pub trait System: Debug + Sync {
     /// Opens a handle that becomes readable when the process exits. `None` if the process has exited.
     fn open_process(&self, pid: u32) -> io::Result<Option<ExitHandle>>;
 
-    /// Sets a limit of another process of this user.
+    /// Sets a limit of another process of this user. Returns the previous limit.
     ///
     /// # Errors
     ///
     /// `Unsupported` if the system can change only a process's own limits.
-    fn set_limit_of(&self, _pid: u32, _resource: Resource, _limit: Rlimit) -> io::Result<()> {
+    fn set_limit_of(&self, _pid: u32, _resource: Resource, _limit: Rlimit) -> io::Result<Rlimit> {
         Err(io::ErrorKind::Unsupported.into())
     }
+
+    /// The process at the other end of a connected Unix socket.
+    fn peer_of(&self, socket: BorrowedFd<'_>) -> io::Result<SocketPeer>;
 
     /// Makes this process the parent of its orphaned descendants.
     ///

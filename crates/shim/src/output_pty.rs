@@ -108,8 +108,8 @@ impl OutputPty {
     }
 
     fn with_sink(sink: OutputSink) -> io::Result<OutputPty> {
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let master = openpt(flags)?;
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+        platform::sockets::set_close_on_exec(&master)?;
         grantpt(&master)?;
         unlockpt(&master)?;
         let (slave, sentinel_writer) = (open_slave(&master)?, open_slave(&master)?);

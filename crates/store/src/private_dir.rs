@@ -117,7 +117,7 @@ fn check_trusted(dir: &DirHandle, forbidden: u32, remedy: &str) -> Result<(), Er
         let remedy = foreign_owner_remedy(stat.st_uid, own_uid, &path);
         return Err(Error::Untrusted { path, reason: "it belongs to another user", remedy });
     }
-    if stat.st_mode & forbidden != 0 {
+    if platform::mode_bits(stat.st_mode) & forbidden != 0 {
         let remedy = format!("{remedy} {shown}");
         return Err(Error::Untrusted { path, reason: "others can get at what is in it", remedy });
     }

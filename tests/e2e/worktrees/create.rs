@@ -140,12 +140,10 @@ fn worktree_survives_a_daemon_killed_during_creation() {
     let tree = worktree_path(&env, "ann").expect("the worktree was recorded before its creation");
     let error = env.teamctl(["delete", "survey"]).expect_failure(76);
     assert!(error.contains("in use by process"), "git still works in the worktree: {error}");
-    let pid = i32::try_from(env.read("out/held").trim().parse::<u32>().unwrap()).unwrap();
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    let git_process = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
+    let pid = env.read("out/held").trim().parse::<u32>().unwrap();
+    let git_process = platform::ExitHandle::open(pid).unwrap();
     env.open_gate("out/gate");
-    rustix::event::poll(&mut [rustix::event::PollFd::new(&git_process, rustix::event::PollFlags::IN)], None)
-        .unwrap();
+    assert!(git_process.exits_within(std::time::Duration::from_secs(30)).unwrap());
     std::fs::remove_file(&gate).unwrap();
     env.teamctl(["delete", "survey"]).expect_success();
     assert!(!tree.exists());

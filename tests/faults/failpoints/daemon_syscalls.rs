@@ -7,10 +7,10 @@ use super::failpoint_directory;
 use super::operations::{OPERATIONS, SweepOperation};
 use super::sweep_env::SweepEnv;
 use harness::{TestEnv, number_from_env, record_result, record_skip};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 /// The system calls with which the daemon changes files and processes.
 const SYSCALLS: [&str; 16] = [
@@ -67,10 +67,9 @@ impl StraceProcess {
     fn detach(mut self, env: &TestEnv) -> String {
         let strace = Pid::from_child(&self.0);
         kill_process(strace, Signal::INT).unwrap_or_default();
-        let pidfd = pidfd_open(strace, PidfdFlags::empty()).unwrap();
-        let exited =
-            poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&Timespec { tv_sec: 5, tv_nsec: 0 }));
-        if exited != Ok(1) {
+        let has_exited = platform::ExitHandle::open(self.0.id())
+            .is_none_or(|process| process.exits_within(Duration::from_secs(5)).unwrap());
+        if !has_exited {
             kill_process(strace, Signal::KILL).unwrap_or_default();
         }
         self.0.wait().unwrap();

@@ -247,7 +247,7 @@ fn send_descriptors(run: &mut HostileRun, stream: &UnixStream) {
         let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(200))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         assert!(ancillary.push(SendAncillaryMessage::ScmRights(&rights)));
-        sendmsg(stream, &[IoSlice::new(b"{")], &mut ancillary, SendFlags::NOSIGNAL).ok();
+        sendmsg(stream, &[IoSlice::new(b"{")], &mut ancillary, SendFlags::empty()).ok();
     }
 }
 

@@ -4,13 +4,13 @@
 use super::mutate::{invalid_json, mutate, read_samples};
 use super::{Contents, HostileRun, TEAMS};
 use harness::TestEnv;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{Permissions, create_dir, hard_link, remove_dir, remove_file, rename, set_permissions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The damaged files, and their contents before the damage.
 pub(super) struct CorruptedFiles {
@@ -215,7 +215,7 @@ pub(super) fn replace_with_non_file(run: &mut HostileRun) {
     let original = std::fs::read(&path).unwrap();
     remove_file(&path).unwrap();
     match run.rng.u32(0..7) {
-        0 => mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap(),
+        0 => assert!(Command::new("mkfifo").arg(&path).status().unwrap().success()),
         1 => drop(UnixListener::bind(&path).unwrap()),
         2 => symlink(&victim, &path).unwrap(),
         3 => symlink("/dev/zero", &path).unwrap(),

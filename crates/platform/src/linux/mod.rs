@@ -13,8 +13,8 @@ mod write_leases;
 use crate::exit_handle::to_pid;
 use crate::system::System;
 use crate::{
-    EnvironmentError, ExitHandle, PidOrigin, ProcessEntry, ResourceLimit, TerminalReads, WatchLimit,
-    WriteLease,
+    EnvironmentError, ExitHandle, PidOrigin, ProcessEntry, ResourceLimit, SocketPeer, TerminalReads,
+    WatchLimit, WriteLease,
 };
 use rustix::fs::{MemfdFlags, RenameFlags, memfd_create, renameat_with};
 use rustix::io::Errno;
@@ -90,10 +90,18 @@ impl System for Linux {
         }
     }
 
-    fn set_limit_of(&self, pid: u32, resource: Resource, limit: Rlimit) -> io::Result<()> {
+    fn set_limit_of(&self, pid: u32, resource: Resource, limit: Rlimit) -> io::Result<Rlimit> {
         // Without a pid, `prlimit` would change the limits of this process.
         let pid = to_pid(pid).ok_or(Errno::SRCH)?;
-        Ok(rustix::process::prlimit(Some(pid), resource, limit).map(drop)?)
+        Ok(rustix::process::prlimit(Some(pid), resource, limit)?)
+    }
+
+    fn peer_of(&self, socket: BorrowedFd<'_>) -> io::Result<SocketPeer> {
+        let peer = rustix::net::sockopt::socket_peercred(socket)?;
+        Ok(SocketPeer {
+            uid: peer.uid.as_raw(),
+            pid: u32::try_from(peer.pid.as_raw_pid()).ok().filter(|pid| *pid > 0),
+        })
     }
 
     fn adopt_orphans(&self) -> io::Result<()> {

@@ -7,9 +7,10 @@ mod ps_table;
 mod watch_exit;
 
 use crate::ExitHandle;
-use crate::ProcessEntry;
 use crate::system::System;
+use crate::{ProcessEntry, SocketPeer};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
 #[derive(Debug)]
@@ -30,6 +31,16 @@ impl System for Posix {
 
     fn open_process(&self, pid: u32) -> io::Result<Option<ExitHandle>> {
         watch_exit::open(pid)
+    }
+
+    /// POSIX has no such call, and every system has one of its own.
+    fn peer_of(&self, socket: BorrowedFd<'_>) -> io::Result<SocketPeer> {
+        #[cfg(target_os = "linux")]
+        return crate::linux::Linux.peer_of(socket);
+        #[cfg(any(target_os = "macos", target_os = "freebsd"))]
+        return crate::bsd::Bsd.peer_of(socket);
+        #[allow(unreachable_code, reason = "the systems above have returned")]
+        Err(io::Error::new(io::ErrorKind::Unsupported, format!("cannot tell who is behind {socket:?}")))
     }
 
     fn mount_points(&self) -> io::Result<Vec<PathBuf>> {

@@ -4,11 +4,11 @@
 use super::ps_table::{Selection, read};
 use crate::ProcessEntry;
 use crate::exit_handle::{ExitHandle, to_pid};
+use crate::signal_by_pid::kill_if_same;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process, test_kill_process, waitid};
-use std::io;
+use rustix::process::{WaitId, WaitIdOptions, test_kill_process, waitid};
+use std::io::{self, PipeWriter};
 use std::os::fd::OwnedFd;
 
 /// How often a process that is no child is looked for: POSIX reports its exit to its parent alone.
@@ -17,28 +17,20 @@ const RESCAN_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 /// Opens a handle. `None` if the process has exited.
 pub(super) fn open(pid: u32) -> io::Result<Option<ExitHandle>> {
     let Some(entry) = find(pid)? else { return Ok(None) };
-    let (fd, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (reader, writer) = io::pipe()?;
     let is_child = entry.parent == std::process::id();
     std::thread::Builder::new().name("exit".to_owned()).spawn(move || {
         if !is_child || wait_for_child(pid).is_err() {
             wait_for_other(entry, &writer);
         }
     })?;
-    let send_signal = move |_: &OwnedFd, signal| kill_if_same(&entry, signal);
-    Ok(Some(ExitHandle { fd, send_signal: Box::new(send_signal) }))
+    let send_signal = move |_: &OwnedFd, signal| kill_if_same(&entry, find(pid)?, signal);
+    Ok(Some(ExitHandle { fd: reader.into(), send_signal: Box::new(send_signal) }))
 }
 
 /// The entry of a process. `None` if there is no such process.
 pub(super) fn find(pid: u32) -> io::Result<Option<ProcessEntry>> {
     Ok(read(Selection::Process(pid))?.into_iter().find(|entry| entry.pid == pid))
-}
-
-/// Sends a signal by the pid, if the process with this pid is still the same. The pid may be reused
-/// between the comparison and the signal.
-fn kill_if_same(entry: &ProcessEntry, signal: Signal) -> io::Result<()> {
-    let is_same = find(entry.pid)?.is_some_and(|current| current.is_same(entry));
-    let pid = to_pid(entry.pid).filter(|_| is_same).ok_or(Errno::SRCH)?;
-    Ok(kill_process(pid, signal)?)
 }
 
 /// Waits for a child of this process, and leaves it for the parent's own `wait`.
@@ -53,7 +45,7 @@ fn wait_for_child(pid: u32) -> Result<(), Errno> {
 }
 
 /// Waits for another process. Ends early when the handle is dropped, which closes the pipe.
-fn wait_for_other(entry: ProcessEntry, writer: &OwnedFd) {
+fn wait_for_other(entry: ProcessEntry, writer: &PipeWriter) {
     let has_exited = || {
         let is_missing = to_pid(entry.pid).is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH));
         // An error of `ps` does not mean that the process has exited.

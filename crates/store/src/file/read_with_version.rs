@@ -76,7 +76,7 @@ impl FileSnapshot {
     /// write. The new file may have another group than this one, because some directories give
     /// their own group to new files.
     pub(super) fn mode(&self) -> u32 {
-        self.stat.st_mode & 0o7755
+        platform::mode_bits(self.stat.st_mode) & 0o7755
     }
 
     /// Rejects a file that has several hard links or belongs to another user. Replacing the file by

@@ -208,7 +208,7 @@ impl<'d> LongFile<'d> {
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         failpoint::hit_before_call("shadow.create")?;
         let file = File::from(openat(self.dir, staged_name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
-        file.set_permissions(Permissions::from_mode(self.stat.st_mode & 0o7755))?;
+        file.set_permissions(Permissions::from_mode(platform::mode_bits(self.stat.st_mode) & 0o7755))?;
         Ok(file)
     }
 }

@@ -6,7 +6,7 @@ use crate::io::unfinished_requests::{UnfinishedBytes, UnfinishedRequests};
 use platform::ProcessEntry;
 use protocol::control::framing::{LineAssembler, MAX_LINE_BYTES};
 use protocol::control::{Call, FromShim, Process, Request};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, recvmsg};
 use std::collections::HashMap;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
@@ -106,12 +106,15 @@ impl ConnectionReader {
             .async_io(Interest::READABLE, || {
                 let mut buffer_space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
                 let mut ancillary = RecvAncillaryBuffer::new(&mut buffer_space);
-                let flags = RecvFlags::CMSG_CLOEXEC;
+                let flags = platform::sockets::RECEIVE_CLOSE_ON_EXEC;
                 let received = recvmsg(&*self.stream, &mut [IoSliceMut::new(buffer)], &mut ancillary, flags)?;
                 for message in ancillary.drain() {
                     if let RecvAncillaryMessage::ScmRights(descriptors) = message {
                         let mut sockets = self.wake_sockets.lock().unwrap_or_else(PoisonError::into_inner);
-                        sockets.extend(descriptors.map(|descriptor| (self.conn, descriptor)));
+                        for descriptor in descriptors {
+                            platform::sockets::set_close_on_exec(&descriptor)?;
+                            sockets.insert(self.conn, descriptor);
+                        }
                     }
                 }
                 Ok(received.bytes)

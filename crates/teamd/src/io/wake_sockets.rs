@@ -57,8 +57,7 @@ impl WakeSockets {
 /// Errors are ignored. If the socket is full, it has unread wakes already. An agent that has exited
 /// needs no wake.
 fn send_wake(socket: &WakeSocket) {
-    let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
-    rustix::net::send(&socket.fd, b"\n", flags).ok();
+    rustix::net::send(&socket.fd, b"\n", rustix::net::SendFlags::DONTWAIT).ok();
 }
 
 #[cfg(test)]

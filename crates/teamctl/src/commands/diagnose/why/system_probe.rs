@@ -1,9 +1,9 @@
 //! Probes the system: stopped processes, servers that do not answer, holders of locks, full disks.
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::sys::statvfs::statvfs;
 use platform::ProcessEntry;
 use platform::process_tree::descendants_of;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -71,7 +71,7 @@ fn tmux_responds(socket: &Path) -> bool {
 pub(super) fn probe_socket(socket: &Path) -> ServerState {
     let connected = with_timeout(socket.to_owned(), |socket: PathBuf| {
         let stream = UnixStream::connect(socket).ok()?;
-        Some(getsockopt(&stream, PeerCredentials).ok().map(|peer| peer.pid().unsigned_abs()))
+        Some(platform::system().peer_of(stream.as_fd()).ok().and_then(|peer| peer.pid))
     });
     match connected {
         Some(None) => ServerState::NotListening(socket.to_owned()),
