@@ -13,7 +13,7 @@ use claimers::{ClaimResult, Claimer};
 use harness::foreign_writer::{ForeignWriter, WriterKind, WriterReport};
 use harness::history::{History, HistoryEvent, HistoryEventKind, monotonic_ns};
 use harness::{TestEnv, checker, number_from_env, record_result};
-use protocol::color::Color;
+use protocol::member_color::Color;
 use protocol::name::{AgentName, TeamName};
 use protocol::team_config::{Member, TeammateEntry};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! The command line of `teamd-acp`, which the shim writes. It is parsed without a library, because
 //! a library would occupy memory for as long as the agent runs.
 
-use protocol::usage::UsageScope;
+use protocol::token_and_cost_usage::UsageScope;
 use std::ffi::OsString;
 use std::time::Duration;
 

@@ -23,7 +23,7 @@ use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Agent, Error};
 use mode::ModeState;
 use program_exit::ProgramExit;
-use protocol::driver_protocol::{FromDriver, PermissionAnswer, ToDriver, TurnEndReason};
+use protocol::acp_driver_protocol::{FromDriver, PermissionAnswer, ToDriver, TurnEndReason};
 use questions::{AnsweredQuestion, OpenQuestions, cancel_request, reject_request};
 use std::io::Stdout;
 use std::sync::Arc;

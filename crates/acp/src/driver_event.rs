@@ -7,7 +7,7 @@ use agent_client_protocol::v1::schema::{
     PromptResponse, ReadTextFileRequest, ReadTextFileResponse, RequestPermissionRequest,
     RequestPermissionResponse, SessionUpdate, WriteTextFileRequest, WriteTextFileResponse,
 };
-use protocol::driver_protocol::ToDriver;
+use protocol::acp_driver_protocol::ToDriver;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// An input of the driver's event loop.

@@ -3,8 +3,8 @@
 //! The shim starts the driver in the agent's pane, and the driver runs as long as the agent. The
 //! driver starts the program, is its only client, and prints the program's actions into the pane.
 //! The shim sends prompts and gets the results of turns over the driver's standard input, a stream
-//! socket ([`protocol::driver_protocol`]). The event loop in `driver` owns all state, and all other
-//! parts of the driver send events to this loop.
+//! socket ([`protocol::acp_driver_protocol`]). The event loop in `driver` owns all state, and all
+//! other parts of the driver send events to this loop.
 
 mod agent_connection;
 mod agent_process;

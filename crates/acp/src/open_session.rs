@@ -13,7 +13,7 @@ use agent_client_protocol::v1::schema::{
     SetSessionModeRequest,
 };
 use agent_client_protocol::{Agent, Error};
-use protocol::sibling_program::installed_program;
+use protocol::find_sibling_program::installed_program;
 use std::path::{Path, PathBuf};
 
 /// Environment variables that are passed to the team's MCP server, in addition to all variables

@@ -5,7 +5,7 @@ use agent_client_protocol::v1::schema::{
     Diff, PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionRequest,
     ToolCallContent, ToolCallUpdateFields, ToolKind,
 };
-use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
+use protocol::acp_driver_protocol::{PermissionAnswer, PermissionQuestion};
 use protocol::policy::CAPTION_KEY;
 use serde_json::{Map, Value};
 

@@ -2,7 +2,7 @@
 //! shim's messages, and the driver's event loop writes messages to the shim.
 
 use crate::driver_event::{AcpEvent, EventSender};
-use protocol::driver_protocol::{FromDriver, MAX_DRIVER_LINE_BYTES};
+use protocol::acp_driver_protocol::{FromDriver, MAX_DRIVER_LINE_BYTES};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};

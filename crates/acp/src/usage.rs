@@ -3,7 +3,7 @@
 
 use crate::open_session::SessionHistory;
 use agent_client_protocol::v1::schema::{self, PromptResponse, SessionUpdate};
-use protocol::usage::{Usage, UsageScope, to_microdollars};
+use protocol::token_and_cost_usage::{Usage, UsageScope, to_microdollars};
 use serde_json::Value;
 
 /// Computes the usage of the turns of one session.

@@ -2,7 +2,7 @@
 
 use crate::short_duration::short_duration;
 use protocol::control::BudgetStatus;
-use protocol::usage::{format_count, format_dollars};
+use protocol::token_and_cost_usage::{format_count, format_dollars};
 
 /// The elapsed part of the team's time limit, such as `2h of 8h`. `None` without a time limit.
 pub fn time_budget_text(budget: &BudgetStatus, now: u64) -> Option<String> {

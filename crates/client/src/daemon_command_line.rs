@@ -2,7 +2,7 @@
 
 use crate::team_context::TeamContext;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::sibling_program::installed_program;
+use protocol::find_sibling_program::installed_program;
 use std::path::{Path, PathBuf};
 use store::own_program;
 

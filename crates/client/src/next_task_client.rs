@@ -5,7 +5,7 @@
 //! The daemon's reply is a hint: the member must still claim the task in the task files. If the
 //! daemon does not reply, the caller reads the task files instead.
 
-use crate::daemon_address::DaemonAddress;
+use crate::connect_to_daemon::DaemonAddress;
 use crate::error::Error;
 use protocol::control::{Call, NextTaskHint, NextTaskRequest, Reply, Request, Response};
 use std::cell::Cell;

@@ -4,7 +4,7 @@
 //! because no other server can show or close them. Otherwise the user's choice counts: a socket, or
 //! else the server of `$TMUX`, or without `$TMUX` a server with a given name.
 
-use crate::program_output;
+use crate::run_program_for_output;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use store::{env_var, env_vars};
@@ -90,5 +90,5 @@ pub fn tmux_output(server: &[String; 2], args: &[&str]) -> Result<String, String
     let args = args.iter().map(|word| (*word).to_owned());
     let args: Vec<String> = std::iter::once("-u".to_owned()).chain(server.clone()).chain(args).collect();
     let env = env_vars().filter(|(name, _)| name != "TMUX").collect();
-    program_output::program_output(Path::new("tmux"), &args, &env)
+    run_program_for_output::program_output(Path::new("tmux"), &args, &env)
 }

@@ -3,11 +3,11 @@
 //!
 //! The environment of an agent contains all these values. Any other caller acts as the lead.
 
+use crate::connect_to_daemon::DaemonAddress;
 use crate::connection::Connection;
-use crate::daemon_address::DaemonAddress;
 use crate::error::Error;
-use crate::find_lead_session::find_lead_session;
-use crate::find_other_daemon::find_other_socket;
+use crate::find_lead_session_of_caller::find_lead_session;
+use crate::find_socket_of_this_root::find_other_socket;
 use crate::next_task_client::NextTaskClient;
 use crate::reply_payload::{ReplyPayload, payload_of};
 use crate::reply_timeout::reply_timeout;

@@ -12,7 +12,7 @@ use protocol::name::{AgentName, TeamName};
 use protocol::redact_variables::redact;
 use protocol::task::{Task, TaskStatus, WaitCycle, wait_cycles};
 use protocol::team_config::{Member, TeamConfig};
-use protocol::usage::Usage;
+use protocol::token_and_cost_usage::Usage;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

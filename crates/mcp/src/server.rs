@@ -6,8 +6,8 @@
 use crate::server_context::ServerContext;
 use crate::tools::{self, ToolEntry};
 use client::team_context::check_own_spawn;
+use protocol::agent_instructions::{InstructionContext, Interactivity};
 use protocol::error::ErrorReport;
-use protocol::instructions::{InstructionContext, Interactivity};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
     PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
@@ -52,7 +52,7 @@ impl McpServer {
     fn instructions(&self) -> String {
         let team = self.context.team();
         let config = self.context.caller().ok().and_then(|caller| caller.team().config().ok());
-        protocol::instructions::render(&InstructionContext {
+        protocol::agent_instructions::render(&InstructionContext {
             name: self.context.member(),
             team: team.as_ref(),
             config: config.as_ref(),

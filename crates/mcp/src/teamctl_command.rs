@@ -4,7 +4,7 @@
 
 use crate::server_context::ServerContext;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::sibling_program::installed_program;
+use protocol::find_sibling_program::installed_program;
 use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,19 +1,19 @@
 //! Builds spawn requests from the caller's options and a profile. A spawn request asks the daemon
 //! to start a new member.
 
-use crate::launch::{Launch, LaunchFacts, read_only_unsupported};
-use crate::parse_agent_type::{self, AgentType};
+use crate::build_launch::{Launch, LaunchFacts, read_only_unsupported};
+use crate::directory_env_and_prompt;
+use crate::parse_agent_type_file::{self, AgentType};
 use crate::profile::Profile;
 use crate::program_lookup::{program_exists, program_not_found};
 use crate::registry::ProfileRegistry;
-use crate::spawn_environment;
 #[cfg(feature = "clap")]
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use protocol::agent_instructions::Interactivity;
 use protocol::control;
 use protocol::control::{Backend, EarlierMessages, RestartPolicy};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::instructions::Interactivity;
 use protocol::name::{AgentName, TeamName};
 use protocol::permission_mode::{PermissionMode, is_read_only_type};
 use protocol::team_config::{Member, TeamConfig};
@@ -153,10 +153,11 @@ pub fn build_spawn_request(
 ) -> Result<control::SpawnRequest, ErrorReport> {
     let name = AgentName::parse(&options.name)
         .map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
-    let cwd = spawn_environment::resolve_directory(options.cwd.as_deref())?;
-    let prompt = spawn_environment::read_prompt(options.prompt.clone(), options.prompt_file.as_deref())?;
+    let cwd = directory_env_and_prompt::resolve_directory(options.cwd.as_deref())?;
+    let prompt =
+        directory_env_and_prompt::read_prompt(options.prompt.clone(), options.prompt_file.as_deref())?;
     let definition = read_agent_type(root, options.agent_type.as_deref())?;
-    let requested_env = spawn_environment::parse_env_options(&options.env)?;
+    let requested_env = directory_env_and_prompt::parse_env_options(&options.env)?;
     let profile = select_profile(&options, &cwd, &search_path(&requested_env))?;
     options.model = choose_model(&options, definition.as_ref(), profile.as_ref(), config);
     let name_placeholder = options.unique.then(random_name_placeholder);
@@ -239,10 +240,10 @@ fn build_environment(
     launch: &Launch,
     requested_env: BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {
-    let is_config_dir_requested = requested_env.contains_key(spawn_environment::CONFIG_DIR);
-    let mut env = spawn_environment::spawn_environment(launch, requested_env);
+    let is_config_dir_requested = requested_env.contains_key(directory_env_and_prompt::CONFIG_DIR);
+    let mut env = directory_env_and_prompt::spawn_environment(launch, requested_env);
     if launch.delivery == Delivery::Native && !is_config_dir_requested {
-        spawn_environment::set_claude_config_dir(root, &mut env);
+        directory_env_and_prompt::set_claude_config_dir(root, &mut env);
     }
     env
 }
@@ -259,7 +260,7 @@ fn check_program(launch: &Launch, cwd: &Path, env: &BTreeMap<String, String>) ->
 /// default profile. `env` has the `NAME=VALUE` pairs of `--env`; a `PATH` in it says where the
 /// default profile's program is looked for.
 pub fn has_default_profile(cwd: &Path, env: &[String]) -> bool {
-    let path = search_path(&spawn_environment::parse_env_options(env).unwrap_or_default());
+    let path = search_path(&directory_env_and_prompt::parse_env_options(env).unwrap_or_default());
     ProfileRegistry::for_user().has_default_profile(|program| program_exists(program, cwd, &path))
 }
 
@@ -319,7 +320,7 @@ fn build_launch(
 /// Writes the instructions: the text that tells the agent its name, its team and how to work in the
 /// team. The text is shorter if `facts.config` is `None`, because the team does not exist yet.
 fn instructions(facts: &MemberFacts<'_>) -> String {
-    protocol::instructions::render(&protocol::instructions::InstructionContext {
+    protocol::agent_instructions::render(&protocol::agent_instructions::InstructionContext {
         name: facts.name,
         team: Some(facts.team),
         config: facts.config,
@@ -361,7 +362,7 @@ fn random_name_placeholder() -> AgentName {
 fn read_agent_type(root: &Path, agent_type: Option<&str>) -> Result<Option<AgentType>, ErrorReport> {
     let Some(agent_type) = agent_type else { return Ok(None) };
     let text = store::read_agent_type(root, agent_type)?;
-    Ok(text.map(|text| parse_agent_type::parse_agent_type(&text)))
+    Ok(text.map(|text| parse_agent_type_file::parse_agent_type(&text)))
 }
 
 /// The model of the team's lead. `None` if the lead has none.

@@ -2,7 +2,7 @@
 
 use crate::profile::{Profile, ProfileKind};
 use crate::registry::{built_in_names, built_in_profile};
-use protocol::dialog_match::{dialog_question, find_dialog};
+use protocol::match_dialog_on_screen::{dialog_question, find_dialog};
 
 /// Screens with an open dialog: the name of a program, and the part of its screen that shows the
 /// dialog. They were recorded from claude 2.1.45 and 2.1.330, codex 0.169.0, gemini 0.61.0 and

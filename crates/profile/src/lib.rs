@@ -5,24 +5,24 @@
 //! built-in profiles of the same name. The whole profile is parsed and checked before any part of
 //! it is used. Its command lines are argument vectors, which no shell interprets.
 
+mod build_launch;
 pub mod build_spawn_request;
+pub mod build_worktree_spawn_requests;
+mod describe_profile;
 #[cfg(test)]
 mod dialog_tests;
-mod launch;
-mod parse;
-pub mod parse_agent_type;
+pub mod directory_env_and_prompt;
+pub mod parse_agent_type_file;
+mod parse_profile;
 mod profile;
-mod profile_queries;
 pub mod program_lookup;
 mod registry;
-pub mod settings_entry;
-pub mod spawn_environment;
+pub mod required_program_settings;
 mod template;
 mod toml_table;
 mod user_config;
-pub mod worktree_spawn;
 
-pub use launch::{Launch, LaunchFacts, read_only_unsupported};
+pub use build_launch::{Launch, LaunchFacts, read_only_unsupported};
 pub use profile::{HookDelivery, Profile, ReplySource, UsageFile};
 pub use registry::{ProfileRegistry, ProfileSource, built_in_summaries};
 

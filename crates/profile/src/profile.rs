@@ -1,9 +1,9 @@
-//! A parsed and checked profile. [`crate::parse`] makes it from a TOML file.
+//! A parsed and checked profile. [`crate::parse_profile`] makes it from a TOML file.
 
-use crate::settings_entry::SettingsEntry;
+use crate::required_program_settings::SettingsEntry;
 use protocol::delivery::Delivery;
+use protocol::token_and_cost_usage::{UsagePaths, UsageScope};
 use protocol::turn_program::SessionSource;
-use protocol::usage::{UsagePaths, UsageScope};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Finds profiles by name: first in the user's directory, then among the built-in ones.
 
-use crate::parse::parse_profile;
+use crate::parse_profile::parse_profile;
 use crate::profile::{Profile, ProfileKind};
 use crate::toml_table::{did_you_mean, read_if_present};
 use protocol::did_you_mean::nearest_names;

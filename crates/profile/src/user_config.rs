@@ -4,8 +4,8 @@
 use crate::registry::ProfileRegistry;
 use crate::template::{base_name, encode_value, fill, variables_in};
 use crate::toml_table::{TomlTable, read_if_present};
-use protocol::duration;
 use protocol::error::ErrorReport;
+use protocol::parse_duration;
 use toml::Value;
 
 impl ProfileRegistry {
@@ -26,7 +26,7 @@ impl ProfileRegistry {
     pub fn no_output_after(&self) -> Result<Option<String>, ErrorReport> {
         self.read_user_config(|keys| {
             let text: Option<String> = keys.take("no_output_after", "a text, as \"10m\"")?;
-            match text.as_deref().map(duration::parse) {
+            match text.as_deref().map(parse_duration::parse) {
                 Some(Err(error)) => {
                     Err(keys.invalid_key("no_output_after", &format!("is no duration: {error}")))
                 }

@@ -6,9 +6,9 @@
 
 use crate::escape_control_chars::visible;
 use crate::id::TaskId;
+use crate::inbox_message_payload::IdleReason;
 use crate::member_request::MemberRequestKind;
 use crate::name::{AgentName, TeamName};
-use crate::payload::IdleReason;
 use crate::permission_mode::PermissionMode;
 use crate::policy::AnsweredBy;
 use serde::{Deserialize, Serialize};

@@ -6,14 +6,14 @@
 //! value counts. Text that is nested deeper than 1000 levels is an error.
 
 mod edit;
-mod field;
 mod parse_slices;
+mod typed_fields;
 
 pub use edit::{Edit, apply_edits};
-pub use field::FieldError;
 pub use parse_slices::{
     Array, JsonError, Object, decode_string, parse_first, replace_lone_surrogates, to_value,
 };
+pub use typed_fields::FieldError;
 
 #[cfg(test)]
 mod tests {

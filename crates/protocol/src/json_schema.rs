@@ -9,9 +9,9 @@
 use crate::control::{Call, Response};
 use crate::event::Event;
 use crate::id::{RequestId, TaskId};
+use crate::inbox_message_payload::Payload;
 use crate::message::Message;
 use crate::name::{AgentName, TeamName};
-use crate::payload::Payload;
 use crate::policy::Policy;
 use crate::task::Task;
 use crate::team_config::TeamConfig;

@@ -42,7 +42,7 @@
 //! payload is plain text, never an error.
 //!
 //! ```
-//! use protocol::payload::{Payload, ShutdownApproved};
+//! use protocol::inbox_message_payload::{Payload, ShutdownApproved};
 //!
 //! let text = r#"{"type":"shutdown_request","requestId":"shutdown-1770977144590@ann","from":"team-lead"}"#;
 //! let Some(Payload::ShutdownRequest(request)) = Payload::parse(text) else { panic!("{text}") };
@@ -74,47 +74,47 @@
 //! # Ok::<(), protocol::task::TaskError>(())
 //! ```
 
+pub mod acp_driver_protocol;
+pub mod agent_instructions;
 pub mod allowed_callers;
-pub mod answer_capabilities;
-pub mod color;
+pub mod check_program_supports_answer;
 pub mod control;
 pub mod daemon_lock_file;
 pub mod deferred_variables;
 pub mod delegate_mode_rules;
 pub mod delivery;
-pub mod dialog_match;
 pub mod did_you_mean;
 pub mod directories;
-pub mod driver_protocol;
-pub mod duration;
 pub mod env_filter;
 pub mod error;
 pub mod escape_control_chars;
 pub mod event;
+pub mod find_program_prompt_on_screen;
+pub mod find_sibling_program;
 pub mod id;
-pub mod instructions;
+pub mod inbox_message_payload;
 pub mod json;
 #[cfg(feature = "schema")]
 pub mod json_schema;
+pub mod match_dialog_on_screen;
+pub mod member_color;
 pub mod member_request;
 pub mod message;
 pub mod name;
-pub mod payload;
+pub mod parse_duration;
 pub mod permission_mode;
 pub mod plan_mode_prompts;
 pub mod policy;
 pub mod redact_variables;
-pub mod roster_file;
+pub mod roster_file_for_clients;
 pub mod shell_quote;
-mod shorten_event;
-pub mod sibling_program;
+mod shorten_event_texts;
 pub mod single_line;
-pub mod spawn_mark;
+pub mod spawn_mark_in_agent_log;
 pub mod split_shell_command;
 pub mod task;
 pub mod team_config;
-pub mod terminal_prompts;
 pub mod text_limit;
 pub mod timestamp;
+pub mod token_and_cost_usage;
 pub mod turn_program;
-pub mod usage;

@@ -1,7 +1,7 @@
 //! Requests of a member that need an answer (a plan or a permission), and the answers.
 
 use crate::id::RequestId;
-use crate::payload::{
+use crate::inbox_message_payload::{
     Payload, PermissionGrant, PermissionOutcome, PermissionRequest, PermissionResponse, PlanApprovalRequest,
     PlanApprovalResponse,
 };

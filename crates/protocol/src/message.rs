@@ -1,6 +1,6 @@
 //! Messages in inbox files, and the JSON output of a single entry.
 
-mod entry_output;
+mod inbox_entry_to_json;
 mod inbox_text;
 
 pub use inbox_text::{

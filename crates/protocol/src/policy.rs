@@ -7,12 +7,12 @@
 //! have a timeout.
 
 mod exchange_limits;
-mod input_key;
 mod rule;
 mod tool_action;
+mod tool_input_key;
 
-pub use input_key::{CAPTION_KEY, is_text_key};
 pub use rule::{PolicyRule, RuleAction};
+pub use tool_input_key::{CAPTION_KEY, is_text_key};
 
 pub use exchange_limits::ExchangeLimits;
 

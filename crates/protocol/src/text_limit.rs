@@ -2,7 +2,7 @@
 //!
 //! A text over its limit is refused with an error that names the text and the limit. Texts of
 //! events and in the reports of a shim are shortened instead. The limits of team and member names
-//! are in `name`, the limit of a plan in `store::operations`.
+//! are in `name`, the limit of a plan in `store::member_operations`.
 
 use crate::error::{ErrorKind, ErrorReport};
 use crate::turn_program::MAX_ARGUMENT_BYTES;

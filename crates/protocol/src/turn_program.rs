@@ -1,7 +1,7 @@
 //! What runs the turns of a teammate: the built-in worker, or an agent program. An agent program
 //! runs one process per turn, or one process behind a driver.
 
-use crate::usage::UsagePaths;
+use crate::token_and_cost_usage::UsagePaths;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

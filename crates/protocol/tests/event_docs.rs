@@ -7,9 +7,9 @@ mod validator;
 
 use protocol::event::{Event, EventKind};
 use protocol::id::TaskId;
+use protocol::inbox_message_payload::IdleReason;
 use protocol::member_request::MemberRequestKind;
 use protocol::name::{AgentName, TeamName};
-use protocol::payload::IdleReason;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
 use serde_json::Value;

@@ -8,10 +8,10 @@
 
 use crate::observer::RunObserver;
 use crate::task_times;
-use client::daemon_start::{self, DaemonStart};
 use client::directory_watcher::WatchNotifier;
 use client::reply_payload::payload_of;
 use client::select_tmux_server::{TMUX_NAME, TmuxTarget};
+use client::start_daemon_unless_running::{self, DaemonStart};
 use client::team_context::TeamContext;
 use platform::ExitHandle;
 use profile::ProfileRegistry;
@@ -89,7 +89,11 @@ impl<'a> DaemonKeeper<'a> {
             self.check_start_rate()?;
             self.check_not_stopped_by_person()?;
             let no_output_after = || ProfileRegistry::for_user().no_output_after();
-            match daemon_start::start_unless_running(self.team_context, &self.tmux_target, &no_output_after) {
+            match start_daemon_unless_running::start_unless_running(
+                self.team_context,
+                &self.tmux_target,
+                &no_output_after,
+            ) {
                 Ok(DaemonStart::AlreadyRunning(status)) => break status,
                 Ok(DaemonStart::Started { status, warnings }) => {
                     warnings.iter().for_each(|warning| self.observer.show_warning(warning));

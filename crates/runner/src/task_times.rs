@@ -5,8 +5,8 @@
 //! know how long its tasks have taken. If the event log has no events of a task, the task's times
 //! are taken from the snapshots of the task list.
 
-use client::event_log::event_line;
 use client::file_tail::FileTail;
+use client::format_event_line::event_line;
 use protocol::error::ErrorReport;
 use protocol::event::{Event, EventKind, REQUESTED_STOP_REASON};
 use protocol::id::TaskId;

@@ -11,7 +11,7 @@ use crate::run_state::RunState;
 use crate::team_snapshot::{self, TeamSnapshot};
 use client::team_context::TeamContext;
 use profile::build_spawn_request::SpawnOptions;
-use profile::worktree_spawn::{rebuild_for_worktree, worktree_request};
+use profile::build_worktree_spawn_requests::{rebuild_for_worktree, worktree_request};
 use protocol::control::{self, Request, SpawnReply, SpawnRequest};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};

@@ -11,7 +11,7 @@ use crate::task_results::{TaskOutcome, TaskResult, mark_cut_off_tasks, short_dur
 use crate::task_times::TaskTimes;
 use crate::team_snapshot;
 use client::team_context::TeamContext;
-use profile::worktree_spawn::git_variables;
+use profile::build_worktree_spawn_requests::git_variables;
 use protocol::control::{DeleteTeamRequest, MemberSelection, Reply, Request, ShutdownMembersRequest};
 use protocol::error::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
 use protocol::id::TaskId;

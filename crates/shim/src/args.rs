@@ -3,7 +3,7 @@
 //! The arguments are parsed without a library, because a parser library would need more memory than
 //! the rest of the shim.
 
-use client::daemon_address::DaemonAddress;
+use client::connect_to_daemon::DaemonAddress;
 use protocol::control::shim_subcommands;
 use std::ffi::OsString;
 use std::path::PathBuf;

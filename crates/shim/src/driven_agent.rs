@@ -8,11 +8,13 @@ use crate::output_pty::OutputPty;
 use crate::signal_stages::SignalStage;
 use crate::turns::turn_executor::{StartError, TurnEndKind};
 use nix::poll::PollFlags;
+use protocol::acp_driver_protocol::{
+    FromDriver, PermissionAnswer, PermissionQuestion, ToDriver, TurnEndReason,
+};
 use protocol::control::{ExitReport, StartAgent};
-use protocol::driver_protocol::{FromDriver, PermissionAnswer, PermissionQuestion, ToDriver, TurnEndReason};
 use protocol::permission_mode::PermissionMode;
+use protocol::token_and_cost_usage::Usage;
 use protocol::turn_program::DrivenProgram;
-use protocol::usage::Usage;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::process::ExitStatus;

@@ -1,8 +1,8 @@
-//! The shim's end of the socket to a driver (`protocol::driver_protocol`). Each message is JSON on
-//! one line. No function blocks.
+//! The shim's end of the socket to a driver (`protocol::acp_driver_protocol`). Each message is JSON
+//! on one line. No function blocks.
 
 use nix::poll::PollFlags;
-use protocol::driver_protocol::{FromDriver, MAX_DRIVER_LINE_BYTES, ToDriver};
+use protocol::acp_driver_protocol::{FromDriver, MAX_DRIVER_LINE_BYTES, ToDriver};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -86,7 +86,7 @@ impl DriverStream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::driver_protocol::TurnEndReason;
+    use protocol::acp_driver_protocol::TurnEndReason;
 
     #[test]
     fn message_is_returned_when_its_line_is_complete() {

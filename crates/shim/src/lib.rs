@@ -34,7 +34,7 @@ use std::process::ExitCode;
 
 /// The entry point of `teamd-shim`.
 pub fn main() -> ExitCode {
-    client::file_size_signal::catch_sigxfsz();
+    client::catch_file_size_limit_signal::catch_sigxfsz();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     let result = match args::parse(&args) {
         Some(ShimCommand::Run(args)) => supervisor::run(&args),

@@ -18,11 +18,11 @@ use crate::turns::turn_executor::{
 use crate::turns::turn_loop::{InitialState, TurnLoop, TurnLoopEnd};
 use client::next_task_client::NextTaskClient;
 use nix::poll::PollFlags;
+use protocol::acp_driver_protocol::PermissionAnswer;
 use protocol::control::{FromShim, StartAgent, ToShim, TurnSetup, TurnStatus};
-use protocol::driver_protocol::PermissionAnswer;
 use protocol::error::ErrorReport;
+use protocol::token_and_cost_usage::{UsageReading, UsageScope};
 use protocol::turn_program::TurnProgram;
-use protocol::usage::{UsageReading, UsageScope};
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;

@@ -4,7 +4,7 @@
 
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
-use crate::stale_files::{is_lock, is_temp_file};
+use crate::remove_stale_files::{is_lock, is_temp_file};
 use crate::team_file_names::{
     CONFIG_FILE, HIGH_WATER_MARK_FILE, INBOXES_DIR, LOCK_FILE, is_inbox_file, task_of_file,
 };

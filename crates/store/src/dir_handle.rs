@@ -5,8 +5,8 @@
 //! followed; `links_are_not_followed` checks it. So a process that replaces a part of a path during
 //! the access can't lead teamd out of the root.
 
+use crate::check_no_other_user_can_write::check_own_access;
 use crate::error::Error;
-use crate::own_access::check_own_access;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat};

@@ -1,7 +1,7 @@
 //! The errors of this crate, with messages for people: what failed, why, and what to do next.
 
 use nix::errno::Errno;
-use protocol::answer_capabilities::UnsupportedAnswer;
+use protocol::check_program_supports_answer::UnsupportedAnswer;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};

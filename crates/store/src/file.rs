@@ -10,26 +10,26 @@
 //! attempt and later: if other programs changed the file during three attempts, both phases run
 //! under the lock.
 
-mod append;
-mod array_reader;
+mod append_or_overwrite_start;
+mod chunked_json_array_reader;
 mod corrupt_backup;
 mod file_version;
-mod io_context;
-mod json_shape;
-mod last_written_version;
+mod io_options;
+mod json_type_and_size_limit;
+mod last_written_version_and_shadow_copy;
 mod read_modify_write;
 mod read_with_version;
 pub(crate) mod rename;
 mod tail_rewrite;
-mod temp_file;
+mod write_via_temp_file;
 
-pub(crate) use append::{append, append_if_fits, append_line, overwrite};
-pub(crate) use array_reader::{ArrayReadError, ArrayReader};
+pub(crate) use append_or_overwrite_start::{append, append_if_fits, append_line, overwrite};
+pub(crate) use chunked_json_array_reader::{ArrayReadError, ArrayReader};
 pub(crate) use corrupt_backup::CorruptBackups;
 pub(crate) use file_version::FileVersion;
-pub(crate) use io_context::IoContext;
-pub(crate) use json_shape::{FILE_LIMIT, INBOX_LIMIT, JsonShape};
-pub(crate) use last_written_version::KnownFile;
+pub(crate) use io_options::IoOptions;
+pub(crate) use json_type_and_size_limit::{FILE_LIMIT, INBOX_LIMIT, JsonShape};
+pub(crate) use last_written_version_and_shadow_copy::{KnownFile, SHADOW_SUFFIX};
 pub(crate) use read_modify_write::{MAX_ATTEMPTS, PreparedChange, UNLOCKED_ATTEMPTS, modify_file};
 pub(crate) use read_with_version::{
     FileSnapshot, HALF_WRITTEN_TIMEOUT, check_size, half_written_backoff, open_for_reading, read,
@@ -37,4 +37,4 @@ pub(crate) use read_with_version::{
 };
 pub(crate) use rename::rename;
 pub(crate) use tail_rewrite::{LongFile, SwapOutcome};
-pub(crate) use temp_file::{SHADOW_SUFFIX, TEMP_INFIX, TempFile, sync_dir, write_file, write_file_with_mode};
+pub(crate) use write_via_temp_file::{TEMP_INFIX, TempFile, sync_dir, write_file, write_file_with_mode};

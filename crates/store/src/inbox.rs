@@ -3,16 +3,16 @@
 //! incomplete. Other programs leave it incomplete for a moment while they write; the reader then
 //! waits.
 
-mod cursor;
 mod inbox_handle;
+mod insert_positions_of_lost_messages;
 pub(crate) mod message_id;
-mod operations;
-mod restore_positions;
+mod read_append_mark_read;
+mod read_since_cursor;
 mod tail_index;
 
-pub use cursor::InboxCursor;
 pub use inbox_handle::Inbox;
 pub use message_id::message_id;
-pub use operations::{EntrySelection, LastEntries, MESSAGE_LIMIT};
+pub use read_append_mark_read::{EntrySelection, LastEntries, MESSAGE_LIMIT};
+pub use read_since_cursor::InboxCursor;
 
-pub(crate) use operations::ANSWER_LIMIT;
+pub(crate) use read_append_mark_read::ANSWER_LIMIT;

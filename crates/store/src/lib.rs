@@ -8,67 +8,69 @@
 //! Invariant: only the module `file` writes and renames files, and only the module `backoff`
 //! sleeps; `clippy.toml` checks it. Every wait has a deadline.
 
-mod agent_log;
-mod agent_type_file;
+mod agent_log_paths;
 mod answer_log;
 mod backoff;
+mod check_no_other_user_can_write;
 mod clock;
 mod config_cache;
 mod delete_team;
 mod dir_handle;
 mod directories_from_environment;
 mod durability;
+mod env_vars_and_own_program_path;
 mod error;
-mod export_import;
 mod file;
-mod foreign_settings;
+mod find_limit_of_failed_start;
 mod inbox;
-mod journal;
 mod lock;
+mod member_operations;
 mod member_requests;
-mod operations;
-mod own_access;
-mod plan_files;
+mod message_journal;
+mod plan_files_and_approval_requests;
 mod private_dir;
-mod process_environment;
-mod process_limits;
-mod read_daemon_files;
-mod repair_config;
+mod read_agent_type_file;
+mod read_roster_and_leads_files;
+mod remove_stale_files;
+mod repair_team_config;
 mod root;
+mod settings_files_of_other_programs;
 mod shared_root_state;
-mod stale_files;
 mod state_dir_handle;
 mod task_hold_files;
 mod tasks;
 mod team_config;
+mod team_export_import;
 mod team_file_names;
 mod team_handle;
 
-pub use agent_log::{agent_log_dir, agent_log_path};
-pub use agent_type_file::read_agent_type;
+pub use agent_log_paths::{agent_log_dir, agent_log_path};
 pub use answer_log::AnsweredRequest;
 pub use clock::now;
 pub use config_cache::{BaseVersion, CachedConfig};
 pub use directories_from_environment::{directories_for_root, resolve_root_path};
 pub use durability::Durability;
+pub use env_vars_and_own_program_path::{env_var, env_vars, own_program};
 pub use error::{Error, MORE_DESCRIPTORS_HELP};
-pub use export_import::TeamArchive;
-pub use foreign_settings::ForeignSettings;
+pub use find_limit_of_failed_start::{process_limit_error, process_limits, reached_process_limit};
 pub use inbox::{EntrySelection, Inbox, InboxCursor, LastEntries, MESSAGE_LIMIT, message_id};
-pub use journal::{InboxChange, InboxReconciler, ReaderKind};
 pub use lock::flock::Flock;
 pub use lock::try_lock_exclusive_despite_readers::try_lock_exclusive_despite_readers;
 pub use lock::{LockInfo, LockState};
+pub use member_operations::{
+    BroadcastResult, Caller, FailedRecipient, SentMessage, ShutdownDecision, check_text,
+};
 pub use member_requests::{MemberRequests, OpenRequest, RequestScanResult};
-pub use operations::{BroadcastResult, Caller, FailedRecipient, SentMessage, ShutdownDecision, check_text};
+pub use message_journal::{InboxChange, InboxReconciler, ReaderKind};
 pub use private_dir::{check_not_replaceable, check_own_link};
-pub use process_environment::{env_var, env_vars, own_program};
-pub use process_limits::{process_limit_error, process_limits, reached_process_limit};
-pub use read_daemon_files::{read_leads_file, read_roster_file};
-pub use repair_config::ConfigDamage;
+pub use read_agent_type_file::read_agent_type;
+pub use read_roster_and_leads_files::{read_leads_file, read_roster_file};
+pub use repair_team_config::ConfigDamage;
 pub use root::{
     CORRUPT_DIR, ENVIRONMENTS_DIR, Root, check_own_path, check_root_trusted, has_teams_directory,
 };
+pub use settings_files_of_other_programs::ForeignSettings;
 pub use state_dir_handle::StateDir;
 pub use tasks::{BatchTask, NewTask, TaskHold, TaskHolder, TaskUpdate, Tasks, UNREADABLE_STATUS};
+pub use team_export_import::TeamArchive;
 pub use team_handle::Team;

@@ -1,9 +1,9 @@
 //! Directories for teamd's own files. A directory is created with access for its owner only. An
 //! existing directory is trusted only if no other user has access to it or can replace it.
 
+use crate::check_no_other_user_can_write::foreign_owner_remedy;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::own_access::foreign_owner_remedy;
 use nix::sys::stat::fstat;
 use nix::unistd::geteuid;
 use protocol::shell_quote::shell_quote;

@@ -2,15 +2,15 @@
 //! trusted only if no other user can write there.
 
 use crate::answer_log::AnswerLog;
+use crate::check_no_other_user_can_write::check_own_access;
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::file::{CorruptBackups, IoContext, TempFile, sync_dir};
-use crate::journal::storage::Journal;
-use crate::own_access::check_own_access;
+use crate::file::{CorruptBackups, IoOptions, TempFile, sync_dir};
+use crate::message_journal::journal_and_tail_index_files::Journal;
 use crate::private_dir::{check_not_replaceable, check_own_link, create_private_dir};
+use crate::remove_stale_files::remove_temp_files;
 use crate::shared_root_state::SharedRootState;
-use crate::stale_files::remove_temp_files;
 use crate::team_file_names::{CONFIG_FILE, INBOXES_DIR, TASKS_DIR, TEAMS_DIR};
 use crate::team_handle::Team;
 use nix::errno::Errno;
@@ -58,8 +58,8 @@ impl Root {
         let dir = DirHandle::open(&path)?;
         dir.check_own_access()?;
         let (teams, tasks) = (dir.create_own_dir(TEAMS_DIR)?, dir.create_own_dir(TASKS_DIR)?);
-        let io = IoContext { durability, backups: CorruptBackups::open(&state_dir.join(CORRUPT_DIR))? };
-        let foreign_io = IoContext { durability, backups: CorruptBackups::new_disabled() };
+        let io = IoOptions { durability, backups: CorruptBackups::open(&state_dir.join(CORRUPT_DIR))? };
+        let foreign_io = IoOptions { durability, backups: CorruptBackups::new_disabled() };
         let answers = AnswerLog::new(state_dir.join(ANSWERS_DIR));
         let journal = Journal::new(state_dir.join(JOURNAL_DIR));
         Ok(Root(Arc::new(SharedRootState {

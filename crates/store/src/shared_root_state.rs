@@ -4,12 +4,12 @@
 use crate::answer_log::AnswerLog;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::file::IoContext;
-use crate::journal::storage::Journal;
-use crate::read_daemon_files::read_roster_file;
+use crate::file::IoOptions;
+use crate::message_journal::journal_and_tail_index_files::Journal;
+use crate::read_roster_and_leads_files::read_roster_file;
 use crate::task_hold_files::delete_task_holds;
 use crate::team_file_names::{TASKS_DIR, TEAMS_DIR};
-use protocol::answer_capabilities::Capabilities;
+use protocol::check_program_supports_answer::Capabilities;
 use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
 use std::collections::BTreeSet;
@@ -20,9 +20,9 @@ pub(crate) struct SharedRootState {
     pub(crate) dir: DirHandle,
     pub(crate) teams: DirHandle,
     pub(crate) tasks: DirHandle,
-    pub(crate) io: IoContext,
+    pub(crate) io: IoOptions,
     /// The options for writes into the session teams of Claude Code.
-    pub(crate) foreign_io: IoContext,
+    pub(crate) foreign_io: IoOptions,
     pub(crate) answer_log: AnswerLog,
     pub(crate) journal: Journal,
     pub(crate) state_dir: PathBuf,

@@ -11,7 +11,7 @@ use crate::file::{
 };
 use crate::private_dir::open_private_dir;
 use nix::errno::Errno;
-use protocol::roster_file::RosterFile;
+use protocol::roster_file_for_clients::RosterFile;
 use std::fs::File;
 use std::path::Path;
 

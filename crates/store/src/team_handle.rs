@@ -2,18 +2,18 @@
 //! open. So if the team is deleted and a new team gets the same name, a write through the old
 //! handle never reaches the new team.
 
-use crate::agent_log::agent_log_path;
+use crate::agent_log_paths::agent_log_path;
 use crate::answer_log::AnswerLog;
 use crate::config_cache::ConfigCache;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::file::IoContext;
-use crate::journal::storage::Journal;
+use crate::file::IoOptions;
+use crate::message_journal::journal_and_tail_index_files::Journal;
 use crate::shared_root_state::SharedRootState;
 use crate::state_dir_handle::StateDir;
 use crate::tasks::cache::TaskCache;
 use crate::team_file_names::{CONFIG_FILE, INBOXES_DIR};
-use protocol::answer_capabilities::Capabilities;
+use protocol::check_program_supports_answer::Capabilities;
 use protocol::did_you_mean::nearest_names;
 use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName, strip_team};
@@ -223,7 +223,7 @@ impl Team {
         &self.0.root.journal
     }
 
-    pub(crate) fn io(&self) -> &IoContext {
+    pub(crate) fn io(&self) -> &IoOptions {
         if self.0.name.is_claude_session() { &self.0.root.foreign_io } else { &self.0.root.io }
     }
 

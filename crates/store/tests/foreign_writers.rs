@@ -6,10 +6,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 #![allow(unreachable_pub, reason = "no other crate uses the items of a test")]
 
-#[path = "store/fixture.rs"]
-mod fixture;
+#[path = "store/test_root.rs"]
+mod test_root;
 
-use fixture::{TestRoot, agent, list_dir, message, overwrite_in_place, report_skipped, sleep_ms};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,6 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use store::{NewTask, Tasks};
+use test_root::{TestRoot, agent, list_dir, message, overwrite_in_place, report_skipped, sleep_ms};
 
 const MESSAGES_EACH: usize = 100;
 

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 /// Runs `teamctl` with the arguments of this process.
 pub fn run_teamctl() -> ExitCode {
-    client::file_size_signal::catch_sigxfsz();
+    client::catch_file_size_limit_signal::catch_sigxfsz();
     let cli = match cli::parse_command_line() {
         Ok(cli) => cli,
         Err(error) => {

@@ -2,7 +2,7 @@
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Parser, ValueEnum};
-use protocol::duration;
+use protocol::parse_duration;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, hide = true)]
     pub(crate) check: bool,
     /// Notify people when a turn has written nothing for this long, as in 90s, 10m or 2h; 0s: never
-    #[arg(long, value_name = "D", default_value = "10m", value_parser = duration::parse)]
+    #[arg(long, value_name = "D", default_value = "10m", value_parser = parse_duration::parse)]
     pub(crate) no_output_after: Duration,
     /// Log debug messages
     #[arg(short, long)]

@@ -2,7 +2,7 @@
 
 use crate::args::ScreenArgs;
 use protocol::name::AgentName;
-use protocol::spawn_mark::split_by_spawn;
+use protocol::spawn_mark_in_agent_log::split_by_spawn;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -33,13 +33,13 @@ pub(crate) fn last_log_lines(path: &Path) -> Vec<String> {
     };
     let log = read().unwrap_or_default();
     let last_spawn = split_by_spawn(&log).pop().map_or(&[][..], |spawn| spawn.output);
-    client::printable_lines::printable_lines(last_spawn)
+    client::terminal_output_to_plain_lines::printable_lines(last_spawn)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::spawn_mark::spawn_mark;
+    use protocol::spawn_mark_in_agent_log::spawn_mark;
 
     #[test]
     fn last_log_line_skips_blank_lines_and_escapes() {

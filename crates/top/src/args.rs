@@ -1,6 +1,6 @@
 //! Arguments of `teamd-top`, as `teamctl top` writes them.
 
-use client::started_program_args::{FlagKind, StartedProgramArgs};
+use client::args_passed_to_top_and_mcp::{FlagKind, StartedProgramArgs};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::ffi::OsString;

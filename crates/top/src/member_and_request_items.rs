@@ -2,12 +2,12 @@
 
 use crate::clock_time::clock_time;
 use crate::snapshot::{MemberItem, RequestItem};
-use client::request_view::{RequestView, request_text};
+use client::member_request_view::{MemberRequestView, request_text};
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::MemberView;
 use protocol::control::{Activity, BudgetStatus, PastMember};
 use protocol::single_line::single_line;
-use protocol::usage::Usage;
+use protocol::token_and_cost_usage::Usage;
 
 /// The list item of a member. `last_line` is the last line of its log.
 pub(crate) fn member_item(member: &MemberView, last_line: String) -> MemberItem {
@@ -93,8 +93,8 @@ pub(crate) fn past_member_item(past: &PastMember, commands: &SuggestedCommands) 
 }
 
 /// The list item of an open request.
-pub(crate) fn request_item(open: &RequestView) -> RequestItem {
-    let RequestView { request, policy_answer } = open;
+pub(crate) fn request_item(open: &MemberRequestView) -> RequestItem {
+    let MemberRequestView { request, policy_answer } = open;
     let (id, from) = (request.request.id().to_string(), request.from.to_string());
     let since = if request.asked_at == 0 { String::new() } else { clock_time(request.asked_at) };
     let text = request_text(&request.request);

@@ -3,7 +3,7 @@
 
 use crate::clock_time::{clock_time, today};
 use crate::snapshot::MessageItem;
-use client::message_text::message_text;
+use client::describe_message_for_people::message_text;
 use client::suggested_commands::SuggestedCommands;
 use protocol::message::InboxEntry;
 use protocol::name::AgentName;

@@ -3,7 +3,7 @@
 use crate::args::ScreenArgs;
 use crate::ui_event::ActionResult;
 use client::suggested_commands::SuggestedCommands;
-use protocol::sibling_program::installed_program;
+use protocol::find_sibling_program::installed_program;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Seek, Write};

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use protocol::payload::Payload;
+use protocol::inbox_message_payload::Payload;
 
 fuzz_target!(|text: &str| {
     if let Some(payload) = Payload::parse(text) {

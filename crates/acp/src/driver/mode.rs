@@ -1,6 +1,6 @@
 //! The session's mode, and the messages of the shim that are held back while the mode changes.
 
-use protocol::driver_protocol::ToDriver;
+use protocol::acp_driver_protocol::ToDriver;
 
 /// State of the session's mode. Modes are named by the program's own mode ids.
 #[derive(Debug)]

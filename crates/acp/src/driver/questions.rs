@@ -6,7 +6,7 @@ use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionId, RequestPermissionOutcome, RequestPermissionRequest,
     RequestPermissionResponse, SelectedPermissionOutcome,
 };
-use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
+use protocol::acp_driver_protocol::{PermissionAnswer, PermissionQuestion};
 use std::collections::BTreeMap;
 
 /// The reason of a denial if the team approved a question, but the program offers no such option.

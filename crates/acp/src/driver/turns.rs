@@ -9,7 +9,7 @@ use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
     ContentBlock, PromptResponse, SessionUpdate, StopReason, TextContent,
 };
-use protocol::driver_protocol::{FromDriver, TurnEndReason};
+use protocol::acp_driver_protocol::{FromDriver, TurnEndReason};
 
 /// State of the current turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::pane_printer::PanePrinter;
 use crate::usage::UsageTracker;
 use agent_client_protocol::Agent;
 use agent_client_protocol::v1::ConnectionTo;
-use protocol::driver_protocol::ToDriver;
+use protocol::acp_driver_protocol::ToDriver;
 use std::io::Stdout;
 
 /// A session that is open, and what arrived meanwhile.
@@ -103,7 +103,7 @@ mod tests {
     use crate::open_session::{ModeSupport, SessionHistory};
     use crate::pane_printer::Styling;
     use agent_client_protocol::v1::schema::SessionId;
-    use protocol::usage::UsageScope;
+    use protocol::token_and_cost_usage::UsageScope;
     use tokio::sync::mpsc::unbounded_channel;
 
     fn finish_with(events: Vec<AcpEvent>) -> Option<OpenedSession> {

@@ -6,7 +6,7 @@
 
 use crate::id::TaskId;
 use crate::name::TeamName;
-use crate::usage::UsageReport;
+use crate::token_and_cost_usage::UsageReport;
 use serde::{Deserialize, Serialize};
 
 /// A hook's report of an event in an agent's program.

@@ -8,26 +8,26 @@
 //! - A *shim*, the first process of an agent, starts with [`Request::ConnectShim`] and stays
 //!   connected. Afterwards the messages are [`ToShim`] and [`FromShim`].
 
+mod check_and_shorten_texts;
 pub mod framing;
 mod hook;
-mod layout;
-mod lead;
+mod lead_session_and_leads_file;
 mod next_task;
+mod pane_layout_and_visibility;
 mod reply;
 mod request;
 mod shim;
 pub mod shim_subcommands;
 mod spawn;
-mod text_lengths;
 mod turn_status;
 mod worktree;
 
 pub use hook::{HookEvent, HookReply, HookReport, LongPollEnd, LongPollRequest, Process};
-pub use layout::{
+pub use lead_session_and_leads_file::{LeadProcess, LeadsFile, SetLeadRequest};
+pub use next_task::{NextTaskHint, NextTaskRequest};
+pub use pane_layout_and_visibility::{
     Layout, PersonPane, SetLayoutReply, SetLayoutRequest, SetPersonPaneRequest, VisibilityReply,
 };
-pub use lead::{LeadProcess, LeadsFile, SetLeadRequest};
-pub use next_task::{NextTaskHint, NextTaskRequest};
 pub use reply::{
     AgentExit, BudgetStatus, CapturePaneReply, CreateTeamReply, DaemonStatus, DeleteTeamReply, ExitsReply,
     InterruptReply, LocatePaneReply, MemberFlag, MemberStatus, PastMember, Reply, ResumeMembersReply,

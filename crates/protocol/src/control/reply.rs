@@ -1,15 +1,15 @@
 //! Replies of the daemon to clients. The JSON keys are also those of `teamctl --json`.
 
 use super::hook::{HookReply, LongPollEnd};
-use super::layout::{SetLayoutReply, VisibilityReply};
 use super::next_task::NextTaskHint;
+use super::pane_layout_and_visibility::{SetLayoutReply, VisibilityReply};
 use super::turn_status::{Activity, TurnPause};
 use super::worktree::{RemovedWorktrees, WorktreeReply, WorktreeStatus};
 use crate::delivery::{Delivery, DeliveryPoint};
 use crate::id::TaskId;
 use crate::name::{AgentName, TeamName};
 use crate::permission_mode::PermissionMode;
-use crate::usage::Usage;
+use crate::token_and_cost_usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
 //! Requests of clients to the daemon.
 
 use super::hook::{HookReport, LongPollRequest};
-use super::layout::{SetLayoutRequest, SetPersonPaneRequest};
-use super::lead::SetLeadRequest;
+use super::lead_session_and_leads_file::SetLeadRequest;
 use super::next_task::NextTaskRequest;
+use super::pane_layout_and_visibility::{SetLayoutRequest, SetPersonPaneRequest};
 use super::shim::ShimHello;
 use super::spawn::SpawnRequest;
 use super::turn_status::Activity;

@@ -7,8 +7,8 @@
 //! reports the agent's pid, and the new daemon adopts the agent.
 
 use super::turn_status::{PlanStage, TurnStatus};
-use crate::color::Color;
 use crate::error::ErrorReport;
+use crate::member_color::Color;
 use crate::name::{AgentName, TeamName};
 use crate::permission_mode::PermissionMode;
 use crate::turn_program::TurnProgram;

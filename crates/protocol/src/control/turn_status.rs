@@ -1,10 +1,10 @@
 //! What an agent is currently doing: its turn, its usage and its plan.
 
 use crate::id::{RequestId, TaskId};
+use crate::inbox_message_payload::IdleReason;
 use crate::name::AgentName;
-use crate::payload::IdleReason;
 use crate::permission_mode::PermissionMode;
-use crate::usage::UsageReport;
+use crate::token_and_cost_usage::UsageReport;
 use serde::{Deserialize, Serialize};
 
 /// Status of an agent whose turns the shim runs.

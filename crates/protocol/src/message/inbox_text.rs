@@ -4,9 +4,9 @@
 //! this entry has an error; the other entries can still be read. A function that edits the text
 //! changes only the parts that the edit names.
 
+use crate::inbox_message_payload::Payload;
 use crate::json::{Array, FieldError, JsonError, Object, apply_edits};
 use crate::name::AgentName;
-use crate::payload::Payload;
 use crate::timestamp::iso8601;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -5,7 +5,7 @@
 //! are resolved. Symbolic links are not followed, because the paths may not exist yet.
 
 use super::tool_action::{ToolAction, ToolActions, can_run, path_like_words, path_variants, split_words};
-use crate::payload::PermissionRequest;
+use crate::inbox_message_payload::PermissionRequest;
 use crate::split_shell_command::parse_plain_command;
 use serde::{Deserialize, Serialize};
 use std::path::{Component, Path, PathBuf};

@@ -5,7 +5,7 @@
 //! counts as a path, under any key and at any depth. The only exception is text that a tool only
 //! writes or shows, such as the new content of a file.
 
-use super::input_key::{InputKeyKind, is_understood, key_kind, lifts_protection};
+use super::tool_input_key::{InputKeyKind, is_understood, key_kind, lifts_protection};
 use crate::shell_quote::shell_quote;
 use crate::split_shell_command::split_commands;
 use serde_json::Value;

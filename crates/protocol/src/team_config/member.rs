@@ -3,9 +3,9 @@
 //! The lead's entry has fewer fields than a teammate's. Optional fields may be missing in an entry,
 //! because other programs omit them.
 
-use crate::color::Color;
 use crate::id::AgentId;
 use crate::json::{FieldError, Object};
+use crate::member_color::Color;
 use crate::name::{AgentName, TeamName};
 use crate::permission_mode::PermissionMode;
 use serde::{Serialize, Serializer};

@@ -2,9 +2,9 @@
 
 use protocol::control::{Call, Response};
 use protocol::event::Event;
+use protocol::inbox_message_payload::Payload;
 use protocol::json::replace_lone_surrogates;
 use protocol::message;
-use protocol::payload::Payload;
 use protocol::policy::Policy;
 use protocol::task::Task;
 use protocol::team_config::TeamConfig;

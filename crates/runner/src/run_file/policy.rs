@@ -2,11 +2,11 @@
 
 use crate::run_file::table_reader::TableReader;
 use crate::run_file::validation_errors::ValidationErrors;
-use protocol::duration;
+use protocol::parse_duration;
 use protocol::policy::{
     Approver, ExchangeLimits, Policy as TeamPolicy, PolicyRule, RuleAction, TaskCommandPolicy, TimeoutAction,
 };
-use protocol::usage::to_microdollars;
+use protocol::token_and_cost_usage::to_microdollars;
 use std::path::Path;
 use std::time::Duration;
 
@@ -158,5 +158,5 @@ fn parse_duration(
     errors: &mut ValidationErrors,
 ) -> Option<Duration> {
     let text = table.text(key, expected, errors)?;
-    duration::parse(&text.value).map_err(|error| errors.push(text.offset, error)).ok()
+    parse_duration::parse(&text.value).map_err(|error| errors.push(text.offset, error)).ok()
 }

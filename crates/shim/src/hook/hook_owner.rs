@@ -2,7 +2,7 @@
 //! environment variables. A hook of a lead session has none. It is recognized by its terminal:
 //! leads.json names the first process in the terminal of each lead session.
 
-use client::find_lead_session::find_lead_session;
+use client::find_lead_session_of_caller::find_lead_session;
 use client::team_context::TeamContext;
 use protocol::control::LeadProcess;
 use protocol::error::ErrorReport;

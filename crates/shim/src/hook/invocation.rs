@@ -6,7 +6,7 @@ use super::hook_protocol::HookProtocol;
 use super::read_usage_file::usage_report;
 use crate::turns::agent_team_files::AgentTeamFiles;
 use client::error::unexpected_reply;
-use client::find_controlling_terminal::ancestor_ids;
+use client::find_terminal_and_ancestors_of_caller::ancestor_ids;
 use client::team_context::TeamContext;
 use protocol::control::{HookEvent, HookReply, HookReport, Reply, Request};
 use protocol::error::ErrorReport;

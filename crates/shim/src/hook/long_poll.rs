@@ -4,9 +4,9 @@
 
 use super::typing_detector::TypingDetector;
 use crate::poll_timeout;
+use client::connect_to_daemon::DaemonAddress;
 use client::connection::Connection;
-use client::daemon_address::DaemonAddress;
-use client::find_controlling_terminal::ControllingTerminal;
+use client::find_terminal_and_ancestors_of_caller::ControllingTerminal;
 use nix::poll::{PollFd, PollFlags, poll};
 use platform::ExitHandle;
 use protocol::control::{Call, LongPollEnd, Reply, Response};

@@ -4,7 +4,7 @@
 use super::event_input::HookInput;
 use crate::turns::usage_counter::UsageCounter;
 use profile::UsageFile;
-use protocol::usage::{Usage, UsagePaths, UsageReport};
+use protocol::token_and_cost_usage::{Usage, UsagePaths, UsageReport};
 use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Read, Take};
 use std::os::unix::fs::OpenOptionsExt;

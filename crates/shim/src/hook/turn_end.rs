@@ -13,7 +13,7 @@ use super::response::{continue_response, write_response};
 use crate::stderr_messages;
 use crate::turns::agent_team_files::AgentTeamFiles;
 use crate::turns::prompt_for_hooks::NextPrompt;
-use client::find_controlling_terminal::controlling_terminal;
+use client::find_terminal_and_ancestors_of_caller::controlling_terminal;
 use protocol::control::{Call, HookEvent, HookReply, LongPollRequest, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;

@@ -8,12 +8,12 @@ use protocol::control::PlanStage;
 use protocol::control::{NextTaskHint, NextTaskRequest};
 use protocol::error::ErrorReport;
 use protocol::id::{RequestId, TaskId};
-use protocol::message::{InboxEntry, Message};
-use protocol::name::AgentName;
-use protocol::payload::{
+use protocol::inbox_message_payload::{
     IdleNotification, Payload, PermissionRequest, PermissionResponse, ShutdownApproved, ShutdownRejected,
     ShutdownRequest,
 };
+use protocol::message::{InboxEntry, Message};
+use protocol::name::AgentName;
 use protocol::policy::ExchangeLimits;
 use protocol::task::Task;
 use protocol::timestamp::iso8601;

@@ -5,8 +5,8 @@ use super::turn_executor::{ExecutorEvent, TurnExecutor};
 use super::turn_loop::{StepError, TurnLoop, TurnLoopEnd};
 use protocol::control::Activity;
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::inbox_message_payload::{IdleNotification, ShutdownRequest};
 use protocol::message::InboxEntry;
-use protocol::payload::{IdleNotification, ShutdownRequest};
 use std::time::{Duration, Instant};
 
 /// The time until the operation is tried again, unless a wake arrives earlier. The agent cannot

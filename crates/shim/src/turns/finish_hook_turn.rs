@@ -5,7 +5,7 @@ use super::agent_team_files::AgentTeamFiles;
 use super::turn_outcome::{TaskSettlement, TurnOutcome, idle_notification, settle};
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
-use protocol::payload::IdleReason;
+use protocol::inbox_message_payload::IdleReason;
 
 /// How much of the agent's last reply a notification contains at most, in characters.
 const SUMMARY_CHARS: usize = 200;

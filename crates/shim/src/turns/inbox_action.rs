@@ -4,9 +4,9 @@
 //! Within each of these groups, the oldest message comes first.
 
 use protocol::id::RequestId;
+use protocol::inbox_message_payload::{Payload, PermissionResponse, PlanApprovalResponse, ShutdownRequest};
 use protocol::message::{InboxEntry, Message};
 use protocol::name::AgentName;
-use protocol::payload::{Payload, PermissionResponse, PlanApprovalResponse, ShutdownRequest};
 use protocol::timestamp::parse_iso8601;
 use protocol::turn_program::TurnProgram;
 use std::collections::BTreeSet;

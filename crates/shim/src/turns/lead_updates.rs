@@ -2,8 +2,8 @@
 //! without a message share one line. A message that was sent several times appears once. The inbox
 //! itself is not changed.
 
+use protocol::inbox_message_payload::IdleNotification;
 use protocol::message::{InboxEntry, Message};
-use protocol::payload::IdleNotification;
 
 /// One update for the lead, with all inbox entries for which it stands.
 #[derive(Debug, PartialEq)]

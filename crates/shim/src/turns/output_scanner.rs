@@ -2,8 +2,8 @@
 
 use super::usage_counter::UsageCounter;
 use crate::json_lookup::first_string;
-use client::printable_lines::plain_line;
-use protocol::usage::{UsagePaths, UsageReading};
+use client::terminal_output_to_plain_lines::plain_line;
+use protocol::token_and_cost_usage::{UsagePaths, UsageReading};
 use serde_json::Value;
 
 /// The longest line that is parsed, in bytes. Longer lines are skipped.

@@ -1,7 +1,7 @@
 //! Keeps the last lines of an agent's output, without control characters. If a turn fails, these
 //! lines show the reason.
 
-use client::printable_lines::printable_lines;
+use client::terminal_output_to_plain_lines::printable_lines;
 
 /// How much output is kept, in bytes. This includes control characters, for colours and progress
 /// bars.

@@ -1,10 +1,10 @@
 //! Converts an agent's permission question into a permission request to the lead, and converts the
 //! lead's answer into an answer for the agent. The functions are pure.
 
-use protocol::answer_capabilities::is_changed_input;
-use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
+use protocol::acp_driver_protocol::{PermissionAnswer, PermissionQuestion};
+use protocol::check_program_supports_answer::is_changed_input;
 use protocol::id::{RequestId, UniqueMillis};
-use protocol::payload::{
+use protocol::inbox_message_payload::{
     Payload, PermissionGrant, PermissionOutcome, PermissionRequest, PermissionRule, PermissionUpdate,
 };
 use protocol::policy::is_text_key;

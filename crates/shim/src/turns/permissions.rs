@@ -6,7 +6,7 @@ use super::file_retry::RETRY_DELAY;
 use super::permission_conversion::{OpenPermissionRequest, answer_for_agent};
 use super::turn_executor::TurnExecutor;
 use super::turn_loop::TurnLoop;
-use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
+use protocol::acp_driver_protocol::{PermissionAnswer, PermissionQuestion};
 use protocol::id::RequestId;
 use std::time::Instant;
 

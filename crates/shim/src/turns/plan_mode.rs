@@ -9,7 +9,7 @@ use super::reply_text::extract_reply;
 use super::turn_executor::TurnExecutor;
 use super::turn_loop::{StepError, TurnLoop};
 use protocol::control::PlanStage;
-use protocol::payload::PlanApprovalResponse;
+use protocol::inbox_message_payload::PlanApprovalResponse;
 use protocol::permission_mode::PermissionMode;
 
 impl<H: TurnExecutor> TurnLoop<H> {

@@ -7,9 +7,9 @@
 use super::agent_team_files::AgentTeamFiles;
 use super::reply_text::MAX_REPLY_BYTES;
 use protocol::error::ErrorReport;
+use protocol::inbox_message_payload::{Payload, PlanApprovalResponse};
 use protocol::message::InboxEntry;
 use protocol::name::AgentName;
-use protocol::payload::{Payload, PlanApprovalResponse};
 
 /// The failure text of a turn in plan mode that has produced no plan.
 const NO_PLAN_ERROR: &str =

@@ -7,9 +7,9 @@ use super::lead_updates::{LeadUpdate, lead_updates};
 use super::plan_mode_by_respawn::plan_approval_in;
 use super::prompt_text::{TurnSubject, idle_text, lead_text, shutdown_request_text};
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::inbox_message_payload::PlanApprovalResponse;
 use protocol::message::{InboxEntry, Message};
 use protocol::name::AgentName;
-use protocol::payload::PlanApprovalResponse;
 use protocol::turn_program::{PerTurnProgram, TurnProgram};
 use std::path::PathBuf;
 

@@ -4,8 +4,8 @@
 //! an element.
 
 use protocol::id::RequestId;
+use protocol::inbox_message_payload::{IdleNotification, IdleReason, Payload, ShutdownRequest};
 use protocol::message::Message;
-use protocol::payload::{IdleNotification, IdleReason, Payload, ShutdownRequest};
 use protocol::policy::{Approver, Policy};
 use protocol::single_line::single_line;
 use protocol::task::Task;

@@ -2,9 +2,9 @@
 //! events and reports the agent's status. Tests use an executor of their own.
 
 use super::output_scanner::OutputFields;
+use protocol::acp_driver_protocol::{PermissionAnswer, PermissionQuestion};
 use protocol::control::TurnStatus;
-use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
-use protocol::usage::UsageReading;
+use protocol::token_and_cost_usage::UsageReading;
 use std::process::ExitStatus;
 use std::time::Instant;
 

@@ -4,8 +4,8 @@
 use super::turn_executor::{TurnEndKind, TurnResult};
 use protocol::control::ExitReport;
 use protocol::id::TaskId;
+use protocol::inbox_message_payload::{IdleNotification, IdleReason};
 use protocol::name::AgentName;
-use protocol::payload::{IdleNotification, IdleReason};
 use protocol::task::{Task, TaskStatus};
 use protocol::timestamp::iso8601;
 use std::process::ExitStatus;

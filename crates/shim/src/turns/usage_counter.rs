@@ -2,7 +2,7 @@
 //! profile say where in a line the usage is.
 
 use crate::json_lookup::values_at;
-use protocol::usage::{Usage, UsagePaths, UsageReading, to_microdollars};
+use protocol::token_and_cost_usage::{Usage, UsagePaths, UsageReading, to_microdollars};
 use serde_json::Value;
 use std::collections::VecDeque;
 

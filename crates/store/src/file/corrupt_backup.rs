@@ -3,7 +3,7 @@
 //! Copies are named by a hash of their content, so the same damage is copied only once. At most
 //! five copies of each file are kept.
 
-use super::temp_file::write_file;
+use super::write_via_temp_file::write_file;
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;

@@ -2,13 +2,13 @@
 //! lock, checks that the file is unchanged, and renames the new file into place. If the file has
 //! changed, the steps are repeated.
 
-use super::io_context::IoContext;
-use super::json_shape::JsonShape;
-use super::last_written_version::KnownFile;
+use super::io_options::IoOptions;
+use super::json_type_and_size_limit::JsonShape;
+use super::last_written_version_and_shadow_copy::KnownFile;
 use super::read_with_version::{
     FileSnapshot, HALF_WRITTEN_TIMEOUT, check_size, is_unchanged, read_and_parse,
 };
-use super::temp_file::{TempFile, sync_dir};
+use super::write_via_temp_file::{TempFile, sync_dir};
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::lock::Lock;
@@ -32,7 +32,7 @@ pub(crate) struct PreparedChange<'d> {
 impl<'d> PreparedChange<'d> {
     /// Prepares a change that replaces the content `current` by `text`.
     pub(crate) fn prepare(
-        io: &IoContext,
+        io: &IoOptions,
         dir: &'d DirHandle,
         name: &str,
         current: Option<FileSnapshot>,
@@ -89,7 +89,7 @@ impl<'d> PreparedChange<'d> {
 /// if another program has changed it. `on_placed` gets the version of the new file before the lock
 /// is released.
 pub(crate) fn modify_file(
-    io: &IoContext,
+    io: &IoOptions,
     dir: &DirHandle,
     name: &str,
     mut current: Option<FileSnapshot>,

@@ -4,12 +4,12 @@
 //! two seconds.
 
 use super::file_version::FileVersion;
-use super::io_context::IoContext;
-use super::json_shape::JsonShape;
+use super::io_options::IoOptions;
+use super::json_type_and_size_limit::JsonShape;
 use crate::backoff::Backoff;
+use crate::check_no_other_user_can_write::check_own_access;
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
-use crate::own_access::check_own_access;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
@@ -99,7 +99,7 @@ impl FileSnapshot {
 /// [`Error::Corrupt`] if the text can't be parsed during two seconds; a copy of the damaged file is
 /// then stored in the state directory. `Io`, `TooLarge`, `UnexpectedFileType`.
 pub(crate) fn read(
-    io: &IoContext,
+    io: &IoOptions,
     dir: &DirHandle,
     name: &str,
     shape: JsonShape,
@@ -114,7 +114,7 @@ pub(crate) fn read(
 /// # Errors
 /// As [`read`].
 pub(crate) fn read_and_parse<T>(
-    io: &IoContext,
+    io: &IoOptions,
     dir: &DirHandle,
     name: &str,
     limit: u64,
@@ -316,7 +316,7 @@ mod tests {
     fn a_file_truncated_during_the_read_is_read_again_although_it_was_old() {
         let temp = tempfile::TempDir::new().unwrap();
         let (dir, path) = (DirHandle::open(temp.path()).unwrap(), temp.path().join("1.json"));
-        let io = IoContext {
+        let io = IoOptions {
             durability: crate::Durability::Process,
             backups: crate::file::corrupt_backup::CorruptBackups::new_disabled(),
         };

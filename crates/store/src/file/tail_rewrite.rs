@@ -9,12 +9,12 @@
 //! ([`KnownFile`]). Otherwise the whole file is read and replaced ([`super::read_modify_write`]).
 
 use super::file_version::FileVersion;
-use super::io_context::IoContext;
-use super::json_shape::JsonShape;
-use super::last_written_version::{KnownFile, ShadowCopy};
+use super::io_options::IoOptions;
+use super::json_type_and_size_limit::JsonShape;
+use super::last_written_version_and_shadow_copy::{KnownFile, ShadowCopy, shadow_name};
 use super::read_with_version::{check_size, open_own_file};
 use super::rename::rename_exchange;
-use super::temp_file::{shadow_name, temp_name};
+use super::write_via_temp_file::temp_name;
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
@@ -72,7 +72,7 @@ impl<'d> LongFile<'d> {
     /// caller then replaces the file whole, which reports the error.
     pub(crate) fn stage_tail(
         &self,
-        io: &IoContext,
+        io: &IoOptions,
         offset: u64,
         (before, after): (&str, &str),
     ) -> Result<Option<StagedCopy<'d>>, Error> {

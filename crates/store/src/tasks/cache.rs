@@ -8,7 +8,7 @@
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::file::{FILE_LIMIT, FileSnapshot, FileVersion, HALF_WRITTEN_TIMEOUT, IoContext, read_and_parse};
+use crate::file::{FILE_LIMIT, FileSnapshot, FileVersion, HALF_WRITTEN_TIMEOUT, IoOptions, read_and_parse};
 use crate::team_file_names::task_file_name;
 use protocol::id::TaskId;
 use protocol::json;
@@ -52,7 +52,7 @@ struct CachedList {
 impl TaskCache {
     /// Reads the current task list, sorted by id. If files are half-written, reads them again for
     /// up to two seconds in total.
-    pub(super) fn refresh(&self, io: &IoContext, dir: &DirHandle) -> Result<Arc<Vec<CachedTask>>, Error> {
+    pub(super) fn refresh(&self, io: &IoOptions, dir: &DirHandle) -> Result<Arc<Vec<CachedTask>>, Error> {
         // The mutex is not locked while files are read. If two threads read at the same time, the
         // result of either thread may stay in the cache.
         let cached = self.cached_tasks().unwrap_or_default();
@@ -65,7 +65,7 @@ impl TaskCache {
     /// cached, reads the whole list.
     pub(super) fn refresh_some(
         &self,
-        io: &IoContext,
+        io: &IoOptions,
         dir: &DirHandle,
         changed: &[TaskId],
     ) -> Result<Arc<Vec<Arc<Task>>>, Error> {
@@ -87,7 +87,7 @@ impl TaskCache {
     /// Reads the list if nothing is cached. A program that changes tasks calls this before it takes
     /// a ticket (the flock on the list). So other programs do not wait for this read. With the
     /// ticket, only files that have changed since are read again.
-    pub(super) fn load_if_empty(&self, io: &IoContext, dir: &DirHandle) -> Result<(), Error> {
+    pub(super) fn load_if_empty(&self, io: &IoOptions, dir: &DirHandle) -> Result<(), Error> {
         if self.cached_tasks().is_some() { Ok(()) } else { self.refresh(io, dir).map(drop) }
     }
 
@@ -132,7 +132,7 @@ impl CachedList {
     }
 }
 
-fn read_list(io: &IoContext, dir: &DirHandle, cached: &[CachedTask]) -> Result<Vec<CachedTask>, Error> {
+fn read_list(io: &IoOptions, dir: &DirHandle, cached: &[CachedTask]) -> Result<Vec<CachedTask>, Error> {
     let ids = list_ids(dir)?;
     let mut tasks = if ids.len() < MIN_PARALLEL_FILES {
         read_some(io, dir, cached, &ids)?
@@ -145,7 +145,7 @@ fn read_list(io: &IoContext, dir: &DirHandle, cached: &[CachedTask]) -> Result<V
 
 /// Reads tasks like [`read_some`], with several threads.
 fn read_parallel(
-    io: &IoContext,
+    io: &IoOptions,
     dir: &DirHandle,
     cached: &[CachedTask],
     ids: &[TaskId],
@@ -167,7 +167,7 @@ fn read_parallel(
 /// listing may contain a new file and lack an older file. A blocker that is missing from the list
 /// would wrongly count as completed.
 fn add_missing_blockers(
-    io: &IoContext,
+    io: &IoOptions,
     dir: &DirHandle,
     cached: &[CachedTask],
     tasks: &mut Vec<CachedTask>,
@@ -187,7 +187,7 @@ fn add_missing_blockers(
 }
 
 fn read_some(
-    io: &IoContext,
+    io: &IoOptions,
     dir: &DirHandle,
     cached: &[CachedTask],
     ids: &[TaskId],
@@ -206,7 +206,7 @@ fn read_some(
 
 impl CachedTask {
     /// Reads one task. `None` if the file was deleted since the directory was listed.
-    fn read(io: &IoContext, dir: &DirHandle, id: TaskId, timeout: Duration) -> Option<CachedTask> {
+    fn read(io: &IoOptions, dir: &DirHandle, id: TaskId, timeout: Duration) -> Option<CachedTask> {
         match read_task(io, dir, id, timeout).transpose()? {
             Ok((snapshot, task)) => {
                 Some(CachedTask { id, task: Arc::new(task), error: None, version: snapshot.stable_version() })
@@ -222,7 +222,7 @@ impl CachedTask {
     /// later files share. A file that has been damaged for a long time fails without waiting, so it
     /// does not reduce `timeout`.
     fn read_within(
-        io: &IoContext,
+        io: &IoOptions,
         dir: &DirHandle,
         id: TaskId,
         timeout: &mut Duration,
@@ -245,12 +245,12 @@ impl CachedTask {
 }
 
 /// A list with the task `id` alone. Empty if there is no such file.
-pub(super) fn read_single(io: &IoContext, dir: &DirHandle, id: TaskId) -> Vec<CachedTask> {
+pub(super) fn read_single(io: &IoOptions, dir: &DirHandle, id: TaskId) -> Vec<CachedTask> {
     CachedTask::read(io, dir, id, HALF_WRITTEN_TIMEOUT).into_iter().collect()
 }
 
 /// A list with the task `id` and its blockers, sorted by id.
-pub(super) fn with_blockers(io: &IoContext, dir: &DirHandle, id: TaskId) -> Vec<CachedTask> {
+pub(super) fn with_blockers(io: &IoOptions, dir: &DirHandle, id: TaskId) -> Vec<CachedTask> {
     let mut tasks = read_single(io, dir, id);
     let blockers = tasks.first().map(|task| task.task.blocked_by.clone()).unwrap_or_default();
     tasks.extend(
@@ -271,7 +271,7 @@ pub(super) fn list_ids(dir: &DirHandle) -> Result<Vec<TaskId>, Error> {
 
 /// Reads the task `id` and its file. `None` if there is no such file.
 pub(super) fn read_one(
-    io: &IoContext,
+    io: &IoOptions,
     dir: &DirHandle,
     id: TaskId,
 ) -> Result<Option<(FileSnapshot, Task)>, Error> {
@@ -279,7 +279,7 @@ pub(super) fn read_one(
 }
 
 fn read_task(
-    io: &IoContext,
+    io: &IoOptions,
     dir: &DirHandle,
     id: TaskId,
     timeout: Duration,

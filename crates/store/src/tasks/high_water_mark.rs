@@ -4,7 +4,7 @@
 use crate::backoff::Backoff;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::file::{FileSnapshot, HALF_WRITTEN_TIMEOUT, IoContext, JsonShape, PreparedChange};
+use crate::file::{FileSnapshot, HALF_WRITTEN_TIMEOUT, IoOptions, JsonShape, PreparedChange};
 use crate::team_file_names::HIGH_WATER_MARK_FILE;
 use protocol::id::TaskId;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(super) fn read_high_water_mark(dir: &DirHandle) -> Result<(u32, Option<FileS
 
 /// Prepares to raise the high-water mark to `id`. `None` if the mark is not lower than `id`.
 pub(super) fn raise_high_water_mark<'d>(
-    io: &IoContext,
+    io: &IoOptions,
     dir: &'d DirHandle,
     id: TaskId,
 ) -> Result<Option<(String, PreparedChange<'d>)>, Error> {

@@ -1,7 +1,7 @@
 //! Files that are not valid JSON. The store reads such a file again for a while, then copies it and
 //! does not change it. Only a damaged config of teamd's own team is repaired.
 
-use crate::fixture::{TestRoot, agent, hostile_inbox, message, overwrite_in_place, sleep_ms};
+use crate::test_root::{TestRoot, agent, hostile_inbox, message, overwrite_in_place, sleep_ms};
 use protocol::error::ErrorKind;
 use protocol::name::AgentName;
 use protocol::task::TaskStatus;

@@ -1,7 +1,7 @@
 //! Writes to a full disk. The disk is a small file system in memory. Only root can mount it; for
 //! other users, the test is skipped.
 
-use crate::fixture::{agent, config, list_dir, message, report_skipped};
+use crate::test_root::{agent, config, list_dir, message, report_skipped};
 use protocol::error::ErrorKind;
 use std::path::Path;
 use std::process::Command;

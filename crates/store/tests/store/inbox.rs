@@ -1,7 +1,7 @@
 //! Sending messages, reading them and marking them read, by one thread and by several at the same
 //! time.
 
-use crate::fixture::{TestRoot, agent, hostile_inbox, list_dir, message, overwrite_in_place};
+use crate::test_root::{TestRoot, agent, hostile_inbox, list_dir, message, overwrite_in_place};
 use protocol::message::Message;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;

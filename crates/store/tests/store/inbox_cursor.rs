@@ -1,6 +1,6 @@
 //! Reading the new entries of an inbox with a cursor.
 
-use crate::fixture::{TestRoot, agent, message, overwrite_in_place, sleep_ms};
+use crate::test_root::{TestRoot, agent, message, overwrite_in_place, sleep_ms};
 use protocol::message::{InboxEntry, Message};
 use store::{Inbox, InboxCursor};
 

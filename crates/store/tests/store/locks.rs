@@ -1,7 +1,7 @@
 //! Locks, and other files at a lock's path. The tests take several seconds, because they wait for
 //! timeouts.
 
-use crate::fixture::{TestRoot, agent, config, list_dir, message, overwrite_in_place, set_mtime, sleep_ms};
+use crate::test_root::{TestRoot, agent, config, list_dir, message, overwrite_in_place, set_mtime, sleep_ms};
 use nix::fcntl::AT_FDCWD;
 use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;

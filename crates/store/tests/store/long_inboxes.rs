@@ -1,7 +1,7 @@
 //! Long inboxes: the store rewrites only the tail. The file has the same content as after a
 //! complete rewrite, and the changes of other programs are kept.
 
-use crate::fixture::{TestRoot, agent, list_dir, message, overwrite_in_place};
+use crate::test_root::{TestRoot, agent, list_dir, message, overwrite_in_place};
 use protocol::message::{Message, with_marked_read, with_message, with_messages};
 use std::fs::{File, OpenOptions, read_to_string};
 use std::io::Read;

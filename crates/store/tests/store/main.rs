@@ -4,23 +4,23 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 #![allow(unreachable_pub, reason = "no other crate uses the items of a test")]
 
-mod batch;
-mod claim_hints;
 mod corrupt_files;
-mod fixture;
+mod create_task_batch;
 mod full_disk;
 mod inbox;
 mod inbox_cursor;
-mod journal;
 mod locks;
 mod long_inboxes;
+mod member_operations;
 mod member_requests;
-mod operations;
+mod message_journal;
 mod plan_files;
-mod start_rules;
+mod roots_and_teams;
 mod state_dir;
 mod task_cache;
+mod task_claim_hints;
 mod task_holds;
-mod tasks;
-mod team;
+mod task_list;
+mod task_start_rules;
+mod test_root;
 mod unexpected_files;

@@ -1,10 +1,10 @@
 //! Requests of members: which of them are open, and that each request gets one answer.
 
-use crate::fixture::{TestRoot, agent, member};
+use crate::test_root::{TestRoot, agent, member};
+use protocol::inbox_message_payload::Payload;
 use protocol::member_request::{Answer, Approval, parse_answer};
 use protocol::message::Message;
 use protocol::name::AgentName;
-use protocol::payload::Payload;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
 use protocol::turn_program::{PerTurnProgram, TurnProgram};
@@ -111,7 +111,7 @@ fn a_request_is_answered_once_even_if_the_answer_was_removed() {
     request_permission(&env, "ann", "perm-1");
     let request = env.team.requests().find("perm-1").unwrap();
     answer(&env, &request, &approval()).unwrap();
-    crate::fixture::overwrite_in_place(&env.inbox_path("ann.json"), "[]");
+    crate::test_root::overwrite_in_place(&env.inbox_path("ann.json"), "[]");
     assert!(open_requests(&env).is_empty());
     assert!(matches!(answer(&env, &request, &denial()), Err(Error::AlreadyAnswered { approved: true, .. })));
     assert!(matches!(env.team.requests().find("perm-1"), Err(Error::AlreadyAnswered { approved: true, .. })));
@@ -158,7 +158,7 @@ fn a_request_of_any_length_can_be_approved() {
     let text = json!({"type": "permission_request", "request_id": "perm-1", "agent_id": "ann", "tool_name": "Edit",
         "input": {"new_string": "x".repeat(300 << 10)}});
     let entry = json!([{"from": "ann", "text": text.to_string(), "timestamp": "1970-01-01T00:00:05.000Z"}]);
-    crate::fixture::overwrite_in_place(&env.inbox_path("team-lead.json"), entry.to_string());
+    crate::test_root::overwrite_in_place(&env.inbox_path("team-lead.json"), entry.to_string());
     answer(&env, &env.team.requests().find("perm-1").unwrap(), &approval()).unwrap();
     assert!(open_requests(&env).is_empty());
 }
@@ -235,8 +235,8 @@ fn only_the_answer_is_written_in_a_session_team() {
     let inbox = json!([{"from": "ann", "timestamp": "1970-01-01T00:00:05.000Z", "read": false,
         "text": json!({"type": "permission_request", "request_id": "perm-9", "agent_id": "ann", "tool_name": "Bash",
             "input": {}}).to_string()}]);
-    crate::fixture::overwrite_in_place(&dir.join("config.json"), config.to_string());
-    crate::fixture::overwrite_in_place(&dir.join("inboxes/team-lead.json"), inbox.to_string());
+    crate::test_root::overwrite_in_place(&dir.join("config.json"), config.to_string());
+    crate::test_root::overwrite_in_place(&dir.join("inboxes/team-lead.json"), inbox.to_string());
     let team = env.root.team(&protocol::name::TeamName::parse("session-0123abcd").unwrap()).unwrap();
     let requests = team.requests().open_requests().unwrap();
     team.requests().answer(&requests[0], &approval(), AnsweredBy::Lead, 9).unwrap();
@@ -285,12 +285,12 @@ fn an_answer_that_the_program_does_not_support_is_rejected() {
         mode_args: ["plan", "dontAsk"].map(|mode| (mode.to_owned(), Vec::new())).into(),
         ..PerTurnProgram::default()
     };
-    let roster = json!({"version": protocol::roster_file::RosterFile::VERSION, "records": [
+    let roster = json!({"version": protocol::roster_file_for_clients::RosterFile::VERSION, "records": [
         record(json!({"team": "orchard", "name": "ann", "delivery": "turn", "turns": TurnProgram::PerTurn(turns)})),
         record(json!({"team": "orchard", "name": "bob", "delivery": "acp"}))]});
     let private_mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     std::fs::set_permissions(env.path(), private_mode).unwrap();
-    crate::fixture::overwrite_in_place(&env.path().join("roster.json"), roster.to_string());
+    crate::test_root::overwrite_in_place(&env.path().join("roster.json"), roster.to_string());
     request_plan_approval(&env, "ann", "plan-1");
     request_permission(&env, "bob", "perm-1");
     let approve = |id: &str, approval: Approval| {

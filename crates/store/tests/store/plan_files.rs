@@ -1,6 +1,6 @@
 //! Plan files: each plan has its own file below the root, and no name leads to another file.
 
-use crate::fixture::TestRoot;
+use crate::test_root::TestRoot;
 
 #[test]
 fn each_plan_has_its_own_file_below_the_root() {

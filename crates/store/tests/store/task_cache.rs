@@ -1,6 +1,6 @@
 //! The task cache: changed files are always read again, and unchanged files are not.
 
-use crate::fixture::{TestRoot, agent, overwrite_in_place, sleep_ms};
+use crate::test_root::{TestRoot, agent, overwrite_in_place, sleep_ms};
 use protocol::id::TaskId;
 use protocol::task::{Task, TaskStatus};
 use std::fs::{File, OpenOptions};

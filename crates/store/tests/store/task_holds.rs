@@ -1,6 +1,6 @@
 //! Which process runs a task, and what callers may not do to such a task.
 
-use crate::fixture::TestRoot;
+use crate::test_root::TestRoot;
 use protocol::error::ErrorKind;
 use protocol::id::TaskId;
 use protocol::name::AgentName;

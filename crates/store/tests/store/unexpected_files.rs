@@ -1,6 +1,6 @@
 //! Unexpected file types at the path of an inbox, and agent names that contain paths.
 
-use crate::fixture::{TestRoot, agent, list_dir, message, overwrite_in_place};
+use crate::test_root::{TestRoot, agent, list_dir, message, overwrite_in_place};
 use nix::sys::stat::Mode;
 use std::fs::{File, hard_link};
 use std::os::unix::fs::symlink;

@@ -4,7 +4,7 @@ use super::run_file_errors::{FileUse, print_validation_errors};
 use super::text_or_stdin;
 use crate::context::CommandContext;
 use crate::output;
-use client::caller_pane::{CallerPane, DEFAULT_KEPT_PERCENT};
+use client::open_team_beside_caller_pane::{CallerPane, DEFAULT_KEPT_PERCENT};
 use protocol::control::{CreateTeamReply, CreateTeamRequest, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;

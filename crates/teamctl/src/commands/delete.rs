@@ -2,7 +2,7 @@
 
 use crate::context::CommandContext;
 use crate::output;
-use profile::worktree_spawn::git_variables;
+use profile::build_worktree_spawn_requests::git_variables;
 use protocol::control::{DeleteTeamReply, DeleteTeamRequest, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::shell_quote::shell_quote;

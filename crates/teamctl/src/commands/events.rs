@@ -5,12 +5,12 @@ use super::rotated_log::RotatedLog;
 use crate::context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
-use client::event_log::event_line;
+use client::format_event_line::event_line;
 use protocol::did_you_mean::did_you_mean;
-use protocol::duration;
 use protocol::error::ErrorReport;
 use protocol::event::EventKind;
 use protocol::name::{AgentName, TeamName};
+use protocol::parse_duration;
 use protocol::timestamp::{parse_iso8601, parse_typed_time};
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -101,7 +101,7 @@ fn parse_since(text: &str) -> Result<u64, String> {
         return Ok(time);
     }
     let example = "2026-02-13 or 2026-02-13T10:05Z";
-    let age = duration::parse(text).map_err(|error| format!("{error}, or as a time like {example}"))?;
+    let age = parse_duration::parse(text).map_err(|error| format!("{error}, or as a time like {example}"))?;
     Ok(now().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX)))
 }
 

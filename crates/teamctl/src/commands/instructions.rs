@@ -1,13 +1,13 @@
 //! `teamctl instructions`: prints the team instructions for an agent.
 //!
-//! The text is made by [`protocol::instructions`]. This command collects the facts in it, such as
-//! the names of the members. An agent's program may start before its team exists, so a missing team
-//! is no error: the text then leaves out what is unknown.
+//! The text is made by [`protocol::agent_instructions`]. This command collects the facts in it, such
+//! as the names of the members. An agent's program may start before its team exists, so a missing
+//! team is no error: the text then leaves out what is unknown.
 
 use crate::context::CommandContext;
 use crate::output;
+use protocol::agent_instructions::{InstructionContext, Interactivity};
 use protocol::error::ErrorReport;
-use protocol::instructions::{InstructionContext, Interactivity};
 use protocol::name::AgentName;
 use serde_json::json;
 use std::process::ExitCode;
@@ -46,7 +46,7 @@ pub(crate) fn run(context: &CommandContext, args: &InstructionsArgs) -> Result<E
     let team = root.as_ref().and_then(|root| context.team_name(root).ok());
     let config =
         root.as_ref().zip(team.as_ref()).and_then(|(root, team)| root.team(team).ok()?.config().ok());
-    let text = protocol::instructions::render(&InstructionContext {
+    let text = protocol::agent_instructions::render(&InstructionContext {
         name: &name,
         team: team.as_ref(),
         config: config.as_ref(),

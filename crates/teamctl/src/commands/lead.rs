@@ -7,9 +7,9 @@
 use super::create::{default_create_request, new_team_name};
 use crate::context::CommandContext;
 use crate::output;
-use client::caller_pane::{CallerPane, DEFAULT_KEPT_PERCENT};
-use client::find_controlling_terminal::controlling_terminal;
-use client::find_lead_session::find_lead_session;
+use client::find_lead_session_of_caller::find_lead_session;
+use client::find_terminal_and_ancestors_of_caller::controlling_terminal;
+use client::open_team_beside_caller_pane::{CallerPane, DEFAULT_KEPT_PERCENT};
 use protocol::control::{CreateTeamReply, LeadProcess, Request, SetLeadRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;

@@ -10,7 +10,7 @@ use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, strip_team};
-use protocol::spawn_mark::{SpawnOutput, split_by_spawn};
+use protocol::spawn_mark_in_agent_log::{SpawnOutput, split_by_spawn};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;

@@ -7,12 +7,12 @@
 mod parent_agent;
 
 use crate::context::CommandContext;
-use client::find_lead_session::find_lead_session;
+use client::find_lead_session_of_caller::find_lead_session;
 use client::team_context::member_name;
 use parent_agent::{AgentEnvironment, ExpectedRoot, ParentAgent, parent_agent};
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::find_sibling_program::installed_program;
 use protocol::name::{AgentName, TeamName};
-use protocol::sibling_program::installed_program;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

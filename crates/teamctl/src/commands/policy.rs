@@ -8,7 +8,7 @@ use protocol::allowed_callers::AllowedCallers;
 use protocol::control::{Request, SetPolicyRequest};
 use protocol::error::ErrorReport;
 use protocol::policy::{Approver, ExchangeLimits, Policy as TeamPolicy, TaskCommandPolicy, TimeoutAction};
-use protocol::usage::{format_count, format_dollars};
+use protocol::token_and_cost_usage::{format_count, format_dollars};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;

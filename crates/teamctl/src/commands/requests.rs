@@ -5,7 +5,7 @@ pub(super) mod answer;
 use crate::context::CommandContext;
 use crate::output::{self, sanitize};
 use crate::suggested_command_options;
-use client::request_view::{self, RequestView};
+use client::member_request_view::{self, MemberRequestView};
 use client::suggested_commands::SuggestedCommands;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -59,7 +59,7 @@ enum SenderFormat {
 /// An open request, or one of a suspended member, and its team.
 struct TeamRequest {
     team: TeamName,
-    view: RequestView,
+    view: MemberRequestView,
     /// Whether the sender is suspended. The request can be answered when it is resumed.
     is_suspended: bool,
 }
@@ -72,8 +72,8 @@ fn open_requests(
     let caller = context.caller_in(root.team(team)?);
     let (policy, mut scan) = (caller.policy()?, caller.team().requests().scan()?);
     let suspended = std::mem::take(&mut scan.suspended).into_iter();
-    let suspended = suspended.map(|request| (RequestView { request, policy_answer: None }, true));
-    let open = request_view::open_requests(&policy, scan).into_iter().map(|view| (view, false));
+    let suspended = suspended.map(|request| (MemberRequestView { request, policy_answer: None }, true));
+    let open = member_request_view::open_requests(&policy, scan).into_iter().map(|view| (view, false));
     let views = open.chain(suspended);
     Ok(views.map(|(view, is_suspended)| TeamRequest { team: team.clone(), view, is_suspended }).collect())
 }
@@ -100,7 +100,7 @@ fn print_requests(
 }
 
 fn request_json(TeamRequest { team, view, is_suspended }: &TeamRequest) -> Value {
-    let RequestView { request, policy_answer } = view;
+    let MemberRequestView { request, policy_answer } = view;
     let body: Value =
         serde_json::from_str(&protocol::json::replace_lone_surrogates(&request.text)).unwrap_or(Value::Null);
     let mut object = json!({
@@ -144,7 +144,7 @@ fn request_text(
     let suspended = if *is_suspended { ", suspended: answer it after teamctl up --resume" } else { "" };
     let from = single_line(request.from.as_str());
     let heading = format!("{from}{team}  {}{since}{timeout}{suspended}", request.request.id());
-    let body = request_view::request_text(&request.request);
+    let body = member_request_view::request_text(&request.request);
     let body: Vec<String> = sanitize(&body).lines().map(|line| format!("    {line}")).collect();
     format!("{}\n{}", sanitize(&heading), body.join("\n"))
 }

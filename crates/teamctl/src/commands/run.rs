@@ -10,13 +10,13 @@ use super::run_file_errors::{FileUse, print_validation_errors};
 use crate::context::{CommandContext, GlobalArgs};
 use crate::output;
 use crate::suggested_command_options::rewrite_commands;
-use client::caller_pane::{CallerPane, DEFAULT_KEPT_PERCENT};
+use client::open_team_beside_caller_pane::{CallerPane, DEFAULT_KEPT_PERCENT};
 use display::RunDisplay;
 use profile::build_spawn_request::profile_warnings;
-use profile::worktree_spawn::submodule_warning;
-use protocol::duration;
+use profile::build_worktree_spawn_requests::submodule_warning;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
+use protocol::parse_duration;
 use runner::{AfterRun, IfTeamExists, RunFile, RunRequest};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ pub(crate) struct RunArgs {
     resume: bool,
     /// Time limit for the work, such as 500ms, 5s, 10m or 2h. The shutdown takes up to the grace
     /// period more [default: no limit]
-    #[arg(long, value_name = "D", value_parser = duration::parse)]
+    #[arg(long, value_name = "D", value_parser = parse_duration::parse)]
     timeout: Option<Duration>,
     /// Open the members' panes beside this pane, while there is space. This pane keeps PERCENT of
     /// its width (30 without PERCENT)

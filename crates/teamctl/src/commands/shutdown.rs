@@ -4,9 +4,9 @@ use super::text_or_stdin;
 use crate::context::CommandContext;
 use crate::output;
 use protocol::control::{AgentExit, ExitsReply, MemberSelection, Request, ShutdownMembersRequest};
-use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
+use protocol::parse_duration;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(crate) struct ShutdownArgs {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: Option<String>,
     /// Grace period: how long an answer may take
-    #[arg(long, value_name = "D", default_value = "30s", value_parser = duration::parse)]
+    #[arg(long, value_name = "D", default_value = "30s", value_parser = parse_duration::parse)]
     grace: Duration,
     /// Kill members that do not answer in time
     #[arg(long)]

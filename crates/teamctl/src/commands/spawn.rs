@@ -6,12 +6,12 @@ use crate::output;
 use crate::suggested_command_options;
 use client::suggested_commands::SuggestedCommands;
 use profile::build_spawn_request::{SpawnOptions, build_spawn_request, profile_warnings};
-use profile::worktree_spawn::{rebuild_for_worktree, submodule_warning, worktree_request};
+use profile::build_worktree_spawn_requests::{rebuild_for_worktree, submodule_warning, worktree_request};
 use protocol::control::{EarlierMessages, Request, SpawnReply, SpawnRequest};
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::inbox_message_payload::Payload;
 use protocol::message::InboxEntry;
 use protocol::name::AgentName;
-use protocol::payload::Payload;
 use std::process::ExitCode;
 
 pub(crate) fn run(context: &CommandContext, mut args: SpawnOptions) -> Result<ExitCode, ErrorReport> {

@@ -3,7 +3,7 @@
 use crate::context::CommandContext;
 use crate::output;
 use crate::suggested_command_options::rewrite_commands;
-use client::daemon_session::{DaemonSession, daemon_session};
+use client::find_tmux_session_of_daemon::{DaemonSession, daemon_session};
 use client::suggested_commands::SuggestedCommands;
 use protocol::control::{StatusReply, TeamStatus};
 use runner::InterruptedRun;

@@ -5,9 +5,9 @@
 //! choose.
 
 use crate::context::CommandContext;
-use client::tmux_escape::tmux_failed;
+use client::tmux_missing_error::tmux_failed;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::sibling_program::installed_program;
+use protocol::find_sibling_program::installed_program;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::Path;

@@ -7,9 +7,9 @@ use crate::commands::status_lines::{budget_line, daemon_line, panes_line, suspen
 use crate::context::CommandContext;
 use crate::output;
 use crate::suggested_command_options;
-use client::daemon_start::{DaemonStart, start_unless_running};
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::select_tmux_server::{TMUX_NAME, TmuxTarget};
+use client::start_daemon_unless_running::{DaemonStart, start_unless_running};
 use profile::ProfileRegistry;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::control::StatusReply;

@@ -7,10 +7,10 @@ mod condition;
 use crate::context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
-use client::idle_report::IdleReport;
+use client::report_idle_while_waiting::IdleReport;
 use condition::{WaitCondition, WaitFor};
-use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::parse_duration;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ pub(crate) struct WaitArgs {
     /// Members; for a message, its senders [default: every teammate; for a message, any sender]
     names: Vec<String>,
     /// Longest wait, such as 500ms, 5s, 10m or 2h [default: forever]
-    #[arg(long, value_name = "D", value_parser = duration::parse)]
+    #[arg(long, value_name = "D", value_parser = parse_duration::parse)]
     timeout: Option<Duration>,
     /// Exit when the reader of the output is gone
     #[arg(long, hide = true)]

@@ -26,7 +26,7 @@ use protocol::control::{
     Activity, HookEvent, HookReply, HookReport, LongPollEnd, LongPollRequest, Reply, TurnStatus,
 };
 use protocol::error::ErrorReport;
-use protocol::payload::IdleReason;
+use protocol::inbox_message_payload::IdleReason;
 
 /// Handles the report of a hook that belongs to an agent or to a lead session.
 pub(crate) fn handle_hook_report(

@@ -13,8 +13,8 @@ use protocol::control::Activity;
 use protocol::delivery::Delivery;
 use protocol::error::ErrorReport;
 use protocol::event::{Event, EventKind};
+use protocol::inbox_message_payload::Payload;
 use protocol::name::{AgentName, TeamName};
-use protocol::payload::Payload;
 
 /// Handles a change of an inbox. Any number of changes during a scan cause one more scan.
 pub(crate) fn handle_inbox_changed(context: &mut Context, team: &TeamName, inbox: &str, wake: Wake) {

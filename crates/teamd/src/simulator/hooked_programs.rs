@@ -12,8 +12,8 @@ use protocol::control::{
 };
 use protocol::delivery::Delivery;
 use protocol::id::TaskId;
+use protocol::inbox_message_payload::{IdleReason, Payload};
 use protocol::name::{AgentName, TeamName};
-use protocol::payload::{IdleReason, Payload};
 use std::collections::BTreeSet;
 
 /// What a program or its hook does at the moment.

@@ -8,7 +8,7 @@ use crate::simulator::tmux::PaneOwner;
 use crate::simulator::turn_agents::SimulatedTurnAgent;
 use protocol::control::{ExitReport, FromShim, Process, ShimHello, ToShim};
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::payload::IdleReason;
+use protocol::inbox_message_payload::IdleReason;
 
 impl Simulation {
     pub(super) fn send_event(&mut self, event: CoreEvent) {

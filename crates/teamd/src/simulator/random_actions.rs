@@ -14,8 +14,8 @@ use crate::simulator::team_files::SimulatedTeamFiles;
 use protocol::control::{Activity, DeleteTeamRequest, ExitReport, MemberAddress, Request};
 use protocol::delivery::Delivery;
 use protocol::id::RequestId;
+use protocol::inbox_message_payload::IdleReason;
 use protocol::name::{AgentName, TeamName};
-use protocol::payload::IdleReason;
 
 /// Maximum number of random actions.
 const MAX_STEPS: usize = 100;

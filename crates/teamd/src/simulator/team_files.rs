@@ -2,10 +2,10 @@
 
 use crate::core::id::SpawnId;
 use protocol::id::{RequestId, TaskId};
+use protocol::inbox_message_payload::Payload;
 use protocol::member_request::{Answer, answered_request};
 use protocol::message::{InboxEntry, Message};
 use protocol::name::AgentName;
-use protocol::payload::Payload;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::{AnsweredBy, Policy};
 use protocol::task::{Task, TaskStatus};

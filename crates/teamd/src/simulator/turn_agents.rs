@@ -12,10 +12,12 @@ use protocol::control::{
     Activity, FromShim, NextTaskHint, NextTaskRequest, Reply, Request, Response, TurnSetup, TurnStatus,
 };
 use protocol::id::{RequestId, TaskId};
+use protocol::inbox_message_payload::{
+    IdleNotification, IdleReason, Payload, PlanApprovalRequest, PlanApprovalResponse,
+};
 use protocol::name::AgentName;
-use protocol::payload::{IdleNotification, IdleReason, Payload, PlanApprovalRequest, PlanApprovalResponse};
 use protocol::task::TaskStatus;
-use protocol::usage::{Usage, UsageReport};
+use protocol::token_and_cost_usage::{Usage, UsageReport};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 

@@ -3,8 +3,8 @@
 use super::*;
 use protocol::control::PlanStage;
 use protocol::id::RequestId;
+use protocol::inbox_message_payload::PlanApprovalRequest;
 use protocol::message::InboxEntry;
-use protocol::payload::PlanApprovalRequest;
 use protocol::permission_mode::PermissionMode;
 use protocol::plan_mode_prompts::PLAN_PROMPT;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use protocol::id::RequestId;
-use protocol::payload::ShutdownRequest;
+use protocol::inbox_message_payload::ShutdownRequest;
 
 /// The text of a shutdown request from the lead.
 fn shutdown_request(id: &str) -> String {

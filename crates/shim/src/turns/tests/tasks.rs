@@ -2,7 +2,7 @@
 
 use super::*;
 use protocol::control::Activity;
-use protocol::payload::IdleReason;
+use protocol::inbox_message_payload::IdleReason;
 
 /// A turn in which the agent releases the task.
 fn turn_end_after_release(id: TaskId) -> ScriptedEvent {

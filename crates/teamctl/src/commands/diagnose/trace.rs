@@ -8,7 +8,7 @@ mod message_history;
 use super::why::{Diagnosis, SystemSnapshot, diagnose};
 use crate::context::CommandContext;
 use crate::output::{self, sanitize};
-use client::event_log::EventLog;
+use client::read_event_log::EventLog;
 use client::short_duration::short_duration;
 use message_copy::{CopyLocation, MessageCopy};
 use message_history::{MessageHistory, MessageReply, ReadState};

@@ -32,16 +32,16 @@ use crate::commands::status_lines::interrupted_run_line;
 use crate::context::CommandContext;
 use crate::output;
 use crate::suggested_command_options::{suggested_commands, suggested_commands_for_team};
-use client::event_log::EventLog;
+use client::read_event_log::EventLog;
 use evidence::Evidence;
 use find_causes::find_causes;
 use gather_evidence::{NO_OUTPUT_DEFAULT, gather_evidence};
 use member_history::EVENT_LINE_PATTERNS;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::did_you_mean::did_you_mean;
-use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, strip_team};
+use protocol::parse_duration;
 use runner::{InterruptedRun, interrupted_run};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -67,7 +67,7 @@ pub(crate) struct WhyArgs {
     /// The member: NAME or NAME@TEAM [default: every member of the team]
     name: Option<String>,
     /// Report a turn that has printed nothing for this long
-    #[arg(long, value_name = "D", default_value = "5m", value_parser = duration::parse)]
+    #[arg(long, value_name = "D", default_value = "5m", value_parser = parse_duration::parse)]
     no_output_after: Duration,
 }
 

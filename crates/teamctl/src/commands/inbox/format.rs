@@ -1,7 +1,7 @@
 //! Formats an entry of an inbox for people.
 
 use crate::output::{paint, sanitize};
-use client::message_text::message_text;
+use client::describe_message_for_people::message_text;
 use protocol::message::InboxEntry;
 use protocol::single_line::single_line;
 

@@ -4,8 +4,8 @@ use super::installed_path::installed_path;
 use crate::commands::setup::settings_file::SettingsFile;
 use crate::context::CommandContext;
 use crate::output;
-use client::program_output::program_output;
-use profile::{Launch, Profile, ProfileRegistry, spawn_environment};
+use client::run_program_for_output::program_output;
+use profile::{Launch, Profile, ProfileRegistry, directory_env_and_prompt};
 use protocol::error::{ErrorKind, ErrorReport};
 use serde::Serialize;
 use serde_json::json;
@@ -108,7 +108,7 @@ fn check_profile(profile: &Profile) -> ProfileCheck {
     let mut check =
         ProfileCheck { installed: installed_path(profile), ..ProfileCheck::new(profile.name.clone(), kind) };
     if let Some(path) = check.installed.clone() {
-        let env = spawn_environment::spawn_environment(&Launch::default(), BTreeMap::new());
+        let env = directory_env_and_prompt::spawn_environment(&Launch::default(), BTreeMap::new());
         check.query_program(profile, &path, &env);
     }
     for patch in profile.settings_patches() {

@@ -3,7 +3,7 @@
 
 use crate::context::CommandContext;
 use crate::output::{self, sanitize};
-use client::find_lead_session::find_lead_session;
+use client::find_lead_session_of_caller::find_lead_session;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::member_request::Answer;
 use std::process::ExitCode;

@@ -3,7 +3,7 @@
 use super::settings_comparison::{
     fill_value, is_outdated_entry, missing_values, name_taken_error, starts_other_program, starts_teamctl,
 };
-use profile::settings_entry::OwnPrograms;
+use profile::required_program_settings::OwnPrograms;
 use protocol::json::{Array, Edit, Object, apply_edits};
 use serde_json::Value;
 use serde_json::value::RawValue;

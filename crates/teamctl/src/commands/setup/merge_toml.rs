@@ -3,7 +3,7 @@
 use super::settings_comparison::{
     fill_value, is_outdated_entry, missing_values, name_taken_error, starts_other_program, starts_teamctl,
 };
-use profile::settings_entry::OwnPrograms;
+use profile::required_program_settings::OwnPrograms;
 use serde_json::Value;
 use toml::{Table, Value as Template};
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, TableLike};

@@ -3,7 +3,7 @@
 //! comparison finds the entries that are missing in the settings, and the outdated entries of an
 //! older installation of teamd.
 
-use profile::settings_entry::{OwnPrograms, fill_setting, is_teamd_setting};
+use profile::required_program_settings::{OwnPrograms, fill_setting, is_teamd_setting};
 use serde_json::Value;
 use toml::{Table, Value as Template};
 

@@ -1,9 +1,9 @@
 //! Reads a program's settings file and computes what it should contain.
 
 use super::{merge_json, merge_toml};
-use profile::settings_entry::{OwnPrograms, SettingsEntry, SettingsFormat};
+use profile::required_program_settings::{OwnPrograms, SettingsEntry, SettingsFormat};
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::sibling_program::installed_program;
+use protocol::find_sibling_program::installed_program;
 use similar::TextDiff;
 use std::path::{Path, PathBuf};
 use store::{ForeignSettings, env_var, own_program};

@@ -293,7 +293,7 @@ fn clip_cell(text: &str) -> String {
 mod tests {
     use super::*;
     use protocol::name::{AgentName, TeamName};
-    use protocol::usage::Usage;
+    use protocol::token_and_cost_usage::Usage;
     use serde_json::json;
 
     fn ann() -> MemberView {

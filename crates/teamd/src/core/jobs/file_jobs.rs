@@ -11,9 +11,9 @@ use protocol::control::{
 };
 use protocol::error::ErrorReport;
 use protocol::id::{RequestId, TaskId};
+use protocol::inbox_message_payload::Payload;
 use protocol::member_request::Answer;
 use protocol::name::{AgentName, TeamName};
-use protocol::payload::Payload;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
 use protocol::task::Task;

@@ -117,6 +117,6 @@ mod tests {
     #[test]
     fn clients_recognize_a_suspended_member() {
         let start = serde_json::to_value(RespawnStart::WhenResumed).unwrap();
-        assert_eq!(start, protocol::roster_file::RESUMED_START);
+        assert_eq!(start, protocol::roster_file_for_clients::RESUMED_START);
     }
 }

@@ -1,6 +1,6 @@
 //! The usage of a member over its spawns, by session.
 
-use protocol::usage::{Usage, UsageReport};
+use protocol::token_and_cost_usage::{Usage, UsageReport};
 use serde::{Deserialize, Serialize};
 
 /// How many sessions of a member are counted separately. A person may switch between sessions.

@@ -7,7 +7,7 @@ use protocol::control::BudgetStatus;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use protocol::policy::Policy;
-use protocol::usage::{Usage, format_count, format_dollars};
+use protocol::token_and_cost_usage::{Usage, format_count, format_dollars};
 
 pub(crate) fn is_exhausted(state: &State, team: &TeamName) -> bool {
     state.teams.get(team).is_some_and(|team_state| team_state.usage.exhausted_reason.is_some())

@@ -18,7 +18,7 @@ use crate::core::state::team::TeamState;
 use protocol::event::EventKind;
 use protocol::name::TeamName;
 use protocol::policy::Policy;
-use protocol::usage::{Usage, UsageReport};
+use protocol::token_and_cost_usage::{Usage, UsageReport};
 use std::collections::BTreeSet;
 
 /// Tokens, and millionths of a dollar, that a member may have used before its first spawn.

@@ -12,9 +12,9 @@ use protocol::control::SetPolicyRequest;
 use protocol::error::ErrorReport;
 use protocol::event::EventKind;
 use protocol::id::RequestId;
+use protocol::inbox_message_payload::Payload;
 use protocol::member_request::{Answer, MemberRequestKind};
 use protocol::message::Message;
-use protocol::payload::Payload;
 use protocol::policy::{AnsweredBy, Approver, Policy, TimeoutAction};
 use store::{AnsweredRequest, Durability, OpenRequest, RequestScanResult, Root};
 

@@ -17,7 +17,7 @@ use protocol::control::{
 };
 use protocol::event::EventKind;
 use protocol::policy::Policy;
-use protocol::usage::{Usage, UsageReport};
+use protocol::token_and_cost_usage::{Usage, UsageReport};
 
 fn state_with_policy(policy: Policy) -> State {
     let mut state = new_state();

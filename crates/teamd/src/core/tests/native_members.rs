@@ -9,8 +9,8 @@ use crate::core::jobs::file_jobs::{
 use protocol::control::RestartPolicy;
 use protocol::control::SetModeRequest;
 use protocol::event::EventKind;
+use protocol::inbox_message_payload::Payload;
 use protocol::member_request::MemberRequestKind;
-use protocol::payload::Payload;
 use protocol::permission_mode::PermissionMode;
 use protocol::turn_program::{DrivenProgram, TurnProgram};
 

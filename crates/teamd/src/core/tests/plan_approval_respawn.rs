@@ -11,9 +11,9 @@ use crate::core::state::daemon::State;
 use crate::core::state::logged_states::EventLogCursor;
 use crate::core::tests::hooks;
 use protocol::control::{HookEvent, LaunchArgv, LongPollEnd, LongPollRequest, ResumeArgv};
-use protocol::payload::Payload;
+use protocol::inbox_message_payload::Payload;
 use protocol::permission_mode::PermissionMode;
-use protocol::roster_file::RosterFile;
+use protocol::roster_file_for_clients::RosterFile;
 
 /// A spawn request with the command line `plan`, and `ask` or `edit` for an approved mode. The
 /// command line of a resumed session has the session id as its second argument.

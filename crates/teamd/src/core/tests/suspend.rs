@@ -261,7 +261,7 @@ fn suspended_member_stays_among_the_past_members() {
             respawns_at: None,
             is_suspended: false,
             respawns_exhausted_reason: None,
-            usage: protocol::usage::Usage::default(),
+            usage: protocol::token_and_cost_usage::Usage::default(),
         };
         state.add_past_member(&survey_team(), past);
     }

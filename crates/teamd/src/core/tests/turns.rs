@@ -11,7 +11,7 @@ use protocol::control::{Backend, RestartPolicy};
 use protocol::control::{
     ExchangePause, FailedTurnsPause, LocatePaneReply, MemberAddress, MemberFlag, TurnPause, TurnStatus,
 };
-use protocol::payload::IdleReason;
+use protocol::inbox_message_payload::IdleReason;
 use protocol::task::Task;
 use protocol::turn_program::{TurnProgram, Worker};
 use std::sync::Arc;

@@ -30,7 +30,7 @@ use store::{BaseVersion, Error, Root, StateDir, Team};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// The name of the roster in the state directory.
-pub(crate) const ROSTER_FILE: &str = protocol::roster_file::RosterFile::FILE_NAME;
+pub(crate) const ROSTER_FILE: &str = protocol::roster_file_for_clients::RosterFile::FILE_NAME;
 
 /// The state of a files thread.
 pub(super) struct FilesThread {

@@ -4,8 +4,8 @@
 use crate::core::id::SpawnId;
 use crate::core::jobs::pane_jobs::DialogPane;
 use crate::io::panes::thread::PaneManager;
-use protocol::dialog_match;
-use protocol::terminal_prompts::find_terminal_prompt;
+use protocol::find_program_prompt_on_screen::find_terminal_prompt;
+use protocol::match_dialog_on_screen;
 use std::collections::BTreeMap;
 use tmux::TaggedPane;
 
@@ -13,11 +13,11 @@ use tmux::TaggedPane;
 /// if no question is found. If there is no dialog, the prompt of a common program such as git or
 /// ssh. `None` if there is no prompt either.
 fn dialog_text(screen: &str, patterns: &[String]) -> Option<String> {
-    let Some(dialog) = dialog_match::find_dialog(screen, patterns) else {
+    let Some(dialog) = match_dialog_on_screen::find_dialog(screen, patterns) else {
         return find_terminal_prompt(screen);
     };
     let first_line = || dialog.lines().next().unwrap_or_default().to_owned();
-    Some(dialog_match::dialog_question(screen, dialog).unwrap_or_else(first_line))
+    Some(match_dialog_on_screen::dialog_question(screen, dialog).unwrap_or_else(first_line))
 }
 
 impl PaneManager {

@@ -2,7 +2,7 @@
 //! failed in the last day.
 
 use super::report::DoctorReport;
-use client::event_log::{EventLog, event_time};
+use client::read_event_log::{EventLog, event_time};
 use client::short_duration::short_duration;
 use profile::ProfileRegistry;
 use protocol::event::{Event, EventKind};

@@ -6,7 +6,7 @@ use super::report::DoctorReport;
 use crate::context::CommandContext;
 use client::select_tmux_server::{self, TMUX_NAME};
 use protocol::control::StatusReply;
-use protocol::roster_file::RosterFile;
+use protocol::roster_file_for_clients::RosterFile;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use store::env_var;

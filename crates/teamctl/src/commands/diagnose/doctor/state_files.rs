@@ -4,7 +4,7 @@
 use super::fix_mode::FixMode;
 use super::report::DoctorReport;
 use protocol::policy::Policy;
-use protocol::roster_file::RosterFile;
+use protocol::roster_file_for_clients::RosterFile;
 use std::fs::{Permissions, read_dir, set_permissions, symlink_metadata};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -3,12 +3,12 @@
 //! this message.
 
 use super::message_copy::{CopyLocation, MessageCopy};
-use client::event_log::{EventLog, event_time};
+use client::read_event_log::{EventLog, event_time};
 use protocol::event::{Event, EventKind};
+use protocol::inbox_message_payload::Payload;
 use protocol::member_request::{MemberRequest, parse_answer};
 use protocol::message::Message;
 use protocol::name::{AgentName, TeamName};
-use protocol::payload::Payload;
 use protocol::timestamp::parse_iso8601;
 use serde_json::{Value, json};
 use store::message_id;

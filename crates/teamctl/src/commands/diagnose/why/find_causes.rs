@@ -71,10 +71,10 @@ mod tests {
     use client::suggested_commands::SuggestedCommands;
     use protocol::error::{ErrorKind, ErrorReport};
     use protocol::event::{Event, EventKind};
+    use protocol::inbox_message_payload::IdleReason;
     use protocol::member_request::MemberRequestKind;
     use protocol::message::Message;
     use protocol::name::{AgentName, TeamName};
-    use protocol::payload::IdleReason;
     use protocol::task::{Task, TaskStatus};
     use serde_json::{Value, json};
     use std::sync::Arc;

@@ -3,7 +3,7 @@
 
 use super::system_probe::{self, ServerState};
 use crate::context::CommandContext;
-use client::event_log::EventLog;
+use client::read_event_log::EventLog;
 use client::team_view::read_suspended_teams;
 use platform::ProcessEntry;
 use protocol::control::{DaemonStatus, Request, StatusReply, TeamStatus};

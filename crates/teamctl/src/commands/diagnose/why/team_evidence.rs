@@ -6,7 +6,7 @@ use super::shared_evidence::SystemSnapshot;
 use super::system_probe::{self, FreeSpace, LockHolder};
 use crate::context::CommandContext;
 use crate::suggested_command_options::suggested_commands_for_team;
-use client::request_view::{self, RequestView};
+use client::member_request_view::{self, MemberRequestView};
 use client::suggested_commands::SuggestedCommands;
 use protocol::control::{PastMember, TeamStatus};
 use protocol::error::ErrorReport;
@@ -119,8 +119,8 @@ fn open_requests(team: &Team, lead_inbox: &InboxState) -> Vec<(AgentName, OpenRe
         return Vec::new();
     }
     let policy = team.policy().unwrap_or_default();
-    let requests = request_view::open_requests(&policy, team.requests().scan().unwrap_or_default());
-    let to_evidence = |RequestView { request, policy_answer }: RequestView| {
+    let requests = member_request_view::open_requests(&policy, team.requests().scan().unwrap_or_default());
+    let to_evidence = |MemberRequestView { request, policy_answer }: MemberRequestView| {
         let evidence = OpenRequestEvidence {
             id: request.request.id().to_string(),
             kind: request.request.kind(),

@@ -10,8 +10,8 @@ use super::process_causes::stopped_descendant_cause;
 use client::short_duration::short_duration;
 use protocol::control::{Activity, ExchangePause, FailedTurnsPause, MemberFlag, MemberStatus, TurnPause};
 use protocol::delivery::{Delivery, DeliveryPoint};
+use protocol::inbox_message_payload::IdleReason;
 use protocol::name::AgentName;
-use protocol::payload::IdleReason;
 use protocol::single_line::single_line;
 use protocol::task::{Task, TaskStatus, WaitCycle, find_task, wait_cycles};
 

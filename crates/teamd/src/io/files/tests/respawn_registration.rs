@@ -4,7 +4,7 @@ use super::*;
 use crate::core::lifecycle::OnExit;
 use protocol::control::EarlierMessages;
 use protocol::delivery::Delivery;
-use protocol::payload::{Payload, ShutdownRequest};
+use protocol::inbox_message_payload::{Payload, ShutdownRequest};
 
 fn shutdown_request() -> Message {
     let request = ShutdownRequest {

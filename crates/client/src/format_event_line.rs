@@ -1,0 +1,34 @@
+//! Formats an event of the event log as one line for people.
+
+use protocol::escape_control_chars::visible;
+use protocol::event::Event;
+use serde_json::Value;
+
+/// Formats an event as one line for people. `line` is the event's line in the log, and `event` its
+/// parsed JSON. If this release does not know the kind of the event, all fields are shown.
+pub fn event_line(line: &str, event: &Value) -> String {
+    let known_event: Option<Event> = serde_json::from_str(line).ok();
+    let text = match known_event {
+        Some(known_event) => format!("{} {}", known_event.time, known_event.to_text()),
+        None => event_fields(event),
+    };
+    visible(&text.replace('\n', " "))
+}
+
+fn event_fields(event: &Value) -> String {
+    let field = |name: &str| event[name].as_str().map(str::to_owned);
+    let subject = match (event["member"].as_str(), event["team"].as_str()) {
+        (Some(agent), Some(team)) => Some(format!("{agent}@{team}")),
+        (agent, team) => agent.or(team).map(str::to_owned),
+    };
+    let leading_fields = ["time", "team", "member", "event", "text"];
+    let other_fields =
+        event.as_object().into_iter().flatten().filter(|(key, _)| !leading_fields.contains(&key.as_str()));
+    let other_fields = other_fields.map(|(key, value)| match value.as_str() {
+        Some(text) => Some(format!("{key}={text}")),
+        None => Some(format!("{key}={value}")),
+    });
+    let words =
+        [field("time"), subject, field("event"), field("text")].into_iter().chain(other_fields).flatten();
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,10 @@
+//! The error for a missing tmux: tmux cannot be run.
+
+use protocol::error::{ErrorKind, ErrorReport};
+
+/// The error if tmux cannot be run.
+pub fn tmux_failed(error: &std::io::Error) -> ErrorReport {
+    ErrorReport::new(ErrorKind::MissingPath, format!("cannot run tmux: {error}")).with_help(
+        "install tmux 3.2 or newer; or run teamd by hand, and spawn members with --backend in-process",
+    )
+}

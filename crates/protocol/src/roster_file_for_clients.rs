@@ -1,0 +1,360 @@
+//! The part of the daemon's roster.json that clients read: capabilities, spawns and panes of
+//! members, and suspended members.
+//!
+//! Clients read the file if no daemon runs, or if a command works without the daemon.
+
+use crate::check_program_supports_answer::Capabilities;
+use crate::control::{PastMember, PlanStage, TeamStatus};
+use crate::delivery::Delivery;
+use crate::id::RequestId;
+use crate::name::{AgentName, TeamName};
+use crate::turn_program::TurnProgram;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The part of roster.json that clients read.
+#[derive(Default, Deserialize)]
+pub struct RosterFile {
+    version: u32,
+    #[serde(default)]
+    records: Vec<RosterRecord>,
+    #[serde(default)]
+    past_members: BTreeMap<TeamName, Vec<PastMember>>,
+    #[serde(default)]
+    pending_respawns: Vec<RecordedRespawn>,
+}
+
+/// The value of `start` in the record of a suspended member: its next spawn waits until the member
+/// is resumed.
+pub const RESUMED_START: &str = "when_resumed";
+
+/// The part of a suspended member's record that clients read.
+#[derive(Debug, Deserialize)]
+struct RecordedRespawn {
+    request: TeamOfRequest,
+    respawn: PlanOfRespawn,
+    /// [`RESUMED_START`], or what else the next spawn waits for.
+    #[serde(default)]
+    start: serde_json::Value,
+}
+
+#[derive(Debug, Deserialize)]
+struct TeamOfRequest {
+    team: TeamName,
+}
+
+#[derive(Debug, Deserialize)]
+struct PlanOfRespawn {
+    #[serde(default)]
+    plan: Option<PlanStage>,
+}
+
+/// The part of a member's record that clients read. It has no `Debug`, because the token is secret.
+#[derive(Deserialize)]
+struct RosterRecord {
+    spawn_id: String,
+    #[serde(default)]
+    token: String,
+    request: RecordedRequest,
+    pane: Option<RecordedPane>,
+    lifecycle: RecordedLifecycle,
+}
+
+#[derive(Debug, Deserialize)]
+struct RecordedPane {
+    server_epoch: String,
+}
+
+/// The part of a spawn request that clients read.
+#[derive(Debug, Deserialize)]
+struct RecordedRequest {
+    team: TeamName,
+    name: AgentName,
+    delivery: Delivery,
+    #[serde(default)]
+    turns: Option<TurnProgram>,
+    #[serde(default)]
+    launches_after_approval: BTreeMap<String, IgnoredAny>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RecordedLifecycle {
+    Running(IgnoredAny),
+    Stopping(IgnoredAny),
+    Exited(IgnoredAny),
+}
+
+/// Why a roster cannot be parsed.
+#[derive(Debug, thiserror::Error)]
+pub enum RosterFileError {
+    /// It is not a valid roster.
+    #[error(transparent)]
+    Invalid(#[from] serde_json::Error),
+    /// It has another version of the format.
+    #[error("it has version {version}, and this release reads version {}", RosterFile::VERSION)]
+    OtherVersion {
+        /// The version.
+        version: u32,
+    },
+}
+
+impl RosterFile {
+    /// Name of the file in the state directory.
+    pub const FILE_NAME: &str = "roster.json";
+
+    /// Version of the file's format. Neither the daemon nor a client reads another version.
+    pub const VERSION: u32 = 2;
+
+    /// Parses a roster.
+    ///
+    /// # Errors
+    ///
+    /// [`RosterFileError`] if `bytes` is not a valid roster of this version.
+    pub fn parse(bytes: &[u8]) -> Result<RosterFile, RosterFileError> {
+        let roster: RosterFile = serde_json::from_slice(bytes)?;
+        match roster.version {
+            Self::VERSION => Ok(roster),
+            version => Err(RosterFileError::OtherVersion { version }),
+        }
+    }
+
+    /// Capabilities of the program of the member `name`. If no such member runs, all capabilities
+    /// are unknown.
+    pub fn member_capabilities(&self, team: &TeamName, name: &AgentName) -> Capabilities {
+        self.running_record(team, name).map_or_else(Capabilities::default, RosterRecord::capabilities)
+    }
+
+    fn running_record(&self, team: &TeamName, name: &AgentName) -> Option<&RosterRecord> {
+        self.records.iter().rev().find(|record| record.is_running_member(team, name))
+    }
+
+    /// Whether the member `name` is a built-in worker that runs the command of each task. Such a
+    /// worker cannot do a task without a command. False if no such member runs.
+    pub fn needs_task_commands(&self, team: &TeamName, name: &AgentName) -> bool {
+        let program = self.running_record(team, name).and_then(|record| record.request.turns.as_ref());
+        matches!(program, Some(TurnProgram::Worker(worker)) if worker.run.is_none())
+    }
+
+    /// Ids of all spawns that have a record.
+    pub fn spawn_ids(&self) -> Vec<String> {
+        self.records.iter().map(|record| record.spawn_id.clone()).collect()
+    }
+
+    /// Whether the spawn with the token `token` has ended and another spawn of the member runs.
+    /// False if the roster has no spawn of the member, because a lost roster must not stop an agent
+    /// that still runs.
+    pub fn is_superseded(&self, team: &TeamName, name: &AgentName, token: &str) -> bool {
+        let is_known = self.records.iter().any(|record| record.token == token);
+        !is_known && self.records.iter().any(|record| record.is_running_member(team, name))
+    }
+
+    /// Epochs of the tmux servers of all panes, without duplicates.
+    pub fn server_epochs(&self) -> BTreeSet<String> {
+        self.records.iter().filter_map(|record| Some(record.pane.as_ref()?.server_epoch.clone())).collect()
+    }
+
+    /// The teams that have suspended members, in the format of the daemon's status. Each team lists
+    /// only its suspended members.
+    pub fn suspended_teams(&self) -> Vec<TeamStatus> {
+        let teams = self.past_members.iter().map(|(name, members)| TeamStatus {
+            name: name.clone(),
+            members: Vec::new(),
+            past_members: members.iter().filter(|member| member.is_suspended).cloned().collect(),
+            worktrees: Vec::new(),
+            budget: None,
+            lead_session_ended_at: None,
+        });
+        teams.filter(|team| !team.past_members.is_empty()).collect()
+    }
+
+    /// Whether the member is suspended.
+    pub fn is_suspended(&self, team: &TeamName, name: &AgentName) -> bool {
+        let members = self.past_members.get(team).into_iter().flatten();
+        members.into_iter().any(|member| member.is_suspended && member.name == *name)
+    }
+}
+
+impl RosterFile {
+    /// Ids of the plan approval requests of the team's suspended members. A member sends its
+    /// request again, with the same id, when it is resumed.
+    pub fn plans_to_resubmit(&self, team: &TeamName) -> BTreeSet<RequestId> {
+        let is_suspended = |pending: &&RecordedRespawn| pending.start.as_str() == Some(RESUMED_START);
+        let of_team = self.pending_respawns.iter().filter(|pending| pending.request.team == *team);
+        let plan = |pending: &RecordedRespawn| match &pending.respawn.plan {
+            Some(PlanStage::AwaitingApproval { request_id, .. }) => Some(request_id.clone()),
+            _ => None,
+        };
+        of_team.filter(is_suspended).filter_map(plan).collect()
+    }
+}
+
+impl RosterRecord {
+    fn is_running_member(&self, team: &TeamName, name: &AgentName) -> bool {
+        self.request.team == *team
+            && self.request.name == *name
+            && !matches!(self.lifecycle, RecordedLifecycle::Exited(_))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let RecordedRequest { delivery, turns, launches_after_approval, .. } = &self.request;
+        let modes = match delivery {
+            Delivery::Native => Vec::new(),
+            Delivery::Turn | Delivery::Acp => turns.as_ref().map(TurnProgram::modes).unwrap_or_default(),
+            Delivery::Hook | Delivery::Pull => launches_after_approval.keys().cloned().collect(),
+        };
+        Capabilities::new(*delivery, modes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::member_request::{Answer, Approval, MemberRequest};
+    use crate::permission_mode::PermissionMode;
+    use crate::turn_program::{DrivenProgram, PerTurnProgram};
+    use serde_json::{Value, json};
+
+    fn roster(request: Value, lifecycle: &str) -> RosterFile {
+        let mut full_request = json!({"team": "survey", "name": "ann"});
+        full_request.as_object_mut().unwrap().extend(request.as_object().unwrap().clone());
+        let record = json!({"spawn_id": "s-1", "token": "t-1", "request": full_request, "pane": null, "lifecycle": {lifecycle: {}}});
+        let bytes = json!({"version": RosterFile::VERSION, "records": [record]}).to_string();
+        RosterFile::parse(bytes.as_bytes()).unwrap()
+    }
+
+    fn capabilities(request: Value, lifecycle: &str) -> Capabilities {
+        let team = TeamName::parse("survey").unwrap();
+        roster(request, lifecycle).member_capabilities(&team, &AgentName::new_unchecked("ann"))
+    }
+
+    fn ann_capabilities(request: Value) -> Capabilities {
+        capabilities(request, "running")
+    }
+
+    /// The request of a program that runs one process per turn, in these modes.
+    fn turn_request(delivery: &str) -> Value {
+        let program = PerTurnProgram {
+            mode_args: ["", "plan", "acceptEdits"].map(|mode| (mode.to_owned(), Vec::new())).into(),
+            ..PerTurnProgram::default()
+        };
+        json!({"delivery": delivery, "turns": TurnProgram::PerTurn(program)})
+    }
+
+    fn check_answer(capabilities: &Capabilities, request: Value, approval: Approval) -> Option<String> {
+        let request = MemberRequest::parse(&request.to_string()).unwrap();
+        capabilities.check_answer(&request, &Answer::Approve(approval)).map(|unsupported| unsupported.help)
+    }
+
+    fn plan(capabilities: &Capabilities, mode: PermissionMode) -> Option<String> {
+        let request = json!({"type": "plan_approval_request", "from": "ann", "timestamp": "", "planFilePath": "p",
+            "planContent": "c", "requestId": "plan-1"});
+        check_answer(capabilities, request, Approval { mode: Some(mode), ..Approval::default() })
+    }
+
+    #[test]
+    fn spawn_is_superseded_if_another_spawn_of_its_member_runs() {
+        let team = TeamName::parse("survey").unwrap();
+        let is_superseded = |name: &str, token: &str, lifecycle: &str| {
+            let roster = roster(json!({"delivery": "pull"}), lifecycle);
+            roster.is_superseded(&team, &AgentName::new_unchecked(name), token)
+        };
+        assert!(is_superseded("ann", "t-0", "running"));
+        assert!(!is_superseded("ann", "t-1", "running"), "its own record");
+        assert!(!is_superseded("bob", "t-0", "running"), "nobody else has the name");
+        assert!(!is_superseded("ann", "t-0", "exited"));
+    }
+
+    #[test]
+    fn modes_are_refused_only_if_known_to_be_missing() {
+        let driven = DrivenProgram {
+            mode_ids: ["plan", "acceptEdits"].map(|mode| (mode.to_owned(), mode.to_owned())).into(),
+            ..DrivenProgram::default()
+        };
+        for request in [
+            turn_request("turn"),
+            json!({"delivery": "acp", "turns": TurnProgram::Driven(driven)}),
+            json!({"delivery": "hook", "launches_after_approval": {"default": {}, "acceptEdits": {}}}),
+        ] {
+            let capabilities = ann_capabilities(request);
+            assert_eq!(
+                plan(&capabilities, PermissionMode::DontAsk).as_deref(),
+                Some("it has: default, acceptEdits")
+            );
+            assert_eq!(capabilities.supported_mode(PermissionMode::DontAsk), PermissionMode::Default);
+            for mode in [PermissionMode::AcceptEdits, PermissionMode::Default] {
+                assert_eq!((plan(&capabilities, mode), capabilities.supported_mode(mode)), (None, mode));
+            }
+        }
+        for capabilities in
+            [ann_capabilities(json!({"delivery": "native"})), capabilities(turn_request("turn"), "exited")]
+        {
+            assert_eq!(plan(&capabilities, PermissionMode::DontAsk), None);
+            assert_eq!(capabilities.supported_mode(PermissionMode::DontAsk), PermissionMode::DontAsk);
+        }
+    }
+
+    #[test]
+    fn changed_input_is_refused_if_the_input_is_fixed() {
+        let request = || {
+            json!({"type": "permission_request", "request_id": "perm-1", "agent_id": "ann", "tool_name": "Bash",
+                "input": {"command": "ls"}})
+        };
+        let check_input = |delivery: &str, input: Value| {
+            let approval = Approval { input: Some(input), ..Approval::default() };
+            check_answer(&ann_capabilities(json!({"delivery": delivery})), request(), approval)
+        };
+        assert!(check_input("acp", json!({"command": "ls -l"})).is_some());
+        assert_eq!(check_input("acp", json!({"command": "ls"})), None, "the input is unchanged");
+        assert_eq!(check_input("acp", json!({})), None);
+        assert_eq!(check_input("native", json!({"command": "ls -l"})), None);
+    }
+
+    #[test]
+    fn invalid_roster_gives_unknown_capabilities() {
+        for bytes in
+            [&b""[..], b"{", b"{\"records\": 3}", b"{\"version\": 1}", b"{\"version\": 3, \"records\": []}"]
+        {
+            assert!(RosterFile::parse(bytes).is_err());
+        }
+        let team = TeamName::parse("survey").unwrap();
+        let capabilities = RosterFile::default().member_capabilities(&team, &AgentName::new_unchecked("ann"));
+        assert_eq!(capabilities, Capabilities::default());
+    }
+
+    #[test]
+    fn only_suspended_past_members_are_listed() {
+        let past = |name: &str, is_suspended: bool| json!({"name": name, "outcome": "killed", "description": "", "ended_at": 1, "is_suspended": is_suspended});
+        let roster = json!({
+            "version": RosterFile::VERSION,
+            "past_members": {"survey": [past("ann", true), past("bob", false)], "other": [past("cy", false)]},
+        });
+        let roster = roster.to_string();
+        let roster = RosterFile::parse(roster.as_bytes()).unwrap();
+        let teams = roster.suspended_teams();
+        assert_eq!((teams.len(), teams[0].name.as_str()), (1, "survey"));
+        assert_eq!(teams[0].past_members.iter().map(|past| past.name.as_str()).collect::<Vec<_>>(), ["ann"]);
+        let is_suspended = |name: &str| roster.is_suspended(&teams[0].name, &AgentName::new_unchecked(name));
+        assert_eq!(["Ann", "bob", "cy"].map(is_suspended), [true, false, false]);
+        assert!(RosterFile::default().suspended_teams().is_empty());
+    }
+
+    #[test]
+    fn plans_that_wait_for_approval_are_submitted_again() {
+        let plan = |id: &str| json!({"awaiting_approval": {"request_id": id, "file": "f"}});
+        let pending = |team: &str, plan: serde_json::Value| {
+            let start = RESUMED_START;
+            json!({"request": {"team": team}, "respawn": {"plan": plan}, "start": start})
+        };
+        let mut respawning = pending("t", plan("p-3"));
+        respawning["start"] = json!({"at": 5});
+        let roster = json!({
+            "version": RosterFile::VERSION,
+            "pending_respawns": [pending("t", plan("p-1")), pending("t", json!("planning")), pending("u", plan("p-2")), respawning],
+        });
+        let roster = RosterFile::parse(roster.to_string().as_bytes()).unwrap();
+        let plans = roster.plans_to_resubmit(&TeamName::parse("t").unwrap());
+        assert_eq!(plans.iter().map(RequestId::as_str).collect::<Vec<_>>(), ["p-1"]);
+    }
+}

@@ -1,0 +1,96 @@
+//! Appends to a file that only teamd writes, or overwrites its start.
+
+use super::rename::rename;
+use crate::dir_handle::{DirHandle, file_type};
+use crate::error::Error;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::{Mode, SFlag, fstat};
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+
+/// Appends `bytes`. If the file would grow beyond `limit` bytes, it is renamed to `NAME.1` first.
+pub(crate) fn append(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64) -> Result<(), Error> {
+    append_bytes(dir, name, bytes, limit, TornLine::Keep)
+}
+
+/// Appends `line` like [`append`]. If a crash or a full disk left an incomplete last line in the
+/// file, a line feed ends that line first.
+pub(crate) fn append_line(dir: &DirHandle, name: &str, line: &str, limit: u64) -> Result<(), Error> {
+    append_bytes(dir, name, format!("{line}\n").as_bytes(), limit, TornLine::Terminate)
+}
+
+/// What to do if the file's last line has no line feed.
+#[derive(PartialEq, Eq)]
+enum TornLine {
+    Keep,
+    Terminate,
+}
+
+fn append_bytes(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64, torn: TornLine) -> Result<(), Error> {
+    let path = dir.join(name);
+    if dir.stat(name)?.is_some_and(|stat| stat.st_size.unsigned_abs() + bytes.len() as u64 > limit) {
+        rename(dir, name, &format!("{name}.1"))?;
+    }
+    let (mut file, size) = open_to_append(dir, name)?;
+    let bytes = match torn == TornLine::Terminate && has_torn_line(&file, size) {
+        true => [b"\n", bytes].concat(),
+        false => bytes.to_vec(),
+    };
+    // After a failed write, the file may end with a part of `bytes`. The part is not truncated:
+    // truncation would make `tail -F` and similar programs read the whole file again.
+    failpoint::hit_before_call("store.append")
+        .and_then(|()| file.write_all(&bytes))
+        .map_err(|cause| Error::io("write", &path, cause))?;
+    failpoint::hit("store.appended");
+    Ok(())
+}
+
+/// Appends `bytes`, unless the file would grow beyond `limit` bytes. If the disk becomes full, only
+/// a part of `bytes` may be written.
+pub(crate) fn append_if_fits(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64) -> Result<(), Error> {
+    let (mut file, size) = open_to_append(dir, name)?;
+    if size + bytes.len() as u64 > limit {
+        return Ok(());
+    }
+    failpoint::hit_before_call("journal.append")
+        .and_then(|()| file.write_all(bytes))
+        .map_err(|cause| Error::io("write", &dir.join(name), cause))?;
+    failpoint::hit("journal.appended");
+    Ok(())
+}
+
+/// Overwrites the beginning of a file with `bytes`. Creates the file if it is missing.
+pub(crate) fn overwrite(dir: &DirHandle, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    let (file, _) = open_to_write(dir, name, OFlag::empty())?;
+    failpoint::hit_before_call("store.overwrite")
+        .and_then(|()| file.write_all_at(bytes, 0))
+        .map_err(|cause| Error::io("write", &dir.join(name), cause))
+}
+
+/// Opens a file for appending and returns its size. Creates the file if it is missing.
+fn open_to_append(dir: &DirHandle, name: &str) -> Result<(File, u64), Error> {
+    open_to_write(dir, name, OFlag::O_APPEND)
+}
+
+fn open_to_write(dir: &DirHandle, name: &str, access_flags: OFlag) -> Result<(File, u64), Error> {
+    let path = dir.join(name);
+    let flags = access_flags
+        | OFlag::O_RDWR
+        | OFlag::O_CREAT
+        | OFlag::O_NOFOLLOW
+        | OFlag::O_NONBLOCK
+        | OFlag::O_CLOEXEC;
+    let fd =
+        openat(dir, name, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(Error::from_errno("open", &path))?;
+    let stat = fstat(&fd).map_err(Error::from_errno("look at", &path))?;
+    if file_type(&stat) != SFlag::S_IFREG {
+        return Err(Error::UnexpectedFileType { path, what: "not a regular file" });
+    }
+    Ok((File::from(fd), stat.st_size.unsigned_abs()))
+}
+
+fn has_torn_line(file: &File, size: u64) -> bool {
+    let mut last_byte = [0];
+    size > 0 && file.read_exact_at(&mut last_byte, size - 1).is_ok() && last_byte != [b'\n']
+}

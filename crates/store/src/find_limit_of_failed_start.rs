@@ -1,0 +1,24 @@
+//! Finds which limit made the start of a process or the opening of a terminal fail. The kernel
+//! reports only that something is exhausted.
+
+use platform::ResourceLimit;
+use protocol::error::{ErrorKind, ErrorReport};
+
+/// All limits that apply to this process and that the system shows. The limit with the fewest units
+/// left comes first.
+pub fn process_limits() -> Vec<ResourceLimit> {
+    let mut limits = platform::system().resource_limits();
+    limits.sort_by_key(|limit| limit.allowed.saturating_sub(limit.used));
+    limits
+}
+
+/// The limit that may be the reason why the kernel started no process or opened no terminal.
+pub fn reached_process_limit() -> Option<ResourceLimit> {
+    process_limits().into_iter().find(ResourceLimit::is_nearly_reached)
+}
+
+/// The error for a start that has failed with `message`, probably because of the limit.
+pub fn process_limit_error(limit: &ResourceLimit, message: &str) -> ErrorReport {
+    ErrorReport::new(ErrorKind::Io, format!("{message}: {}", limit.usage_text()))
+        .with_help(format!("end other programs, or {}", limit.remedy))
+}

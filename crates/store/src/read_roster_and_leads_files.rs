@@ -1,0 +1,26 @@
+//! Reads the daemon's roster.json and leads.json from the state directory of a root. Only the
+//! daemon writes these files.
+
+use crate::state_dir_handle::StateDir;
+use protocol::control::LeadsFile;
+use protocol::roster_file_for_clients::RosterFile;
+use std::path::Path;
+
+/// Reads the roster from a root's state directory. `None` if it is missing or can't be read.
+pub fn read_roster_file(state_dir: &Path) -> Option<RosterFile> {
+    RosterFile::parse(&read_file(state_dir, RosterFile::FILE_NAME)?).ok()
+}
+
+/// Reads which processes lead teams. Empty if the file is missing or can't be read.
+pub fn read_leads_file(state_dir: &Path) -> LeadsFile {
+    let bytes = read_file(state_dir, LeadsFile::FILE_NAME);
+    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+}
+
+fn read_file(state_dir: &Path, name: &str) -> Option<Vec<u8>> {
+    // `StateDir::open` would create a missing directory.
+    if !state_dir.is_dir() {
+        return None;
+    }
+    StateDir::open(state_dir).ok()?.read(name).ok()?
+}
