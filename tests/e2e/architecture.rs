@@ -233,7 +233,7 @@ fn only_one_module_closes_panes() {
         ["shim/src/close_own_pane.rs", doctor, "tmux/src/control_client_process.rs", "tmux/src/kill_pane.rs"]
     );
     let files = files_using_commands(&["kill-server", "kill-session", "kill-window"]);
-    let attach = "teamctl/src/commands/attach/tmux_view.rs";
+    let attach = "teamctl/src/commands/attach/grouped_tmux_session.rs";
     assert_eq!(files, [attach], "teamd closes only its own panes, each by its id");
 }
 

@@ -2,9 +2,9 @@
 //! program ends or the shim closes its connection. The submodules open the session and keep the
 //! state of turns, permission questions, the session's mode and the program's exit.
 
-mod mode;
+mod open_permission_questions;
 mod program_exit;
-mod questions;
+mod session_mode;
 mod turns;
 mod wait_for_session;
 
@@ -14,17 +14,17 @@ use crate::driver_event::{AcpEvent, EventReceiver, EventSender};
 use crate::open_session::{AcpSession, set_mode};
 use crate::pane_printer::{PanePrinter, Styling};
 use crate::shim_connection::ShimSocket;
-use crate::{agent_process, file_access};
+use crate::{agent_file_access, agent_process};
 use agent_client_protocol::v1::schema::{
     CancelNotification, PromptRequest, PromptResponse, ReadTextFileResponse, RequestPermissionRequest,
     RequestPermissionResponse, SessionUpdate, ToolKind, WriteTextFileResponse,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Agent, Error};
-use mode::ModeState;
+use open_permission_questions::{AnsweredQuestion, OpenQuestions, cancel_request, reject_request};
 use program_exit::ProgramExit;
 use protocol::acp_driver_protocol::{FromDriver, PermissionAnswer, ToDriver, TurnEndReason};
-use questions::{AnsweredQuestion, OpenQuestions, cancel_request, reject_request};
+use session_mode::ModeState;
 use std::io::Stdout;
 use std::sync::Arc;
 use tokio::sync::mpsc::unbounded_channel;
@@ -139,13 +139,13 @@ impl AcpDriver<'_> {
                 self.handle_permission_request(&request, responder).await;
             }
             AcpEvent::ReadFile(request, responder) => {
-                let read = file_access::read_file(&request, self.file_access()).map_err(invalid_params);
+                let read = agent_file_access::read_file(&request, self.file_access()).map_err(invalid_params);
                 responder.respond_with_result(read.map(ReadTextFileResponse::new)).ok();
             }
             AcpEvent::WriteFile(request, responder) => {
                 let written = self
                     .check_write_allowed()
-                    .and_then(|()| file_access::write_file(&request, self.file_access()));
+                    .and_then(|()| agent_file_access::write_file(&request, self.file_access()));
                 let written = written.map_err(invalid_params);
                 responder.respond_with_result(written.map(|()| WriteTextFileResponse::new())).ok();
             }

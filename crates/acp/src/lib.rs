@@ -7,17 +7,17 @@
 //! other parts of the driver send events to this loop.
 
 mod agent_connection;
+mod agent_file_access;
 mod agent_process;
 mod args;
+mod convert_permission_requests;
 mod driver;
 mod driver_event;
-mod file_access;
 mod open_session;
 mod pane_printer;
-mod permission_question;
 mod reply_text;
 mod shim_connection;
-mod usage;
+mod turn_usage;
 
 use args::{DriverArgs, ParsedArgs};
 use std::io::Write;

@@ -6,8 +6,8 @@
 //! succeeds or is refused. A daemon that a person stopped is not started again. The last daemon
 //! event in the event log shows whether the daemon was stopped or has crashed.
 
-use crate::observer::RunObserver;
-use crate::task_times;
+use crate::run_observer::RunObserver;
+use crate::was_daemon_taken_down::was_daemon_taken_down;
 use client::directory_watcher::WatchNotifier;
 use client::reply_payload::payload_of;
 use client::select_tmux_server::{TMUX_NAME, TmuxTarget};
@@ -151,8 +151,7 @@ impl<'a> DaemonKeeper<'a> {
         if let Some(daemon) = &self.daemon {
             daemon.exits_within(DAEMON_EXIT_TIMEOUT).ok();
         }
-        if task_times::was_daemon_taken_down(self.team_context.state_dir()?.path())? && !self.is_responsive()
-        {
+        if was_daemon_taken_down(self.team_context.state_dir()?.path())? && !self.is_responsive() {
             return Err(self.stopped_by_person_error());
         }
         Ok(())

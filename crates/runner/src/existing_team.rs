@@ -2,8 +2,8 @@
 //! file created the team, what is left to do, and how the team's tasks differ from the tasks in the
 //! file.
 
-use crate::run_decision::{MemberState, MemberStates, RetryRules, TaskFate, evaluate, run_file_key};
 use crate::run_file::{RunFile, TaskSpec};
+use crate::task_release_decision::{MemberState, MemberStates, RetryRules, TaskFate, evaluate, run_file_key};
 use protocol::control::SpawnRequest;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;

@@ -7,37 +7,39 @@
 //! [`RunObserver`] and returns a [`RunReport`].
 
 mod daemon_keeper;
+mod end_run;
+mod event_lines_and_task_times;
 mod existing_team;
-mod metadata_keys;
-mod observer;
-mod progress;
-mod run;
-mod run_command;
+mod release_count_keys;
+mod release_task;
 mod run_context;
-mod run_decision;
 mod run_file;
-mod run_lock;
+mod run_lock_and_note;
 mod run_loop;
+mod run_observer;
+mod run_progress;
 mod run_report;
 mod run_resume_point;
 mod run_state;
+mod run_team;
 mod stall_detector;
 mod stop_signals;
+mod suggested_run_command;
+mod task_release_decision;
 mod task_results;
-mod task_times;
 mod team_setup;
-mod team_shutdown;
 mod team_snapshot;
+mod was_daemon_taken_down;
 
 pub use existing_team::IfTeamExists;
-pub use observer::RunObserver;
-pub use progress::{MemberProgress, RunProgress, TaskProgress};
-pub use run::{RunRequest, run_team};
-pub use run_decision::TaskFate;
 pub use run_file::{RunFile, ValidationError, read_policy_file, read_run_file};
-pub use run_lock::{InterruptedRun, interrupted_run};
+pub use run_lock_and_note::{InterruptedRun, interrupted_run};
+pub use run_observer::RunObserver;
+pub use run_progress::{MemberProgress, RunProgress, TaskProgress};
 pub use run_report::RunReport;
 pub use run_resume_point::AfterRun;
+pub use run_team::{RunRequest, run_team};
+pub use task_release_decision::TaskFate;
 pub use task_results::{TaskOutcome, TaskResult, completed_count, short_duration};
 
 #[cfg(fuzzing)]

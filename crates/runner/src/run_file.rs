@@ -5,11 +5,11 @@
 //! ([`references`]), and the directories and programs of members ([`member`]). It starts no program
 //! and writes no file.
 
+mod check_references;
 mod member;
 mod policy;
-mod references;
-mod table_reader;
 mod task;
+mod toml_table_reader;
 mod validation_errors;
 
 pub(crate) use policy::RunPolicy;
@@ -24,8 +24,8 @@ use protocol::name::{AgentName, TeamName};
 use protocol::policy::Policy as TeamPolicy;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use table_reader::TableReader;
 use toml::de::DeTable;
+use toml_table_reader::TableReader;
 use validation_errors::{Located, ValidationErrors};
 
 /// The largest run file, in bytes.
@@ -154,7 +154,7 @@ fn parse_run_file(
         errors.push_missing(file.offset, "a run file needs at least one [[member]]");
     }
     let members = members.unwrap_or_default();
-    references::check_references(&members, &tasks, errors);
+    check_references::check_references(&members, &tasks, errors);
     let defaults = MemberDefaults {
         team: name.clone().unwrap_or_else(placeholder_team),
         directory: context.directory,

@@ -3,10 +3,11 @@
 //! the team makes no progress. It also ends when the budget is exhausted, at the deadline, or when
 //! a person stops the run.
 
+use crate::release_task::release_task;
 use crate::run_context::RunContext;
-use crate::run_decision::{ReleaseReason, TaskFate};
 use crate::run_state::{EndReason, RunEnd, RunState, TICK, TeamOrigin};
-use crate::{team_setup, team_shutdown, team_snapshot};
+use crate::task_release_decision::{ReleaseReason, TaskFate};
+use crate::{end_run, team_setup, team_snapshot};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ pub(crate) fn run_to_end(run: &mut RunContext, state: &mut RunState) -> Result<R
             if [ErrorKind::Refused, ErrorKind::NotFound].contains(&error.kind)
                 && is_budget_exhausted(run, state) => {}
         Err(error) if error.kind != ErrorKind::NoDaemon && state.team_origin == TeamOrigin::Created => {
-            team_shutdown::remove_unfilled_team(run, state);
+            end_run::remove_unfilled_team(run, state);
             return Err(error);
         }
         Err(error) => return Err(run.with_resume_help(&state.snapshot.running, error)),
@@ -131,7 +132,7 @@ fn suspended_error(run: &RunContext, reason: &str, next_action: &str) -> ErrorRe
 fn release_tasks(state: &mut RunState) -> Result<Option<NextStep>, ErrorReport> {
     let mut next_step = None;
     for release in std::mem::take(&mut state.decision.releases) {
-        if !team_snapshot::release_task(&state.team, &release)? {
+        if !release_task(&state.team, &release)? {
             next_step.get_or_insert(NextStep::RetrySoon);
             continue;
         }

@@ -1,7 +1,7 @@
 //! The result of a run, for the command line to print.
 
-use crate::run_command::RunCommand;
 use crate::run_state::{EndReason, RunEnd};
+use crate::suggested_run_command::RunCommand;
 use crate::task_results::{TaskResult, completed_count};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;

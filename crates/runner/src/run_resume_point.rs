@@ -1,7 +1,7 @@
 //! Decides which part of a run is still to be done if an earlier run of the same file was killed.
 
 use crate::existing_team::ExistingTeam;
-use crate::run_lock::RunNote;
+use crate::run_lock_and_note::RunNote;
 use std::ops::ControlFlow;
 use store::Team;
 

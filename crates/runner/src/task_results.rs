@@ -1,8 +1,8 @@
 //! The results of a run, one for each task, for people and as JSON.
 
-use crate::run_decision::{RunDecision, TaskFate, run_file_key};
+use crate::event_lines_and_task_times::TaskTimes;
 use crate::run_file::RunFile;
-use crate::task_times::TaskTimes;
+use crate::task_release_decision::{RunDecision, TaskFate, run_file_key};
 use protocol::id::TaskId;
 use protocol::task::{Task, TaskStatus};
 use serde::Serialize;

@@ -4,10 +4,11 @@
 //! Members are spawned before the tasks are created, because only a current member can be made the
 //! owner of a task. A task that is created without an owner could be claimed by any other member.
 
+use crate::release_task::release_task;
 use crate::run_context::RunContext;
-use crate::run_decision::{MemberState, MemberStates, ReleaseReason, TaskRelease, run_file_key};
 use crate::run_file::TaskSpec;
 use crate::run_state::RunState;
+use crate::task_release_decision::{MemberState, MemberStates, ReleaseReason, TaskRelease, run_file_key};
 use crate::team_snapshot::{self, TeamSnapshot};
 use client::team_context::TeamContext;
 use profile::build_spawn_request::SpawnOptions;
@@ -90,7 +91,7 @@ fn populate_once(run: &mut RunContext, state: &mut RunState) -> Result<(), Error
     let releases = abandoned_tasks(run, &tasks, &members);
     spawn_missing(run, state, missing_members)?;
     for release in releases {
-        team_snapshot::release_task(&state.team, &release)?;
+        release_task(&state.team, &release)?;
     }
     create_missing_tasks(&state.team.tasks(), &run.file.tasks, &tasks)
 }

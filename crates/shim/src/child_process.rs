@@ -3,7 +3,7 @@
 
 use crate::output_pty::OutputPty;
 use crate::pre_exec::{run_in_foreground, run_in_new_session};
-use crate::turns::turn_executor::{StartError, TurnCommand};
+use crate::turns::turn_executor_trait::{StartError, TurnCommand};
 use profile::program_lookup::program_exists;
 use protocol::control::StartAgent;
 use std::io::ErrorKind;

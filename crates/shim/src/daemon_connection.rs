@@ -3,9 +3,9 @@
 //! daemon.
 
 use crate::args::ShimArgs;
-use crate::descendants;
+use crate::catch_signals::ShimSignals;
+use crate::end_descendants;
 use crate::poll_timeout;
-use crate::signals::ShimSignals;
 use client::connect_to_daemon::DaemonAddress;
 use client::connection::Connection;
 use client::error::Error;
@@ -116,7 +116,7 @@ impl DaemonConnection {
 
     fn remember_daemon(&mut self, connection: &Connection) {
         self.daemon_processes.retain(ProcessEntry::exists);
-        for process in connection.peer_pid().map(descendants::daemon_and_its_tmux).unwrap_or_default() {
+        for process in connection.peer_pid().map(end_descendants::daemon_and_its_tmux).unwrap_or_default() {
             if !self.daemon_processes.iter().any(|daemon| daemon.is_same(&process)) {
                 self.daemon_processes.push(process);
             }

@@ -5,13 +5,14 @@
 //! library that parses its command line. The hooks of agent programs run the same program, as
 //! `teamd-shim hook EVENT`.
 
+mod acp_driver_socket;
+mod agent_driven_by_teamd_acp;
 mod args;
+mod catch_signals;
 mod child_process;
 mod close_own_pane;
 mod daemon_connection;
-mod descendants;
-mod driven_agent;
-mod driver_stream;
+mod end_descendants;
 mod hook;
 mod json_lookup;
 mod output_log;
@@ -19,8 +20,7 @@ mod output_pty;
 mod poll_timeout;
 mod pre_exec;
 mod shim_turn_executor;
-mod signal_stages;
-mod signals;
+mod signal_escalation;
 mod stderr_messages;
 mod supervisor;
 mod turn_process;

@@ -6,12 +6,13 @@
 //! does not take output, the shim keeps what it has read and reads no more. A program that writes
 //! more then has to wait, as on any terminal.
 
-mod sentinel;
+mod end_of_output_sentinel;
 
 use crate::output_log::OutputLogWriter;
 use crate::poll_timeout;
-use crate::turns::output_scanner::{OutputFields, OutputScanner};
 use crate::turns::output_tail::OutputTail;
+use crate::turns::scan_output_for_session_and_usage::{OutputFields, OutputScanner};
+use end_of_output_sentinel::Sentinel;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, poll};
@@ -20,7 +21,6 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{
     OptionalActions, OutputModes, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize, ttyname,
 };
-use sentinel::Sentinel;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -1,18 +1,18 @@
 //! Runs the turns of one agent for the turn loop (`turns/turn_loop.rs`). One poll(2) waits for all
 //! events: wakes, messages of the daemon, signals, and the output and exit of the turn's process.
 
+use crate::agent_driven_by_teamd_acp::{DrivenAgent, DriverEvent};
+use crate::catch_signals::ShimSignals;
 use crate::child_process::{self, PaneMode};
 use crate::daemon_connection::{DaemonConnection, ShimEvent, WatchedDescriptor};
-use crate::descendants;
-use crate::driven_agent::{DrivenAgent, DriverEvent};
+use crate::end_descendants;
 use crate::output_pty::OutputPty;
-use crate::signal_stages::{SignalStage, signal_group};
-use crate::signals::ShimSignals;
+use crate::signal_escalation::{SignalStage, signal_group};
 use crate::turn_process::{PendingStdin, TurnProcess};
 use crate::turns::agent_team_files::AgentTeamFiles;
-use crate::turns::output_scanner::OutputFields;
+use crate::turns::scan_output_for_session_and_usage::OutputFields;
 use crate::turns::turn_command_builder::TurnBuilder;
-use crate::turns::turn_executor::{
+use crate::turns::turn_executor_trait::{
     ExecutorEvent, StartError, TurnCommand, TurnEndKind, TurnExecutor, TurnInput, TurnResult,
 };
 use crate::turns::turn_loop::{InitialState, TurnLoop, TurnLoopEnd};
@@ -321,7 +321,7 @@ impl ShimExecutor<'_> {
 
     fn handle_signal(&mut self) -> Option<ExecutorEvent> {
         let (turn, driven) = (&mut self.turn, &mut self.driven);
-        descendants::reap(&mut |pid, status| {
+        end_descendants::reap(&mut |pid, status| {
             driven.iter_mut().for_each(|driven| driven.note_exit(pid, status));
             if let Some(turn) = turn.as_mut().filter(|turn| turn.pid == pid) {
                 turn.status = Some(status);

@@ -8,14 +8,14 @@
 //! because the shim keeps the daemon's end of the agent's wake socket open.
 
 use crate::args::ShimArgs;
+use crate::catch_signals::ShimSignals;
 use crate::child_process;
 use crate::child_process::{NO_SUCH_PROGRAM, PaneMode};
 use crate::close_own_pane::close_own_pane;
 use crate::daemon_connection::{DaemonConnection, ShimEvent};
-use crate::descendants::{Remaining, end_all, reap};
+use crate::end_descendants::{Remaining, end_all, reap};
 use crate::output_pty::OutputPty;
 use crate::shim_turn_executor::{self, ExecutorParts, StartReport};
-use crate::signals::ShimSignals;
 use crate::turns::turn_loop::TurnLoopEnd;
 use nix::sys::signal::Signal;
 use protocol::control::{ExitReport, FromShim, StartAgent, ToShim, TurnSetup};

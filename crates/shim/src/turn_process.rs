@@ -1,6 +1,6 @@
 //! The process of one turn, with its standard input, its interrupt and its exit.
 
-use crate::signal_stages::SignalStage;
+use crate::signal_escalation::SignalStage;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::io::Write;

@@ -1,18 +1,18 @@
 //! Defines the command line of `teamctl`, and calls the function of the command that the user
 //! typed. clap prints the doc comments of the argument structs as help texts and man pages.
 
-mod allowed_callers;
 mod cli_command;
+mod forgotten_option_value;
 pub(crate) mod help_layout;
 #[cfg(test)]
 mod help_tests;
-mod missing_value;
-pub(crate) mod usage_tips;
+pub(crate) mod usage_error_tips;
+mod who_may_run_each_command;
 
 pub(crate) use cli_command::{CliCommand, IntegrationCommand};
 
+use crate::command_context::{CommandContext, GlobalArgs};
 use crate::commands;
-use crate::context::{CommandContext, GlobalArgs};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
@@ -49,7 +49,7 @@ pub(crate) type Cli = CommandLine<CliCommand>;
 /// commands have small parsers, which are tried first. If no small parser accepts the arguments,
 /// the full parser parses them. Only the full parser reports errors and prints help.
 pub(crate) fn parse_command_line() -> Result<Cli, clap::Error> {
-    missing_value::check_text_values(std::env::args_os().skip(1), Cli::command)?;
+    forgotten_option_value::check_text_values(std::env::args_os().skip(1), Cli::command)?;
     parse_quickly::<FrequentCommand>()
         .or_else(parse_quickly::<FrequentTaskCommand>)
         .map_or_else(|| Cli::from_arg_matches(&full_parser().try_get_matches()?), Ok)
@@ -103,16 +103,16 @@ impl From<FrequentCommand> for CliCommand {
 pub(crate) fn dispatch(command: CliCommand, context: &CommandContext) -> Result<ExitCode, ErrorReport> {
     command.allowed_callers().check("run this command", &context.caller_name())?;
     match command {
-        CliCommand::Up(args) => commands::up::run(context, &args),
-        CliCommand::Down(args) => commands::down::run(context, &args),
+        CliCommand::Up(args) => commands::up_start_daemon::run(context, &args),
+        CliCommand::Down(args) => commands::down_stop_daemon::run(context, &args),
         CliCommand::Create(args) => commands::create::run(context, &args),
         CliCommand::Spawn(args) => commands::spawn::run(context, args),
         CliCommand::Status(args) => commands::status::run(context, &args),
-        CliCommand::Top(args) => commands::top::run(context, &args),
+        CliCommand::Top(args) => commands::exec_teamd_top::run(context, &args),
         CliCommand::Attach(args) => commands::attach::run(context, &args),
         CliCommand::Capture(args) => commands::capture::run(context, &args),
-        CliCommand::Hide(args) => commands::hide::run(context, &args),
-        CliCommand::Show(args) => commands::show::run(context, &args),
+        CliCommand::Hide(args) => commands::hide_pane::run(context, &args),
+        CliCommand::Show(args) => commands::show_hidden_pane::run(context, &args),
         CliCommand::Layout(args) => commands::layout::run(context, &args),
         CliCommand::Logs(args) => commands::logs::run(context, &args),
         CliCommand::Send(args) => commands::send::run(context, &args),
@@ -122,7 +122,7 @@ pub(crate) fn dispatch(command: CliCommand, context: &CommandContext) -> Result<
         CliCommand::Requests(args) => commands::requests::run(context, &args),
         CliCommand::Approve(args) => commands::approve::run(context, &args),
         CliCommand::Deny(args) => commands::deny::run(context, &args),
-        CliCommand::Mode(args) => commands::mode::run(context, &args),
+        CliCommand::Mode(args) => commands::permission_mode::run(context, &args),
         CliCommand::Interrupt(args) => commands::interrupt::run(context, &args),
         CliCommand::Shutdown(args) => commands::shutdown::run(context, &args),
         CliCommand::AnswerShutdown(args) => commands::answer_shutdown::run(context, &args),
@@ -133,10 +133,10 @@ pub(crate) fn dispatch(command: CliCommand, context: &CommandContext) -> Result<
         CliCommand::Export(args) => commands::export::run(context, &args),
         CliCommand::Import(args) => commands::import::run(context, &args),
         CliCommand::Task(args) => commands::task::run(context, &args),
-        CliCommand::Run(args) => commands::run::run(context, &args),
+        CliCommand::Run(args) => commands::run_team_from_file::run(context, &args),
         CliCommand::Events(args) => commands::events::run(context, &args),
-        CliCommand::Trace(args) => commands::diagnose::trace::run(context, &args),
-        CliCommand::Why(args) => commands::diagnose::why::run(context, &args),
+        CliCommand::Trace(args) => commands::diagnose::trace_message::run(context, &args),
+        CliCommand::Why(args) => commands::diagnose::why_no_progress::run(context, &args),
         CliCommand::Integration(command) => dispatch_integration(command, context),
     }
 }
@@ -147,12 +147,12 @@ fn dispatch_integration(
 ) -> Result<ExitCode, ErrorReport> {
     match command {
         IntegrationCommand::Profiles(args) => commands::profiles::run(context, args),
-        IntegrationCommand::Setup(args) => commands::setup::run(context, &args),
+        IntegrationCommand::Setup(args) => commands::setup_program_settings::run(context, &args),
         IntegrationCommand::Doctor(args) => commands::diagnose::doctor::run(context, &args),
-        IntegrationCommand::Mcp(args) => commands::mcp::run(context, &args),
+        IntegrationCommand::Mcp(args) => commands::exec_teamd_mcp::run(context, &args),
         IntegrationCommand::Instructions(args) => commands::instructions::run(context, &args),
-        IntegrationCommand::Lead(args) => commands::lead::run(context, &args),
-        IntegrationCommand::Notify(args) => commands::notify::run(&args),
+        IntegrationCommand::Lead(args) => commands::lead_from_this_terminal::run(context, &args),
+        IntegrationCommand::Notify(args) => commands::run_notification_command::run(&args),
         IntegrationCommand::Help(args) => commands::help::run(&args, Cli::command()),
         IntegrationCommand::Completions(args) => commands::completions::run(&args, &Cli::command()),
         IntegrationCommand::Man(args) => commands::man::run(&args, Cli::command()),
@@ -221,11 +221,12 @@ mod tests {
             }
         }
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        assert_eq!(options, missing_value::TEXT_OPTIONS);
+        assert_eq!(options, forgotten_option_value::TEXT_OPTIONS);
     }
 
     fn missing_value_message(line: &str) -> Option<String> {
-        let error = missing_value::check_text_values(line.split(' ').map(Into::into), Cli::command).err()?;
+        let error =
+            forgotten_option_value::check_text_values(line.split(' ').map(Into::into), Cli::command).err()?;
         error.to_string().lines().next().map(str::to_owned)
     }
 

@@ -6,8 +6,8 @@
 //! daemon.
 
 mod cli;
+mod command_context;
 mod commands;
-mod context;
 mod output;
 mod suggested_command_options;
 
@@ -30,7 +30,7 @@ pub fn run_teamctl() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let context = context::CommandContext::new(cli.global);
+    let context = command_context::CommandContext::new(cli.global);
     match cli::dispatch(cli.command, &context) {
         Ok(code) if output::has_lost_output() => {
             output::print_warning(
@@ -71,7 +71,7 @@ fn with_tips(mut error: clap::Error) -> clap::Error {
     use clap::CommandFactory;
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map_while(|word| word.into_string().ok()).collect();
-    cli::usage_tips::add_tips(&mut error, &arguments, cli::Cli::command());
+    cli::usage_error_tips::add_tips(&mut error, &arguments, cli::Cli::command());
     error
 }
 

@@ -4,7 +4,7 @@
 //! Control characters in text of agents are printed in escaped form, such as `\u{1b}`. If the
 //! reader of the output closes the pipe early, that is no error.
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::suggested_command_options::rewrite_commands;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::escape_control_chars::{visible, visible_json};
@@ -14,6 +14,16 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use unicode_width::UnicodeWidthChar;
+
+/// Writes bytes to standard output. A reader that closes the pipe early is no error.
+pub(crate) fn write_stdout(bytes: &[u8]) -> Result<ExitCode, ErrorReport> {
+    match std::io::stdout().write_all(bytes) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(ErrorReport::new(ErrorKind::Io, format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
 
 /// Prints a line for people on standard output. The caller sanitizes text of agents ([`sanitize`]).
 pub(crate) fn print_line(text: &str) {

@@ -1,7 +1,7 @@
 //! Adds the `--root`, `--socket` and `-t` of this invocation to the `teamctl` commands that a help
 //! or error text suggests, so that the user can run a suggested command as it is printed.
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use client::suggested_commands::SuggestedCommands;
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;

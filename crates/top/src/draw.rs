@@ -2,14 +2,16 @@
 //! `TerminalCapabilities::printable` first, which escapes control characters. Every state is shown
 //! as a word, so no information is in colours alone.
 
+mod item_rows;
 mod panel_title;
-mod rows;
 
-use crate::page_layout;
+use crate::detail_page_layout;
 use crate::panel_layout::{PanelLayout, panel_layouts};
-use crate::snapshot::{DaemonReachability, Panel, TaskState, TeamPresence};
-use crate::state::{ActiveView, BottomLine, DetailPage, InputPrompt, PromptPurpose, ReadProgress, UiState};
-use crate::ui_event::ActionStatus;
+use crate::screen_snapshot::{DaemonReachability, Panel, TaskState, TeamPresence};
+use crate::ui_events_and_effects::ActionStatus;
+use crate::ui_state::{
+    ActiveView, BottomLine, DetailPage, InputPrompt, PromptPurpose, ReadProgress, UiState,
+};
 use panel_title::title_line;
 use protocol::name::AgentName;
 use ratatui::buffer::Buffer;
@@ -40,7 +42,7 @@ const HELP: &[&str] = &[
 pub(crate) fn draw(state: &UiState, buffer: &mut Buffer) {
     let (width, height) = state.size;
     let mut painter = Painter { state, buffer };
-    if page_layout::is_too_small(state.size) {
+    if detail_page_layout::is_too_small(state.size) {
         return painter.draw_line(0, 0, &[Span::raw("too small")]);
     }
     painter.draw_header();
@@ -73,12 +75,15 @@ impl Painter<'_> {
         let mut at = columns.start;
         for Span { content: text, style } in spans {
             let columns_left = usize::from(columns.end.saturating_sub(at));
-            let fits = page_layout::fitting_bytes(text, columns_left);
+            let fits = detail_page_layout::fitting_bytes(text, columns_left);
             if columns_left == 0 || (fits < text.len() && columns_left < 2) {
                 return self.draw_ellipsis(columns.end - 1, y, *style);
             }
-            let end =
-                if fits < text.len() { page_layout::fitting_bytes(text, columns_left - 1) } else { fits };
+            let end = if fits < text.len() {
+                detail_page_layout::fitting_bytes(text, columns_left - 1)
+            } else {
+                fits
+            };
             (at, _) = self.buffer.set_stringn(at, y, &text[..end], columns_left, *style);
             if fits < text.len() {
                 return self.draw_ellipsis(at, y, *style);
@@ -186,7 +191,7 @@ impl Painter<'_> {
         let items = self.state.items(*panel);
         for (y, index) in (area.y + 1..).zip(shown.clone()) {
             let is_selected = selected == Some(index);
-            let mut spans = rows::item_row(self.state, layout, items[index]);
+            let mut spans = item_rows::item_row(self.state, layout, items[index]);
             spans.insert(0, Span::raw(if is_selected { ">" } else { " " }));
             self.draw_line_between(area.left()..area.right(), y, &spans);
             if is_selected {
@@ -197,8 +202,8 @@ impl Painter<'_> {
     }
 
     fn draw_details(&mut self, page: &DetailPage) {
-        let lines = page_layout::page_lines(page, self.state.size, self.state.capabilities);
-        let columns_left = page_layout::page_height(self.state.size);
+        let lines = detail_page_layout::page_lines(page, self.state.size, self.state.capabilities);
+        let columns_left = detail_page_layout::page_height(self.state.size);
         let last = (page.first_line + columns_left).min(lines.len());
         let kind = page.panel.title().trim_end_matches('s');
         self.draw_rule(
@@ -225,7 +230,7 @@ impl Painter<'_> {
             ActionStatus::Failed => self.state.capabilities.color_style(Color::Red),
         };
         // A result is more important than the lines that it covers.
-        let lines = page_layout::result_lines(&result.text, self.state.size, self.state.capabilities);
+        let lines = detail_page_layout::result_lines(&result.text, self.state.size, self.state.capabilities);
         let first = y + 1 - u16::try_from(lines.len()).unwrap_or(1);
         for (y, line) in (first..).zip(&lines) {
             let blank = " ".repeat(usize::from(self.state.size.0));
@@ -247,7 +252,7 @@ impl Painter<'_> {
                 let text = self.prompt_text(prompt);
                 // A long text shows its end, where the person types.
                 let over = Span::raw(&text).width().saturating_sub(usize::from(width) - 1);
-                let first = if over > 0 { page_layout::fitting_bytes(&text, over) } else { 0 };
+                let first = if over > 0 { detail_page_layout::fitting_bytes(&text, over) } else { 0 };
                 let shown = &text[first..];
                 let caret = Style::new().add_modifier(Modifier::REVERSED);
                 self.draw_line(0, y, &[Span::styled(shown, strong), Span::styled(" ", caret)]);
@@ -272,7 +277,7 @@ impl Painter<'_> {
             ActiveView::Help => "any key: back",
             ActiveView::Lists => "Tab Enter:whole s:send x:shutdown K:kill a:attach /:filter ?:help q:quit",
             ActiveView::Details(page) if page.panel == Panel::Requests => {
-                match page_layout::progress_after_draw(self.state, page) == ReadProgress::Complete {
+                match detail_page_layout::progress_after_draw(self.state, page) == ReadProgress::Complete {
                     true => "y:approve n:deny s:send K:kill a:attach Esc:back",
                     false => "Space, arrows: to its end, then it can be answered   Esc:back",
                 }

@@ -1,6 +1,6 @@
 //! Reads keys from the terminal and sends them to the event loop.
 
-use crate::ui_event::{Key, UiEvent};
+use crate::ui_events_and_effects::{Key, UiEvent};
 use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::sync::mpsc::Sender;
 

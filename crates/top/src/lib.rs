@@ -6,45 +6,45 @@
 //! event. The pure function `draw` draws the state. There is no timer, so the screen changes only
 //! after an event. For this reason the screen shows clock times and not durations.
 
-mod agent_log;
+mod agent_log_tail;
 mod args;
+mod background_action_threads;
 mod clock_time;
+mod detail_page_layout;
 mod draw;
-mod effect_threads;
 mod key_reader;
 mod member_and_request_items;
-mod message_stream;
-mod page_layout;
 mod panel_layout;
-mod signals;
-mod snapshot;
+mod recent_messages;
+mod screen_snapshot;
+mod signals_to_events;
 mod snapshot_reader;
 mod snapshot_thread;
-mod state;
-mod task_tree;
+mod task_items_by_dependency;
 mod team_picker;
 mod teamctl_command;
-mod terminal;
 mod terminal_capabilities;
+mod terminal_screen;
 #[cfg(test)]
 mod tests;
-mod tmux_client;
-mod ui_event;
-mod update;
+mod tmux_client_of_this_pane;
+mod ui_events_and_effects;
+mod ui_state;
+mod update_ui_state;
 
 use args::ScreenArgs;
-use effect_threads::EffectThreads;
+use background_action_threads::EffectThreads;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::escape_control_chars::visible;
-use state::UiState;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, channel};
 use team_picker::TeamChoice;
 use teamctl_command::suggested_commands;
-use terminal::TerminalScreen;
 use terminal_capabilities::TerminalCapabilities;
-use ui_event::{UiEffect, UiEvent};
+use terminal_screen::TerminalScreen;
+use ui_events_and_effects::{UiEffect, UiEvent};
+use ui_state::UiState;
 
 /// The program `teamd-top`. Returns its exit code.
 pub fn main() -> ExitCode {
@@ -69,7 +69,7 @@ fn run() -> Result<ExitCode, ErrorReport> {
         return Err(ErrorReport::new(ErrorKind::Usage, message).with_help(format!("for scripts: {status}")));
     }
     let (sender, events) = channel();
-    signals::catch_signals(&sender)?;
+    signals_to_events::catch_signals(&sender)?;
     let mut screen = TerminalScreen::open()?;
     key_reader::start_key_reader(sender.clone());
     match team_picker::pick_team(&mut screen, &arguments.teams, TerminalCapabilities::from_env(), &events)? {
@@ -104,7 +104,7 @@ fn run_event_loop(
     screen.draw(&mut state)?;
     while let Ok(event) = events.recv() {
         let before = state.clone();
-        for effect in update::update(&mut state, event) {
+        for effect in update_ui_state::update(&mut state, event) {
             match effect {
                 UiEffect::Quit(code) => return Ok(code),
                 UiEffect::Suspend => screen.suspend()?,

@@ -1,8 +1,8 @@
 //! The layout of the panels: where each panel is on the screen, and which of its items it shows.
 
-use crate::page_layout::FIXED_LINES;
-use crate::snapshot::Panel;
-use crate::state::UiState;
+use crate::detail_page_layout::FIXED_LINES;
+use crate::screen_snapshot::Panel;
+use crate::ui_state::UiState;
 use ratatui::layout::Rect;
 use std::ops::Range;
 

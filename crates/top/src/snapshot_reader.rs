@@ -1,13 +1,15 @@
 //! Reads snapshots of a team from the daemon's status, the team's files and the members' logs.
 //! Files that have not changed since the previous snapshot are not read again.
 
-use crate::agent_log::{agent_log_path, last_log_lines};
+use crate::agent_log_tail::{agent_log_path, last_log_lines};
 use crate::args::ScreenArgs;
 use crate::clock_time::today;
 use crate::member_and_request_items::{budget_text, member_item, past_member_item, request_item};
-use crate::message_stream::MessageStream;
-use crate::snapshot::{self, DaemonReachability, MemberItem, RequestItem, ScreenSnapshot, TeamPresence};
-use crate::task_tree;
+use crate::recent_messages::MessageStream;
+use crate::screen_snapshot::{
+    self, DaemonReachability, MemberItem, RequestItem, ScreenSnapshot, TeamPresence,
+};
+use crate::task_items_by_dependency;
 use crate::teamctl_command::suggested_commands;
 use client::connect_to_daemon::DaemonAddress;
 use client::directory_watcher::{WatchEvent, WatchNotifier};
@@ -73,7 +75,7 @@ struct RequestSources {
 struct TaskItemCache {
     tasks: Vec<Arc<Task>>,
     abandoned: Vec<TaskId>,
-    items: Arc<Vec<snapshot::TaskItem>>,
+    items: Arc<Vec<screen_snapshot::TaskItem>>,
 }
 
 /// The version of a file. It changes whenever the file is written or replaced.
@@ -163,14 +165,14 @@ impl SnapshotReader {
         self.team.clone()
     }
 
-    fn task_items(&mut self, team: &Team, view: &TeamView) -> Arc<Vec<snapshot::TaskItem>> {
+    fn task_items(&mut self, team: &Team, view: &TeamView) -> Arc<Vec<screen_snapshot::TaskItem>> {
         let listed = team.tasks().list_cached().unwrap_or_default();
         let abandoned: Vec<TaskId> = view.abandoned_tasks.iter().map(|task| task.id).collect();
         let cache = &mut self.tasks;
         let is_same = cache.tasks.len() == listed.len()
             && cache.tasks.iter().zip(&listed).all(|(a, b)| Arc::ptr_eq(a, b));
         if !is_same || cache.abandoned != abandoned {
-            let items = Arc::new(task_tree::task_items(&listed, &abandoned));
+            let items = Arc::new(task_items_by_dependency::task_items(&listed, &abandoned));
             *cache = TaskItemCache { tasks: listed, abandoned, items };
         }
         Arc::clone(&cache.items)

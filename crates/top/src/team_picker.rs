@@ -1,8 +1,8 @@
 //! Lets a person choose a team, if several may be meant.
 
-use crate::terminal::TerminalScreen;
 use crate::terminal_capabilities::TerminalCapabilities;
-use crate::ui_event::{Key, UiEvent};
+use crate::terminal_screen::TerminalScreen;
+use crate::ui_events_and_effects::{Key, UiEvent};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::sync::mpsc::Receiver;

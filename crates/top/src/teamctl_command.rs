@@ -1,7 +1,7 @@
 //! Runs `teamctl`, and builds the `teamctl` commands that the screen shows to people.
 
 use crate::args::ScreenArgs;
-use crate::ui_event::ActionResult;
+use crate::ui_events_and_effects::ActionResult;
 use client::suggested_commands::SuggestedCommands;
 use protocol::find_sibling_program::installed_program;
 use std::ffi::OsString;

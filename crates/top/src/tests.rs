@@ -1,18 +1,18 @@
 //! Tests of the effects of keys, and of whole screens, which are compared with text files. This
 //! module has the example data.
 
-mod busy_team;
+mod busy_team_screens;
 mod keys;
 mod screens;
 
-use crate::page_layout::mark_drawn;
-use crate::snapshot::{
+use crate::detail_page_layout::mark_drawn;
+use crate::screen_snapshot::{
     DaemonReachability, MemberItem, MessageItem, RequestItem, ScreenSnapshot, TeamPresence,
 };
-use crate::state::UiState;
 use crate::terminal_capabilities::{Charset, ColorSupport, TerminalCapabilities};
-use crate::ui_event::{Key, UiEffect, UiEvent};
-use crate::update::update;
+use crate::ui_events_and_effects::{Key, UiEffect, UiEvent};
+use crate::ui_state::UiState;
+use crate::update_ui_state::update;
 use client::suggested_commands::SuggestedCommands;
 use protocol::name::TeamName;
 use protocol::task::Task;
@@ -101,7 +101,7 @@ fn example_snapshot() -> ScreenSnapshot {
             member("bob", "green", "idle!asks", "", "waiting"),
             MemberItem { unread: None, pane: None, ..member("carla", "red", "failed", "", "exit 1") },
         ],
-        tasks: Arc::new(crate::task_tree::task_items(&tasks, &[])),
+        tasks: Arc::new(crate::task_items_by_dependency::task_items(&tasks, &[])),
         messages: vec![
             message(1, "team-lead", "ann", "read the manual"),
             message(2, "ann", "team-lead", "task 1 completed"),

@@ -4,7 +4,7 @@
 use crate::agent_connection::error_text;
 use crate::open_session::SessionHistory;
 use crate::reply_text::ReplyText;
-use crate::usage::UsageTracker;
+use crate::turn_usage::UsageTracker;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
     ContentBlock, PromptResponse, SessionUpdate, StopReason, TextContent,

@@ -5,7 +5,7 @@ use crate::args::DriverArgs;
 use crate::driver_event::{AcpEvent, EventReceiver};
 use crate::open_session::{AcpSession, open_session};
 use crate::pane_printer::PanePrinter;
-use crate::usage::UsageTracker;
+use crate::turn_usage::UsageTracker;
 use agent_client_protocol::Agent;
 use agent_client_protocol::v1::ConnectionTo;
 use protocol::acp_driver_protocol::ToDriver;

@@ -1,8 +1,8 @@
 //! The tools `TeamCreate` and `TeamDelete`, for a lead. After `TeamCreate` the server's other tools
 //! work on the new team.
 
-use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{NoInput, Property, optional_property, required_property};
+use super::tool_definition::{ToolDefinition, ToolEffect, run_blocking};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
 use protocol::allowed_callers::AllowedCallers;

@@ -2,8 +2,8 @@
 //! `pull`). `ReadInbox` marks nothing as read. The agent calls `MarkRead` for the messages that it
 //! has received. So no message is lost if the result of `ReadInbox` does not arrive.
 
-use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{Property, required_property};
+use super::tool_definition::{ToolDefinition, ToolEffect, run_blocking};
 use crate::server_context::ServerContext;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::error::{ErrorKind, ErrorReport};

@@ -3,24 +3,24 @@
 //! because clients do not show protocol errors to the model.
 
 mod create_and_delete_team;
-mod definition;
 mod inbox;
 mod requests;
 mod schema;
 mod send_message;
 mod spawn;
 mod task;
+mod tool_definition;
 mod wait;
 
 use crate::server_context::ServerContext;
-pub(crate) use definition::run_blocking;
-use definition::{ToolDefinition, annotations};
 use protocol::allowed_callers::AllowedCallers;
 use protocol::error::ErrorReport;
 use rmcp::model::{JsonObject, Tool};
 use serde_json::Value;
 use std::pin::Pin;
 use std::sync::Arc;
+pub(crate) use tool_definition::run_blocking;
+use tool_definition::{ToolDefinition, annotations};
 
 type ToolFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, ErrorReport>> + Send + 'a>>;
 

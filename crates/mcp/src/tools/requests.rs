@@ -2,8 +2,8 @@
 //! members, and answer them. Only the lead may use these tools. The lead cannot answer a request
 //! that the team's policy leaves to a person.
 
-use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{NoInput, Property, optional_property, required_property};
+use super::tool_definition::{ToolDefinition, ToolEffect, run_blocking};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
 use protocol::allowed_callers::AllowedCallers;

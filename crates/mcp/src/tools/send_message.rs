@@ -3,9 +3,9 @@
 //! object. Both shapes are accepted by one flat struct, because clients accept no schema of a
 //! tagged enum. The arguments are parsed into a [`SendAction`] before any file is changed.
 
-use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::requests::answer_request;
 use super::schema::{Property, optional_property, required_property};
+use super::tool_definition::{ToolDefinition, ToolEffect, run_blocking};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
 use protocol::allowed_callers::AllowedCallers;

@@ -1,7 +1,7 @@
 //! `SpawnTeammate`: starts a new member. The result arrives when the member runs.
 
-use super::definition::{ToolDefinition, ToolEffect};
 use super::schema::{Property, optional_property, required_property};
+use super::tool_definition::{ToolDefinition, ToolEffect};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
 use protocol::allowed_callers::AllowedCallers;

@@ -1,8 +1,8 @@
 //! The tools `TaskCreate`, `TaskGet`, `TaskList` and `TaskUpdate`, which read and change the task
 //! list. They use the task files directly, without the daemon.
 
-use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{Property, required_property};
+use super::tool_definition::{ToolDefinition, ToolEffect, run_blocking};
 use crate::server_context::ServerContext;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::error::{ErrorKind, ErrorReport};

@@ -2,8 +2,8 @@
 //! for less time than clients let a tool run. During the wait the server sends progress
 //! notifications.
 
-use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{Property, optional_property, required_property};
+use super::tool_definition::{ToolDefinition, ToolEffect, run_blocking};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
 use protocol::allowed_callers::AllowedCallers;

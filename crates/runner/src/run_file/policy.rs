@@ -1,6 +1,6 @@
 //! Parses the table `[policy]` of a run file or policy file.
 
-use crate::run_file::table_reader::TableReader;
+use crate::run_file::toml_table_reader::TableReader;
 use crate::run_file::validation_errors::ValidationErrors;
 use protocol::parse_duration;
 use protocol::policy::{

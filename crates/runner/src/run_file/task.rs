@@ -1,7 +1,7 @@
 //! Parses the tables `[[task]]` of a run file.
 
-use crate::metadata_keys::{ABANDONED_KEY, RETRIES_KEY};
-use crate::run_file::table_reader::TableReader;
+use crate::release_count_keys::{ABANDONED_KEY, RETRIES_KEY};
+use crate::run_file::toml_table_reader::TableReader;
 use crate::run_file::validation_errors::ValidationErrors;
 use protocol::control::SpawnRequest;
 use protocol::name::AgentName;

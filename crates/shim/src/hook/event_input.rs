@@ -3,9 +3,9 @@
 //! Programs use different keys for the same value and have keys of their own. If a value cannot be
 //! read, it counts as missing.
 
-use super::hook_protocol::HookProtocol;
+use super::hook_settings_of_profile::ProfileHookSettings;
 use crate::poll_timeout;
-use crate::turns::reply_text::extract_reply;
+use crate::turns::extract_reply_text::extract_reply;
 use nix::poll::{PollFd, PollFlags, poll};
 use profile::{HookDelivery, ReplySource};
 use serde_json::Value;
@@ -43,8 +43,8 @@ pub(super) struct HookInput {
 }
 
 impl HookInput {
-    pub(super) fn from_stdin(protocol: &HookProtocol) -> HookInput {
-        HookInput::parse(&read_stdin(), &protocol.delivery)
+    pub(super) fn from_stdin(hook_settings: &ProfileHookSettings) -> HookInput {
+        HookInput::parse(&read_stdin(), &hook_settings.delivery)
     }
 
     /// Parses an event. If a value cannot be read, it counts as missing.

@@ -2,7 +2,7 @@
 
 use super::event_input::HookInput;
 use super::hook_owner::HookOwner;
-use super::hook_protocol::HookProtocol;
+use super::hook_settings_of_profile::ProfileHookSettings;
 use super::read_usage_file::usage_report;
 use crate::turns::agent_team_files::AgentTeamFiles;
 use client::error::unexpected_reply;
@@ -15,7 +15,7 @@ pub(crate) struct HookInvocation<'a> {
     pub(super) context: &'a TeamContext,
     pub(super) owner: HookOwner,
     pub(super) input: HookInput,
-    pub(super) protocol: HookProtocol,
+    pub(super) hook_settings: ProfileHookSettings,
 }
 
 impl HookInvocation<'_> {
@@ -63,7 +63,7 @@ impl HookInvocation<'_> {
             session_id: self.input.session.clone(),
             ancestors: ancestor_ids(),
             usage: if self.is_reported_by_program(&event) {
-                usage_report(self.protocol.delivery.usage_file.as_ref(), &self.input)
+                usage_report(self.hook_settings.delivery.usage_file.as_ref(), &self.input)
             } else {
                 None
             },

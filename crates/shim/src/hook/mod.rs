@@ -5,14 +5,14 @@
 //! a line on standard error and exits with 0. Hooks in a user's settings run in every session of
 //! the program. If the session belongs to no team, the hook does nothing.
 
-mod delegate_mode;
 mod event_input;
 mod event_kind;
 mod hook_owner;
-mod hook_protocol;
+mod hook_settings_of_profile;
 mod invocation;
 mod long_poll;
 mod read_usage_file;
+mod refuse_tools_in_delegate_mode;
 mod response;
 mod turn_end;
 mod typing_detector;
@@ -23,7 +23,7 @@ use client::team_context::TeamContext;
 use event_input::HookInput;
 use event_kind::HookEventKind;
 use hook_owner::hook_owner;
-use hook_protocol::HookProtocol;
+use hook_settings_of_profile::ProfileHookSettings;
 use invocation::HookInvocation;
 use protocol::control::HookEvent;
 use protocol::error::ErrorReport;
@@ -42,8 +42,9 @@ fn handle_event(context: &TeamContext, args: &HookArgs) -> Result<(), ErrorRepor
     // their hook settings in such a session.
     let kind: HookEventKind = args.event.parse()?;
     let Some(owner) = hook_owner(context)? else { return Ok(()) };
-    let protocol = HookProtocol::for_profile(args.profile.as_deref());
-    let invocation = HookInvocation { context, owner, input: HookInput::from_stdin(&protocol), protocol };
+    let hook_settings = ProfileHookSettings::for_profile(args.profile.as_deref());
+    let invocation =
+        HookInvocation { context, owner, input: HookInput::from_stdin(&hook_settings), hook_settings };
     match kind {
         HookEventKind::TurnEnd => turn_end::handle_turn_end(&invocation),
         HookEventKind::Prompt => invocation.report_event(HookEvent::TurnStarted {
@@ -56,6 +57,6 @@ fn handle_event(context: &TeamContext, args: &HookArgs) -> Result<(), ErrorRepor
             Some(text) => invocation.report_event(HookEvent::DialogShown { text }),
             None => Ok(()),
         },
-        HookEventKind::Tool => delegate_mode::check_tool(&invocation),
+        HookEventKind::Tool => refuse_tools_in_delegate_mode::check_tool(&invocation),
     }
 }

@@ -66,7 +66,7 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
 /// decides by itself whether it delivers messages.
 fn reply_without_daemon(invocation: &HookInvocation<'_>) -> HookReply {
     let delivers_by_hook = match &invocation.owner {
-        HookOwner::Teammate => invocation.protocol.is_own_profile,
+        HookOwner::Teammate => invocation.hook_settings.is_own_profile,
         HookOwner::Lead(lead) => {
             lead.session_id.is_none()
                 || invocation.input.session.is_none()
@@ -117,7 +117,7 @@ fn long_poll(invocation: &HookInvocation<'_>, started_at: Instant) -> Result<Opt
     Ok(LongPoll::new(
         invocation.context.daemon_address()?,
         call,
-        started_at + invocation.protocol.max_wait(),
+        started_at + invocation.hook_settings.max_wait(),
         &controlling_terminal(),
     ))
 }
@@ -127,7 +127,7 @@ fn deliver(
     files: &mut AgentTeamFiles,
     prompt: NextPrompt,
 ) -> Result<(), ErrorReport> {
-    write_response(&continue_response(&prompt.text, &invocation.protocol.delivery.response_template))?;
+    write_response(&continue_response(&prompt.text, &invocation.hook_settings.delivery.response_template))?;
     // The report says that the next turn has started: the program starts it when this hook exits.
     let delivered_ids = prompt.entries.iter().map(InboxEntry::message_id).collect();
     match invocation.send_report(HookEvent::TurnStarted { summary: prompt.summary, delivered_ids }) {

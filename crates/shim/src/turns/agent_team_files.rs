@@ -1,8 +1,8 @@
 //! The team files as one agent reads and writes them: the agent's inbox, its tasks, and
 //! its messages to the lead.
 
-use super::inbox_action::{answers_to_request, permission_answers, shutdown_requests};
-use super::sent_peer_messages::{PeerInboxCursors, SentMessages};
+use super::choose_inbox_action::{answers_to_request, permission_answers, shutdown_requests};
+use super::find_messages_sent_to_peers::{PeerInboxCursors, SentMessages};
 use client::next_task_client::NextTaskClient;
 use protocol::control::PlanStage;
 use protocol::control::{NextTaskHint, NextTaskRequest};

@@ -1,26 +1,26 @@
 //! Runs an agent in turns: chooses the work of the next turn, runs it, and settles its outcome.
 
 pub(crate) mod agent_team_files;
-mod exchange_turns;
+mod choose_inbox_action;
+mod count_exchange_turns;
+pub(crate) mod extract_reply_text;
 mod failed_messages;
-mod failure_streak;
-mod file_retry;
+mod find_messages_sent_to_peers;
 mod finish_hook_turn;
-mod inbox_action;
-mod lead_updates;
-pub(crate) mod output_scanner;
 pub(crate) mod output_tail;
+mod pause_after_failed_turns;
 mod permission_conversion;
-mod permissions;
+mod permission_requests_during_turn;
 mod plan_mode;
 mod plan_mode_by_respawn;
 pub(crate) mod prompt_for_hooks;
 mod prompt_text;
-pub(crate) mod reply_text;
+mod retry_team_file_operations;
 mod run_turn;
-mod sent_peer_messages;
+pub(crate) mod scan_output_for_session_and_usage;
+mod shorten_messages_to_lead;
 pub(crate) mod turn_command_builder;
-pub(crate) mod turn_executor;
+pub(crate) mod turn_executor_trait;
 pub(crate) mod turn_loop;
 mod turn_outcome;
 pub(crate) mod usage_counter;

@@ -5,8 +5,8 @@
 //! A task for which the plan was made stays in progress until a turn with the approved plan has
 //! ended.
 
-use super::reply_text::extract_reply;
-use super::turn_executor::TurnExecutor;
+use super::extract_reply_text::extract_reply;
+use super::turn_executor_trait::TurnExecutor;
 use super::turn_loop::{StepError, TurnLoop};
 use protocol::control::PlanStage;
 use protocol::inbox_message_payload::PlanApprovalResponse;

@@ -5,7 +5,7 @@
 //! agent in the mode of the approval.
 
 use super::agent_team_files::AgentTeamFiles;
-use super::reply_text::MAX_REPLY_BYTES;
+use super::extract_reply_text::MAX_REPLY_BYTES;
 use protocol::error::ErrorReport;
 use protocol::inbox_message_payload::{Payload, PlanApprovalResponse};
 use protocol::message::InboxEntry;

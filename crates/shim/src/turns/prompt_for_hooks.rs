@@ -2,10 +2,10 @@
 //! The prompt is one text with everything that is to be delivered between two turns.
 
 use super::agent_team_files::AgentTeamFiles;
-use super::inbox_action::{self, InboxAction};
-use super::lead_updates::{LeadUpdate, lead_updates};
+use super::choose_inbox_action::{self, InboxAction};
 use super::plan_mode_by_respawn::plan_approval_in;
 use super::prompt_text::{TurnSubject, idle_text, lead_text, shutdown_request_text};
+use super::shorten_messages_to_lead::{LeadUpdate, lead_updates};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::inbox_message_payload::PlanApprovalResponse;
 use protocol::message::{InboxEntry, Message};
@@ -130,7 +130,7 @@ fn prompt_from_messages(
 ) -> Option<NextPrompt> {
     let mut prompt = PromptBuilder::default();
     while !prompt.is_full()
-        && let Some(action) = inbox_action::next_action(&unread, &any_message_program())
+        && let Some(action) = choose_inbox_action::next_action(&unread, &any_message_program())
     {
         let (text, summary, entries) = match action {
             InboxAction::MarkRead(entries) => (String::new(), String::new(), entries),
@@ -161,7 +161,7 @@ fn prompt_from_messages(
 
 fn plan_answer_with_plan(answer: &PlanApprovalResponse, mode: Option<&str>, plan: Option<String>) -> String {
     let plan = plan.map_or_else(String::new, |plan| format!("\n\n{plan}"));
-    inbox_action::plan_answer_text(answer, mode) + &plan
+    choose_inbox_action::plan_answer_text(answer, mode) + &plan
 }
 
 /// The part of a prompt for `message`. If there is no message, the part has no text, and the entry

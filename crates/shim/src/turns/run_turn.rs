@@ -1,10 +1,10 @@
 //! Runs one turn: starts the turn, waits for its end, settles its task, and notifies the lead.
 
-use super::exchange_turns::ExchangeTurnTimes;
-use super::inbox_action::{is_from_user, messages_of_lead};
+use super::choose_inbox_action::{is_from_user, messages_of_lead};
+use super::count_exchange_turns::ExchangeTurnTimes;
+use super::find_messages_sent_to_peers::SentMessages;
 use super::prompt_text::TurnSubject;
-use super::sent_peer_messages::SentMessages;
-use super::turn_executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnResult};
+use super::turn_executor_trait::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnResult};
 use super::turn_loop::{StepError, TurnLoop, TurnLoopEnd, TurnWork};
 use super::turn_outcome::{TaskSettlement, TurnOutcome, idle_notification, settle, turn_outcome};
 use protocol::control::{Activity, ExchangePause, FailedTurnsPause, TurnPause};

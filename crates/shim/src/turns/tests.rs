@@ -1,20 +1,22 @@
 //! Tests of the turn loop on real files. The executor runs no programs: a script changes the files
 //! as a program would.
 
-mod damaged_files;
-mod exchanges;
+mod damaged_inboxes;
+mod exchange_pauses;
 mod failed_turns;
-mod messages;
-mod plans;
-mod sessions;
+mod message_delivery;
+mod plan_mode;
+mod sessions_and_respawns;
 mod shutdown_requests;
-mod tasks;
+mod task_outcomes;
 
 use super::agent_team_files::AgentTeamFiles;
 use super::turn_command_builder::TurnBuilder;
-use super::turn_executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnInput, TurnResult};
+use super::turn_executor_trait::{
+    ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnInput, TurnResult,
+};
 use super::turn_loop::{InitialState, TurnLoop, TurnLoopEnd};
-use crate::turns::turn_executor::TurnCommand;
+use crate::turns::turn_executor_trait::TurnCommand;
 use protocol::control::TurnStatus;
 use protocol::id::TaskId;
 use protocol::inbox_message_payload::{IdleNotification, Payload};

@@ -1,9 +1,9 @@
 //! Builds the command line of each turn. Also keeps the id of the program's session. With this id,
 //! each turn continues the conversation of the earlier turns.
 
-use super::output_scanner::OutputFields;
 use super::prompt_text::TurnSubject;
-use super::turn_executor::{TurnCommand, TurnInput};
+use super::scan_output_for_session_and_usage::OutputFields;
+use super::turn_executor_trait::{TurnCommand, TurnInput};
 use protocol::deferred_variables::{self, guard_leading_dash};
 use protocol::inbox_message_payload::IdleReason;
 use protocol::message::Message;

@@ -7,14 +7,14 @@
 //! If files cannot be read or written, the loop prints the error and tries again later.
 
 use super::agent_team_files::AgentTeamFiles;
-use super::exchange_turns::ExchangeTurns;
+use super::choose_inbox_action::{self, InboxAction, messages_of_lead, plan_answer_text};
+use super::count_exchange_turns::ExchangeTurns;
 use super::failed_messages::FailedMessages;
-use super::failure_streak::FailureStreak;
-use super::inbox_action::{self, InboxAction, messages_of_lead, plan_answer_text};
+use super::pause_after_failed_turns::FailureStreak;
 use super::permission_conversion::OpenPermissionRequest;
 use super::prompt_text::TurnSubject;
 use super::turn_command_builder::TurnBuilder;
-use super::turn_executor::{ExecutorEvent, TurnExecutor};
+use super::turn_executor_trait::{ExecutorEvent, TurnExecutor};
 use protocol::control::{Activity, ExchangePause, PlanStage, TurnPause, TurnStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::inbox_message_payload::{IdleReason, Payload, PlanApprovalResponse};
@@ -236,7 +236,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         let (failed, messages): (Vec<_>, Vec<_>) =
             unread.into_iter().partition(|entry| self.failed_messages.contains(entry));
         let program = self.builder.program();
-        let is_due = |entry: &InboxEntry| !is_paused || !inbox_action::needs_turn(entry, program);
+        let is_due = |entry: &InboxEntry| !is_paused || !choose_inbox_action::needs_turn(entry, program);
         let messages = messages.into_iter().filter(is_due).collect();
         if let Some(work) = self.next_message_work(messages)? {
             return Ok(Some(work));
@@ -253,7 +253,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
     fn next_task_work(&mut self) -> Result<Option<TurnWork>, StepError> {
         let Some(task) = self.files.next_task()? else { return Ok(None) };
         // A request that came after the scan of the inbox comes before the task.
-        if !inbox_action::shutdown_requests(&self.unread()?).is_empty() {
+        if !choose_inbox_action::shutdown_requests(&self.unread()?).is_empty() {
             self.files.give_back(&task.id)?;
             return self.next_work();
         }
@@ -262,7 +262,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
 
     /// Handles messages until one of them needs a turn. `None` if none needs a turn.
     fn next_message_work(&mut self, mut unread: Vec<InboxEntry>) -> Result<Option<TurnWork>, StepError> {
-        while let Some(action) = inbox_action::next_action(&unread, self.builder.program()) {
+        while let Some(action) = choose_inbox_action::next_action(&unread, self.builder.program()) {
             if let Some(work) = self.run_action(&mut unread, action)? {
                 return Ok(Some(work));
             }
@@ -337,7 +337,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         message: Message,
         answer: &PlanApprovalResponse,
     ) -> Result<Option<TurnWork>, StepError> {
-        let mut answers = inbox_action::answers_to_request(unread, &answer.request_id);
+        let mut answers = choose_inbox_action::answers_to_request(unread, &answer.request_id);
         let (entry, answer) = answers.remove(0);
         self.mark_handled(unread, answers.into_iter().map(|(entry, _)| entry).collect())?;
         if !self.apply_plan_answer(&answer) {

@@ -1,7 +1,7 @@
 //! Decides what the end of a turn means for the turn's task and for the lead. The functions are
 //! pure.
 
-use super::turn_executor::{TurnEndKind, TurnResult};
+use super::turn_executor_trait::{TurnEndKind, TurnResult};
 use protocol::control::ExitReport;
 use protocol::id::TaskId;
 use protocol::inbox_message_payload::{IdleNotification, IdleReason};

@@ -6,17 +6,17 @@ use clap::Subcommand;
 /// All commands. The arguments of each are in its own file.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
-    Up(commands::up::UpArgs),
-    Down(commands::down::DownArgs),
+    Up(commands::up_start_daemon::UpArgs),
+    Down(commands::down_stop_daemon::DownArgs),
     Create(commands::create::CreateArgs),
     Spawn(profile::build_spawn_request::SpawnOptions),
     #[command(visible_alias = "ps")]
     Status(commands::status::StatusArgs),
-    Top(commands::top::TopArgs),
+    Top(commands::exec_teamd_top::TopArgs),
     Attach(commands::attach::AttachArgs),
     Capture(commands::capture::CaptureArgs),
-    Hide(commands::hide::HideArgs),
-    Show(commands::show::ShowArgs),
+    Hide(commands::hide_pane::HideArgs),
+    Show(commands::show_hidden_pane::ShowArgs),
     Layout(commands::layout::LayoutArgs),
     Logs(commands::logs::LogsArgs),
     Send(commands::send::SendArgs),
@@ -26,7 +26,7 @@ pub(crate) enum CliCommand {
     Requests(commands::requests::RequestsArgs),
     Approve(commands::approve::ApproveArgs),
     Deny(commands::deny::DenyArgs),
-    Mode(commands::mode::ModeArgs),
+    Mode(commands::permission_mode::ModeArgs),
     Interrupt(commands::interrupt::InterruptArgs),
     Shutdown(commands::shutdown::ShutdownArgs),
     AnswerShutdown(commands::answer_shutdown::AnswerShutdownArgs),
@@ -37,10 +37,10 @@ pub(crate) enum CliCommand {
     Export(commands::export::ExportArgs),
     Import(commands::import::ImportArgs),
     Task(commands::task::TaskArgs),
-    Run(commands::run::RunArgs),
+    Run(commands::run_team_from_file::RunArgs),
     Events(commands::events::EventsArgs),
-    Why(commands::diagnose::why::WhyArgs),
-    Trace(commands::diagnose::trace::TraceArgs),
+    Why(commands::diagnose::why_no_progress::WhyArgs),
+    Trace(commands::diagnose::trace_message::TraceArgs),
     #[command(flatten)]
     Integration(IntegrationCommand),
 }
@@ -49,13 +49,13 @@ pub(crate) enum CliCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum IntegrationCommand {
     Profiles(commands::profiles::ProfilesArgs),
-    Setup(commands::setup::SetupArgs),
+    Setup(commands::setup_program_settings::SetupArgs),
     Doctor(commands::diagnose::doctor::DoctorArgs),
-    Mcp(commands::mcp::McpArgs),
+    Mcp(commands::exec_teamd_mcp::McpArgs),
     Instructions(commands::instructions::InstructionsArgs),
-    Lead(commands::lead::LeadArgs),
+    Lead(commands::lead_from_this_terminal::LeadArgs),
     Help(commands::help::HelpArgs),
-    Notify(commands::notify::NotifyArgs),
+    Notify(commands::run_notification_command::NotifyArgs),
     Completions(commands::completions::CompletionsArgs),
     Man(commands::man::ManArgs),
 }

@@ -1,6 +1,6 @@
 //! `answer-shutdown`: answers a shutdown request, as the teammate that got the request.
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use protocol::error::ErrorReport;
 use protocol::id::RequestId;

@@ -1,7 +1,7 @@
 //! `approve`: approves a plan, or permits the use of a tool.
 
 use super::requests::answer::answer_request;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use protocol::error::ErrorReport;
 use protocol::member_request::{Answer, Approval};
 use protocol::permission_mode::PermissionMode;

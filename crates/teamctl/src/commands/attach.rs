@@ -2,20 +2,20 @@
 //! Outside tmux, a new client attaches. If the member has no pane, its output log is printed and
 //! followed.
 
-mod tmux_view;
+mod grouped_tmux_session;
 
 use super::logs::{self, ShownSpawns};
 use super::send::team_of_address;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use client::catch_terminating_signals::catch_terminal_signals;
 use client::tmux_missing_error::tmux_failed;
+use grouped_tmux_session::{AttachedClient, PaneLocation, client_of_pane, end_unwatched_views, end_view};
 use protocol::control::{LocatePaneReply, MemberAddress, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use store::env_var;
-use tmux_view::{AttachedClient, PaneLocation, client_of_pane, end_unwatched_views, end_view};
 
 /// Go to a member's pane, or follow its output
 ///

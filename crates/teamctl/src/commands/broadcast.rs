@@ -4,7 +4,7 @@
 //! The output then names the members that did not get the message, and the exit code is 1.
 
 use super::text_or_stdin;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use protocol::error::ErrorReport;
 use serde_json::json;

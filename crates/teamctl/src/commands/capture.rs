@@ -1,6 +1,6 @@
 //! `capture`: prints the screen of a member's pane.
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use protocol::control::{CapturePaneReply, CapturePaneRequest, Request};
 use protocol::error::ErrorReport;

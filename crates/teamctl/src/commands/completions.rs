@@ -1,11 +1,11 @@
 //! `teamctl completions`: prints the completion script of a shell.
 
+use crate::output::write_stdout;
 use crate::suggested_command_options::COMMAND_NAMES;
 use clap::Command;
 use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
-use protocol::error::{ErrorKind, ErrorReport};
-use std::io::{self, Write};
+use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
 /// Print the completion script of a shell
@@ -42,16 +42,6 @@ fn visible_commands(parser: &Command) -> Command {
         .disable_help_subcommand(true)
         .subcommands(visible)
         .mut_subcommand("help", |help| help.mut_arg("command", |command| command.value_parser(names)))
-}
-
-/// Writes bytes to standard output. A reader that closes the pipe early is no error.
-pub(super) fn write_stdout(bytes: &[u8]) -> Result<ExitCode, ErrorReport> {
-    match std::io::stdout().write_all(bytes) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(ErrorReport::new(ErrorKind::Io, format!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(ExitCode::SUCCESS),
-    }
 }
 
 #[cfg(test)]

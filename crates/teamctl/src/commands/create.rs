@@ -1,8 +1,8 @@
 //! `teamctl create`: creates a team without teammates.
 
-use super::run_file_errors::{FileUse, print_validation_errors};
+use super::print_run_file_errors::{FileUse, print_validation_errors};
 use super::text_or_stdin;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use client::open_team_beside_caller_pane::{CallerPane, DEFAULT_KEPT_PERCENT};
 use protocol::control::{CreateTeamReply, CreateTeamRequest, Request};

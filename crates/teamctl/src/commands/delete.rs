@@ -1,6 +1,6 @@
 //! `teamctl delete`: deletes a team and its files.
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use profile::build_worktree_spawn_requests::git_variables;
 use protocol::control::{DeleteTeamReply, DeleteTeamRequest, Request};

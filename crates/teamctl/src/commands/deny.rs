@@ -1,7 +1,7 @@
 //! `deny`: denies a member's request. The member gets the reason.
 
 use super::requests::answer::answer_request;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use protocol::error::ErrorReport;
 use protocol::member_request::Answer;
 use std::process::ExitCode;

@@ -2,7 +2,7 @@
 //! stops and when teams are deleted.
 
 use super::rotated_log::RotatedLog;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::format_event_line::event_line;

@@ -1,7 +1,7 @@
 //! `teamctl export`: packs a team's files into a tar archive. Paths in the archive are relative to
 //! the root.
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::policy::Policy;

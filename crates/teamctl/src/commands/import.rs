@@ -4,7 +4,7 @@
 use super::create::{default_create_request, new_team_name};
 use super::export::POLICY_ENTRY;
 use super::policy::policy_text;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use protocol::control::{CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, Request};
 use protocol::error::{ErrorKind, ErrorReport};

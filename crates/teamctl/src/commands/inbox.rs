@@ -2,22 +2,22 @@
 //! nothing. With `--mark-read`, which only the owner may use, it marks the messages as read after
 //! it has printed them.
 
+mod collapse_repeated_messages;
+mod find_new_entries;
 mod format;
-mod repeats;
-mod seen_entries;
 
+use crate::command_context::CommandContext;
 use crate::commands::send::team_of_address;
-use crate::context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::stdout_closed::is_output_closed;
+use collapse_repeated_messages::{RepeatedEntry, collapse_repeats};
+use find_new_entries::{EntryCounts, SeenEntries};
 use format::format_entry;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
 use protocol::name::{AgentName, strip_team};
-use repeats::{RepeatedEntry, collapse_repeats};
-use seen_entries::{EntryCounts, SeenEntries};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::process::ExitCode;

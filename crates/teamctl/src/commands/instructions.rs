@@ -4,7 +4,7 @@
 //! as the names of the members. An agent's program may start before its team exists, so a missing
 //! team is no error: the text then leaves out what is unknown.
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use protocol::agent_instructions::{InstructionContext, Interactivity};
 use protocol::error::ErrorReport;

@@ -1,6 +1,6 @@
 //! `teamctl interrupt`: ends a member's current turn. The member keeps running.
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use protocol::control::{InterruptReply, MemberAddress, Request};
 use protocol::error::ErrorReport;

@@ -1,7 +1,7 @@
 //! `teamctl kill`: ends members by force.
 
 use super::shutdown::{check_no_lead, print_exits};
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use protocol::control::{ExitsReply, MemberSelection, Request};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;

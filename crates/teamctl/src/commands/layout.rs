@@ -1,6 +1,6 @@
 //! `layout`: sets the layout of a team's windows, including those that are opened later.
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use clap::builder::PossibleValuesParser;
 use protocol::control::{self, Request, SetLayoutReply, SetLayoutRequest};

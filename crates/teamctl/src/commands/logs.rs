@@ -4,7 +4,7 @@
 
 use super::rotated_log::RotatedLog;
 use super::send::team_of_address;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use protocol::did_you_mean::did_you_mean;

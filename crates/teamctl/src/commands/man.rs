@@ -1,7 +1,7 @@
 //! `teamctl man`: writes the man pages, one for `teamctl` and one for each command. The pages have
 //! the same text as `--help`.
 
-use super::completions::write_stdout;
+use crate::output::write_stdout;
 use clap::Command;
 use clap_mangen::Man as Generator;
 use protocol::error::ErrorReport;

@@ -1,4 +1,5 @@
-//! The commands, one file each: its arguments first, then what it does.
+//! The commands, one file each: its arguments first, then what it does. A file is named for its
+//! command, or for what the command does.
 
 pub(crate) mod answer_shutdown;
 pub(crate) mod approve;
@@ -10,40 +11,40 @@ pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod deny;
 pub(crate) mod diagnose;
-pub(crate) mod down;
+pub(crate) mod down_stop_daemon;
 pub(crate) mod events;
+pub(crate) mod exec_teamd_mcp;
+pub(crate) mod exec_teamd_top;
 pub(crate) mod export;
 pub(crate) mod help;
-pub(crate) mod hide;
+pub(crate) mod hide_pane;
 pub(crate) mod import;
 pub(crate) mod inbox;
 pub(crate) mod instructions;
 pub(crate) mod interrupt;
 pub(crate) mod kill;
 pub(crate) mod layout;
-pub(crate) mod lead;
+pub(crate) mod lead_from_this_terminal;
 pub(crate) mod logs;
 pub(crate) mod man;
-pub(crate) mod mcp;
-pub(crate) mod mode;
-pub(crate) mod notify;
+pub(crate) mod permission_mode;
 pub(crate) mod policy;
 pub(crate) mod profiles;
 pub(crate) mod requests;
-pub(crate) mod run;
+pub(crate) mod run_notification_command;
+pub(crate) mod run_team_from_file;
 pub(crate) mod send;
-pub(crate) mod setup;
-pub(crate) mod show;
+pub(crate) mod setup_program_settings;
+mod shared_status_lines;
+pub(crate) mod show_hidden_pane;
 pub(crate) mod shutdown;
 pub(crate) mod spawn;
 pub(crate) mod status;
-mod status_lines;
 pub(crate) mod submit_plan;
 pub(crate) mod task;
-pub(crate) mod top;
-pub(crate) mod up;
+pub(crate) mod up_start_daemon;
 pub(crate) mod wait;
 
+mod print_run_file_errors;
 mod rotated_log;
-mod run_file_errors;
 mod text_or_stdin;

@@ -1,7 +1,7 @@
 //! `teamctl policy`: prints a team's policy, or replaces it by the policy in a file.
 
-use super::run_file_errors::{FileUse, print_validation_errors};
-use crate::context::CommandContext;
+use super::print_run_file_errors::{FileUse, print_validation_errors};
+use crate::command_context::CommandContext;
 use crate::output;
 use client::short_duration::short_duration;
 use protocol::allowed_callers::AllowedCallers;

@@ -2,7 +2,7 @@
 
 pub(super) mod answer;
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output::{self, sanitize};
 use crate::suggested_command_options;
 use client::member_request_view::{self, MemberRequestView};

@@ -1,7 +1,7 @@
 //! `teamctl send`: stores a message in the inbox of one member.
 
 use super::text_or_stdin;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use protocol::error::ErrorReport;
 use serde_json::json;

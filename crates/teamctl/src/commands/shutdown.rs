@@ -1,7 +1,7 @@
 //! `teamctl shutdown`: asks members to shut down, waits, and prints how each of them ended.
 
 use super::text_or_stdin;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use protocol::control::{AgentExit, ExitsReply, MemberSelection, Request, ShutdownMembersRequest};
 use protocol::error::{ErrorKind, ErrorReport};

@@ -1,7 +1,7 @@
 //! `teamctl spawn`: starts a teammate, in a pane or without one, and waits until it runs.
 
 use super::text_or_stdin;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use crate::suggested_command_options;
 use client::suggested_commands::SuggestedCommands;

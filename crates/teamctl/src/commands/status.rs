@@ -5,8 +5,8 @@
 mod table;
 mod tmux_segment;
 
-use crate::commands::status_lines::interrupted_run_line;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
+use crate::commands::shared_status_lines::interrupted_run_line;
 use crate::output::{self, print_json, print_line, print_table, print_warning};
 use crate::suggested_command_options::{rewrite_commands, suggested_commands, suggested_commands_for_team};
 use client::team_view::{StatusSource, TeamView, count_unread, read_suspended_teams, team_view};

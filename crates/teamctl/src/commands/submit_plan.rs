@@ -1,7 +1,7 @@
 //! `teamctl submit-plan`: submits the plan of a teammate in plan mode.
 
 use super::text_or_stdin;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::PathBuf;

@@ -4,7 +4,7 @@
 
 mod condition;
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::report_idle_while_waiting::IdleReport;

@@ -1,9 +1,10 @@
-//! Formats the line above a panel: its title, the headings of its columns, and how many items are not shown.
+//! Formats the line above a panel: its title, the headings of its columns, and how many items are
+//! not shown.
 
-use super::rows::column_headings;
+use super::item_rows::column_headings;
 use crate::panel_layout::PanelLayout;
-use crate::snapshot::Panel;
-use crate::state::UiState;
+use crate::screen_snapshot::Panel;
+use crate::ui_state::UiState;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Span;
 

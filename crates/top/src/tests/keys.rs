@@ -1,13 +1,13 @@
 //! Tests of what each key does.
 
 use super::{example_snapshot, member, message, press_keys, request, state, type_text};
-use crate::page_layout::mark_drawn;
-use crate::snapshot::{ListItem, Panel, ScreenSnapshot};
-use crate::state::{ActiveView, BottomLine, ReadProgress, UiState};
-use crate::ui_event::{
+use crate::detail_page_layout::mark_drawn;
+use crate::screen_snapshot::{ListItem, Panel, ScreenSnapshot};
+use crate::ui_events_and_effects::{
     ActionResult, ActionStatus, BackgroundAction, Key, PaneAvailability, UiEffect, UiEvent,
 };
-use crate::update::update;
+use crate::ui_state::{ActiveView, BottomLine, ReadProgress, UiState};
+use crate::update_ui_state::update;
 
 /// The arguments of teamctl that the effects run, with standard input after `<`. Other effects are
 /// shown as debug text.
@@ -278,7 +278,7 @@ fn unchanged_snapshot_keeps_the_state() {
     let before = state.clone();
     update(&mut state, UiEvent::SnapshotRead(Box::new(example_snapshot())));
     assert_eq!(state, before, "an unchanged state is not drawn");
-    let failed = crate::ui_event::ActionResult::failure("x");
+    let failed = crate::ui_events_and_effects::ActionResult::failure("x");
     assert_eq!(failed.status, ActionStatus::Failed);
 }
 

@@ -3,11 +3,11 @@
 
 use super::{FULL_CAPABILITIES, example_snapshot, member, message, press_keys, request, state, type_text};
 use crate::draw::draw;
-use crate::snapshot::{DaemonReachability, Panel, ScreenSnapshot};
-use crate::state::UiState;
+use crate::screen_snapshot::{DaemonReachability, Panel, ScreenSnapshot};
 use crate::terminal_capabilities::{Charset, ColorSupport, TerminalCapabilities};
-use crate::ui_event::{ActionResult, Key, UiEvent};
-use crate::update::update;
+use crate::ui_events_and_effects::{ActionResult, Key, UiEvent};
+use crate::ui_state::UiState;
+use crate::update_ui_state::update;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;

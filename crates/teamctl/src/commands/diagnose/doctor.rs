@@ -1,25 +1,26 @@
 //! `doctor`: checks everything that the other commands rely on. With `--fix` it repairs problems
 //! that can be repaired safely. All checks run, even if one of them fails.
 
+mod corrupt_file_copies;
 mod daemon;
-mod directories;
+mod directory_access;
 mod fix_mode;
-mod notifications;
+mod notification_command;
 mod orphan_panes;
 mod orphan_processes;
 mod report;
 mod stale_files;
 mod state_files;
-mod system;
 mod tasks;
 mod team_files;
+mod tmux_version_and_system_limits;
 mod unsupervised_members;
 mod worktrees;
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use crate::suggested_command_options::rewrite_commands;
-use directories::RootAccess;
+use directory_access::RootAccess;
 use fix_mode::FixMode;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::control::StatusReply;
@@ -64,13 +65,14 @@ pub(crate) fn run(context: &CommandContext, args: &DoctorArgs) -> Result<ExitCod
     let mut report = DoctorReport::default();
     // These checks come before the root is opened, because a state directory that is not private
     // makes opening fail.
-    directories::check(context, mode, &mut report)?;
+    directory_access::check(context, mode, &mut report)?;
+    corrupt_file_copies::check(&context.directories()?.state_dir, &mut report);
     state_files::check(&context.directories()?.state_dir, mode, &mut report);
-    system::check(&mut report);
-    notifications::check(&context.directories()?.state_dir, &mut report);
+    tmux_version_and_system_limits::check(&mut report);
+    notification_command::check(&context.directories()?.state_dir, &mut report);
     let status = daemon::check(context, &mut report);
     let root_path = context.root_path()?;
-    let access = directories::check_root(&root_path, mode, &mut report);
+    let access = directory_access::check_root(&root_path, mode, &mut report);
     // This check comes before the root is opened, because opening the root creates missing
     // directories.
     if let Some(status) = &status {

@@ -4,5 +4,5 @@
 mod list_inbox_owners;
 
 pub(crate) mod doctor;
-pub(crate) mod trace;
-pub(crate) mod why;
+pub(crate) mod trace_message;
+pub(crate) mod why_no_progress;

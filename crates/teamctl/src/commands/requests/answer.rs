@@ -1,7 +1,7 @@
 //! Answers a member's request, for the commands `approve` and `deny`. The answer is written to the
 //! team files directly, so these commands work without a daemon.
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output::{self, sanitize};
 use client::find_lead_session_of_caller::find_lead_session;
 use protocol::error::{ErrorKind, ErrorReport};

@@ -1,7 +1,7 @@
 //! Formats teams and members for people. Each team gets a table, whose usual rows fit into 80
 //! columns. Notes below the table say what needs attention.
 
-use crate::commands::status_lines::suspended_line;
+use crate::commands::shared_status_lines::suspended_line;
 use crate::output::{paint, sanitize};
 use client::budget_text::{budget_text, time_budget_text};
 use client::short_duration::short_duration;

@@ -1,7 +1,7 @@
 //! `task claim`: makes the caller the owner of a task. Of several callers, one succeeds.
 
 use super::format::print_task;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use protocol::control::NextTaskRequest;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;

@@ -2,7 +2,7 @@
 
 use super::format::print_task;
 use super::parse_metadata::parse_metadata;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use client::team_context::member_name;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;

@@ -1,7 +1,7 @@
 //! `task done`: completes a task. If a teammate does so, the lead gets a message.
 
 use super::format::print_task;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use store::{Team, now};

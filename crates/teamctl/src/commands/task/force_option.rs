@@ -2,7 +2,7 @@
 //! works on a task, these commands are refused if they would take the task from the member. With
 //! `--force`, they first end this turn.
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::control::{InterruptReply, MemberAddress, Request};
 use protocol::error::{ErrorKind, ErrorReport};

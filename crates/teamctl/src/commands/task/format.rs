@@ -1,6 +1,6 @@
 //! Formats a task for people: as a table row, as a page, or with a sentence about a change.
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output::{self, paint, sanitize};
 use protocol::id::TaskId;
 use protocol::name::AgentName;

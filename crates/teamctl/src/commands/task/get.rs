@@ -1,7 +1,7 @@
 //! `task get`: shows one task with all fields.
 
 use super::format::{OwnerBranch, task_page};
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;

@@ -1,7 +1,7 @@
 //! `task list`: shows the tasks, ordered by id, without those that only track agents.
 
 use super::format::task_row;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use crate::output;
 use protocol::error::ErrorReport;
 use protocol::task::Task;

@@ -13,7 +13,7 @@ mod parse_metadata;
 mod release;
 mod update;
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::error::ErrorReport;
 use std::process::ExitCode;

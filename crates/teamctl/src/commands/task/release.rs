@@ -2,7 +2,7 @@
 
 use super::force_option::ForceArg;
 use super::format::print_task;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use store::{Team, now};

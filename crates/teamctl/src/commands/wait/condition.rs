@@ -1,6 +1,6 @@
 //! The conditions that `wait` can wait for, and how each is checked in the files.
 
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use client::suggested_commands::SuggestedCommands;
 use client::team_context::member_name;
 use protocol::error::{ErrorKind, ErrorReport};

@@ -2,7 +2,7 @@
 //! still exists, and that it works in the current root.
 
 use super::report::DoctorReport;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use protocol::control::StatusReply;
 use protocol::error::ErrorKind;
 use std::os::unix::fs::MetadataExt;

@@ -3,7 +3,7 @@
 //! pane tag does not prove that the pane belongs to this root.
 
 use super::report::DoctorReport;
-use crate::context::CommandContext;
+use crate::command_context::CommandContext;
 use client::select_tmux_server::{self, TMUX_NAME};
 use protocol::control::StatusReply;
 use protocol::roster_file_for_clients::RosterFile;

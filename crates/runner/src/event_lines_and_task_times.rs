@@ -1,0 +1,189 @@
+//! Follows the event log during a run. The module returns the lines to show to people, and computes
+//! how long agents worked on each task.
+//!
+//! Events from before the run are not shown. They are read nevertheless, because a resumed run must
+//! know how long its tasks have taken. If the event log has no events of a task, the task's times
+//! are taken from the snapshots of the task list.
+
+use client::file_tail::FileTail;
+use client::format_event_line::event_line;
+use protocol::error::ErrorReport;
+use protocol::event::{Event, EventKind};
+use protocol::id::TaskId;
+use protocol::name::TeamName;
+use protocol::task::{Task, TaskStatus};
+use protocol::timestamp::parse_iso8601;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// The event log, how far the log was read, and the times of the tasks.
+pub(crate) struct TaskTimes {
+    tail: FileTail,
+    /// The beginning of the last line, if that line is not complete yet.
+    partial_line: Vec<u8>,
+    team: TeamName,
+    /// A text that is in every line of the event log about the team. Lines without this text are
+    /// skipped and not parsed.
+    team_pattern: String,
+    times: HashMap<TaskId, WorkSpan>,
+}
+
+/// When an agent worked on a task, in milliseconds since the epoch.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct WorkSpan {
+    started_at: Option<u64>,
+    ended_at: Option<u64>,
+}
+
+impl TaskTimes {
+    /// Opens the event log and reads the times of the tasks from the existing events.
+    pub(crate) fn open(state: &Path, team: &TeamName) -> Result<TaskTimes, ErrorReport> {
+        let log_file = |name| FileTail::new(state.join(name));
+        let mut task_times = TaskTimes {
+            tail: log_file("events.jsonl"),
+            partial_line: Vec::new(),
+            team: team.clone(),
+            team_pattern: format!("\"team\":\"{team}\""),
+            times: HashMap::new(),
+        };
+        let mut previous_log = log_file("events.jsonl.1");
+        while !previous_log.is_same_file(&task_times.tail)
+            && let Some(chunk) = previous_log.next_chunk()?
+        {
+            task_times.push(&chunk);
+        }
+        task_times.new_lines()?;
+        Ok(task_times)
+    }
+
+    /// The events since the last call, as lines for people.
+    pub(crate) fn new_lines(&mut self) -> Result<Vec<String>, ErrorReport> {
+        let mut lines = Vec::new();
+        while let Some(chunk) = self.tail.next_chunk()? {
+            lines.extend(self.push(&chunk));
+        }
+        Ok(lines)
+    }
+
+    /// Updates the times from the task list. `now` is in milliseconds since the epoch.
+    pub(crate) fn update_from_tasks(&mut self, tasks: &[Task], now: u64) {
+        for task in tasks.iter().filter(|task| !task.is_internal()) {
+            let span = self.times.entry(task.id).or_default();
+            match task.status {
+                TaskStatus::InProgress if task.failure().is_none() => {
+                    span.started_at.get_or_insert(now);
+                    span.ended_at = None;
+                }
+                TaskStatus::Pending => *span = WorkSpan::default(),
+                _ if span.started_at.is_some() => drop(span.ended_at.get_or_insert(now)),
+                _ => {}
+            }
+        }
+    }
+
+    /// How long an agent has worked on the task until `now`, in milliseconds. `None` if no agent
+    /// has started the task.
+    pub(crate) fn duration(&self, id: TaskId, now: u64) -> Option<u64> {
+        let span = self.times.get(&id)?;
+        span.started_at.map(|started_at| span.ended_at.unwrap_or(now).saturating_sub(started_at))
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+        self.partial_line.extend_from_slice(bytes);
+        let Some(end) = self.partial_line.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
+        let partial_line = self.partial_line.split_off(end + 1);
+        let complete_lines = std::mem::replace(&mut self.partial_line, partial_line);
+        String::from_utf8_lossy(&complete_lines).lines().filter_map(|line| self.event_line(line)).collect()
+    }
+
+    /// Handles a line of the event log and returns a line for people. `None` for an event of
+    /// another team.
+    fn event_line(&mut self, line: &str) -> Option<String> {
+        if !line.contains(&self.team_pattern) {
+            return None;
+        }
+        let event: Value = serde_json::from_str(line).ok()?;
+        if event["team"] != self.team.as_str() {
+            return None;
+        }
+        if let Ok(event) = serde_json::from_str::<Event>(line) {
+            self.record_event(&event);
+        }
+        Some(event_line(line, &event))
+    }
+
+    fn record_event(&mut self, event: &Event) {
+        let Some(time) = parse_iso8601(&event.time) else { return };
+        match &event.kind {
+            // A new team of the same name uses the task ids again, so the times of the earlier team
+            // are removed.
+            EventKind::TeamCreated => self.times.clear(),
+            EventKind::TaskStarted { task, .. } => {
+                let ended_at =
+                    self.times.get(task).and_then(|span| span.ended_at).filter(|ended_at| *ended_at >= time);
+                self.times.insert(*task, WorkSpan { started_at: Some(time), ended_at });
+            }
+            EventKind::TaskCompleted { task, .. } | EventKind::TaskFailed { task, .. } => {
+                self.times.entry(*task).or_default().ended_at = Some(time);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::Write;
+
+    fn id(number: u32) -> TaskId {
+        TaskId::from_number(number).unwrap()
+    }
+
+    fn log_line(ms: u64, rest: &str) -> String {
+        format!("{{\"time\":\"{}\",{rest}}}\n", protocol::timestamp::iso8601(ms))
+    }
+
+    #[test]
+    fn new_lines_begin_after_the_existing_log_and_a_new_team_resets_the_times() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = File::create(dir.path().join("events.jsonl")).unwrap();
+        let started = |task: u32| {
+            format!(r#""team":"t","event":"task_started","task":"{task}","subject":"s","owner":"ann""#)
+        };
+        file.write_all(log_line(1000, &started(1)).as_bytes()).unwrap();
+        file.write_all(log_line(2000, r#""team":"t","event":"team_created""#).as_bytes()).unwrap();
+        file.write_all(log_line(3000, &started(2)).as_bytes()).unwrap();
+        let mut times = TaskTimes::open(dir.path(), &TeamName::parse("t").unwrap()).unwrap();
+        assert_eq!((times.duration(id(1), 9000), times.duration(id(2), 9000)), (None, Some(6000)));
+        let completed = r#""team":"t","event":"task_completed","task":"2","subject":"s","owner":"ann""#;
+        file.write_all(log_line(4500, completed).as_bytes()).unwrap();
+        file.write_all(log_line(4500, r#""team":"u","event":"team_created""#).as_bytes()).unwrap();
+        file.write_all(log_line(4500, r#""team":"t","event":"from_tomorrow","text":"x""#).as_bytes())
+            .unwrap();
+        let lines = times.new_lines().unwrap();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].ends_with("t task 2 completed by ann: s"), "{lines:?}");
+        assert_eq!(times.duration(id(2), 9000), Some(1500));
+    }
+
+    #[test]
+    fn task_list_provides_times_until_the_log_has_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut times = TaskTimes::open(dir.path(), &TeamName::parse("t").unwrap()).unwrap();
+        let task = |status: &str| {
+            Task::parse(&format!(r#"{{"id":"1","subject":"s","status":"{status}"}}"#)).unwrap()
+        };
+        times.update_from_tasks(&[task("in_progress")], 1000);
+        times.update_from_tasks(&[task("completed")], 3000);
+        times.update_from_tasks(&[task("completed")], 4000);
+        assert_eq!(times.duration(id(1), 9000), Some(2000));
+        let mut file = File::create(dir.path().join("events.jsonl")).unwrap();
+        let started = r#""team":"t","event":"task_started","task":"1","subject":"s","owner":null"#;
+        file.write_all(log_line(500, started).as_bytes()).unwrap();
+        times.new_lines().unwrap();
+        assert_eq!(times.duration(id(1), 9000), Some(2500));
+    }
+}

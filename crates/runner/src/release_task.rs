@@ -1,0 +1,41 @@
+//! Makes a task pending again, as the run has decided.
+
+use crate::task_release_decision::{ReleaseReason, TaskRelease};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::AgentName;
+use protocol::task::{Task, TaskStatus};
+use serde_json::{Map, Value};
+use store::{Error, TaskUpdate, Team};
+
+/// Makes a task pending again. Returns `false` without a change if the task is no longer as it was
+/// when its release was decided.
+pub(crate) fn release_task(team: &Team, release: &TaskRelease) -> Result<bool, ErrorReport> {
+    let tasks = team.tasks();
+    let is_unchanged = |task: &Task| {
+        let has_failed = task.failure().is_some();
+        task.status == TaskStatus::InProgress && has_failed == (release.reason == ReleaseReason::Failed)
+    };
+    let count_key = release.reason.metadata_key().to_owned();
+    let metadata = [("failure".to_owned(), Value::Null), (count_key, Value::from(release.count))];
+    let update = TaskUpdate {
+        status: Some(TaskStatus::Pending),
+        owner: release.owner.clone(),
+        metadata: Some(Map::from_iter(metadata)),
+        ..TaskUpdate::default()
+    };
+    match tasks.get(&release.id) {
+        Ok(task) if is_unchanged(&task) => {}
+        Ok(_) | Err(Error::NoSuchTask { .. }) => return Ok(false),
+        Err(error) => return Err(ErrorReport::from(error)),
+    }
+    match tasks.update(&release.id, update, &AgentName::lead()) {
+        Ok(_) => Ok(true),
+        // The task is released. Only the message to its owner could not be sent, and the owner
+        // finds the task without that message too.
+        Err(Error::OwnerNotNotified { .. }) => Ok(true),
+        // A member has claimed the task, or its owner has left the team. The run decides again with
+        // the next snapshot.
+        Err(error) if [ErrorKind::Refused, ErrorKind::NotFound].contains(&error.kind()) => Ok(false),
+        Err(error) => Err(ErrorReport::from(error)),
+    }
+}

@@ -1,0 +1,119 @@
+//! Retries operations on team files that temporarily cannot be read or written.
+
+use super::agent_team_files::AgentTeamFiles;
+use super::turn_executor_trait::{ExecutorEvent, TurnExecutor};
+use super::turn_loop::{StepError, TurnLoop, TurnLoopEnd};
+use protocol::control::Activity;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::inbox_message_payload::{IdleNotification, ShutdownRequest};
+use protocol::message::InboxEntry;
+use std::time::{Duration, Instant};
+
+/// The time until the operation is tried again, unless a wake arrives earlier. The agent cannot
+/// rely on a wake, because the last one may have arrived before the failure.
+pub(super) const RETRY_DELAY: Duration = Duration::from_secs(5);
+
+impl<H: TurnExecutor> TurnLoop<H> {
+    /// Notifies the lead that a turn has ended. If the lead's inbox is damaged, or if other users
+    /// can write to it, the notification is kept and sent later. So the next turn can start.
+    pub(super) fn notify_lead_of_turn_end(
+        &mut self,
+        notification: &IdleNotification,
+    ) -> Result<(), StepError> {
+        let mut damage = None;
+        self.retry_until_done(|files| match files.send_idle_notification(notification) {
+            Err(error) if matches!(error.kind, ErrorKind::InvalidData | ErrorKind::NotPermitted) => {
+                files.queue_idle_notification(notification);
+                damage = Some(error);
+                Ok(())
+            }
+            result => result,
+        })?;
+        damage.iter().for_each(|error| self.print_error_once(error));
+        Ok(())
+    }
+
+    /// Repeats `operation` until it succeeds, and waits after each failure. If an error cannot be
+    /// fixed by waiting, the error is printed, and `None` is returned.
+    pub(super) fn retry_until_done<T>(
+        &mut self,
+        mut operation: impl FnMut(&mut AgentTeamFiles) -> Result<T, ErrorReport>,
+    ) -> Result<Option<T>, StepError> {
+        let mut has_waited = false;
+        loop {
+            match self.files.reopen_if_moved().and_then(|()| operation(&mut self.files)) {
+                Ok(value) => return Ok(Some(value)),
+                // `NotPermitted`: others can write to the file, until a person changes its mode.
+                Err(error)
+                    if matches!(
+                        error.kind,
+                        ErrorKind::Io | ErrorKind::InvalidData | ErrorKind::Timeout | ErrorKind::NotPermitted
+                    ) =>
+                {
+                    self.print_error_once(&error);
+                    if has_waited {
+                        self.answer_shutdown_request()?;
+                    }
+                    self.wait_for_retry()?;
+                    has_waited = true;
+                }
+                Err(error) => {
+                    self.print_error_once(&error);
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    /// Answers a shutdown request while the loop waits for a file. The agent must not ignore the
+    /// request during that wait, which may be long.
+    fn answer_shutdown_request(&mut self) -> Result<(), StepError> {
+        let result = match self.files.latest_shutdown_request() {
+            Ok(Some((request, entries))) => self.approve_shutdown(request, entries),
+            Ok(None) => Ok(()),
+            Err(error) => Err(StepError::Retryable(error)),
+        };
+        match result {
+            Err(StepError::Retryable(error)) => {
+                self.print_error_once(&error);
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Approves a shutdown request. The result is always an error, which ends the turn loop:
+    /// `LoopEnded` after the approval, or `Retryable` if the approval could not be written.
+    pub(super) fn approve_shutdown(
+        &mut self,
+        request: ShutdownRequest,
+        entries: Vec<InboxEntry>,
+    ) -> Result<(), StepError> {
+        self.files.approve(request, entries)?;
+        self.executor.print_line("The shutdown is approved.");
+        Err(StepError::LoopEnded(TurnLoopEnd::ShutdownApproved))
+    }
+
+    pub(super) fn wait_after_error(&mut self, error: &ErrorReport) -> Result<(), TurnLoopEnd> {
+        self.print_error_once(error);
+        if self.status.activity == Activity::Active {
+            self.report_idle();
+        }
+        self.wait_for_retry()
+    }
+
+    fn wait_for_retry(&mut self) -> Result<(), TurnLoopEnd> {
+        match self.executor.next_event(Some(Instant::now() + RETRY_DELAY)) {
+            ExecutorEvent::Terminate => Err(TurnLoopEnd::Terminated),
+            _ => Ok(()),
+        }
+    }
+
+    /// Prints an error, unless it is the same as the last printed one.
+    pub(super) fn print_error_once(&mut self, error: &ErrorReport) {
+        if self.last_error.as_ref() != Some(&error.message) {
+            self.executor.print_line(&format!("teamd-shim: {}", error.message));
+            self.last_error = Some(error.message.clone());
+        }
+    }
+}

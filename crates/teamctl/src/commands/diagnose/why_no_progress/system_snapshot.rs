@@ -1,0 +1,82 @@
+//! The state that is the same for all members: the replies of the daemon and of tmux, the event log
+//! and the process table. `why` reads this state once, even if it diagnoses several members.
+
+use super::probe_servers_processes_and_disks::{self, ServerState};
+use crate::command_context::CommandContext;
+use client::read_event_log::EventLog;
+use client::team_view::read_suspended_teams;
+use platform::ProcessEntry;
+use protocol::control::{DaemonStatus, Request, StatusReply, TeamStatus};
+use protocol::error::{ErrorKind, ErrorReport};
+
+/// The state of daemon, tmux and system at one moment.
+pub(in crate::commands::diagnose) struct SystemSnapshot {
+    /// From the daemon. If no daemon replies, the teams with suspended members, from the roster.
+    pub(super) teams: Vec<TeamStatus>,
+    pub(super) daemon: DaemonProbe,
+    pub(super) tmux: ServerState,
+    pub(super) log: EventLog,
+    pub(super) processes: Vec<ProcessEntry>,
+}
+
+/// The state of the daemon.
+#[derive(Debug, Clone)]
+pub(super) enum DaemonProbe {
+    /// The daemon has replied.
+    Running(Box<DaemonStatus>),
+    /// No daemon is running.
+    NotRunning,
+    /// The daemon does not answer.
+    Unresponsive(ServerState),
+}
+
+impl SystemSnapshot {
+    /// Asks the daemon and the tmux server, each with a timeout, and reads the process table.
+    pub(in crate::commands::diagnose) fn take(
+        context: &CommandContext,
+        log: EventLog,
+    ) -> Result<SystemSnapshot, ErrorReport> {
+        let (status, daemon) = probe_daemon(context)?;
+        let state = context.directories()?.state_dir;
+        let teams = status.map_or_else(|| read_suspended_teams(&state), |status| status.teams);
+        let tmux = daemon.tmux_state();
+        Ok(SystemSnapshot {
+            teams,
+            daemon,
+            tmux,
+            log,
+            processes: platform::system().processes().unwrap_or_default(),
+        })
+    }
+}
+
+impl DaemonProbe {
+    fn tmux_state(&self) -> ServerState {
+        let socket = match self {
+            DaemonProbe::Running(daemon) => daemon.tmux.as_deref(),
+            DaemonProbe::NotRunning | DaemonProbe::Unresponsive(_) => None,
+        };
+        socket.map_or(ServerState::Unknown, probe_servers_processes_and_disks::probe_tmux)
+    }
+}
+
+fn probe_daemon(context: &CommandContext) -> Result<(Option<StatusReply>, DaemonProbe), ErrorReport> {
+    let status = context.request::<StatusReply>(Request::StatusWithScreens);
+    // The daemon rejects the token of an agent whose record was lost. The plain status needs no
+    // token, so it is requested instead.
+    let is_rejected = status.as_ref().is_err_and(|error| error.kind == ErrorKind::NotPermitted);
+    match if is_rejected { context.daemon_status() } else { status } {
+        Ok(status) => {
+            let daemon = Box::new(status.daemon.clone());
+            Ok((Some(status), DaemonProbe::Running(daemon)))
+        }
+        Err(error) if error.kind == ErrorKind::NoDaemon => Ok((None, DaemonProbe::NotRunning)),
+        Err(error) if error.kind == ErrorKind::Timeout => Ok((
+            None,
+            DaemonProbe::Unresponsive(probe_servers_processes_and_disks::probe_socket(
+                &context.daemon_socket()?,
+            )),
+        )),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,101 @@
+//! `teamctl down`: shuts down all agents and stops the daemon. With `--suspend`, `teamctl up
+//! --resume` can start the members again.
+
+use super::shared_status_lines::suspended_line;
+use super::shutdown::{cleanup_text, exit_code, exit_line, print_exits};
+use crate::command_context::CommandContext;
+use crate::output;
+use crate::suggested_command_options;
+use platform::ExitHandle;
+use protocol::control::{AgentExit, ExitsReply, Reply, Request};
+use protocol::error::ErrorReport;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long the daemon may take to exit after its reply.
+const DAEMON_EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Shut down all agents and stop teamd
+///
+/// Example: teamctl down
+///
+/// teamd asks the agents to shut down, and ends an agent that has not answered after 10 s. Teams
+/// and their files stay.
+///
+/// With --suspend, `teamctl up --resume` starts the members again with their tasks and worktrees. A
+/// member also keeps its session if its program can resume one.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  teamctl down --suspend")]
+pub(crate) struct DownArgs {
+    /// Suspend the members; `teamctl up --resume` starts them again
+    #[arg(long)]
+    suspend: bool,
+}
+
+pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode, ErrorReport> {
+    // The handle is opened while the daemon still runs. After its exit another process can get the
+    // same process id, and the wait below would then wait for that process.
+    let daemon = match context.call_daemon(Request::Status)? {
+        Reply::Status(status) => ExitHandle::open(status.daemon.pid),
+        _ => None,
+    };
+    let request = if args.suspend { Request::StopDaemonAndSuspend } else { Request::StopDaemon };
+    let reply: ExitsReply = context.request(request)?;
+    if let Some(daemon) = &daemon {
+        daemon.exits_within(DAEMON_EXIT_TIMEOUT).ok();
+    }
+    if context.args.json || context.args.quiet {
+        return Ok(print_exits(context, &reply, None, ""));
+    }
+    let line = if args.suspend { suspend_line } else { exit_line };
+    for agent in &reply.exits {
+        output::print_line(&output::sanitize(&line(&shown_name(agent, &reply.exits), agent)));
+    }
+    output::print_line("teamd has ended.");
+    let suspended = reply.exits.iter().filter(|agent| agent.is_suspended).count();
+    suspended_line(suspended, &suggested_command_options::suggested_commands(context))
+        .iter()
+        .for_each(|line| output::print_line(line));
+    Ok(exit_code(&reply.exits))
+}
+
+/// The line of one agent after `--suspend`. An agent that was still starting can't be suspended.
+fn suspend_line(name: &str, agent: &AgentExit) -> String {
+    let state = if agent.is_suspended { "is suspended" } else { "has ended, and is not suspended" };
+    format!("{name} {state}: {}{}", agent.description, cleanup_text(agent))
+}
+
+/// The name of a member, with its team if members of several teams have ended.
+fn shown_name(agent: &AgentExit, exits: &[AgentExit]) -> String {
+    match exits.iter().all(|other| other.team == agent.team) {
+        true => agent.name.to_string(),
+        false => format!("{}@{}", agent.name, agent.team),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::name::{AgentName, TeamName};
+
+    #[test]
+    fn only_a_suspended_agent_is_reported_as_suspended() {
+        let exit = |is_suspended| AgentExit {
+            name: AgentName::parse("ann").unwrap(),
+            team: TeamName::parse("survey").unwrap(),
+            description: "stopped while it started".into(),
+            has_exited: true,
+            cleanup_error: None,
+            is_suspended,
+            request_id: None,
+        };
+        assert_eq!(suspend_line("ann", &exit(true)), "ann is suspended: stopped while it started");
+        let not_suspended = "ann has ended, and is not suspended: stopped while it started";
+        assert_eq!(suspend_line("ann", &exit(false)), not_suspended);
+        assert_eq!(exit_line("ann", &exit(false)), "ann has ended: stopped while it started");
+        let other_team = AgentExit { team: TeamName::parse("u").unwrap(), ..exit(false) };
+        assert_eq!(shown_name(&exit(false), &[exit(false)]), "ann");
+        let team = exit(false).team;
+        assert_eq!(shown_name(&exit(false), &[exit(false), other_team]), format!("ann@{team}"));
+    }
+}

@@ -1,0 +1,106 @@
+//! `teamctl top`: determines the team and executes `teamd-top`, the program that draws the screen.
+//!
+//! `teamd-top` is a separate program because its libraries would slow down the start of every
+//! `teamctl` command. If several teams are possible, `teamd-top` gets all of them and lets the user
+//! choose.
+
+use crate::command_context::CommandContext;
+use client::tmux_missing_error::tmux_failed;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::find_sibling_program::installed_program;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use store::{env_var, own_program};
+
+/// The file name of the program that draws the screen.
+const SCREEN_PROGRAM: &str = "teamd-top";
+
+/// Environment variables of `teamctl` that are passed on to the program in the tmux popup. Without
+/// them the program would get the values that the tmux server has.
+const POPUP_VARIABLES: [&str; 13] = [
+    "HOME",
+    "PATH",
+    "XDG_STATE_HOME",
+    "XDG_RUNTIME_DIR",
+    "TEAMD_ROOT",
+    "TEAMD_SOCKET",
+    "TEAMD_DURABILITY",
+    "TMUX_PANE",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "NO_COLOR",
+];
+
+/// Watch and control a team on one screen
+///
+/// Example: teamctl top
+///
+/// The screen shows members, requests, tasks and messages. The first line counts what needs
+/// attention: requests, failed tasks, and unread messages to the lead. With several teams and no
+/// -t, one key chooses the team.
+///
+/// ? lists all keys. Enter shows details, of a member also why it makes no progress. y and n answer
+/// a request after you have read it to its end. s sends a message, x asks a member to shut down, K
+/// kills it after a question. a goes to its pane, / filters, q quits.
+///
+/// The screen works from 40 columns and 10 lines on, without colors (NO_COLOR), in ASCII (LANG=C),
+/// and without the daemon. From 160 columns on, the lists are in two columns.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl top --popup\n  tmux bind-key t run-shell -b 'teamctl top --popup 2>&1'"
+)]
+pub(crate) struct TopArgs {
+    /// Open the screen in a popup of tmux
+    #[arg(long)]
+    popup: bool,
+}
+
+/// Executes the screen. Returns only if that fails.
+pub(crate) fn run(context: &CommandContext, args: &TopArgs) -> Result<ExitCode, ErrorReport> {
+    let teams = context.candidate_teams(&context.root()?)?;
+    let program = installed_program(&own_program()?, SCREEN_PROGRAM, Path::is_file);
+    let mut arguments: Vec<OsString> = vec!["--root".into(), context.root_path()?.into()];
+    arguments.extend([
+        "--state-dir".into(),
+        context.directories()?.state_dir.into(),
+        "--socket".into(),
+        context.daemon_socket()?.into(),
+    ]);
+    arguments.extend(teams.iter().flat_map(|team| ["--team".into(), team.as_str().into()]));
+    if args.popup {
+        return Err(exec_popup(&program, &arguments));
+    }
+    let error = Command::new(&program).args(&arguments).exec();
+    let message = format!("cannot start {}: {error}", program.display());
+    Err(ErrorReport::new(ErrorKind::MissingPath, message).with_help("install all programs: make install"))
+}
+
+/// Executes tmux, which opens the popup and waits until it is closed. Returns only if that fails.
+fn exec_popup(program: &Path, arguments: &[OsString]) -> ErrorReport {
+    let Some(socket) = env_var("TMUX").and_then(|tmux| tmux.split(',').next().map(str::to_owned)) else {
+        return ErrorReport::new(ErrorKind::Refused, "cannot open a popup: this is not inside tmux")
+            .with_help("without one: teamctl top");
+    };
+    let mut command = Command::new("tmux");
+    command.args(["-u", "-S", &socket, "display-popup", "-E", "-w", "90%", "-h", "90%", "--", "env"]);
+    let assignment = |name: &&str| Some(OsString::from(format!("{name}={}", env_var(name)?)));
+    command.args(POPUP_VARIABLES.iter().filter_map(assignment).map(|argument| escape_for_tmux(&argument)));
+    command
+        .arg(escape_for_tmux(program.as_os_str()))
+        .args(arguments.iter().map(|argument| escape_for_tmux(argument)))
+        .arg("--popup");
+    tmux_failed(&command.exec())
+}
+
+/// Escapes a semicolon at the end of a word, which tmux would take for the end of the command.
+fn escape_for_tmux(argument: &OsStr) -> OsString {
+    if argument.as_encoded_bytes().ends_with(b";") {
+        let text = argument.to_string_lossy();
+        return format!("{}\\;", &text[..text.len() - 1]).into();
+    }
+    argument.to_owned()
+}

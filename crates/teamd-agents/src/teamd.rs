@@ -1,7 +1,0 @@
-//! `teamd`: the daemon; see the library of that name.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    teamd::main()
-}

@@ -1,7 +1,0 @@
-//! `teamd-top`: the screen; see the library `top`.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    top::main()
-}

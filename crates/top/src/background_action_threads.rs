@@ -1,0 +1,158 @@
+//! Runs actions on threads of their own, so that the event loop never waits for an action. Most
+//! actions run `teamctl`, so that a key has the same effects and checks as the command. A `teamctl`
+//! that is still running when the screen ends continues.
+
+use crate::agent_log_tail::{agent_log_path, last_log_lines};
+use crate::args::{ScreenArgs, ScreenKind};
+use crate::teamctl_command::{
+    attach_command, command_result, commands_without_team, run_teamctl, start_teamctl,
+};
+use crate::tmux_client_of_this_pane::TmuxClient;
+use crate::ui_events_and_effects::{ActionResult, ActionStatus, BackgroundAction, PaneAvailability, UiEvent};
+use std::process::Child;
+use std::sync::mpsc::{Receiver, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How many lines of a member's log are shown if the member has no pane.
+const LOG_LINES: usize = 40;
+/// How long the program waits for running commands when the screen ends. Most commands finish in
+/// this time, so that their errors can still be printed.
+const FINISH_TIMEOUT: Duration = Duration::from_millis(500);
+/// How often the program checks whether the running commands have ended.
+const FINISH_POLL: Duration = Duration::from_millis(10);
+
+/// The actions that are running, each on its own thread.
+pub(crate) struct EffectThreads {
+    worker: EffectWorker,
+    running: Vec<RunningCommand>,
+}
+
+/// A running `teamctl`.
+struct RunningCommand {
+    /// The arguments of `teamctl`, as a person would type them.
+    args: String,
+    thread: JoinHandle<()>,
+}
+
+impl EffectThreads {
+    pub(crate) fn new(arguments: ScreenArgs, sender: Sender<UiEvent>) -> EffectThreads {
+        EffectThreads { worker: EffectWorker { arguments, sender }, running: Vec::new() }
+    }
+
+    /// Runs an action on a new thread, which sends the result as an event. The process of a
+    /// [`BackgroundAction::RunTeamctl`] is started before this function returns. So these commands
+    /// start in the order of the calls.
+    pub(crate) fn start(&mut self, action: BackgroundAction) {
+        let worker = self.worker.clone();
+        self.running.retain(|command| !command.thread.is_finished());
+        match action {
+            BackgroundAction::RunTeamctl { args, stdin } => {
+                let child = start_teamctl(&worker.arguments, &args, &stdin);
+                let thread = worker.run(|_| {
+                    UiEvent::ActionFinished(command_result(child.and_then(Child::wait_with_output)))
+                });
+                self.running.push(RunningCommand { args: args.join(" "), thread });
+            }
+            BackgroundAction::CapturePane { name, pane } => {
+                worker.run(move |worker| worker.capture_or_log(name, pane));
+            }
+            BackgroundAction::Diagnose { name } => {
+                worker.run(move |worker| worker.diagnose(name));
+            }
+            BackgroundAction::Attach { name } => {
+                worker.run(move |worker| worker.attach(&name));
+            }
+        }
+    }
+
+    /// Waits until the running commands have ended, a signal ends the program, or
+    /// [`FINISH_TIMEOUT`] has passed. Returns lines for people: the errors of failed commands, and
+    /// the commands that are still running.
+    pub(crate) fn wait_briefly(self, events: &Receiver<UiEvent>) -> Vec<String> {
+        let (deadline, mut lines) = (Instant::now() + FINISH_TIMEOUT, Vec::new());
+        let is_running = |command: &&RunningCommand| !command.thread.is_finished();
+        while self.running.iter().any(|command| is_running(&command)) && Instant::now() < deadline {
+            match events.recv_timeout(FINISH_POLL) {
+                Ok(UiEvent::ActionFinished(result)) if result.status == ActionStatus::Failed => {
+                    lines.push(result.text);
+                }
+                Ok(UiEvent::Terminate(_)) => break,
+                _ => {}
+            }
+        }
+        let running = self.running.iter().filter(is_running);
+        lines.extend(
+            running.map(|command| format!("this goes on without the screen: teamctl {}", command.args)),
+        );
+        lines
+    }
+}
+
+/// Runs one action on its own thread.
+#[derive(Clone)]
+struct EffectWorker {
+    arguments: ScreenArgs,
+    sender: Sender<UiEvent>,
+}
+
+impl EffectWorker {
+    /// Runs `action` on a new thread, which sends the result as an event.
+    fn run(self, action: impl FnOnce(&EffectWorker) -> UiEvent + Send + 'static) -> JoinHandle<()> {
+        // Sending fails only if the event loop has ended, and then the result is not needed.
+        std::thread::spawn(move || drop(self.sender.send(action(&self))))
+    }
+
+    /// Reads the screen of a member's pane. If the member has no pane, or if the daemon cannot read
+    /// the pane, the result has the last lines of the member's log instead.
+    fn capture_or_log(&self, name: String, pane: PaneAvailability) -> UiEvent {
+        let capture = || run_teamctl(&self.arguments, &["capture", "--", &name]).ok();
+        let captured = if pane == PaneAvailability::Exists { capture() } else { None };
+        let text = match captured.filter(|output| output.status.success()) {
+            Some(output) => {
+                format!("its pane shows:\n{}", String::from_utf8_lossy(&output.stdout).trim_end())
+            }
+            None => {
+                let lines = last_log_lines(&agent_log_path(&self.arguments, &name));
+                let last = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
+                format!("its output ends:\n{}", last.trim_end())
+            }
+        };
+        UiEvent::PaneCaptured { name, text }
+    }
+
+    fn diagnose(&self, name: String) -> UiEvent {
+        let output = run_teamctl(&self.arguments, &["why", "--", &name]).ok();
+        let output = output.filter(|output| output.status.success());
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
+        UiEvent::Diagnosed { name, text: text.unwrap_or_default() }
+    }
+
+    fn attach(&self, name: &str) -> UiEvent {
+        if std::env::var("TMUX").is_ok_and(|tmux| !tmux.is_empty()) {
+            return self.switch_client(name);
+        }
+        UiEvent::ActionFinished(ActionResult::failure(format!(
+            "not inside tmux: in a terminal of its own, type: {}",
+            attach_command(&self.arguments, name, &commands_without_team(&self.arguments))
+        )))
+    }
+
+    fn switch_client(&self, name: &str) -> UiEvent {
+        let client = TmuxClient::find_for_this_pane();
+        let output = run_teamctl(&self.arguments, &["attach", "--", name]);
+        if !output.as_ref().is_ok_and(|output| output.status.success()) {
+            return UiEvent::ActionFinished(command_result(output));
+        }
+        if let Some(client) = client {
+            client.show_return_key();
+        }
+        match self.arguments.screen_kind {
+            // The popup covers the member's pane until it closes.
+            ScreenKind::Popup => UiEvent::Terminate(0),
+            ScreenKind::Terminal => {
+                UiEvent::ActionFinished(ActionResult::success(format!("you were taken to {name}")))
+            }
+        }
+    }
+}

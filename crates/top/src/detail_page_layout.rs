@@ -1,0 +1,124 @@
+//! The layout of a detail page and of the lines around it.
+
+use crate::terminal_capabilities::TerminalCapabilities;
+use crate::ui_state::{ActiveView, DetailPage, ReadProgress, UiState};
+use ratatui::text::Span;
+
+/// The smallest usable size, in columns and lines.
+pub(crate) const MIN_SIZE: (u16, u16) = (40, 10);
+
+/// How many lines the result of an action takes at most.
+const MAX_RESULT_LINES: usize = 4;
+
+/// The number of lines that are not part of the panels or the page: header, result and bottom line.
+pub(crate) const FIXED_LINES: usize = 3;
+
+/// Whether the size is below [`MIN_SIZE`]. The screen then shows only `too small`.
+pub(crate) fn is_too_small((width, height): (u16, u16)) -> bool {
+    width < MIN_SIZE.0 || height < MIN_SIZE.1
+}
+
+/// How many lines of a page fit below its title.
+pub(crate) fn page_height((_, height): (u16, u16)) -> usize {
+    usize::from(height).saturating_sub(FIXED_LINES + 1)
+}
+
+/// Which part of a detail page the user has seen, including what drawing `state` shows now. The
+/// result is the number of lines from the top of the page to the first line that was never on the
+/// screen. Lines that are covered by the result of an action count as not seen.
+pub(crate) fn progress_after_draw(state: &UiState, page: &DetailPage) -> ReadProgress {
+    let (size, capabilities) = (state.size, state.capabilities);
+    let ReadProgress::UpToLine(read) = page.progress else { return page.progress };
+    if is_too_small(size) || page.first_line > read {
+        return page.progress;
+    }
+    let result = state.result.as_ref().map(|result| result_lines(&result.text, size, capabilities).len());
+    let covered = result.unwrap_or_default().saturating_sub(1);
+    let read = read.max(page.first_line + page_height(size).saturating_sub(covered));
+    if read >= page_lines(page, size, capabilities).len() {
+        ReadProgress::Complete
+    } else {
+        ReadProgress::UpToLine(read)
+    }
+}
+
+/// Records that the user has seen the lines of the detail page that were just drawn.
+pub(crate) fn mark_drawn(state: &mut UiState) {
+    let ActiveView::Details(page) = &state.view else { return };
+    let read = progress_after_draw(state, page);
+    if let ActiveView::Details(page) = &mut state.view {
+        page.progress = read;
+    }
+}
+
+/// The text with an action's result, broken into lines. The last of them has its own line on the
+/// screen. The others cover lines of the panels or of the page above it.
+pub(crate) fn result_lines(
+    text: &str,
+    (width, _): (u16, u16),
+    capabilities: TerminalCapabilities,
+) -> Vec<String> {
+    let mut lines = wrap(&capabilities.printable_line(text), usize::from(width));
+    lines.truncate(MAX_RESULT_LINES);
+    lines
+}
+
+/// The lines of a page.
+pub(crate) fn page_lines(
+    page: &DetailPage,
+    (width, _): (u16, u16),
+    capabilities: TerminalCapabilities,
+) -> Vec<String> {
+    let sections = [page.text.as_str(), &page.diagnosis, &page.pane_screen];
+    let text = sections.iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>().join("\n\n");
+    wrap(&capabilities.printable(&text), usize::from(width))
+}
+
+/// Breaks each line of `text` into lines of at most `width` columns. A line is broken at the last
+/// blank in its second half, or at `width` if there is no such blank.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    text.lines().flat_map(|line| wrap_line(line, width.max(2))).collect()
+}
+
+fn wrap_line(line: &str, width: usize) -> Vec<String> {
+    let (mut lines, mut rest) = (Vec::new(), line);
+    loop {
+        let end = fitting_bytes(rest, width);
+        if end == rest.len() {
+            lines.push(rest.to_owned());
+            return lines;
+        }
+        let blank = rest[..end].rfind(' ').filter(|at| *at > end / 2).map(|at| at + 1);
+        let (line, more) = rest.split_at(blank.unwrap_or(end));
+        lines.push(line.to_owned());
+        rest = more;
+    }
+}
+
+/// How many bytes of the text fit into `width` columns. The result includes at least one grapheme.
+pub(crate) fn fitting_bytes(text: &str, width: usize) -> usize {
+    let mut taken = 0;
+    for grapheme in Span::raw(text).styled_graphemes(ratatui::style::Style::new()) {
+        let at = grapheme.symbol.as_ptr() as usize - text.as_ptr() as usize;
+        let columns = Span::raw(grapheme.symbol).width();
+        if taken + columns > width && at > 0 {
+            return at;
+        }
+        taken += columns;
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrap_breaks_at_spaces_and_keeps_all_text() {
+        assert_eq!(wrap("one two three\n\nfour", 8), ["one two ", "three", "", "four"]);
+        assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap("schöne 漢字漢字", 6), ["schöne", " 漢字", "漢字"]);
+        let text = "a very long line with words of several lengths".repeat(9);
+        assert_eq!(wrap(&text, 13).concat(), text);
+    }
+}

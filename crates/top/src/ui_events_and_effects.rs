@@ -1,0 +1,108 @@
+//! Inputs of the event loop, and the effects that follow from them.
+
+use crate::screen_snapshot::ScreenSnapshot;
+
+/// An input of the event loop.
+#[derive(Debug)]
+pub(crate) enum UiEvent {
+    Key(Key),
+    /// Pasted text, which is never taken for keys.
+    Paste(String),
+    /// The new size of the terminal, in columns and lines.
+    Resized(u16, u16),
+    /// A snapshot of the team was read.
+    SnapshotRead(Box<ScreenSnapshot>),
+    /// The result of an action.
+    ActionFinished(ActionResult),
+    /// The screen of a member's pane, or the end of its log.
+    PaneCaptured {
+        name: String,
+        text: String,
+    },
+    /// Why a member makes no progress, or what it does.
+    Diagnosed {
+        name: String,
+        text: String,
+    },
+    /// The program must end, with this exit code.
+    Terminate(u8),
+    /// A signal asks the program to stop until SIGCONT.
+    SuspendRequested,
+    /// The program runs again after a stop, and must redraw the screen.
+    Continued,
+}
+
+/// A key that the screen knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Key {
+    Char(char),
+    Control(char),
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+    Tab,
+    BackTab,
+    Enter,
+    Escape,
+    Backspace,
+}
+
+/// The result of an action, for the bottom of the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ActionResult {
+    pub(crate) status: ActionStatus,
+    pub(crate) text: String,
+}
+
+/// Whether an action succeeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ActionStatus {
+    Done,
+    Failed,
+}
+
+impl ActionResult {
+    pub(crate) fn success(text: impl Into<String>) -> ActionResult {
+        ActionResult { status: ActionStatus::Done, text: text.into() }
+    }
+
+    pub(crate) fn failure(text: impl Into<String>) -> ActionResult {
+        ActionResult { status: ActionStatus::Failed, text: text.into() }
+    }
+}
+
+/// What the event loop does after an event.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum UiEffect {
+    /// Ends the program with this exit code.
+    Quit(u8),
+    /// Gives the terminal back and stops the program.
+    Suspend,
+    /// Takes the terminal again and draws the whole screen.
+    Redraw,
+    /// Runs beside the event loop. Its result is an event.
+    Background(BackgroundAction),
+}
+
+/// What runs on a thread of its own.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum BackgroundAction {
+    /// Runs a command of `teamctl`. Its output is the result of the action.
+    RunTeamctl { args: Vec<String>, stdin: String },
+    /// Reads the screen of a member's pane, or the end of its log.
+    CapturePane { name: String, pane: PaneAvailability },
+    /// Asks `teamctl why` about a member.
+    Diagnose { name: String },
+    /// Switches this terminal to a member's pane.
+    Attach { name: String },
+}
+
+/// Whether a member has a pane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PaneAvailability {
+    Exists,
+    Missing,
+}
