@@ -7,7 +7,7 @@ use crate::directory_watcher::{DirectoryWatcher, WatchEvent};
 use crate::select_tmux_server::TmuxTarget;
 use crate::start_daemon_in_tmux_session;
 use crate::team_context::TeamContext;
-use platform::descriptors::close_inherited_descriptors;
+use platform::close_inherited_descriptors::close_inherited_descriptors;
 use protocol::control::StatusReply;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::os::unix::fs::DirBuilderExt;

@@ -15,29 +15,29 @@
 
 #[cfg(any(target_os = "macos", target_os = "freebsd"))]
 mod bsd;
-mod current_system;
-pub mod descriptors;
-mod exit_handle;
-mod limits;
+mod choose_system;
+pub mod close_inherited_descriptors;
 #[cfg(target_os = "linux")]
 mod linux;
 mod posix;
 mod process_entry;
+mod process_exit_handle;
 mod process_lookup;
 pub mod process_tree;
+mod resource_and_watch_limits;
 mod signal_by_pid;
 pub mod sockets;
-mod system;
-mod terminal_reads;
+mod system_trait;
+mod terminal_read_counter;
 mod write_lease;
 
-pub use current_system::system;
-pub use exit_handle::ExitHandle;
-pub use limits::{ResourceLimit, WatchLimit};
+pub use choose_system::system;
 pub use process_entry::{EnvironmentError, PidOrigin, ProcessEntry};
+pub use process_exit_handle::ExitHandle;
+pub use resource_and_watch_limits::{ResourceLimit, WatchLimit};
 pub use sockets::SocketPeer;
-pub use system::System;
-pub use terminal_reads::TerminalReads;
+pub use system_trait::System;
+pub use terminal_read_counter::TerminalReads;
 pub use write_lease::WriteLease;
 
 /// Whether `mkdir` can create a directory with the sticky bit. If not, the bit is set afterwards.

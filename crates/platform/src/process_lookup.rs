@@ -1,6 +1,6 @@
 //! Looks up a single process on the running system.
 
-use crate::current_system::system;
+use crate::choose_system::system;
 use crate::{ExitHandle, ProcessEntry};
 use std::io;
 

@@ -1,7 +1,7 @@
 //! Signals on systems whose handles of processes take none.
 
 use crate::ProcessEntry;
-use crate::exit_handle::to_pid;
+use crate::process_exit_handle::to_pid;
 use rustix::io::Errno;
 use rustix::process::{Signal, kill_process};
 use std::io;

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
         // A shim without a pane is a child of the daemon, and inherits descriptors that the daemon
         // itself has inherited. The shim closes them. For a shim in a pane, tmux has already closed
         // them.
-        platform::descriptors::close_inherited_descriptors();
+        platform::close_inherited_descriptors::close_inherited_descriptors();
     }
     // The wake socket is opened first, so that it gets descriptor 3. An agent may be a shell script
     // that reads from the descriptor, and some shells accept only one digit in a redirection.

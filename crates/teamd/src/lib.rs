@@ -39,7 +39,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 64 } else { 0 });
         }
     };
-    match io::container_init::run_daemon_as_child() {
+    match io::container_init_process::run_daemon_as_child() {
         Ok(None) => run_daemon(&args),
         Ok(Some(code)) => code,
         Err(error) => {

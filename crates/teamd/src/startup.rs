@@ -6,22 +6,22 @@ use crate::core::roster::{ROSTER_VERSION, Roster};
 use crate::core::state::daemon::State;
 use crate::core::state::settings::DaemonSettings;
 use crate::event_loop::{run_event_loop, watch_signals};
-use crate::io::children::Children;
 use crate::io::control_connections::Connections;
-use crate::io::control_socket_path::ControlListener;
-use crate::io::daemon_terminal::DaemonTerminal;
+use crate::io::control_socket_listener::ControlListener;
+use crate::io::daemon_terminal_output::DaemonTerminal;
 use crate::io::effect_runner::EffectRunner;
 use crate::io::files::thread::ROSTER_FILE;
-use crate::io::files::{environments, event_log, members, teams, thread as files_thread};
+use crate::io::files::{agent_environment_files, event_log, exit_reports, teams, thread as files_thread};
+use crate::io::headless_shim_processes::HeadlessShims;
 use crate::io::panes::thread::{self as panes_thread, TmuxLocation};
 use crate::io::process_watcher::ProcessWatcher;
-use crate::io::resource_limits::SavedLimits;
-use crate::io::single_instance::InstanceLock;
+use crate::io::resource_limits_of_daemon_and_children::SavedLimits;
+use crate::io::single_instance_locks::InstanceLock;
 use crate::io::wake_sockets::WakeSockets;
-use crate::io::watcher::barrier::Barriers;
+use crate::io::watcher::barrier_files::Barriers;
 use crate::io::watcher::file_watcher::OverflowFlag;
 use crate::io::watcher::thread::WatcherThread;
-use crate::io::{daemon_log, single_instance};
+use crate::io::{bind_control_socket, daemon_log, single_instance_locks};
 use protocol::control::LeadsFile;
 use protocol::daemon_lock_file::LockHolder;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -82,12 +82,12 @@ impl Startup {
         let state_dir = StateDir::open(&directories.state_dir).map_err(ErrorReport::from)?;
         let root = Root::open(&canonical, &directories.state_dir, durability).map_err(ErrorReport::from)?;
         let socket = args.socket.clone().unwrap_or_else(|| directories.control_socket());
-        single_instance::check_path_length(&socket)?;
-        single_instance::check_socket_directory(&socket)?;
+        bind_control_socket::check_path_length(&socket)?;
+        bind_control_socket::check_socket_directory(&socket)?;
         leave_working_directory(&directories.state_dir);
         let lock =
             InstanceLock::acquire(&directories.state_dir.join(LockHolder::FILE_NAME), root.path(), &socket)?;
-        single_instance::lock_root(&root)?;
+        single_instance_locks::lock_root(&root)?;
         if !args.check {
             daemon_log::start(args, &directories.state_dir)?;
         }
@@ -98,7 +98,7 @@ impl Startup {
         add_unknown_teams(&root, &mut roster);
         remove_deleted_teams(&root, &state_dir, &mut roster);
         forget_deletions_of_newer_teams(&root, &mut roster);
-        roster.load_environments(|file| environments::read_environment(&state_dir, file));
+        roster.load_environments(|file| agent_environment_files::read_environment(&state_dir, file));
         remove_stale_files(&root, &state_dir, &roster);
         failpoint::hit("start.tidied");
         let settings = build_settings(args, &root, socket, directories.state_dir)?;
@@ -143,7 +143,7 @@ impl Startup {
             events: events.clone(),
             wake_sockets,
             processes,
-            children: Children::new(self.limits),
+            headless_shims: HeadlessShims::new(self.limits),
             unwatched_processes: HashMap::new(),
             terminal: DaemonTerminal::start(),
             listener: ControlListener::start(
@@ -290,9 +290,11 @@ fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
         .iter()
         .filter(|name| name.contains(".tmp.") && prefixes.iter().any(|prefix| name.starts_with(prefix)));
     temp_files.for_each(|file| state.remove(file).unwrap_or_else(|error| tracing::warn!("{error}")));
-    environments::remove_unreferenced(state, roster).unwrap_or_else(|error| tracing::warn!("{error}"));
-    let is_current_report =
-        |file: &str| roster.records.iter().any(|record| members::exit_report_file(&record.spawn_id) == file);
+    agent_environment_files::remove_unreferenced(state, roster)
+        .unwrap_or_else(|error| tracing::warn!("{error}"));
+    let is_current_report = |file: &str| {
+        roster.records.iter().any(|record| exit_reports::exit_report_file(&record.spawn_id) == file)
+    };
     let stale_reports = names.iter().filter(|file| file.starts_with("exit-") && !is_current_report(file));
     stale_reports.for_each(|file| state.remove(file).unwrap_or_else(|error| tracing::warn!("{error}")));
     for team in roster.joined_counts.keys().filter_map(|name| root.team(name).ok()) {

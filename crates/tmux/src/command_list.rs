@@ -11,7 +11,7 @@
 use tmux_interface::TmuxCommand;
 
 use crate::InvalidArgument;
-use crate::quote::quote;
+use crate::quote_for_command_parser::quote;
 
 /// Commands that tmux runs one after another, until one fails.
 #[derive(Debug, Clone)]

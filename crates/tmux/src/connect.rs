@@ -13,9 +13,11 @@ use crate::control_client_process::ServerStart;
 use crate::control_connection::ControlConnection;
 use crate::deadline::Deadline;
 use crate::if_shell::print_command;
-use crate::server_address::TmuxEndpoint;
+use crate::server_address_and_program::TmuxEndpoint;
 use crate::server_notice::NoticeSender;
-use crate::{Error, ServerAddress, ServerEpoch, TmuxVersion, stale_client, subprocess};
+use crate::{
+    Error, ServerAddress, ServerEpoch, TmuxVersion, run_tmux_process, wait_for_stale_control_clients,
+};
 
 /// A usable connection, and what the server has reported about itself in its first reply.
 pub(crate) struct OpenedConnection {
@@ -44,7 +46,7 @@ pub(crate) fn connect_with_retries(
 ) -> Result<OpenedConnection, Error> {
     check_socket_directory(tmux)?;
     check_program_version(tmux, deadline)?;
-    stale_client::wait_or_remove(tmux, deadline);
+    wait_for_stale_control_clients::wait_or_remove(tmux, deadline);
     for delay_ms in [50, 400] {
         match try_connect(tmux, ServerStart::IfNeeded, notices, deadline) {
             Err(Error::Connect { cause, .. }) if is_transient(&cause) => {
@@ -89,7 +91,7 @@ pub(crate) fn try_connect(
 fn check_program_version(tmux: &TmuxEndpoint, deadline: Deadline) -> Result<(), Error> {
     let mut command = tmux.command();
     command.arg("-V");
-    let output = subprocess::run_process(tmux, command, deadline)?;
+    let output = run_tmux_process::run_process(tmux, command, deadline)?;
     match output.error {
         Some(cause) => Err(Error::Rejected { action: "ask tmux for its version", cause }),
         None => TmuxVersion::parse_supported(&String::from_utf8_lossy(&output.stdout)).map(drop),

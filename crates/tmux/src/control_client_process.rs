@@ -26,7 +26,7 @@ use tmux_interface::{NewSession, RunShell, SetOption, TmuxCommand};
 use crate::Error;
 use crate::command_list::CommandList;
 use crate::read_pipes::read_pipes;
-use crate::server_address::TmuxEndpoint;
+use crate::server_address_and_program::TmuxEndpoint;
 
 /// The name of a hidden session begins with this. The process id and a number follow.
 pub(crate) const CONTROL_SESSION_PREFIX: &str = "_teamd-control-";

@@ -25,12 +25,12 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
 use crate::command_list::CommandList;
+use crate::command_reply::CommandReply;
 use crate::control_client_process::{ControlClient, ServerStart, StartedClient};
 use crate::control_parser::{BlockOrigin, BlockStatus, ControlBlock, ControlEvent, ControlParser};
 use crate::deadline::Deadline;
 use crate::if_shell::print_command;
-use crate::reply::CommandReply;
-use crate::server_address::TmuxEndpoint;
+use crate::server_address_and_program::TmuxEndpoint;
 use crate::server_notice::{NoticeSender, ServerNotice};
 use crate::{Error, nonce};
 

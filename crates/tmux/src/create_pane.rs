@@ -7,14 +7,14 @@
 
 use tmux_interface::{NewSession, NewWindow, SetOption, SplitWindow, TmuxCommand};
 
+use crate::apply_layout::tile_commands;
 use crate::border_label::BORDER_FORMAT;
 use crate::command_list::CommandList;
+use crate::command_reply::CommandReply;
 use crate::control_client_process::set_session_option;
 use crate::if_shell::if_else;
-use crate::layout::tile_commands;
-use crate::reply::CommandReply;
 use crate::tmux_call::{OnDisconnect, TmuxCall};
-use crate::{Error, InvalidArgument, PaneId, SessionId, TmuxServer, WindowId, validate};
+use crate::{Error, InvalidArgument, PaneId, SessionId, TmuxServer, WindowId, validate_names_and_commands};
 
 /// A new pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,8 +51,13 @@ impl TmuxServer {
     /// exists. After `Timeout` and `Disconnected` the session may exist.
     pub fn new_session(&mut self, name: &str, window: &str, argv: &[String]) -> Result<CreatedPane, Error> {
         let session = NewSession::new().detached().print().format(CREATED_FORMAT).not_update_env();
-        let session = session.start_directory("/").session_name(validate::check_name(name)?);
-        let session = session.window_name(validate::check_name(window)?).width(200).height(50).build();
+        let session =
+            session.start_directory("/").session_name(validate_names_and_commands::check_name(name)?);
+        let session = session
+            .window_name(validate_names_and_commands::check_name(window)?)
+            .width(200)
+            .height(50)
+            .build();
         // The session is created and its option `destroy-unattached` is switched off in one command
         // list. If the user has switched this option on, tmux could otherwise destroy the new
         // session as soon as a client detaches.
@@ -76,8 +81,9 @@ impl TmuxServer {
         argv: &[String],
     ) -> Result<CreatedPane, Error> {
         let command = NewWindow::new().after().detached().print().format(CREATED_FORMAT).start_directory("/");
-        let command =
-            command.target_window(format!("{session}:{{end}}")).window_name(validate::check_name(window)?);
+        let command = command
+            .target_window(format!("{session}:{{end}}"))
+            .window_name(validate_names_and_commands::check_name(window)?);
         let command = CommandList::new(&with_program(command.build(), argv)?);
         self.call("create a window").create_in_new_window(&command)
     }
@@ -164,7 +170,7 @@ pub(crate) fn with_program<'a>(
     argv: &'a [String],
 ) -> Result<TmuxCommand<'a>, InvalidArgument> {
     command.push_param("--");
-    for word in validate::check_argv(argv)? {
+    for word in validate_names_and_commands::check_argv(argv)? {
         command.push_param(word);
     }
     Ok(command)

@@ -6,8 +6,8 @@
 //! does not exist, tmux reads an empty tag, so the condition is false.
 
 use crate::command_list::CommandList;
+use crate::command_reply::CommandReply;
 use crate::if_shell::{if_else, print_command};
-use crate::reply::CommandReply;
 use crate::{Error, PaneId, nonce};
 
 /// Commands that tmux runs only if a condition on a pane is true. Most callers use

@@ -5,7 +5,7 @@
 //! does not prove it.
 //!
 //! One round trip may kill panes of several windows, but at most one pane per window, and never the
-//! last pane of a session. Otherwise tmux could crash, as [`crate::tag_pane`] explains.
+//! last pane of a session. Otherwise tmux could crash, as [`crate::tag_and_label_pane`] explains.
 //!
 //! Killing a pane only sends SIGHUP to its processes, which may ignore the signal. A caller that
 //! must be sure that these processes end has to kill them before it kills the pane.
@@ -13,11 +13,11 @@
 use tmux_interface::{DisplayMessage, KillPane, TmuxCommand};
 
 use crate::command_list::CommandList;
+use crate::command_reply::CommandReply;
 use crate::guarded_command::GuardedCommand;
 use crate::if_shell::{all_of, any_of, if_else, if_then, print_command};
-use crate::reply::CommandReply;
+use crate::keep_window_zoomed::{hidden_by_zoom_condition, with_zoom_restored};
 use crate::tmux_call::{OnDisconnect, TmuxCall};
-use crate::zoom::{hidden_by_zoom_condition, with_zoom_restored};
 use crate::{Error, PaneId, PaneTag, TmuxServer, WindowId, nonce};
 
 /// How an attempt to kill a pane ended.

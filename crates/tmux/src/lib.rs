@@ -18,70 +18,70 @@
 
 #![warn(missing_docs)]
 
+mod apply_layout;
 mod border_label;
 mod capture_pane;
 mod command_list;
+mod command_reply;
 mod connect;
 mod control_client_process;
 mod control_connection;
 mod control_parser;
 mod create_pane;
 mod deadline;
-mod epoch;
 mod error;
 mod guarded_command;
-mod hidden_panes;
+mod hide_and_show_panes;
 mod id;
 mod if_shell;
 mod invalid_argument;
+mod keep_window_zoomed;
 mod kill_pane;
-mod layout;
 mod list_panes;
-mod move_out_foreigners;
+mod move_out_foreign_windows_and_clients;
 mod nonce;
 mod pane_place;
 mod pane_tag;
-mod person_window;
+mod panes_in_person_window;
 mod pipe_pane;
-mod quote;
+mod quote_for_command_parser;
 mod read_pipes;
-mod reply;
+mod run_tmux_process;
 mod server;
-mod server_address;
+mod server_address_and_program;
+mod server_epoch;
 mod server_notice;
-mod stale_client;
 mod status_message;
-mod subprocess;
-mod tag_pane;
+mod tag_and_label_pane;
 mod tmux_call;
-mod validate;
+mod validate_names_and_commands;
 mod version;
-mod zoom;
+mod wait_for_stale_control_clients;
 
+pub use apply_layout::MAIN_PANE_PERCENT;
 pub use border_label::BorderLabel;
 pub use capture_pane::TaggedPane;
 pub use create_pane::CreatedPane;
-pub use epoch::ServerEpoch;
 pub use error::Error;
 pub use id::{PaneId, SessionId, WindowId};
 pub use invalid_argument::InvalidArgument;
 pub use kill_pane::{KillOutcome, PaneToKill};
-pub use layout::MAIN_PANE_PERCENT;
 pub use list_panes::PaneRow;
 pub use pane_place::PanePlace;
 pub use pane_tag::PaneTag;
 pub use server::TmuxServer;
-pub use server_address::{ServerAddress, TmuxProgram};
+pub use server_address_and_program::{ServerAddress, TmuxProgram};
+pub use server_epoch::ServerEpoch;
 pub use server_notice::ServerNotice;
 pub use status_message::{MAX_MESSAGE_BYTES, is_valid_message};
-pub use tag_pane::{NextPane, TagOutcome};
+pub use tag_and_label_pane::{NextPane, TagOutcome};
 pub use version::TmuxVersion;
 
 /// Runs all parsers of tmux output on `bytes`. The fuzz target `reply` calls it.
 #[cfg(fuzzing)]
 pub fn fuzz_reply(bytes: &[u8]) {
     let mut parser = control_parser::ControlParser::default();
-    let mut reply = reply::CommandReply::new("fuzz");
+    let mut reply = command_reply::CommandReply::new("fuzz");
     for line in bytes.split(|byte| *byte == b'\n') {
         if let Some(control_parser::ControlEvent::Block(block)) = parser.push_line(line) {
             reply.add_block(block);

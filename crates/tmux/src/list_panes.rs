@@ -9,7 +9,7 @@
 use tmux_interface::ListPanes;
 
 use crate::command_list::CommandList;
-use crate::reply::CommandReply;
+use crate::command_reply::CommandReply;
 use crate::tmux_call::TmuxCall;
 use crate::{Error, PaneId, PaneTag, SessionId, TmuxServer, WindowId};
 

@@ -15,7 +15,7 @@ use std::str::FromStr;
 
 use crate::InvalidArgument;
 use crate::if_shell::all_of;
-use crate::validate;
+use crate::validate_names_and_commands;
 
 /// A tag of 1 to 64 ASCII letters, digits and dashes. The caller gives each pane a different tag.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,7 +54,7 @@ impl FromStr for PaneTag {
     type Err = InvalidArgument;
 
     fn from_str(text: &str) -> Result<PaneTag, InvalidArgument> {
-        if text.contains('_') || !validate::is_plain_name(text) {
+        if text.contains('_') || !validate_names_and_commands::is_plain_name(text) {
             return Err(InvalidArgument::new(text, "a pane tag is 1 to 64 letters, digits and dashes"));
         }
         Ok(PaneTag(text.to_owned()))

@@ -9,15 +9,15 @@
 //! `pane_ids_of_another_server_are_rejected` checks this.
 
 use crate::command_list::CommandList;
+use crate::command_reply::CommandReply;
 use crate::connect::{self, OpenedConnection};
 use crate::control_client_process::ServerStart;
 use crate::control_connection::ControlConnection;
 use crate::deadline::Deadline;
 use crate::if_shell::print_command;
-use crate::reply::CommandReply;
-use crate::server_address::TmuxEndpoint;
+use crate::server_address_and_program::TmuxEndpoint;
 use crate::server_notice::{NoticeSender, ServerNotice};
-use crate::{Error, ServerAddress, ServerEpoch, TmuxProgram, TmuxVersion, subprocess};
+use crate::{Error, ServerAddress, ServerEpoch, TmuxProgram, TmuxVersion, run_tmux_process};
 
 /// A handle on one run of a tmux server. A method blocks for three seconds at most, except the
 /// methods that connect.
@@ -104,7 +104,7 @@ impl TmuxServer {
         let Some(connection) = &mut self.connection else {
             return command_lists
                 .iter()
-                .map(|command_list| subprocess::run(&self.tmux, command_list, deadline))
+                .map(|command_list| run_tmux_process::run(&self.tmux, command_list, deadline))
                 .collect();
         };
         let replies = connection.run(command_lists, deadline);
@@ -141,7 +141,7 @@ impl TmuxServer {
     /// with a tmux process. A control client would create a session before the check, possibly on
     /// another server.
     fn check_epoch(&self, deadline: Deadline) -> Result<(), Error> {
-        match subprocess::run(&self.tmux, &print_command(ServerEpoch::FORMAT), deadline)?.text() {
+        match run_tmux_process::run(&self.tmux, &print_command(ServerEpoch::FORMAT), deadline)?.text() {
             Ok(text) => self.check_same_epoch(text.parse()?),
             Err(Error::Rejected { cause, .. }) => Err(connect::connect_error(&self.tmux, cause)),
             Err(other) => Err(other),

@@ -1,10 +1,10 @@
 //! One call of a public method: its commands go to the server and share one time limit.
 
 use crate::command_list::CommandList;
+use crate::command_reply::CommandReply;
 use crate::deadline::Deadline;
 use crate::guarded_command::GuardedCommand;
 use crate::if_shell::all_of;
-use crate::reply::CommandReply;
 use crate::{Error, PaneId, PaneTag, TmuxServer};
 
 /// What happens if the connection ends before the reply.

@@ -9,7 +9,7 @@
 //! except after [`Git::with_programs`].
 
 use crate::error::{Error, io_error};
-use crate::program_settings::{NO_NETWORK_VARIABLES, override_arguments};
+use crate::git_settings_that_run_programs::{NO_NETWORK_VARIABLES, override_arguments};
 use protocol::env_filter::is_passed_to_git;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ impl GitEnvironment {
 pub(crate) enum ProgramPolicy {
     /// Git runs these programs and uses the network, as it does for the user.
     Run,
-    /// Git does neither. `program_settings` says how this is done.
+    /// Git does neither. `git_settings_that_run_programs` says how this is done.
     Disable,
 }
 

@@ -1,6 +1,6 @@
 //! Reasons to keep a worktree: unsaved work, or programs that use it.
 //!
-//! This file has the type and its text. `WorktreeRecord::keep_reasons`, in `unsaved_work.rs`, finds
+//! This file has the type and its text. `WorktreeRecord::keep_reasons`, in `find_keep_reasons.rs`, finds
 //! the reasons of a worktree.
 
 use protocol::shell_quote::shell_quote;

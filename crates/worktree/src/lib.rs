@@ -17,43 +17,44 @@
 //!    [`WorktreeRecord::save`] saves it and [`WorktreeRecord::discard`] removes the worktree.
 #![warn(missing_docs)]
 
-mod add;
-mod branch;
+mod add_worktree;
+mod branch_created_for_worktree;
 mod cache_dirs;
-mod created_branch;
+mod disable_filters_and_hooks_of_repository;
 mod error;
-mod fingerprint;
+mod find_keep_reasons;
+mod find_remote_with_untracked_branches;
+mod find_submodules;
 mod git_command;
+mod git_settings_that_run_programs;
 mod keep_reason;
 mod local_commits;
+mod look_up_branches;
 mod mount_points;
-mod named_programs;
-mod narrow_remote;
-mod processes_using;
-mod program_settings;
+mod processes_using_directory;
 mod propose_worktree;
-mod record;
-mod remove;
-mod repository;
+mod refs_for_saved_commits;
+mod remove_worktree;
+mod repository_and_its_worktrees;
 mod restore_instructions;
-mod save;
-mod saved_refs;
-mod stash;
-mod submodule;
+mod save_unsaved_work;
+mod stashes_of_worktree;
 mod tar_archive;
 #[cfg(test)]
 mod tests;
+mod trash_branch_names;
 mod uncommitted_files;
 mod unsaved_submodules;
-mod unsaved_work;
+mod worktree_fingerprint;
 mod worktree_handle;
+mod worktree_record;
 
-pub use branch::last_commit;
 pub use error::Error;
 pub use git_command::GitEnvironment;
 pub use keep_reason::{KeepReason, escape_controls};
+pub use look_up_branches::last_commit;
 pub use propose_worktree::{WorktreeOptions, WorktreeProposal, propose_worktree};
-pub use record::{WorktreeRecord, WorktreeState};
-pub use remove::RemoveOutcome;
-pub use repository::{ListedWorktree, common_git_dir, list_worktrees, worktrees_directory};
-pub use save::SavedWorktree;
+pub use remove_worktree::RemoveOutcome;
+pub use repository_and_its_worktrees::{ListedWorktree, common_git_dir, list_worktrees, worktrees_directory};
+pub use save_unsaved_work::SavedWorktree;
+pub use worktree_record::{WorktreeRecord, WorktreeState};

@@ -1,11 +1,12 @@
 //! Finds commits of a worktree that are in no other branch, and commits that only a reflog has.
 //! They could be lost with the worktree.
 
-use crate::branch::{TRASH_BRANCHES, branch_exists, branch_ref};
 use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT};
-use crate::record::WorktreeRecord;
-use crate::saved_refs::SAVED_REFS;
+use crate::look_up_branches::{branch_exists, branch_ref};
+use crate::refs_for_saved_commits::SAVED_REFS;
+use crate::trash_branch_names::TRASH_BRANCHES;
+use crate::worktree_record::WorktreeRecord;
 
 /// The state of the worktree's HEAD, and its history according to the reflog.
 #[derive(Debug, Clone, PartialEq, Eq)]

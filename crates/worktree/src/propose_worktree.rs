@@ -4,11 +4,11 @@
 //! branch to check out in it. The caller stores the worktree's record before it lets git fill the
 //! directory. So each directory with files has a record.
 
-use crate::branch::{branch_exists, branch_ref, worktree_on_branch};
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
-use crate::record::{WorktreeRecord, WorktreeState};
-use crate::repository::Repository;
+use crate::look_up_branches::{branch_exists, branch_ref, worktree_on_branch};
+use crate::repository_and_its_worktrees::Repository;
+use crate::worktree_record::{WorktreeRecord, WorktreeState};
 use rustix::process::geteuid;
 use std::fs::{DirBuilder, read_to_string, symlink_metadata};
 use std::io::ErrorKind;

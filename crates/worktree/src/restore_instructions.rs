@@ -1,11 +1,11 @@
 //! Writes the README of a saved worktree. It contains the shell commands that restore the worktree,
 //! in its repository or in a clone.
 
-use crate::branch::trash_branch;
 use crate::keep_reason::escape_controls;
 use crate::local_commits::HeadState;
-use crate::record::WorktreeRecord;
-use crate::saved_refs::SAVED_REFS;
+use crate::refs_for_saved_commits::SAVED_REFS;
+use crate::trash_branch_names::trash_branch;
+use crate::worktree_record::WorktreeRecord;
 use protocol::shell_quote::shell_quote;
 use std::path::{Path, PathBuf};
 

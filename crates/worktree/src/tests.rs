@@ -1,9 +1,9 @@
 //! Tests that run git. Each test has its own repository.
 
-mod create;
-mod looks;
+mod no_repository_programs_run;
 mod save_and_restore;
 mod unsaved_work;
+mod worktrees_and_branches;
 
 use crate::{
     GitEnvironment, KeepReason, RemoveOutcome, WorktreeOptions, WorktreeProposal, WorktreeRecord,

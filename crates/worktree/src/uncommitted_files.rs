@@ -3,8 +3,8 @@
 
 use crate::cache_dirs::CacheDirs;
 use crate::error::Error;
+use crate::find_submodules;
 use crate::git_command::{Git, path_from_bytes, split_nul};
-use crate::submodule;
 use std::path::{Path, PathBuf};
 
 /// Files whose content is in no commit. Paths are relative to the top of the working tree.
@@ -97,7 +97,7 @@ impl FileStatus {
 /// Returns the directories of submodules that are not checked out but have files. `git status` does
 /// not report these files.
 fn submodule_dirs_with_files(working_tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
-    let links = submodule::gitlinks(git)?.into_iter();
+    let links = find_submodules::gitlinks(git)?.into_iter();
     let has_files = |directory: &Path| directory.read_dir().is_ok_and(|mut entries| entries.next().is_some());
     Ok(links
         .filter(|link| !working_tree.join(link).join(".git").exists() && has_files(&working_tree.join(link)))

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::git_command::Git;
-use crate::stash;
+use crate::stashes_of_worktree;
 use crate::uncommitted_files::FileStatus;
 use crate::worktree_handle::Worktree;
 use std::path::{Path, PathBuf};
@@ -41,5 +41,6 @@ fn has_local_commits(git: &Git<'_>) -> Result<bool, Error> {
     let action = "check a submodule";
     let arguments = ["rev-list", "--max-count=1", "--all", "HEAD", "--reflog", "--not", "--remotes"];
     let has_head = git.succeeds(action, &["rev-parse", "--verify", "--quiet", "HEAD"])?;
-    Ok(has_head && !git.output_of(action, &arguments)?.is_empty() || stash::count_stashes(git)? > 0)
+    Ok(has_head && !git.output_of(action, &arguments)?.is_empty()
+        || stashes_of_worktree::count_stashes(git)? > 0)
 }

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::git_command::{Git, GitEnvironment};
-use crate::record::WorktreeRecord;
+use crate::worktree_record::WorktreeRecord;
 use std::path::{Path, PathBuf};
 
 /// A recorded worktree that was found at its path.

@@ -2,10 +2,10 @@
 //!
 //! Nobody has run this module yet: it is compiled for both systems, and linked for macOS.
 
-mod exit_event;
 mod process_table;
+mod watch_process_exit;
 
-use crate::system::System;
+use crate::system_trait::System;
 use crate::{EnvironmentError, ExitHandle, PidOrigin, ProcessEntry, SocketPeer};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -50,7 +50,7 @@ impl System for Bsd {
     }
 
     fn open_process(&self, pid: u32) -> io::Result<Option<ExitHandle>> {
-        exit_event::open(pid)
+        watch_process_exit::open(pid)
     }
 
     fn peer_of(&self, socket: BorrowedFd<'_>) -> io::Result<SocketPeer> {

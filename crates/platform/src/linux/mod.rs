@@ -1,17 +1,17 @@
 //! The facilities of Linux. All files of /proc are read here.
 
-mod environment;
-mod exec_files;
-mod file_locks;
+mod flock_holders;
 mod mount_table;
-mod process_limits;
-mod process_stat;
-mod terminals;
-mod timestamps;
+mod multigrain_timestamps;
+mod process_environment;
+mod process_program_and_open_files;
+mod process_table;
+mod process_terminal_and_watch_limits;
+mod terminal_paths_and_reads;
 mod write_leases;
 
-use crate::exit_handle::to_pid;
-use crate::system::System;
+use crate::process_exit_handle::to_pid;
+use crate::system_trait::System;
 use crate::{
     EnvironmentError, ExitHandle, PidOrigin, ProcessEntry, ResourceLimit, SocketPeer, TerminalReads,
     WatchLimit, WriteLease,
@@ -30,23 +30,23 @@ pub(crate) struct Linux;
 
 impl System for Linux {
     fn process(&self, pid: u32) -> io::Result<Option<ProcessEntry>> {
-        process_stat::read(pid)
+        process_table::read(pid)
     }
 
     fn processes(&self) -> io::Result<Vec<ProcessEntry>> {
-        process_stat::read_all()
+        process_table::read_all()
     }
 
     fn children(&self, parent: u32) -> Option<Vec<u32>> {
-        process_stat::children(parent)
+        process_table::children(parent)
     }
 
     fn program_name(&self, pid: u32) -> Option<String> {
-        process_stat::program_name(pid)
+        process_table::program_name(pid)
     }
 
     fn environment(&self, pid: u32) -> Result<Vec<u8>, EnvironmentError> {
-        environment::read(pid)
+        process_environment::read(pid)
     }
 
     fn command_line(&self, pid: u32) -> Vec<u8> {
@@ -54,27 +54,27 @@ impl System for Linux {
     }
 
     fn executable(&self, pid: u32) -> Option<PathBuf> {
-        exec_files::executable(pid)
+        process_program_and_open_files::executable(pid)
     }
 
     fn open_files(&self, pid: u32) -> Vec<PathBuf> {
-        exec_files::open_files(pid)
+        process_program_and_open_files::open_files(pid)
     }
 
     fn directories_in_use(&self, pid: u32) -> Vec<PathBuf> {
-        exec_files::directories_in_use(pid)
+        process_program_and_open_files::directories_in_use(pid)
     }
 
     fn locked_inodes(&self, pid: u32) -> Option<Vec<u64>> {
-        Some(file_locks::locked_inodes(pid))
+        Some(flock_holders::locked_inodes(pid))
     }
 
     fn lock_holder(&self, inode: u64) -> Option<u32> {
-        file_locks::lock_holder(inode)
+        flock_holders::lock_holder(inode)
     }
 
     fn pid_origin(&self) -> PidOrigin {
-        process_stat::pid_origin()
+        process_table::pid_origin()
     }
 
     fn open_process(&self, pid: u32) -> io::Result<Option<ExitHandle>> {
@@ -121,7 +121,7 @@ impl System for Linux {
     }
 
     fn has_multigrain_timestamps(&self, directory: BorrowedFd<'_>) -> bool {
-        timestamps::are_multigrain(directory)
+        multigrain_timestamps::are_multigrain(directory)
     }
 
     fn has_access_control_list(&self, file: BorrowedFd<'_>) -> bool {
@@ -138,18 +138,18 @@ impl System for Linux {
     }
 
     fn watch_terminal_reads(&self, device: &Path) -> Option<TerminalReads> {
-        terminals::watch_reads(device)
+        terminal_paths_and_reads::watch_reads(device)
     }
 
     fn terminal_path(&self, device: u32) -> Option<PathBuf> {
-        terminals::path(device)
+        terminal_paths_and_reads::path(device)
     }
 
     fn resource_limits(&self) -> Vec<ResourceLimit> {
-        process_limits::all(Path::new("/"))
+        process_terminal_and_watch_limits::all(Path::new("/"))
     }
 
     fn watch_limits(&self) -> Vec<WatchLimit> {
-        process_limits::watch_limits()
+        process_terminal_and_watch_limits::watch_limits()
     }
 }

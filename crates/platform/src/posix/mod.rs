@@ -4,10 +4,10 @@
 //! POSIX has no process table; `ps` shows one. POSIX reports the exit of a process only to its parent.
 
 mod ps_table;
-mod watch_exit;
+mod watch_process_exit;
 
 use crate::ExitHandle;
-use crate::system::System;
+use crate::system_trait::System;
 use crate::{ProcessEntry, SocketPeer};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -18,7 +18,7 @@ pub(crate) struct Posix;
 
 impl System for Posix {
     fn process(&self, pid: u32) -> io::Result<Option<ProcessEntry>> {
-        watch_exit::find(pid)
+        watch_process_exit::find(pid)
     }
 
     fn processes(&self) -> io::Result<Vec<ProcessEntry>> {
@@ -30,7 +30,7 @@ impl System for Posix {
     }
 
     fn open_process(&self, pid: u32) -> io::Result<Option<ExitHandle>> {
-        watch_exit::open(pid)
+        watch_process_exit::open(pid)
     }
 
     /// POSIX has no such call, and every system has one of its own.

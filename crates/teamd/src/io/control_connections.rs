@@ -13,8 +13,8 @@
 
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
-use crate::io::connection_reader::{ConnectionReader, PeerKind, PendingWakeSockets};
-use crate::io::unfinished_requests::UnfinishedRequests;
+use crate::io::control_connection_reader::{ConnectionReader, PeerKind, PendingWakeSockets};
+use crate::io::unfinished_request_memory_limit::UnfinishedRequests;
 use protocol::control::Response;
 use protocol::control::framing::encode;
 use protocol::error::{ErrorKind, ErrorReport};

@@ -10,16 +10,16 @@ use crate::core::id::WatchId;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::jobs::watcher_command::WatcherCommand;
-use crate::io::children::Children;
 use crate::io::control_connections::Connections;
-use crate::io::control_socket_path::ControlListener;
-use crate::io::daemon_terminal::DaemonTerminal;
-use crate::io::files::queue::JobSender;
-use crate::io::notifier::run_notifier;
+use crate::io::control_socket_listener::ControlListener;
+use crate::io::daemon_terminal_output::DaemonTerminal;
+use crate::io::files::file_job_queues::JobSender;
+use crate::io::headless_shim_processes::HeadlessShims;
 use crate::io::process_watcher::{ProcessWatcher, WatchOutcome};
+use crate::io::run_notification_command::run_notifier;
+use crate::io::run_worktree_jobs;
 use crate::io::wake_sockets::{WakeSocket, WakeSockets};
 use crate::io::watcher::file_watcher::OverflowFlag;
-use crate::io::worktrees;
 use protocol::control::Process;
 use protocol::timestamp::iso8601;
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ pub(crate) struct EffectRunner {
     pub(crate) events: UnboundedSender<CoreEvent>,
     pub(crate) wake_sockets: WakeSockets,
     pub(crate) processes: ProcessWatcher,
-    pub(crate) children: Children,
+    pub(crate) headless_shims: HeadlessShims,
     /// Processes that could not be watched. [`Effect::RetryProcessWatches`] tries again to watch
     /// them.
     pub(crate) unwatched_processes: HashMap<WatchId, Process>,
@@ -70,7 +70,7 @@ impl EffectRunner {
             Effect::WatchProcess { watch, process } => self.watch_process(watch, process),
             Effect::UnwatchProcess { watch } => self.unwatch_process(&watch),
             Effect::RetryProcessWatches => {
-                self.children.reap();
+                self.headless_shims.reap();
                 let failed_watches: Vec<_> = self.unwatched_processes.drain().collect();
                 failed_watches.into_iter().for_each(|(watch, process)| self.watch_process(watch, process));
             }
@@ -79,7 +79,7 @@ impl EffectRunner {
             Effect::KillShim { spawn } => self.processes.kill(&WatchId::Shim(spawn)),
             Effect::CloseHandles { spawn } => {
                 self.wake_sockets.remove(&spawn);
-                self.children.reap_shim(&spawn);
+                self.headless_shims.reap_shim(&spawn);
                 self.unwatch_process(&WatchId::Shim(spawn));
             }
             // Sending to the watcher cannot fail: its thread runs as long as the daemon.
@@ -97,9 +97,9 @@ impl EffectRunner {
             }
             Effect::File(job) => self.files.push(job),
             Effect::Pane(job) => drop(self.panes.send(job)),
-            Effect::Worktree(job) => worktrees::begin(job, self.events.clone()),
+            Effect::Worktree(job) => run_worktree_jobs::begin(job, self.events.clone()),
             Effect::StartShim { spawn, argv, log } => {
-                let result = self.children.start_shim(&spawn, &argv, &log);
+                let result = self.headless_shims.start_shim(&spawn, &argv, &log);
                 self.events.send(CoreEvent::ShimStarted { spawn, result }).ok();
             }
             Effect::ShowNotice { text, argv } => {

@@ -10,12 +10,13 @@
 // clippy allows unwrap and print in test functions only, not in their helper functions.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-mod control_parser;
-mod hidden_panes;
+mod control_connection_replies;
+mod hide_and_show_panes;
 mod injection;
-mod move_out_foreigners;
-mod ownership;
+mod layouts;
+mod move_out_foreign_windows_and_clients;
 mod pane_lifecycle;
+mod pane_ownership_by_tag;
 mod server_failures;
 mod test_server;
-mod user_state;
+mod user_sessions_unchanged;

@@ -7,9 +7,9 @@
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::FileJob;
-use crate::io::files::lane_shared_state::{CurrentRoot, lock};
+use crate::io::files::state_shared_by_files_threads::{CurrentRoot, lock};
 use crate::io::files::thread::FilesThread;
-use crate::io::single_instance;
+use crate::io::single_instance_locks;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::sync::Arc;
 use store::Root;
@@ -81,7 +81,7 @@ fn reopen_and_lock(before: &Root) -> Result<Root, ErrorReport> {
     // The new handle `root` must lock `teams`. If only `tasks` was replaced, `before` still holds
     // the lock on the same `teams`, so this lock is released first.
     before.unlock()?;
-    single_instance::lock_root(&root)?;
+    single_instance_locks::lock_root(&root)?;
     failpoint::hit("files.root");
     Ok(root)
 }

@@ -3,13 +3,16 @@
 
 #![allow(clippy::disallowed_methods, reason = "the tests act as a foreign program")]
 
-mod config_scan;
-mod delete;
-mod deregister;
-mod environments;
+mod agent_environment_files;
+mod create_team;
+mod delete_team;
+mod deregister_and_shutdown;
+mod inbox_at_registration;
 mod inbox_scan;
-mod member_batch;
-mod respawn_registration;
+mod output_log_times;
+mod register_and_deregister_in_batches;
+mod scan_and_repair_team_config;
+mod task_scan;
 
 use crate::core::event::CoreEvent;
 use crate::core::exit_record::ExitRecord;
@@ -21,8 +24,8 @@ use crate::core::lifecycle::{AgentProcess, Exited, Lifecycle, ShutdownRequests};
 use crate::core::roster::Roster;
 use crate::core::roster::record::{AgentRecord, HookState};
 use crate::core::roster::respawn_record::RespawnRecord;
-use crate::io::files::lane_shared_state::SharedFiles;
 use crate::io::files::members;
+use crate::io::files::state_shared_by_files_threads::SharedThreadState;
 use crate::io::files::thread::{FilesThread, ROSTER_FILE};
 use protocol::control::{Activity, CreateTeamRequest};
 use protocol::error::ErrorReport;
@@ -44,7 +47,7 @@ fn new_files_thread(at: &Path, logged_counts: BTreeMap<(TeamName, AgentName), us
     let root = Root::open(&root, at, Durability::Process).unwrap();
     let state = StateDir::open(&at.join("state")).unwrap();
     let (events, _) = tokio::sync::mpsc::unbounded_channel();
-    let shared = Arc::new(SharedFiles::new(root, logged_counts));
+    let shared = Arc::new(SharedThreadState::new(root, logged_counts));
     FilesThread::new(shared, Arc::new(state), &Lane::Team(survey_team()), events)
 }
 

@@ -10,11 +10,11 @@ use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, RestoreRule, TaskSelection, WaitingCall};
 use crate::core::jobs::file_lanes::{Lane, collect_batch};
+use crate::io::files::changes_since_last_rescan::RescanCache;
 use crate::io::files::event_log;
-use crate::io::files::inbox_scan::InboxScanner;
-use crate::io::files::lane_shared_state::{SharedFiles, lock};
-use crate::io::files::queue::{JobReceiver, JobSender};
-use crate::io::files::rescan_diff::RescanCache;
+use crate::io::files::file_job_queues::{JobReceiver, JobSender};
+use crate::io::files::scan_inboxes_and_restore_messages::InboxScanner;
+use crate::io::files::state_shared_by_files_threads::{SharedThreadState, lock};
 use crate::io::process_start_error::thread_error;
 use protocol::control::LeadProcess;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -34,7 +34,7 @@ pub(crate) const ROSTER_FILE: &str = protocol::roster_file_for_clients::RosterFi
 
 /// The state of a files thread.
 pub(super) struct FilesThread {
-    pub(super) shared: Arc<SharedFiles>,
+    pub(super) shared: Arc<SharedThreadState>,
     pub(super) root: Root,
     /// How many times the root was opened again before this thread took `root` from `shared`. If
     /// the number in `shared` is higher, another thread has opened the root again since then.
@@ -68,11 +68,11 @@ pub(crate) fn start(
     logged_counts: BTreeMap<(TeamName, AgentName), usize>,
     events: UnboundedSender<CoreEvent>,
 ) -> Result<JobSender, ErrorReport> {
-    start_lanes(Arc::new(SharedFiles::new(root, logged_counts)), Arc::new(state), events)
+    start_lanes(Arc::new(SharedThreadState::new(root, logged_counts)), Arc::new(state), events)
 }
 
 pub(super) fn start_lanes(
-    shared: Arc<SharedFiles>,
+    shared: Arc<SharedThreadState>,
     state: Arc<StateDir>,
     events: UnboundedSender<CoreEvent>,
 ) -> Result<JobSender, ErrorReport> {
@@ -92,7 +92,7 @@ pub(super) fn start_lanes(
 
 impl FilesThread {
     pub(super) fn new(
-        shared: Arc<SharedFiles>,
+        shared: Arc<SharedThreadState>,
         state: Arc<StateDir>,
         lane: &Lane,
         events: UnboundedSender<CoreEvent>,

@@ -1,11 +1,12 @@
 //! The panes thread: opens, labels, hides and closes the agents' panes in tmux.
 
+pub(crate) mod agent_panes_in_person_window;
+pub(crate) mod apply_layouts;
 pub(crate) mod choose_close_batch;
-pub(crate) mod dialogs;
-pub(crate) mod layout;
+pub(crate) mod find_dialogs_on_screens;
+pub(crate) mod find_visible_panes;
+pub(crate) mod hide_and_show;
 pub(crate) mod open;
-pub(crate) mod person_window;
+pub(crate) mod pane_opening_cache;
 pub(crate) mod thread;
-pub(crate) mod visibility;
-pub(crate) mod window_rows_cache;
 pub(crate) mod window_space;

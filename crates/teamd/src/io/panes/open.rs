@@ -1,9 +1,9 @@
 //! Opens a pane for a new agent: chooses a window of the team, splits it, and tags the pane.
 
 use crate::core::jobs::pane_jobs::{OpenedPane, PaneSpec};
-use crate::io::mark_spawn_in_log::mark_spawn_in_log;
+use crate::io::mark_spawn_in_output_log::mark_spawn_in_log;
+use crate::io::panes::pane_opening_cache::PaneOpeningCache;
 use crate::io::panes::thread::{PaneManager, is_server_gone};
-use crate::io::panes::window_rows_cache::OpenBatch;
 use crate::io::panes::window_space::window_with_space;
 use protocol::control::Layout;
 use protocol::name::TeamName;
@@ -21,25 +21,26 @@ impl PaneManager {
         let PaneSpec { team, layout, .. } = opening;
         create_log_directory(&opening.log);
         mark_spawn_in_log(&opening.log);
-        // After an error the data in `self.batch` may be out of date. Without it, the windows are
+        // After an error the data in `self.opening_cache` may be out of date. Without it, the windows are
         // listed again for the next pane.
-        let created = self.take_or_create(opening).inspect_err(|_| self.batch = None)?;
+        let created = self.take_or_create(opening).inspect_err(|_| self.opening_cache = None)?;
         self.last_window.insert(team.clone(), created.window);
         self.pending_layouts.insert(created.window, *layout);
         let owner = opening.spawn.pane_tag();
-        self.batch.iter_mut().for_each(|batch| batch.add_pane(&created, &owner));
+        self.opening_cache.iter_mut().for_each(|batch| batch.add_pane(&created, &owner));
         let next = next.filter(|next| next.team == *team && next.layout == *layout);
-        let next_split = next.and_then(|next| Some((self.batch.as_ref()?.window_for(next)?, next)));
+        let next_split = next.and_then(|next| Some((self.opening_cache.as_ref()?.window_for(next)?, next)));
         let split = next_split.map(|(window, next)| NextPane { window, argv: &next.argv });
         let server = self.connect()?;
         let outcome = server.tag_and_pipe(&created, &owner, &opening.label, &opening.output_logger, split)?;
         let epoch = server.epoch().clone();
-        if let (Some(batch), Some((_, next)), Some(result)) = (&mut self.batch, next_split, outcome.next_pane)
+        if let (Some(batch), Some((_, next)), Some(result)) =
+            (&mut self.opening_cache, next_split, outcome.next_pane)
         {
             batch.next_pane = Some((next.spawn.clone(), result));
         }
         if outcome.tagged.is_err() {
-            self.batch.iter_mut().for_each(OpenBatch::clear_rows);
+            self.opening_cache.iter_mut().for_each(PaneOpeningCache::clear_rows);
         }
         outcome.tagged?;
         // Errors of setting the window's options and of piping the output are only logged. The
@@ -55,12 +56,12 @@ impl PaneManager {
     /// Returns the pane that was created in advance while the previous pane was tagged. Creates a
     /// pane if there is none.
     fn take_or_create(&mut self, opening: &PaneSpec) -> Result<CreatedPane, Error> {
-        let batch = self.batch.as_mut();
+        let batch = self.opening_cache.as_mut();
         match batch.and_then(|batch| batch.next_pane.take_if(|(spawn, _)| *spawn == opening.spawn)) {
             None => self.create_or_reconnect(opening, None),
             Some((_, Err(Error::NoSpace { window }))) => self.create_or_reconnect(opening, Some(window)),
             Some((_, Err(Error::Rejected { .. }))) => {
-                self.batch = None;
+                self.opening_cache = None;
                 self.create_or_reconnect(opening, None)
             }
             Some((_, created)) => created,
@@ -103,7 +104,7 @@ impl PaneManager {
         };
         match split {
             Err(Error::NoSpace { .. }) => {
-                self.batch = None;
+                self.opening_cache = None;
                 self.new_window(team, argv)
             }
             created => created,
@@ -112,7 +113,7 @@ impl PaneManager {
 
     /// Finds a window of the team with space for one more pane. `neighbors` has the pane tags of
     /// the team's agents. Returns `None` if no window has space. Stores what is now known about the
-    /// windows in `self.batch`, for the next pane.
+    /// windows in `self.opening_cache`, for the next pane.
     ///
     /// The window of the team's last opened pane is checked first. If that window has space, the
     /// panes of other windows are not listed. This saves time in a team of hundreds of agents,
@@ -123,7 +124,7 @@ impl PaneManager {
         neighbors: &[PaneTag],
         layout: Layout,
     ) -> Result<Option<WindowId>, Error> {
-        let mut batch = self.batch.take().filter(|batch| batch.team == *team);
+        let mut batch = self.opening_cache.take().filter(|batch| batch.team == *team);
         if let Some(last_window) = self.last_window.get(team).copied() {
             let cached =
                 batch.as_mut().and_then(|batch| batch.window.take_if(|(window, _)| *window == last_window));
@@ -135,8 +136,12 @@ impl PaneManager {
             {
                 let others_are_full = batch.is_some_and(|batch| batch.others_are_full);
                 let rows = Some((window, rows));
-                self.batch =
-                    Some(OpenBatch { team: team.clone(), window: rows, others_are_full, next_pane: None });
+                self.opening_cache = Some(PaneOpeningCache {
+                    team: team.clone(),
+                    window: rows,
+                    others_are_full,
+                    next_pane: None,
+                });
                 return Ok(Some(window));
             }
         }
@@ -145,7 +150,8 @@ impl PaneManager {
             false => window_with_space(&self.list_panes()?, neighbors, layout),
         };
         let others_are_full = window.is_none() && !neighbors.is_empty();
-        self.batch = Some(OpenBatch { team: team.clone(), window: None, others_are_full, next_pane: None });
+        self.opening_cache =
+            Some(PaneOpeningCache { team: team.clone(), window: None, others_are_full, next_pane: None });
         Ok(window)
     }
 

@@ -8,10 +8,11 @@
 use crate::core::event::CoreEvent;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneMove, PanePresence, PaneResult, PaneVisibility};
 use crate::core::roster::record::AgentPane;
-use crate::io::panes::window_rows_cache::OpenBatch;
-use crate::io::panes::{choose_close_batch, window_space};
+use crate::io::check_shim_start::check_shim_start;
+use crate::io::panes::choose_close_batch;
+use crate::io::panes::find_visible_panes::find_visible_panes;
+use crate::io::panes::pane_opening_cache::PaneOpeningCache;
 use crate::io::process_start_error::{start_error, thread_error};
-use crate::io::shim_program::check_shim_start;
 use protocol::control::{CapturePaneReply, Layout};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -55,7 +56,7 @@ pub(super) struct PaneManager {
     pub(super) last_window: BTreeMap<TeamName, WindowId>,
     /// What is known about the windows of a team while several of its panes are opened in a row.
     /// Set to `None` before a job of another kind runs, because a user may move panes meanwhile.
-    pub(super) batch: Option<OpenBatch>,
+    pub(super) opening_cache: Option<PaneOpeningCache>,
     /// Windows to lay out, because their panes have changed.
     pub(super) pending_layouts: BTreeMap<WindowId, Layout>,
     /// Persons' windows in which agents' panes were opened, each with the set of these panes. The
@@ -82,7 +83,7 @@ pub(crate) fn start(
         server: None,
         tmux_session: None,
         last_window: BTreeMap::new(),
-        batch: None,
+        opening_cache: None,
         pending_layouts: BTreeMap::new(),
         person_windows: BTreeMap::new(),
         untidy_windows: BTreeSet::new(),
@@ -119,7 +120,7 @@ impl PaneManager {
                 self.tidy_person_windows();
             }
             if !matches!(waiting.front(), Some(PaneJob::OpenPane(_) | PaneJob::MoveOutForeigners)) {
-                self.batch = None;
+                self.opening_cache = None;
             }
             let Some(job) = waiting.pop_front().or_else(|| queue.recv().ok()) else { return };
             if matches!(job, PaneJob::ClosePane { .. } | PaneJob::MovePane { .. }) {
@@ -227,9 +228,7 @@ impl PaneManager {
             }
             PaneJob::CheckHiddenPanes { panes } => {
                 match self.connect().and_then(|server| server.list_panes()) {
-                    Ok(rows) => {
-                        Some(PaneResult::PanesVisible { spawns: window_space::find_visible(&rows, panes) })
-                    }
+                    Ok(rows) => Some(PaneResult::PanesVisible { spawns: find_visible_panes(&rows, panes) }),
                     Err(error) => {
                         tracing::debug!("cannot check hidden panes: {error}");
                         None
@@ -260,7 +259,7 @@ impl PaneManager {
         if self.server.is_none() {
             self.tmux_session = None;
             self.last_window.clear();
-            self.batch = None;
+            self.opening_cache = None;
             self.pending_layouts.clear();
             let events = self.events.clone();
             let handle_notice = move |notice| {

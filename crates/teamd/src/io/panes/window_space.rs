@@ -1,20 +1,10 @@
 //! Finds the windows of a team and computes how many panes fit into a window. The functions run no
 //! tmux command: the caller passes a list of panes, with one row for each pane.
 
-use crate::core::id::SpawnId;
 use protocol::control::Layout;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::BTreeSet;
-use tmux::{MAIN_PANE_PERCENT, PaneId, PaneRow, PaneTag, WindowId};
-
-/// The spawns of those `panes` that still have their tag and are not hidden.
-pub(crate) fn find_visible(rows: &[PaneRow], panes: Vec<(SpawnId, PaneId, PaneTag)>) -> Vec<SpawnId> {
-    let is_visible = |pane: &PaneId, owner: &PaneTag| {
-        let row = rows.iter().find(|row| row.pane == *pane);
-        row.is_some_and(|row| !row.is_hidden && row.tag.as_deref() == Some(owner.as_str()))
-    };
-    panes.into_iter().filter(|(_, pane, owner)| is_visible(pane, owner)).map(|(spawn, ..)| spawn).collect()
-}
+use tmux::{MAIN_PANE_PERCENT, PaneRow, PaneTag, WindowId};
 
 /// The minimum size of an agent's pane, in columns and rows. A window counts as full if one more
 /// pane would make its panes smaller than this.

@@ -9,7 +9,7 @@
 use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
 use crate::io::wake_sockets::WakeSockets;
-use crate::io::watcher::barrier::Barriers;
+use crate::io::watcher::barrier_files::Barriers;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use protocol::id::TaskId;
 use protocol::name::TeamName;

@@ -6,7 +6,7 @@
 use crate::core::event::CoreEvent;
 use crate::core::jobs::watcher_command::WatcherCommand;
 use crate::io::process_start_error::thread_error;
-use crate::io::watcher::barrier::Barriers;
+use crate::io::watcher::barrier_files::Barriers;
 use crate::io::watcher::file_watcher::{FileWatcher, WatchSinks};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;

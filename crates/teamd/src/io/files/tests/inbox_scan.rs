@@ -1,67 +1,7 @@
-//! Tests of inbox scans and task scans, also after their directories were replaced.
+//! Tests of inbox scans.
 
 use super::*;
-use crate::core::jobs::file_jobs::{FileJob, FileResult, RestoreRule, TaskSelection};
-
-#[test]
-fn a_team_handle_that_an_inbox_scan_opened_scans_all_tasks() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut files = new_files_thread(dir.path(), BTreeMap::new());
-    let team = created_team(&mut files);
-    let (one, two) = (add_task(&team, "one"), add_task(&team, "two"));
-    assert_eq!(files.scan_tasks(&survey_team(), TaskSelection::All).unwrap().len(), 2);
-    // Another program replaces the directory of the config. The tasks stay.
-    let home = dir.path().join("root/teams/survey");
-    let config = std::fs::read(home.join("config.json")).unwrap();
-    std::fs::remove_dir_all(&home).unwrap();
-    std::fs::create_dir_all(home.join("inboxes")).unwrap();
-    std::fs::write(home.join("config.json"), config).unwrap();
-    files.run_job(FileJob::ScanInbox {
-        team: survey_team(),
-        inbox: "team-lead".into(),
-        restore_rule: RestoreRule::ForeignProgram,
-    });
-    let tasks = files.scan_tasks(&survey_team(), TaskSelection::Only(BTreeSet::from([one]))).unwrap();
-    assert_eq!(tasks.iter().map(|task| task.id).collect::<Vec<_>>(), [one, two]);
-}
-
-#[test]
-fn a_replaced_task_directory_is_scanned_completely() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut files = new_files_thread(dir.path(), BTreeMap::new());
-    let team = created_team(&mut files);
-    add_task(&team, "one");
-    assert_eq!(files.scan_tasks(&survey_team(), TaskSelection::All).unwrap().len(), 1);
-    std::fs::remove_dir_all(dir.path().join("root/tasks/survey")).unwrap();
-    let team = files.root.team(&survey_team()).unwrap();
-    let one = add_task(&team, "one");
-    add_task(&team, "two");
-    assert_eq!(team.tasks().list().unwrap().len(), 2);
-    assert_eq!(
-        files.scan_tasks(&survey_team(), TaskSelection::Only(BTreeSet::from([one]))).unwrap().len(),
-        2
-    );
-    assert_eq!(files.scan_tasks(&survey_team(), TaskSelection::All).unwrap().len(), 2, "all");
-}
-
-#[test]
-fn a_task_scan_returns_the_members_if_a_task_is_claimed() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut files = new_files_thread(dir.path(), BTreeMap::new());
-    let team = created_team(&mut files);
-    let one = add_task(&team, "one");
-    let members = |files: &mut FilesThread| match files.run_job(FileJob::ScanTasks {
-        team: survey_team(),
-        selection: TaskSelection::All,
-        queries: Vec::new(),
-    }) {
-        Some(FileResult::TasksScanned { members, result: Ok(_), .. }) => members,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(members(&mut files), []);
-    team.tasks().claim(Some(&one), &AgentName::lead()).unwrap();
-    assert_eq!(members(&mut files), [AgentName::lead()]);
-}
+use crate::core::jobs::file_jobs::{FileJob, FileResult, RestoreRule};
 
 #[test]
 fn messages_of_a_new_team_are_new_even_if_an_old_team_had_its_name() {
@@ -74,7 +14,7 @@ fn messages_of_a_new_team_are_new_even_if_an_old_team_had_its_name() {
     assert_eq!(scan_lead_inbox(&mut files).new.len(), 1);
 }
 
-fn scan_lead_inbox(files: &mut FilesThread) -> InboxScanResult {
+pub(super) fn scan_lead_inbox(files: &mut FilesThread) -> InboxScanResult {
     match files.run_job(FileJob::ScanInbox {
         team: survey_team(),
         inbox: "team-lead".into(),
@@ -181,39 +121,4 @@ fn new_messages_are_reported_even_if_the_journal_cannot_be_read() {
     assert_eq!(scan(&mut files).1, 0);
     std::fs::remove_dir(&blocking_dir).unwrap();
     assert_eq!(scan(&mut files).1, 2, "the journal still has both");
-}
-
-#[test]
-fn a_rejected_creation_changes_neither_the_scan_state_nor_the_policy() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut files = new_files_thread(dir.path(), BTreeMap::new());
-    let team = created_team(&mut files);
-    team.inbox(&AgentName::lead()).append(&Message::new(&AgentName::lead(), "x".into(), 1)).unwrap();
-    let new_count = |files: &mut FilesThread| scan_lead_inbox(files).new.len();
-    assert_eq!(new_count(&mut files), 1);
-    let policy = |files: &FilesThread| files.state.read("policy-survey.json").unwrap();
-    let before = policy(&files);
-    let second_request = CreateTeamRequest {
-        policy: Policy { task_commands: TaskCommandPolicy::Any, ..Policy::default() },
-        ..create_request()
-    };
-    files.run_job(FileJob::CreateTeam(Box::new(TeamCreation::new(1, second_request, 2))));
-    assert_eq!((new_count(&mut files), policy(&files)), (0, before));
-}
-
-#[test]
-fn the_output_time_of_a_missing_log_is_zero() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut files = new_files_thread(dir.path(), BTreeMap::new());
-    let log = dir.path().join("ann.log");
-    let mut output_time = || {
-        let logs = vec![(new_record("ann", 7).spawn_id, log.clone())];
-        match files.run_job(FileJob::ReadOutputTimes { logs }) {
-            Some(FileResult::OutputTimes { times }) => times[0].1,
-            _ => panic!("no result"),
-        }
-    };
-    assert_eq!(output_time(), 0);
-    std::fs::write(&log, "here").unwrap();
-    assert!(output_time() > 0);
 }

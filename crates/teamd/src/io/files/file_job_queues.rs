@@ -1,0 +1,425 @@
+//! The queues of file jobs. Each team has one queue, and the daemon's own files have one. Such a
+//! queue is called a lane. The jobs of a lane run in order, with one exception: if several versions
+//! of the roster wait to be written, only the newest is written, at the position of the oldest.
+//!
+//! So the newest roster may be on disk before jobs have run that were queued earlier. If the daemon
+//! is killed at this moment, these jobs are lost. This does no harm:
+//!
+//! - No deregistration is lost: a member stays in the roster until its deregistration was reported
+//!   as done.
+//! - If a lead's session id or a member's permission mode was not written to the team files, the
+//!   next daemon writes it.
+//! - Otherwise, only lines of the event log can be lost.
+//!
+//! A job that writes a roster or an environment is called a save. A job of a team waits for all
+//! saves that were queued before it, for three reasons. The roster on disk must name an agent
+//! before the agent runs. It must contain an exit before the lead is notified of the exit. A
+//! registration must know whether the environment of the agent was saved.
+//!
+//! Invariant: a roster is never written later than its position in the queue;
+//! `newest_waiting_roster_takes_the_place_of_the_oldest` checks it.
+
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_lanes::Lane;
+use crate::io::files::state_shared_by_files_threads::SharedThreadState;
+use protocol::name::TeamName;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+/// An entry of a queue.
+#[derive(Debug)]
+struct QueueEntry {
+    job: QueuedJob,
+    /// How many saves (jobs that write a roster or an environment) must be done before the job
+    /// runs.
+    after_saves: u64,
+}
+
+#[derive(Debug)]
+enum QueuedJob {
+    Job(Box<FileJob>),
+    /// The position at which the newest roster is written.
+    Roster,
+}
+
+/// Starts the thread of a lane. The third argument is the thread of an earlier team with the same
+/// name, if there was one. The new thread first waits until that thread has ended.
+type StartLane = Box<dyn Fn(Lane, JobReceiver, Option<JoinHandle<()>>) -> io::Result<JoinHandle<()>> + Send>;
+
+/// The sending end of all queues. All jobs of one event are sent together, so that each lane wakes
+/// up only once.
+pub(crate) struct JobSender {
+    shared: Arc<SharedThreadState>,
+    pending: Vec<(Lane, QueueEntry)>,
+    /// How many saves (jobs that write a roster or an environment) were queued so far.
+    saves: u64,
+    lanes: HashMap<Lane, RunningLane>,
+    /// The threads of lanes that were closed and may still have a job.
+    closing: HashMap<Lane, JoinHandle<()>>,
+    /// Lanes that are closed after the next flush.
+    to_close: Vec<Lane>,
+    start_lane: StartLane,
+}
+
+/// A lane that takes jobs.
+struct RunningLane {
+    entries: Sender<Vec<QueueEntry>>,
+    /// The thread of this lane, which ends when `entries` is dropped and all jobs are done. `None`
+    /// if it could not be started: the thread of the daemon's own files then runs the jobs.
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The receiving end of a queue: an iterator that ends when the sender is dropped and all jobs have
+/// been taken.
+pub(super) struct JobReceiver {
+    shared: Arc<SharedThreadState>,
+    entries: Receiver<Vec<QueueEntry>>,
+    received: VecDeque<QueueEntry>,
+    /// The next job, if `next_if` has read it and left it in the queue.
+    next: Option<(FileJob, u64)>,
+    /// How many saves must be done before all jobs that were taken so far may run.
+    after_saves: u64,
+}
+
+impl fmt::Debug for JobSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobSender").field("lanes", &self.lanes.keys()).finish_non_exhaustive()
+    }
+}
+
+impl JobSender {
+    pub(super) fn new(
+        shared: Arc<SharedThreadState>,
+        start_lane: impl Fn(Lane, JobReceiver, Option<JoinHandle<()>>) -> io::Result<JoinHandle<()>>
+        + Send
+        + 'static,
+    ) -> JobSender {
+        JobSender {
+            shared,
+            pending: Vec::new(),
+            saves: 0,
+            lanes: HashMap::new(),
+            closing: HashMap::new(),
+            to_close: Vec::new(),
+            start_lane: Box::new(start_lane),
+        }
+    }
+
+    /// Starts the lane of the daemon's own files.
+    ///
+    /// # Errors
+    ///
+    /// If its thread cannot be started.
+    pub(super) fn start_daemon_lane(&mut self) -> io::Result<()> {
+        let lane = self.new_lane(Lane::Daemon)?;
+        self.lanes.insert(Lane::Daemon, lane);
+        Ok(())
+    }
+
+    /// Adds a job to the jobs that the next [`JobSender::flush`] sends.
+    pub(crate) fn push(&mut self, job: FileJob) {
+        let lane = job.lane();
+        let is_save = job.is_save();
+        let job = match job {
+            FileJob::SaveRoster(roster) => match self.shared.swap_roster(Some(roster)) {
+                Some(_) => return,
+                None => QueuedJob::Roster,
+            },
+            job => QueuedJob::Job(Box::new(job)),
+        };
+        self.pending.push((lane, QueueEntry { job, after_saves: self.saves }));
+        self.saves += u64::from(is_save);
+    }
+
+    /// Sends the jobs that were added by [`JobSender::push`] to their lanes. If the thread of a
+    /// lane has panicked, its jobs are dropped.
+    pub(crate) fn flush(&mut self) {
+        let mut by_lane: Vec<(Lane, Vec<QueueEntry>)> = Vec::new();
+        for (lane, entry) in std::mem::take(&mut self.pending) {
+            match by_lane.iter_mut().find(|(other, _)| *other == lane) {
+                Some((_, entries)) => entries.push(entry),
+                None => by_lane.push((lane, vec![entry])),
+            }
+        }
+        // The daemon's lane gets its jobs first, because it may also run the jobs of a team. A job
+        // of a team waits for earlier saves, so it must not stand before them in this queue.
+        by_lane.sort_by_key(|(lane, _)| *lane != Lane::Daemon);
+        for (lane, entries) in by_lane {
+            self.lane(lane).inspect(|running| drop(running.entries.send(entries)));
+        }
+        std::mem::take(&mut self.to_close).into_iter().for_each(|lane| self.end_lane(lane));
+    }
+
+    /// Returns the lane `lane`. Starts its thread if there is none yet. If the thread cannot be
+    /// started, the thread of the daemon's own files runs the jobs of this lane. Teams may then
+    /// wait for each other, but no job is lost.
+    fn lane(&mut self, lane: Lane) -> Option<&RunningLane> {
+        if !self.lanes.contains_key(&lane) {
+            match self.new_lane(lane.clone()) {
+                Ok(running) => drop(self.lanes.insert(lane.clone(), running)),
+                Err(error) => {
+                    tracing::warn!("cannot start a thread for {lane:?}: {error}");
+                    let entries = self.lanes.get(&Lane::Daemon)?.entries.clone();
+                    self.lanes.insert(lane.clone(), RunningLane { entries, thread: None });
+                }
+            }
+        }
+        self.lanes.get(&lane)
+    }
+
+    fn new_lane(&mut self, lane: Lane) -> io::Result<RunningLane> {
+        let (entries, receiver) = channel();
+        let queue = JobReceiver::new(Arc::clone(&self.shared), receiver);
+        let predecessor = self.closing.remove(&lane);
+        Ok(RunningLane { entries, thread: Some((self.start_lane)(lane, queue, predecessor)?) })
+    }
+
+    /// Ends the lane of a team that does not exist any more, after the jobs that are queued. A
+    /// later team of the same name gets a new lane.
+    pub(crate) fn close_lane(&mut self, team: &TeamName) {
+        self.to_close.push(Lane::Team(team.clone()));
+    }
+
+    fn end_lane(&mut self, lane: Lane) {
+        self.closing.retain(|_, thread| !thread.is_finished());
+        let thread = self.lanes.remove(&lane).and_then(|running| running.thread);
+        thread.into_iter().for_each(|thread| drop(self.closing.insert(lane.clone(), thread)));
+    }
+
+    /// Waits until all jobs are done, and ends all lanes.
+    pub(crate) fn finish(mut self) {
+        self.flush();
+        let closing = self.closing.into_values();
+        let running = self.lanes.into_values().filter_map(|RunningLane { thread, .. }| thread);
+        closing.chain(running).for_each(|thread| drop(thread.join()));
+    }
+}
+
+impl JobReceiver {
+    fn new(shared: Arc<SharedThreadState>, entries: Receiver<Vec<QueueEntry>>) -> JobReceiver {
+        JobReceiver { shared, entries, received: VecDeque::new(), next: None, after_saves: 0 }
+    }
+
+    /// Takes the next job if one waits and `is_wanted` accepts it. Never blocks.
+    pub(super) fn next_if(&mut self, is_wanted: impl FnOnce(&FileJob) -> bool) -> Option<FileJob> {
+        if self.next.is_none() {
+            while let Ok(entries) = self.entries.try_recv() {
+                self.received.extend(entries);
+            }
+            let entry = self.received.pop_front()?;
+            self.next = self.resolve(entry);
+        }
+        let (job, after_saves) = self.next.take_if(|(job, _)| is_wanted(job))?;
+        self.after_saves = self.after_saves.max(after_saves);
+        Some(job)
+    }
+
+    /// Waits until all saves that were queued before the taken jobs are done.
+    pub(super) fn wait_for_saves(&self) {
+        self.shared.wait_for_saves(self.after_saves);
+    }
+
+    /// Returns the job of an entry. If the entry is the position of a roster, this is the job that
+    /// writes the newest roster.
+    fn resolve(&self, QueueEntry { job, after_saves }: QueueEntry) -> Option<(FileJob, u64)> {
+        let job = match job {
+            QueuedJob::Job(job) => Some(*job),
+            QueuedJob::Roster => self.shared.swap_roster(None).map(FileJob::SaveRoster),
+        };
+        Some((job?, after_saves))
+    }
+}
+
+impl Iterator for JobReceiver {
+    type Item = FileJob;
+
+    fn next(&mut self) -> Option<FileJob> {
+        let (job, after_saves) = match self.next.take() {
+            Some(next) => next,
+            None => {
+                while self.received.is_empty() {
+                    self.received.extend(self.entries.recv().ok()?);
+                }
+                let entry = self.received.pop_front()?;
+                self.resolve(entry)?
+            }
+        };
+        self.after_saves = self.after_saves.max(after_saves);
+        Some(job)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::jobs::file_jobs::TeamCreation;
+    use crate::core::roster::Roster;
+    use protocol::control::CreateTeamRequest;
+    use protocol::name::AgentName;
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+    use store::{Durability, Root};
+
+    fn roster(version: u32) -> FileJob {
+        FileJob::SaveRoster(Roster { version, ..Roster::default() })
+    }
+
+    fn scan(team: &str) -> FileJob {
+        FileJob::ScanRequests { team: TeamName::parse(team).unwrap() }
+    }
+
+    fn to_text(job: &FileJob) -> String {
+        match job {
+            FileJob::SaveRoster(roster) => roster.version.to_string(),
+            FileJob::ScanRequests { team } => format!("scan {team}"),
+            job => format!("{job:?}"),
+        }
+    }
+
+    fn shared_thread_state() -> (tempfile::TempDir, Arc<SharedThreadState>) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(&dir.path().join("root"), dir.path(), Durability::Process).unwrap();
+        (dir, Arc::new(SharedThreadState::new(root, BTreeMap::new())))
+    }
+
+    /// The queues of lanes that have no thread. A test takes the jobs from them.
+    type WaitingLanes = Arc<Mutex<HashMap<Lane, JobReceiver>>>;
+
+    fn waiting_lanes(shared: &Arc<SharedThreadState>) -> (JobSender, WaitingLanes) {
+        let queues = WaitingLanes::default();
+        let started_queues = Arc::clone(&queues);
+        let start = move |lane, queue, _| {
+            started_queues.lock().unwrap().insert(lane, queue);
+            std::thread::Builder::new().spawn(|| {})
+        };
+        (JobSender::new(Arc::clone(shared), start), queues)
+    }
+
+    fn take_queue(queues: &WaitingLanes, lane: &Lane) -> JobReceiver {
+        queues.lock().unwrap().remove(lane).unwrap()
+    }
+
+    #[test]
+    fn newest_waiting_roster_takes_the_place_of_the_oldest() {
+        let (_dir, shared) = shared_thread_state();
+        let (mut jobs, queues) = waiting_lanes(&shared);
+        for job in [roster(1), FileJob::ProbeWatcher, roster(2), FileJob::ListTeams, roster(3)] {
+            jobs.push(job);
+        }
+        jobs.flush();
+        let mut queue = take_queue(&queues, &Lane::Daemon);
+        assert_eq!(queue.next().as_ref().map(to_text).as_deref(), Some("3"));
+        // A roster that is queued afterwards gets a new place.
+        jobs.push(roster(4));
+        jobs.finish();
+        assert_eq!(queue.map(|job| to_text(&job)).collect::<Vec<_>>(), ["ProbeWatcher", "ListTeams", "4"]);
+    }
+
+    #[test]
+    fn next_if_keeps_a_rejected_job_and_never_blocks() {
+        let (_dir, shared) = shared_thread_state();
+        let (mut jobs, queues) = waiting_lanes(&shared);
+        jobs.start_daemon_lane().unwrap();
+        let mut queue = take_queue(&queues, &Lane::Daemon);
+        assert!(queue.next_if(|_| true).is_none());
+        jobs.push(FileJob::ProbeWatcher);
+        jobs.push(roster(1));
+        jobs.flush();
+        assert!(queue.next_if(|job| matches!(job, FileJob::ListTeams)).is_none());
+        jobs.push(roster(2));
+        jobs.flush();
+        let probe = queue.next_if(|job| matches!(job, FileJob::ProbeWatcher));
+        assert!(matches!(probe, Some(FileJob::ProbeWatcher)));
+        assert_eq!(queue.next_if(|_| true).as_ref().map(to_text).as_deref(), Some("2"));
+        jobs.push(FileJob::ProbeWatcher);
+        jobs.flush();
+        assert!(queue.next_if(|_| false).is_none());
+        jobs.finish();
+        assert_eq!(queue.count(), 1);
+    }
+
+    /// Runs the jobs on real threads. A scan of the team `stuck` ends only after `release`.
+    #[test]
+    fn stuck_team_delays_neither_other_teams_nor_the_daemon() {
+        let (_dir, shared) = shared_thread_state();
+        let (release, released) = channel::<()>();
+        let released = Arc::new(Mutex::new(released));
+        let (done, results) = channel();
+        let start = {
+            let shared = Arc::clone(&shared);
+            move |_, queue: JobReceiver, _| {
+                let (shared, released, done) = (Arc::clone(&shared), Arc::clone(&released), done.clone());
+                std::thread::Builder::new().spawn(move || {
+                    let mut queue = queue;
+                    while let Some(job) = queue.next() {
+                        queue.wait_for_saves();
+                        if to_text(&job) == "scan stuck" {
+                            released.lock().unwrap().recv().ok();
+                        }
+                        if job.is_save() {
+                            shared.count_save();
+                        }
+                        done.send(to_text(&job)).unwrap();
+                    }
+                })
+            }
+        };
+        let mut jobs = JobSender::new(Arc::clone(&shared), start);
+        for job in [scan("stuck"), roster(1), scan("other"), FileJob::ProbeWatcher] {
+            jobs.push(job);
+        }
+        jobs.flush();
+        let mut first_results: Vec<String> = results.iter().take(3).collect();
+        assert!(
+            first_results.iter().position(|job| job == "1")
+                < first_results.iter().position(|job| job == "scan other")
+        );
+        first_results.sort();
+        assert_eq!(first_results, ["1", "ProbeWatcher", "scan other"]);
+        drop(release);
+        jobs.finish();
+        assert_eq!(results.iter().collect::<Vec<_>>(), ["scan stuck"]);
+    }
+
+    #[test]
+    fn new_lane_begins_after_the_closed_lane_of_the_same_team() {
+        let (_dir, shared) = shared_thread_state();
+        let predecessors = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&predecessors);
+        let start = move |_, queue: JobReceiver, predecessor: Option<JoinHandle<()>>| {
+            seen.lock().unwrap().push(predecessor.is_some());
+            std::thread::Builder::new().spawn(move || {
+                predecessor.into_iter().for_each(|thread| thread.join().unwrap());
+                queue.for_each(drop);
+            })
+        };
+        let mut jobs = JobSender::new(Arc::clone(&shared), start);
+        let team = TeamName::parse("survey").unwrap();
+        for _ in 0..2 {
+            jobs.close_lane(&team);
+            jobs.push(scan("survey"));
+            jobs.flush();
+            assert!(jobs.lanes.is_empty());
+        }
+        jobs.finish();
+        assert_eq!(*predecessors.lock().unwrap(), [false, true]);
+    }
+
+    #[test]
+    fn each_job_of_a_team_is_in_the_lane_of_that_team() {
+        let team = TeamName::parse("survey").unwrap();
+        let create = CreateTeamRequest::new(team.clone(), "/".into());
+        let name = AgentName::lead();
+        let jobs = [
+            FileJob::WriteActivity { team: team.clone(), name, is_active: true },
+            FileJob::CreateTeam(Box::new(TeamCreation::new(1, create, 1))),
+            scan("survey"),
+        ];
+        assert!(jobs.iter().all(|job| job.lane() == Lane::Team(team.clone())));
+        assert_eq!(roster(1).lane(), Lane::Daemon);
+    }
+}

@@ -1,0 +1,358 @@
+//! Runs worktree jobs with git: creates, checks and removes the worktrees of members.
+//!
+//! Each job has its own thread, because git can take seconds, and even minutes with the user's
+//! hooks and filters. The event loop and the files threads must not wait for git.
+//!
+//! Invariant: git fills and removes only worktrees that the roster on disk names; the simulator
+//! (`check_recorded`) and `paths_in_files_are_never_deleted` check it.
+
+use crate::core::event::CoreEvent;
+use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
+use crate::core::roster::MemberWorktree;
+use crate::core::roster::record::AgentRecord;
+use crate::io::process_start_error::start_error;
+use platform::process_tree::with_ancestors;
+use protocol::control::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::{AgentName, TeamName};
+use protocol::shell_quote::shell_quote;
+use protocol::timestamp::iso8601;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedSender;
+use worktree::{
+    Error, GitEnvironment, KeepReason, RemoveOutcome, SavedWorktree, WorktreeRecord, WorktreeState,
+    escape_controls, propose_worktree,
+};
+
+/// Starts a thread for a job. The result arrives as [`CoreEvent::WorktreeJobDone`].
+pub(crate) fn begin(job: WorktreeJob, events: UnboundedSender<CoreEvent>) {
+    let job = Arc::new(job);
+    let (thread_job, thread_events) = (Arc::clone(&job), events.clone());
+    let run = move || {
+        failpoint::hit("worktree.job");
+        let result = run_job(&thread_job);
+        failpoint::hit("worktree.done");
+        // If the event loop has ended, the result is dropped.
+        drop(thread_events.send(CoreEvent::WorktreeJobDone(result)));
+    };
+    if let Err(error) = std::thread::Builder::new().name("worktree".into()).spawn(run) {
+        let error = start_error("a thread for a worktree", &error.to_string());
+        events.send(CoreEvent::WorktreeJobDone(job.to_failed_result(error))).ok();
+    }
+}
+
+impl WorktreeJob {
+    /// The result of this job if its thread could not be started.
+    fn to_failed_result(&self, error: ErrorReport) -> WorktreeResult {
+        match self {
+            WorktreeJob::Propose { client, team, name, .. } => {
+                let (team, name) = (team.clone(), name.clone());
+                WorktreeResult::Proposed { client: *client, team, name, result: Err(error) }
+            }
+            WorktreeJob::Fill(creation) => WorktreeResult::Filled {
+                creation: creation.clone(),
+                result: Err(error),
+                path: WorktreePath::Present,
+            },
+            WorktreeJob::CheckUnsaved { client, request, .. } => WorktreeResult::UnsavedChecked {
+                client: *client,
+                request: request.clone(),
+                result: Err(error),
+            },
+            WorktreeJob::RemoveAll { client, request, .. } => {
+                let (request, removed_worktrees) = (request.clone(), RemovedWorktrees::default());
+                WorktreeResult::RemovedAll { client: *client, request, removed_worktrees, result: Err(error) }
+            }
+        }
+    }
+}
+
+fn run_job(job: &WorktreeJob) -> WorktreeResult {
+    match job {
+        WorktreeJob::Propose { client, team, name, options, environment } => {
+            let (client, team, name) = (*client, team.clone(), name.clone());
+            let to_creation = |proposal| {
+                let (team, name, environment) = (team.clone(), name.clone(), environment.clone());
+                Box::new(WorktreeCreation { client, team, name, proposal, environment })
+            };
+            let result = propose_worktree(options, environment).map(to_creation).map_err(to_error);
+            WorktreeResult::Proposed { client, team, name, result }
+        }
+        WorktreeJob::Fill(creation) => {
+            let result = creation.proposal.add(&creation.environment).map_err(to_error);
+            let path = match creation.proposal.record.state() {
+                Ok(WorktreeState::Missing) => WorktreePath::Missing,
+                _ => WorktreePath::Present,
+            };
+            WorktreeResult::Filled { creation: creation.clone(), result, path }
+        }
+        WorktreeJob::CheckUnsaved { client, request, worktrees, shim_pids } => {
+            WorktreeResult::UnsavedChecked {
+                client: *client,
+                request: request.clone(),
+                result: check_unsaved(request, worktrees, shim_pids),
+            }
+        }
+        WorktreeJob::RemoveAll { client, request, worktrees, trash } => {
+            let mut removed_worktrees = RemovedWorktrees::default();
+            let result = remove_all(request, worktrees, trash, &mut removed_worktrees);
+            WorktreeResult::RemovedAll {
+                client: *client,
+                request: request.clone(),
+                removed_worktrees,
+                result,
+            }
+        }
+    }
+}
+
+/// Checks that the directory at the path of a member's worktree is the recorded worktree. The files
+/// thread calls this function before each spawn. The function takes little time, because it does
+/// not run git.
+///
+/// # Errors
+///
+/// `Refused` if the worktree is missing or another directory is at its path.
+pub(crate) fn check_ownership(record: &AgentRecord) -> Result<(), ErrorReport> {
+    let Some(worktree) = &record.worktree else { return Ok(()) };
+    match worktree.state() {
+        Ok(WorktreeState::Present(_)) => Ok(()),
+        Ok(_) => {
+            let path = worktree.path.display();
+            let message = format!("cannot start {} in its worktree {path}: it is gone", record.request.name);
+            Err(ErrorReport::new(ErrorKind::Refused, message)
+                .with_help("spawn it again with --worktree for another one"))
+        }
+        Err(error) => Err(to_error(error)),
+    }
+}
+
+/// A worktree and the reasons not to remove it. No reasons means that it can be removed.
+struct UnsavedWork<'a> {
+    worktree: &'a MemberWorktree,
+    reasons: Vec<KeepReason>,
+}
+
+/// Checks whether a request to delete a team would be refused because of unsaved work. Changes
+/// nothing.
+///
+/// Worktrees that the request discards are not checked. A worktree is also skipped if another
+/// directory is at its path now. Processes of the team, which are descendants of `shim_pids`, do
+/// not count as users of a worktree.
+fn check_unsaved(
+    request: &DeleteTeamRequest,
+    worktrees: &[MemberWorktree],
+    shim_pids: &BTreeSet<u32>,
+) -> Result<(), ErrorReport> {
+    let environment = GitEnvironment::from_process().with_caller(&request.git_env);
+    let kept = worktrees.iter().filter(|worktree| !request.discard_worktrees.contains(&worktree.record.path));
+    let checked = kept.filter_map(|worktree| {
+        let reasons = unsaved_reasons(worktree, &environment).ok()?;
+        Some(UnsavedWork { worktree, reasons: exclude_team_processes(reasons, shim_pids) })
+    });
+    let unsaved: Vec<UnsavedWork> = checked.filter(|work| !work.reasons.is_empty()).collect();
+    if unsaved.is_empty() {
+        Ok(())
+    } else {
+        Err(unsaved_work_error(request, &unsaved.iter().collect::<Vec<_>>()))
+    }
+}
+
+/// Returns `reasons` without the processes of the team's own agents. A process in a worktree is a
+/// reason to keep the worktree, unless it is a descendant of one of the team's shims: such a
+/// process ends when its shim ends.
+fn exclude_team_processes(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -> Vec<KeepReason> {
+    let has_shim_ancestor = |pid: &u32| with_ancestors(*pid).any(|process| shim_pids.contains(&process.pid));
+    let without_team_processes = |reason| match reason {
+        KeepReason::InUse(mut pids) => {
+            pids.retain(|pid| !has_shim_ancestor(pid));
+            (!pids.is_empty()).then_some(KeepReason::InUse(pids))
+        }
+        other => Some(other),
+    };
+    reasons.into_iter().filter_map(without_team_processes).collect()
+}
+
+/// Removes the worktrees of a team. A worktree with unsaved work that the request discards is moved
+/// to `trash`. All worktrees are checked before the first one is changed.
+///
+/// `removed_worktrees` receives the result for each worktree, even if the function returns an
+/// error.
+///
+/// # Errors
+///
+/// `Refused` if a worktree has unsaved work and the request does not discard it.
+fn remove_all(
+    request: &DeleteTeamRequest,
+    worktrees: &[MemberWorktree],
+    trash: &Path,
+    removed_worktrees: &mut RemovedWorktrees,
+) -> Result<(), ErrorReport> {
+    let environment = GitEnvironment::from_process().with_caller(&request.git_env);
+    let mut checked = Vec::new();
+    for worktree in worktrees {
+        match unsaved_reasons(worktree, &environment) {
+            Ok(reasons) => checked.push(UnsavedWork { worktree, reasons }),
+            Err(foreign) => removed_worktrees.kept.push(foreign.to_string()),
+        }
+    }
+    let (clean, unsaved): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) =
+        checked.iter().partition(|work| work.reasons.is_empty());
+    let (discarded, kept): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) =
+        unsaved.into_iter().partition(|work| request.discard_worktrees.contains(&work.worktree.record.path));
+    if !kept.is_empty() {
+        return Err(unsaved_work_error(request, &kept));
+    }
+    let (missing, discarded): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) = discarded
+        .into_iter()
+        .partition(|work| matches!(work.worktree.record.state(), Ok(WorktreeState::Missing)));
+    for (record, saved_worktree) in save_to_trash(request, &discarded, trash, &environment)? {
+        record.discard(&saved_worktree, &environment).map_err(to_error)?;
+        removed_worktrees
+            .trashed
+            .push(TrashedWorktree { path: record.path.clone(), trash_dir: saved_worktree.directory });
+    }
+    for work in clean {
+        let record = &work.worktree.record;
+        match record.remove(&environment).map_err(to_error)? {
+            RemoveOutcome::Kept(reasons) => {
+                return Err(unsaved_work_error(
+                    request,
+                    &[&UnsavedWork { worktree: work.worktree, reasons }],
+                ));
+            }
+            RemoveOutcome::AlreadyGone => removed_worktrees.missing.push(record.path.clone()),
+            RemoveOutcome::Removed | RemoveOutcome::RemovedKeptBranch => {
+                removed_worktrees.removed.push(record.path.clone());
+            }
+        }
+    }
+    // A discarded worktree that is missing needs no saving and no removal. It is only reported.
+    removed_worktrees.missing.extend(missing.into_iter().map(|work| work.worktree.record.path.clone()));
+    Ok(())
+}
+
+/// Saves all `discarded` worktrees to the trash, but removes none. The caller removes them after
+/// all of them are saved.
+fn save_to_trash<'a>(
+    request: &DeleteTeamRequest,
+    discarded: &[&UnsavedWork<'a>],
+    trash: &Path,
+    environment: &GitEnvironment,
+) -> Result<Vec<(&'a WorktreeRecord, SavedWorktree)>, ErrorReport> {
+    let save = |work: &&UnsavedWork<'a>| {
+        let (record, directory) =
+            (&work.worktree.record, trash_directory(trash, &request.team, &work.worktree.member));
+        record.save(&directory, environment).map(|saved| (record, saved)).map_err(to_error)
+    };
+    discarded.iter().map(save).collect()
+}
+
+/// Returns the reasons to keep a worktree, such as unsaved work. If the check itself fails, the
+/// failure is a reason too.
+///
+/// # Errors
+///
+/// `NotRecorded` if another directory is at the path of the worktree. The daemon must not touch
+/// that directory.
+fn unsaved_reasons(
+    worktree: &MemberWorktree,
+    environment: &GitEnvironment,
+) -> Result<Vec<KeepReason>, Error> {
+    match worktree.record.keep_reasons(environment) {
+        Err(foreign @ Error::NotRecorded { .. }) => Err(foreign),
+        Err(Error::ProgramMissing { program, .. }) => Ok(vec![KeepReason::ProgramMissing(program)]),
+        Err(error) => Ok(vec![KeepReason::CheckFailed(error.to_string())]),
+        Ok(reasons) => Ok(reasons),
+    }
+}
+
+/// Returns the error for a team deletion that is refused because of unsaved work. The error lists
+/// each worktree with its reasons. If all of these worktrees can go to the trash, the error
+/// contains the command that moves them there.
+fn unsaved_work_error(request: &DeleteTeamRequest, kept: &[&UnsavedWork]) -> ErrorReport {
+    let lines = kept.iter().map(|work| {
+        let reasons: Vec<String> = work.reasons.iter().map(ToString::to_string).collect();
+        let path = escape_controls(&work.worktree.record.path.display().to_string());
+        format!("{path} ({}): {}", work.worktree.member, reasons.join("; "))
+    });
+    let lines: Vec<String> = lines.collect();
+    let paths = request.discard_worktrees.iter().chain(kept.iter().map(|work| &work.worktree.record.path));
+    let options: Vec<String> =
+        paths.map(|path| format!("--discard {}", shell_quote(&path.display().to_string()))).collect();
+    let message = format!("cannot delete {}: there is unsaved work\n{}", request.team, lines.join("\n"));
+    // Usually the error recommends to move the worktrees to the trash. That is not possible if
+    // something is mounted in a worktree, or if git cannot check it. Then the error says how to
+    // solve this first.
+    let help = kept.iter().flat_map(|work| &work.reasons).find_map(|reason| match reason {
+        KeepReason::MountPoint(path) => Some(unmount_help(path)),
+        KeepReason::ProgramMissing(program) => Some(install_help(program)),
+        _ => None,
+    });
+    if let Some(help) = help {
+        return ErrorReport::new(ErrorKind::Refused, message).with_help(help);
+    }
+    let force = if request.force { " --force" } else { "" };
+    let command = format!("teamctl delete {}{force} {}", request.team, options.join(" "));
+    ErrorReport::new(ErrorKind::Refused, message)
+        .with_help(format!("commit and push it, or merge it; to put it into the trash instead: {command}"))
+}
+
+fn unmount_help(mount: &Path) -> String {
+    format!("unmount it first: umount {}", shell_quote(&mount.to_string_lossy()))
+}
+
+fn install_help(program: &str) -> String {
+    format!("install {program}, or add its directory to your PATH, and try again")
+}
+
+/// The path of a new directory in the trash.
+fn trash_directory(trash: &Path, team: &TeamName, member: &AgentName) -> PathBuf {
+    let time = iso8601(store::now()).replace([':', '-'], "");
+    let names = (1..).map(|n| match n {
+        1 => format!("{team}-{member}-{time}"),
+        n => format!("{team}-{member}-{time}-{n}"),
+    });
+    let mut paths = names.map(|name| trash.join(name));
+    paths.find(|path| !path.exists()).expect("there is always a next number")
+}
+
+fn to_error(error: Error) -> ErrorReport {
+    let message = error.to_string();
+    let report = |kind| ErrorReport::new(kind, &message);
+    match &error {
+        Error::NoGit => report(ErrorKind::MissingPath).with_help("install git, or do without --worktree"),
+        Error::ProgramMissing { program, .. } => {
+            report(ErrorKind::MissingPath).with_help(install_help(program))
+        }
+        Error::NoRepository(_) => report(ErrorKind::Refused)
+            .with_help("name a directory of one with --cwd, or do without --worktree"),
+        Error::NoCommit(_) => report(ErrorKind::Refused).with_help("make a first commit"),
+        Error::InvalidBranch(_) => {
+            report(ErrorKind::Usage).with_help("git check-ref-format --branch NAME tells")
+        }
+        Error::BranchTaken { .. } => {
+            report(ErrorKind::AlreadyExists).with_help("name another branch, or none")
+        }
+        Error::BranchBlocked { obstacle, .. } => report(ErrorKind::Refused).with_help(format!(
+            "name another branch: --worktree BRANCH; or rename it: git branch -m {} NAME",
+            shell_quote(obstacle)
+        )),
+        Error::UntrustedDirectory { path, .. } => report(ErrorKind::Refused).with_help(format!(
+            "if it is yours: chmod go-w {}; else move it away, and the next spawn makes one of your own",
+            shell_quote(&path.to_string_lossy())
+        )),
+        Error::NotRecorded { .. } | Error::PathNotUtf8(_) => report(ErrorKind::Refused),
+        Error::MountPoint { mount, .. } => report(ErrorKind::Refused).with_help(unmount_help(mount)),
+        Error::ChangedWhileSaving(_) => {
+            report(ErrorKind::Refused).with_help("see who works in it, and try again")
+        }
+        Error::Git { .. } | Error::Io { .. } => report(ErrorKind::Io),
+        Error::Timeout { .. } => {
+            report(ErrorKind::Timeout).with_help("does a hook or a filter of the repository wait?")
+        }
+        Error::RepositoryBusy { .. } => report(ErrorKind::Timeout).with_help("try again when they are made"),
+    }
+}

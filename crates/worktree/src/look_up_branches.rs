@@ -1,0 +1,55 @@
+//! Looks up local branches: whether they exist, their last commit and their worktree.
+
+use crate::error::Error;
+use crate::git_command::{Git, GitEnvironment};
+use std::path::{Path, PathBuf};
+
+/// Returns the full reference name of a branch.
+pub(crate) fn branch_ref(branch: &str) -> String {
+    format!("refs/heads/{branch}")
+}
+
+/// Whether a local branch exists.
+///
+/// # Errors
+///
+/// The errors of [`Git::run`].
+pub(crate) fn branch_exists(git: &Git<'_>, branch: &str) -> Result<bool, Error> {
+    git.succeeds("check a branch", &["show-ref", "--verify", "--quiet", &branch_ref(branch)])
+}
+
+/// Returns the commit of a branch. `None` if the branch does not exist.
+///
+/// # Errors
+///
+/// The errors of [`Git::run`].
+pub(crate) fn branch_tip(git: &Git<'_>, branch: &str) -> Result<Option<String>, Error> {
+    git.text_if_success("check a branch", &["rev-parse", "--verify", "--quiet", &branch_ref(branch)])
+}
+
+/// Returns the last commit of a branch, as its short hash and its subject. `None` if the branch
+/// does not exist. `repository` is the git directory that all worktrees of the repository share.
+///
+/// # Errors
+///
+/// [`Error::NoGit`], [`Error::Timeout`], [`Error::Io`].
+pub fn last_commit(
+    repository: &Path,
+    branch: &str,
+    environment: &GitEnvironment,
+) -> Result<Option<String>, Error> {
+    let git = Git::with_git_dir(repository, environment);
+    let arguments = ["log", "-1", "--format=%h %s", &branch_ref(branch), "--"];
+    git.text_if_success("look at the last commit", &arguments)
+}
+
+/// Returns the worktree in which a branch is checked out. `None` if there is none.
+///
+/// # Errors
+///
+/// The errors of [`Git::output_of`].
+pub(crate) fn worktree_on_branch(git: &Git<'_>, branch: &str) -> Result<Option<PathBuf>, Error> {
+    let arguments = ["for-each-ref", "--format=%(worktreepath)", &branch_ref(branch)];
+    let worktree = git.output_line("check a branch", &arguments)?;
+    Ok((!worktree.is_empty()).then(|| worktree.into()))
+}

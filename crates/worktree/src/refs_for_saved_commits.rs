@@ -1,0 +1,40 @@
+//! Creates references to a worktree's commits that no branch has. `git bundle` saves only commits
+//! that a reference has.
+
+use crate::error::Error;
+use crate::git_command::{Git, READ_TIMEOUT};
+
+/// Prefix of the references to the commits that are saved. `refs/worktree/` belongs to one worktree
+/// only, and git removes it with the worktree.
+pub(crate) const SAVED_REFS: &str = "refs/worktree/teamd/";
+
+/// References to create below [`SAVED_REFS`], as commands for `git update-ref --stdin`.
+#[derive(Debug, Default)]
+pub(crate) struct SavedRefs(String);
+
+impl SavedRefs {
+    /// Adds a reference to `commit`. Does nothing if `commit` is `None`.
+    pub(crate) fn add(&mut self, name: &str, commit: Option<String>) {
+        let command = commit.map(|commit| format!("update {SAVED_REFS}{name} {commit}\n"));
+        self.0.extend(command);
+    }
+
+    /// Adds a reference to each commit: `KIND-0`, `KIND-1` and so on.
+    pub(crate) fn add_numbered(&mut self, kind: &str, commits: Vec<String>) {
+        for (n, commit) in commits.into_iter().enumerate() {
+            self.add(&format!("{kind}-{n}"), Some(commit));
+        }
+    }
+
+    /// Creates the references in the repository of `git`.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Git::output_of`].
+    pub(crate) fn create(self, git: &Git<'_>) -> Result<(), Error> {
+        let action = "create references to unsaved commits";
+        let git = git.without_named_programs()?;
+        let output = git.run(action, &["update-ref", "--stdin"], self.0.as_bytes(), READ_TIMEOUT)?;
+        output.stdout_or_error(action).map(drop)
+    }
+}
