@@ -1,10 +1,11 @@
 //! The trait that each operating system implements.
 
+use crate::signal_by_pid::kill_if_same;
 use crate::{
     EnvironmentError, ExitHandle, PidOrigin, ProcessEntry, ResourceLimit, SocketPeer, TerminalReads,
     WatchLimit, WriteLease,
 };
-use rustix::process::{Resource, Rlimit};
+use rustix::process::{Resource, Rlimit, Signal};
 use std::fmt::Debug;
 use std::fs::File;
 use std::io;
@@ -78,6 +79,15 @@ pub trait System: Debug + Sync {
 
     /// Opens a handle that becomes readable when the process exits. `None` if the process has exited.
     fn open_process(&self, pid: u32) -> io::Result<Option<ExitHandle>>;
+
+    /// Sends a signal to a process, if the process with its pid is still the same.
+    ///
+    /// # Errors
+    ///
+    /// `ESRCH` if the process has exited.
+    fn send_signal(&self, process: &ProcessEntry, signal: Signal) -> io::Result<()> {
+        kill_if_same(process, self.process(process.pid)?, signal)
+    }
 
     /// Sets a limit of another process of this user. Returns the previous limit.
     ///

@@ -1,6 +1,7 @@
 //! Starts the child processes of the shim: agent programs, turns and drivers. Each gets its working
 //! directory, environment and terminal.
 
+use crate::orphan_sessions;
 use crate::output_pty::OutputPty;
 use crate::pre_exec::{run_in_foreground, run_in_new_session};
 use crate::turns::turn_executor_trait::{StartError, TurnCommand};
@@ -48,7 +49,9 @@ pub(crate) fn start_agent(
         }
         None => run_in_foreground(&mut command, wake_socket),
     }
-    command.spawn().map_err(|error| format!("cannot start {program}: {error}"))
+    let child = command.spawn().map_err(|error| format!("cannot start {program}: {error}"))?;
+    orphan_sessions::track_session(child.id());
+    Ok(child)
 }
 
 /// Starts the process of one turn.
@@ -100,7 +103,9 @@ fn start_detached(output: &OutputPty, mut command: Command, program: &str) -> Re
     };
     attach_output(&mut command, output).map_err(to_start_error)?;
     run_in_new_session(&mut command, None);
-    command.spawn().map_err(to_start_error)
+    let child = command.spawn().map_err(to_start_error)?;
+    orphan_sessions::track_session(child.id());
+    Ok(child)
 }
 
 /// The reason for a start failure if the program does not exist.

@@ -1,17 +1,19 @@
 //! Ends the processes that an agent leaves behind, even if they used nohup, a new session or a
 //! double fork. All of them remain descendants of the shim, because the shim is a subreaper: the
-//! kernel makes it the parent of orphaned descendants.
+//! kernel makes it the parent of orphaned descendants. On systems without subreapers, orphans are found
+//! by their sessions ([`orphan_sessions`]).
 //!
 //! An agent can also start a daemon (`teamd`), possibly in a tmux server that the agent has started
 //! too. The daemon, this tmux server and their descendants are exempt and keep running, because
 //! other agents and users need them.
 
 use crate::catch_signals::ShimSignals;
+use crate::orphan_sessions;
 use crate::poll_timeout;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::wait::{WaitPidFlag, waitpid};
-use platform::{ExitHandle, ProcessEntry};
+use platform::ProcessEntry;
 use rustix::process::Signal;
 use std::collections::{HashMap, HashSet};
 use std::os::unix::process::ExitStatusExt;
@@ -107,7 +109,7 @@ pub(crate) fn signal_session(session: u32, signal: Signal) {
 }
 
 /// Reaps all children that have exited. Returns false if the shim has no child left. Then the shim
-/// has no other descendants either, because each orphaned descendant becomes a child of the shim.
+/// has no other descendants either, if each orphaned descendant becomes a child of the shim.
 pub(crate) fn reap(on_reap: OnReap<'_>) -> bool {
     loop {
         // The status is encoded again here, because `nix` has decoded it and `ExitStatus` needs the
@@ -128,7 +130,8 @@ pub(crate) fn reap(on_reap: OnReap<'_>) -> bool {
 
 /// Reaps children that have exited, and returns the descendants that still run.
 fn reap_and_list(exempt: &[ProcessEntry], on_reap: OnReap<'_>) -> Vec<ProcessEntry> {
-    if reap(on_reap) { live_descendants(exempt) } else { Vec::new() }
+    let has_children = reap(on_reap);
+    if has_children || orphan_sessions::is_tracking() { live_descendants(exempt) } else { Vec::new() }
 }
 
 fn wait(signals: &ShimSignals, deadline: Instant) {
@@ -159,20 +162,16 @@ fn signal_all(processes: &[ProcessEntry], signal: Signal) {
     processes.iter().for_each(|process| send_signal(*process, signal));
 }
 
-/// Sends a signal to a process. A handle of the process is opened first. Then the start time of the process
-/// with this pid is compared with that in `process`. So no signal reaches a new process that has
-/// got the same pid.
+/// Sends a signal to a process. Does nothing if the process has exited.
 fn send_signal(process: ProcessEntry, signal: Signal) {
-    if let Some(handle) = ExitHandle::open(process.pid)
-        && process.exists()
-    {
-        handle.send_signal(signal).ok();
-    }
+    platform::system().send_signal(&process, signal).ok();
 }
 
 /// All descendants of the shim that are not zombies, except `exempt` and their descendants.
 fn live_descendants(exempt: &[ProcessEntry]) -> Vec<ProcessEntry> {
-    descendants_except(std::process::id(), exempt)
+    let mut processes = descendants_except(std::process::id(), exempt);
+    processes.extend(orphan_sessions::find_orphans(&processes, exempt));
+    processes
 }
 
 /// All descendants of the process `ancestor` that are not zombies, except the processes in `exempt`

@@ -14,6 +14,7 @@ use crate::child_process::{NO_SUCH_PROGRAM, PaneMode};
 use crate::close_own_pane::close_own_pane;
 use crate::daemon_connection::{DaemonConnection, ShimEvent};
 use crate::end_descendants::{Remaining, end_all, reap};
+use crate::orphan_sessions;
 use crate::output_pty::OutputPty;
 use crate::shim_turn_executor::{self, ExecutorParts, StartReport};
 use crate::turns::turn_loop::TurnLoopEnd;
@@ -76,14 +77,19 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     Ok(result.unwrap_or_else(|message| shim.report_start_failure(message)))
 }
 
-/// Makes the shim the parent of its orphaned descendants, if the system can do that.
+/// Makes the shim the parent of its orphaned descendants. If the system cannot do that, the shim finds
+/// orphans by their sessions.
 fn adopt_orphans() -> Result<(), ErrorReport> {
     match platform::system().adopt_orphans() {
-        Err(error) if error.kind() != std::io::ErrorKind::Unsupported => {
+        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
+            orphan_sessions::start_tracking();
+            Ok(())
+        }
+        Err(error) => {
             let message = format!("cannot become the parent of orphans: {error}");
             Err(ErrorReport::new(ErrorKind::Internal, message))
         }
-        _ => Ok(()),
+        Ok(()) => Ok(()),
     }
 }
 

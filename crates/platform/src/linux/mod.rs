@@ -18,7 +18,7 @@ use crate::{
 };
 use rustix::fs::{MemfdFlags, RenameFlags, memfd_create, renameat_with};
 use rustix::io::Errno;
-use rustix::process::{PidfdFlags, Resource, Rlimit, pidfd_open, pidfd_send_signal};
+use rustix::process::{PidfdFlags, Resource, Rlimit, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -88,6 +88,13 @@ impl System for Linux {
             Err(Errno::SRCH | Errno::NOENT | Errno::INVAL) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    fn send_signal(&self, process: &ProcessEntry, signal: Signal) -> io::Result<()> {
+        // The pidfd is opened first, so no signal reaches a new process that has got the same pid.
+        let handle = self.open_process(process.pid)?;
+        let is_same = process_table::read(process.pid)?.is_some_and(|current| current.is_same(process));
+        handle.filter(|_| is_same).ok_or(Errno::SRCH)?.send_signal(signal)
     }
 
     fn set_limit_of(&self, pid: u32, resource: Resource, limit: Rlimit) -> io::Result<Rlimit> {
